@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# gpuwarden_test(NAME [DIR dir] [LIBRARIES targets...] [LABELS labels...] [TIMEOUT seconds]): the executable NAME_tests
+# from tests/NAME/*_test.cpp; every TEST in it is a test of ctest.
+if(GPUWARDEN_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+function(gpuwarden_test name)
+  cmake_parse_arguments(ARG "" "DIR;TIMEOUT" "LIBRARIES;LABELS;DEFINITIONS" ${ARGN})
+  if(NOT ARG_DIR)
+    set(ARG_DIR ${PROJECT_SOURCE_DIR}/tests/${name})
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_DIR}/*_test.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name}_tests ${sources})
+  target_include_directories(${name}_tests PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name}_tests PRIVATE gpuwarden_warnings gpuwarden_test_support ${ARG_LIBRARIES}
+    GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name}_tests PRIVATE ${ARG_DEFINITIONS})
+  target_precompile_headers(${name}_tests REUSE_FROM gpuwarden_test_support)
+  gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

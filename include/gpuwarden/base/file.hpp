@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing whole files, with errors that name the file.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpuwarden/base/result.hpp"
+
+namespace gpuwarden {
+
+inline constexpr std::size_t kDefaultFileCap = std::size_t{64} << 20U;
+
+/// The whole file as bytes; fails with not_found / permission_denied, or invalid_argument beyond `cap` bytes.
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t cap = kDefaultFileCap);
+
+/// The file's first line without white space at its ends, as /proc and /sys files are read; nothing where unreadable.
+std::optional<std::string> read_line(const std::filesystem::path& path);
+
+/// Writes beside `path` and renames over it, so that a reader sees the old or the new content, never half of one.
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+}  // namespace gpuwarden

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program to its end with a deadline and a cap on its output.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+
+namespace gpuwarden {
+
+/// Environment variables by name.
+using Environment = std::map<std::string, std::string>;
+
+/// What to run; `environment` empty means "inherit".
+struct Command {
+  std::vector<std::string> argv;
+  std::optional<Environment> environment;
+  std::string standard_input;
+  std::chrono::milliseconds deadline = std::chrono::seconds(10);
+  std::size_t output_cap = std::size_t{16} << 20U;
+};
+
+/// How it ended. Exactly one of exit_code and signal is set unless it had to be killed at the deadline.
+struct Completed {
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  bool timed_out = false;
+  bool truncated = false;
+  std::string standard_output;
+  std::string standard_error;
+};
+
+/// Runs argv[0] (looked up in PATH) in a process group of its own. At the deadline the group is killed and timed_out
+/// set; output beyond the cap is read and dropped (truncated). Fails with not_found / permission_denied when the
+/// program cannot be started.
+Result<Completed> run_command(const Command& command);
+
+/// The calling process's environment; only apps/ and tests call this.
+Environment current_environment();
+
+}  // namespace gpuwarden

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON codec of the facts. The shapes are a contract (docs/json.md): keys are added, never renamed.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/lease.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+
+namespace gpuwarden::facts {
+
+/// The `schema` number of every JSON document.
+inline constexpr int kJsonSchema = 1;
+
+nlohmann::json to_json(const GpuRecord& record);
+nlohmann::json to_json(const Snapshot& snapshot);
+nlohmann::json to_json(const Lease& lease);
+nlohmann::json to_json(const Error& error);
+
+/// Reads back what to_json wrote, without loss; null and absent are unknown. Fails with corrupt, naming the key.
+Result<GpuRecord> gpu_record_from_json(const nlohmann::json& json);
+Result<Snapshot> snapshot_from_json(const nlohmann::json& json);
+Result<Lease> lease_from_json(const nlohmann::json& json);
+
+}  // namespace gpuwarden::facts

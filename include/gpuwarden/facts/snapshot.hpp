@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that was seen on one machine at one moment: what probes make and judges read.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/gpu.hpp"
+
+namespace gpuwarden::facts {
+
+/// A GPU with its reading, its processes and, if it is in trouble, the cause and the next step.
+struct GpuRecord {
+  Gpu gpu;
+  GpuSample sample;
+  /// Empty optional: NVML did not tell. Empty vector: nobody.
+  std::optional<std::vector<GpuProcess>> processes;
+  std::vector<MigDevice> mig_devices;
+  GpuState state = GpuState::available;
+  std::string cause;      ///< a sentence; empty when available or busy
+  std::string next_step;  ///< what to do about it; may be empty
+
+  bool operator==(const GpuRecord&) const = default;
+};
+
+/// Whether the GPU answers, so that work can be given to it (available or busy).
+bool is_usable(const GpuRecord& record);
+
+/// How two GPUs are joined, closest first; the levels are nvidia-smi topo's: PIX, PXB, PHB, NODE, SYS.
+enum class LinkLevel { internal, single_switch, multiple_switches, host_bridge, node, system };
+std::string_view to_string(LinkLevel level);
+std::optional<LinkLevel> link_level_from(std::string_view name);
+
+/// The connection between GPUs `a` and `b` (a < b). nvlinks counts active NVLinks between them, through NVSwitch too.
+struct Link {
+  GpuIndex a;
+  GpuIndex b;
+  std::optional<LinkLevel> level;
+  int nvlinks = 0;
+
+  bool operator==(const Link&) const = default;
+};
+
+/// All facts of one moment. `problem` is set where the driver as a whole did not answer; the GPUs are then listed
+/// from PCI ids, in state disabled or not_answering.
+struct Snapshot {
+  bool simulated = false;
+  std::string fleet;            ///< the simulated fleet's name
+  std::string source = "nvml";  ///< "nvml" or "sysfs": who listed the GPUs
+  std::chrono::system_clock::time_point taken_at{};
+  std::string host;
+  std::optional<std::string> driver_version;
+  std::optional<std::string> cuda_driver_version;  ///< "12.4"
+  std::optional<std::string> nvml_version;
+  std::optional<std::string> kernel_module_version;
+  std::optional<Error> problem;
+  std::vector<GpuRecord> gpus;
+  /// Empty where the topology was not asked for.
+  std::optional<std::vector<Link>> links;
+  /// GPU UUIDs in CUDA's order under FASTEST_FIRST; known only where the CUDA driver was asked.
+  std::optional<std::vector<Uuid>> cuda_order;
+
+  bool operator==(const Snapshot&) const = default;
+};
+
+}  // namespace gpuwarden::facts

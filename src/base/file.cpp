@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/base/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/unique_fd.hpp"
+
+namespace gpuwarden {
+namespace {
+
+Result<void> write_all(int fd, std::string_view content, const std::string& name) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return std::unexpected(error_from_errno(errno, "cannot write " + name));
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t cap) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return std::unexpected(error_from_errno(errno, "cannot read " + path.string()));
+  std::string content;
+  std::array<char, 65536> block{};
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::unexpected(error_from_errno(errno, "cannot read " + path.string()));
+    if (got == 0) return content;
+    content.append(block.data(), static_cast<std::size_t>(got));
+    if (content.size() > cap) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} is larger than {}", path.string(), format_size(Bytes(cap))));
+    }
+  }
+}
+
+std::optional<std::string> read_line(const std::filesystem::path& path) {
+  auto content = read_file(path, std::size_t{1} << 20U);
+  if (!content) return std::nullopt;
+  return std::string(trim(std::string_view(*content).substr(0, content->find('\n'))));
+}
+
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  std::string temporary = path.string() + ".XXXXXX";
+  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  auto written = write_all(fd.get(), content, path.string());
+  if (written && ::fchmod(fd.get(), 0666 & ~mask) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  Error error = written ? error_from_errno(errno, "cannot write " + path.string()) : written.error();
+  ::unlink(temporary.c_str());
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace gpuwarden

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/facts/gpu.hpp"
+
+#include "facts/names.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+
+namespace gpuwarden::facts {
+namespace {
+
+constexpr Names<GpuState, 8> kStates{{{GpuState::available, "available"},
+                                      {GpuState::busy, "busy"},
+                                      {GpuState::lost, "lost"},
+                                      {GpuState::needs_reset, "needs_reset"},
+                                      {GpuState::not_answering, "not_answering"},
+                                      {GpuState::no_permission, "no_permission"},
+                                      {GpuState::suspended, "suspended"},
+                                      {GpuState::disabled, "disabled"}}};
+
+constexpr Names<ComputeMode, 4> kComputeModes{{{ComputeMode::shared, "default"},
+                                               {ComputeMode::exclusive_thread, "exclusive_thread"},
+                                               {ComputeMode::prohibited, "prohibited"},
+                                               {ComputeMode::exclusive_process, "exclusive_process"}}};
+
+constexpr Names<ThrottleReason, 9> kThrottleReasons{
+    {{ThrottleReason::gpu_idle, "gpu_idle"},
+     {ThrottleReason::applications_clocks_setting, "applications_clocks_setting"},
+     {ThrottleReason::sw_power_cap, "sw_power_cap"},
+     {ThrottleReason::hw_slowdown, "hw_slowdown"},
+     {ThrottleReason::sync_boost, "sync_boost"},
+     {ThrottleReason::sw_thermal_slowdown, "sw_thermal_slowdown"},
+     {ThrottleReason::hw_thermal_slowdown, "hw_thermal_slowdown"},
+     {ThrottleReason::hw_power_brake, "hw_power_brake"},
+     {ThrottleReason::display_clock_setting, "display_clock_setting"}}};
+
+constexpr Names<LinkLevel, 6> kLinkLevels{{{LinkLevel::internal, "internal"},
+                                           {LinkLevel::single_switch, "PIX"},
+                                           {LinkLevel::multiple_switches, "PXB"},
+                                           {LinkLevel::host_bridge, "PHB"},
+                                           {LinkLevel::node, "NODE"},
+                                           {LinkLevel::system, "SYS"}}};
+
+}  // namespace
+
+std::string_view to_string(GpuState state) { return name_of(kStates, state); }
+std::optional<GpuState> gpu_state_from(std::string_view name) { return named(kStates, name); }
+std::string_view to_string(ComputeMode mode) { return name_of(kComputeModes, mode); }
+std::optional<ComputeMode> compute_mode_from(std::string_view name) { return named(kComputeModes, name); }
+std::string_view to_string(ThrottleReason reason) { return name_of(kThrottleReasons, reason); }
+std::optional<ThrottleReason> throttle_reason_from(std::string_view name) { return named(kThrottleReasons, name); }
+std::string_view to_string(LinkLevel level) { return name_of(kLinkLevels, level); }
+std::optional<LinkLevel> link_level_from(std::string_view name) { return named(kLinkLevels, name); }
+
+std::vector<ThrottleReason> throttle_reasons_from_mask(std::uint64_t mask) {
+  std::vector<ThrottleReason> reasons;
+  for (std::size_t bit = 0; bit < kThrottleReasons.size(); ++bit) {
+    if ((mask >> bit & 1U) != 0) reasons.push_back(kThrottleReasons[bit].first);
+  }
+  return reasons;
+}
+
+bool is_slowdown(ThrottleReason reason) {
+  switch (reason) {
+    case ThrottleReason::gpu_idle:
+    case ThrottleReason::applications_clocks_setting:
+    case ThrottleReason::sync_boost:
+    case ThrottleReason::display_clock_setting:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::string_view type_of(const GpuProcess& process) {
+  if (process.compute && process.graphics) return "C+G";
+  return process.graphics ? "G" : "C";
+}
+
+bool is_usable(const GpuRecord& record) {
+  return record.state == GpuState::available || record.state == GpuState::busy;
+}
+
+}  // namespace gpuwarden::facts

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/facts/json.hpp"
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/metrics.hpp"
+
+// enum_named() and describe() are found by argument-dependent lookup, which does not look into unnamed namespaces.
+namespace gpuwarden::facts {
+
+static std::optional<GpuState> enum_named(const std::string& name, GpuState) { return gpu_state_from(name); }
+static std::optional<ComputeMode> enum_named(const std::string& name, ComputeMode) { return compute_mode_from(name); }
+static std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason) {
+  return throttle_reason_from(name);
+}
+static std::optional<LinkLevel> enum_named(const std::string& name, LinkLevel) { return link_level_from(name); }
+
+}  // namespace gpuwarden::facts
+
+namespace gpuwarden {
+
+static std::optional<ErrorCode> enum_named(const std::string& name, ErrorCode) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::failed); ++code) {
+    if (to_string(static_cast<ErrorCode>(code)) == name) return static_cast<ErrorCode>(code);
+  }
+  return std::nullopt;
+}
+
+template <class A>
+static void describe(A& a, Error& error) {
+  a.field("code", error.code);
+  a.field("message", error.message);
+  a.field("hint", error.hint);
+}
+
+}  // namespace gpuwarden
+
+#include "facts/archive.hpp"
+
+namespace gpuwarden::facts {
+
+template <class A>
+static void describe(A& a, ComputeCapability& capability) {
+  a.field("major", capability.major);
+  a.field("minor", capability.minor);
+}
+
+template <class A>
+static void describe(A& a, Gpu& gpu) {
+  a.field("index", gpu.index);
+  a.field("uuid", gpu.uuid);
+  a.field("name", gpu.name);
+  a.field("pci_bus_id", gpu.pci_bus_id);
+  a.field("pci_device_id", gpu.pci_device_id);
+  a.field("serial", gpu.serial);
+  a.field("board_part_number", gpu.board_part_number);
+  a.field("vbios_version", gpu.vbios_version);
+  a.field("brand", gpu.brand);
+  a.field("architecture", gpu.architecture);
+  a.field("compute_capability", gpu.compute_capability);
+  a.field("multiprocessors", gpu.multiprocessors);
+  a.field("cuda_cores", gpu.cuda_cores);
+  a.field("power_limits.min_watts", gpu.power_limit_min);
+  a.field("power_limits.max_watts", gpu.power_limit_max);
+  a.field("power_limits.default_watts", gpu.power_limit_default);
+  a.field("clocks.max.graphics_megahertz", gpu.clock_graphics_max);
+  a.field("clocks.max.sm_megahertz", gpu.clock_sm_max);
+  a.field("clocks.max.memory_megahertz", gpu.clock_memory_max);
+  a.field("pcie.max.generation", gpu.pcie_generation_max);
+  a.field("pcie.max.width", gpu.pcie_width_max);
+  a.field("mig.enabled", gpu.mig_enabled);
+  a.field("mig.pending", gpu.mig_pending);
+  a.field("compute_mode", gpu.compute_mode);
+  a.field("persistence", gpu.persistence);
+  a.field("ecc.enabled", gpu.ecc_enabled);
+  a.field("numa_node", gpu.numa_node);
+  a.field("cpu_affinity", gpu.cpu_affinity);
+  a.field("minor_number", gpu.minor_number);
+}
+
+/// The metric table is the description of a sample.
+template <class A>
+static void describe(A& a, GpuSample& sample) {
+  for (const Metric& metric : metrics()) {
+    std::visit([&](auto field) { a.field(metric.json_path, sample.*field); }, metric.field);
+  }
+  a.field("throttle_reasons", sample.throttle_reasons);
+}
+
+template <class A>
+static void describe(A& a, GpuProcess& process) {
+  a.field("pid", process.pid);
+  std::string type(type_of(process));
+  a.field("type", type);
+  if constexpr (A::kReads) {
+    process.compute = type.find('C') != std::string::npos;
+    process.graphics = type.find('G') != std::string::npos;
+  }
+  a.field("user", process.user);
+  a.field("command", process.command);
+  a.field("memory_bytes", process.memory);
+  a.field("gpu_instance", process.gpu_instance);
+  a.field("compute_instance", process.compute_instance);
+}
+
+template <class A>
+static void describe(A& a, MigDevice& mig) {
+  a.field("index", mig.index);
+  a.field("uuid", mig.uuid);
+  a.field("name", mig.name);
+  a.field("profile", mig.profile);
+  a.field("gpu_instance", mig.gpu_instance);
+  a.field("compute_instance", mig.compute_instance);
+  a.field("multiprocessors", mig.multiprocessors);
+  a.field("memory.total_bytes", mig.memory_total);
+  a.field("memory.used_bytes", mig.memory_used);
+  a.field("memory.free_bytes", mig.memory_free);
+}
+
+template <class A>
+static void describe(A& a, GpuRecord& record) {
+  describe(a, record.gpu);
+  describe(a, record.sample);
+  a.field("mig.devices", record.mig_devices);
+  a.field("state", record.state);
+  a.field("cause", record.cause);
+  a.field("next_step", record.next_step);
+  a.field("processes", record.processes);
+}
+
+template <class A>
+static void describe(A& a, Link& link) {
+  a.field("a", link.a);
+  a.field("b", link.b);
+  a.field("level", link.level);
+  a.field("nvlinks", link.nvlinks);
+}
+
+template <class A>
+static void describe(A& a, Snapshot& snapshot) {
+  a.field("simulated", snapshot.simulated);
+  a.field("fleet", snapshot.fleet);
+  a.field("source", snapshot.source);
+  a.field("time_unix_ms", snapshot.taken_at);
+  a.field("host", snapshot.host);
+  a.field("driver", snapshot.driver_version);
+  a.field("cuda_driver", snapshot.cuda_driver_version);
+  a.field("nvml", snapshot.nvml_version);
+  a.field("kernel_module", snapshot.kernel_module_version);
+  a.field("problem", snapshot.problem);
+  a.field("gpus", snapshot.gpus);
+  a.field("links", snapshot.links);
+  a.field("cuda_order", snapshot.cuda_order);
+}
+
+template <class A>
+static void describe(A& a, LeaseHolder& holder) {
+  a.field("pid", holder.pid);
+  a.field("user", holder.user);
+  a.field("run_id", holder.run_id);
+  a.field("command", holder.command);
+  a.field("since_unix_ms", holder.since);
+}
+
+template <class A>
+static void describe(A& a, Lease& lease) {
+  a.field("uuid", lease.uuid);
+  a.field("shared", lease.shared);
+  a.field("holders", lease.holders);
+}
+
+namespace {
+
+template <class T>
+Result<T> read(const Json& json) {
+  std::optional<Error> error;
+  T value;
+  Reader reader(json, error);
+  describe(reader, value);
+  if (error) return std::unexpected(*error);
+  return value;
+}
+
+}  // namespace
+
+Json to_json(const GpuRecord& record) { return Writer::encode(record); }
+Json to_json(const Lease& lease) { return Writer::encode(lease); }
+Json to_json(const Error& error) { return Writer::encode(error); }
+
+Json to_json(const Snapshot& snapshot) {
+  Json json = Writer::encode(snapshot);
+  json["schema"] = kJsonSchema;
+  return json;
+}
+
+Result<GpuRecord> gpu_record_from_json(const Json& json) { return read<GpuRecord>(json); }
+Result<Lease> lease_from_json(const Json& json) { return read<Lease>(json); }
+
+Result<Snapshot> snapshot_from_json(const Json& json) {
+  const auto schema = json.is_object() ? json.find("schema") : json.end();
+  if (json.is_object() && schema != json.end() && *schema != kJsonSchema) {
+    return fail(ErrorCode::corrupt, "JSON: 'schema' is not " + std::to_string(kJsonSchema),
+                "the file was written by another version of gpuwarden");
+  }
+  return read<Snapshot>(json);
+}
+
+}  // namespace gpuwarden::facts

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/base/file.hpp"
+
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/scope_guard.hpp"
+#include "support/fake_clock.hpp"
+#include "support/matchers.hpp"
+#include "support/temp_dir.hpp"
+
+namespace gpuwarden {
+namespace {
+
+using namespace gpuwarden::testing;
+using ::testing::HasSubstr;
+
+TEST(ReadFile, ReadsWhatWasWritten) {
+  const TempDir dir;
+  ASSERT_THAT(write_file_atomically(dir / "f", "one\ntwo\n"), IsOk());
+  EXPECT_THAT(read_file(dir / "f"), IsOkAnd(std::string("one\ntwo\n")));
+  EXPECT_EQ(read_line(dir / "f"), "one");
+}
+
+TEST(ReadFile, NamesTheFileThatIsMissingOrTooLarge) {
+  const TempDir dir;
+  put(dir / "big", std::string(2000, 'x'));
+  EXPECT_THAT(read_file(dir / "none"), FailsWith(ErrorCode::not_found, HasSubstr("none")));
+  EXPECT_THAT(read_file(dir / "big", 1000), FailsWith(ErrorCode::invalid_argument, HasSubstr("big")));
+  EXPECT_EQ(read_line(dir / "none"), std::nullopt);
+}
+
+TEST(WriteFileAtomically, ReplacesAndLeavesNothingBehind) {
+  const TempDir dir;
+  ASSERT_THAT(write_file_atomically(dir / "f", "old"), IsOk());
+  ASSERT_THAT(write_file_atomically(dir / "f", "new"), IsOk());
+  EXPECT_THAT(read_file(dir / "f"), IsOkAnd(std::string("new")));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
+  EXPECT_FALSE(write_file_atomically(dir / "no/such/folder", "x").has_value());
+}
+
+TEST(ScopeGuard, RunsUnlessReleased) {
+  int runs = 0;
+  {
+    const ScopeGuard guard([&] { ++runs; });
+  }
+  {
+    ScopeGuard guard([&] { ++runs; });
+    guard.release();
+  }
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(FakeClock, AnHourTakesNoTime) {
+  FakeClock clock;
+  const auto start = clock.now();
+  EXPECT_TRUE(clock.sleep_for(std::chrono::hours(1), {}));
+  EXPECT_EQ(clock.now() - start, std::chrono::hours(1));
+}
+
+TEST(SystemClock, WakesWhenStopped) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(system_clock().sleep_for(std::chrono::hours(1), stop.get_token()));
+  EXPECT_TRUE(system_clock().sleep_for(std::chrono::milliseconds(1)));
+}
+
+}  // namespace
+}  // namespace gpuwarden

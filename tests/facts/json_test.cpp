@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/facts/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/facts/metrics.hpp"
+#include "support/matchers.hpp"
+
+namespace gpuwarden::facts {
+namespace {
+
+using namespace gpuwarden::testing;
+
+/// A snapshot in which every field is set, each metric to a value of its own.
+Snapshot full_snapshot() {
+  GpuRecord record;
+  Gpu& gpu = record.gpu;
+  gpu.index = GpuIndex{3};
+  gpu.uuid = Uuid("GPU-0123");
+  gpu.name = "NVIDIA H100 80GB HBM3";
+  gpu.pci_bus_id = "00000000:17:00.0";
+  gpu.pci_device_id = 0x233010DE;
+  gpu.serial = "1650123";
+  gpu.board_part_number = "900-1";
+  gpu.vbios_version = "96.00";
+  gpu.brand = "NVIDIA";
+  gpu.architecture = "Hopper";
+  gpu.compute_capability = ComputeCapability{9, 0};
+  gpu.multiprocessors = Count(132);
+  gpu.cuda_cores = Count(16896);
+  gpu.power_limit_min = 200_W;
+  gpu.power_limit_max = 700_W;
+  gpu.power_limit_default = 699_W;
+  gpu.clock_graphics_max = 1980_MHz;
+  gpu.clock_sm_max = 1979_MHz;
+  gpu.clock_memory_max = 2619_MHz;
+  gpu.pcie_generation_max = Count(5);
+  gpu.pcie_width_max = Count(16);
+  gpu.mig_enabled = true;
+  gpu.mig_pending = false;
+  gpu.compute_mode = ComputeMode::exclusive_process;
+  gpu.persistence = true;
+  gpu.ecc_enabled = true;
+  gpu.numa_node = 1;
+  gpu.cpu_affinity = "48-95";
+  gpu.minor_number = Count(3);
+  double value = 1.001;
+  for (const Metric& metric : metrics()) set_value(metric, record.sample, value += 1);
+  record.sample.throttle_reasons = {ThrottleReason::sw_power_cap, ThrottleReason::hw_power_brake};
+  record.processes = {GpuProcess{.pid = Pid{42},
+                                 .compute = true,
+                                 .graphics = true,
+                                 .user = "ada",
+                                 .command = "python t.py",
+                                 .memory = 5_GiB,
+                                 .gpu_instance = 1,
+                                 .compute_instance = 0}};
+  record.mig_devices = {MigDevice{.index = 1,
+                                  .uuid = Uuid("MIG-7"),
+                                  .name = "MIG 1g.10gb",
+                                  .profile = "1g.10gb",
+                                  .gpu_instance = 9,
+                                  .compute_instance = 0,
+                                  .multiprocessors = Count(16),
+                                  .memory_total = 10_GiB,
+                                  .memory_used = 1_GiB,
+                                  .memory_free = 9_GiB}};
+  record.state = GpuState::needs_reset;
+  record.cause = "NVML says RESET_REQUIRED";
+  record.next_step = "nvidia-smi --gpu-reset -i 3";
+  Snapshot snapshot;
+  snapshot.simulated = true;
+  snapshot.fleet = "h100x8";
+  snapshot.source = "sysfs";
+  snapshot.taken_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(1'790'000'000'123));
+  snapshot.host = "node1";
+  snapshot.driver_version = "550.54.15";
+  snapshot.cuda_driver_version = "12.4";
+  snapshot.nvml_version = "12.550.54.15";
+  snapshot.kernel_module_version = "550.54.14";
+  snapshot.problem = Error{ErrorCode::unavailable, "mismatch", "reboot"};
+  snapshot.gpus = {record, GpuRecord{}};
+  snapshot.links = {Link{GpuIndex{0}, GpuIndex{3}, LinkLevel::node, 18}};
+  snapshot.cuda_order = {Uuid("GPU-0123")};
+  return snapshot;
+}
+
+TEST(FactsJson, SnapshotSurvivesTheRoundTrip) {
+  const Snapshot before = full_snapshot();
+  const auto after = snapshot_from_json(nlohmann::json::parse(to_json(before).dump()));
+  ASSERT_THAT(after, IsOk());
+  EXPECT_EQ(*after, before);
+}
+
+TEST(FactsJson, SnapshotSurvivesCbor) {
+  const Snapshot before = full_snapshot();
+  EXPECT_THAT(snapshot_from_json(nlohmann::json::from_cbor(nlohmann::json::to_cbor(to_json(before)))), IsOkAnd(before));
+}
+
+TEST(FactsJson, UnknownIsNullAndNotZero) {
+  const auto json = to_json(GpuRecord{});
+  for (const Metric& metric : metrics()) {
+    std::string pointer = "/" + std::string(metric.json_path);
+    std::ranges::replace(pointer, '.', '/');
+    EXPECT_TRUE(json.at(nlohmann::json::json_pointer(pointer)).is_null()) << metric.id;
+  }
+  EXPECT_TRUE(json["processes"].is_null());
+  EXPECT_EQ(json["mig"]["devices"], nlohmann::json::array());
+}
+
+TEST(FactsJson, ShapeIsTheContract) {
+  const auto gpu = to_json(full_snapshot())["gpus"][0];
+  EXPECT_EQ(gpu["processes"][0]["type"], "C+G");
+  EXPECT_EQ(gpu["processes"][0]["memory_bytes"], (5_GiB).value);
+  EXPECT_EQ(gpu["state"], "needs_reset");
+  EXPECT_TRUE(gpu["power_watts"].is_number_float());
+  EXPECT_TRUE(gpu["memory"]["total_bytes"].is_number_integer());
+  EXPECT_EQ(gpu["mig"]["devices"][0]["profile"], "1g.10gb");
+}
+
+TEST(FactsJson, WrongTypesNameTheKey) {
+  auto json = to_json(full_snapshot());
+  json["gpus"][0]["temperature_celsius"] = "hot";
+  EXPECT_THAT(snapshot_from_json(json), FailsWith(ErrorCode::corrupt, ::testing::HasSubstr("temperature_celsius")));
+  EXPECT_THAT(snapshot_from_json(nlohmann::json::array()), FailsWith(ErrorCode::corrupt, ::testing::_));
+  EXPECT_THAT(gpu_record_from_json({{"index", -1}}), FailsWith(ErrorCode::corrupt, ::testing::HasSubstr("index")));
+}
+
+TEST(FactsJson, AnotherSchemaIsRefused) {
+  auto json = to_json(Snapshot{});
+  json["schema"] = 99;
+  EXPECT_THAT(snapshot_from_json(json), FailsWith(ErrorCode::corrupt, ::testing::HasSubstr("schema")));
+}
+
+TEST(FactsJson, LeaseSurvivesTheRoundTrip) {
+  const Lease lease{Uuid("GPU-1"), true, {{Pid{7}, "bob", "r1", "python", std::chrono::system_clock::time_point{}}}};
+  EXPECT_THAT(lease_from_json(to_json(lease)), IsOkAnd(lease));
+}
+
+}  // namespace
+}  // namespace gpuwarden::facts
