@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts the ranks of a job, looks after them, and leaves nothing behind.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/ids.hpp"
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
+
+namespace gpuwarden::launch {
+
+/// What to run and how.
+struct JobSpec {
+  std::vector<std::string> argv;
+  std::uint32_t ranks = 1;  ///< processes on this machine (LOCAL_WORLD_SIZE)
+  std::uint32_t nodes = 1;
+  std::uint32_t node_rank = 0;
+  std::string master_address = "127.0.0.1";
+  std::optional<std::uint16_t> master_port;  ///< empty: a free one
+  /// Value of CUDA_VISIBLE_DEVICES, comma-separated; empty for the CPU.
+  std::string visible_devices;
+  /// Each rank sees only its own entry of visible_devices, as device 0 (MIG instances need this).
+  bool one_device_per_rank = false;
+  Environment environment;            ///< what the job starts from (the caller's own)
+  Environment extra_environment;      ///< set on top, e.g. GPUWARDEN_*, ACCELERATE_*, FSDP_*
+  std::string run_id;                 ///< unique; reaches the job as GPUWARDEN_RUN_ID
+  std::vector<int> held_descriptors;  ///< lease locks every rank and the guardian hold
+  std::optional<std::filesystem::path> log_directory;
+  bool prefix_lines = true;  ///< "[rank 3] " before each line when there are several ranks
+  std::chrono::milliseconds grace = std::chrono::seconds(10);  ///< between SIGTERM and SIGKILL
+};
+
+/// How one rank ended.
+struct RankEnd {
+  std::uint32_t rank = 0;
+  Pid pid;
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+};
+
+/// How the job ended. exit_code is what a shell would report: the first failing rank's code, 128 + signal for a
+/// signal, 126 / 127 where the program could not be started, 130 / 143 after SIGINT / SIGTERM.
+struct JobEnd {
+  int exit_code = 0;
+  std::optional<std::uint32_t> first_failure;  ///< rank
+  std::vector<RankEnd> ranks;
+  std::chrono::milliseconds wall_time{0};
+  std::optional<int> interrupted_by;  ///< the signal that was forwarded
+  std::vector<std::string> warnings;  ///< e.g. a left-over process that could not be ended
+};
+
+/// Called in the launcher after a rank has started.
+using OnRankStarted = std::function<void(std::uint32_t rank, Pid pid)>;
+
+/// Runs the job to its end. Fails with not_found / permission_denied where argv[0] cannot be run (nothing was
+/// started), with failed where processes cannot be made. Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD of
+/// the calling thread while it runs and must be called from the main thread.
+Result<JobEnd> run_job(const JobSpec& spec, Clock& clock, const OnRankStarted& on_rank_started = {});
+
+/// A new run id: time, pid and randomness, letters, digits and '-' only.
+std::string make_run_id();
+
+}  // namespace gpuwarden::launch

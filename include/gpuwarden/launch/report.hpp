@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples a job's GPUs while it runs and sums up what was seen.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/launch/job.hpp"
+#include "gpuwarden/probe/nvml_reader.hpp"
+
+namespace gpuwarden::launch {
+
+/// What one GPU did during the job. Unknown stays empty.
+struct GpuReport {
+  GpuIndex index;
+  Uuid uuid;
+  std::string name;
+  std::optional<Bytes> peak_memory;
+  std::optional<Bytes> memory_total;
+  std::optional<double> mean_utilization;  ///< percent
+  std::optional<Celsius> peak_temperature;
+  std::optional<double> energy_joules;  ///< counter difference, else power integrated over time
+  bool energy_is_estimate = false;
+  std::vector<facts::ThrottleReason> throttling;  ///< slowdown reasons seen
+  std::uint32_t samples = 0;
+  std::string trouble;  ///< what went wrong with the GPU meanwhile
+};
+
+struct RunReport {
+  bool simulated = false;
+  std::string run_id;
+  std::vector<std::string> command;
+  std::chrono::system_clock::time_point started{};
+  JobEnd end;
+  std::vector<GpuReport> gpus;
+};
+
+/// Collects snapshots of the named GPUs; pure.
+class ReportBuilder {
+ public:
+  explicit ReportBuilder(std::vector<Uuid> gpus);
+  void add(const facts::Snapshot& snapshot, Clock::SteadyTime when);
+  std::vector<GpuReport> finish() const;
+
+ private:
+  struct Track;
+  std::vector<Track> tracks_;
+
+ public:
+  ReportBuilder(const ReportBuilder&);
+  ~ReportBuilder();
+};
+
+/// Feeds a ReportBuilder every `period` from a thread of its own until stopped; a GPU that hangs delays only samples.
+class Sampler {
+ public:
+  Sampler(probe::ReaderOptions options, std::vector<Uuid> gpus, std::chrono::milliseconds period, Clock& clock);
+  ~Sampler();
+  /// Takes a last sample, ends the thread and gives the reports.
+  std::vector<GpuReport> finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+nlohmann::json to_json(const RunReport& report);
+
+}  // namespace gpuwarden::launch

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user asks of the selector.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/ids.hpp"
+#include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/subprocess.hpp"
+#include "gpuwarden/facts/gpu.hpp"
+
+namespace gpuwarden::placement {
+
+/// A GPU as a user names it: an NVML index, a UUID or a unique prefix of one ("GPU-3f", "MIG-…"), a PCI bus id.
+struct GpuName {
+  std::string text;
+  bool operator==(const GpuName&) const = default;
+};
+
+/// Which GPUs are wanted. Empty fields do not restrict.
+struct Request {
+  std::vector<GpuName> gpu_ids;          ///< exactly these
+  std::optional<std::uint32_t> count;    ///< this many; without gpu_ids, count and model_size: one
+  bool all = false;                      ///< every GPU that passes
+  std::optional<Bytes> min_memory;       ///< total, per GPU
+  std::optional<Bytes> min_free_memory;  ///< free right now, per GPU
+  std::optional<Percent> max_utilization;
+  std::optional<facts::ComputeCapability> min_compute_capability;
+  std::optional<std::string> name_contains;  ///< case-insensitive
+  std::optional<Bytes> model_size;           ///< as many GPUs as hold it
+  bool mig = false;                          ///< MIG instances instead of whole GPUs
+  std::optional<std::string> mig_profile;    ///< "1g.10gb"; implies mig
+  std::vector<GpuName> prefer;               ///< tried in this order before all others
+  std::vector<GpuName> exclude;
+  bool shared = false;      ///< others may use the GPUs too: shared leases and busy GPUs are acceptable
+  bool allow_busy = false;  ///< GPUs that processes without a lease hold are acceptable
+  /// MIG instances are for one process each; several are only valid when every rank gets its own.
+  bool one_process_per_device = false;
+  bool force_cpu = false;
+
+  bool operator==(const Request&) const = default;
+};
+
+/// The part of the caller's environment that restricts the choice.
+struct Visibility {
+  std::optional<std::string> cuda_visible_devices;
+  std::optional<std::string> cuda_device_order;
+};
+Visibility visibility_from(const Environment& environment);
+
+}  // namespace gpuwarden::placement

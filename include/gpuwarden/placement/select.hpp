@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses GPUs for a request: pure, from facts to a decision with a reason for every GPU.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/lease.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/placement/request.hpp"
+
+namespace gpuwarden::placement {
+
+/// A GPU or MIG instance that can be given to a job.
+struct Device {
+  GpuIndex index;                    ///< of the GPU, or of the GPU the instance is on
+  Uuid uuid;                         ///< what goes into CUDA_VISIBLE_DEVICES
+  std::optional<std::uint32_t> mig;  ///< the instance's index within its GPU
+  std::string name;
+  bool operator==(const Device&) const = default;
+};
+
+/// Why a device was taken or not. `transient` reasons (busy, leased, too little free memory, a waiting line) may pass
+/// by waiting; the others will not.
+struct Verdict {
+  Device device;
+  bool chosen = false;
+  bool transient = false;
+  std::string reason;
+};
+
+enum class Strategy { single, ddp, fsdp };
+std::string_view to_string(Strategy strategy);
+
+/// The outcome. Not satisfied: `selected` is empty and `missing` says what is lacking, on which GPU.
+struct Decision {
+  bool satisfied = false;
+  bool cpu = false;  ///< the job is to run on the CPU: CUDA_VISIBLE_DEVICES is empty
+  std::vector<Device> selected;
+  std::vector<Verdict> verdicts;  ///< every device considered, in index order
+  std::vector<std::string> warnings;
+  std::string missing;
+  bool may_come_true = false;  ///< waiting could help
+  /// Devices that would do if they were free: what a waiting request stands in line for.
+  std::vector<Uuid> candidates;
+  std::optional<Strategy> strategy;  ///< where a model size was given
+};
+
+/// Everything the decision depends on.
+struct Inputs {
+  const facts::Snapshot& snapshot;
+  const std::vector<facts::Lease>& leases;
+  /// Devices that requests waiting in line before this one have a claim to.
+  const std::vector<Uuid>& spoken_for;
+  Visibility visibility;
+};
+
+/// Decides. Fails with invalid_argument for a request that contradicts itself or names what does not exist (the hint
+/// says what exists), with unavailable where the driver does not answer.
+Result<Decision> select(const Request& request, const Inputs& inputs);
+
+/// "GPU-a,GPU-b"; empty for the CPU.
+std::string cuda_visible_devices(const Decision& decision);
+
+}  // namespace gpuwarden::placement

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the GPUs of this machine. NVML runs in a child process that can be killed, so that a call that hangs, nvmlInit
+// included, never hangs the caller.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+
+namespace gpuwarden::probe {
+
+/// Where to look and how long to wait. The defaults are this machine's own.
+struct ReaderOptions {
+  /// Library to open: a name for the loader's search, or a path.
+  std::filesystem::path nvml_library = "libnvidia-ml.so.1";
+  std::filesystem::path sys_root = "/sys";
+  /// Root with driver/nvidia/version.
+  std::filesystem::path driver_proc_root = "/proc";
+  /// Where pids are looked up, first match wins; a simulated fleet's stand-in comes before the real one.
+  std::vector<std::filesystem::path> proc_roots = {"/proc"};
+  /// Reads sleeping GPUs too, which wakes them.
+  bool wake = false;
+  /// How long the driver, and then each GPU, may take to answer.
+  std::chrono::milliseconds timeout = std::chrono::seconds(5);
+  bool simulated = false;
+  std::string fleet;
+};
+
+/// What to read besides inventory and metrics.
+struct ReadRequest {
+  bool processes = true;
+  bool links = false;
+  /// Ask the CUDA driver for its order where it is needed to tell ordinals apart (mixed models).
+  bool cuda_order = false;
+};
+
+/// A connection to NVML that lives in a child process; the child ends with this object, or with this process.
+/// Not thread-safe: one caller at a time.
+class NvmlReader {
+ public:
+  explicit NvmlReader(ReaderOptions options);
+  NvmlReader(NvmlReader&&) noexcept;
+  NvmlReader& operator=(NvmlReader&&) noexcept;
+  ~NvmlReader();
+
+  /// Reads everything anew. Never fails as a whole: what is wrong with the driver is in Snapshot::problem (code,
+  /// sentence, what to do), what is wrong with one GPU in its record. Takes at most about two timeouts.
+  facts::Snapshot read(const ReadRequest& request = {});
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One reading with a reader of its own.
+facts::Snapshot read_snapshot(const ReaderOptions& options, const ReadRequest& request = {});
+
+}  // namespace gpuwarden::probe
