@@ -1,2 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installed libraries are found by find_package(gpuwarden); the package is built by CPack.
+# Installed libraries are found by find_package(gpuwarden); the packages are built by CPack.
+include(CMakePackageConfigHelpers)
+
+get_property(rooms GLOBAL PROPERTY GPUWARDEN_ROOMS)
+add_library(gpuwarden_gpuwarden INTERFACE)
+set_target_properties(gpuwarden_gpuwarden PROPERTIES EXPORT_NAME gpuwarden)
+add_library(gpuwarden::gpuwarden ALIAS gpuwarden_gpuwarden)
+foreach(room ${rooms})
+  target_link_libraries(gpuwarden_gpuwarden INTERFACE gpuwarden_${room})
+  install(TARGETS gpuwarden_${room} EXPORT gpuwardenTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+endforeach()
+install(TARGETS gpuwarden_gpuwarden EXPORT gpuwardenTargets)
+
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpuwarden)
+install(EXPORT gpuwardenTargets NAMESPACE gpuwarden:: DESTINATION ${config_dir} COMPONENT dev)
+configure_package_config_file(cmake/gpuwardenConfig.cmake.in ${PROJECT_BINARY_DIR}/gpuwardenConfig.cmake
+  INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/gpuwardenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/gpuwardenConfig.cmake ${PROJECT_BINARY_DIR}/gpuwardenConfigVersion.cmake
+  DESTINATION ${config_dir} COMPONENT dev)
+
+# tmpfiles.d is read from /usr/lib whatever the prefix of libraries is.
+install(FILES packaging/gpuwarden.tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME gpuwarden.conf COMPONENT runtime)
+install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime OPTIONAL)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME gpuwarden)
+set(CPACK_PACKAGE_CONTACT "The gpuwarden developers <gpuwarden@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Knows, judges, chooses, runs and watches GPUs")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_COMPONENTS_ALL runtime dev)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME gpuwarden)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libgpuwarden-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libfmt-dev, nlohmann-json3-dev, libyaml-cpp-dev, libpugixml-dev")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The command line and the simulated fleet")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of gpuwarden")
+include(CPack)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the scripts: where the project is, how packages get installed. Sourced, not run.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export DEBIAN_FRONTEND=noninteractive
+jobs=$(nproc)
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo --preserve-env=DEBIAN_FRONTEND "$@"
+  else die "installing packages needs root or sudo: $*"
+  fi
+}
+
+is_installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+
+apt_is_fresh=
+refresh_apt() {
+  [ -n "$apt_is_fresh" ] || as_root apt-get update -qq
+  apt_is_fresh=1
+}
+
+# need_packages NAME...: installs those that are missing; asks the mirror only if one is.
+need_packages() {
+  local missing=() name
+  for name in "$@"; do is_installed "$name" || missing+=("$name"); done
+  [ ${#missing[@]} = 0 ] && return 0
+  say "installing ${missing[*]}"
+  refresh_apt
+  as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
+    die "could not install: ${missing[*]}"
+}
+
+# Debian's contrib and non-free hold nvtop, gpustat and NVIDIA's nvml.h. Adds them from the mirror already in use.
+enable_nonfree() {
+  local target uri release keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  if apt-cache policy libnvidia-ml-dev nvtop 2>/dev/null | grep -c 'Candidate: [0-9]' | grep -qx 2; then return 0; fi
+  refresh_apt
+  target=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
+           awk '$2 == "bookworm" && $3 == "main" { print; exit }')
+  [ -n "$target" ] || die "no Debian 12 (bookworm) main archive among the apt sources"
+  read -r uri release _ <<<"$target"
+  printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: contrib non-free\nSigned-By: %s\n' "$uri" "$release" "$keyring" |
+    as_root tee /etc/apt/sources.list.d/gpuwarden-nonfree.sources >/dev/null
+  apt_is_fresh=
+  refresh_apt
+}
+
+build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libcli11-dev)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 tmux procps)
+stranger_packages=(libnvidia-ml-dev nvtop gpustat)
+lint_packages=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)

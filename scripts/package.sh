@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the .deb packages from build/release and proves them: unpacked elsewhere, the program must work.
+source "$(dirname "$0")/lib.sh"
+need_packages "${build_packages[@]}" file dpkg-dev
+[ -d build/release ] || cmake --preset release >/dev/null
+cmake --build build/release -j "$jobs" -- --quiet
+(cd build/release && rm -f ./*.deb && cpack -G DEB >/dev/null)
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+for deb in build/release/*.deb; do
+  dpkg-deb -I "$deb" | grep -E '^ (Package|Version|Depends)'
+  dpkg-deb -x "$deb" "$root"
+done
+GPUWARDEN_SIM_DIR="$root/sim" "$root/usr/bin/gpuwarden" list --simulate h100x8 --json | grep -q '"simulated": *true'
+test -f "$root/usr/lib/tmpfiles.d/gpuwarden.conf"
+say "packages are fine: $(cd build/release && ls ./*.deb | tr '\n' ' ')"

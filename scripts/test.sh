@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what the tests need, builds the release preset, and runs every test.
+#   scripts/test.sh [ARGUMENTS FOR ctest...]
+source "$(dirname "$0")/lib.sh"
+
+need_packages "${build_packages[@]}" "${test_packages[@]}"
+enable_nonfree
+need_packages "${stranger_packages[@]}"
+
+say "building (build/release)"
+cmake --preset release -DGPUWARDEN_TESTS=ON -DGPUWARDEN_BENCH=ON >/dev/null
+cmake --build build/release -j "$jobs" -- --quiet
+cmake --build build/release -j "$jobs" --target all_verify_interface_header_sets -- --quiet
+
+say "testing"
+# The proofs against NVIDIA's header and by nvtop and gpustat may not be skipped here: their packages were installed.
+export GPUWARDEN_REQUIRE_NVML_H=1 GPUWARDEN_REQUIRE_STRANGERS=1
+ctest --test-dir build/release --output-on-failure -j $((jobs * 2)) "$@"

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "failed (${code}): ${ARGN}\n${out}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/consumer)
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/embed -B ${WORK}/consumer -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/consumer)
+file(GLOB programs ${WORK}/consumer/embed ${WORK}/consumer/*embed*)
+if(NOT programs)
+  message(FATAL_ERROR "the example built no program in ${WORK}/consumer")
+endif()
+# The installed program brings its simulator along, wherever the prefix is.
+run(${CMAKE_COMMAND} -E env GPUWARDEN_SIM_DIR=${WORK}/sim ${WORK}/prefix/bin/gpuwarden list --simulate h100x8)
