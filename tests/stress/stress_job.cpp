@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job that proves it is alone on its GPU: it claims DIR/UUID with O_EXCL, computes for a while, and gives it back.
+//   stress_job DIR MILLISECONDS
+// Exit 9: somebody else who is alive holds the same GPU.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace {
+
+/// Whether the process exists and is not a zombie.
+bool is_alive(const std::string& pid) {
+  std::ifstream status("/proc/" + pid + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("State:", 0) == 0) return line.find('Z') == std::string::npos && line.find('X') == std::string::npos;
+  }
+  return false;
+}
+
+std::string holder_of(const std::string& path) {
+  std::string pid;
+  std::ifstream(path) >> pid;
+  return pid;
+}
+
+/// The claim is written before it appears under its name (link is as exclusive as O_EXCL), so that a reader never sees
+/// one without its owner.
+bool claim(const std::string& path) {
+  const std::string mine = path + "." + std::to_string(::getpid());
+  const int fd = ::open(mine.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0644);
+  const std::string pid = std::to_string(::getpid());
+  const bool written = fd >= 0 && ::write(fd, pid.data(), pid.size()) == static_cast<ssize_t>(pid.size());
+  ::close(fd);
+  bool claimed = written && ::link(mine.c_str(), path.c_str()) == 0;
+  if (!claimed && errno == EEXIST && !is_alive(holder_of(path))) {
+    claimed = ::rename(mine.c_str(), path.c_str()) == 0;  // its owner was killed with its launcher
+  }
+  ::unlink(mine.c_str());
+  return claimed;
+}
+
+double compute_for(std::chrono::milliseconds duration) {
+  const auto end = std::chrono::steady_clock::now() + duration;
+  double sum = 0;
+  for (unsigned i = 1; std::chrono::steady_clock::now() < end; ++i) sum += 1.0 / i / i;
+  return sum;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* uuid = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (argc != 3 || uuid == nullptr || *uuid == '\0') return 2;
+  const std::string path = std::string(argv[1]) + "/" + uuid;
+  if (!claim(path)) {
+    std::fprintf(stderr, "%s is held by %s as well\n", uuid, holder_of(path).c_str());
+    return 9;
+  }
+  const double sum = compute_for(std::chrono::milliseconds(std::atoi(argv[2])));
+  if (holder_of(path) != std::to_string(::getpid())) return 9;
+  ::unlink(path.c_str());
+  return sum > 1 ? 0 : 3;
+}
