@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `gpuwarden list` costs as a whole process, beside a ten-line C program on the same library and beside the peers
 // that are installed. All rounds are interleaved, so that the machine's moods hit everybody alike.
-//   bench_list [ROUNDS]
+//   bench_list [--real] [ROUNDS]      --real: this machine's own GPUs instead of a simulated h100x8
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -53,23 +54,28 @@ double median(std::vector<double> values) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 20;
+  const bool real = argc > 1 && std::string_view(argv[1]) == "--real";
+  const int first = real ? 2 : 1;
+  const int rounds = argc > first ? std::atoi(argv[first]) : 20;
   const std::string bin = GPUWARDEN_BIN_DIR;
   const std::string sim = GPUWARDEN_SIM_LIB_DIR "/550";
-  ::setenv("GPUWARDEN_SIM_FLEET", "h100x8", 1);
-  ::setenv("LD_LIBRARY_PATH", sim.c_str(), 1);
-  std::vector<Contender> field{
-      {"baseline (C, one value)", {bin + "/bench_baseline"}},
-      {"gpuwarden list", {bin + "/gpuwarden", "list", "--simulate", "h100x8"}},
-      {"gpuwarden list --json", {bin + "/gpuwarden", "list", "--simulate", "h100x8", "--json"}},
-      {"gpustat", {"gpustat", "--no-header"}}};
+  if (!real) {
+    ::setenv("GPUWARDEN_SIM_FLEET", "h100x8", 1);
+    ::setenv("GPUWARDEN_SIMULATE", "h100x8", 1);
+    ::setenv("LD_LIBRARY_PATH", sim.c_str(), 1);
+  }
+  std::vector<Contender> field{{"baseline (C, one value)", {bin + "/bench_baseline"}},
+                               {"gpuwarden list", {bin + "/gpuwarden", "list"}},
+                               {"gpuwarden list --json", {bin + "/gpuwarden", "list", "--json"}},
+                               {"gpustat", {"gpustat", "--no-header"}}};
   // Peak memory of a fork starts at the parent's own, so this program stays small.
   for (int round = 0; round < std::max(rounds, 1); ++round) {
     for (Contender& contender : field) run_once(contender);
   }
   const double base_ms = median(field[0].milliseconds);
   const long base_kib = field[0].peak_kib;
-  fmt::print("whole process on a simulated h100x8, median of {} interleaved rounds\n", std::max(rounds, 1));
+  fmt::print("whole process on {}, median of {} interleaved rounds\n",
+             real ? "this machine's GPUs" : "a simulated h100x8", std::max(rounds, 1));
   fmt::print("{:<26} {:>10} {:>14} {:>10} {:>14}\n", "", "wall ms", "above base", "peak MiB", "above base");
   for (const Contender& contender : field) {
     const double ms = median(contender.milliseconds);

@@ -16,4 +16,5 @@ cmake --build build/release -j "$jobs" --target all_verify_interface_header_sets
 say "testing"
 # The proofs against NVIDIA's header and by nvtop and gpustat may not be skipped here: their packages were installed.
 export GPUWARDEN_REQUIRE_NVML_H=1 GPUWARDEN_REQUIRE_STRANGERS=1
-ctest --test-dir build/release --output-on-failure -j $((jobs * 2)) "$@"
+# Packaging has a step of its own in .ci/run.
+ctest --test-dir build/release --output-on-failure -j $((jobs * 2)) -LE package "$@"

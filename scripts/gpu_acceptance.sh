@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that only a machine with a real NVIDIA GPU can show: the tests labelled gpu, the main job, the benchmarks.
+# Needs no toolchain: it uses the programs of a finished build.  scripts/gpu_acceptance.sh [BUILD, default build/release]
+# Writes a record to $OUT (default: docs/measurements). Changes no setting of the card.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+gpuwarden=$build/bin/gpuwarden
+[ -x "$gpuwarden" ] || { echo "error: $gpuwarden is missing: build first" >&2; exit 2; }
+command -v nvidia-smi >/dev/null || { echo "error: no nvidia-smi: this machine has no NVIDIA driver" >&2; exit 3; }
+
+name=$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0 | tr -c 'A-Za-z0-9\n' '-' | tr 'A-Z' 'a-z')
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader -i 0)
+out=${OUT:-docs/measurements}
+record=$out/$(date -u +%Y-%m-%d)-$name.md
+mkdir -p "$out"
+failed=0
+
+# step TITLE COMMAND...: runs it and writes command, output and exit code into the record.
+step() {
+  local title=$1 code; shift
+  printf '\n## %s\n\n    $ %s\n' "$title" "$*" >>"$record"
+  "$@" > "$out/.step" 2>&1; code=$?
+  sed 's/^/    /' "$out/.step" >>"$record"
+  printf '\nexit code %s\n' "$code" >>"$record"
+  [ "$code" = 0 ] || { failed=$((failed + 1)); echo "FAILED: $title"; }
+  rm -f "$out/.step"
+}
+
+printf '# %s, driver %s, %s\n' "$name" "$driver" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$record"
+export GPUWARDEN_LEASE_DIR=${GPUWARDEN_LEASE_DIR:-$(mktemp -d)}
+step "The GPUs" "$gpuwarden" list
+step "As JSON" "$gpuwarden" list --json
+step "A choice" "$gpuwarden" select --explain -n 1
+step "The tests labelled gpu" "$build/bin/gpu_tests"
+step "The main job" "$gpuwarden" run -n 1 --nproc-per-node gpu -- "$build/bin/gpuwarden-example-job"
+[ -x "$build/bin/bench_list" ] && step "Cost of a listing (real library)" "$build/bin/bench_list" --real 20
+step "nvidia-smi says" nvidia-smi
+echo "record: $record"
+exit $((failed > 0))
