@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVML's C interface as gpuwarden declares it for itself: constants, layouts, handles. Shared by the probe (client,
+// through dlopen) and the simulator (server). tests/nvidia compares all of it with nvml.h where that is installed.
+// Source of the facts: NVIDIA's NVML API reference (docs.nvidia.com/deploy/nvml-api).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuwarden::nvml {
+
+/// nvmlReturn_t.
+using Return = int;
+inline constexpr Return kSuccess = 0;
+inline constexpr Return kUninitialized = 1;
+inline constexpr Return kInvalidArgument = 2;
+inline constexpr Return kNotSupported = 3;
+inline constexpr Return kNoPermission = 4;
+inline constexpr Return kAlreadyInitialized = 5;
+inline constexpr Return kNotFound = 6;
+inline constexpr Return kInsufficientSize = 7;
+inline constexpr Return kInsufficientPower = 8;
+inline constexpr Return kDriverNotLoaded = 9;
+inline constexpr Return kTimeout = 10;
+inline constexpr Return kIrqIssue = 11;
+inline constexpr Return kLibraryNotFound = 12;
+inline constexpr Return kFunctionNotFound = 13;
+inline constexpr Return kCorruptedInforom = 14;
+inline constexpr Return kGpuIsLost = 15;
+inline constexpr Return kResetRequired = 16;
+inline constexpr Return kOperatingSystem = 17;
+inline constexpr Return kLibRmVersionMismatch = 18;
+inline constexpr Return kInUse = 19;
+inline constexpr Return kMemory = 20;
+inline constexpr Return kNoData = 21;
+inline constexpr Return kVgpuEccNotSupported = 22;
+inline constexpr Return kInsufficientResources = 23;
+inline constexpr Return kFreqNotSupported = 24;
+inline constexpr Return kArgumentVersionMismatch = 25;
+inline constexpr Return kDeprecated = 26;
+inline constexpr Return kNotReady = 27;
+inline constexpr Return kUnknown = 999;
+
+struct DeviceOpaque;
+using Device = DeviceOpaque*;
+struct EventSetOpaque;
+using EventSet = EventSetOpaque*;
+
+/// An NVML struct version word: size in the lower 24 bits, version above.
+template <class T>
+constexpr unsigned version_word(unsigned version) {
+  return static_cast<unsigned>(sizeof(T)) | version << 24U;
+}
+
+inline constexpr unsigned kDeviceNameBufferSize = 96;
+inline constexpr unsigned kUuidBufferSize = 96;
+inline constexpr unsigned kSerialBufferSize = 30;
+inline constexpr unsigned kPartNumberBufferSize = 80;
+inline constexpr unsigned kVbiosBufferSize = 32;
+inline constexpr unsigned kVersionBufferSize = 80;
+inline constexpr unsigned kInforomBufferSize = 16;
+inline constexpr unsigned kNvLinkMaxLinks = 18;
+
+inline constexpr unsigned kInitFlagNoGpus = 1;
+inline constexpr unsigned kInitFlagNoAttach = 2;
+
+struct PciInfo {
+  char bus_id_legacy[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned pci_device_id;
+  unsigned pci_subsystem_id;
+  char bus_id[32];
+};
+
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;  ///< includes the reserved part
+};
+
+struct MemoryV2 {
+  unsigned version;  ///< must be kMemoryV2; the plain number 2 is refused by drivers that check
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+  unsigned long long used;
+};
+inline constexpr unsigned kMemoryV2 = version_word<MemoryV2>(2);
+static_assert(kMemoryV2 == 0x02000028);
+
+struct Bar1Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+struct Utilization {
+  unsigned gpu;
+  unsigned memory;
+};
+
+struct ProcessInfoV1 {
+  unsigned pid;
+  unsigned long long used_memory;
+};
+
+/// Entries of the _v2 and _v3 lists (but see ProcessInfoEarly535).
+struct ProcessInfoV2 {
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+/// What the _v3 lists held in drivers 535.43 to 535.86.
+struct ProcessInfoEarly535 {
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+  unsigned long long used_protected_memory;
+};
+inline constexpr unsigned long long kMemoryNotAvailable = ~0ULL;
+inline constexpr unsigned kNoInstance = 0xFFFFFFFF;
+
+struct ProcessDetail {
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+  unsigned long long used_protected_memory;
+};
+
+struct ProcessDetailList {
+  unsigned version;
+  unsigned mode;  ///< 0 compute, 1 graphics, 2 MPS
+  unsigned count;
+  ProcessDetail* entries;
+};
+inline constexpr unsigned kProcessDetailListV1 = version_word<ProcessDetailList>(1);
+
+struct ProcessUtilizationSample {
+  unsigned pid;
+  unsigned long long time_stamp;
+  unsigned sm;
+  unsigned memory;
+  unsigned encoder;
+  unsigned decoder;
+};
+
+struct ConfComputeMemSizeInfo {
+  unsigned long long protected_kib;
+  unsigned long long unprotected_kib;
+};
+
+struct TemperatureV1 {
+  unsigned version;
+  int sensor;
+  int temperature;
+};
+inline constexpr unsigned kTemperatureV1 = version_word<TemperatureV1>(1);
+
+struct DeviceAttributes {
+  unsigned multiprocessors;
+  unsigned copy_engines;
+  unsigned decoders;
+  unsigned encoders;
+  unsigned jpeg_engines;
+  unsigned ofa_engines;
+  unsigned gpu_instance_slices;
+  unsigned compute_instance_slices;
+  unsigned long long memory_mib;
+};
+
+struct EccErrorCounts {
+  unsigned long long l1_cache;
+  unsigned long long l2_cache;
+  unsigned long long device_memory;
+  unsigned long long register_file;
+};
+
+union Value {
+  double f64;
+  unsigned u32;
+  unsigned long ul;
+  unsigned long long u64;
+  signed long long s64;
+};
+
+struct FieldValue {
+  unsigned field_id;
+  unsigned scope_id;
+  long long timestamp;
+  long long latency_us;
+  int value_type;
+  Return result;
+  Value value;
+};
+inline constexpr int kValueTypeDouble = 0;
+inline constexpr int kValueTypeUnsigned = 1;
+inline constexpr int kValueTypeUnsignedLong = 2;
+inline constexpr int kValueTypeUnsignedLongLong = 3;
+inline constexpr unsigned kFieldMemoryTemperature = 82;
+inline constexpr unsigned kFieldTotalEnergy = 83;
+inline constexpr unsigned kFieldNvLinkLinkCount = 91;
+inline constexpr unsigned kFieldPcieReplayCounter = 94;
+inline constexpr unsigned kFieldRemappedCorrected = 142;
+inline constexpr unsigned kFieldRemappedUncorrected = 143;
+inline constexpr unsigned kFieldRemappedPending = 144;
+inline constexpr unsigned kFieldRemappedFailure = 145;
+inline constexpr unsigned kFieldPowerAverage = 185;
+inline constexpr unsigned kFieldPowerInstant = 186;
+
+struct EventData {
+  Device device;
+  unsigned long long type;
+  unsigned long long data;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+/// What nvmlEventSetWait (without _v2) fills.
+struct EventDataV1 {
+  Device device;
+  unsigned long long type;
+  unsigned long long data;
+};
+inline constexpr unsigned long long kEventSingleBitEcc = 0x1;
+inline constexpr unsigned long long kEventDoubleBitEcc = 0x2;
+inline constexpr unsigned long long kEventPState = 0x4;
+inline constexpr unsigned long long kEventXid = 0x8;
+inline constexpr unsigned long long kEventClock = 0x10;
+inline constexpr unsigned long long kEventMigConfigChange = 0x100;
+
+// Enumerations travel as int.
+inline constexpr int kClockGraphics = 0;
+inline constexpr int kClockSm = 1;
+inline constexpr int kClockMemory = 2;
+inline constexpr int kClockVideo = 3;
+inline constexpr int kClockIdCurrent = 0;
+inline constexpr int kClockIdAppTarget = 1;
+inline constexpr int kClockIdAppDefault = 2;
+inline constexpr int kClockIdCustomerBoostMax = 3;
+inline constexpr int kTemperatureGpu = 0;
+inline constexpr int kThresholdShutdown = 0;
+inline constexpr int kThresholdSlowdown = 1;
+inline constexpr int kThresholdMemoryMax = 2;
+inline constexpr int kThresholdGpuMax = 3;
+inline constexpr int kEccCorrected = 0;
+inline constexpr int kEccUncorrected = 1;
+inline constexpr int kEccVolatile = 0;
+inline constexpr int kEccAggregate = 1;
+inline constexpr int kMemoryLocationL1 = 0;
+inline constexpr int kMemoryLocationL2 = 1;
+inline constexpr int kMemoryLocationDram = 2;
+inline constexpr int kMemoryLocationRegisterFile = 3;
+inline constexpr int kPcieTx = 0;
+inline constexpr int kPcieRx = 1;
+inline constexpr int kPStateUnknown = 32;
+inline constexpr int kComputeModeDefault = 0;
+inline constexpr int kComputeModeExclusiveThread = 1;
+inline constexpr int kComputeModeProhibited = 2;
+inline constexpr int kComputeModeExclusiveProcess = 3;
+inline constexpr int kTopologyInternal = 0;
+inline constexpr int kTopologySingle = 10;
+inline constexpr int kTopologyMultiple = 20;
+inline constexpr int kTopologyHostBridge = 30;
+inline constexpr int kTopologyNode = 40;
+inline constexpr int kTopologySystem = 50;
+inline constexpr int kP2pOk = 0;
+inline constexpr int kP2pNotSupported = 5;
+inline constexpr int kP2pCapsNvLink = 2;
+inline constexpr unsigned kAffinityScopeNode = 0;
+
+/// nvmlDeviceGetArchitecture's numbers.
+inline constexpr unsigned kArchKepler = 2;
+inline constexpr unsigned kArchMaxwell = 3;
+inline constexpr unsigned kArchPascal = 4;
+inline constexpr unsigned kArchVolta = 5;
+inline constexpr unsigned kArchTuring = 6;
+inline constexpr unsigned kArchAmpere = 7;
+inline constexpr unsigned kArchAda = 8;
+inline constexpr unsigned kArchHopper = 9;
+inline constexpr unsigned kArchBlackwell = 10;
+inline constexpr unsigned kArchUnknown = 0xFFFFFFFF;
+
+/// nvmlDeviceGetBrand's numbers.
+inline constexpr int kBrandUnknown = 0;
+inline constexpr int kBrandQuadro = 1;
+inline constexpr int kBrandTesla = 2;
+inline constexpr int kBrandGeForce = 5;
+inline constexpr int kBrandTitan = 6;
+inline constexpr int kBrandQuadroRtx = 12;
+inline constexpr int kBrandNvidiaRtx = 13;
+inline constexpr int kBrandNvidia = 14;
+inline constexpr int kBrandGeForceRtx = 15;
+inline constexpr int kBrandTitanRtx = 16;
+
+}  // namespace gpuwarden::nvml
