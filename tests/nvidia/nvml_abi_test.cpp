@@ -18,7 +18,7 @@ namespace {
 #if GPUWARDEN_HAVE_NVML_H
 
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs))
-#define SAME_FIELD(ours, our_field, theirs, their_field)                 \
+#define SAME_FIELD(ours, our_field, theirs, their_field)                     \
   static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field)); \
   static_assert(sizeof(ours::our_field) == sizeof(theirs::their_field))
 #define SAME_VALUE(ours, theirs) static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs))

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiles knowledge/*.csv in: a tool checks every row and writes constexpr tables, so that nothing is parsed at run time.
+add_executable(gpuwarden_knowledge_generator ${PROJECT_SOURCE_DIR}/knowledge/generate.cpp)
+set_target_properties(gpuwarden_knowledge_generator PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
+
+function(gpuwarden_knowledge_table kind csv)
+  set(output ${PROJECT_BINARY_DIR}/generated/knowledge/${kind}.inc)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/knowledge)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:gpuwarden_knowledge_generator> ${kind} ${PROJECT_SOURCE_DIR}/knowledge/${csv} ${output}
+    DEPENDS gpuwarden_knowledge_generator ${PROJECT_SOURCE_DIR}/knowledge/${csv} VERBATIM)
+  target_sources(gpuwarden_knowledge PRIVATE ${output})
+endfunction()
+
+gpuwarden_knowledge_table(models gpu_models.csv)
+gpuwarden_knowledge_table(pci pci_devices.csv)
+target_include_directories(gpuwarden_knowledge PRIVATE ${PROJECT_BINARY_DIR}/generated)
