@@ -23,6 +23,9 @@ std::string to_lower(std::string_view text);
 bool contains_ignoring_case(std::string_view text, std::string_view part);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+/// The option most like `word` (edit distance at most a third of its length, at least 1), for "did you mean"; or empty.
+std::string closest_match(std::string_view word, const std::vector<std::string>& options);
+
 /// A whole decimal number and nothing else; no sign but '-', no white space.
 std::optional<std::int64_t> parse_integer(std::string_view text);
 /// A finite decimal number and nothing else.

@@ -22,7 +22,7 @@ struct GpuModel {
   double fp32_tflops = 0;
   double bf16_dense_tflops = 0;
   double fp16_dense_tflops = 0;
-  int tdp_watts = 0;
+  double tdp_watts = 0;
   double nvlink_gb_s = 0;  ///< both directions, all links
   int mig_max_instances = 0;
   std::string_view source;

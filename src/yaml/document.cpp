@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/yaml/document.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::yaml {
+namespace {
+
+constexpr std::size_t kMaxSize = std::size_t{1} << 20U;
+constexpr int kMaxDepth = 32;
+
+Error positioned(std::string_view name, int line, int column, std::string_view what, std::string hint = {}) {
+  return {ErrorCode::invalid_argument, fmt::format("{}:{}:{}: {}", name, line, column, what), std::move(hint)};
+}
+
+/// Looks at the raw text, because yaml-cpp's parser recurses as deep as its input nests. Depth is bounded from above:
+/// open brackets plus indentation steps plus "- " and "? " markers of one line.
+std::optional<Error> find_hazard(std::string_view text, std::string_view name) {
+  int line_number = 0;
+  int brackets = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    ++line_number;
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    if (indent < line.size() && line[indent] == '\t') {
+      return positioned(name, line_number, static_cast<int>(indent) + 1, "a tab stands where YAML wants spaces",
+                        "indent with spaces");
+    }
+    int markers = 0;
+    for (std::size_t i = indent; i < line.size(); ++i) {
+      const char c = line[i];
+      if (c == '[' || c == '{') ++brackets;
+      if ((c == ']' || c == '}') && brackets > 0) --brackets;
+      if (c == '-' || c == '?' || c == ':') ++markers;
+      if (brackets > kMaxDepth) return positioned(name, line_number, static_cast<int>(i) + 1, "nested too deeply");
+    }
+    const bool only_markers = line.find_first_not_of(" -?:") == std::string_view::npos;
+    if (indent > 200 || markers > 400 || (markers > kMaxDepth && only_markers)) {
+      return positioned(name, line_number, 1, "nested too deeply");
+    }
+  }
+  return std::nullopt;
+}
+
+/// The first anchor or alias in the event stream.
+class HazardHandler final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { note(mark, anchor); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { note(mark, 1); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string&) override {
+    note(mark, anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    enter(mark, anchor);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    enter(mark, anchor);
+  }
+  void OnMapEnd() override { --depth_; }
+  void OnAnchor(const YAML::Mark& mark, const std::string&) override { note(mark, 1); }
+
+  std::optional<YAML::Mark> anchor;
+  std::optional<YAML::Mark> too_deep;
+
+ private:
+  void note(const YAML::Mark& mark, YAML::anchor_t id) {
+    if (id != 0 && !anchor) anchor = mark;
+  }
+  void enter(const YAML::Mark& mark, YAML::anchor_t id) {
+    note(mark, id);
+    if (++depth_ > kMaxDepth && !too_deep) too_deep = mark;
+  }
+  int depth_ = 0;
+};
+
+std::optional<Error> find_duplicate(const YAML::Node& node, std::string_view name) {
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const YAML::Node& child = node.IsMap() ? entry.second : entry;
+    if (node.IsMap() && (!entry.first.IsScalar() || !seen.insert(entry.first.Scalar()).second)) {
+      return error_at(entry.first, name,
+                      entry.first.IsScalar() ? fmt::format("'{}' is there twice", printable(entry.first.Scalar()))
+                                             : std::string("a key must be plain text"));
+    }
+    if (child.IsMap() || child.IsSequence()) {
+      if (auto error = find_duplicate(child, name)) return error;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Error error_at(const YAML::Node& node, std::string_view name, std::string what, std::string hint) {
+  const YAML::Mark mark = node.Mark();
+  return positioned(name, std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1, what, std::move(hint));
+}
+
+Result<YAML::Node> load(std::string_view text, std::string_view name) {
+  if (text.size() > kMaxSize) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: larger than {}", name, format_size(Bytes(kMaxSize))));
+  }
+  if (text.find('\0') != std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: not a text file", name));
+  }
+  if (auto hazard = find_hazard(text, name)) return std::unexpected(*hazard);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    HazardHandler handler;
+    while (!handler.anchor && !handler.too_deep && parser.HandleNextDocument(handler)) continue;
+    const auto report = [&](const YAML::Mark& mark, std::string_view what) {
+      return std::unexpected(positioned(name, mark.line + 1, mark.column + 1, what));
+    };
+    if (handler.anchor) return report(*handler.anchor, "anchors and aliases (& and *) are not accepted here");
+    if (handler.too_deep) return report(*handler.too_deep, "nested too deeply");
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1) {
+      return std::unexpected(error_at(documents[1], name, "more than one document in the file"));
+    }
+    YAML::Node root = documents.empty() ? YAML::Node() : documents[0];
+    if (root.IsMap() || root.IsSequence()) {
+      if (auto duplicate = find_duplicate(root, name)) return std::unexpected(*duplicate);
+    }
+    return root;
+  } catch (const YAML::Exception& exception) {
+    return std::unexpected(positioned(name, std::max(exception.mark.line, 0) + 1,
+                                      std::max(exception.mark.column, 0) + 1, printable(exception.msg)));
+  }
+}
+
+Result<void> check_keys(const YAML::Node& map, std::string_view name, std::string_view where,
+                        const std::vector<std::string>& known) {
+  if (!map.IsMap()) {
+    return std::unexpected(error_at(map, name, fmt::format("{} should be a map of keys and values", where)));
+  }
+  for (const auto& entry : map) {
+    const std::string key = entry.first.Scalar();
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const std::string close = closest_match(key, known);
+    return std::unexpected(error_at(
+        entry.first, name, fmt::format("{} has no key '{}'", where, printable(key)),
+        close.empty() ? fmt::format("known keys: {}", join(known, ", ")) : fmt::format("did you mean '{}'?", close)));
+  }
+  return {};
+}
+
+}  // namespace gpuwarden::yaml
