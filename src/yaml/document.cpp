@@ -56,19 +56,19 @@ class HazardHandler final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { note(mark, anchor); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t id) override { note(mark, id); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { note(mark, 1); }
-  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string&) override {
-    note(mark, anchor);
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t id, const std::string&) override {
+    note(mark, id);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t id,
                        YAML::EmitterStyle::value) override {
-    enter(mark, anchor);
+    enter(mark, id);
   }
   void OnSequenceEnd() override { --depth_; }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t id,
                   YAML::EmitterStyle::value) override {
-    enter(mark, anchor);
+    enter(mark, id);
   }
   void OnMapEnd() override { --depth_; }
   void OnAnchor(const YAML::Mark& mark, const std::string&) override { note(mark, 1); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/yaml/document.hpp"
 
+#include <yaml-cpp/yaml.h>
+
 #include "support/matchers.hpp"
 
 namespace gpuwarden::yaml {
