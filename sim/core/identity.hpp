@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made-up but stable identities: UUIDs, serials, bus ids.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpuwarden::sim {
+
+struct FleetSpec;
+
+/// 64 well-mixed bits of the inputs (FNV-1a, then splitmix64's finaliser).
+std::uint64_t mix(std::uint64_t seed, std::string_view text);
+std::uint64_t mix(std::uint64_t a, std::uint64_t b);
+
+struct BusId {
+  std::uint32_t domain = 0;
+  std::uint32_t bus = 0;
+  std::uint32_t device = 0;
+  std::uint32_t function = 0;
+};
+/// "00000000:17:00.0", "0000:17:00.0" or "17:00.0".
+std::optional<BusId> parse_bus_id(std::string_view text);
+
+/// Gives every GPU and MIG instance without one a UUID, serial, bus id, CPU list; from seed and identity.
+void fill_identities(FleetSpec& spec, std::string_view identity);
+
+}  // namespace gpuwarden::sim
