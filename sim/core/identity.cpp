@@ -52,6 +52,14 @@ std::optional<BusId> parse_bus_id(std::string_view text) {
   return BusId{*domain, *bus, *device, *function};
 }
 
+std::string kernel_module_of(const FleetSpec& spec, bool mismatch) {
+  if (!spec.kernel_module.empty()) return spec.kernel_module;
+  if (!mismatch) return spec.driver;
+  const std::size_t dot = spec.driver.rfind('.');
+  const auto last = parse_integer(std::string_view(spec.driver).substr(dot + 1)).value_or(1);
+  return fmt::format("{}.{:02}", spec.driver.substr(0, dot), last > 0 ? last - 1 : last + 1);
+}
+
 void fill_identities(FleetSpec& spec, std::string_view identity) {
   const std::uint64_t base = mix(spec.seed, identity);
   const std::size_t half = (spec.gpus.size() + 1) / 2;

@@ -27,4 +27,7 @@ std::optional<BusId> parse_bus_id(std::string_view text);
 /// Gives every GPU and MIG instance without one a UUID, serial, bus id, CPU list; from seed and identity.
 void fill_identities(FleetSpec& spec, std::string_view identity);
 
+/// The loaded kernel module's version: the driver's, or, where they are to differ, the release before it.
+std::string kernel_module_of(const FleetSpec& spec, bool mismatch);
+
 }  // namespace gpuwarden::sim

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/evolve.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "sim/core/process.hpp"
+
+namespace gpuwarden::sim {
+namespace {
+
+constexpr std::int64_t kTickNs = 100'000'000;
+/// A gap longer than this (about half an hour) is not integrated tick by tick: the state has settled long before.
+constexpr std::uint64_t kMaxTicksAtOnce = 18000;
+
+// nvmlEventType bits.
+constexpr std::uint64_t kEventSingleBitEcc = 0x1;
+constexpr std::uint64_t kEventDoubleBitEcc = 0x2;
+constexpr std::uint64_t kEventXid = 0x8;
+
+void add_event(Body& body, std::uint32_t gpu, std::uint64_t type, std::uint64_t data) {
+  ++body.event_number;
+  body.events[body.event_number % kMaxEvents] = {body.event_number, type, data, gpu, 0};
+}
+
+void add_fault(Body& body, FaultKind kind, std::uint32_t gpu) {
+  if (body.fault_count < kMaxFaults) body.faults[body.fault_count++] = {kind, gpu, 1, body.tick, 1, 0};
+}
+
+/// What an Xid brings with it (source: NVIDIA's Xid catalogue): 79 the GPU fell off the bus; 48 and 63 uncorrectable
+/// memory errors; 95, 119, 120 and 140 need a reset.
+void apply_xid(Body& body, const SharedFault& fault) {
+  add_event(body, fault.gpu, kEventXid, static_cast<std::uint64_t>(fault.value));
+  GpuState& state = body.gpus[fault.gpu];
+  switch (fault.value) {
+    case 79:
+      return add_fault(body, FaultKind::lost, fault.gpu);
+    case 48:
+    case 63:
+      ++state.ecc_uncorrected;
+      return;
+    case 95:
+      ++state.ecc_uncorrected;
+      [[fallthrough]];
+    case 119:
+    case 120:
+    case 140:
+      return add_fault(body, FaultKind::reset_required, fault.gpu);
+    default:
+      return;
+  }
+}
+
+/// The one-time effects of a fault.
+void apply(Body& body, SharedFault& fault) {
+  fault.applied = 1;
+  const SharedFault copy = fault;  // apply_xid() appends to the list this one is in
+  if (copy.gpu >= kMaxGpus) return;
+  if (copy.kind == FaultKind::xid) apply_xid(body, copy);
+  if (copy.kind == FaultKind::ecc_corrected) {
+    body.gpus[copy.gpu].ecc_corrected += static_cast<std::uint64_t>(copy.value);
+    add_event(body, copy.gpu, kEventSingleBitEcc, 0);
+  }
+  if (copy.kind == FaultKind::ecc_uncorrected) {
+    body.gpus[copy.gpu].ecc_uncorrected += static_cast<std::uint64_t>(copy.value);
+    add_event(body, copy.gpu, kEventDoubleBitEcc, 0);
+  }
+}
+
+bool in_force(const Body& body, FaultKind kind, std::uint32_t gpu) {
+  return std::any_of(body.faults, body.faults + body.fault_count, [&](const SharedFault& fault) {
+    return fault.kind == kind && fault.tick <= body.tick && (fault.gpu == gpu || fault.gpu == kWholeFleet);
+  });
+}
+
+/// Scripted, scripted processes' and declared load together, 0..1.
+double load_of(const Body& body, const FleetSpec& spec, std::uint32_t gpu, std::uint64_t tick) {
+  double load = scripted_load(spec.gpus[gpu], spec.seed, tick);
+  for (const ProcessSpec& process : spec.gpus[gpu].processes) load += process.utilization / 100;
+  for (std::uint32_t i = 0; i < body.process_count; ++i) {
+    if (body.processes[i].gpu == gpu) load += body.processes[i].utilization / 100.0;
+  }
+  return std::min(load, 1.0);
+}
+
+double power_limit_of(const Body& body, const GpuSpec& spec, std::uint32_t gpu) {
+  for (std::uint32_t i = 0; i < body.override_count; ++i) {
+    const Override& change = body.overrides[i];
+    if (change.gpu == gpu && change.field == static_cast<std::uint32_t>(Field::power_limit) && change.supported != 0) {
+      return change.value;
+    }
+  }
+  const auto pinned = spec.readings.find(Field::power_limit);
+  return pinned != spec.readings.end() && pinned->second ? *pinned->second : spec.model.power_default;
+}
+
+void tick(Body& body, const FleetSpec& spec) {
+  ++body.tick;
+  for (std::uint32_t i = 0; i < body.fault_count; ++i) {
+    if (body.faults[i].applied == 0 && body.faults[i].tick <= body.tick) apply(body, body.faults[i]);
+  }
+  for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) {
+    const Ailments ailments{in_force(body, FaultKind::thermal_runaway, i), in_force(body, FaultKind::fan_failure, i),
+                            in_force(body, FaultKind::slow_clock, i)};
+    step(body.gpus[i], spec.gpus[i], load_of(body, spec, i, body.tick), power_limit_of(body, spec.gpus[i], i),
+         ailments);
+  }
+}
+
+void schedule(Body& body, const Fault& fault, std::uint32_t gpu) {
+  if (body.fault_count == kMaxFaults) return;
+  const auto when = static_cast<std::uint64_t>(fault.at.count() / 100);
+  body.faults[body.fault_count++] = {fault.kind, gpu, fault.value, body.tick + when, 0, 0};
+  if (when == 0) apply(body, body.faults[body.fault_count - 1]);
+}
+
+/// Whole numbers as NVML gives them.
+double whole(double value) { return std::floor(value + 0.5); }
+
+void read_static(Readings& r, const GpuSpec& gpu, std::uint32_t index) {
+  const Model& m = gpu.model;
+  const auto put = [&](Field field, double value) { at(r, field) = value; };
+  const auto put_if = [&](bool supported, Field field, double value) {
+    if (supported) put(field, value);
+  };
+  put(Field::memory_total, m.memory_mib);
+  put(Field::memory_reserved, m.reserved_mib);
+  put(Field::temperature_slowdown, m.temperature_slowdown);
+  put(Field::temperature_shutdown, m.temperature_shutdown);
+  put(Field::temperature_max, m.temperature_slowdown - 2);
+  put(Field::power_limit, m.power_default);
+  put(Field::power_limit_default, m.power_default);
+  put(Field::power_limit_min, m.power_min);
+  put(Field::power_limit_max, m.power_max);
+  put(Field::clock_graphics_max, m.clock_graphics_max);
+  put(Field::clock_sm_max, m.clock_graphics_max);
+  put(Field::clock_memory_max, m.clock_memory_max);
+  put(Field::clock_video_max, m.clock_video_max);
+  put(Field::pcie_generation_max, m.pcie_generation);
+  put(Field::pcie_width_max, 16);
+  put(Field::pcie_width, 16);
+  put(Field::pcie_replays, 0);
+  put(Field::bar1_total, m.ecc ? 2.0 * m.memory_mib : 256);
+  put(Field::bar1_used, 3);
+  put(Field::persistence, m.ecc ? 1 : 0);
+  put(Field::compute_mode, 0);
+  put(Field::display_mode, 0);
+  put(Field::display_active, 0);
+  put(Field::multiprocessors, m.multiprocessors);
+  put(Field::cuda_cores, m.cuda_cores);
+  put(Field::bus_width, m.bus_width);
+  put(Field::minor_number, index);
+  put_if(m.mig_instances > 0, Field::mig_enabled, gpu.mig ? 1 : 0);
+  put_if(m.mig_instances > 0, Field::mig_pending, gpu.mig ? 1 : 0);
+  put_if(m.ecc, Field::ecc_enabled, 1);
+  put_if(m.ecc && m.capability_major >= 8, Field::remapped_corrected, 0);
+  put_if(m.ecc && m.capability_major >= 8, Field::remapped_uncorrected, 0);
+  put_if(m.ecc && m.capability_major >= 8, Field::remapped_pending, 0);
+  put_if(m.ecc && m.capability_major >= 8, Field::remapped_failure, 0);
+  put_if(m.ecc && m.capability_major < 8, Field::retired_pending, 0);
+  put_if(m.nvlinks > 0, Field::nvlink_count, m.nvlinks);
+  put_if(m.nvlinks > 0, Field::nvlink_version, m.nvlink_version);
+  put_if(m.ecc && m.capability_major >= 8, Field::temperature_memory_max, 95);
+}
+
+void read_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s) {
+  const Model& m = gpu.model;
+  const bool idle = s.load < 0.005;
+  const double share = idle ? static_cast<double>(m.clock_idle) / m.clock_graphics_max : s.clock;
+  at(r, Field::temperature) = whole(s.temperature);
+  at(r, Field::power) = s.power;
+  if (m.capability_major >= 7) at(r, Field::energy) = s.energy;
+  if (!gpu.mig) {
+    at(r, Field::utilization) = whole(s.load * 100);
+    at(r, Field::memory_utilization) = whole(s.load * 55);
+    at(r, Field::encoder_utilization) = 0;
+    at(r, Field::decoder_utilization) = 0;
+  }
+  at(r, Field::clock_graphics) = whole(share * m.clock_graphics_max);
+  at(r, Field::clock_sm) = whole(share * m.clock_graphics_max);
+  at(r, Field::clock_memory) = idle && !m.ecc ? 405 : m.clock_memory_max;
+  at(r, Field::clock_video) = whole(share * m.clock_video_max);
+  at(r, Field::performance_state) = idle && !m.ecc ? 8 : 0;
+  at(r, Field::throttle_reasons) = static_cast<double>(s.throttle);
+  at(r, Field::pcie_generation) = idle && !m.ecc ? 1 : m.pcie_generation;
+  at(r, Field::pcie_tx) = whole(s.load * 1.2e6);
+  at(r, Field::pcie_rx) = whole(s.load * 3.1e6);
+  if (m.ecc && m.capability_major >= 7 && m.memory_mib > 30000)
+    at(r, Field::memory_temperature) = whole(s.temperature + 8);
+  if (m.ecc) {
+    at(r, Field::ecc_corrected_volatile) = static_cast<double>(s.ecc_corrected);
+    at(r, Field::ecc_uncorrected_volatile) = static_cast<double>(s.ecc_uncorrected);
+    at(r, Field::ecc_corrected_aggregate) = static_cast<double>(s.ecc_corrected);
+    at(r, Field::ecc_uncorrected_aggregate) = static_cast<double>(s.ecc_uncorrected);
+  }
+}
+
+void read_processes(const Body& body, const GpuSpec& gpu, std::uint32_t index, GpuView& view) {
+  double used_mib = body.gpus[index].memory_mib;
+  double scripted = 0;
+  for (const ProcessSpec& process : gpu.processes) {
+    ProcessView seen{
+        process.pid,     process.command,  std::nullopt,        static_cast<std::uint32_t>(process.utilization),
+        process.compute, process.graphics, process.gpu_instance};
+    if (process.memory_mib) seen.memory_bytes = static_cast<std::uint64_t>(*process.memory_mib * (1 << 20));
+    scripted += process.memory_mib.value_or(0);
+    view.processes.push_back(seen);
+  }
+  // A scripted workload's memory is what its processes hold, where it has any.
+  used_mib = std::max(used_mib, scripted);
+  for (std::uint32_t i = 0; i < body.process_count; ++i) {
+    const DeclaredProcess& process = body.processes[i];
+    if (process.gpu != index) continue;
+    view.processes.push_back({process.pid, "", process.memory_bytes, process.utilization, process.graphics == 0,
+                              process.graphics != 0, std::nullopt});
+    used_mib += static_cast<double>(process.memory_bytes) / (1 << 20);
+  }
+  const double room = gpu.model.memory_mib - gpu.model.reserved_mib;
+  at(view.readings, Field::memory_used) = std::floor(std::min(used_mib, room));
+}
+
+void read_faults(const Body& body, std::uint32_t index, const GpuSpec& gpu, GpuView& view) {
+  view.lost = in_force(body, FaultKind::lost, index);
+  view.reset_required = in_force(body, FaultKind::reset_required, index);
+  view.unknown_error = in_force(body, FaultKind::unknown_error, index);
+  view.no_permission = in_force(body, FaultKind::no_permission, index);
+  view.hang = in_force(body, FaultKind::hang, index);
+  const bool fan_failed = in_force(body, FaultKind::fan_failure, index);
+  if (gpu.model.fan) {
+    const double wanted = std::clamp((body.gpus[index].temperature - 45) * 2.0, 0.0, 100.0);
+    at(view.readings, Field::fan_speed) = fan_failed ? 0 : whole(wanted);
+  }
+  for (std::uint32_t i = 0; i < body.fault_count; ++i) {
+    const SharedFault& fault = body.faults[i];
+    if (fault.kind == FaultKind::nvlink_down && fault.gpu == index && fault.tick <= body.tick && fault.value < 64) {
+      view.nvlinks_down |= 1ULL << static_cast<std::uint64_t>(fault.value);
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t fleet_time(const Body& body, std::int64_t now_ns) {
+  if (body.frozen != 0) return body.sim_origin_ns;
+  return body.sim_origin_ns +
+         static_cast<std::int64_t>(static_cast<double>(now_ns - body.clock_origin_ns) * body.speed);
+}
+
+void begin(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
+  body.clock_origin_ns = now_ns;
+  body.speed = spec.speed;
+  body.frozen = spec.frozen ? 1 : 0;
+  for (const Fault& fault : spec.faults) schedule(body, fault, kWholeFleet);
+  for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) {
+    body.gpus[i] = settled(spec.gpus[i]);
+    for (const Fault& fault : spec.gpus[i].faults) schedule(body, fault, i);
+  }
+}
+
+void advance(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
+  const std::int64_t time = fleet_time(body, now_ns);
+  const auto target = static_cast<std::uint64_t>(std::max<std::int64_t>(time, 0) / kTickNs);
+  if (target > body.tick + kMaxTicksAtOnce) {
+    const double skipped = static_cast<double>(target - kMaxTicksAtOnce - body.tick) * kTickSeconds;
+    for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) body.gpus[i].energy += body.gpus[i].power * skipped;
+    body.tick = target - kMaxTicksAtOnce;
+  }
+  while (body.tick < target) tick(body, spec);
+  for (std::uint32_t i = 0; i < spec.gpus.size(); ++i)
+    body.gpus[i].memory_mib = scripted_memory(spec.gpus[i], body.tick);
+}
+
+void inject_now(Body& body, const Fault& fault, std::uint32_t gpu) { schedule(body, fault, gpu); }
+
+void drop_dead(Body& body) {
+  auto* const end = std::remove_if(
+      body.processes, body.processes + body.process_count,
+      [](const DeclaredProcess& process) { return process_start_time(process.pid) != process.start_time; });
+  body.process_count = static_cast<std::uint32_t>(end - body.processes);
+}
+
+FleetView look(const Body& body, const FleetSpec& spec) {
+  FleetView view;
+  view.time = std::chrono::milliseconds(body.tick * 100);
+  view.mismatch = in_force(body, FaultKind::mismatch, kWholeFleet);
+  view.driver_not_loaded = in_force(body, FaultKind::driver_not_loaded, kWholeFleet);
+  view.hang_init = in_force(body, FaultKind::hang_init, kWholeFleet);
+  for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) {
+    GpuView& gpu = view.gpus.emplace_back();
+    gpu.spec = &spec.gpus[i];
+    read_static(gpu.readings, *gpu.spec, i);
+    read_dynamic(gpu.readings, *gpu.spec, body.gpus[i]);
+    read_processes(body, *gpu.spec, i, gpu);
+    read_faults(body, i, *gpu.spec, gpu);
+    for (const auto& [field, value] : gpu.spec->readings) at(gpu.readings, field) = value;
+  }
+  for (std::uint32_t i = 0; i < body.override_count; ++i) {
+    const Override& change = body.overrides[i];
+    if (change.gpu >= view.gpus.size() || change.field >= kFieldCount) continue;
+    view.gpus[change.gpu].readings[change.field] = change.supported != 0 ? std::optional(change.value) : std::nullopt;
+  }
+  const std::uint64_t first = body.event_number > kMaxEvents ? body.event_number - kMaxEvents : 0;
+  for (std::uint64_t number = first + 1; number <= body.event_number; ++number) {
+    const SharedEvent& event = body.events[number % kMaxEvents];
+    view.events.push_back({event.number, event.gpu, event.type, event.data});
+  }
+  return view;
+}
+
+}  // namespace gpuwarden::sim

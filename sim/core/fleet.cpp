@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/fleet.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <thread>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "sim/core/evolve.hpp"
+#include "sim/core/identity.hpp"
+#include "sim/core/process.hpp"
+
+namespace gpuwarden::sim {
+namespace {
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+bool is_id(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && name[0] != '.' &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+             std::string_view::npos;
+}
+
+Error no_such_fleet(std::string_view spec, const std::filesystem::path& root) {
+  std::vector<std::string> names = preset_names();
+  for (const std::string& id : live_fleets(root)) names.push_back(id);
+  return {ErrorCode::not_found, fmt::format("there is no simulated fleet '{}'", printable(spec)),
+          "name a preset, a started fleet or a YAML file; known: " + join(names, ", ")};
+}
+
+}  // namespace
+
+Fleet::Fleet(FleetSpec spec, std::string id, FleetFolder folder)
+    : spec_(std::move(spec)), id_(std::move(id)), folder_(std::move(folder)) {}
+
+Result<void> Fleet::open_state() {
+  return state_.open(folder(), [&](Body& body) { begin(body, spec_, monotonic_ns()); });
+}
+
+Result<std::shared_ptr<Fleet>> Fleet::make(std::string_view id, std::string_view yaml, std::string_view file,
+                                           const std::filesystem::path& root) {
+  GPUWARDEN_TRY(FleetSpec spec, parse_fleet(yaml, file, id));
+  GPUWARDEN_TRY(FleetFolder folder, FleetFolder::join_or_make(root, std::string(id), yaml, spec));
+  if (!folder.is_new()) {
+    // Somebody may have made a fleet of this name from another file: theirs holds.
+    GPUWARDEN_TRY(const std::string theirs, read_file(folder.path() / "fleet.yaml"));
+    GPUWARDEN_TRY(spec, parse_fleet(theirs, file, id));
+  }
+  if (spec.name.empty()) spec.name = id;
+  std::shared_ptr<Fleet> fleet(new Fleet(std::move(spec), std::string(id), std::move(folder)));
+  GPUWARDEN_CHECK(fleet->open_state());
+  return fleet;
+}
+
+Result<std::shared_ptr<Fleet>> Fleet::join(const std::filesystem::path& path) {
+  GPUWARDEN_TRY(FleetFolder folder, FleetFolder::join(path));
+  const std::string id = path.filename();
+  GPUWARDEN_TRY(const std::string yaml, read_file(path / "fleet.yaml"));
+  GPUWARDEN_TRY(FleetSpec spec, parse_fleet(yaml, id, id));
+  if (spec.name.empty()) spec.name = id;
+  std::shared_ptr<Fleet> fleet(new Fleet(std::move(spec), id, std::move(folder)));
+  GPUWARDEN_CHECK(fleet->open_state());
+  return fleet;
+}
+
+Result<std::shared_ptr<Fleet>> Fleet::attach(std::string_view spec, const std::filesystem::path& root) {
+  const std::filesystem::path path(spec);
+  if (path.is_absolute() && std::filesystem::is_directory(path)) return join(path);
+  if (const auto text = preset(spec)) {
+    return make(fmt::format("{}-{:08x}", spec, mix(0, *text) & 0xFFFFFFFF), *text, spec, root);
+  }
+  if (is_id(spec)) {
+    if (auto joined = join(root / path); joined || joined.error().code != ErrorCode::not_found) return joined;
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::unexpected(no_such_fleet(spec, root));
+  GPUWARDEN_TRY(const std::string text, read_file(path, std::size_t{2} << 20U));
+  return make(fmt::format("file-{:016x}", mix(1, text)), text, spec, root);
+}
+
+Result<std::shared_ptr<Fleet>> Fleet::start(std::string_view name, std::string_view spec,
+                                            const std::filesystem::path& root) {
+  if (!is_id(name) || preset(name)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' cannot be the name of a fleet", printable(name)),
+                "use letters, digits, '-', '_', and no preset's name");
+  }
+  if (std::ranges::count(live_fleets(root), std::string(name)) > 0) {
+    return fail(ErrorCode::invalid_argument, fmt::format("a fleet '{}' is running already", name),
+                fmt::format("gpuwarden sim stop {}", name));
+  }
+  if (const auto text = preset(spec)) return make(name, *text, spec, root);
+  const auto text = read_file(std::filesystem::path(spec), std::size_t{2} << 20U);
+  if (!text) return std::unexpected(no_such_fleet(spec, root));
+  return make(name, *text, spec, root);
+}
+
+Result<FleetView> Fleet::view() {
+  FleetView view;
+  const std::int64_t now = monotonic_ns();
+  GPUWARDEN_CHECK(state_.update([&](Body& body) {
+    drop_dead(body);
+    advance(body, spec_, now);
+    view = look(body, spec_);
+  }));
+  return view;
+}
+
+std::optional<EventView> Fleet::wait_event(std::uint64_t after, std::uint64_t mask, std::uint64_t gpus,
+                                           std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    if (const auto now = view()) {
+      for (const EventView& event : now->events) {
+        if (event.number > after && (event.type & mask) != 0 && (gpus >> event.gpu & 1U) != 0) return event;
+      }
+    }
+    const auto left = end - std::chrono::steady_clock::now();
+    if (left <= std::chrono::nanoseconds(0)) return std::nullopt;
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(5)));
+  }
+}
+
+Result<void> Fleet::declare(std::int32_t pid, const std::vector<std::uint32_t>& gpus, std::uint64_t memory_bytes,
+                            std::uint32_t utilization, bool graphics) {
+  const std::uint64_t start_time = process_start_time(pid);
+  if (start_time == 0) return fail(ErrorCode::not_found, fmt::format("there is no process {}", pid));
+  for (const std::uint32_t gpu : gpus) {
+    if (gpu >= spec_.gpus.size()) return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu));
+  }
+  bool full = false;
+  const std::int64_t now = monotonic_ns();
+  GPUWARDEN_CHECK(state_.update([&](Body& body) {
+    drop_dead(body);
+    advance(body, spec_, now);
+    full = body.process_count + gpus.size() > kMaxProcesses;
+    for (const std::uint32_t gpu : gpus) {
+      if (!full)
+        body.processes[body.process_count++] = {
+            pid, gpu, start_time, memory_bytes, std::min(utilization, 100U), graphics ? 1U : 0U};
+    }
+  }));
+  if (full) return fail(ErrorCode::failed, "the fleet's process table is full");
+  return {};
+}
+
+Result<void> Fleet::undeclare(std::int32_t pid) {
+  return state_.update([&](Body& body) {
+    auto* const end = std::remove_if(body.processes, body.processes + body.process_count,
+                                     [&](const DeclaredProcess& process) { return process.pid == pid; });
+    body.process_count = static_cast<std::uint32_t>(end - body.processes);
+  });
+}
+
+Result<void> Fleet::inject(std::uint32_t gpu, const Fault& fault) {
+  const bool fleet_wide = fault.kind == FaultKind::mismatch || fault.kind == FaultKind::driver_not_loaded ||
+                          fault.kind == FaultKind::hang_init;
+  if (!fleet_wide && gpu >= spec_.gpus.size()) {
+    return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu),
+                fmt::format("it has GPUs 0 to {}", static_cast<int>(spec_.gpus.size()) - 1));
+  }
+  const std::int64_t now = monotonic_ns();
+  bool full = false;
+  GPUWARDEN_CHECK(state_.update([&](Body& body) {
+    advance(body, spec_, now);
+    full = body.fault_count + 2 > kMaxFaults;
+    if (!full) inject_now(body, fault, fleet_wide ? kWholeFleet : gpu);
+  }));
+  if (full) return fail(ErrorCode::failed, "the fleet's fault table is full");
+  if (fault.kind == FaultKind::driver_not_loaded) write_driver_version(folder(), spec_.driver, false);
+  if (fault.kind == FaultKind::mismatch) write_driver_version(folder(), kernel_module_of(spec_, true), true);
+  return {};
+}
+
+Result<void> Fleet::clear_faults(std::uint32_t gpu) {
+  write_driver_version(folder(), kernel_module_of(spec_, false), true);
+  return state_.update([&](Body& body) {
+    auto* const end = std::remove_if(body.faults, body.faults + body.fault_count,
+                                     [&](const SharedFault& fault) { return gpu == kWholeFleet || fault.gpu == gpu; });
+    body.fault_count = static_cast<std::uint32_t>(end - body.faults);
+  });
+}
+
+Result<void> Fleet::set(std::uint32_t gpu, Field field, std::optional<double> value) {
+  if (gpu >= spec_.gpus.size()) return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu));
+  if (value && !is_possible(field, *value)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{} is impossible for {}", *value, to_string(field)));
+  }
+  bool full = false;
+  GPUWARDEN_CHECK(state_.update([&](Body& body) {
+    auto* const end = body.overrides + body.override_count;
+    auto* const found = std::find_if(body.overrides, end, [&](const Override& change) {
+      return change.gpu == gpu && change.field == static_cast<std::uint32_t>(field);
+    });
+    full = found == end && body.override_count == kMaxOverrides;
+    if (full) return;
+    *found = {gpu, static_cast<std::uint32_t>(field), value ? 1U : 0U, 0, value.value_or(0)};
+    if (found == end) ++body.override_count;
+  }));
+  if (full) return fail(ErrorCode::failed, "too many pinned readings");
+  return {};
+}
+
+Result<void> Fleet::change_clock(const ClockChange& change) {
+  if (change.speed && !(*change.speed > 0 && *change.speed <= 100000)) {
+    return fail(ErrorCode::invalid_argument, "a clock's speed is above 0 and at most 100000");
+  }
+  const double step = change.advance_seconds.value_or(0);
+  if (step < 0 || step > 1e7) return fail(ErrorCode::invalid_argument, "a clock advances by 0 to 10000000 seconds");
+  const std::int64_t now = monotonic_ns();
+  return state_.update([&](Body& body) {
+    body.sim_origin_ns = fleet_time(body, now) + static_cast<std::int64_t>(step * 1e9);
+    body.clock_origin_ns = now;
+    body.frozen = change.frozen.value_or(body.frozen != 0) ? 1 : 0;
+    body.speed = change.speed.value_or(body.speed);
+  });
+}
+
+}  // namespace gpuwarden::sim

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A live fleet: what NVML functions ask and what control calls change.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+#include "sim/core/fields.hpp"
+#include "sim/core/fleet_spec.hpp"
+#include "sim/core/folder.hpp"
+#include "sim/core/shared_state.hpp"
+
+namespace gpuwarden::sim {
+
+struct ProcessView {
+  std::int32_t pid = 0;
+  std::string command;
+  std::optional<std::uint64_t> memory_bytes;
+  std::uint32_t utilization = 0;
+  bool compute = true;
+  bool graphics = false;
+  std::optional<std::uint32_t> gpu_instance;
+};
+
+/// One GPU at one moment.
+struct GpuView {
+  const GpuSpec* spec = nullptr;
+  Readings readings{};
+  std::vector<ProcessView> processes;
+  bool lost = false;
+  bool reset_required = false;
+  bool unknown_error = false;
+  bool no_permission = false;
+  bool hang = false;
+  std::uint64_t nvlinks_down = 0;  ///< bit per link
+};
+
+struct EventView {
+  std::uint64_t number = 0;
+  std::uint32_t gpu = 0;
+  std::uint64_t type = 0;
+  std::uint64_t data = 0;
+};
+
+/// The fleet at one moment.
+struct FleetView {
+  std::chrono::milliseconds time{0};  ///< fleet time
+  std::vector<GpuView> gpus;
+  std::vector<EventView> events;  ///< the newest, oldest first
+  bool mismatch = false;
+  bool driver_not_loaded = false;
+  bool hang_init = false;
+};
+
+/// Safe to use from several threads; a forked child may go on using its copy.
+class Fleet {
+ public:
+  /// `spec`: a preset's name, a YAML file, the name of a live fleet, or a fleet folder.
+  static Result<std::shared_ptr<Fleet>> attach(std::string_view spec,
+                                               const std::filesystem::path& root = default_root());
+  /// Makes (or joins) a fleet under a name of its own.
+  static Result<std::shared_ptr<Fleet>> start(std::string_view name, std::string_view spec,
+                                              const std::filesystem::path& root = default_root());
+
+  const FleetSpec& spec() const { return spec_; }
+  const std::string& id() const { return id_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+  Result<FleetView> view();
+  /// Blocks until an event newer than `after` whose type is in `mask` on one of `gpus` (bit mask) comes, or the time
+  /// (wall clock) is over.
+  std::optional<EventView> wait_event(std::uint64_t after, std::uint64_t mask, std::uint64_t gpus,
+                                      std::chrono::milliseconds timeout);
+
+  Result<void> declare(std::int32_t pid, const std::vector<std::uint32_t>& gpus, std::uint64_t memory_bytes,
+                       std::uint32_t utilization, bool graphics);
+  Result<void> undeclare(std::int32_t pid);
+  Result<void> inject(std::uint32_t gpu, const Fault& fault);
+  Result<void> clear_faults(std::uint32_t gpu);
+  /// Pins a reading; an empty value means "not supported".
+  Result<void> set(std::uint32_t gpu, Field field, std::optional<double> value);
+  struct ClockChange {
+    std::optional<bool> frozen;
+    std::optional<double> speed;
+    std::optional<double> advance_seconds;
+  };
+  Result<void> change_clock(const ClockChange& change);
+
+ private:
+  Fleet(FleetSpec spec, std::string id, FleetFolder folder);
+  static Result<std::shared_ptr<Fleet>> make(std::string_view id, std::string_view yaml, std::string_view file,
+                                             const std::filesystem::path& root);
+  static Result<std::shared_ptr<Fleet>> join(const std::filesystem::path& folder);
+  Result<void> open_state();
+
+  FleetSpec spec_;
+  std::string id_;
+  FleetFolder folder_;
+  SharedState state_;
+};
+
+}  // namespace gpuwarden::sim

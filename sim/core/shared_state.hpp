@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a fleet that processes share: plain data in a mapped file, written to the inactive of two buffers and
+// then switched, so that a process killed at any moment leaves a whole state behind.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "gpuwarden/base/result.hpp"
+#include "sim/core/physics.hpp"
+
+namespace gpuwarden::sim {
+
+inline constexpr std::size_t kMaxProcesses = 512;
+inline constexpr std::size_t kMaxFaults = 128;
+inline constexpr std::size_t kMaxEvents = 64;
+inline constexpr std::size_t kMaxOverrides = 256;
+
+/// A real process that said what it holds; gone when the process is.
+struct DeclaredProcess {
+  std::int32_t pid;
+  std::uint32_t gpu;
+  std::uint64_t start_time;  ///< clock ticks since boot: a pid alone may be reused
+  std::uint64_t memory_bytes;
+  std::uint32_t utilization;
+  std::uint32_t graphics;
+};
+
+/// A fault in force or still to come.
+struct SharedFault {
+  FaultKind kind;
+  std::uint32_t gpu;  ///< or kWholeFleet
+  std::int64_t value;
+  std::uint64_t tick;     ///< when it strikes
+  std::uint32_t applied;  ///< its one-time effects have happened
+  std::uint32_t pad;
+};
+
+struct SharedEvent {
+  std::uint64_t number;  ///< from 1, rising
+  std::uint64_t type;
+  std::uint64_t data;
+  std::uint32_t gpu;
+  std::uint32_t pad;
+};
+
+struct Override {
+  std::uint32_t gpu;
+  std::uint32_t field;
+  std::uint32_t supported;
+  std::uint32_t pad;
+  double value;
+};
+
+/// One whole state.
+struct Body {
+  std::uint64_t tick;
+  std::int64_t clock_origin_ns;  ///< CLOCK_MONOTONIC when fleet time was `sim_origin_ns`
+  std::int64_t sim_origin_ns;
+  double speed;
+  std::uint32_t frozen;
+  std::uint32_t process_count;
+  std::uint32_t fault_count;
+  std::uint32_t override_count;
+  std::uint64_t event_number;  ///< of the newest event
+  GpuState gpus[kMaxGpus];
+  DeclaredProcess processes[kMaxProcesses];
+  SharedFault faults[kMaxFaults];
+  SharedEvent events[kMaxEvents];  ///< ring by number
+  Override overrides[kMaxOverrides];
+};
+
+/// The mapped file. All access happens under a file lock taken on a descriptor opened for the purpose, so that forked
+/// children and threads exclude each other too.
+class SharedState {
+ public:
+  SharedState() = default;
+  SharedState(const SharedState&) = delete;
+  SharedState& operator=(const SharedState&) = delete;
+  ~SharedState();
+
+  /// Maps FOLDER/state, writing `initial` when it is missing, too short or of another layout.
+  Result<void> open(const std::filesystem::path& folder, const std::function<void(Body&)>& initial);
+  /// Runs `change` on a copy of the state and makes the copy the state.
+  Result<void> update(const std::function<void(Body&)>& change);
+
+ private:
+  struct File;
+  std::filesystem::path folder_;
+  File* file_ = nullptr;
+};
+
+}  // namespace gpuwarden::sim
