@@ -111,7 +111,8 @@ Json show_gpu(const GpuView& gpu, std::size_t index) {
 }
 
 Result<Json> show(const Json&, FleetPtr& fleet) {
-  GPUWARDEN_TRY(const FleetView view, fleet->view());
+  GPUWARDEN_TRY(const auto seen, fleet->view());
+  const FleetView& view = *seen;
   Json result = introduce(*fleet);
   result["simulated"] = true;
   result["time_ms"] = view.time.count();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -259,9 +260,10 @@ void begin(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
   }
 }
 
-void advance(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
-  const std::int64_t time = fleet_time(body, now_ns);
-  const auto target = static_cast<std::uint64_t>(std::max<std::int64_t>(time, 0) / kTickNs);
+bool advance(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
+  const std::uint64_t target =
+      tick_at(body.sim_origin_ns, body.clock_origin_ns, body.frozen != 0 ? 0 : body.speed, now_ns);
+  if (target <= body.tick) return false;
   if (target > body.tick + kMaxTicksAtOnce) {
     const double skipped = static_cast<double>(target - kMaxTicksAtOnce - body.tick) * kTickSeconds;
     for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) body.gpus[i].energy += body.gpus[i].power * skipped;
@@ -270,15 +272,17 @@ void advance(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
   while (body.tick < target) tick(body, spec);
   for (std::uint32_t i = 0; i < spec.gpus.size(); ++i)
     body.gpus[i].memory_mib = scripted_memory(spec.gpus[i], body.tick);
+  return true;
 }
 
 void inject_now(Body& body, const Fault& fault, std::uint32_t gpu) { schedule(body, fault, gpu); }
 
-void drop_dead(Body& body) {
+bool drop_dead(Body& body) {
   auto* const end = std::remove_if(
       body.processes, body.processes + body.process_count,
       [](const DeclaredProcess& process) { return process_start_time(process.pid) != process.start_time; });
-  body.process_count = static_cast<std::uint32_t>(end - body.processes);
+  const auto alive = static_cast<std::uint32_t>(end - body.processes);
+  return std::exchange(body.process_count, alive) != alive;
 }
 
 FleetView look(const Body& body, const FleetSpec& spec) {

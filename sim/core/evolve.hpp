@@ -10,10 +10,12 @@ namespace gpuwarden::sim {
 void begin(Body& body, const FleetSpec& spec, std::int64_t now_ns);
 /// Fleet time in nanoseconds.
 std::int64_t fleet_time(const Body& body, std::int64_t now_ns);
-/// Integrates up to now; faults whose time has come take effect.
-void advance(Body& body, const FleetSpec& spec, std::int64_t now_ns);
-/// Drops processes that have ended.
-void drop_dead(Body& body);
+/// The tick of a moment; speed 0 means frozen.
+std::uint64_t tick_at(std::int64_t sim_origin_ns, std::int64_t clock_origin_ns, double speed, std::int64_t now_ns);
+/// Integrates up to now; faults whose time has come take effect. True when time has moved.
+bool advance(Body& body, const FleetSpec& spec, std::int64_t now_ns);
+/// Drops processes that have ended; true when there were any.
+bool drop_dead(Body& body);
 /// A fault strikes `gpu` (or kWholeFleet), now or after fault.at.
 void inject_now(Body& body, const Fault& fault, std::uint32_t gpu);
 FleetView look(const Body& body, const FleetSpec& spec);

@@ -101,15 +101,36 @@ Result<std::shared_ptr<Fleet>> Fleet::start(std::string_view name, std::string_v
   return make(name, *text, spec, root);
 }
 
-Result<FleetView> Fleet::view() {
-  FleetView view;
+bool Fleet::is_current(const Seen& seen, std::int64_t now_ns) const {
+  // Whether a declared process has died shows nowhere but in /proc: look there now and then.
+  constexpr std::int64_t kProcessCheckNs = 10'000'000;
+  if (!seen.view || seen.generation != state_.generation()) return false;
+  if (seen.has_processes && now_ns - seen.at_ns > kProcessCheckNs) return false;
+  return tick_at(seen.sim_origin_ns, seen.clock_origin_ns, seen.frozen ? 0 : seen.speed, now_ns) <= seen.tick;
+}
+
+Result<std::shared_ptr<const FleetView>> Fleet::view() {
+  const std::scoped_lock lock(mutex_);
   const std::int64_t now = monotonic_ns();
+  if (is_current(seen_, now)) return seen_.view;
+  Seen seen;
   GPUWARDEN_CHECK(state_.update([&](Body& body) {
-    drop_dead(body);
-    advance(body, spec_, now);
-    view = look(body, spec_);
+    const bool changed = drop_dead(body) | advance(body, spec_, now);
+    seen = {std::make_shared<const FleetView>(look(body, spec_)),
+            0,
+            body.clock_origin_ns,
+            body.sim_origin_ns,
+            body.speed,
+            body.frozen != 0,
+            body.tick,
+            body.process_count > 0,
+            now};
+    // Nobody else changes the state while this runs: the number it will have is known.
+    seen.generation = state_.generation() + (changed ? 1 : 0);
+    return changed;
   }));
-  return view;
+  seen_ = std::move(seen);
+  return seen_.view;
 }
 
 std::optional<EventView> Fleet::wait_event(std::uint64_t after, std::uint64_t mask, std::uint64_t gpus,
@@ -117,7 +138,7 @@ std::optional<EventView> Fleet::wait_event(std::uint64_t after, std::uint64_t ma
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     if (const auto now = view()) {
-      for (const EventView& event : now->events) {
+      for (const EventView& event : (*now)->events) {
         if (event.number > after && (event.type & mask) != 0 && (gpus >> event.gpu & 1U) != 0) return event;
       }
     }
@@ -145,6 +166,7 @@ Result<void> Fleet::declare(std::int32_t pid, const std::vector<std::uint32_t>& 
         body.processes[body.process_count++] = {
             pid, gpu, start_time, memory_bytes, std::min(utilization, 100U), graphics ? 1U : 0U};
     }
+    return true;
   }));
   if (full) return fail(ErrorCode::failed, "the fleet's process table is full");
   return {};
@@ -155,6 +177,7 @@ Result<void> Fleet::undeclare(std::int32_t pid) {
     auto* const end = std::remove_if(body.processes, body.processes + body.process_count,
                                      [&](const DeclaredProcess& process) { return process.pid == pid; });
     body.process_count = static_cast<std::uint32_t>(end - body.processes);
+    return true;
   });
 }
 
@@ -171,6 +194,7 @@ Result<void> Fleet::inject(std::uint32_t gpu, const Fault& fault) {
     advance(body, spec_, now);
     full = body.fault_count + 2 > kMaxFaults;
     if (!full) inject_now(body, fault, fleet_wide ? kWholeFleet : gpu);
+    return true;
   }));
   if (full) return fail(ErrorCode::failed, "the fleet's fault table is full");
   if (fault.kind == FaultKind::driver_not_loaded) write_driver_version(folder(), spec_.driver, false);
@@ -184,6 +208,7 @@ Result<void> Fleet::clear_faults(std::uint32_t gpu) {
     auto* const end = std::remove_if(body.faults, body.faults + body.fault_count,
                                      [&](const SharedFault& fault) { return gpu == kWholeFleet || fault.gpu == gpu; });
     body.fault_count = static_cast<std::uint32_t>(end - body.faults);
+    return true;
   });
 }
 
@@ -199,9 +224,10 @@ Result<void> Fleet::set(std::uint32_t gpu, Field field, std::optional<double> va
       return change.gpu == gpu && change.field == static_cast<std::uint32_t>(field);
     });
     full = found == end && body.override_count == kMaxOverrides;
-    if (full) return;
+    if (full) return false;
     *found = {gpu, static_cast<std::uint32_t>(field), value ? 1U : 0U, 0, value.value_or(0)};
     if (found == end) ++body.override_count;
+    return true;
   }));
   if (full) return fail(ErrorCode::failed, "too many pinned readings");
   return {};
@@ -219,6 +245,7 @@ Result<void> Fleet::change_clock(const ClockChange& change) {
     body.clock_origin_ns = now;
     body.frozen = change.frozen.value_or(body.frozen != 0) ? 1 : 0;
     body.speed = change.speed.value_or(body.speed);
+    return true;
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,7 +72,8 @@ class Fleet {
   const std::string& id() const { return id_; }
   const std::filesystem::path& folder() const { return folder_.path(); }
 
-  Result<FleetView> view();
+  /// The fleet now; the same object as before while nothing has changed.
+  Result<std::shared_ptr<const FleetView>> view();
   /// Blocks until an event newer than `after` whose type is in `mask` on one of `gpus` (bit mask) comes, or the time
   /// (wall clock) is over.
   std::optional<EventView> wait_event(std::uint64_t after, std::uint64_t mask, std::uint64_t gpus,
@@ -102,6 +104,21 @@ class Fleet {
   std::string id_;
   FleetFolder folder_;
   SharedState state_;
+
+  struct Seen {
+    std::shared_ptr<const FleetView> view;
+    std::uint64_t generation = 0;
+    std::int64_t clock_origin_ns = 0;
+    std::int64_t sim_origin_ns = 0;
+    double speed = 1;
+    bool frozen = false;
+    std::uint64_t tick = 0;
+    bool has_processes = false;
+    std::int64_t at_ns = 0;
+  };
+  bool is_current(const Seen& seen, std::int64_t now_ns) const;
+  std::mutex mutex_;
+  Seen seen_;
 };
 
 }  // namespace gpuwarden::sim

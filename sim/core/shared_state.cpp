@@ -31,6 +31,7 @@ struct SharedState::File {
   std::uint64_t size;
   std::atomic<std::uint32_t> active;
   std::uint32_t pad;
+  std::atomic<std::uint64_t> generation;
   Body bodies[2];
 };
 
@@ -65,7 +66,9 @@ Result<void> SharedState::open(const std::filesystem::path& folder, const std::f
   return {};
 }
 
-Result<void> SharedState::update(const std::function<void(Body&)>& change) {
+std::uint64_t SharedState::generation() const { return file_->generation.load(); }
+
+Result<void> SharedState::update(const std::function<bool(Body&)>& change) {
   const std::string path = (folder_ / "lock").string();
   const UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return std::unexpected(error_from_errno(errno, "cannot open " + path));
@@ -76,8 +79,9 @@ Result<void> SharedState::update(const std::function<void(Body&)>& change) {
   Body& next = file_->bodies[active ^ 1U];
   next = file_->bodies[active];
   if (!is_sound(next)) return fail(ErrorCode::corrupt, "the fleet's state in " + folder_.string() + " is damaged");
-  change(next);
+  if (!change(next)) return {};
   file_->active.store(active ^ 1U);
+  file_->generation.fetch_add(1);
   return {};
 }
 

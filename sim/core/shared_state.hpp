@@ -83,8 +83,10 @@ class SharedState {
 
   /// Maps FOLDER/state, writing `initial` when it is missing, too short or of another layout.
   Result<void> open(const std::filesystem::path& folder, const std::function<void(Body&)>& initial);
-  /// Runs `change` on a copy of the state and makes the copy the state.
-  Result<void> update(const std::function<void(Body&)>& change);
+  /// Runs `change` on a copy of the state; where it says true, the copy becomes the state.
+  Result<void> update(const std::function<bool(Body&)>& change);
+  /// Rises with every change; the same number means the same state.
+  std::uint64_t generation() const;
 
  private:
   struct File;
