@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all simulated NVML functions share: initialisation, handles, and how a GPU's troubles become return codes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "nvidia/nvml_abi.hpp"
+#include "sim/core/fleet.hpp"
+
+// Declarations of every function, so that a definition with another signature does not compile.
+namespace gpuwarden::nvml {
+#define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) \
+  extern "C" [[gnu::visibility("default")]] result symbol parameters;
+#include "nvidia/nvml_functions.inc"
+#undef GPUWARDEN_NVML_FUNCTION
+}  // namespace gpuwarden::nvml
+
+namespace gpuwarden::nvml::server {
+
+/// A handle names a GPU, or a MIG instance on it.
+struct Handle {
+  std::uint32_t gpu = 0;
+  std::optional<std::uint32_t> instance;
+};
+Device to_device(Handle handle);
+std::optional<Handle> to_handle(Device device);
+
+/// A GPU as a function sees it.
+struct Target {
+  std::shared_ptr<const sim::FleetView> fleet;
+  Handle handle;
+  const sim::GpuView* gpu = nullptr;
+  const sim::MigInstance* instance = nullptr;  ///< set for a MIG handle
+};
+
+Return initialise(unsigned flags);
+Return shutdown();
+/// kUninitialized before nvmlInit.
+Return require_init();
+/// The fleet; attaches to GPUWARDEN_SIM_FLEET on first use. nullptr when that cannot be had.
+std::shared_ptr<sim::Fleet> fleet();
+/// Resolves a handle: kInvalidArgument for a bad one, the GPU's trouble (kGpuIsLost ...) where it has one; blocks for
+/// ever on a GPU that hangs.
+Return resolve(Device device, Target& target);
+/// The return code that a GPU's faults cause, kSuccess when it has none.
+Return trouble_of(const sim::GpuView& gpu);
+/// Copies with a terminating zero; kInsufficientSize when it does not fit.
+Return copy_text(std::string_view text, char* buffer, unsigned length);
+
+/// A whole-GPU reading as an unsigned number times `scale`; kNotSupported where the product has none, and for MIG
+/// handles.
+Return number(Device device, sim::Field field, unsigned* out, double scale = 1);
+Return flag(Device device, sim::Field field, int* out);
+
+/// The control call: see sim/core/control.hpp.
+extern "C" [[gnu::visibility("default")]] int gpuwarden_sim_call(const char* request, char** reply);
+
+}  // namespace gpuwarden::nvml::server
