@@ -244,9 +244,13 @@ void read_faults(const Body& body, std::uint32_t index, const GpuSpec& gpu, GpuV
 }  // namespace
 
 std::int64_t fleet_time(const Body& body, std::int64_t now_ns) {
-  if (body.frozen != 0) return body.sim_origin_ns;
-  return body.sim_origin_ns +
-         static_cast<std::int64_t>(static_cast<double>(now_ns - body.clock_origin_ns) * body.speed);
+  const double speed = body.frozen != 0 ? 0 : body.speed;
+  return body.sim_origin_ns + static_cast<std::int64_t>(static_cast<double>(now_ns - body.clock_origin_ns) * speed);
+}
+
+std::uint64_t tick_at(std::int64_t sim_origin_ns, std::int64_t clock_origin_ns, double speed, std::int64_t now_ns) {
+  const auto passed = static_cast<std::int64_t>(static_cast<double>(now_ns - clock_origin_ns) * speed);
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(sim_origin_ns + passed, 0) / kTickNs);
 }
 
 void begin(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
