@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one GPU through NVML into a record. Runs in the reader's child process.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "gpuwarden/facts/snapshot.hpp"
+#include "probe/nvml_library.hpp"
+
+namespace gpuwarden::probe {
+
+/// Fills inventory (what does not change).
+void read_inventory(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
+/// Fills the reading and MIG instances' memory, and the state where a call says that the GPU is in trouble.
+void read_sample(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
+/// Fills pid, kind, memory and instances of the processes; names come from /proc (processes.hpp).
+void read_processes(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
+/// Fills MIG instances.
+void read_mig(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
+
+/// Sets state, cause and next step when `code` says that the whole GPU is in trouble; true when it does.
+bool note_trouble(nvml::Return code, std::string_view what, facts::GpuRecord& record);
+
+}  // namespace gpuwarden::probe

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/probe/nvml_reader.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "probe/reader_child.hpp"
+#include "probe/sysfs.hpp"
+
+namespace gpuwarden::probe {
+namespace {
+
+using Json = nlohmann::json;
+using facts::GpuRecord;
+using facts::GpuState;
+using facts::Snapshot;
+
+/// In the child: nothing of the parent's is kept but the socket, least of all its locks.
+void shed(int socket_fd) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Ctrl-C is for the parent, which decides what it means.
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) ::signal(signal, signal == SIGTERM ? SIG_DFL : SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
+  if (socket_fd != 3) ::dup2(socket_fd, 3);
+  ::close_range(4, ~0U, 0);
+}
+
+/// One reader process.
+class Child {
+ public:
+  static std::unique_ptr<Child> start(const ReaderOptions& options) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return nullptr;
+    const pid_t parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      shed(ends[1]);
+      if (::getppid() != parent) ::_exit(0);
+      serve_reader(3, options);
+    }
+    ::close(ends[1]);
+    if (pid < 0) {
+      ::close(ends[0]);
+      return nullptr;
+    }
+    return std::unique_ptr<Child>(new Child(pid, ends[0]));
+  }
+
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() { end(); }
+
+  bool send(const Json& message) { return send_message(socket_.get(), message); }
+  std::optional<Json> receive(std::chrono::milliseconds timeout) { return receive_message(socket_.get(), timeout); }
+
+  /// Kills the child. Reaps it if it dies at once; one in uninterruptible sleep is left behind. Gives the signal it had
+  /// died of by itself, if it had.
+  std::optional<int> end() {
+    if (pid_ <= 0) return std::nullopt;
+    socket_.reset();
+    int status = 0;
+    pid_t done = ::waitpid(pid_, &status, WNOHANG);
+    const bool by_itself = done == pid_ && WIFSIGNALED(status);
+    if (done == 0) ::kill(pid_, SIGKILL);
+    for (int i = 0; done == 0 && i < 200; ++i) {
+      done = ::waitpid(pid_, &status, WNOHANG);
+      if (done == 0) ::usleep(500);
+    }
+    pid_ = -1;
+    return by_itself ? std::optional(WTERMSIG(status)) : std::nullopt;
+  }
+
+ private:
+  Child(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  pid_t pid_;
+  UniqueFd socket_;
+};
+
+}  // namespace
+
+class NvmlReader::Impl {
+ public:
+  explicit Impl(ReaderOptions options) : options_(std::move(options)) {}
+
+  Snapshot read(const ReadRequest& request) {
+    Snapshot snapshot;
+    snapshot.simulated = options_.simulated;
+    snapshot.fleet = options_.fleet;
+    snapshot.taken_at = std::chrono::system_clock::now();
+    snapshot.kernel_module_version = kernel_module_version(options_.driver_proc_root);
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) == 0) snapshot.host = host.data();
+    pci_ = scan_pci(options_.sys_root);
+    const bool all_asleep = !pci_.empty() && std::ranges::all_of(pci_, &PciGpu::suspended);
+    if (all_asleep && !options_.wake) {
+      snapshot.source = "sysfs";
+      for (std::size_t i = 0; i < pci_.size(); ++i) snapshot.gpus.push_back(asleep(i));
+      return snapshot;
+    }
+    if (!connect(snapshot)) return snapshot;
+    collect(request, snapshot);
+    return snapshot;
+  }
+
+ private:
+  static GpuIndex index_at(std::size_t i) { return GpuIndex{static_cast<std::uint32_t>(i)}; }
+
+  GpuRecord asleep(std::size_t i) const {
+    return record_of(pci_[i], index_at(i), GpuState::suspended, "the GPU sleeps (runtime power management)",
+                     "reading it would wake it: use --wake");
+  }
+
+  /// A running child that has said what driver there is; false when the driver does not answer.
+  bool connect(Snapshot& snapshot) {
+    if (!child_) {
+      driver_ = Json();
+      child_ = Child::start(options_);
+      const auto hello = child_ ? child_->receive(options_.timeout) : std::nullopt;
+      if (!hello || !hello->contains("driver")) {
+        report_problem(hello, snapshot);
+        return false;
+      }
+      driver_ = (*hello)["driver"];
+    }
+    const auto text = [&](const char* key) {
+      return driver_.contains(key) ? std::optional(driver_[key].get<std::string>()) : std::nullopt;
+    };
+    snapshot.driver_version = text("driver");
+    snapshot.cuda_driver_version = text("cuda");
+    snapshot.nvml_version = text("nvml");
+    return true;
+  }
+
+  /// The driver as a whole does not answer: its GPUs are listed from /sys.
+  void report_problem(const std::optional<Json>& hello, Snapshot& snapshot) {
+    const auto signal = child_ ? child_->end() : std::nullopt;
+    child_.reset();
+    Error problem{ErrorCode::unavailable,
+                  fmt::format("the NVIDIA driver did not answer within {} ms", options_.timeout.count()),
+                  "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot"};
+    GpuState state = GpuState::not_answering;
+    if (signal) problem.message = fmt::format("NVIDIA's management library crashed (signal {})", *signal);
+    if (hello && hello->contains("problem")) {
+      const Json& told = (*hello)["problem"];
+      problem = {ErrorCode::unavailable, told.value("message", ""), told.value("hint", "")};
+      if (told.value("code", "") == to_string(ErrorCode::permission_denied))
+        problem.code = ErrorCode::permission_denied;
+      state = problem.code == ErrorCode::permission_denied ? GpuState::no_permission : GpuState::disabled;
+    }
+    snapshot.source = "sysfs";
+    for (std::size_t i = 0; i < pci_.size(); ++i) {
+      snapshot.gpus.push_back(record_of(pci_[i], index_at(i), state, problem.message, problem.hint));
+    }
+    if (pci_.empty() && state == GpuState::disabled)
+      problem.message = "no NVIDIA GPU was found here: " + problem.message;
+    snapshot.problem = std::move(problem);
+  }
+
+  static Json request_json(const ReadRequest& request, const Json& gpus) {
+    return {
+        {"gpus", gpus}, {"processes", request.processes}, {"links", request.links}, {"cuda_order", request.cuda_order}};
+  }
+
+  /// Takes one child's answers; the index it was reading when it fell silent, if it did.
+  std::optional<std::uint32_t> take_answers(Child& child, std::map<std::uint32_t, GpuRecord>& records,
+                                            Snapshot& snapshot) const {
+    std::optional<std::uint32_t> reading = kNothingYet;
+    for (;;) {
+      const auto message = child.receive(options_.timeout);
+      if (!message) return reading;
+      if (message->contains("done")) return std::nullopt;
+      if (message->contains("reading")) reading = (*message)["reading"].get<std::uint32_t>();
+      if (message->contains("gpu")) {
+        if (auto record = facts::gpu_record_from_json((*message)["gpu"])) {
+          const std::uint32_t index = record->gpu.index.value;
+          records[index] = std::move(*record);
+        }
+      }
+      if (message->contains("links") || message->contains("cuda_order")) {
+        reading = kNothingYet;
+        if (auto carrier = facts::snapshot_from_json(*message)) {
+          if (carrier->links) snapshot.links = std::move(carrier->links);
+          if (carrier->cuda_order) snapshot.cuda_order = std::move(carrier->cuda_order);
+        }
+      }
+    }
+  }
+
+  void collect(const ReadRequest& request, Snapshot& snapshot) {
+    std::map<std::uint32_t, GpuRecord> records;
+    child_->send(request_json(request, Json()));
+    const auto silent = take_answers(*child_, records, snapshot);
+    if (silent) {
+      const auto signal = child_->end();
+      child_.reset();
+      if (*silent != kNothingYet) records[*silent] = stuck(*silent, signal);
+      read_rest(request, records, snapshot);
+    }
+    for (auto& [index, record] : records) {
+      complete_from_pci(index, record);
+      snapshot.gpus.push_back(std::move(record));
+    }
+  }
+
+  /// After one GPU got stuck: a fresh child for each of the others, all at once, so that several stuck ones cost one
+  /// more timeout together and not one each.
+  void read_rest(const ReadRequest& request, std::map<std::uint32_t, GpuRecord>& records, Snapshot& snapshot) const {
+    const std::size_t count = std::max(pci_.size(), records.empty() ? 0 : records.rbegin()->first + std::size_t{1});
+    std::map<std::uint32_t, std::unique_ptr<Child>> children;
+    for (std::uint32_t index = 0; index < count; ++index) {
+      if (records.contains(index)) continue;
+      if (auto child = Child::start(options_)) children.emplace(index, std::move(child));
+    }
+    for (auto& [index, child] : children) {
+      ReadRequest one{.processes = request.processes};
+      child->send(request_json(one, Json::array({index})));
+    }
+    for (auto& [index, child] : children) {
+      std::optional<std::uint32_t> silent = index;
+      if (const auto hello = child->receive(options_.timeout); hello && hello->contains("driver")) {
+        silent = take_answers(*child, records, snapshot);
+      }
+      if (silent || !records.contains(index)) records[index] = stuck(index, child->end());
+    }
+  }
+
+  GpuRecord stuck(std::uint32_t index, std::optional<int> signal) const {
+    GpuRecord record;
+    record.gpu.index = GpuIndex{index};
+    record.state = GpuState::not_answering;
+    record.cause = signal ? fmt::format("the driver library crashed while reading the GPU (signal {})", *signal)
+                          : fmt::format("the GPU did not answer within {} ms", options_.timeout.count());
+    record.next_step = "look into the kernel log (dmesg | grep -i nvrm); a hung GPU usually needs a reset or a reboot";
+    return record;
+  }
+
+  /// A GPU that could not be read still has a name and a place.
+  void complete_from_pci(std::uint32_t index, GpuRecord& record) const {
+    if (index >= pci_.size()) return;
+    const PciGpu* found = &pci_[index];
+    const auto same = std::ranges::find(pci_, record.gpu.pci_bus_id, &PciGpu::bus_id);
+    if (same != pci_.end()) found = &*same;
+    if (record.state == GpuState::suspended) {
+      record = asleep(static_cast<std::size_t>(found - pci_.data()));
+      return;
+    }
+    if (record.gpu.name.empty()) record.gpu.name = found->name;
+    if (record.gpu.pci_bus_id.empty()) record.gpu.pci_bus_id = found->bus_id;
+    if (!record.gpu.numa_node) record.gpu.numa_node = found->numa_node;
+    if (!record.gpu.cpu_affinity || record.gpu.cpu_affinity->empty()) record.gpu.cpu_affinity = found->cpu_list;
+  }
+
+  static constexpr std::uint32_t kNothingYet = 0xFFFFFFFF;
+
+  ReaderOptions options_;
+  std::vector<PciGpu> pci_;
+  std::unique_ptr<Child> child_;
+  Json driver_;
+};
+
+NvmlReader::NvmlReader(ReaderOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+NvmlReader::NvmlReader(NvmlReader&&) noexcept = default;
+NvmlReader& NvmlReader::operator=(NvmlReader&&) noexcept = default;
+NvmlReader::~NvmlReader() = default;
+
+Snapshot NvmlReader::read(const ReadRequest& request) { return impl_->read(request); }
+
+Snapshot read_snapshot(const ReaderOptions& options, const ReadRequest& request) {
+  return NvmlReader(options).read(request);
+}
+
+}  // namespace gpuwarden::probe

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process that talks to NVML, seen from inside: it answers requests on a socket until that closes.
+//
+// A message is a 4-byte length and a CBOR map. Requests: {"gpus": [index...] or null for all, "processes", "links",
+// "cuda_order"}. Answers: {"driver": {...}} once, then {"reading": index} before and {"gpu": record} after each GPU,
+// then {"links": [...]}, {"cuda_order": [...]} where asked, then {"done": true}. {"problem": error} instead of "driver"
+// when the driver does not answer.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "gpuwarden/probe/nvml_reader.hpp"
+
+namespace gpuwarden::probe {
+
+/// Sends one message; false when the other side is gone.
+bool send_message(int fd, const nlohmann::json& message);
+/// Receives one message, waiting at most `timeout` (negative: for ever); nothing at the deadline, at the end of the
+/// stream or for a damaged message.
+std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout);
+
+/// Serves until the socket closes. Never returns.
+[[noreturn]] void serve_reader(int fd, const ReaderOptions& options);
+
+}  // namespace gpuwarden::probe
