@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -62,6 +63,18 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
   Error error = written ? error_from_errno(errno, "cannot write " + path.string()) : written.error();
   ::unlink(temporary.c_str());
   return std::unexpected(std::move(error));
+}
+
+std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  while (!error && at != std::filesystem::directory_iterator()) {
+    entries.push_back(at->path());
+    at.increment(error);
+  }
+  std::ranges::sort(entries);
+  return entries;
 }
 
 }  // namespace gpuwarden

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/base/result.hpp"
 
@@ -22,5 +23,8 @@ std::optional<std::string> read_line(const std::filesystem::path& path);
 
 /// Writes beside `path` and renames over it, so that a reader sees the old or the new content, never half of one.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// The entries of a folder, sorted; empty where it cannot be read. Never throws, unlike the standard iterators.
+std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder);
 
 }  // namespace gpuwarden

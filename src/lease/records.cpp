@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lease/records.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::lease {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kRecordCap = 65536;
+
+Json holder_json(const facts::LeaseHolder& holder) {
+  return facts::to_json(facts::Lease{Uuid(), false, {holder}})["holders"][0];
+}
+
+std::optional<facts::LeaseHolder> holder_from(const Json& json) {
+  const auto lease = facts::lease_from_json({{"holders", Json::array({json})}});
+  if (!lease || lease->holders.size() != 1) return std::nullopt;
+  facts::LeaseHolder holder = lease->holders[0];
+  // Written by other users: shown on terminals.
+  holder.user = printable(holder.user);
+  holder.command = printable(holder.command);
+  holder.run_id = printable(holder.run_id);
+  return holder;
+}
+
+template <class Visit>
+void for_each_record(const std::filesystem::path& directory, std::string_view prefix, Visit visit) {
+  for (const auto& path : list_directory(directory)) {
+    const std::string name = path.filename();
+    if (name.starts_with(prefix) && name.ends_with(".json")) visit(path);
+  }
+}
+
+}  // namespace
+
+void write_record(const std::filesystem::path& path, const facts::LeaseHolder& holder) {
+  const std::string text = holder_json(holder).dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (write_file_atomically(path, text + "\n")) ::chmod(path.c_str(), 0644);
+}
+
+std::vector<facts::LeaseHolder> read_records(const std::filesystem::path& directory, std::string_view prefix) {
+  std::vector<facts::LeaseHolder> holders;
+  for_each_record(directory, prefix, [&](const std::filesystem::path& path) {
+    const auto text = read_file(path, kRecordCap);
+    const Json json = text ? Json::parse(*text, nullptr, false) : Json();
+    if (!json.is_object()) return;
+    if (auto holder = holder_from(json)) holders.push_back(std::move(*holder));
+  });
+  return holders;
+}
+
+void remove_records(const std::filesystem::path& directory, std::string_view prefix) {
+  for_each_record(directory, prefix, [](const std::filesystem::path& path) { ::unlink(path.c_str()); });
+}
+
+std::string encode_ticket(const facts::LeaseTicket& ticket) {
+  Json candidates = Json::array();
+  for (const Uuid& uuid : ticket.candidates) candidates.push_back(uuid.value);
+  return Json{{"number", ticket.number},
+              {"owner", holder_json(ticket.owner)},
+              {"wants", ticket.wants},
+              {"candidates", candidates}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
+  // Any user can write such a file: nothing in it is taken for granted.
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const auto field = [&](const char* key) { return json.contains(key) ? json.at(key) : Json(); };
+  const auto owner = holder_from(field("owner"));
+  const Json number = field("number");
+  const Json wants = field("wants");
+  const Json candidates = field("candidates");
+  if (!owner || !number.is_number_unsigned() || !wants.is_number_unsigned() || !candidates.is_array())
+    return std::nullopt;
+  facts::LeaseTicket ticket{number.get<std::uint64_t>(), *owner, wants.get<std::uint32_t>(), {}};
+  for (const Json& uuid : candidates) {
+    if (uuid.is_string()) ticket.candidates.emplace_back(uuid.get<std::string>());
+  }
+  return ticket;
+}
+
+}  // namespace gpuwarden::lease
