@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -45,17 +45,24 @@ struct RunReport {
 /// Collects snapshots of the named GPUs; pure.
 class ReportBuilder {
  public:
-  explicit ReportBuilder(std::vector<Uuid> gpus);
+  explicit ReportBuilder(const std::vector<Uuid>& gpus);
   void add(const facts::Snapshot& snapshot, Clock::SteadyTime when);
   std::vector<GpuReport> finish() const;
 
  private:
-  struct Track;
+  /// What is remembered of one GPU between samples.
+  struct Track {
+    GpuReport report;
+    double utilization_sum = 0;
+    std::uint32_t utilization_samples = 0;
+    std::optional<Millijoules> first_energy;
+    std::optional<Millijoules> last_energy;
+    double integrated_joules = 0;
+    std::optional<Milliwatts> last_power;
+    Clock::SteadyTime last_time{};
+  };
+  static void add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when);
   std::vector<Track> tracks_;
-
- public:
-  ReportBuilder(const ReportBuilder&);
-  ~ReportBuilder();
 };
 
 /// Feeds a ReportBuilder every `period` from a thread of its own until stopped; a GPU that hangs delays only samples.

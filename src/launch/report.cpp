@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/launch/report.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::launch {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The record of a GPU, or of the GPU that a MIG instance is on.
+const facts::GpuRecord* find_record(const facts::Snapshot& snapshot, const Uuid& uuid) {
+  const auto found = std::ranges::find_if(snapshot.gpus, [&](const facts::GpuRecord& record) {
+    return record.gpu.uuid == uuid ||
+           std::ranges::find(record.mig_devices, uuid, &facts::MigDevice::uuid) != record.mig_devices.end();
+  });
+  return found == snapshot.gpus.end() ? nullptr : &*found;
+}
+
+template <class T>
+void keep_largest(std::optional<T>& largest, const std::optional<T>& value) {
+  if (value && (!largest || *value > *largest)) largest = value;
+}
+
+}  // namespace
+
+ReportBuilder::ReportBuilder(const std::vector<Uuid>& gpus) {
+  for (const Uuid& uuid : gpus) tracks_.emplace_back().report.uuid = uuid;
+}
+
+void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when) {
+  GpuReport& report = track.report;
+  const facts::GpuSample& sample = record.sample;
+  report.index = record.gpu.index;
+  if (!record.gpu.name.empty()) report.name = record.gpu.name;
+  if (!facts::is_usable(record)) {
+    report.trouble = record.cause;
+    track.last_power.reset();
+    return;
+  }
+  ++report.samples;
+  keep_largest(report.peak_memory, sample.memory_used);
+  keep_largest(report.peak_temperature, sample.temperature);
+  report.memory_total = sample.memory_total;
+  if (sample.utilization_gpu) {
+    track.utilization_sum += static_cast<double>(sample.utilization_gpu->value);
+    ++track.utilization_samples;
+  }
+  if (!track.first_energy) track.first_energy = sample.energy;
+  if (sample.energy) track.last_energy = sample.energy;
+  if (sample.power && track.last_power) {
+    const double mean_watts = static_cast<double>(sample.power->value + track.last_power->value) / 2000;
+    track.integrated_joules += mean_watts * std::chrono::duration<double>(when - track.last_time).count();
+  }
+  track.last_power = sample.power;
+  track.last_time = when;
+  for (const auto reason : sample.throttle_reasons.value_or(std::vector<facts::ThrottleReason>{})) {
+    const bool known = std::ranges::find(report.throttling, reason) != report.throttling.end();
+    if (facts::is_slowdown(reason) && !known) report.throttling.push_back(reason);
+  }
+}
+
+void ReportBuilder::add(const facts::Snapshot& snapshot, Clock::SteadyTime when) {
+  for (Track& track : tracks_) {
+    if (const auto* record = find_record(snapshot, track.report.uuid)) add_sample(track, *record, when);
+  }
+}
+
+std::vector<GpuReport> ReportBuilder::finish() const {
+  std::vector<GpuReport> reports;
+  for (const Track& track : tracks_) {
+    GpuReport report = track.report;
+    if (track.utilization_samples > 0) report.mean_utilization = track.utilization_sum / track.utilization_samples;
+    if (track.first_energy && track.last_energy) {
+      report.energy_joules = static_cast<double>(track.last_energy->value - track.first_energy->value) / 1000;
+    } else if (track.integrated_joules > 0) {
+      report.energy_joules = track.integrated_joules;
+      report.energy_is_estimate = true;
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+struct Sampler::Impl {
+  Impl(probe::ReaderOptions options, const std::vector<Uuid>& gpus, Clock& c)
+      : reader(std::move(options)), builder(gpus), clock(c) {}
+
+  void sample() {
+    const auto snapshot = reader.read({.processes = false});
+    const std::scoped_lock lock(mutex);
+    builder.add(snapshot, clock.now());
+  }
+
+  probe::NvmlReader reader;
+  std::mutex mutex;
+  ReportBuilder builder;
+  Clock& clock;
+  std::jthread thread;
+};
+
+Sampler::Sampler(probe::ReaderOptions options, std::vector<Uuid> gpus, std::chrono::milliseconds period, Clock& clock)
+    : impl_(std::make_unique<Impl>(std::move(options), gpus, clock)) {
+  // The thread starts with all signals blocked: they are for the launcher's loop.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  impl_->thread = std::jthread([impl = impl_.get(), period](const std::stop_token& stop) {
+    do {
+      impl->sample();
+    } while (impl->clock.sleep_for(period, stop));
+  });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Sampler::~Sampler() = default;
+
+std::vector<GpuReport> Sampler::finish() {
+  impl_->thread.request_stop();
+  if (impl_->thread.joinable()) impl_->thread.join();
+  impl_->sample();
+  return impl_->builder.finish();
+}
+
+Json to_json(const RunReport& report) {
+  Json gpus = Json::array();
+  const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
+  for (const GpuReport& gpu : report.gpus) {
+    Json reasons = Json::array();
+    for (const auto reason : gpu.throttling) reasons.push_back(std::string(facts::to_string(reason)));
+    gpus.push_back({{"index", gpu.index.value},
+                    {"uuid", gpu.uuid.value},
+                    {"name", gpu.name},
+                    {"peak_memory_bytes", number(gpu.peak_memory)},
+                    {"memory_total_bytes", number(gpu.memory_total)},
+                    {"mean_utilization_percent", gpu.mean_utilization ? Json(*gpu.mean_utilization) : Json()},
+                    {"peak_temperature_celsius", number(gpu.peak_temperature)},
+                    {"energy_joules", gpu.energy_joules ? Json(*gpu.energy_joules) : Json()},
+                    {"energy_is_estimate", gpu.energy_is_estimate},
+                    {"throttling", reasons},
+                    {"samples", gpu.samples},
+                    {"trouble", gpu.trouble}});
+  }
+  Json ranks = Json::array();
+  for (const RankEnd& rank : report.end.ranks) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"pid", rank.pid.value},
+                     {"exit_code", rank.exit_code ? Json(*rank.exit_code) : Json()},
+                     {"signal", rank.signal ? Json(*rank.signal) : Json()}});
+  }
+  return {{"schema", facts::kJsonSchema},
+          {"simulated", report.simulated},
+          {"run_id", report.run_id},
+          {"command", report.command},
+          {"started", format_utc(report.started)},
+          {"wall_seconds", static_cast<double>(report.end.wall_time.count()) / 1000},
+          {"exit_code", report.end.exit_code},
+          {"first_failure", report.end.first_failure ? Json(*report.end.first_failure) : Json()},
+          {"ranks", ranks},
+          {"gpus", gpus}};
+}
+
+}  // namespace gpuwarden::launch
