@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/launch/job.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "launch/parts.hpp"
+#include "support/matchers.hpp"
+#include "support/temp_dir.hpp"
+
+namespace gpuwarden::launch {
+namespace {
+
+using namespace gpuwarden::testing;
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class Jobs : public ::testing::Test {
+ protected:
+  JobSpec shell(const std::string& script, std::uint32_t ranks = 1) const {
+    JobSpec spec;
+    spec.argv = {"/bin/sh", "-c", script};
+    spec.ranks = ranks;
+    spec.environment = current_environment();
+    spec.environment["DIR"] = dir_.path().string();
+    spec.visible_devices = "GPU-a,GPU-b";
+    spec.run_id = make_run_id();
+    spec.grace = 2s;
+    return spec;
+  }
+  std::string file(const std::string& name) const { return read_file(dir_ / name).value_or("(none)"); }
+
+  /// Runs a job in a process of its own, as `gpuwarden run` would, and gives that process.
+  static pid_t launch(const JobSpec& spec) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const auto end = run_job(spec, system_clock());
+      ::_exit(end ? end->exit_code : 99);
+    }
+    return pid;
+  }
+  static int wait_for(pid_t pid) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  template <class Condition>
+  static bool eventually(Condition condition, std::chrono::milliseconds patience = 10s) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(5ms);
+    }
+    return true;
+  }
+  TempDir dir_;
+};
+
+TEST_F(Jobs, RanksGetTorchrunsVariables) {
+  JobSpec spec = shell("env | sort > $DIR/env.$RANK", 2);
+  spec.extra_environment["GPUWARDEN_STRATEGY"] = "ddp";
+  const auto end = run_job(spec, system_clock());
+  ASSERT_THAT(end, IsOk());
+  EXPECT_EQ(end->exit_code, 0);
+  const std::string one = file("env.1");
+  for (const char* line :
+       {"RANK=1\n", "LOCAL_RANK=1\n", "WORLD_SIZE=2\n", "LOCAL_WORLD_SIZE=2\n", "MASTER_ADDR=127.0.0.1\n",
+        "GROUP_RANK=0\n", "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b\n", "CUDA_DEVICE_ORDER=PCI_BUS_ID\n",
+        "TORCHELASTIC_RESTART_COUNT=0\n", "GPUWARDEN_STRATEGY=ddp\n"}) {
+    EXPECT_THAT(one, HasSubstr(line));
+  }
+  EXPECT_THAT(one, HasSubstr("GPUWARDEN_RUN_ID=" + spec.run_id));
+  const auto port_line = [](const std::string& env) { return env.substr(env.find("MASTER_PORT="), 18); };
+  EXPECT_EQ(port_line(one), port_line(file("env.0")));
+}
+
+TEST_F(Jobs, OneDevicePerRankLooksLikeDeviceZero) {
+  JobSpec spec = shell("echo $RANK $LOCAL_RANK $CUDA_VISIBLE_DEVICES > $DIR/r.$RANK", 2);
+  spec.one_device_per_rank = true;
+  ASSERT_THAT(run_job(spec, system_clock()), IsOk());
+  EXPECT_EQ(file("r.0"), "0 0 GPU-a\n");
+  EXPECT_EQ(file("r.1"), "1 0 GPU-b\n");
+}
+
+TEST_F(Jobs, TheReservedPortIsFreeAndBelowTheEphemeralRange) {
+  const auto one = reserve_port();
+  const auto two = reserve_port();
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(two, IsOk());
+  EXPECT_NE(one->port, two->port);
+  EXPECT_GE(one->port, 15000);
+}
+
+TEST_F(Jobs, LogsAreKeptPerRankAndLinesCarryTheirRank) {
+  JobSpec spec = shell("echo out-$RANK; echo err-$RANK >&2; printf partial-$RANK", 2);
+  spec.log_directory = dir_.path();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const auto end = run_job(spec, system_clock());
+  const std::string out = ::testing::internal::GetCapturedStdout();
+  const std::string err = ::testing::internal::GetCapturedStderr();
+  ASSERT_THAT(end, IsOk());
+  EXPECT_EQ(file("rank-0.out"), "out-0\npartial-0");
+  EXPECT_EQ(file("rank-1.err"), "err-1\n");
+  EXPECT_THAT(out, HasSubstr("[rank 1] out-1\n"));
+  EXPECT_THAT(out, HasSubstr("[rank 0] partial-0\n"));
+  EXPECT_THAT(err, HasSubstr("[rank 1] err-1\n"));
+}
+
+TEST_F(Jobs, TheFirstFailureStopsTheOthersAndNamesTheCode) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto end = run_job(shell("if [ $RANK = 1 ]; then exit 7; fi; sleep 60", 3), system_clock());
+  ASSERT_THAT(end, IsOk());
+  EXPECT_EQ(end->exit_code, 7);
+  EXPECT_EQ(end->first_failure, 1U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
+}
+
+TEST_F(Jobs, ASignalBecomesItsShellCode) {
+  const auto end = run_job(shell("kill -SEGV $$"), system_clock());
+  ASSERT_THAT(end, IsOk());
+  EXPECT_EQ(end->exit_code, 128 + SIGSEGV);
+  EXPECT_EQ(end->ranks[0].signal, SIGSEGV);
+}
+
+TEST_F(Jobs, WhatCannotBeStartedIsAnErrorAndNothingRuns) {
+  JobSpec spec = shell("");
+  spec.argv = {"no-such-command-at-all"};
+  EXPECT_THAT(run_job(spec, system_clock()), FailsWith(ErrorCode::not_found, HasSubstr("no-such-command")));
+  spec.argv = {"/etc/passwd"};
+  EXPECT_THAT(run_job(spec, system_clock()), FailsWith(ErrorCode::permission_denied, HasSubstr("/etc/passwd")));
+  EXPECT_TRUE(processes_of_run(spec.run_id).empty());
+}
+
+TEST_F(Jobs, NoOrphanIsLeftNotEvenOneThatChangedItsSessionAndIgnoresSigterm) {
+  JobSpec spec = shell(
+      "(setsid sh -c 'trap \"\" TERM; echo $$ > $DIR/orphan; exec >/dev/null 2>&1; while :; do sleep 1; done' &) ; "
+      "while [ ! -s $DIR/orphan ]; do sleep 0.01; done");
+  spec.log_directory = dir_.path();
+  const auto end = run_job(spec, system_clock());
+  ASSERT_THAT(end, IsOk());
+  EXPECT_EQ(end->exit_code, 0);
+  EXPECT_TRUE(end->warnings.empty());
+  EXPECT_TRUE(processes_of_run(spec.run_id).empty());
+  EXPECT_NE(file("orphan"), "(none)") << "there was an orphan to end";
+}
+
+TEST_F(Jobs, AForwardedSigtermLetsTheJobTidyUp) {
+  const JobSpec spec =
+      shell("trap 'echo saved > $DIR/saved; exit 0' TERM; echo up > $DIR/up; while :; do sleep 0.05; done", 2);
+  const pid_t launcher = launch(spec);
+  ASSERT_TRUE(eventually([&] { return file("up") == "up\n"; }));
+  ::kill(launcher, SIGTERM);
+  EXPECT_EQ(wait_for(launcher), 0) << "the job ended by itself";
+  EXPECT_EQ(file("saved"), "saved\n");
+}
+
+TEST_F(Jobs, WhoDoesNotListenIsKilledAfterTheGracePeriod) {
+  JobSpec spec = shell("trap '' TERM INT; echo up > $DIR/up; while :; do sleep 0.05; done");
+  spec.grace = 200ms;
+  const pid_t launcher = launch(spec);
+  ASSERT_TRUE(eventually([&] { return file("up") == "up\n"; }));
+  ::kill(launcher, SIGINT);
+  EXPECT_EQ(wait_for(launcher), 130);
+  EXPECT_TRUE(eventually([&] { return processes_of_run(spec.run_id).empty(); }));
+}
+
+TEST_F(Jobs, TheGuardianClearsUpAfterALauncherThatWasKilled) {
+  const JobSpec spec = shell(
+      "(setsid sh -c 'trap \"\" TERM; exec >/dev/null 2>&1; echo $$ > $DIR/orphan; while :; do sleep 1; done' &) ; "
+      "while :; do sleep 0.05; done",
+      2);
+  const pid_t bystander = ::fork();
+  if (bystander == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  const pid_t launcher = launch(spec);
+  ASSERT_TRUE(eventually([&] { return file("orphan") != "(none)"; }));
+  ::kill(launcher, SIGKILL);
+  wait_for(launcher);
+  EXPECT_TRUE(eventually([&] { return processes_of_run(spec.run_id).empty(); }));
+  EXPECT_EQ(::kill(bystander, 0), 0) << "a process without the id is nobody's business";
+  ::kill(bystander, SIGKILL);
+  wait_for(bystander);
+}
+
+TEST_F(Jobs, RanksAndGuardianHoldTheDescriptorsUntilTheEnd) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  JobSpec spec = shell("trap '' TERM; echo up > $DIR/up; exec sleep 1000");
+  spec.held_descriptors = {pipe[1]};
+  const pid_t launcher = launch(spec);
+  ::close(pipe[1]);
+  ASSERT_TRUE(eventually([&] { return file("up") == "up\n"; }));
+  ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
+  char c = 0;
+  EXPECT_EQ(::read(pipe[0], &c, 1), -1) << "somebody holds the other end";
+  ::kill(launcher, SIGKILL);
+  wait_for(launcher);
+  EXPECT_TRUE(eventually([&] { return ::read(pipe[0], &c, 1) == 0; })) << "all copies are closed";
+  EXPECT_TRUE(processes_of_run(spec.run_id).empty()) << "and not before the last process was gone";
+  ::close(pipe[0]);
+}
+
+TEST(LineWriterTest, TakesProgressBarsAndLongLines) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  LineWriter writer("[rank 0] ", pipe[1], UniqueFd());
+  writer.add("10%\r20%\r");
+  writer.add("line\r\nhalf");
+  EXPECT_TRUE(writer.has_partial());
+  writer.flush();
+  std::array<char, 256> text{};
+  const auto got = ::read(pipe[0], text.data(), text.size());
+  EXPECT_EQ(std::string(text.data(), static_cast<std::size_t>(got)),
+            "[rank 0] 10%\n[rank 0] 20%\n[rank 0] line\n[rank 0] half\n");
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+}  // namespace
+}  // namespace gpuwarden::launch

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/launch/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace gpuwarden::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+facts::Snapshot reading(int utilization, Bytes used, int celsius, Milliwatts power, std::optional<Millijoules> energy) {
+  facts::Snapshot snapshot;
+  facts::GpuRecord& record = snapshot.gpus.emplace_back();
+  record.gpu.uuid = Uuid("GPU-a");
+  record.gpu.name = "Tesla T4";
+  record.sample.utilization_gpu = Percent(utilization);
+  record.sample.memory_used = used;
+  record.sample.temperature = Celsius(celsius);
+  record.sample.power = power;
+  record.sample.energy = energy;
+  record.sample.throttle_reasons = {facts::ThrottleReason::gpu_idle, facts::ThrottleReason::sw_power_cap};
+  return snapshot;
+}
+
+TEST(Report, KeepsPeaksMeansAndTheEnergyCountersDifference) {
+  ReportBuilder builder({Uuid("GPU-a"), Uuid("GPU-absent")});
+  const Clock::SteadyTime start{};
+  builder.add(reading(20, 1_GiB, 40, 50_W, Millijoules(1'000'000)), start);
+  builder.add(reading(80, 3_GiB, 60, 70_W, Millijoules(1'120'000)), start + 2s);
+  builder.add(reading(50, 2_GiB, 55, 60_W, Millijoules(1'250'000)), start + 4s);
+  const auto reports = builder.finish();
+  ASSERT_EQ(reports.size(), 2U);
+  EXPECT_EQ(reports[0].peak_memory, 3_GiB);
+  EXPECT_EQ(reports[0].peak_temperature, 60_degC);
+  EXPECT_DOUBLE_EQ(*reports[0].mean_utilization, 50);
+  EXPECT_DOUBLE_EQ(*reports[0].energy_joules, 250);
+  EXPECT_FALSE(reports[0].energy_is_estimate);
+  EXPECT_THAT(reports[0].throttling, ::testing::ElementsAre(facts::ThrottleReason::sw_power_cap));
+  EXPECT_EQ(reports[1].samples, 0U);
+  EXPECT_FALSE(reports[1].peak_memory);
+}
+
+TEST(Report, IntegratesPowerWhereThereIsNoCounterAndSaysSo) {
+  ReportBuilder builder({Uuid("GPU-a")});
+  const Clock::SteadyTime start{};
+  builder.add(reading(0, 0_B, 30, 100_W, std::nullopt), start);
+  builder.add(reading(0, 0_B, 30, 200_W, std::nullopt), start + 10s);
+  const auto reports = builder.finish();
+  EXPECT_DOUBLE_EQ(*reports[0].energy_joules, 1500);
+  EXPECT_TRUE(reports[0].energy_is_estimate);
+}
+
+TEST(Report, TroubleIsRemembered) {
+  ReportBuilder builder({Uuid("GPU-a")});
+  auto lost = reading(0, 0_B, 30, 100_W, std::nullopt);
+  lost.gpus[0].state = facts::GpuState::lost;
+  lost.gpus[0].cause = "the GPU is lost";
+  builder.add(lost, {});
+  EXPECT_EQ(builder.finish()[0].trouble, "the GPU is lost");
+  RunReport report;
+  report.simulated = true;
+  report.gpus = builder.finish();
+  const auto json = to_json(report);
+  EXPECT_EQ(json["simulated"], true);
+  EXPECT_TRUE(json["gpus"][0]["peak_memory_bytes"].is_null());
+  EXPECT_EQ(json["gpus"][0]["trouble"], "the GPU is lost");
+}
+
+}  // namespace
+}  // namespace gpuwarden::launch
