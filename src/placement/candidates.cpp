@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/candidates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gpuwarden/base/text.hpp"
+#include "placement/names.hpp"
+
+namespace gpuwarden::placement {
+namespace {
+
+using Verdict = std::optional<Objection>;
+
+bool contains(const std::vector<Uuid>& list, const Uuid& uuid) { return std::ranges::find(list, uuid) != list.end(); }
+
+Verdict healthy(const Candidate& c, const Wanted&) {
+  if (facts::is_usable(*c.record)) return std::nullopt;
+  std::string reason = fmt::format("{}: {}", facts::to_string(c.record->state), c.record->cause);
+  if (!c.record->next_step.empty()) reason += "; " + c.record->next_step;
+  return Objection{reason, false};
+}
+
+Verdict named(const Candidate& c, const Wanted& wanted) {
+  if (wanted.ids.empty() || contains(wanted.ids, c.device.uuid)) return std::nullopt;
+  return Objection{"not among the named GPUs", false};
+}
+
+Verdict visible(const Candidate& c, const Wanted& wanted) {
+  if (!wanted.visible.restricted || contains(wanted.visible.uuids, c.device.uuid)) return std::nullopt;
+  return Objection{"hidden by CUDA_VISIBLE_DEVICES", false};
+}
+
+Verdict not_excluded(const Candidate& c, const Wanted& wanted) {
+  if (!contains(wanted.exclude, c.device.uuid)) return std::nullopt;
+  return Objection{"excluded", false};
+}
+
+Verdict usable_as_whole(const Candidate& c, const Wanted& wanted) {
+  if (wanted.mig || !c.record->gpu.mig_enabled.value_or(false)) return std::nullopt;
+  return Objection{"MIG is on: CUDA cannot use the whole GPU, only its instances (--mig)", false};
+}
+
+Verdict profile(const Candidate& c, const Wanted& wanted) {
+  const auto& wish = wanted.request.mig_profile;
+  if (!wish || c.mig == nullptr || c.mig->profile == *wish) return std::nullopt;
+  return Objection{fmt::format("its MIG profile is {}", c.mig->profile.value_or("unknown")), false};
+}
+
+Verdict compute_mode(const Candidate& c, const Wanted&) {
+  if (c.record->gpu.compute_mode != facts::ComputeMode::prohibited) return std::nullopt;
+  return Objection{"compute mode is prohibited (nvidia-smi -c 0 allows it)", false};
+}
+
+Verdict name(const Candidate& c, const Wanted& wanted) {
+  const auto& wish = wanted.request.name_contains;
+  if (!wish || contains_ignoring_case(c.record->gpu.name, *wish)) return std::nullopt;
+  return Objection{fmt::format("its name is {}", c.record->gpu.name), false};
+}
+
+Verdict capability(const Candidate& c, const Wanted& wanted) {
+  const auto& wish = wanted.request.min_compute_capability;
+  const auto& own = c.record->gpu.compute_capability;
+  if (!wish || (own && *own >= *wish)) return std::nullopt;
+  return Objection{
+      own ? fmt::format("compute capability {}.{} is below {}.{}", own->major, own->minor, wish->major, wish->minor)
+          : "its compute capability is unknown",
+      false};
+}
+
+Verdict total_memory(const Candidate& c, const Wanted& wanted) {
+  const auto& wish = wanted.request.min_memory;
+  if (!wish || c.total >= *wish) return std::nullopt;
+  return Objection{fmt::format("has {} of memory, {} are wanted", format_size(c.total), format_size(*wish)), false};
+}
+
+Verdict could_free_memory(const Candidate& c, const Wanted& wanted) {
+  const auto& wish = wanted.request.min_free_memory;
+  if (!wish || c.total >= *wish) return std::nullopt;
+  return Objection{fmt::format("has {} of memory in all, {} free are wanted", format_size(c.total), format_size(*wish)),
+                   false};
+}
+
+Verdict unleased(const Candidate& c, const Wanted& wanted) {
+  for (const facts::Lease& lease : wanted.inputs.leases) {
+    // A lease on the whole GPU covers its instances, and the other way round.
+    const bool here = lease.uuid == c.device.uuid || (c.mig != nullptr && lease.uuid == c.record->gpu.uuid);
+    if (!here || (lease.shared && wanted.request.shared)) continue;
+    if (lease.holders.empty()) return Objection{"leased", true};
+    const auto& holder = lease.holders[0];
+    return Objection{fmt::format("leased by {} (pid {}, since {}): {}", holder.user, holder.pid.value,
+                                 format_utc(holder.since), holder.command),
+                     true};
+  }
+  return std::nullopt;
+}
+
+Verdict not_spoken_for(const Candidate& c, const Wanted& wanted) {
+  if (!contains(wanted.inputs.spoken_for, c.device.uuid)) return std::nullopt;
+  return Objection{"others were waiting for it before", true};
+}
+
+std::string describe(const facts::GpuProcess& process) {
+  return fmt::format("in use by {} (pid {}{})", process.user.value_or("?"), process.pid.value,
+                     process.command ? ": " + *process.command : "");
+}
+
+Verdict idle(const Candidate& c, const Wanted& wanted) {
+  const bool exclusive = c.record->gpu.compute_mode == facts::ComputeMode::exclusive_process;
+  if ((wanted.request.shared || wanted.request.allow_busy) && !exclusive) return std::nullopt;
+  for (const auto& process : c.record->processes.value_or(std::vector<facts::GpuProcess>{})) {
+    const bool here = c.mig == nullptr || !process.gpu_instance || process.gpu_instance == c.mig->gpu_instance;
+    if (process.compute && here) return Objection{describe(process), true};
+  }
+  return std::nullopt;
+}
+
+Verdict no_unseen_user(const Candidate& c, const Wanted& wanted) {
+  if (wanted.request.shared || wanted.request.allow_busy || c.mig != nullptr) return std::nullopt;
+  const auto& sample = c.record->sample;
+  if (sample.utilization_gpu && sample.utilization_gpu->value > kUnseenUsePercent) {
+    return Objection{fmt::format("busy ({} % utilization) by processes that cannot be seen from here",
+                                 sample.utilization_gpu->value),
+                     true};
+  }
+  if (sample.memory_used && c.total.value > 0 && ratio(*sample.memory_used, c.total) * 100 > kUnseenUsePercent) {
+    return Objection{fmt::format("{} of its memory are held by processes that cannot be seen from here",
+                                 format_size(*sample.memory_used)),
+                     true};
+  }
+  return std::nullopt;
+}
+
+Verdict free_memory(const Candidate& c, const Wanted& wanted) {
+  const auto& wish = wanted.request.min_free_memory;
+  if (!wish || (c.known_free && c.free >= *wish)) return std::nullopt;
+  return Objection{c.known_free ? fmt::format("has {} free, {} are wanted", format_size(c.free), format_size(*wish))
+                                : "its free memory is unknown",
+                   true};
+}
+
+Verdict utilization(const Candidate& c, const Wanted& wanted) {
+  const auto& wish = wanted.request.max_utilization;
+  const auto& own = c.record->sample.utilization_gpu;
+  if (!wish || (own && *own <= *wish)) return std::nullopt;
+  return Objection{
+      own ? fmt::format("{} % utilization is above {} %", own->value, wish->value) : "its utilization is unknown",
+      true};
+}
+
+struct Filter {
+  std::string_view name;
+  Verdict (*run)(const Candidate&, const Wanted&);
+};
+
+/// Lasting objections first: a device that can never do must not look as if waiting helped.
+constexpr std::array<Filter, 17> kFilters{{{"named", named},
+                                           {"visible", visible},
+                                           {"excluded", not_excluded},
+                                           {"healthy", healthy},
+                                           {"mig", usable_as_whole},
+                                           {"profile", profile},
+                                           {"compute mode", compute_mode},
+                                           {"name", name},
+                                           {"capability", capability},
+                                           {"memory", total_memory},
+                                           {"possible free memory", could_free_memory},
+                                           {"lease", unleased},
+                                           {"line", not_spoken_for},
+                                           {"idle", idle},
+                                           {"unseen", no_unseen_user},
+                                           {"free memory", free_memory},
+                                           {"utilization", utilization}}};
+
+}  // namespace
+
+std::vector<Candidate> list_candidates(const Wanted& wanted) {
+  std::vector<Candidate> result;
+  for (const auto& record : wanted.inputs.snapshot.gpus) {
+    const auto& sample = record.sample;
+    if (!wanted.mig) {
+      result.push_back({{record.gpu.index, identity_of(record), std::nullopt, record.gpu.name},
+                        &record,
+                        nullptr,
+                        sample.memory_total.value_or(Bytes(0)),
+                        sample.memory_free.value_or(Bytes(0)),
+                        sample.memory_free.has_value()});
+      continue;
+    }
+    for (const auto& mig : record.mig_devices) {
+      result.push_back({{record.gpu.index, mig.uuid, mig.index, mig.name},
+                        &record,
+                        &mig,
+                        mig.memory_total.value_or(Bytes(0)),
+                        mig.memory_free.value_or(Bytes(0)),
+                        mig.memory_free.has_value()});
+    }
+  }
+  return result;
+}
+
+std::optional<Objection> object_to(const Candidate& candidate, const Wanted& wanted) {
+  for (const Filter& filter : kFilters) {
+    if (auto objection = filter.run(candidate, wanted)) return objection;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpuwarden::placement
