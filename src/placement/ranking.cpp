@@ -83,7 +83,7 @@ std::vector<Candidate> best_connected(const std::vector<Candidate>& fixed, const
       best = std::move(set);
       best_score = now;
     }
-  } while (std::ranges::prev_permutation(taken).found);
+  } while (std::prev_permutation(taken.begin(), taken.end()));
   return best;
 }
 

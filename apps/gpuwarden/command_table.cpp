@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "command.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "options.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+constexpr auto kListOptions = std::to_array<Option>({
+    {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices, UUIDs or their beginnings, PCI bus ids"},
+    {"-p,--processes", OptionKind::flag, "", "a table of all processes"},
+});
+
+constexpr auto kSelectOptions = std::to_array<Option>({
+    {"--export", OptionKind::optional, "SHELL", "print commands to eval: sh (default), fish, powershell, cmd"},
+    {"--uuid", OptionKind::flag, "", "print UUIDs (the default: right in every CUDA_DEVICE_ORDER)"},
+    {"--index", OptionKind::flag, "", "print indices (right only with CUDA_DEVICE_ORDER=PCI_BUS_ID)"},
+    {"--explain", OptionKind::flag, "", "say for every GPU why it was chosen or not"},
+    {"--interactive", OptionKind::flag, "", "pick from a list"},
+});
+
+constexpr auto kRunOptions = std::to_array<Option>({
+    {"--nproc-per-node", OptionKind::text, "N|gpu", "how many ranks; gpu: one for each GPU (1)"},
+    {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0"},
+    {"--nnodes", OptionKind::text, "N", "how many nodes take part (1)"},
+    {"--node-rank", OptionKind::text, "R", "which of them this is (0)"},
+    {"--master-addr", OptionKind::text, "HOST", "address of node 0 (127.0.0.1)"},
+    {"--master-port", OptionKind::text, "PORT", "port of rank 0 (a free one)"},
+    {"--log-dir", OptionKind::text, "DIR", "keep each rank's output there"},
+    {"--grace", OptionKind::text, "DURATION", "time between asking a job to end and killing it (10s)"},
+    {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU can be had at all"},
+    {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
+    {"--no-report", OptionKind::flag, "", "print no report"},
+    {"--sample-period", OptionKind::text, "DURATION", "how often the GPUs are read meanwhile (1s)"},
+    {"--sim-load", OptionKind::text, "SPEC", "what a job pretends to use on a simulated fleet (memory=1GiB,util=60)"},
+    {"-q,--quiet", OptionKind::flag, "", "say nothing but errors"},
+});
+
+constexpr auto kLeaseOptions = std::to_array<Option>({
+    {"--list", OptionKind::flag, "", "show who holds what and who waits"},
+    {"--hold", OptionKind::flag, "", "print the value and hold the GPUs until interrupted"},
+});
+
+constexpr auto kSimOptions = std::to_array<Option>({
+    {"--fleet", OptionKind::text, "SPEC", "the fleet (exec, start)"},
+    {"--gpu", OptionKind::text, "INDEX", "the GPU (fault, set, clear)"},
+    {"--freeze", OptionKind::flag, "", "clock: stop the fleet's time"},
+    {"--thaw", OptionKind::flag, "", "clock: let it run again"},
+    {"--speed", OptionKind::text, "FACTOR", "clock: how fast it runs"},
+    {"--advance", OptionKind::text, "DURATION", "clock: jump ahead"},
+});
+
+void add_options(std::string& text, std::span<const Option> options) {
+  for (const Option& option : options) {
+    std::string names = option.names;
+    std::ranges::replace(names, ',', ' ');
+    const std::string value = option.kind == OptionKind::optional ? fmt::format("[={}]", option.value)
+                              : *option.value != '\0'             ? fmt::format(" {}", option.value)
+                                                                  : "";
+    text += fmt::format("  {:<30} {}\n", names + value, option.help);
+  }
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> kCommands{
+      {"list",
+       "show the GPUs: use, memory, temperature, power, processes, who holds them",
+       "gpuwarden list [options]",
+       {kListOptions},
+       Rest::none,
+       run_list},
+      {"select",
+       "choose GPUs and print a value for CUDA_VISIBLE_DEVICES",
+       "gpuwarden select [options]",
+       {kSelectionOptions, kSelectOptions},
+       Rest::none,
+       run_select},
+      {"run",
+       "choose GPUs, reserve them, and run a command on them",
+       "gpuwarden run [options] -- COMMAND...",
+       {kSelectionOptions, kRunOptions},
+       Rest::command,
+       run_run},
+      {"lease",
+       "reserve GPUs for a shell",
+       "gpuwarden lease [options] [-- COMMAND...]",
+       {kSelectionOptions, kLeaseOptions},
+       Rest::command,
+       run_lease},
+      {"sim",
+       "simulated fleets",
+       "gpuwarden sim list | show FLEET | exec --fleet F -- COMMAND... | start NAME --fleet F | stop NAME |\n"
+       "              fault NAME --gpu I FAULT | clear NAME [--gpu I] | set NAME --gpu I FIELD=VALUE | clock NAME "
+       "[--freeze ...]",
+       {kSimOptions},
+       Rest::operands,
+       run_sim},
+  };
+  return kCommands;
+}
+
+const Command* find_command(std::string_view name) {
+  const auto found = std::ranges::find_if(commands(), [&](const Command& command) { return command.name == name; });
+  return found == commands().end() ? nullptr : &*found;
+}
+
+std::vector<Option> options_of(const Command& command) {
+  std::vector<Option> all(kCommonOptions.begin(), kCommonOptions.end());
+  for (const auto options : command.options) all.insert(all.end(), options.begin(), options.end());
+  return all;
+}
+
+std::string key_of(const Option& option) {
+  const auto names = split(option.names, ',');
+  return std::string(names.back().substr(names.back().find_first_not_of('-')));
+}
+
+std::string help_for(const Command& command) {
+  std::string text = fmt::format("gpuwarden {}: {}\n\nusage: {}\n", command.name, command.summary, command.usage);
+  for (const auto options : command.options) {
+    text += options.data() == kSelectionOptions.data() ? "\nwhich GPUs:\n" : "\noptions:\n";
+    add_options(text, options);
+  }
+  text += "\ncommon options:\n";
+  add_options(text, kCommonOptions);
+  return text;
+}
+
+std::string overview() {
+  std::string text =
+      "gpuwarden knows the GPUs of a machine, chooses among them, and runs work on them.\n\n"
+      "usage: gpuwarden COMMAND [options]\n\ncommands:\n";
+  for (const Command& command : commands()) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  text +=
+      "  help       help for a command\n  version    print the version\n\n"
+      "No GPU here? gpuwarden list --simulate h100x8\n"
+      "exit codes: 0 fine, 1 no (nothing fits, a GPU in trouble), 2 wrong usage, 3 driver unavailable; run: the job's "
+      "own\n";
+  return text;
+}
+
+std::optional<std::string> Args::text(const std::string& key) const {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return std::nullopt;
+  return found->second.empty() ? "" : found->second.front();
+}
+
+std::vector<std::string> Args::list(const std::string& key) const {
+  std::vector<std::string> result;
+  const auto found = values_.find(key);
+  if (found == values_.end()) return result;
+  for (const std::string& value : found->second) {
+    for (const auto piece : split(value, ',')) result.emplace_back(trim(piece));
+  }
+  return result;
+}
+
+int complain(const Error& error) {
+  std::fflush(stdout);
+  fmt::print(stderr, "gpuwarden: {}\n", error.message);
+  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
+  return exit_code_of(error.code);
+}
+
+void warn(std::string_view text) { fmt::print(stderr, "gpuwarden: warning: {}\n", text); }
+
+}  // namespace gpuwarden::cli

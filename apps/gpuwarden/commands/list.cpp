@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden list
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "machine.hpp"
+#include "render/gpu_table.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using facts::GpuRecord;
+
+bool is_meant(const GpuRecord& record, const std::string& name) {
+  if (const auto index = parse_integer(name)) return record.gpu.index.value == *index;
+  const std::string wanted = to_lower(name);
+  const bool uuid = wanted.size() > 4 && to_lower(record.gpu.uuid.value).starts_with(wanted);
+  return uuid || (wanted.contains(':') && to_lower(record.gpu.pci_bus_id).ends_with(wanted));
+}
+
+/// Keeps the GPUs that -i names; each name must fit one.
+Result<void> keep_named(const std::vector<std::string>& names, facts::Snapshot& snapshot) {
+  if (names.empty()) return {};
+  for (const std::string& name : names) {
+    if (std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) { return is_meant(record, name); })) continue;
+    std::vector<std::string> known;
+    for (const GpuRecord& record : snapshot.gpus)
+      known.push_back(fmt::format("{} ({})", record.gpu.index.value, record.gpu.name));
+    return fail(ErrorCode::invalid_argument, fmt::format("there is no GPU '{}'", printable(name)),
+                known.empty() ? "this machine has no GPU" : "there are: " + join(known, ", "));
+  }
+  std::erase_if(snapshot.gpus, [&](const GpuRecord& record) {
+    return std::ranges::none_of(names, [&](const std::string& name) { return is_meant(record, name); });
+  });
+  return {};
+}
+
+/// Leases are told where their directory can be read; a listing does without.
+std::vector<facts::Lease> read_leases(const Context& context, const Machine& machine) {
+  const auto store = open_leases(context, machine, "", "");
+  const auto situation = store ? store->inspect() : fail(ErrorCode::failed, "");
+  return situation ? situation->leases : std::vector<facts::Lease>{};
+}
+
+nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
+  auto json = facts::to_json(snapshot);
+  for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
+    const facts::Lease* lease = find_lease(leases, snapshot.gpus[i]);
+    json["gpus"][i]["lease"] = lease != nullptr ? facts::to_json(*lease) : nlohmann::json();
+    if (lease != nullptr) json["gpus"][i]["lease"]["idle"] = is_idle_lease(snapshot.gpus[i], lease);
+  }
+  return json;
+}
+
+}  // namespace
+
+int run_list(Context& context) {
+  const auto style = style_of(context);
+  if (!style) return complain(style.error());
+  auto machine = open_machine(context);
+  if (!machine) return complain(machine.error());
+  facts::Snapshot snapshot = probe::read_snapshot(machine->reader);
+  if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
+  const auto leases = read_leases(context, *machine);
+  if (context.args.has("json")) {
+    fmt::print("{}\n", as_json(snapshot, leases).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (!snapshot.gpus.empty() || !snapshot.problem) {
+    fmt::print("{}",
+               context.args.has("processes") ? process_table(snapshot, *style) : gpu_table(snapshot, leases, *style));
+  }
+  if (snapshot.problem) {
+    complain(*snapshot.problem);
+    return kUnavailable;
+  }
+  const bool trouble = std::ranges::any_of(snapshot.gpus, [](const GpuRecord& record) {
+    return !facts::is_usable(record) && record.state != facts::GpuState::suspended;
+  });
+  return trouble ? kNo : kFine;
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden run: chooses, leases, runs, reports.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "acquire.hpp"
+#include "commands/run_parts.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/launch/report.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using launch::JobSpec;
+using launch::RunReport;
+using nlohmann::json;
+
+/// Without a GPU the job runs on the CPU where that is allowed: the driver absent, or no GPU in the machine.
+bool falls_back(const Context& context, const Error& error) {
+  return context.args.has("cpu-fallback") &&
+         (error.code == ErrorCode::unavailable || error.code == ErrorCode::unsatisfied ||
+          error.code == ErrorCode::permission_denied);
+}
+
+Result<Acquired> acquire_or_fall_back(Context& context, const Machine& machine, Selection& selection,
+                                      const std::string& run_id) {
+  if (selection.request.force_cpu) {
+    Acquired cpu;
+    cpu.decision.satisfied = cpu.decision.cpu = true;
+    return cpu;
+  }
+  GPUWARDEN_TRY(const auto store, open_leases(context, machine, run_id, join(context.args.rest, " ")));
+  if (const auto warning = lease::container_warning("/run/lock/gpuwarden");
+      warning && !context.environment.contains("GPUWARDEN_LEASE_DIR"))
+    warn(*warning);
+  auto acquired = acquire(context, machine, selection, store, true);
+  if (acquired || !falls_back(context, acquired.error())) return acquired;
+  warn(fmt::format("{}: running on the CPU", acquired.error().message));
+  Acquired cpu;
+  cpu.decision.satisfied = cpu.decision.cpu = true;
+  return cpu;
+}
+
+void announce(const Context& context, const Acquired& acquired, const JobSpec& spec) {
+  if (context.args.has("quiet")) return;
+  std::string gpus;
+  for (const auto& device : acquired.decision.selected) {
+    gpus += fmt::format("{}{}{}", gpus.empty() ? "" : ", ", device.index.value,
+                        device.mig ? fmt::format(".{}", *device.mig) : "");
+  }
+  const std::string where =
+      acquired.decision.cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision.selected[0].name);
+  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot.simulated ? "[simulated] " : "",
+             spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
+}
+
+std::string energy_text(const launch::GpuReport& gpu) {
+  if (!gpu.energy_joules) return "-";
+  const double joules = *gpu.energy_joules;
+  const std::string text = joules < 10000 ? fmt::format("{:.0f} J", joules) : fmt::format("{:.2f} Wh", joules / 3600);
+  return gpu.energy_is_estimate ? "~" + text : text;
+}
+
+void print_report(const RunReport& report) {
+  fmt::print(stderr, "\ngpuwarden: {}{} after {}, exit code {}\n", report.simulated ? "[simulated figures] " : "",
+             report.end.exit_code == 0 ? "finished" : "ended", format_duration(report.end.wall_time),
+             report.end.exit_code);
+  if (report.end.first_failure && report.end.ranks.size() > 1)
+    fmt::print(stderr, "  rank {} failed first\n", *report.end.first_failure);
+  for (const auto& gpu : report.gpus) {
+    std::string throttling;
+    for (const auto reason : gpu.throttling)
+      throttling += fmt::format("{}{}", throttling.empty() ? ", throttled: " : " ", facts::to_string(reason));
+    fmt::print(stderr, "  GPU {}: peak memory {}, mean utilization {}, peak temperature {}, energy {}{}{}\n",
+               gpu.index.value, gpu.peak_memory ? format_size(*gpu.peak_memory) : "-",
+               gpu.mean_utilization ? fmt::format("{:.0f} %", *gpu.mean_utilization) : "-",
+               gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu),
+               throttling, gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
+  }
+}
+
+/// The job's processes show in a simulated fleet as holding memory and load.
+launch::OnRankStarted declare_to(Machine& machine, const SimulatedLoad& load, const JobSpec& spec) {
+  if (!machine.simulated() || spec.visible_devices.empty()) return {};
+  return [&machine, &load, &spec](std::uint32_t rank, Pid pid) {
+    json gpus = json::array();
+    const auto devices = split(spec.visible_devices, ',');
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      // Ranks of one machine usually take a GPU each; a single process takes all.
+      if (spec.ranks == 1 || i == rank % devices.size()) gpus.push_back(std::string(devices[i]));
+    }
+    const auto declared = machine.simulator->call({{"op", "declare"},
+                                                   {"pid", pid.value},
+                                                   {"gpus", gpus},
+                                                   {"memory_bytes", load.memory.value},
+                                                   {"utilization_percent", load.utilization.value}});
+    if (!declared) warn(declared.error().message);
+  };
+}
+
+int finish(const Context& context, const RunReport& report) {
+  for (const std::string& warning : report.end.warnings) warn(warning);
+  if (!context.args.has("no-report") && !context.args.has("quiet")) print_report(report);
+  if (const auto file = context.args.text("report")) {
+    auto written = write_file_atomically(
+        *file, launch::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    if (!written) complain(written.error());
+  }
+  return report.end.exit_code;
+}
+
+int run_acquired(Context& context, Machine& machine, Acquired& acquired, const RunPlan& plan) {
+  JobSpec spec = plan.job;
+  spec.visible_devices = placement::cuda_visible_devices(acquired.decision);
+  spec.held_descriptors = acquired.leases.descriptors();
+  resolve_ranks(plan, acquired.decision, spec);
+  announce(context, acquired, spec);
+  RunReport report;
+  report.simulated = machine.simulated();
+  report.run_id = spec.run_id;
+  report.command = spec.argv;
+  report.started = system_clock().wall_now();
+  std::optional<launch::Sampler> sampler;
+  if (!acquired.decision.selected.empty())
+    sampler.emplace(machine.reader, acquired.leases.devices(), plan.sample_period, system_clock());
+  const auto end = launch::run_job(spec, system_clock(), declare_to(machine, plan.load, spec));
+  if (sampler) report.gpus = sampler->finish();
+  if (!end) {
+    complain(end.error());
+    return end.error().code == ErrorCode::not_found           ? kNotFound
+           : end.error().code == ErrorCode::permission_denied ? kNotExecutable
+                                                              : kNo;
+  }
+  report.end = *end;
+  return finish(context, report);
+}
+
+}  // namespace
+
+int run_run(Context& context) {
+  auto selection = read_selection(context);
+  if (!selection) return complain(selection.error());
+  auto plan = plan_run(context, *selection);
+  if (!plan) return complain(plan.error());
+  if (const int code = check_program(plan->job.argv[0], context.environment); code != 0) return code;
+  auto machine = open_machine(context);
+  if (!machine) return complain(machine.error());
+  if (machine->simulated()) plan->job.extra_environment["GPUWARDEN_SIMULATE"] = machine->fleet_folder;
+  auto acquired = acquire_or_fall_back(context, *machine, *selection, plan->job.run_id);
+  if (!acquired) {
+    const int code = complain(acquired.error());
+    if (acquired.error().code == ErrorCode::unavailable)
+      fmt::print(stderr, "hint: --cpu-fallback runs the job on the CPU instead\n");
+    return code;
+  }
+  show_warnings(acquired->decision);
+  return run_acquired(context, *machine, *acquired, *plan);
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden select
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "acquire.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using placement::Decision;
+using Json = nlohmann::json;
+
+std::string value_of(const Decision& decision, bool as_index) {
+  if (!as_index) return placement::cuda_visible_devices(decision);
+  std::vector<std::string> indices;
+  for (const auto& device : decision.selected) indices.push_back(std::to_string(device.index.value));
+  return join(indices, ",");
+}
+
+/// Commands that set both variables; the values hold nothing that a shell could misread.
+Result<std::string> export_commands(const std::string& shell, const std::string& value) {
+  if (shell.empty() || shell == "sh" || shell == "bash" || shell == "zsh") {
+    return fmt::format("export CUDA_DEVICE_ORDER='PCI_BUS_ID'\nexport CUDA_VISIBLE_DEVICES='{}'\n", value);
+  }
+  if (shell == "fish")
+    return fmt::format("set -gx CUDA_DEVICE_ORDER 'PCI_BUS_ID'\nset -gx CUDA_VISIBLE_DEVICES '{}'\n", value);
+  if (shell == "powershell")
+    return fmt::format("$env:CUDA_DEVICE_ORDER = 'PCI_BUS_ID'\n$env:CUDA_VISIBLE_DEVICES = '{}'\n", value);
+  if (shell == "cmd") return fmt::format("set CUDA_DEVICE_ORDER=PCI_BUS_ID\nset CUDA_VISIBLE_DEVICES={}\n", value);
+  return fail(ErrorCode::invalid_argument, fmt::format("--export: '{}' is no shell known here", printable(shell)),
+              "sh, fish, powershell or cmd");
+}
+
+Json as_json(const Acquired& acquired) {
+  const Decision& decision = acquired.decision;
+  Json selected = Json::array();
+  for (const auto& device : decision.selected) {
+    selected.push_back({{"index", device.index.value},
+                        {"uuid", device.uuid.value},
+                        {"name", device.name},
+                        {"mig", device.mig ? Json(*device.mig) : Json()}});
+  }
+  Json rejected = Json::array();
+  for (const auto& verdict : decision.verdicts) {
+    if (verdict.chosen) continue;
+    rejected.push_back({{"index", verdict.device.index.value},
+                        {"uuid", verdict.device.uuid.value},
+                        {"reason", verdict.reason},
+                        {"transient", verdict.transient}});
+  }
+  return {{"schema", facts::kJsonSchema},
+          {"simulated", acquired.snapshot.simulated},
+          {"satisfied", decision.satisfied},
+          {"device", decision.cpu ? "cpu" : "cuda"},
+          {"cuda_visible_devices", decision.satisfied ? Json(placement::cuda_visible_devices(decision)) : Json()},
+          {"selected", selected},
+          {"rejected", rejected},
+          {"missing", decision.missing},
+          {"strategy", decision.strategy ? Json(std::string(placement::to_string(*decision.strategy))) : Json()},
+          {"warnings", decision.warnings}};
+}
+
+/// Shows the GPUs that would do and reads which are wanted.
+Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
+  for (const auto& verdict : decision.verdicts) {
+    fmt::print(stderr, "  {:>3}  {}  {}\n", verdict.device.index.value, verdict.device.name,
+               verdict.chosen || verdict.reason.starts_with("fits") ? "free" : verdict.reason);
+  }
+  fmt::print(stderr, "which GPUs (for example 0,2)? ");
+  std::string line;
+  if (!std::getline(std::cin, line) || trim(line).empty()) return fail(ErrorCode::interrupted, "nothing was picked");
+  std::vector<placement::GpuName> names;
+  std::ranges::replace(line, ',', ' ');
+  for (const auto word : split_words(line)) names.push_back({std::string(word)});
+  return names;
+}
+
+Result<Acquired> choose(Context& context, Selection& selection) {
+  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  GPUWARDEN_TRY(const auto store, open_leases(context, machine, "", "gpuwarden select"));
+  if (context.args.has("interactive")) {
+    selection.request.all = true;
+    GPUWARDEN_TRY(const Acquired shown, acquire(context, machine, selection, store, false));
+    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision));
+    selection.request.all = false;
+    selection.request.count.reset();
+  }
+  return acquire(context, machine, selection, store, false);
+}
+
+}  // namespace
+
+int run_select(Context& context) {
+  auto selection = read_selection(context);
+  if (!selection) return complain(selection.error());
+  if (context.args.has("uuid") && context.args.has("index")) {
+    return complain({ErrorCode::invalid_argument, "--uuid and --index cannot be given together", ""});
+  }
+  const auto acquired = choose(context, *selection);
+  if (!acquired) return complain(acquired.error());
+  const Decision& decision = acquired->decision;
+  if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
+  if (context.args.has("json")) {
+    fmt::print("{}\n", as_json(*acquired).dump(2, ' ', false, Json::error_handler_t::replace));
+    return decision.satisfied ? kFine : kNo;
+  }
+  show_warnings(decision);
+  if (!decision.satisfied)
+    return complain({ErrorCode::unsatisfied, decision.missing, decision.may_come_true ? "--wait waits for them" : ""});
+  const std::string value = value_of(decision, context.args.has("index"));
+  if (!context.args.has("export")) {
+    fmt::print("{}\n", value);
+    return kFine;
+  }
+  const auto commands = export_commands(context.args.text("export").value_or(""), value);
+  if (!commands) return complain(commands.error());
+  fmt::print("{}", *commands);
+  return kFine;
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden sim: simulated fleets.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "machine.hpp"
+#include "options.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string dump(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace); }
+
+/// An operand of the action ("show FLEET"), or a sentence about what is missing.
+Result<std::string> operand(const Context& context, std::size_t position, const char* what) {
+  if (context.args.rest.size() > position) return context.args.rest[position];
+  return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden sim {}: {} is missing", context.args.rest[0], what),
+              "see gpuwarden sim --help");
+}
+
+Result<int> list_fleets(Context& context) {
+  GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
+  GPUWARDEN_TRY(json answer, simulator->call({{"op", "presets"}}));
+  GPUWARDEN_TRY(const json live, simulator->call({{"op", "list"}}));
+  answer["running"] = live["fleets"];
+  answer["schema"] = 1;
+  answer["simulated"] = true;
+  if (context.args.has("json")) {
+    fmt::print("{}\n", dump(answer));
+    return kFine;
+  }
+  for (const json& preset : answer["presets"]) {
+    const auto& gpus = preset["gpus"];
+    fmt::print("{:<16} {:>2} GPUs  driver {:<12} {}\n", preset["name"].get<std::string>(), gpus.size(),
+               preset["driver"].get<std::string>(),
+               gpus.empty() ? "" : gpus[0].get<std::string>() + (gpus.front() == gpus.back() ? "" : ", ..."));
+  }
+  for (const json& fleet : live["fleets"]) fmt::print("running: {}\n", fleet.get<std::string>());
+  return kFine;
+}
+
+Result<int> show(Context& context) {
+  GPUWARDEN_TRY(const std::string spec, operand(context, 1, "a fleet"));
+  GPUWARDEN_TRY(const Machine machine, simulate(context.environment, spec));
+  GPUWARDEN_TRY(json answer, machine.simulator->call({{"op", "show"}}));
+  answer["schema"] = 1;
+  fmt::print("{}\n", dump(answer));
+  return kFine;
+}
+
+/// Any program with the simulator in front of its NVML.
+Result<int> exec_in(Context& context) {
+  const auto fleet = context.args.text("fleet");
+  if (!fleet)
+    return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: --fleet is missing",
+                "gpuwarden sim exec --fleet h100x8 -- nvtop");
+  if (context.args.rest.size() < 2)
+    return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
+  GPUWARDEN_TRY(const Machine machine, simulate(context.environment, *fleet));
+  const auto before = context.environment.find("LD_LIBRARY_PATH");
+  const std::string path = machine.library_folder + (before == context.environment.end() ? "" : ":" + before->second);
+  ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+  ::setenv("GPUWARDEN_SIMULATE", machine.fleet_folder.c_str(), 1);
+  // This process stays, so that the fleet lives as long as the program.
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    std::vector<char*> words;
+    for (std::size_t i = 1; i < context.args.rest.size(); ++i) words.push_back(context.args.rest[i].data());
+    words.push_back(nullptr);
+    ::execvp(words[0], words.data());
+    const int error = errno;
+    complain(error_from_errno(error, "cannot run " + context.args.rest[1]));
+    ::_exit(error == ENOENT ? kNotFound : kNotExecutable);
+  }
+  for (const int signal : {SIGINT, SIGQUIT}) ::signal(signal, SIG_IGN);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::filesystem::path keeper_file(const json& fleet) {
+  return std::filesystem::path(fleet["folder"].get<std::string>()) / "keeper";
+}
+
+/// The keeper: a process in the background whose only work is to stay attached.
+[[noreturn]] void keep(const json& fleet, int report) {
+  ::setsid();
+  [[maybe_unused]] const auto noted = write_file_atomically(keeper_file(fleet), std::to_string(::getpid()) + "\n");
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
+  [[maybe_unused]] const ssize_t told = ::write(report, "1", 1);
+  ::close(report);
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  int signal = 0;
+  do {
+    ::sigwait(&set, &signal);
+  } while (signal == SIGHUP);
+  ::exit(0);
+}
+
+Result<int> start(Context& context) {
+  GPUWARDEN_TRY(const std::string name, operand(context, 1, "a name"));
+  const auto spec = context.args.text("fleet");
+  if (!spec)
+    return fail(ErrorCode::invalid_argument, "gpuwarden sim start: --fleet is missing",
+                "gpuwarden sim start lab --fleet h100x8");
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return std::unexpected(error_from_errno(errno, "cannot make a pipe"));
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(pipe[0]);
+    auto simulator = Simulator::open(context.environment);
+    const auto fleet = simulator ? (*simulator)->call({{"op", "start"}, {"name", name}, {"spec", *spec}})
+                                 : std::unexpected(simulator.error());
+    if (!fleet) ::_exit(complain(fleet.error()));
+    const auto owner = std::move(*simulator);
+    keep(*fleet, pipe[1]);
+  }
+  ::close(pipe[1]);
+  char word = 0;
+  const bool started = ::read(pipe[0], &word, 1) == 1;
+  ::close(pipe[0]);
+  if (started) {
+    fmt::print("simulated fleet '{}' is running (pid {}); use it with --simulate {}\n", name, pid, name);
+    return kFine;
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : kNo;
+}
+
+/// Attaches to a running fleet, not to a preset of that name.
+Result<Machine> running(Context& context) {
+  GPUWARDEN_TRY(const std::string name, operand(context, 1, "a fleet's name"));
+  GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
+  GPUWARDEN_TRY(const json live, simulator->call({{"op", "list"}}));
+  for (const json& fleet : live["fleets"]) {
+    if (fleet == name) return simulate(context.environment, live["root"].get<std::string>() + "/" + name);
+  }
+  return fail(ErrorCode::invalid_argument, fmt::format("no simulated fleet '{}' is running", printable(name)),
+              "see gpuwarden sim list");
+}
+
+Result<int> stop(Context& context) {
+  GPUWARDEN_TRY(const Machine machine, running(context));
+  const auto pid = parse_integer(read_line(std::filesystem::path(machine.fleet_folder) / "keeper").value_or(""));
+  if (!pid || ::kill(static_cast<pid_t>(*pid), SIGTERM) != 0) {
+    return fail(ErrorCode::failed, "the fleet has no keeper that could be stopped: it ends with its last user");
+  }
+  for (int i = 0; i < 500 && ::kill(static_cast<pid_t>(*pid), 0) == 0; ++i) ::usleep(10000);
+  return kFine;
+}
+
+Result<json> gpu_number(const Args& args) {
+  GPUWARDEN_TRY(const auto gpu, count_option(args, "gpu", 63));
+  return gpu ? json(*gpu) : json();
+}
+
+Result<int> change(Context& context, json request) {
+  GPUWARDEN_TRY(const Machine machine, running(context));
+  GPUWARDEN_TRY(request["gpu"], gpu_number(context.args));
+  GPUWARDEN_CHECK(machine.simulator->call(request));
+  return kFine;
+}
+
+Result<int> fault(Context& context) {
+  GPUWARDEN_TRY(const std::string text, operand(context, 2, "a fault, for example xid=79,"));
+  return change(context, {{"op", "fault"}, {"fault", text}});
+}
+
+Result<int> clear(Context& context) { return change(context, {{"op", "clear_faults"}}); }
+
+Result<int> set(Context& context) {
+  GPUWARDEN_TRY(const std::string text, operand(context, 2, "a reading, for example temperature=90,"));
+  const auto sides = split(text, '=');
+  const auto value = sides.size() == 2 ? parse_number(sides[1]) : std::nullopt;
+  if (sides.size() != 2 || (!value && sides[1] != "null")) {
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not FIELD=NUMBER", printable(text)),
+                "for example temperature=90, or fan_speed=null for \"not supported\"");
+  }
+  return change(context, {{"op", "set"}, {"field", std::string(sides[0])}, {"value", value ? json(*value) : json()}});
+}
+
+Result<int> clock(Context& context) {
+  const Args& args = context.args;
+  json request{{"op", "clock"}};
+  if (args.has("freeze") || args.has("thaw")) request["frozen"] = args.has("freeze");
+  if (const auto speed = args.text("speed")) {
+    const auto factor = parse_number(*speed);
+    if (!factor) return fail(ErrorCode::invalid_argument, fmt::format("--speed: '{}' is no number", printable(*speed)));
+    request["speed"] = *factor;
+  }
+  GPUWARDEN_TRY(const auto step, duration_option(args, "advance"));
+  if (step) request["advance_seconds"] = static_cast<double>(step->count()) / 1000;
+  return change(context, request);
+}
+
+struct Action {
+  std::string_view name;
+  std::size_t most_operands;
+  Result<int> (*run)(Context&);
+};
+
+constexpr std::array<Action, 9> kActions{{{"list", 1, list_fleets},
+                                          {"show", 2, show},
+                                          {"exec", 100000, exec_in},
+                                          {"start", 2, start},
+                                          {"stop", 2, stop},
+                                          {"fault", 3, fault},
+                                          {"clear", 2, clear},
+                                          {"set", 3, set},
+                                          {"clock", 2, clock}}};
+
+}  // namespace
+
+int run_sim(Context& context) {
+  std::vector<std::string> names;
+  for (const Action& action : kActions) names.emplace_back(action.name);
+  const std::string name = context.args.rest.empty() ? "" : context.args.rest[0];
+  const auto* const found = std::ranges::find(kActions, name, &Action::name);
+  if (found == kActions.end()) {
+    const std::string close = closest_match(name, names);
+    return complain({ErrorCode::invalid_argument,
+                     fmt::format("gpuwarden sim: there is no action '{}'", printable(name)),
+                     close.empty() ? "known: " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
+  }
+  if (context.args.rest.size() > found->most_operands) {
+    return complain(
+        {ErrorCode::invalid_argument,
+         fmt::format("gpuwarden sim {}: unexpected '{}'", name, printable(context.args.rest[found->most_operands])),
+         "see gpuwarden sim --help"});
+  }
+  const auto done = found->run(context);
+  return done ? *done : complain(done.error());
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/probe/smi_xml.hpp"
+#include "options.hpp"
+#include "smi_fleet.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int kControlProfile = 550;
+
+std::optional<std::string> variable(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() || found->second.empty() ? std::nullopt : std::optional(found->second);
+}
+
+/// Beside the program: ../lib/gpuwarden/sim, in a build tree as where it is installed.
+fs::path library_root(const Environment& environment) {
+  if (const auto given = variable(environment, "GPUWARDEN_SIM_LIB_DIR")) return *given;
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "lib/gpuwarden/sim";
+}
+
+/// nvidia-smi's XML becomes a fleet file; anything else stays as it is. The file lives in the simulator's root, named
+/// by its content, so that two commands with one capture share a fleet.
+Result<std::string> resolve_spec(const std::string& spec, const Environment& environment) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(spec, ignored)) return spec;
+  GPUWARDEN_TRY(const std::string text, read_file(spec));
+  const std::string_view start = trim(std::string_view(text).substr(0, 4096));
+  if (!start.starts_with("<")) return spec;
+  GPUWARDEN_TRY(const auto snapshot, probe::snapshot_from_smi_xml(text));
+  GPUWARDEN_TRY(const std::string yaml, fleet_yaml_from(snapshot, fs::path(spec).stem().string()));
+  const fs::path folder =
+      variable(environment, "GPUWARDEN_SIM_DIR").value_or(fmt::format("/dev/shm/gpuwarden-sim-{}", ::geteuid()));
+  fs::create_directories(folder, ignored);
+  fs::permissions(folder, fs::perms::owner_all, ignored);
+  const fs::path file = folder / fmt::format("{:016x}.yaml", std::hash<std::string>{}(yaml));
+  GPUWARDEN_CHECK(write_file_atomically(file, yaml));
+  return file.string();
+}
+
+std::string user_name() {
+  const passwd* entry = ::getpwuid(::geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Simulator>> Simulator::open(const Environment& environment) {
+  std::unique_ptr<Simulator> simulator(new Simulator());
+  simulator->libraries_ = library_root(environment);
+  const fs::path library = simulator->library(kControlProfile);
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = ::dlerror();
+    return fail(ErrorCode::unavailable,
+                fmt::format("the simulator cannot be opened: {}", why != nullptr ? why : library.string()),
+                "install it beside the program, or name its folder with GPUWARDEN_SIM_LIB_DIR");
+  }
+  simulator->call_ = reinterpret_cast<int (*)(const char*, char**)>(::dlsym(handle, "gpuwarden_sim_call"));
+  if (simulator->call_ == nullptr)
+    return fail(ErrorCode::unavailable, library.string() + " is no simulator of gpuwarden");
+  return simulator;
+}
+
+Simulator::~Simulator() {
+  if (call_ != nullptr) [[maybe_unused]]
+    const auto detached = call({{"op", "detach"}});
+}
+
+fs::path Simulator::library(int profile) const { return libraries_ / std::to_string(profile) / "libnvidia-ml.so.1"; }
+
+Result<Json> Simulator::call(const Json& request) {
+  char* reply = nullptr;
+  call_(request.dump(-1, ' ', false, Json::error_handler_t::replace).c_str(), &reply);
+  const std::unique_ptr<char, void (*)(void*)> owner(reply, std::free);
+  Json answer = reply != nullptr ? Json::parse(reply, nullptr, false) : Json();
+  if (!answer.is_object()) return fail(ErrorCode::failed, "the simulator gave no answer");
+  if (!answer.contains("error")) return answer;
+  const bool unfound = answer.value("code", "") == "not_found" || answer.value("code", "") == "invalid_argument";
+  return fail(unfound ? ErrorCode::invalid_argument : ErrorCode::failed, answer["error"].get<std::string>(),
+              answer.value("hint", ""));
+}
+
+Result<Machine> simulate(const Environment& environment, const std::string& spec) {
+  Machine machine;
+  GPUWARDEN_TRY(machine.simulator, Simulator::open(environment));
+  GPUWARDEN_TRY(const std::string resolved, resolve_spec(spec, environment));
+  GPUWARDEN_TRY(const Json fleet, machine.simulator->call({{"op", "attach"}, {"spec", resolved}}));
+  machine.fleet_folder = fleet["folder"].get<std::string>();
+  const fs::path library = machine.simulator->library(fleet["library_profile"].get<int>());
+  machine.library_folder = library.parent_path().string();
+  // The reader's process, another profile's library and the job's own programs find the fleet through these.
+  ::setenv("GPUWARDEN_SIM_FLEET", machine.fleet_folder.c_str(), 1);
+  machine.reader.nvml_library = library;
+  machine.reader.sys_root = fleet["sys_root"].get<std::string>();
+  machine.reader.driver_proc_root = fleet["proc_root"].get<std::string>();
+  machine.reader.proc_roots = {fleet["proc_root"].get<std::string>(), "/proc"};
+  machine.reader.simulated = true;
+  machine.reader.fleet = fleet["name"].get<std::string>();
+  return machine;
+}
+
+Result<Machine> open_machine(Context& context) {
+  Machine machine;
+  auto spec = context.args.text("simulate");
+  if (!spec) spec = variable(context.environment, "GPUWARDEN_SIMULATE");
+  if (spec) {
+    GPUWARDEN_TRY(machine, simulate(context.environment, *spec));
+  }
+  GPUWARDEN_TRY(const auto timeout, duration_option(context.args, "timeout"));
+  if (timeout) machine.reader.timeout = std::max(*timeout, std::chrono::milliseconds(1));
+  machine.reader.wake = context.args.has("wake");
+  if (const auto library = variable(context.environment, "GPUWARDEN_NVML_LIBRARY"))
+    machine.reader.nvml_library = *library;
+  if (const auto root = variable(context.environment, "GPUWARDEN_SYS_ROOT")) machine.reader.sys_root = *root;
+  if (const auto root = variable(context.environment, "GPUWARDEN_PROC_ROOT")) {
+    machine.reader.driver_proc_root = *root;
+    machine.reader.proc_roots.insert(machine.reader.proc_roots.begin(), *root);
+  }
+  return machine;
+}
+
+Result<lease::LeaseStore> open_leases(const Context& context, const Machine& machine, const std::string& run_id,
+                                      const std::string& command) {
+  lease::StoreOptions options;
+  if (const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR")) options.directory = *given;
+  if (machine.simulated()) options.prefix = "sim-";
+  options.self = {Pid{::getpid()}, user_name(), run_id, command, std::chrono::system_clock::now()};
+  return lease::LeaseStore::open(options, system_clock());
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine a command works on: this one, or a simulated fleet.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "command.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
+#include "gpuwarden/probe/nvml_reader.hpp"
+
+namespace gpuwarden::cli {
+
+/// The simulator's library, opened with dlopen; the fleet lives at least as long as this object.
+class Simulator {
+ public:
+  static Result<std::unique_ptr<Simulator>> open(const Environment& environment);
+  Simulator(const Simulator&) = delete;
+  Simulator& operator=(const Simulator&) = delete;
+  ~Simulator();
+
+  /// One control call ({"op": ...}; see sim/core/control.hpp).
+  Result<nlohmann::json> call(const nlohmann::json& request);
+  /// The library of a driver profile.
+  std::filesystem::path library(int profile) const;
+
+ private:
+  Simulator() = default;
+  int (*call_)(const char*, char**) = nullptr;
+  std::filesystem::path libraries_;
+};
+
+struct Machine {
+  probe::ReaderOptions reader;
+  std::unique_ptr<Simulator> simulator;
+  std::string fleet_folder;    ///< of a simulated fleet
+  std::string library_folder;  ///< with the simulator's libnvidia-ml.so.1
+
+  bool simulated() const { return simulator != nullptr; }
+};
+
+/// Reads --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, and GPUWARDEN_NVML_LIBRARY, GPUWARDEN_SYS_ROOT,
+/// GPUWARDEN_PROC_ROOT (stand-ins for tests and unusual installations).
+Result<Machine> open_machine(Context& context);
+
+/// Attaches to a fleet: a preset, a YAML file, nvidia-smi -q -x output, a started fleet.
+Result<Machine> simulate(const Environment& environment, const std::string& spec);
+
+/// The lease directory of this machine (GPUWARDEN_LEASE_DIR, else /run/lock/gpuwarden), for a holder who runs
+/// `command`.
+Result<lease::LeaseStore> open_leases(const Context& context, const Machine& machine, const std::string& run_id,
+                                      const std::string& command);
+
+}  // namespace gpuwarden::cli

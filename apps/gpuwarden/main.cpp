@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "command.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+int unknown_command(const std::string& name) {
+  std::vector<std::string> names{"help", "version"};
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  const std::string close = closest_match(name, names);
+  return complain({ErrorCode::invalid_argument, fmt::format("there is no command '{}'", printable(name)),
+                   close.empty() ? "see gpuwarden --help" : fmt::format("did you mean '{}'?", close)});
+}
+
+int show_help(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    fmt::print("{}", overview());
+    return kFine;
+  }
+  const Command* command = find_command(words[0]);
+  if (command == nullptr) return unknown_command(words[0]);
+  fmt::print("{}", help_for(*command));
+  return kFine;
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") return show_help({});
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (words[0] == "help") return show_help(rest);
+  if (words[0] == "--version" || words[0] == "version" || words[0] == "-V") {
+    fmt::print("gpuwarden {}\n", GPUWARDEN_VERSION);
+    return kFine;
+  }
+  const Command* command = find_command(words[0]);
+  if (command == nullptr) return unknown_command(words[0]);
+  auto args = parse_arguments(*command, rest);
+  if (!args) return complain(args.error());
+  if (args->has("help")) return show_help({command->name});
+  Context context{std::move(*args), current_environment(), command};
+  return command->run(context);
+}
+
+}  // namespace
+}  // namespace gpuwarden::cli
+
+int main(int argc, char** argv) {
+  using namespace gpuwarden;
+  try {
+    return cli::dispatch({argv + 1, argv + argc});
+  } catch (const std::exception& exception) {
+    return cli::complain(
+        {ErrorCode::failed, fmt::format("unexpected: {}", exception.what()), "this is a bug: please report it"});
+  }
+}

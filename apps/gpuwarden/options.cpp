@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using placement::GpuName;
+using placement::Request;
+
+Error about(const std::string& key, const Error& error) {
+  return {ErrorCode::invalid_argument, fmt::format("--{}: {}", key, error.message), error.hint};
+}
+
+std::vector<GpuName> names_of(const Args& args, const std::string& key) {
+  std::vector<GpuName> names;
+  for (const std::string& text : args.list(key)) names.push_back({text});
+  return names;
+}
+
+Result<std::optional<facts::ComputeCapability>> capability_option(const Args& args) {
+  const auto text = args.text("min-compute-capability");
+  if (!text) return std::nullopt;
+  const auto parts = split(*text, '.');
+  const auto major = parse_integer(parts[0]);
+  const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::optional<std::int64_t>(0);
+  if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9 || parts.size() > 2) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--min-compute-capability: '{}' is no compute capability", printable(*text)),
+                "for example 8.0");
+  }
+  return facts::ComputeCapability{static_cast<int>(*major), static_cast<int>(*minor)};
+}
+
+/// A list that was given must name something.
+Result<void> check_lists(const Args& args) {
+  for (const char* key : {"gpu-ids", "prefer", "exclude"}) {
+    for (const std::string& text : args.list(key)) {
+      if (text.empty())
+        return fail(ErrorCode::invalid_argument, fmt::format("--{}: an empty entry", key),
+                    "write ids with commas between, for example 0,2");
+    }
+    if (args.has(key) && args.list(key).empty())
+      return fail(ErrorCode::invalid_argument, fmt::format("--{}: no GPU is named", key));
+  }
+  return {};
+}
+
+/// The option names a configuration's `selection:` and `run:` may hold.
+placement::KnownOptions known_options() {
+  placement::KnownOptions known;
+  for (const Option& option : kSelectionOptions) known.selection.push_back(key_of(option));
+  if (const Command* run = find_command("run")) {
+    for (const Option& option : run->options.back()) known.run.push_back(key_of(option));
+  }
+  std::erase(known.selection, "config");
+  return known;
+}
+
+/// A file's "false" means that a flag is not set.
+void fall_back_to(Args& args, const std::map<std::string, std::vector<std::string>>& values) {
+  for (const auto& [key, list] : values) {
+    if (list == std::vector<std::string>{"false"}) continue;
+    args.fall_back(key, list == std::vector<std::string>{"true"} ? std::vector<std::string>{} : list);
+  }
+}
+
+Result<placement::JobConfig> read_config(Context& context) {
+  const auto file = context.args.text("config");
+  if (!file) return placement::JobConfig{};
+  auto text = read_file(*file, std::size_t{2} << 20U);
+  if (!text) return std::unexpected(about("config", text.error()));
+  return placement::parse_job_config(*text, *file, known_options());
+}
+
+/// GPUWARDEN_NUM_GPUS for --num-gpus, and so on.
+void fall_back_to_environment(Context& context) {
+  for (const Option& option : kSelectionOptions) {
+    const std::string key = key_of(option);
+    std::string name = "GPUWARDEN_" + key;
+    std::ranges::transform(name, name.begin(), [](char c) {
+      return c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+    });
+    const auto found = context.environment.find(name);
+    if (found == context.environment.end() || found->second.empty()) continue;
+    const bool flag = option.kind == OptionKind::flag;
+    if (flag && (found->second == "0" || found->second == "false")) continue;
+    context.args.fall_back(key, flag ? std::vector<std::string>{} : std::vector<std::string>{found->second});
+  }
+}
+
+/// How many and which: a flag of this family on the command line replaces what the file says about the family.
+void merge_family(const Args& args, Request& request) {
+  const bool given = args.has("gpu-ids") || args.has("num-gpus") || args.has("all") || args.has("model-size");
+  if (given) {
+    request.gpu_ids.clear();
+    request.count.reset();
+  }
+  if (args.has("gpu-ids")) request.gpu_ids = names_of(args, "gpu-ids");
+  request.all = args.has("all");
+}
+
+Result<void> fill(const Args& args, Request& request) {
+  GPUWARDEN_CHECK(check_lists(args));
+  merge_family(args, request);
+  GPUWARDEN_TRY(const auto count, count_option(args, "num-gpus", 4096));
+  if (count) request.count = count;
+  GPUWARDEN_TRY(request.min_memory, size_option(args, "min-memory"));
+  GPUWARDEN_TRY(request.min_free_memory, size_option(args, "min-free-memory"));
+  GPUWARDEN_TRY(request.model_size, size_option(args, "model-size"));
+  GPUWARDEN_TRY(request.min_compute_capability, capability_option(args));
+  GPUWARDEN_TRY(const auto utilization, count_option(args, "max-utilization", 100));
+  if (utilization) request.max_utilization = Percent(*utilization);
+  request.name_contains = args.text("name");
+  request.mig = args.has("mig");
+  request.mig_profile = args.text("mig-profile");
+  request.prefer = names_of(args, "prefer");
+  request.exclude = names_of(args, "exclude");
+  request.shared = args.has("share");
+  request.allow_busy = args.has("allow-busy");
+  const auto device = args.text("device");
+  if (device && *device != "cpu" && *device != "cuda") {
+    return fail(ErrorCode::invalid_argument, fmt::format("--device: '{}' is neither cpu nor cuda", printable(*device)));
+  }
+  if (device) request.force_cpu = *device == "cpu";
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most) {
+  auto text = args.text(key);
+  if (!text) return std::nullopt;
+  if (key == "max-utilization" && text->ends_with('%')) text->pop_back();
+  const auto number = parse_integer(*text);
+  if (!number || *number < 0 || *number > most) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--{}: '{}' is no whole number from 0 to {}", key, printable(*text), most));
+  }
+  return static_cast<std::uint32_t>(*number);
+}
+
+Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key) {
+  const auto text = args.text(key);
+  if (!text) return std::nullopt;
+  const auto size = parse_size(*text);
+  if (!size) return std::unexpected(about(key, size.error()));
+  return *size;
+}
+
+Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key) {
+  const auto text = args.text(key);
+  if (!text || text->empty()) return std::nullopt;
+  const auto duration = parse_duration(*text);
+  if (!duration) return std::unexpected(about(key, duration.error()));
+  return *duration;
+}
+
+Result<Selection> read_selection(Context& context) {
+  Selection selection;
+  GPUWARDEN_TRY(selection.config, read_config(context));
+  fall_back_to_environment(context);
+  fall_back_to(context.args, selection.config.selection);
+  fall_back_to(context.args, selection.config.run);
+  selection.request = placement::request_from(selection.config);
+  GPUWARDEN_CHECK(fill(context.args, selection.request));
+  if (context.args.has("wait")) {
+    GPUWARDEN_TRY(const auto wait, duration_option(context.args, "wait"));
+    selection.wait = wait.value_or(std::chrono::milliseconds::max());
+  }
+  return selection;
+}
+
+}  // namespace gpuwarden::cli

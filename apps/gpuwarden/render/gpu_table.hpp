@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of GPUs that `list` prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpuwarden/facts/lease.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+#include "render/style.hpp"
+
+namespace gpuwarden::cli {
+
+/// Rows for GPUs, their MIG instances, troubles, leases and (a few of) their processes; no line is wider than the
+/// style.
+std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style);
+/// A row for each process.
+std::string process_table(const facts::Snapshot& snapshot, const Style& style);
+
+/// Whether a GPU is leased but does nothing: no load and less memory than a CUDA context needs.
+bool is_idle_lease(const facts::GpuRecord& record, const facts::Lease* lease);
+/// The lease on a GPU or on one of its instances, or nullptr.
+const facts::Lease* find_lease(const std::vector<facts::Lease>& leases, const facts::GpuRecord& record);
+
+}  // namespace gpuwarden::cli

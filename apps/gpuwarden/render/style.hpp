@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the terminal can: width and colour.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "command.hpp"
+
+namespace gpuwarden::cli {
+
+enum class Tone { plain, good, warning, bad, dim, bold };
+
+struct Style {
+  bool colour = false;
+  std::size_t width = 80;
+  /// The text in a tone; unchanged without colour.
+  std::string paint(std::string_view text, Tone tone) const;
+};
+
+/// --color, NO_COLOR, COLUMNS and the terminal behind standard output. Fails on another --color.
+Result<Style> style_of(const Context& context);
+
+/// The text cut or padded to exactly `width` columns, counted in code points.
+std::string fit(std::string_view text, std::size_t width, bool right = false);
+/// How many columns a text takes.
+std::size_t width_of(std::string_view text);
+/// "[####------]": `share` from 0 to 1.
+std::string bar(double share, std::size_t width);
+
+}  // namespace gpuwarden::cli
