@@ -80,7 +80,7 @@ class Simulated : public ::testing::Test {
   Simulated() { ::setenv("GPUWARDEN_SIM_DIR", (dir_ / "sim").c_str(), 1); }
   ~Simulated() override {
     for (const auto& [profile, library] : open_) {
-      while (library->nvmlShutdown() == kSuccess) continue;
+      for (int i = 0; i < 100 && library->nvmlShutdown() == kSuccess; ++i) continue;
       library->call({{"op", "detach"}});
     }
   }
