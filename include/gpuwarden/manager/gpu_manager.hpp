@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The face for applications: which GPUs there are, what they hold, which one to take, and how to make it visible.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/placement/select.hpp"
+#include "gpuwarden/probe/nvml_reader.hpp"
+
+namespace gpuwarden::manager {
+
+/// What a manager works with; the defaults are this machine, without restriction.
+struct Options {
+  probe::ReaderOptions reader;
+  /// The environment whose CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER restrict the choice.
+  Environment environment;
+  /// Reads the GPUs; empty: NVML. Tests hand in snapshots.
+  std::function<facts::Snapshot(const probe::ReadRequest&)> read;
+};
+
+/// Memory of one GPU. `warning` is set above the threshold that was asked for.
+struct MemoryUsage {
+  Bytes total;
+  Bytes used;
+  Bytes free;
+  double used_percent = 0;  ///< 0 to 100
+  std::optional<std::string> warning;
+};
+
+/// Reads afresh on every call; not thread-safe.
+class GpuManager {
+ public:
+  explicit GpuManager(Options options);
+
+  /// The GPUs that answer, in NVML's order, with SM and core counts where known. Empty where there is no driver.
+  std::vector<facts::GpuRecord> available_gpus();
+  /// One GPU by index, UUID (or its beginning) or bus id. Fails with invalid_argument (names those that exist).
+  Result<facts::GpuRecord> gpu_info(const std::string& name);
+  /// Fails with unavailable where the GPU does not report its memory.
+  Result<MemoryUsage> memory_usage(const std::string& name, double warn_above_percent = 90);
+  /// The decision of placement::select on the machine as it is now; with a model size it names the strategy.
+  Result<placement::Decision> select(const placement::Request& request);
+  /// The free GPU with the highest capability score. Fails with unsatisfied, saying what is in the way.
+  Result<placement::Device> optimal_device();
+
+ private:
+  facts::Snapshot read(const probe::ReadRequest& request = {});
+  Options options_;
+  std::optional<probe::NvmlReader> reader_;
+};
+
+/// How much a GPU can do now: free memory in GiB plus multiprocessors, times the share of time in which it is idle.
+/// Higher is better; nothing for a GPU in trouble or without a memory reading. A ranking aid of gpuwarden's own, not a
+/// published figure: SM counts come from NVIDIA's data sheets (knowledge/gpu_models.csv).
+std::optional<double> capability_score(const facts::GpuRecord& record);
+
+/// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER for a decision, to start a process with.
+Environment environment_for(const placement::Decision& decision);
+/// Sets them in this process. Before CUDA is initialised, and while no other thread reads the environment.
+void set_visible(const placement::Decision& decision);
+
+/// Sets them and restores what was there before at the end of the scope; same conditions as set_visible.
+class ScopedVisibleDevices {
+ public:
+  explicit ScopedVisibleDevices(const placement::Decision& decision);
+  ScopedVisibleDevices(const ScopedVisibleDevices&) = delete;
+  ScopedVisibleDevices& operator=(const ScopedVisibleDevices&) = delete;
+  ~ScopedVisibleDevices();
+
+ private:
+  std::optional<std::string> devices_before_;
+  std::optional<std::string> order_before_;
+};
+
+/// Makes a CUDA device current for the calling thread, and the one before it again at the end of the scope. Speaks to
+/// libcuda.so.1 through dlopen.
+class DeviceGuard {
+ public:
+  /// `library`: for tests. Fails with unavailable (no driver), invalid_argument (no such device).
+  static Result<DeviceGuard> enter(CudaOrdinal device, const std::string& library = "libcuda.so.1");
+  DeviceGuard(DeviceGuard&& other) noexcept;
+  DeviceGuard& operator=(DeviceGuard&&) = delete;
+  ~DeviceGuard();
+
+ private:
+  struct Cuda;
+  DeviceGuard(const Cuda* cuda, int device) : cuda_(cuda), device_(device) {}
+  const Cuda* cuda_;
+  int device_;
+};
+
+}  // namespace gpuwarden::manager

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/placement/job_config.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/yaml/document.hpp"
+
+namespace gpuwarden::placement {
+namespace {
+
+/// Typed values of one map; keeps the first error, with its place.
+class Section {
+ public:
+  Section(const YAML::Node& map, std::string_view file, std::string name)
+      : map_(map), file_(file), name_(std::move(name)) {}
+
+  void known(const std::vector<std::string>& keys) {
+    if (!map_.IsDefined() || map_.IsNull() || error_) return;
+    if (auto checked = yaml::check_keys(map_, file_, name_.empty() ? "the configuration" : name_, keys); !checked)
+      error_ = checked.error();
+  }
+
+  void text(const char* key, std::optional<std::string>& value) {
+    const YAML::Node at = node(key);
+    if (!present(at)) return;
+    if (!at.IsScalar() || at.Scalar().size() > 4096 || printable(at.Scalar()) != at.Scalar())
+      return wrong(at, key, "a plain text");
+    value = at.Scalar();
+  }
+
+  /// One of `options`, letter case ignored; the option's own spelling is kept.
+  void choice(const char* key, std::optional<std::string>& value, const std::vector<std::string>& options) {
+    const YAML::Node at = node(key);
+    if (!present(at)) return;
+    const auto found = std::ranges::find_if(
+        options, [&](const std::string& option) { return at.IsScalar() && to_lower(option) == to_lower(at.Scalar()); });
+    if (found == options.end()) return wrong(at, key, "one of " + join(options, ", "));
+    value = *found;
+  }
+
+  void flag(const char* key, std::optional<bool>& value) {
+    const YAML::Node at = node(key);
+    if (!present(at)) return;
+    if (!at.IsScalar() || (at.Scalar() != "true" && at.Scalar() != "false")) return wrong(at, key, "true or false");
+    value = at.Scalar() == "true";
+  }
+
+  template <class Integer>
+  void number(const char* key, std::optional<Integer>& value, std::int64_t low, std::int64_t high) {
+    const YAML::Node at = node(key);
+    if (!present(at)) return;
+    const auto parsed = at.IsScalar() ? parse_integer(at.Scalar()) : std::nullopt;
+    if (!parsed || *parsed < low || *parsed > high)
+      return wrong(at, key, fmt::format("a whole number from {} to {}", low, high));
+    value = static_cast<Integer>(*parsed);
+  }
+
+  /// Texts: a list, or one text with commas.
+  void list(const char* key, std::vector<std::string>& values) {
+    const YAML::Node at = node(key);
+    if (!present(at)) return;
+    if (at.IsMap()) return wrong(at, key, "a list");
+    if (at.IsScalar()) {
+      for (const auto piece : split(at.Scalar(), ',')) values.emplace_back(trim(piece));
+      return;
+    }
+    for (const auto& entry : at) {
+      if (!entry.IsScalar()) return wrong(entry, key, "a list of plain values");
+      values.push_back(entry.Scalar());
+    }
+  }
+
+  void complain(const YAML::Node& at, std::string what, std::string hint = {}) {
+    if (!error_) error_ = yaml::error_at(at, file_, std::move(what), std::move(hint));
+  }
+  YAML::Node node(const char* key) const { return map_.IsDefined() && map_.IsMap() ? map_[key] : YAML::Node(YAML::NodeType::Undefined); }
+  const YAML::Node& map() const { return map_; }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  static bool present(const YAML::Node& at) { return at.IsDefined() && !at.IsNull(); }
+  void wrong(const YAML::Node& at, const char* key, const std::string& wanted) {
+    complain(at, fmt::format("{}{}{} should be {}", name_, name_.empty() ? "" : ".", key, wanted));
+  }
+
+  YAML::Node map_;
+  std::string_view file_;
+  std::string name_;
+  std::optional<Error> error_;
+};
+
+std::optional<Error> read_distributed(const YAML::Node& map, std::string_view file, DistributedConfig& config) {
+  Section in(map, file, "distributed");
+  in.known({"enabled", "num_gpus", "gpu_ids", "strategy", "fsdp_sharding_strategy", "fsdp_cpu_offload", "backend",
+            "master_addr", "master_port", "nnodes", "node_rank"});
+  in.flag("enabled", config.enabled);
+  in.number("num_gpus", config.num_gpus, 1, 4096);
+  std::vector<std::string> ids;
+  in.list("gpu_ids", ids);
+  for (auto& id : ids) config.gpu_ids.push_back({std::move(id)});
+  in.choice("strategy", config.strategy, {"ddp", "fsdp", "single"});
+  in.choice("fsdp_sharding_strategy", config.fsdp_sharding_strategy,
+            {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"});
+  in.flag("fsdp_cpu_offload", config.fsdp_cpu_offload);
+  in.choice("backend", config.backend, {"nccl", "gloo"});
+  in.text("master_addr", config.master_addr);
+  in.number("master_port", config.master_port, 1, 65535);
+  in.number("nnodes", config.nnodes, 1, 65536);
+  in.number("node_rank", config.node_rank, 0, 65535);
+  if (config.node_rank.value_or(0) >= config.nnodes.value_or(65536)) {
+    in.complain(in.node("node_rank"), "distributed.node_rank should be below nnodes", "ranks count from 0");
+  }
+  return in.error();
+}
+
+std::optional<Error> read_model(const YAML::Node& map, std::string_view file, ModelConfig& config) {
+  Section in(map, file, "model");
+  in.known({"model_name_or_path", "device_map", "torch_dtype"});
+  in.text("model_name_or_path", config.model_name_or_path);
+  in.text("device_map", config.device_map);
+  in.choice("torch_dtype", config.torch_dtype, {"auto", "float32", "float16", "bfloat16", "fp32", "fp16", "bf16"});
+  static const std::map<std::string, std::string> kShort{
+      {"fp32", "float32"}, {"fp16", "float16"}, {"bf16", "bfloat16"}};
+  if (config.torch_dtype && kShort.contains(*config.torch_dtype)) config.torch_dtype = kShort.at(*config.torch_dtype);
+  return in.error();
+}
+
+/// Flags of a command by their long names; "_" and "-" are the same.
+std::optional<Error> read_flags(const YAML::Node& map, std::string_view file, const char* name,
+                                const std::vector<std::string>& known,
+                                std::map<std::string, std::vector<std::string>>& flags) {
+  if (!map.IsDefined() || map.IsNull()) return std::nullopt;
+  Section in(map, file, name);
+  std::vector<std::string> spellings = known;
+  for (std::string spelling : known) {
+    std::ranges::replace(spelling, '-', '_');
+    spellings.push_back(spelling);
+  }
+  in.known(spellings);
+  if (in.error()) return in.error();
+  for (const auto& entry : map) {
+    const std::string key = entry.first.Scalar();
+    std::string flag = key;
+    std::ranges::replace(flag, '_', '-');
+    in.list(key.c_str(), flags[flag]);
+  }
+  return in.error();
+}
+
+}  // namespace
+
+Result<JobConfig> parse_job_config(std::string_view text, std::string_view name, const KnownOptions& known) {
+  GPUWARDEN_TRY(const YAML::Node root, yaml::load(text, name));
+  JobConfig config;
+  if (!root.IsDefined() || root.IsNull()) return config;
+  Section in(root, name, "");
+  in.known({"experiment_name", "device", "distributed", "model", "selection", "run"});
+  if (in.error()) return std::unexpected(*in.error());
+  in.text("experiment_name", config.experiment_name);
+  in.choice("device", config.device, {"cpu", "cuda"});
+  if (in.error()) return std::unexpected(*in.error());
+  if (auto error = read_distributed(in.node("distributed"), name, config.distributed)) return std::unexpected(*error);
+  if (auto error = read_model(in.node("model"), name, config.model)) return std::unexpected(*error);
+  if (auto error = read_flags(in.node("selection"), name, "selection", known.selection, config.selection))
+    return std::unexpected(*error);
+  if (auto error = read_flags(in.node("run"), name, "run", known.run, config.run)) return std::unexpected(*error);
+  return config;
+}
+
+Environment job_environment(const JobConfig& config) {
+  Environment env;
+  const auto set = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) env[name] = *value;
+  };
+  const auto& distributed = config.distributed;
+  set("GPUWARDEN_EXPERIMENT_NAME", config.experiment_name);
+  set("GPUWARDEN_STRATEGY", distributed.strategy);
+  set("GPUWARDEN_BACKEND", distributed.backend);
+  set("GPUWARDEN_MODEL_NAME_OR_PATH", config.model.model_name_or_path);
+  set("GPUWARDEN_DEVICE_MAP", config.model.device_map);
+  set("GPUWARDEN_TORCH_DTYPE", config.model.torch_dtype);
+  set("ACCELERATE_TORCH_DISTRIBUTED_BACKEND", distributed.backend);
+  if (distributed.strategy == "fsdp") {
+    env["ACCELERATE_USE_FSDP"] = "true";
+    env["FSDP_SHARDING_STRATEGY"] = distributed.fsdp_sharding_strategy.value_or("FULL_SHARD");
+    env["FSDP_OFFLOAD_PARAMS"] = distributed.fsdp_cpu_offload.value_or(false) ? "true" : "false";
+    env["GPUWARDEN_FSDP_SHARDING_STRATEGY"] = env["FSDP_SHARDING_STRATEGY"];
+    env["GPUWARDEN_FSDP_CPU_OFFLOAD"] = env["FSDP_OFFLOAD_PARAMS"];
+  }
+  static const std::map<std::string, std::string> kPrecisions{
+      {"float32", "no"}, {"float16", "fp16"}, {"bfloat16", "bf16"}};
+  const auto precision = kPrecisions.find(config.model.torch_dtype.value_or(""));
+  if (precision != kPrecisions.end()) env["ACCELERATE_MIXED_PRECISION"] = precision->second;
+  if (config.device == "cpu" || config.model.device_map == "cpu") env["ACCELERATE_USE_CPU"] = "true";
+  return env;
+}
+
+Request request_from(const JobConfig& config) {
+  Request request;
+  const auto& distributed = config.distributed;
+  request.gpu_ids = distributed.gpu_ids;
+  request.count = distributed.num_gpus;
+  if (!request.gpu_ids.empty()) request.count.reset();
+  const bool one = distributed.strategy == "single" || distributed.enabled == false;
+  if (one && request.gpu_ids.empty()) request.count = 1;
+  request.force_cpu = config.device == "cpu" || (config.model.device_map == "cpu" && config.device != "cuda");
+  return request;
+}
+
+}  // namespace gpuwarden::placement
