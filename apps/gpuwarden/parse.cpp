@@ -41,7 +41,7 @@ void declare(CLI::App& app, const Option& option, std::vector<std::string>& valu
   if (option.kind == OptionKind::list)
     declared->expected(1, 4096);
   else
-    declared->expected(1);
+    declared->expected(1)->allow_extra_args(false);
 }
 
 Error unknown_word(const std::string& word, const std::vector<Option>& options, const Command& command) {

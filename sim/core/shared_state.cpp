@@ -69,6 +69,7 @@ Result<void> SharedState::open(const std::filesystem::path& folder, const std::f
 std::uint64_t SharedState::generation() const { return file_->generation.load(); }
 
 Result<void> SharedState::update(const std::function<bool(Body&)>& change) {
+  const std::scoped_lock threads(mutex_);
   const std::string path = (folder_ / "lock").string();
   const UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return std::unexpected(error_from_errno(errno, "cannot open " + path));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <mutex>
 
 #include "gpuwarden/base/result.hpp"
 #include "sim/core/physics.hpp"
@@ -90,6 +91,7 @@ class SharedState {
 
  private:
   struct File;
+  std::mutex mutex_;  // the file lock alone excludes threads too, but thread sanitizers do not know it
   std::filesystem::path folder_;
   File* file_ = nullptr;
 };

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+
+#include "cli/program.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "support/corpus.hpp"
+
+namespace gpuwarden {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Program;
+
+class Cli : public Program {};
+
+TEST_F(Cli, ListShowsAFleetWithin80ColumnsAndSaysThatItIsSimulated) {
+  const auto done = run({"list", "--simulate", "h100x8"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_TRUE(done.standard_output.starts_with("SIMULATED h100x8  driver 550.54.15  CUDA 12.4"));
+  for (const auto line : split(done.standard_output, '\n')) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(std::ranges::count(done.standard_output, '\n'), 10);
+  EXPECT_THAT(done.standard_output, Not(HasSubstr("\x1b"))) << "no colour but on a terminal";
+  environment_["COLUMNS"] = "120";
+  EXPECT_THAT(run({"list", "--simulate", "h100x8", "--color", "always"}).standard_output, HasSubstr("\x1b[32m"));
+}
+
+TEST_F(Cli, ListJsonIsTheContract) {
+  const auto list = json({"list", "--simulate", "rtx4090x2"});
+  EXPECT_EQ(list["schema"], 1);
+  EXPECT_EQ(list["simulated"], true);
+  EXPECT_EQ(list["source"], "nvml");
+  EXPECT_EQ(list["driver"], "550.54.15");
+  const auto& gpu = list["gpus"][1];
+  EXPECT_EQ(gpu["name"], "NVIDIA GeForce RTX 4090");
+  EXPECT_EQ(gpu["memory"]["total_bytes"], 24564ULL << 20U);
+  EXPECT_EQ(gpu["state"], "available");
+  EXPECT_EQ(gpu["utilization"]["gpu_percent"], 0);
+  EXPECT_TRUE(gpu["ecc"]["volatile"]["corrected"].is_null()) << "a GeForce has no ECC counts";
+  EXPECT_TRUE(gpu["power_limit_watts"].is_number());
+  EXPECT_EQ(gpu["processes"], nlohmann::json::array());
+  EXPECT_TRUE(gpu["lease"].is_null());
+}
+
+TEST_F(Cli, ListShowsTroubleWithCauseAndNextStepAndSaysSoInItsExitCode) {
+  const auto done = run({"list", "--simulate", "h100x8-sick", "--timeout", "600ms"});
+  EXPECT_EQ(done.exit_code, 1);
+  for (const char* part : {"lost", "needs_reset", "not_answering", "-> look for its Xid", "nvidia-smi --gpu-reset -i 2",
+                           "python train.py --model llama"}) {
+    EXPECT_THAT(done.standard_output, HasSubstr(part));
+  }
+  EXPECT_EQ(run({"list", "--simulate", "h100x8-sick", "-i", "0,7"}).exit_code, 0);
+  expect_error({"list", "--simulate", "t4x1", "-i", "3"}, 2, "there is no GPU '3'");
+}
+
+TEST_F(Cli, ADriverThatDoesNotAnswerIsExitCodeThreeAndTheGpusAreStillListed) {
+  const auto fleet =
+      file("mismatch.yaml",
+           "driver: 550.54.15\nkernel_module: 535.161.07\nfaults: [mismatch]\ngpus: [{model: Tesla T4, count: 2}]\n");
+  const auto done = run({"list", "--simulate", fleet});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_THAT(done.standard_error, HasSubstr("the library is 550.54.15, the loaded kernel module is 535.161.07"));
+  EXPECT_THAT(done.standard_error, HasSubstr("hint:"));
+  EXPECT_THAT(done.standard_output, HasSubstr("Tesla T4"));
+  const auto hung = file("hung.yaml", "faults: [hang_init]\ngpus: [{model: Tesla T4}]\n");
+  EXPECT_THAT(run({"list", "--simulate", hung, "--timeout", "300ms"}).standard_error,
+              HasSubstr("did not answer within 300 ms"));
+  EXPECT_EQ(run({"list", "--simulate", "none"}).exit_code, 0);
+}
+
+TEST_F(Cli, SelectPrintsAValueForEveryShell) {
+  const auto list = json({"list", "--simulate", "a100x4"});
+  const std::string first = list["gpus"][0]["uuid"];
+  EXPECT_EQ(run({"select", "--simulate", "a100x4"}).standard_output, first + "\n");
+  EXPECT_EQ(run({"select", "--simulate", "a100x4", "--gpu-ids", "2", "0", "--index"}).standard_output, "2,0\n");
+  EXPECT_THAT(run({"select", "--simulate", "a100x4", "--export"}).standard_output,
+              HasSubstr("export CUDA_VISIBLE_DEVICES='" + first + "'"));
+  EXPECT_THAT(run({"select", "--simulate", "a100x4", "--export=fish"}).standard_output,
+              HasSubstr("set -gx CUDA_DEVICE_ORDER"));
+  EXPECT_THAT(run({"select", "--simulate", "a100x4", "--export=powershell"}).standard_output,
+              HasSubstr("$env:CUDA_VISIBLE_DEVICES"));
+  EXPECT_THAT(run({"select", "--simulate", "a100x4", "--export=cmd"}).standard_output,
+              HasSubstr("set CUDA_VISIBLE_DEVICES=GPU-"));
+  EXPECT_EQ(run({"select", "--simulate", "a100x4", "--interactive"}, "3\n").standard_output,
+            list["gpus"][3]["uuid"].get<std::string>() + "\n");
+  const auto chosen = json({"select", "--simulate", "a100x4", "--model-size", "140GB"});
+  EXPECT_EQ(chosen["selected"].size(), 2U);
+  EXPECT_EQ(chosen["strategy"], "fsdp");
+  EXPECT_EQ(run({"select", "--simulate", "a100x4", "--device", "cpu"}).standard_output, "\n");
+}
+
+TEST_F(Cli, SelectRefusesWithReasonsAndPrintsNothing) {
+  expect_error({"select", "--simulate", "a100x4", "-n", "5"}, 1, "only 4 of 5 GPUs can be had");
+  expect_error({"select", "--simulate", "none"}, 1, "this machine has no GPU");
+  expect_error({"select", "--simulate", "a100x4", "--gpu-ids", "9"}, 2, "there is no GPU '9'");
+  expect_error({"select", "--simulate", "a100x4", "--min-memory", "32GiBB"}, 2, "'32GiBB' is not a size");
+  expect_error({"select", "--simulate", "a100x4", "--min-memory", "-1GiB"}, 2, "");
+  expect_error({"select", "--simulate", "a100x4", "--wait=1parsec"}, 2, "not a duration");
+  expect_error({"select", "--simulate", "a100x4", "-n", "x"}, 2, "no whole number");
+  environment_["CUDA_VISIBLE_DEVICES"] = "nonsense";
+  expect_error({"select", "--simulate", "a100x4"}, 2, "names no GPU");
+  environment_["CUDA_VISIBLE_DEVICES"] = "";
+  expect_error({"select", "--simulate", "a100x4"}, 1, "restricted to the CPU");
+}
+
+TEST_F(Cli, WrongUsageSaysWhatWasMeant) {
+  expect_error({"lst"}, 2, "there is no command 'lst'");
+  EXPECT_THAT(run({"lst"}).standard_error, HasSubstr("did you mean 'list'?"));
+  expect_error({"list", "--jsn"}, 2, "unknown option '--jsn'");
+  EXPECT_THAT(run({"list", "--jsn"}).standard_error, HasSubstr("did you mean '--json'?"));
+  expect_error({"list", "extra"}, 2, "unexpected argument 'extra'");
+  expect_error({"list", "--simulate", "no-such-fleet"}, 2, "there is no simulated fleet");
+  expect_error({"list", "--color", "pink"}, 2, "--color");
+  expect_error({"run", "--simulate", "t4x1"}, 2, "no command to run");
+  expect_error({"sim", "dance"}, 2, "there is no action");
+  EXPECT_EQ(run({"--help"}).exit_code, 0);
+  EXPECT_THAT(run({"help", "run"}).standard_output, HasSubstr("--nproc-per-node"));
+}
+
+TEST_F(Cli, FleetFilesWithImpossibleValuesAreRefusedWithTheirPlace) {
+  expect_error({"list", "--simulate", file("a.yaml", "gpus:\n  - {model: Tesla T4, memory: 0}\n")}, 2, "a.yaml:2:");
+  expect_error({"list", "--simulate", file("b.yaml", "gpus:\n  - {model: Tesla T4, readings: {temperature: 900}}\n")},
+               2, "impossible value for temperature");
+  expect_error({"list", "--simulate", file("c.yaml", "gpus:\n\t- x\n")}, 2, "a tab");
+  expect_error({"list", "--simulate", file("d.yaml", "gpus: &a\n  - *a\n")}, 2, "anchors and aliases");
+  expect_error({"list", "--simulate", file("e.yaml", "gpus:\n  - {model: Tesla T4, count: 65}\n")}, 2, "e.yaml:2:");
+  expect_error({"list", "--simulate", file("f.xml", "<html></html>")}, 2, "no log of nvidia-smi");
+}
+
+TEST_F(Cli, ConfigurationStandsBehindFlagsAndEnvironment) {
+  const auto config = file("job.yaml", "distributed: {enabled: true, num_gpus: 3}\nselection: {min_memory: 70GiB}\n");
+  EXPECT_EQ(json({"select", "--simulate", "h100x8", "--config", config})["selected"].size(), 3U);
+  EXPECT_EQ(json({"select", "--simulate", "h100x8", "--config", config, "-n", "2"})["selected"].size(), 2U);
+  environment_["GPUWARDEN_NUM_GPUS"] = "4";
+  EXPECT_EQ(json({"select", "--simulate", "h100x8", "--config", config})["selected"].size(), 4U);
+  EXPECT_EQ(json({"select", "--simulate", "h100x8", "--config", config, "-n", "2"})["selected"].size(), 2U);
+  environment_.erase("GPUWARDEN_NUM_GPUS");
+  expect_error({"select", "--simulate", "t4x1", "--config", config, "-n", "1"}, 1, "70 GiB are wanted");
+  expect_error({"select", "--simulate", "t4x1", "--config", file("bad.yaml", "distributed:\n  gpu_num: 2\n")}, 2,
+               "bad.yaml:2:3");
+  expect_error({"select", "--simulate", "t4x1", "--config", "/no/such/file"}, 2, "/no/such/file");
+}
+
+TEST_F(Cli, RunLeasesStartsReportsAndGivesBack) {
+  const auto report = (dir_ / "report.json").string();
+  const auto done = run({"run", "--simulate", "h100x8", "-n", "2", "--nproc-per-node", "gpu", "--report", report,
+                         "--sim-load", "memory=20GiB,util=80", "--", "sh", "-c",
+                         std::string("echo $LOCAL_RANK of $WORLD_SIZE; [ $RANK = 1 ] || sleep 0.5; ") +
+                             GPUWARDEN_PROGRAM + " list --json > " + (dir_ / "seen-$RANK.json").string()});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output, HasSubstr("[rank 1] 1 of 2\n"));
+  EXPECT_THAT(done.standard_error, HasSubstr("[simulated figures] finished"));
+  const auto written = nlohmann::json::parse(read_file(report).value_or(""));
+  EXPECT_EQ(written["exit_code"], 0);
+  EXPECT_EQ(written["simulated"], true);
+  ASSERT_EQ(written["gpus"].size(), 2U);
+  EXPECT_EQ(written["gpus"][0]["peak_memory_bytes"], 20ULL << 30U);
+  const auto seen = nlohmann::json::parse(read_file(dir_ / "seen-0.json").value_or(""));
+  EXPECT_EQ(seen["gpus"][0]["state"], "busy");
+  EXPECT_EQ(seen["gpus"][0]["lease"]["holders"].size(), 1U);
+  EXPECT_EQ(seen["gpus"][2]["state"], "available");
+  EXPECT_THAT(run({"lease", "--list", "--simulate", "h100x8"}).standard_output, HasSubstr("nothing is leased"));
+}
+
+TEST_F(Cli, RunPassesTheExitCodeOnAndChecksTheProgramFirst) {
+  expect_error({"run", "--simulate", "t4x1", "--", "no-such-program-here"}, 127, "was not found");
+  expect_error({"run", "--simulate", "t4x1", "--", "/etc/passwd"}, 126, "is not executable");
+  expect_error({"run", "--simulate", "t4x1", "--report", "/no/such/folder/r.json", "--", "true"}, 2, "cannot write");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "leases")) << "nothing was begun";
+  EXPECT_EQ(run({"run", "--simulate", "t4x1", "-q", "--", "sh", "-c", "exit 7"}).exit_code, 7);
+  EXPECT_EQ(run({"run", "--simulate", "t4x1", "-q", "--", "sh", "-c", "kill -9 $$"}).exit_code, 137);
+}
+
+TEST_F(Cli, RunWithoutAGpuRefusesOrFallsBack) {
+  expect_error({"run", "--simulate", "none", "--", "true"}, 1, "no GPU");
+  const auto done =
+      run({"run", "--simulate", "none", "--cpu-fallback", "--", "sh", "-c", "echo \"<$CUDA_VISIBLE_DEVICES>\""});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.standard_output, "<>\n");
+  EXPECT_THAT(done.standard_error, HasSubstr("running on the CPU"));
+  EXPECT_EQ(
+      run({"run", "--simulate", "t4x1", "--device", "cpu", "-q", "--", "sh", "-c", "echo \"<$CUDA_VISIBLE_DEVICES>\""})
+          .standard_output,
+      "<>\n");
+}
+
+TEST_F(Cli, ASecondRunWaitsForTheFirstOrIsRefused) {
+  const auto inner = std::string(GPUWARDEN_PROGRAM) + " run -n 1 -- true; echo code $?";
+  const auto done = run({"run", "--simulate", "t4x1", "-q", "--", "sh", "-c", inner});
+  EXPECT_THAT(done.standard_output, HasSubstr("code 1"));
+  EXPECT_THAT(done.standard_error, HasSubstr("leased by"));
+  expect_error({"select", "--simulate", "h100x8-sick", "--gpu-ids", "3", "--wait=200ms", "--timeout", "400ms"}, 1,
+               "waited");
+}
+
+TEST_F(Cli, AnUnusableLeaseDirectorySaysWhatToDo) {
+  environment_["GPUWARDEN_LEASE_DIR"] = file("not-a-folder", "");
+  const auto done = run({"run", "--simulate", "t4x1", "--", "true"});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_THAT(done.standard_error, HasSubstr("GPUWARDEN_LEASE_DIR"));
+}
+
+TEST_F(Cli, MigInstancesGoOneToARank) {
+  const auto done = run({"run", "--simulate", "a100-40x8-mig", "-q", "--mig-profile", "1g.5gb", "-n", "2",
+                         "--nproc-per-node", "gpu", "--", "sh", "-c", "echo $LOCAL_RANK $CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output, HasSubstr("[rank 0] 0 MIG-"));
+  EXPECT_THAT(done.standard_output, HasSubstr("[rank 1] 0 MIG-"));
+  expect_error({"select", "--simulate", "a100-40x8-mig", "--mig", "-n", "2"}, 2, "only one MIG instance");
+}
+
+TEST_F(Cli, ANamedFleetLivesOnItsOwnAndTakesFaults) {
+  ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "a100x4"}).exit_code, 0);
+  EXPECT_THAT(run({"sim", "list"}).standard_output, HasSubstr("running: lab"));
+  EXPECT_EQ(run({"sim", "fault", "lab", "--gpu", "3", "xid=79"}).exit_code, 0);
+  EXPECT_EQ(json({"list", "--simulate", "lab"})["gpus"][3]["state"], "lost");
+  EXPECT_EQ(run({"sim", "clear", "lab"}).exit_code, 0);
+  EXPECT_EQ(run({"sim", "set", "lab", "--gpu", "1", "temperature=88"}).exit_code, 0);
+  EXPECT_EQ(run({"sim", "clock", "lab", "--freeze"}).exit_code, 0);
+  const auto list = json({"list", "--simulate", "lab"});
+  EXPECT_EQ(list["gpus"][3]["state"], "available");
+  EXPECT_EQ(list["gpus"][1]["temperature_celsius"], 88);
+  expect_error({"sim", "fault", "lab", "--gpu", "3", "gremlins"}, 2, "is no fault");
+  expect_error({"sim", "fault", "lab", "--gpu", "9", "lost"}, 2, "no GPU 9");
+  expect_error({"sim", "set", "lab", "--gpu", "0", "temperature=900"}, 2, "impossible");
+  EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
+  expect_error({"list", "--simulate", "lab"}, 2, "there is no simulated fleet");
+}
+
+TEST_F(Cli, AnyProgramRunsInFrontOfTheSimulator) {
+  const auto done = run({"sim", "exec", "--fleet", "t4x1", "--", "sh", "-c", "echo $LD_LIBRARY_PATH; exit 4"});
+  EXPECT_EQ(done.exit_code, 4);
+  EXPECT_THAT(done.standard_output, HasSubstr("/sim/470"));
+}
+
+TEST_F(Cli, TheMainJobRunsOnEveryCapturedMachineWithSeveralGpus) {
+  const auto folder = testing::corpus();
+  if (!folder) GTEST_SKIP() << "no corpus here";
+  int machines = 0;
+  for (const auto& path : list_directory(*folder / "captures/smi_xml")) {
+    const auto list = json({"list", "--simulate", path.string()});
+    ASSERT_TRUE(list.is_object()) << path;
+    EXPECT_EQ(list["simulated"], true) << path;
+    if (list["gpus"].size() < 2) continue;
+    ++machines;
+    const bool mig = list["gpus"][0]["mig"]["enabled"] == true;
+    const auto done = run({"run", "--simulate", path.string(), "-n", "2", "--share", "--nproc-per-node", "gpu", "--",
+                           "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
+    EXPECT_EQ(done.exit_code, mig ? 1 : 0) << path << done.standard_error;
+    EXPECT_EQ(done.standard_output.contains("[rank 1] GPU-"), !mig) << path;
+  }
+  EXPECT_GT(machines, 0);
+}
+
+}  // namespace
+}  // namespace gpuwarden
