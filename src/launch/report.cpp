@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr auto kFirstPause = std::chrono::milliseconds(25);
+
 /// The record of a GPU, or of the GPU that a MIG instance is on.
 const facts::GpuRecord* find_record(const facts::Snapshot& snapshot, const Uuid& uuid) {
   const auto found = std::ranges::find_if(snapshot.gpus, [&](const facts::GpuRecord& record) {
@@ -113,9 +115,12 @@ Sampler::Sampler(probe::ReaderOptions options, std::vector<Uuid> gpus, std::chro
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   impl_->thread = std::jthread([impl = impl_.get(), period](const std::stop_token& stop) {
+    // Short jobs end before the first whole period: the first samples come quickly, then ever slower up to the period.
+    auto pause = std::min(period, kFirstPause);
     do {
       impl->sample();
-    } while (impl->clock.sleep_for(period, stop));
+      pause = std::min(period, pause * 2);
+    } while (impl->clock.sleep_for(pause, stop));
   });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

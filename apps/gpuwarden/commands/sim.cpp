@@ -147,8 +147,11 @@ Result<int> start(Context& context) {
 /// Attaches to a running fleet, not to a preset of that name.
 Result<Machine> running(Context& context) {
   GPUWARDEN_TRY(const std::string name, operand(context, 1, "a fleet's name"));
-  GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
-  GPUWARDEN_TRY(const json live, simulator->call({{"op", "list"}}));
+  json live;
+  {
+    GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
+    GPUWARDEN_TRY(live, simulator->call({{"op", "list"}}));
+  }  // closed before the next is opened: the library has one fleet at a time
   for (const json& fleet : live["fleets"]) {
     if (fleet == name) return simulate(context.environment, live["root"].get<std::string>() + "/" + name);
   }
