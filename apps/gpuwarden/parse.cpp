@@ -95,7 +95,8 @@ Result<Args> parse_arguments(const Command& command, const std::vector<std::stri
   });
   if (stray != args.rest.end()) return std::unexpected(unknown_word(*stray, options, command));
   if (separator != arguments.end()) args.rest.insert(args.rest.end(), separator + 1, arguments.end());
-  if (separator != arguments.end() && command.rest == Rest::none) return std::unexpected(unknown_word("--", options, command));
+  if (separator != arguments.end() && command.rest == Rest::none)
+    return std::unexpected(unknown_word("--", options, command));
   return args;
 }
 

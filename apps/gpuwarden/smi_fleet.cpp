@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
@@ -16,31 +17,33 @@ struct Pinned {
   const char* reading;
   const char* metric;
   double divisor = 1;
+  double low = 0;
+  double high = 1e12;
 };
 
 constexpr double kMiB = 1 << 20;
-constexpr Pinned kPinned[] = {{"utilization", "utilization"},
-                              {"memory_utilization", "memory_utilization"},
+constexpr Pinned kPinned[] = {{"utilization", "utilization", 1, 0, 100},
+                              {"memory_utilization", "memory_utilization", 1, 0, 100},
                               {"memory_total", "memory_total", kMiB},
                               {"memory_used", "memory_used", kMiB},
-                              {"temperature", "temperature"},
-                              {"power", "power"},
-                              {"power_limit", "power_limit"},
+                              {"temperature", "temperature", 1, 0, 150},
+                              {"power", "power", 1, 0, 10000},
+                              {"power_limit", "power_limit", 1, 0, 10000},
                               {"clock_graphics", "clock_graphics"},
                               {"clock_sm", "clock_sm"},
                               {"clock_memory", "clock_memory"},
                               {"clock_video", "clock_video"},
-                              {"performance_state", "performance_state"},
-                              {"fan_speed", "fan_speed"},
-                              {"pcie_generation", "pcie_generation"},
-                              {"pcie_width", "pcie_width"},
+                              {"performance_state", "performance_state", 1, 0, 15},
+                              {"fan_speed", "fan_speed", 1, 0, 100},
+                              {"pcie_generation", "pcie_generation", 1, 1, 7},
+                              {"pcie_width", "pcie_width", 1, 1, 32},
                               {"ecc_corrected_volatile", "ecc_corrected_volatile"},
                               {"ecc_uncorrected_volatile", "ecc_uncorrected_volatile"},
                               {"ecc_corrected_aggregate", "ecc_corrected_aggregate"},
                               {"ecc_uncorrected_aggregate", "ecc_uncorrected_aggregate"}};
 
 /// A YAML text in double quotes.
-std::string quoted(std::string_view text) {
+std::string yaml_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : printable(text.substr(0, 200))) {
     if (c == '"' || c == '\\') result += '\\';
@@ -56,13 +59,38 @@ bool is_version(const std::optional<std::string>& text, std::size_t most) {
          std::ranges::all_of(parts, [](std::string_view part) { return part.size() <= 5 && parse_integer(part); });
 }
 
-std::string readings(const facts::GpuSample& sample) {
+/// One reading; an impossible one (a fan at 104 %) is held at its bound, so that one odd value costs nothing else.
+std::string reading(const char* name, std::optional<double> value) {
+  return value ? fmt::format("      {}: {}\n", name, *value) : fmt::format("      {}: null\n", name);
+}
+
+std::optional<double> flag(const std::optional<bool>& value) {
+  return value ? std::optional(*value ? 1.0 : 0.0) : std::nullopt;
+}
+
+std::string readings(const facts::GpuRecord& record) {
+  const facts::Gpu& gpu = record.gpu;
   std::string text = "    readings:\n";
   for (const Pinned& pinned : kPinned) {
-    const auto value = facts::value_of(*facts::find_metric(pinned.metric), sample);
-    text += value ? fmt::format("      {}: {}\n", pinned.reading, *value / pinned.divisor)
-                  : fmt::format("      {}: null\n", pinned.reading);
+    auto value = facts::value_of(*facts::find_metric(pinned.metric), record.sample);
+    if (value) value = std::clamp(*value / pinned.divisor, pinned.low, pinned.high);
+    text += reading(pinned.reading, value);
   }
+  const auto plain = [](const auto& value) {
+    return value ? std::optional(static_cast<double>(value->value)) : std::nullopt;
+  };
+  const auto watts = [](const std::optional<Milliwatts>& power) {
+    return power ? std::optional(static_cast<double>(power->value) / 1000) : std::nullopt;
+  };
+  text += reading("ecc_enabled", flag(gpu.ecc_enabled)) + reading("persistence", flag(gpu.persistence));
+  text +=
+      reading("power_limit_min", watts(gpu.power_limit_min)) + reading("power_limit_max", watts(gpu.power_limit_max));
+  text += reading("power_limit_default", watts(gpu.power_limit_default)) +
+          reading("clock_graphics_max", plain(gpu.clock_graphics_max));
+  text += reading("clock_sm_max", plain(gpu.clock_sm_max)) + reading("clock_memory_max", plain(gpu.clock_memory_max));
+  text += reading("pcie_generation_max", plain(gpu.pcie_generation_max)) +
+          reading("pcie_width_max", plain(gpu.pcie_width_max));
+  if (gpu.compute_mode) text += fmt::format("      compute_mode: {}\n", static_cast<int>(*gpu.compute_mode));
   return text;
 }
 
@@ -73,7 +101,7 @@ std::string processes(const facts::GpuRecord& record) {
   for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
     if (process.pid.value < 1 || process.pid.value > 4194304) continue;
     text += fmt::format("    - {{pid: {}, type: {}, command: {}", process.pid.value, facts::type_of(process),
-                        quoted(process.command.value_or("?")));
+                        yaml_text(process.command.value_or("?")));
     // What processes hold may add up to more than there is in a capture (shared memory is counted twice).
     if (process.memory && held + *process.memory <= total) {
       text += fmt::format(", memory: {}MiB", process.memory->value >> 20U);
@@ -84,26 +112,57 @@ std::string processes(const facts::GpuRecord& record) {
   return text.empty() ? "" : "    processes:\n" + text;
 }
 
-std::string gpu(const facts::GpuRecord& record) {
-  std::string text = fmt::format("  - model: {}\n", quoted(record.gpu.name));
-  if (record.gpu.uuid.value.starts_with("GPU-")) text += fmt::format("    uuid: {}\n", quoted(record.gpu.uuid.value));
-  if (record.gpu.pci_bus_id.size() == 16) text += fmt::format("    bus_id: {}\n", quoted(record.gpu.pci_bus_id));
-  if (record.gpu.serial) text += fmt::format("    serial: {}\n", quoted(*record.gpu.serial));
-  if (record.gpu.vbios_version) text += fmt::format("    vbios: {}\n", quoted(*record.gpu.vbios_version));
-  if (record.sample.memory_total && record.sample.memory_total->value > 0)
-    text += fmt::format("    memory: {}MiB\n", record.sample.memory_total->value >> 20U);
-  return text + processes(record) + readings(record.sample);
+bool is_bus_id(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789ABCDEF:.") == std::string_view::npos &&
+         text[8] == ':' && text[11] == ':' && text[14] == '.';
+}
+
+std::string mig(const facts::GpuRecord& record) {
+  if (!record.gpu.mig_enabled.value_or(false)) return "";
+  std::string text;
+  for (const auto& device : record.mig_devices) {
+    if (!device.profile) continue;
+    text +=
+        fmt::format("{}{{profile: {}, gpu_instance: {}, compute_instance: {}", text.empty() ? "" : ", ",
+                    yaml_text(*device.profile), device.gpu_instance.value_or(0), device.compute_instance.value_or(0));
+    if (device.memory_total) text += fmt::format(", memory: {}MiB", device.memory_total->value >> 20U);
+    if (device.multiprocessors) text += fmt::format(", multiprocessors: {}", device.multiprocessors->value);
+    if (device.memory_used) text += fmt::format(", memory_used: {}MiB", device.memory_used->value >> 20U);
+    text += "}";
+  }
+  return fmt::format("    mig: {{enabled: true, instances: [{}]}}\n", text);
+}
+
+/// Identities that a capture hides ("00000000:XX:00.0") or repeats are left to the simulator to make up.
+std::string identity(const facts::GpuRecord& record, std::set<std::string>& seen) {
+  const auto once = [&](const std::string& text) { return seen.insert(text).second; };
+  std::string text;
+  if (record.gpu.uuid.value.starts_with("GPU-") && once(record.gpu.uuid.value))
+    text += fmt::format("    uuid: {}\n", yaml_text(record.gpu.uuid.value));
+  if (is_bus_id(record.gpu.pci_bus_id) && once(record.gpu.pci_bus_id))
+    text += fmt::format("    bus_id: {}\n", yaml_text(record.gpu.pci_bus_id));
+  if (record.gpu.serial) text += fmt::format("    serial: {}\n", yaml_text(*record.gpu.serial));
+  if (record.gpu.vbios_version) text += fmt::format("    vbios: {}\n", yaml_text(*record.gpu.vbios_version));
+  return text;
+}
+
+std::string gpu(const facts::GpuRecord& record, std::set<std::string>& seen) {
+  std::string text = fmt::format("  - model: {}\n", yaml_text(record.gpu.name)) + identity(record, seen);
+  const auto& total = record.sample.memory_total;
+  if (total && total->value > 0) text += fmt::format("    memory: {}MiB\n", total->value >> 20U);
+  return text + mig(record) + processes(record) + readings(record);
 }
 
 }  // namespace
 
 Result<std::string> fleet_yaml_from(const facts::Snapshot& snapshot, std::string_view name) {
   if (snapshot.gpus.empty()) return fail(ErrorCode::invalid_argument, "the capture holds no GPU");
-  std::string text = fmt::format("# made from a capture of nvidia-smi -q -x\nname: {}\n", quoted(name));
+  std::string text = fmt::format("# made from a capture of nvidia-smi -q -x\nname: {}\n", yaml_text(name));
   if (is_version(snapshot.driver_version, 3)) text += fmt::format("driver: {}\n", *snapshot.driver_version);
   if (is_version(snapshot.cuda_driver_version, 2)) text += fmt::format("cuda: \"{}\"\n", *snapshot.cuda_driver_version);
   text += "gpus:\n";
-  for (const auto& record : snapshot.gpus) text += gpu(record);
+  std::set<std::string> seen;
+  for (const auto& record : snapshot.gpus) text += gpu(record, seen);
   return text;
 }
 

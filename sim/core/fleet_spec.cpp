@@ -217,42 +217,54 @@ void read_readings(Fields& in, GpuSpec& gpu) {
   }
 }
 
+/// One MIG instance: a profile of the model, or, as captures have it, any profile with its memory and SMs.
+MigInstance read_instance(const YAML::Node& entry, Fields& in, const GpuSpec& gpu) {
+  MigInstance instance;
+  instance.gpu_instance = static_cast<std::uint32_t>(gpu.instances.size()) + 7;
+  double memory = 0;
+  Fields one(entry, in.file(), in.where() + "instances: ");
+  if (entry.IsScalar()) instance.profile = entry.Scalar();
+  if (entry.IsMap()) {
+    one.known({"profile", "uuid", "gpu_instance", "compute_instance", "memory", "memory_used", "multiprocessors"});
+    one.text("profile", instance.profile);
+    one.text("uuid", instance.uuid);
+    one.mebibytes("memory", memory, gpu.model.memory_mib);
+    one.integer("multiprocessors", instance.multiprocessors, 1, 4096);
+    one.integer("gpu_instance", instance.gpu_instance, 0, 64);
+    one.integer("compute_instance", instance.compute_instance, 0, 64);
+  }
+  const auto profiles = mig_profiles(gpu.model);
+  const auto found = std::ranges::find(profiles, instance.profile, &MigProfile::name);
+  const bool described = memory >= 1 && instance.multiprocessors > 0;
+  if (found == profiles.end() && !described) {
+    one.complain(entry, fmt::format("{} has no MIG profile '{}'", gpu.name, printable(instance.profile)));
+  }
+  if (found != profiles.end()) {
+    if (memory < 1) memory = found->memory_mib;
+    if (instance.multiprocessors == 0) instance.multiprocessors = found->multiprocessors;
+  }
+  instance.memory_mib = static_cast<int>(memory);
+  instance.compute_slices = static_cast<int>(parse_integer(split(instance.profile, 'g')[0]).value_or(1));
+  if (entry.IsMap()) one.mebibytes("memory_used", instance.memory_used_mib, instance.memory_mib);
+  in.adopt(one.error());
+  return instance;
+}
+
 void read_mig(Fields& in, GpuSpec& gpu) {
   const YAML::Node at = in.node("mig");
   if (!at.IsDefined()) return;
   Fields fields(at, in.file(), in.where() + "mig: ");
   fields.known({"enabled", "instances"});
   fields.flag("enabled", gpu.mig);
-  const auto profiles = mig_profiles(gpu.model);
   if (gpu.mig && gpu.model.mig_instances == 0) fields.complain(at, fmt::format("{} has no MIG", gpu.name));
   int slices = 0;
-  for (const auto& entry : fields.node("instances")) {
-    Fields one(entry, in.file(), in.where() + "mig instances: ");
-    MigInstance instance;
-    if (entry.IsScalar()) instance.profile = entry.Scalar();
-    if (entry.IsMap()) {
-      one.known({"profile", "uuid", "gpu_instance", "compute_instance", "memory_used"});
-      one.text("profile", instance.profile);
-      one.text("uuid", instance.uuid);
-    }
-    const auto found = std::ranges::find(profiles, instance.profile, &MigProfile::name);
-    instance.gpu_instance = static_cast<std::uint32_t>(gpu.instances.size()) + 7;
-    if (found == profiles.end()) {
-      fields.complain(entry, fmt::format("{} has no MIG profile '{}'", gpu.name, printable(instance.profile)));
-      break;
-    }
-    instance.multiprocessors = found->multiprocessors;
-    instance.memory_mib = found->memory_mib;
-    instance.compute_slices = found->compute_slices;
-    if (entry.IsMap()) {
-      one.integer("gpu_instance", instance.gpu_instance, 0, 64);
-      one.integer("compute_instance", instance.compute_instance, 0, 64);
-      one.mebibytes("memory_used", instance.memory_used_mib, instance.memory_mib);
-    }
-    slices += found->compute_slices;
+  const YAML::Node list = fields.node("instances");
+  if (list.IsDefined() && !list.IsSequence()) fields.complain(list, "mig: instances should be a list");
+  for (const auto& entry : list) {
+    gpu.instances.push_back(read_instance(entry, fields, gpu));
+    slices += gpu.instances.back().compute_slices;
+    if (fields.error()) break;
     if (slices > 7) fields.complain(entry, "these MIG instances do not fit on one GPU (7 slices)");
-    gpu.instances.push_back(instance);
-    fields.adopt(one.error());
   }
   in.adopt(fields.error());
 }

@@ -60,24 +60,34 @@ std::string kernel_module_of(const FleetSpec& spec, bool mismatch) {
   return fmt::format("{}.{:02}", spec.driver.substr(0, dot), last > 0 ? last - 1 : last + 1);
 }
 
+namespace {
+
+/// What one GPU is given where its file gives nothing. `one` is its own random number, `upper` its half of the machine.
+void fill_gpu(GpuSpec& gpu, std::size_t index, std::uint64_t one, bool upper) {
+  const auto fill = [](std::string& text, const auto& make) {
+    if (text.empty()) text = make();
+  };
+  fill(gpu.uuid, [&] { return make_uuid("GPU", one, mix(one, std::uint64_t{7})); });
+  fill(gpu.vbios, [&] { return std::string(gpu.model.vbios); });
+  fill(gpu.bus_id, [&] { return fmt::format("00000000:{:02X}:00.0", (0x18 + index * 0x0D) % 0xF0); });
+  fill(gpu.cpu_list, [&] { return std::string(upper ? "32-63" : "0-31"); });
+  gpu.readings.try_emplace(Field::numa_node, upper ? 1 : 0);
+  if (!gpu.model.ecc) return;
+  fill(gpu.serial, [&] { return fmt::format("165{:010}", one % 10'000'000'000ULL); });
+  fill(gpu.board_part_number, [&] { return fmt::format("900-2G520-{:04}-000", one % 10000); });
+}
+
+}  // namespace
+
 void fill_identities(FleetSpec& spec, std::string_view identity) {
   const std::uint64_t base = mix(spec.seed, identity);
   const std::size_t half = (spec.gpus.size() + 1) / 2;
   for (std::size_t i = 0; i < spec.gpus.size(); ++i) {
-    GpuSpec& gpu = spec.gpus[i];
     const std::uint64_t one = mix(base, i * 2 + 1);
-    const bool second_socket = spec.gpus.size() > 1 && i >= half;
-    if (gpu.uuid.empty()) gpu.uuid = make_uuid("GPU", one, mix(one, std::uint64_t{7}));
-    if (gpu.serial.empty() && gpu.model.ecc) gpu.serial = fmt::format("165{:010}", one % 10'000'000'000ULL);
-    if (gpu.vbios.empty()) gpu.vbios = gpu.model.vbios;
-    if (gpu.board_part_number.empty() && gpu.model.ecc)
-      gpu.board_part_number = fmt::format("900-2G520-{:04}-000", one % 10000);
-    if (gpu.bus_id.empty()) gpu.bus_id = fmt::format("00000000:{:02X}:00.0", (0x18 + i * 0x0D) % 0xF0);
-    if (gpu.cpu_list.empty()) gpu.cpu_list = second_socket ? "32-63" : "0-31";
-    gpu.readings.try_emplace(Field::numa_node, second_socket ? 1 : 0);
-    for (std::size_t k = 0; k < gpu.instances.size(); ++k) {
-      MigInstance& instance = gpu.instances[k];
-      const std::uint64_t mig = mix(one, k + 100);
+    fill_gpu(spec.gpus[i], i, one, spec.gpus.size() > 1 && i >= half);
+    std::uint64_t k = 100;
+    for (MigInstance& instance : spec.gpus[i].instances) {
+      const std::uint64_t mig = mix(one, k++);
       if (instance.uuid.empty()) instance.uuid = make_uuid("MIG", mig, mix(mig, std::uint64_t{3}));
     }
   }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,7 +53,8 @@ sim::Fleet* attach(Context& c) {
 
 Device to_device(Handle handle) {
   const std::uintptr_t low = handle.instance ? *handle.instance + 1 : 0;
-  return reinterpret_cast<Device>(kHandleBase + (std::uintptr_t{handle.gpu} << 8U) + (low << 4U));
+  return reinterpret_cast<Device>(kHandleBase + (std::uintptr_t{handle.gpu} << 8U) +
+                                  (low << 4U));  // NOLINT(performance-no-int-to-ptr): a number, not an address
 }
 
 std::optional<Handle> to_handle(Device device) {
@@ -143,7 +145,7 @@ Return number(Device device, sim::Field field, unsigned* out, double scale) {
   if (const Return code = resolve(device, target); code != kSuccess) return code;
   const auto value = sim::at(target.gpu->readings, field);
   if (!value || target.instance != nullptr) return kNotSupported;
-  *out = static_cast<unsigned>(*value * scale + 0.5);
+  *out = static_cast<unsigned>(std::llround(*value * scale));
   return kSuccess;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Utilization, memory, temperature, power, clocks, PCIe, ECC: what changes.
+#include <cmath>
+
 #include "sim/nvml/context.hpp"
 
 namespace gpuwarden::nvml {
@@ -45,7 +47,7 @@ Return wide(Device device, Field field, unsigned long long* out, double scale = 
   if (const Return code = resolve(device, target); code != kSuccess) return code;
   const auto value = sim::at(target.gpu->readings, field);
   if (!value || target.instance != nullptr) return kNotSupported;
-  *out = static_cast<unsigned long long>(*value * scale + 0.5);
+  *out = static_cast<unsigned long long>(std::llround(*value * scale));
   return kSuccess;
 }
 

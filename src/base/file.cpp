@@ -54,7 +54,7 @@ std::optional<std::string> read_line(const std::filesystem::path& path) {
 
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content) {
   std::string temporary = path.string() + ".XXXXXX";
-  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
   const mode_t mask = ::umask(0);
   ::umask(mask);

@@ -41,7 +41,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 std::vector<std::string> assignments(const Environment& environment) {
   std::vector<std::string> result;
-  for (const auto& [name, value] : environment) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment) result.push_back(std::string(name).append("=").append(value));
   return result;
 }
 

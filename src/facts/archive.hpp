@@ -54,11 +54,12 @@ class Writer {
 
   template <class T>
   static Json encode(const T& value) {
-    if constexpr (std::is_same_v<T, Uuid> || std::is_same_v<T, GpuIndex> || std::is_same_v<T, Pid>) {
+    if constexpr (std::is_same_v<T, Uuid> || std::is_same_v<T, GpuIndex> ||
+                  std::is_same_v<T, Pid>) {  // NOLINT(bugprone-branch-clone)
       return value.value;
     } else if constexpr (kIsQuantity<T> && kSteps<T> != 1) {
       return static_cast<double>(value.value) / kSteps<T>;
-    } else if constexpr (kIsQuantity<T>) {
+    } else if constexpr (kIsQuantity<T>) {  // NOLINT(bugprone-branch-clone): other conditions stand between
       return value.value;
     } else if constexpr (NamedEnum<T>) {
       return std::string(to_string(value));

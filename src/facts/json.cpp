@@ -89,7 +89,7 @@ static void describe(A& a, GpuSample& sample) {
 template <class A>
 static void describe(A& a, GpuProcess& process) {
   a.field("pid", process.pid);
-  std::string type(type_of(process));
+  std::string type(type_of(process));  // NOLINT(misc-const-correctness): the Reader writes to it
   a.field("type", type);
   if constexpr (A::kReads) {
     process.compute = type.find('C') != std::string::npos;

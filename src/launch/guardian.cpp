@@ -55,7 +55,7 @@ void shed(int pipe, const std::vector<int>& kept) {
 Result<Guardian> Guardian::start(const JobSpec& spec) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::unexpected(error_from_errno(errno, "cannot make a pipe"));
-  UniqueFd read_end(ends[0]);
+  const UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return std::unexpected(error_from_errno(errno, "cannot start the guardian process"));

@@ -50,7 +50,7 @@ class SignalScope {
     ::prctl(PR_SET_CHILD_SUBREAPER, subreaper_before_);
     ::sigaction(SIGPIPE, &pipe_before_, nullptr);
     // Signals that came too late for the job are not for the caller either.
-    timespec none{};
+    const timespec none{};
     const sigset_t set = handled_signals();
     while (::sigtimedwait(&set, nullptr, &none) > 0) continue;
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
@@ -245,7 +245,7 @@ class Supervisor {
 
   void stop_everything() {
     signal_ranks(SIGKILL, false);
-    for (Member& member : members_) ::waitpid(member.rank.pid, nullptr, 0);
+    for (const Member& member : members_) ::waitpid(member.rank.pid, nullptr, 0);
   }
 
   static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }

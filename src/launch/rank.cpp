@@ -78,7 +78,7 @@ Result<Rank> start_rank(const Launchpad& pad, std::uint32_t local_rank) {
   std::vector<std::string> argv_text = pad.spec.argv;
   std::vector<std::string> env_text;
   for (const auto& [name, value] : rank_environment(pad.spec, local_rank, pad.port))
-    env_text.push_back(name + "=" + value);
+    env_text.push_back(std::string(name).append("=").append(value));
   Plan plan;
   for (auto& text : argv_text) plan.argv.push_back(text.data());
   for (auto& text : env_text) plan.envp.push_back(text.data());

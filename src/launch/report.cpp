@@ -107,7 +107,8 @@ struct Sampler::Impl {
   std::jthread thread;
 };
 
-Sampler::Sampler(probe::ReaderOptions options, std::vector<Uuid> gpus, std::chrono::milliseconds period, Clock& clock)
+Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period,
+                 Clock& clock)
     : impl_(std::make_unique<Impl>(std::move(options), gpus, clock)) {
   // The thread starts with all signals blocked: they are for the launcher's loop.
   sigset_t all;

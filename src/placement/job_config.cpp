@@ -77,7 +77,9 @@ class Section {
   void complain(const YAML::Node& at, std::string what, std::string hint = {}) {
     if (!error_) error_ = yaml::error_at(at, file_, std::move(what), std::move(hint));
   }
-  YAML::Node node(const char* key) const { return map_.IsDefined() && map_.IsMap() ? map_[key] : YAML::Node(YAML::NodeType::Undefined); }
+  YAML::Node node(const char* key) const {
+    return map_.IsDefined() && map_.IsMap() ? map_[key] : YAML::Node(YAML::NodeType::Undefined);
+  }
   const YAML::Node& map() const { return map_; }
   const std::optional<Error>& error() const { return error_; }
 

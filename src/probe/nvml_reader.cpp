@@ -188,20 +188,25 @@ class NvmlReader::Impl {
       if (!message) return reading;
       if (message->contains("done")) return std::nullopt;
       if (message->contains("reading")) reading = (*message)["reading"].get<std::uint32_t>();
-      if (message->contains("gpu")) {
-        if (auto record = facts::gpu_record_from_json((*message)["gpu"])) {
-          const std::uint32_t index = record->gpu.index.value;
-          records[index] = std::move(*record);
-        }
-      }
-      if (message->contains("links") || message->contains("cuda_order")) {
-        reading = kNothingYet;
-        if (auto carrier = facts::snapshot_from_json(*message)) {
-          if (carrier->links) snapshot.links = std::move(carrier->links);
-          if (carrier->cuda_order) snapshot.cuda_order = std::move(carrier->cuda_order);
-        }
-      }
+      if (message->contains("gpu")) take_record((*message)["gpu"], records);
+      if (!message->contains("links") && !message->contains("cuda_order")) continue;
+      reading = kNothingYet;
+      take_order(*message, snapshot);
     }
+  }
+
+  static void take_record(const Json& json, std::map<std::uint32_t, GpuRecord>& records) {
+    auto record = facts::gpu_record_from_json(json);
+    if (!record) return;
+    const std::uint32_t index = record->gpu.index.value;
+    records[index] = std::move(*record);
+  }
+
+  static void take_order(const Json& json, Snapshot& snapshot) {
+    auto carrier = facts::snapshot_from_json(json);
+    if (!carrier) return;
+    if (carrier->links) snapshot.links = std::move(carrier->links);
+    if (carrier->cuda_order) snapshot.cuda_order = std::move(carrier->cuda_order);
   }
 
   void collect(const ReadRequest& request, Snapshot& snapshot) {
@@ -230,7 +235,7 @@ class NvmlReader::Impl {
       if (auto child = Child::start(options_)) children.emplace(index, std::move(child));
     }
     for (auto& [index, child] : children) {
-      ReadRequest one{.processes = request.processes};
+      const ReadRequest one{.processes = request.processes};
       child->send(request_json(one, Json::array({index})));
     }
     for (auto& [index, child] : children) {

@@ -47,7 +47,7 @@ std::optional<std::string> command_of(const fs::path& folder, std::string_view s
   auto arguments = read_file(folder / "cmdline", kFileCap);
   if (arguments && !arguments->empty()) {
     for (char& c : *arguments) c = c == '\0' ? ' ' : c;
-    const std::string text = printable(trim(*arguments));
+    std::string text = printable(trim(*arguments));
     if (!text.empty()) return text;
   }
   return status_field(status, "Name");

@@ -68,7 +68,7 @@ class Server {
 
   /// Opens NVML and says what it is; false when it does not come up.
   bool open() {
-    for (PciGpu& gpu : scan_pci(options_.sys_root)) {
+    for (const PciGpu& gpu : scan_pci(options_.sys_root)) {
       if (gpu.suspended && !options_.wake)
         asleep_.insert(gpu.bus_id);
       else if (!gpu.bus_id.empty())

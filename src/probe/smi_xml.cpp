@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <pugixml.hpp>
 
 #include "gpuwarden/base/text.hpp"
@@ -21,7 +22,7 @@ std::optional<std::string> text_of(const xml_node& node) {
   const std::string text = printable(trim(node.text().get()));
   const bool says_nothing = text.empty() || text.contains("N/A") || text.starts_with("[") || text == "Not Found" ||
                             text == "None" || text == "Unknown Error" || text == "ERR!" ||
-                            text == "Insufficient Permissions" ||
+                            text == "Insufficient Permissions" || text == "Not Supported" ||
                             text == "Requested functionality has been deprecated" || text == "Unknown";
   return says_nothing ? std::nullopt : std::optional(text);
 }
@@ -39,7 +40,7 @@ std::optional<double> number_of(const xml_node& node) {
 template <class Quantity>
 void put(std::optional<Quantity>& target, const xml_node& node, double scale = 1) {
   const auto number = number_of(node);
-  if (number && *number >= 0) target = Quantity(static_cast<typename Quantity::rep>(*number * scale + 0.5));
+  if (number && *number >= 0) target = Quantity(static_cast<typename Quantity::rep>(std::llround(*number * scale)));
 }
 
 std::optional<bool> flag_of(const xml_node& node, std::string_view yes) {
@@ -213,6 +214,20 @@ void read_processes(const xml_node& node, GpuRecord& record) {
   if (std::ranges::any_of(processes, &facts::GpuProcess::compute)) record.state = facts::GpuState::busy;
 }
 
+/// "3g.40gb": the log does not name the profile. Compute slices are seventh parts of the multiprocessors, memory slices
+/// eighth parts of the memory (source: NVIDIA's MIG user guide), named by the GPU's size in GB.
+std::optional<std::string> profile_of(const facts::MigDevice& mig, std::optional<double> slices,
+                                      const std::optional<Bytes>& whole) {
+  if (!mig.memory_total || !whole || whole->value == 0) return std::nullopt;
+  const double share = ratio(*mig.memory_total, *whole);
+  const double eighths = std::max(1.0, std::round(share * 8));
+  const double whole_gb = std::round(static_cast<double>(whole->value) / (1 << 30) / 10) * 10;
+  if (!slices && !mig.multiprocessors) return std::nullopt;
+  const double compute =
+      slices ? *slices : std::max(1.0, std::floor(static_cast<double>(mig.multiprocessors->value) / 14));
+  return fmt::format("{:.0f}g.{:.0f}gb", compute, std::floor(whole_gb * eighths / 8));
+}
+
 void read_mig(const xml_node& node, GpuRecord& record) {
   for (const xml_node& entry : node.child("mig_devices").children("mig_device")) {
     facts::MigDevice mig;
@@ -227,7 +242,9 @@ void read_mig(const xml_node& node, GpuRecord& record) {
     put(mig.memory_total, entry.first_element_by_path("fb_memory_usage/total"), 1 << 20);
     put(mig.memory_used, entry.first_element_by_path("fb_memory_usage/used"), 1 << 20);
     put(mig.memory_free, entry.first_element_by_path("fb_memory_usage/free"), 1 << 20);
-    mig.name = record.gpu.name + " MIG";
+    const auto slices = number_of(entry.first_element_by_path("device_attributes/shared/gpu_instance_slice_count"));
+    mig.profile = profile_of(mig, slices, record.sample.memory_total);
+    mig.name = record.gpu.name + " MIG" + (mig.profile ? " " + *mig.profile : "");
     record.mig_devices.push_back(std::move(mig));
   }
 }
@@ -247,13 +264,15 @@ GpuRecord read_gpu(const xml_node& node, std::uint32_t index) {
 
 Result<facts::Snapshot> snapshot_from_smi_xml(std::string_view xml) {
   pugi::xml_document document;
-  const auto parsed = document.load_buffer(xml.data(), xml.size(), pugi::parse_default | pugi::parse_fragment);
+  // A blank line before the declaration is common in pasted logs; pugixml does not mind once it is gone.
+  const std::string_view text = trim(xml);
+  const auto parsed = document.load_buffer(text.data(), text.size(), pugi::parse_default | pugi::parse_fragment);
   xml_node root = document.child("nvidia_smi_log");
   if (!root) root = document;
-  if (!root.child("gpu") && !root.child("attached_gpus")) {
+  if (!parsed || (!root.child("gpu") && !root.child("attached_gpus"))) {
     return fail(ErrorCode::corrupt,
                 parsed ? "this is no log of nvidia-smi -q -x"
-                       : fmt::format("this is no XML: {} at byte {}", parsed.description(), parsed.offset),
+                       : fmt::format("this is no whole XML file: {} at byte {}", parsed.description(), parsed.offset),
                 "make one with nvidia-smi -q -x > FILE");
   }
   facts::Snapshot snapshot;

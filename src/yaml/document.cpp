@@ -23,6 +23,13 @@ Error positioned(std::string_view name, int line, int column, std::string_view w
   return {ErrorCode::invalid_argument, fmt::format("{}:{}:{}: {}", name, line, column, what), std::move(hint)};
 }
 
+/// How deep one line may lead, beyond brackets: "- - - a" opens a list each time.
+bool is_too_deep(std::string_view line, std::size_t indent) {
+  const auto markers = std::ranges::count_if(line, [](char c) { return c == '-' || c == '?' || c == ':'; });
+  const bool only_markers = line.find_first_not_of(" -?:") == std::string_view::npos;
+  return indent > 200 || markers > 400 || (markers > kMaxDepth && only_markers);
+}
+
 /// Looks at the raw text, because yaml-cpp's parser recurses as deep as its input nests. Depth is bounded from above:
 /// open brackets plus indentation steps plus "- " and "? " markers of one line.
 std::optional<Error> find_hazard(std::string_view text, std::string_view name) {
@@ -35,18 +42,12 @@ std::optional<Error> find_hazard(std::string_view text, std::string_view name) {
       return positioned(name, line_number, static_cast<int>(indent) + 1, "a tab stands where YAML wants spaces",
                         "indent with spaces");
     }
-    int markers = 0;
-    for (std::size_t i = indent; i < line.size(); ++i) {
-      const char c = line[i];
+    for (const char c : line) {
       if (c == '[' || c == '{') ++brackets;
       if ((c == ']' || c == '}') && brackets > 0) --brackets;
-      if (c == '-' || c == '?' || c == ':') ++markers;
-      if (brackets > kMaxDepth) return positioned(name, line_number, static_cast<int>(i) + 1, "nested too deeply");
+      if (brackets > kMaxDepth) break;
     }
-    const bool only_markers = line.find_first_not_of(" -?:") == std::string_view::npos;
-    if (indent > 200 || markers > 400 || (markers > kMaxDepth && only_markers)) {
-      return positioned(name, line_number, 1, "nested too deeply");
-    }
+    if (brackets > kMaxDepth || is_too_deep(line, indent)) return positioned(name, line_number, 1, "nested too deeply");
   }
   return std::nullopt;
 }
@@ -66,8 +67,7 @@ class HazardHandler final : public YAML::EventHandler {
     enter(mark, id);
   }
   void OnSequenceEnd() override { --depth_; }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t id,
-                  YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t id, YAML::EmitterStyle::value) override {
     enter(mark, id);
   }
   void OnMapEnd() override { --depth_; }
@@ -105,7 +105,7 @@ std::optional<Error> find_duplicate(const YAML::Node& node, std::string_view nam
 
 }  // namespace
 
-Error error_at(const YAML::Node& node, std::string_view name, std::string what, std::string hint) {
+Error error_at(const YAML::Node& node, std::string_view name, std::string_view what, std::string hint) {
   const YAML::Mark mark = node.Mark();
   return positioned(name, std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1, what, std::move(hint));
 }
@@ -132,7 +132,7 @@ Result<YAML::Node> load(std::string_view text, std::string_view name) {
     if (documents.size() > 1) {
       return std::unexpected(error_at(documents[1], name, "more than one document in the file"));
     }
-    YAML::Node root = documents.empty() ? YAML::Node() : documents[0];
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents[0];
     if (root.IsMap() || root.IsSequence()) {
       if (auto duplicate = find_duplicate(root, name)) return std::unexpected(*duplicate);
     }

@@ -57,8 +57,9 @@ TEST_F(RealGpu, ReadingsAreNearNvidiaSmis) {
   ASSERT_EQ(rows.size(), snapshot_.gpus.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& sample = snapshot_.gpus[i].sample;
-    if (const auto value = parse_number(rows[i][0]))
+    if (const auto value = parse_number(rows[i][0])) {
       EXPECT_NEAR(static_cast<double>(sample.temperature->value), *value, 5);
+    }
     if (const auto value = parse_number(rows[i][1])) {
       EXPECT_NEAR(static_cast<double>(sample.power->value) / 1000, *value, std::max(40.0, *value * 0.3));
     }

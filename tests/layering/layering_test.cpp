@@ -117,7 +117,8 @@ TEST(Layers, HeavyHeadersStayOutOfPublicOnes) {
     const auto content = read_file(file);
     ASSERT_TRUE(content.has_value());
     EXPECT_EQ(content->find("#include <nlohmann/json.hpp>"), std::string::npos) << file;
-    EXPECT_TRUE(content->find("#include <yaml-cpp") == std::string::npos || file.parent_path().filename() == "yaml") << file;
+    EXPECT_TRUE(content->find("#include <yaml-cpp") == std::string::npos || file.parent_path().filename() == "yaml")
+        << file;
     EXPECT_TRUE(content->starts_with("// SPDX-License-Identifier: Apache-2.0")) << file;
     EXPECT_NE(content->find("#pragma once"), std::string::npos) << file;
   }

@@ -68,7 +68,7 @@ class ReportBuilder {
 /// Feeds a ReportBuilder every `period` from a thread of its own until stopped; a GPU that hangs delays only samples.
 class Sampler {
  public:
-  Sampler(probe::ReaderOptions options, std::vector<Uuid> gpus, std::chrono::milliseconds period, Clock& clock);
+  Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period, Clock& clock);
   ~Sampler();
   /// Takes a last sample, ends the thread and gives the reports.
   std::vector<GpuReport> finish();

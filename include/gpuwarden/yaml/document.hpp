@@ -17,7 +17,7 @@ namespace gpuwarden::yaml {
 Result<YAML::Node> load(std::string_view text, std::string_view name);
 
 /// "NAME:LINE:COLUMN: what", counted from 1.
-Error error_at(const YAML::Node& node, std::string_view name, std::string what, std::string hint = {});
+Error error_at(const YAML::Node& node, std::string_view name, std::string_view what, std::string hint = {});
 
 /// Fails on the first key of a map that is not among `known`, with the one that was probably meant; and on anything
 /// that is not a map. `where` names the map in the sentence ("gpus[0]").
