@@ -121,29 +121,31 @@ Result<Json> show(const Json&, FleetPtr& fleet) {
   return result;
 }
 
-/// The GPU indices behind UUIDs; a MIG instance stands for its GPU.
-Result<std::vector<std::uint32_t>> indices_of(const Json& request, const Fleet& fleet) {
-  std::vector<std::uint32_t> result;
+/// The GPUs and MIG instances behind UUIDs.
+Result<std::vector<Fleet::Place>> places_of(const Json& request, const Fleet& fleet) {
+  std::vector<Fleet::Place> result;
+  const auto& gpus = fleet.spec().gpus;
   for (const Json& entry : request.value("gpus", Json::array())) {
     const std::string uuid = entry.is_string() ? entry.get<std::string>() : "";
-    const auto& gpus = fleet.spec().gpus;
-    const auto found = std::ranges::find_if(gpus, [&](const GpuSpec& gpu) {
-      return gpu.uuid == uuid || std::ranges::find(gpu.instances, uuid, &MigInstance::uuid) != gpu.instances.end();
-    });
-    if (found == gpus.end())
-      return fail(ErrorCode::not_found, fmt::format("the fleet has no GPU '{}'", printable(uuid)));
-    result.push_back(static_cast<std::uint32_t>(found - gpus.begin()));
+    std::optional<Fleet::Place> place;
+    for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+      if (gpus[i].uuid == uuid) place = {i, kNoInstance};
+      const auto mig = std::ranges::find(gpus[i].instances, uuid, &MigInstance::uuid);
+      if (mig != gpus[i].instances.end()) place = {i, mig->gpu_instance};
+    }
+    if (!place) return fail(ErrorCode::not_found, fmt::format("the fleet has no GPU '{}'", printable(uuid)));
+    result.push_back(*place);
   }
   return result;
 }
 
 Result<Json> declare(const Json& request, FleetPtr& fleet) {
   GPUWARDEN_TRY(const std::int64_t pid, integer_of(request, "pid"));
-  GPUWARDEN_TRY(const auto gpus, indices_of(request, *fleet));
+  GPUWARDEN_TRY(const auto places, places_of(request, *fleet));
   const auto memory = request.value("memory_bytes", std::uint64_t{0});
   const auto utilization = request.value("utilization_percent", std::uint32_t{0});
   const bool graphics = request.value("type", std::string("C")) == "G";
-  GPUWARDEN_CHECK(fleet->declare(static_cast<std::int32_t>(pid), gpus, memory, utilization, graphics));
+  GPUWARDEN_CHECK(fleet->declare(static_cast<std::int32_t>(pid), places, memory, utilization, graphics));
   return Json::object();
 }
 

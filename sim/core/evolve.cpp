@@ -214,8 +214,9 @@ void read_processes(const Body& body, const GpuSpec& gpu, std::uint32_t index, G
   for (std::uint32_t i = 0; i < body.process_count; ++i) {
     const DeclaredProcess& process = body.processes[i];
     if (process.gpu != index) continue;
+    const bool on_instance = process.gpu_instance != kNoInstance;
     view.processes.push_back({process.pid, "", process.memory_bytes, process.utilization, process.graphics == 0,
-                              process.graphics != 0, std::nullopt});
+                              process.graphics != 0, on_instance ? std::optional(process.gpu_instance) : std::nullopt});
     used_mib += static_cast<double>(process.memory_bytes) / (1 << 20);
   }
   const double room = gpu.model.memory_mib - gpu.model.reserved_mib;

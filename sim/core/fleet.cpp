@@ -148,23 +148,26 @@ std::optional<EventView> Fleet::wait_event(std::uint64_t after, std::uint64_t ma
   }
 }
 
-Result<void> Fleet::declare(std::int32_t pid, const std::vector<std::uint32_t>& gpus, std::uint64_t memory_bytes,
+Result<void> Fleet::declare(std::int32_t pid, const std::vector<Place>& places, std::uint64_t memory_bytes,
                             std::uint32_t utilization, bool graphics) {
   const std::uint64_t start_time = process_start_time(pid);
   if (start_time == 0) return fail(ErrorCode::not_found, fmt::format("there is no process {}", pid));
-  for (const std::uint32_t gpu : gpus) {
-    if (gpu >= spec_.gpus.size()) return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu));
+  for (const Place& place : places) {
+    if (place.gpu >= spec_.gpus.size()) {
+      return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", place.gpu));
+    }
   }
   bool full = false;
   const std::int64_t now = monotonic_ns();
   GPUWARDEN_CHECK(state_.update([&](Body& body) {
     drop_dead(body);
     advance(body, spec_, now);
-    full = body.process_count + gpus.size() > kMaxProcesses;
-    for (const std::uint32_t gpu : gpus) {
-      if (!full)
-        body.processes[body.process_count++] = {
-            pid, gpu, start_time, memory_bytes, std::min(utilization, 100U), graphics ? 1U : 0U};
+    full = body.process_count + places.size() > kMaxProcesses;
+    for (const Place& place : places) {
+      if (full) break;
+      body.processes[body.process_count++] = {
+          pid, place.gpu, start_time, memory_bytes, std::min(utilization, 100U), graphics ? 1U : 0U, place.gpu_instance,
+          0};
     }
     return true;
   }));

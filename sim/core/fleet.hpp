@@ -79,7 +79,12 @@ class Fleet {
   std::optional<EventView> wait_event(std::uint64_t after, std::uint64_t mask, std::uint64_t gpus,
                                       std::chrono::milliseconds timeout);
 
-  Result<void> declare(std::int32_t pid, const std::vector<std::uint32_t>& gpus, std::uint64_t memory_bytes,
+  /// Where a process is: a GPU, or a MIG instance on it.
+  struct Place {
+    std::uint32_t gpu = 0;
+    std::uint32_t gpu_instance = kNoInstance;
+  };
+  Result<void> declare(std::int32_t pid, const std::vector<Place>& places, std::uint64_t memory_bytes,
                        std::uint32_t utilization, bool graphics);
   Result<void> undeclare(std::int32_t pid);
   Result<void> inject(std::uint32_t gpu, const Fault& fault);

@@ -14,6 +14,7 @@
 
 namespace gpuwarden::sim {
 
+inline constexpr std::uint32_t kNoInstance = 0xFFFFFFFF;
 inline constexpr std::size_t kMaxProcesses = 512;
 inline constexpr std::size_t kMaxFaults = 128;
 inline constexpr std::size_t kMaxEvents = 64;
@@ -27,6 +28,8 @@ struct DeclaredProcess {
   std::uint64_t memory_bytes;
   std::uint32_t utilization;
   std::uint32_t graphics;
+  std::uint32_t gpu_instance;  ///< of MIG, or kNoInstance
+  std::uint32_t pad;
 };
 
 /// A fault in force or still to come.
