@@ -18,11 +18,12 @@ struct DeviceGuard::Cuda {
   int (*push)(void*) = nullptr;
   int (*pop)(void**) = nullptr;
 
-  /// One table for each library for the rest of the program; nullptr where it cannot be opened or lacks one of them.
-  static const Cuda* load(const std::string& library) {
+  /// nullptr where the library cannot be opened or lacks one of them. The library itself stays open: CUDA does not
+  /// survive being unloaded.
+  static std::shared_ptr<const Cuda> load(const std::string& library) {
     void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return nullptr;
-    auto cuda = std::make_unique<Cuda>();
+    auto cuda = std::make_shared<Cuda>();
     bool whole = true;
     const auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
@@ -34,12 +35,12 @@ struct DeviceGuard::Cuda {
     find(cuda->release, "cuDevicePrimaryCtxRelease_v2");
     find(cuda->push, "cuCtxPushCurrent_v2");
     find(cuda->pop, "cuCtxPopCurrent_v2");
-    return whole ? cuda.release() : nullptr;
+    return whole ? cuda : nullptr;
   }
 };
 
 Result<DeviceGuard> DeviceGuard::enter(CudaOrdinal ordinal, const std::string& library) {
-  const Cuda* cuda = Cuda::load(library);
+  auto cuda = Cuda::load(library);
   if (cuda == nullptr || cuda->init(0) != 0) {
     return fail(ErrorCode::unavailable, "the CUDA driver cannot be used", "install the NVIDIA driver (libcuda.so.1)");
   }
@@ -55,14 +56,13 @@ Result<DeviceGuard> DeviceGuard::enter(CudaOrdinal ordinal, const std::string& l
     cuda->release(device);
     return fail(ErrorCode::failed, fmt::format("CUDA device {} cannot be made current", ordinal.value));
   }
-  return DeviceGuard(cuda, device);
+  return DeviceGuard(std::move(cuda), device);
 }
 
-DeviceGuard::DeviceGuard(DeviceGuard&& other) noexcept
-    : cuda_(std::exchange(other.cuda_, nullptr)), device_(other.device_) {}
+DeviceGuard::DeviceGuard(DeviceGuard&& other) noexcept = default;
 
 DeviceGuard::~DeviceGuard() {
-  if (cuda_ == nullptr) return;
+  if (!cuda_) return;
   void* context = nullptr;
   cuda_->pop(&context);
   cuda_->release(device_);

@@ -110,8 +110,11 @@ double worth(const facts::Link& link) {
 }
 
 void rank(std::vector<Candidate>& fitting, const Wanted& wanted) {
-  std::ranges::stable_sort(
-      fitting, [&](const Candidate& a, const Candidate& b) { return key_of(a, wanted) < key_of(b, wanted); });
+  // The place in the machine decides where nothing else does, so that the same question gets the same answer.
+  const auto whole_key = [&](const Candidate& c) {
+    return std::tuple(key_of(c, wanted), c.device.index, c.device.mig);
+  };
+  std::ranges::sort(fitting, [&](const Candidate& a, const Candidate& b) { return whole_key(a) < whole_key(b); });
 }
 
 std::vector<Candidate> pick(const std::vector<Candidate>& ranked, std::size_t count, const Wanted& wanted) {

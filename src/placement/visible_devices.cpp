@@ -17,7 +17,7 @@ std::vector<const facts::GpuRecord*> cuda_gpus(const facts::Snapshot& snapshot) 
   for (const auto& record : snapshot.gpus) {
     if (!record.gpu.uuid.value.empty()) gpus.push_back(&record);
   }
-  std::ranges::stable_sort(gpus, {}, [](const facts::GpuRecord* record) { return record->gpu.pci_bus_id; });
+  std::ranges::sort(gpus, {}, [](const facts::GpuRecord* record) { return record->gpu.pci_bus_id; });
   return gpus;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,8 +91,8 @@ class DeviceGuard {
 
  private:
   struct Cuda;
-  DeviceGuard(const Cuda* cuda, int device) : cuda_(cuda), device_(device) {}
-  const Cuda* cuda_;
+  DeviceGuard(std::shared_ptr<const Cuda> cuda, int device) : cuda_(std::move(cuda)), device_(device) {}
+  std::shared_ptr<const Cuda> cuda_;  ///< empty after a move
   int device_;
 };
 
