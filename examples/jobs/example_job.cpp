@@ -2,6 +2,7 @@
 // A small real job, as `gpuwarden run` starts it: each rank finds the largest eigenvalue of its share of a matrix
 // family by power iteration and prints a result that can be checked. It computes on the CPU and says so; what it shows
 // is how a job gets its GPUs, rank and world size.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -43,7 +44,7 @@ double largest_eigenvalue(std::size_t n, int iterations) {
 
 int main() {
   const unsigned rank = number("RANK", 0);
-  const unsigned world = number("WORLD_SIZE", 1);
+  const unsigned world = std::max(1U, number("WORLD_SIZE", 1));
   const char* gpus = std::getenv("CUDA_VISIBLE_DEVICES");
   std::printf("rank %u of %u, GPUs: %s (computing on the CPU)\n", rank, world,
               gpus != nullptr && *gpus != '\0' ? gpus : "none");
@@ -60,5 +61,5 @@ int main() {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("rank %u: %d matrices in %.1f s, largest error %.4f\n", rank, done, seconds, error);
-  return error < 0.05 ? 0 : 1;
+  return error >= 0 && error < 0.05 ? 0 : 1;
 }

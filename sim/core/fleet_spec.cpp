@@ -39,7 +39,7 @@ class Fields {
   Fields(const YAML::Node& map, std::string_view file, std::string where)
       : map_(map), file_(file), where_(std::move(where)) {}
 
-  YAML::Node node(const char* key) const { return map_.IsMap() ? map_[key] : YAML::Node(YAML::NodeType::Undefined); }
+  YAML::Node node(const char* key) const { return yaml::child(map_, key); }
 
   void text(const char* key, std::string& value) {
     const YAML::Node at = node(key);
@@ -105,8 +105,8 @@ class Fields {
     }
   }
 
-  void complain(const YAML::Node& at, std::string what) {
-    if (!error_) error_ = yaml::error_at(at.IsDefined() ? at : map_, file_, std::move(what));
+  void complain(const YAML::Node& at, std::string_view what) {
+    if (!error_) error_ = yaml::error_at(at.IsDefined() ? at : map_, file_, what);
   }
   template <class T>
   void adopt(const Result<T>& result, const YAML::Node& at) {

@@ -53,8 +53,8 @@ sim::Fleet* attach(Context& c) {
 
 Device to_device(Handle handle) {
   const std::uintptr_t low = handle.instance ? *handle.instance + 1 : 0;
-  return reinterpret_cast<Device>(kHandleBase + (std::uintptr_t{handle.gpu} << 8U) +
-                                  (low << 4U));  // NOLINT(performance-no-int-to-ptr): a number, not an address
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number, not an address
+  return reinterpret_cast<Device>(kHandleBase + (std::uintptr_t{handle.gpu} << 8U) + (low << 4U));
 }
 
 std::optional<Handle> to_handle(Device device) {

@@ -74,12 +74,10 @@ class Section {
     }
   }
 
-  void complain(const YAML::Node& at, std::string what, std::string hint = {}) {
-    if (!error_) error_ = yaml::error_at(at, file_, std::move(what), std::move(hint));
+  void complain(const YAML::Node& at, std::string_view what, std::string hint = {}) {
+    if (!error_) error_ = yaml::error_at(at, file_, what, std::move(hint));
   }
-  YAML::Node node(const char* key) const {
-    return map_.IsDefined() && map_.IsMap() ? map_[key] : YAML::Node(YAML::NodeType::Undefined);
-  }
+  YAML::Node node(const char* key) const { return yaml::child(map_, key); }
   const YAML::Node& map() const { return map_; }
   const std::optional<Error>& error() const { return error_; }
 
@@ -103,7 +101,11 @@ std::optional<Error> read_distributed(const YAML::Node& map, std::string_view fi
   in.number("num_gpus", config.num_gpus, 1, 4096);
   std::vector<std::string> ids;
   in.list("gpu_ids", ids);
-  for (auto& id : ids) config.gpu_ids.push_back({std::move(id)});
+  for (auto& id : ids) {
+    if (id.empty() || printable(id) != id)
+      in.complain(in.node("gpu_ids"), "distributed.gpu_ids has an empty or unreadable entry", "for example [0, 2]");
+    config.gpu_ids.push_back({std::move(id)});
+  }
   in.choice("strategy", config.strategy, {"ddp", "fsdp", "single"});
   in.choice("fsdp_sharding_strategy", config.fsdp_sharding_strategy,
             {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"});
@@ -153,6 +155,11 @@ std::optional<Error> read_flags(const YAML::Node& map, std::string_view file, co
   return in.error();
 }
 
+/// `device` has the word; without it a device map of "cpu" says the same.
+bool is_for_cpu(const JobConfig& config) {
+  return config.device == "cpu" || (!config.device && config.model.device_map == "cpu");
+}
+
 }  // namespace
 
 Result<JobConfig> parse_job_config(std::string_view text, std::string_view name, const KnownOptions& known) {
@@ -185,7 +192,6 @@ Environment job_environment(const JobConfig& config) {
   set("GPUWARDEN_MODEL_NAME_OR_PATH", config.model.model_name_or_path);
   set("GPUWARDEN_DEVICE_MAP", config.model.device_map);
   set("GPUWARDEN_TORCH_DTYPE", config.model.torch_dtype);
-  set("ACCELERATE_TORCH_DISTRIBUTED_BACKEND", distributed.backend);
   if (distributed.strategy == "fsdp") {
     env["ACCELERATE_USE_FSDP"] = "true";
     env["FSDP_SHARDING_STRATEGY"] = distributed.fsdp_sharding_strategy.value_or("FULL_SHARD");
@@ -197,7 +203,7 @@ Environment job_environment(const JobConfig& config) {
       {"float32", "no"}, {"float16", "fp16"}, {"bfloat16", "bf16"}};
   const auto precision = kPrecisions.find(config.model.torch_dtype.value_or(""));
   if (precision != kPrecisions.end()) env["ACCELERATE_MIXED_PRECISION"] = precision->second;
-  if (config.device == "cpu" || config.model.device_map == "cpu") env["ACCELERATE_USE_CPU"] = "true";
+  if (is_for_cpu(config)) env["ACCELERATE_USE_CPU"] = "true";
   return env;
 }
 
@@ -209,7 +215,7 @@ Request request_from(const JobConfig& config) {
   if (!request.gpu_ids.empty()) request.count.reset();
   const bool one = distributed.strategy == "single" || distributed.enabled == false;
   if (one && request.gpu_ids.empty()) request.count = 1;
-  request.force_cpu = config.device == "cpu" || (config.model.device_map == "cpu" && config.device != "cuda");
+  request.force_cpu = is_for_cpu(config);
   return request;
 }
 

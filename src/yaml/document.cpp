@@ -110,6 +110,14 @@ Error error_at(const YAML::Node& node, std::string_view name, std::string_view w
   return positioned(name, std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1, what, std::move(hint));
 }
 
+YAML::Node child(const YAML::Node& map, const std::string& key) {
+  if (map.IsDefined() && map.IsMap()) {
+    const YAML::Node found = map[key];
+    if (found.IsDefined()) return found;
+  }
+  return YAML::Node(YAML::NodeType::Undefined);
+}
+
 Result<YAML::Node> load(std::string_view text, std::string_view name) {
   if (text.size() > kMaxSize) {
     return fail(ErrorCode::invalid_argument, fmt::format("{}: larger than {}", name, format_size(Bytes(kMaxSize))));
@@ -132,7 +140,7 @@ Result<YAML::Node> load(std::string_view text, std::string_view name) {
     if (documents.size() > 1) {
       return std::unexpected(error_at(documents[1], name, "more than one document in the file"));
     }
-    const YAML::Node root = documents.empty() ? YAML::Node() : documents[0];
+    YAML::Node root = documents.empty() ? YAML::Node() : documents[0];  // NOLINT(misc-const-correctness): moved out
     if (root.IsMap() || root.IsSequence()) {
       if (auto duplicate = find_duplicate(root, name)) return std::unexpected(*duplicate);
     }

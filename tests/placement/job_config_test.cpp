@@ -55,6 +55,9 @@ TEST(JobConfig, IdsComeBeforeCountsAndOneGpuIsMeantBySingle) {
   EXPECT_TRUE(request_from(*parse("device: cpu\n")).force_cpu);
   EXPECT_TRUE(request_from(*parse("model: {device_map: cpu}\n")).force_cpu);
   EXPECT_EQ(job_environment(*parse("device: cpu\n")).at("ACCELERATE_USE_CPU"), "true");
+  const auto cuda = parse("device: cuda\nmodel: {device_map: cpu}\n");
+  EXPECT_FALSE(request_from(*cuda).force_cpu);
+  EXPECT_FALSE(job_environment(*cuda).contains("ACCELERATE_USE_CPU"));
   EXPECT_THAT(parse(""), IsOkAnd(JobConfig{}));
 }
 
@@ -66,6 +69,7 @@ TEST(JobConfig, MistakesHaveTheirPlace) {
   EXPECT_THAT(parse("distributed: {master_port: 70000}\n"), fails("master_port"));
   EXPECT_THAT(parse("distributed: {nnodes: 2, node_rank: 2}\n"), fails("below nnodes"));
   EXPECT_THAT(parse("distributed: {enabled: yes please}\n"), fails("true or false"));
+  EXPECT_THAT(parse("distributed: {gpu_ids: \"0,,2\"}\n"), fails("empty or unreadable"));
   EXPECT_THAT(parse("distributed: [1]\n"), fails("should be a map"));
   EXPECT_THAT(parse("model: {torch_dtype: int3}\n"), fails("model.torch_dtype"));
   EXPECT_THAT(parse("experiment_name: [a]\n"), fails("a plain text"));

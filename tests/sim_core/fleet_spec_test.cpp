@@ -56,6 +56,9 @@ TEST(FleetSpec, MistakesHaveTheirPlaceAndImpossibleValuesAreRefused) {
   EXPECT_THAT(parse("gpus:\n  - {model: Tesla T4, readings: {memory_used: 99999}}\n"), fails("more memory is used"));
   EXPECT_THAT(parse("driver: new\ngpus: []\n"), fails("driver should be a version"));
   EXPECT_THAT(parse("clock: {speed: 0}\ngpus: []\n"), fails("speed"));
+  EXPECT_THAT(parse("name: x\n"), fails("gpus should be a list"));
+  EXPECT_THAT(parse("gpus:\n  - 3\n"), fails("should be a map"));
+  EXPECT_THAT(parse("gpus:\n  - {model: Tesla T4, mig: 3, workload: [1], processes: 7}\n"), fails("should be"));
   EXPECT_THAT(parse("gpus: 3\n"), fails("gpus should be a list"));
 }
 
