@@ -55,7 +55,9 @@ std::optional<Error> find_hazard(std::string_view text, std::string_view name) {
 /// The first anchor or alias in the event stream.
 class HazardHandler final : public YAML::EventHandler {
  public:
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 2) second = mark;
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t id) override { note(mark, id); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { note(mark, 1); }
@@ -75,6 +77,7 @@ class HazardHandler final : public YAML::EventHandler {
 
   std::optional<YAML::Mark> anchor;
   std::optional<YAML::Mark> too_deep;
+  std::optional<YAML::Mark> second;  ///< where a second document begins
 
  private:
   void note(const YAML::Mark& mark, YAML::anchor_t id) {
@@ -85,6 +88,7 @@ class HazardHandler final : public YAML::EventHandler {
     if (++depth_ > kMaxDepth && !too_deep) too_deep = mark;
   }
   int depth_ = 0;
+  int documents_ = 0;
 };
 
 std::optional<Error> find_duplicate(const YAML::Node& node, std::string_view name) {
@@ -130,17 +134,15 @@ Result<YAML::Node> load(std::string_view text, std::string_view name) {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     HazardHandler handler;
-    while (!handler.anchor && !handler.too_deep && parser.HandleNextDocument(handler)) continue;
+    // Text that the parser cannot get past comes back as one empty document after another: never ask for a third.
+    while (!handler.anchor && !handler.too_deep && !handler.second && parser.HandleNextDocument(handler)) continue;
     const auto report = [&](const YAML::Mark& mark, std::string_view what) {
       return std::unexpected(positioned(name, mark.line + 1, mark.column + 1, what));
     };
     if (handler.anchor) return report(*handler.anchor, "anchors and aliases (& and *) are not accepted here");
     if (handler.too_deep) return report(*handler.too_deep, "nested too deeply");
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      return std::unexpected(error_at(documents[1], name, "more than one document in the file"));
-    }
-    YAML::Node root = documents.empty() ? YAML::Node() : documents[0];  // NOLINT(misc-const-correctness): moved out
+    if (handler.second) return report(*handler.second, "more than one document in the file");
+    YAML::Node root = YAML::Load(std::string(text));  // NOLINT(misc-const-correctness): moved out
     if (root.IsMap() || root.IsSequence()) {
       if (auto duplicate = find_duplicate(root, name)) return std::unexpected(*duplicate);
     }
