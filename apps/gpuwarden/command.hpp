@@ -39,9 +39,7 @@ class Args {
   std::vector<std::string> list(const std::string& key) const;
   void set(const std::string& key, const std::vector<std::string>& values) { values_[key] = values; }
   /// Sets what is not set yet: how the environment and files stand behind the command line.
-  void fall_back(const std::string& key, std::vector<std::string> values) {
-    values_.try_emplace(key, std::move(values));
-  }
+  void fall_back(const std::string& key, const std::vector<std::string>& values) { values_.try_emplace(key, values); }
   std::vector<std::string> rest;  ///< operands, and everything after "--"
 
  private:

@@ -36,7 +36,7 @@ Result<Acquired> acquire_or_fall_back(Context& context, const Machine& machine, 
   }
   GPUWARDEN_TRY(const auto store, open_leases(context, machine, run_id, join(context.args.rest, " ")));
   if (const auto warning = lease::container_warning("/run/lock/gpuwarden");
-      warning && !context.environment.contains("GPUWARDEN_LEASE_DIR"))
+      warning && !machine.simulated() && !context.environment.contains("GPUWARDEN_LEASE_DIR"))
     warn(*warning);
   auto acquired = acquire(context, machine, selection, store, true);
   if (acquired || !falls_back(context, acquired.error())) return acquired;
