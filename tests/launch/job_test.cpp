@@ -155,9 +155,9 @@ TEST_F(Jobs, NoOrphanIsLeftNotEvenOneThatChangedItsSessionAndIgnoresSigterm) {
 
 TEST_F(Jobs, AForwardedSigtermLetsTheJobTidyUp) {
   const JobSpec spec =
-      shell("trap 'echo saved > $DIR/saved; exit 0' TERM; echo up > $DIR/up; while :; do sleep 0.05; done", 2);
+      shell("trap 'echo saved > $DIR/saved; exit 0' TERM; echo up > $DIR/up.$RANK; while :; do sleep 0.05; done", 2);
   const pid_t launcher = launch(spec);
-  ASSERT_TRUE(eventually([&] { return file("up") == "up\n"; }));
+  ASSERT_TRUE(eventually([&] { return file("up.0") == "up\n" && file("up.1") == "up\n"; }));
   ::kill(launcher, SIGTERM);
   EXPECT_EQ(wait_for(launcher), 0) << "the job ended by itself";
   EXPECT_EQ(file("saved"), "saved\n");
