@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -52,6 +53,10 @@ int dispatch(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   using namespace gpuwarden;
+  // Started without standard streams, the next file opened would take their numbers.
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+  }
   try {
     return cli::dispatch({argv + 1, argv + argc});
   } catch (const std::exception& exception) {
