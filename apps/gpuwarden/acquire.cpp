@@ -54,12 +54,15 @@ class Acquisition {
   /// True when satisfied.
   Result<bool> attempt() {
     if (selection_.request.force_cpu) {
-      GPUWARDEN_TRY(result_.decision, placement::select(selection_.request, {result_.snapshot, {}, {}, visibility_}));
+      GPUWARDEN_CHECK(decide({}));
       return true;
     }
     if (!is_my_turn()) return false;
     result_.snapshot = reader_.read(read_);
-    if (!hold_) return ask();
+    if (!hold_) {
+      GPUWARDEN_TRY(const lease::Situation situation, store_.inspect());
+      return decide(situation);
+    }
     GPUWARDEN_TRY(auto held, store_.claim(ticket_ ? &*ticket_ : nullptr,
                                           [&](const lease::Situation& situation) { return choose(situation); }));
     if (!held) return result_.decision.satisfied && result_.decision.cpu;
@@ -81,16 +84,15 @@ class Acquisition {
   }
 
  private:
-  Result<bool> ask() {
-    GPUWARDEN_TRY(const lease::Situation situation, store_.inspect());
+  /// Fills result_.decision; true when satisfied.
+  Result<bool> decide(const lease::Situation& situation) {
     GPUWARDEN_TRY(result_.decision, placement::select(selection_.request, {result_.snapshot, situation.leases,
                                                                            situation.spoken_for, visibility_}));
     return result_.decision.satisfied;
   }
 
   Result<lease::Choice> choose(const lease::Situation& situation) {
-    GPUWARDEN_TRY(result_.decision, placement::select(selection_.request, {result_.snapshot, situation.leases,
-                                                                           situation.spoken_for, visibility_}));
+    GPUWARDEN_CHECK(decide(situation));
     lease::Choice choice{{}, selection_.request.shared};
     for (const auto& device : result_.decision.selected) choice.devices.push_back(device.uuid);
     return choice;
@@ -109,7 +111,7 @@ class Acquisition {
         return lease.uuid == uuid && !(lease.shared && selection_.request.shared);
       });
     });
-    return candidates.empty() || (free > 0 && ahead == 0) || (free > 0 && ahead < 4);
+    return candidates.empty() || (free > 0 && ahead < 4);
   }
 
   const Selection& selection_;

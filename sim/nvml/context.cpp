@@ -139,21 +139,13 @@ Return copy_text(std::string_view text, char* buffer, unsigned length) {
   return kSuccess;
 }
 
-Return number(Device device, sim::Field field, unsigned* out, double scale) {
-  if (out == nullptr) return kInvalidArgument;
+Return whole_gpu_value(Device device, sim::Field field, double& out) {
   Target target;
   if (const Return code = resolve(device, target); code != kSuccess) return code;
   const auto value = sim::at(target.gpu->readings, field);
   if (!value || target.instance != nullptr) return kNotSupported;
-  *out = static_cast<unsigned>(std::llround(*value * scale));
+  out = *value;
   return kSuccess;
-}
-
-Return flag(Device device, sim::Field field, int* out) {
-  unsigned value = 0;
-  const Return code = number(device, field, out == nullptr ? nullptr : &value);
-  if (code == kSuccess) *out = static_cast<int>(value);
-  return code;
 }
 
 extern "C" int gpuwarden_sim_call(const char* request, char** reply) {

@@ -2,6 +2,7 @@
 // What all simulated NVML functions share: initialisation, handles, and how a GPU's troubles become return codes.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,10 +51,18 @@ Return trouble_of(const sim::GpuView& gpu);
 /// Copies with a terminating zero; kInsufficientSize when it does not fit.
 Return copy_text(std::string_view text, char* buffer, unsigned length);
 
-/// A whole-GPU reading as an unsigned number times `scale`; kNotSupported where the product has none, and for MIG
+/// A whole-GPU reading in the field's own unit.
+Return whole_gpu_value(Device device, sim::Field field, double& out);
+/// A whole-GPU reading as an integer times `scale`; kNotSupported where the product has none, and for MIG
 /// handles.
-Return number(Device device, sim::Field field, unsigned* out, double scale = 1);
-Return flag(Device device, sim::Field field, int* out);
+template <class Integer>
+Return number(Device device, sim::Field field, Integer* out, double scale = 1) {
+  double value = 0;
+  if (out == nullptr) return kInvalidArgument;
+  const Return code = whole_gpu_value(device, field, value);
+  if (code == kSuccess) *out = static_cast<Integer>(std::llround(value * scale));
+  return code;
+}
 
 /// The control call: see sim/core/control.hpp.
 extern "C" [[gnu::visibility("default")]] int gpuwarden_sim_call(const char* request, char** reply);

@@ -156,10 +156,10 @@ Return nvmlDeviceGetNumGpuCores(Device device, unsigned* cores) {
 Return nvmlDeviceGetMemoryBusWidth(Device device, unsigned* width) {
   return number(device, sim::Field::bus_width, width);
 }
-Return nvmlDeviceGetPersistenceMode(Device device, int* mode) { return flag(device, sim::Field::persistence, mode); }
-Return nvmlDeviceGetComputeMode(Device device, int* mode) { return flag(device, sim::Field::compute_mode, mode); }
-Return nvmlDeviceGetDisplayMode(Device device, int* mode) { return flag(device, sim::Field::display_mode, mode); }
-Return nvmlDeviceGetDisplayActive(Device device, int* mode) { return flag(device, sim::Field::display_active, mode); }
+Return nvmlDeviceGetPersistenceMode(Device device, int* mode) { return number(device, sim::Field::persistence, mode); }
+Return nvmlDeviceGetComputeMode(Device device, int* mode) { return number(device, sim::Field::compute_mode, mode); }
+Return nvmlDeviceGetDisplayMode(Device device, int* mode) { return number(device, sim::Field::display_mode, mode); }
+Return nvmlDeviceGetDisplayActive(Device device, int* mode) { return number(device, sim::Field::display_active, mode); }
 
 // A Windows notion; the real Linux library answers the same.
 Return nvmlDeviceGetDriverModel_v2(Device device, int*, int*) {

@@ -41,16 +41,6 @@ Return memory_parts(Device device, MemoryParts& parts) {
   return kSuccess;
 }
 
-Return wide(Device device, Field field, unsigned long long* out, double scale = 1) {
-  if (out == nullptr) return kInvalidArgument;
-  Target target;
-  if (const Return code = resolve(device, target); code != kSuccess) return code;
-  const auto value = sim::at(target.gpu->readings, field);
-  if (!value || target.instance != nullptr) return kNotSupported;
-  *out = static_cast<unsigned long long>(std::llround(*value * scale));
-  return kSuccess;
-}
-
 std::optional<Field> clock_field(int type, bool maximum) {
   static constexpr Field kNow[] = {Field::clock_graphics, Field::clock_sm, Field::clock_memory, Field::clock_video};
   static constexpr Field kMax[] = {Field::clock_graphics_max, Field::clock_sm_max, Field::clock_memory_max,
@@ -75,7 +65,7 @@ Return sampled(Device device, Field field, unsigned* value, unsigned* period) {
 
 Return total_ecc(Device device, int error, int counter, unsigned long long* count) {
   const auto field = ecc_field(error, counter);
-  return field ? wide(device, *field, count) : kInvalidArgument;
+  return field ? number(device, *field, count) : kInvalidArgument;
 }
 
 /// One field value; the ids are NVML's NVML_FI_DEV_*.
@@ -89,7 +79,7 @@ Return read_field(Device device, FieldValue& value) {
       break;
     case kFieldTotalEnergy:
       value.value_type = kValueTypeUnsignedLongLong;
-      return wide(device, Field::energy, &value.value.u64, 1000);
+      return number(device, Field::energy, &value.value.u64, 1000);
     case kFieldNvLinkLinkCount:
       code = number(device, Field::nvlink_count, &small);
       break;
@@ -156,8 +146,8 @@ Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* out) {
 
 Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory* out) {
   if (out == nullptr) return kInvalidArgument;
-  if (const Return code = wide(device, Field::bar1_total, &out->total, kMiB); code != kSuccess) return code;
-  if (const Return code = wide(device, Field::bar1_used, &out->used, kMiB); code != kSuccess) return code;
+  if (const Return code = number(device, Field::bar1_total, &out->total, kMiB); code != kSuccess) return code;
+  if (const Return code = number(device, Field::bar1_used, &out->used, kMiB); code != kSuccess) return code;
   out->free = out->total > out->used ? out->total - out->used : 0;
   return kSuccess;
 }
@@ -166,7 +156,7 @@ Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory* out) {
 Return nvmlDeviceGetConfComputeMemSizeInfo(Device device, ConfComputeMemSizeInfo* out) {
   if (out == nullptr) return kInvalidArgument;
   out->protected_kib = 0;
-  return wide(device, Field::memory_total, &out->unprotected_kib, 1024);
+  return number(device, Field::memory_total, &out->unprotected_kib, 1024);
 }
 
 Return nvmlDeviceGetTemperature(Device device, int sensor, unsigned* out) {
@@ -177,7 +167,7 @@ Return nvmlDeviceGetTemperatureV(Device device, TemperatureV1* out) {
   if (out == nullptr) return kInvalidArgument;
   if (out->version != kTemperatureV1) return kArgumentVersionMismatch;
   if (out->sensor != kTemperatureGpu) return kInvalidArgument;
-  return flag(device, Field::temperature, &out->temperature);
+  return number(device, Field::temperature, &out->temperature);
 }
 
 Return nvmlDeviceGetTemperatureThreshold(Device device, int threshold, unsigned* out) {
@@ -208,8 +198,8 @@ Return nvmlDeviceGetNumFans(Device device, unsigned* out) {
 }
 
 Return nvmlDeviceGetPowerUsage(Device device, unsigned* out) { return number(device, Field::power, out, 1000); }
-Return nvmlDeviceGetPowerState(Device device, int* out) { return flag(device, Field::performance_state, out); }
-Return nvmlDeviceGetPerformanceState(Device device, int* out) { return flag(device, Field::performance_state, out); }
+Return nvmlDeviceGetPowerState(Device device, int* out) { return number(device, Field::performance_state, out); }
+Return nvmlDeviceGetPerformanceState(Device device, int* out) { return number(device, Field::performance_state, out); }
 Return nvmlDeviceGetPowerManagementLimit(Device device, unsigned* out) {
   return number(device, Field::power_limit, out, 1000);
 }
@@ -224,7 +214,7 @@ Return nvmlDeviceGetPowerManagementLimitConstraints(Device device, unsigned* low
   return number(device, Field::power_limit_max, high, 1000);
 }
 Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* out) {
-  return wide(device, Field::energy, out, 1000);
+  return number(device, Field::energy, out, 1000);
 }
 
 Return nvmlDeviceGetClockInfo(Device device, int type, unsigned* out) {
@@ -246,13 +236,13 @@ Return nvmlDeviceGetClock(Device device, int type, int id, unsigned* out) {
 }
 
 Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* out) {
-  return wide(device, Field::throttle_reasons, out);
+  return number(device, Field::throttle_reasons, out);
 }
 Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* out) {
-  return wide(device, Field::throttle_reasons, out);
+  return number(device, Field::throttle_reasons, out);
 }
 Return nvmlDeviceGetSupportedClocksThrottleReasons(Device device, unsigned long long* out) {
-  const Return code = wide(device, Field::throttle_reasons, out);
+  const Return code = number(device, Field::throttle_reasons, out);
   if (code == kSuccess) *out = 0x1FF;
   return code;
 }
@@ -270,8 +260,8 @@ Return nvmlDeviceGetPcieThroughput(Device device, int counter, unsigned* out) {
 }
 
 Return nvmlDeviceGetEccMode(Device device, int* current, int* pending) {
-  if (const Return code = flag(device, Field::ecc_enabled, current); code != kSuccess) return code;
-  return flag(device, Field::ecc_enabled, pending);
+  if (const Return code = number(device, Field::ecc_enabled, current); code != kSuccess) return code;
+  return number(device, Field::ecc_enabled, pending);
 }
 Return nvmlDeviceGetTotalEccErrors(Device device, int error, int counter, unsigned long long* out) {
   return total_ecc(device, error, counter, out);
@@ -283,7 +273,7 @@ Return nvmlDeviceGetMemoryErrorCounter(Device device, int error, int counter, in
   return code;
 }
 Return nvmlDeviceGetRetiredPagesPendingStatus(Device device, int* out) {
-  return flag(device, Field::retired_pending, out);
+  return number(device, Field::retired_pending, out);
 }
 Return nvmlDeviceGetRemappedRows(Device device, unsigned* corrected, unsigned* uncorrected, unsigned* pending,
                                  unsigned* failure) {

@@ -12,7 +12,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/base/child.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
 
@@ -20,30 +20,6 @@ namespace gpuwarden {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-struct Pipe {
-  UniqueFd read_end;
-  UniqueFd write_end;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::unexpected(error_from_errno(errno, "cannot make a pipe"));
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (auto& text : strings) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-std::vector<std::string> assignments(const Environment& environment) {
-  std::vector<std::string> result;
-  for (const auto& [name, value] : environment) result.push_back(std::string(name).append("=").append(value));
-  return result;
-}
 
 /// Our ends of the child's three streams, and the child.
 struct Running {
@@ -72,15 +48,13 @@ Result<Running> start(const Command& command) {
   GPUWARDEN_TRY(Pipe out, make_pipe());
   GPUWARDEN_TRY(Pipe err, make_pipe());
   GPUWARDEN_TRY(Pipe report, make_pipe());
-  auto argv_text = command.argv;
-  auto argv = pointers(argv_text);
-  auto env_text = command.environment ? assignments(*command.environment) : std::vector<std::string>{};
-  auto env = pointers(env_text);
-  char* const* envp = command.environment ? env.data() : environ;
+  const ExecArray argv(command.argv);
+  const ExecArray env(command.environment.value_or(Environment{}));
+  char* const* envp = command.environment ? env.get() : environ;
   const pid_t pid = ::fork();
   if (pid < 0) return std::unexpected(error_from_errno(errno, "cannot start a process"));
   if (pid == 0) {
-    become({in.read_end.get(), out.write_end.get(), err.write_end.get()}, report.write_end.get(), argv.data(), envp);
+    become({in.read_end.get(), out.write_end.get(), err.write_end.get()}, report.write_end.get(), argv.get(), envp);
   }
   ::setpgid(pid, pid);
   report.write_end.reset();

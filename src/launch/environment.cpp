@@ -22,19 +22,18 @@ std::uint16_t ephemeral_start() {
   return static_cast<std::uint16_t>(first && *first > 20000 && *first < 65000 ? *first : 32768);
 }
 
-std::optional<UniqueFd> bind_port(std::uint16_t port) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+bool is_free(std::uint16_t port) {
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_ANY);
-  const bool bound = fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  return bound ? std::optional(std::move(fd)) : std::nullopt;
+  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 }  // namespace
 
-Result<ReservedPort> reserve_port() {
+Result<std::uint16_t> find_free_port() {
   const std::uint16_t end = ephemeral_start();
   const std::uint16_t begin = 15000;
   std::random_device random;
@@ -42,7 +41,7 @@ Result<ReservedPort> reserve_port() {
   std::uint32_t at = random() % span;
   for (std::uint32_t i = 0; i < span; ++i, at = (at + 1) % span) {
     const auto port = static_cast<std::uint16_t>(begin + at);
-    if (auto fd = bind_port(port)) return ReservedPort{port, std::move(*fd)};
+    if (is_free(port)) return port;
   }
   return fail(ErrorCode::unavailable, "no free port for MASTER_PORT was found", "name one with --master-port");
 }

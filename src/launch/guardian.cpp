@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "gpuwarden/base/child.hpp"
 #include "launch/parts.hpp"
 
 namespace gpuwarden::launch {
@@ -53,17 +54,14 @@ void shed(int pipe, const std::vector<int>& kept) {
 }  // namespace
 
 Result<Guardian> Guardian::start(const JobSpec& spec) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::unexpected(error_from_errno(errno, "cannot make a pipe"));
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
+  GPUWARDEN_TRY(Pipe pipe, make_pipe());
   const pid_t pid = ::fork();
   if (pid < 0) return std::unexpected(error_from_errno(errno, "cannot start the guardian process"));
   if (pid == 0) {
-    write_end.reset();
-    guard(read_end.get(), spec);
+    pipe.write_end.reset();
+    guard(pipe.read_end.get(), spec);
   }
-  return Guardian(pid, std::move(write_end));
+  return Guardian(pid, std::move(pipe.write_end));
 }
 
 Guardian::~Guardian() {

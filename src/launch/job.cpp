@@ -284,13 +284,7 @@ Result<JobEnd> run_job(const JobSpec& spec, Clock& clock, const OnRankStarted& o
   const auto start = clock.now();
   const SignalScope signals;
   GPUWARDEN_TRY(const Guardian guardian, Guardian::start(spec));
-  ReservedPort reserved;
-  std::uint16_t port = spec.master_port.value_or(0);
-  if (!spec.master_port) {
-    GPUWARDEN_TRY(reserved, reserve_port());
-    port = reserved.port;
-  }
-  reserved.socket.reset();
+  GPUWARDEN_TRY(const std::uint16_t port, spec.master_port ? *spec.master_port : find_free_port());
   Supervisor supervisor(spec, clock, guardian.pid());
   if (auto started = supervisor.start_all(port, on_rank_started); !started) return std::unexpected(started.error());
   supervisor.run(signals.fd());

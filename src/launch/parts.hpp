@@ -16,13 +16,9 @@
 
 namespace gpuwarden::launch {
 
-/// A port that nobody listens on, below the ephemeral range so that no outgoing connection takes it; the socket keeps
-/// it until it is closed.
-struct ReservedPort {
-  std::uint16_t port = 0;
-  UniqueFd socket;
-};
-Result<ReservedPort> reserve_port();
+/// A port that nobody has bound, drawn at random from [15000, start of the ephemeral range) so that no outgoing
+/// connection takes it and two launchers hardly ever meet. Rank 0 binds it itself, so it cannot be held for it.
+Result<std::uint16_t> find_free_port();
 
 /// The variables of one rank: torchrun's (source: torch.distributed.elastic's local agent), CUDA's and gpuwarden's.
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port);

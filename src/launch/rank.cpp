@@ -8,26 +8,16 @@
 #include <cerrno>
 #include <csignal>
 
+#include "gpuwarden/base/child.hpp"
 #include "launch/parts.hpp"
 
 namespace gpuwarden::launch {
 namespace {
 
-struct Pipe {
-  UniqueFd read_end;
-  UniqueFd write_end;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::unexpected(error_from_errno(errno, "cannot make a pipe"));
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
 /// Everything the child needs, made before the fork: after it only async-signal-safe calls are allowed.
 struct Plan {
-  std::vector<char*> argv;
-  std::vector<char*> envp;
+  ExecArray argv;
+  ExecArray envp;
   int in = 0;
   int out = 1;
   int err = 2;
@@ -48,7 +38,7 @@ struct Plan {
   ::dup2(plan.in, 0);
   ::dup2(plan.out, 1);
   ::dup2(plan.err, 2);
-  ::execvpe(plan.argv[0], plan.argv.data(), plan.envp.data());
+  ::execvpe(plan.argv.get()[0], plan.argv.get(), plan.envp.get());
   const int error = errno;
   [[maybe_unused]] const ssize_t sent = ::write(plan.report, &error, sizeof error);
   ::_exit(127);
@@ -75,15 +65,7 @@ Result<Rank> start_rank(const Launchpad& pad, std::uint32_t local_rank) {
   Rank rank;
   rank.number = pad.spec.node_rank * pad.spec.ranks + local_rank;
   rank.own_group = !pad.foreground;
-  std::vector<std::string> argv_text = pad.spec.argv;
-  std::vector<std::string> env_text;
-  for (const auto& [name, value] : rank_environment(pad.spec, local_rank, pad.port))
-    env_text.push_back(std::string(name).append("=").append(value));
-  Plan plan;
-  for (auto& text : argv_text) plan.argv.push_back(text.data());
-  for (auto& text : env_text) plan.envp.push_back(text.data());
-  plan.argv.push_back(nullptr);
-  plan.envp.push_back(nullptr);
+  Plan plan{ExecArray(pad.spec.argv), ExecArray(rank_environment(pad.spec, local_rank, pad.port))};
   plan.own_group = rank.own_group;
   plan.parent = ::getpid();
   const UniqueFd input = choose_input(pad, local_rank);

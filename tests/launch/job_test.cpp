@@ -2,7 +2,9 @@
 #include "gpuwarden/launch/job.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,13 +92,16 @@ TEST_F(Jobs, OneDevicePerRankLooksLikeDeviceZero) {
   EXPECT_EQ(file("r.1"), "1 0 GPU-b\n");
 }
 
-TEST_F(Jobs, TheReservedPortIsFreeAndBelowTheEphemeralRange) {
-  const auto one = reserve_port();
-  const auto two = reserve_port();
-  ASSERT_THAT(one, IsOk());
-  ASSERT_THAT(two, IsOk());
-  EXPECT_NE(one->port, two->port);
-  EXPECT_GE(one->port, 15000);
+TEST_F(Jobs, ThePortIsFreeAndOutsideTheEphemeralRange) {
+  const auto port = find_free_port();
+  ASSERT_THAT(port, IsOk());
+  EXPECT_GE(*port, 15000);
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(*port);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::listen(socket.get(), 1), 0);
 }
 
 TEST_F(Jobs, LogsAreKeptPerRankAndLinesCarryTheirRank) {
