@@ -31,10 +31,6 @@ inline constexpr bool kIsVector = false;
 template <class T>
 inline constexpr bool kIsVector<std::vector<T>> = true;
 
-/// How many steps of the field make one of the JSON's unit (watts and joules are kept as thousandths).
-template <class T>
-inline constexpr double kSteps = std::is_same_v<T, Milliwatts> || std::is_same_v<T, Millijoules> ? 1000 : 1;
-
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E e) { to_string(e); };
 
@@ -57,8 +53,8 @@ class Writer {
     if constexpr (std::is_same_v<T, Uuid> || std::is_same_v<T, GpuIndex> ||
                   std::is_same_v<T, Pid>) {  // NOLINT(bugprone-branch-clone)
       return value.value;
-    } else if constexpr (kIsQuantity<T> && kSteps<T> != 1) {
-      return static_cast<double>(value.value) / kSteps<T>;
+    } else if constexpr (kIsQuantity<T> && kStepsPerShownUnit<T> != 1) {
+      return static_cast<double>(value.value) / kStepsPerShownUnit<T>;
     } else if constexpr (kIsQuantity<T>) {  // NOLINT(bugprone-branch-clone): other conditions stand between
       return value.value;
     } else if constexpr (NamedEnum<T>) {
@@ -146,12 +142,12 @@ class Reader {
 
   template <class T>
   static bool decode_quantity(const Json& json, T& value) {
-    if constexpr (kSteps<T> == 1) {
+    if constexpr (kStepsPerShownUnit<T> == 1) {
       return decode_number(json, value.value);
     } else {
       double number = 0;
       if (!decode_number(json, number) || !(std::abs(number) < 9e15)) return false;
-      value.value = static_cast<typename T::rep>(std::llround(number * kSteps<T>));
+      value.value = static_cast<typename T::rep>(std::llround(number * kStepsPerShownUnit<T>));
       return true;
     }
   }

@@ -71,7 +71,9 @@ bool is_slowdown(ThrottleReason reason) {
 }
 
 std::string_view type_of(const GpuProcess& process) {
-  if (process.compute && process.graphics) return "C+G";
+  if (!process.listed) return "-";
+  if (process.compute && process.graphics) return process.mps ? "M+C+G" : "C+G";
+  if (process.mps) return "M+C";
   return process.graphics ? "G" : "C";
 }
 

@@ -45,6 +45,14 @@ static void describe(A& a, ComputeCapability& capability) {
 }
 
 template <class A>
+static void describe(A& a, Fabric& fabric) {
+  a.field("state", fabric.state);
+  a.field("status", fabric.status);
+  a.field("cluster_uuid", fabric.cluster_uuid);
+  a.field("clique", fabric.clique);
+}
+
+template <class A>
 static void describe(A& a, Gpu& gpu) {
   a.field("index", gpu.index);
   a.field("uuid", gpu.uuid);
@@ -65,6 +73,13 @@ static void describe(A& a, Gpu& gpu) {
   a.field("clocks.max.graphics_megahertz", gpu.clock_graphics_max);
   a.field("clocks.max.sm_megahertz", gpu.clock_sm_max);
   a.field("clocks.max.memory_megahertz", gpu.clock_memory_max);
+  a.field("clocks.max.video_megahertz", gpu.clock_video_max);
+  a.field("temperatures.shutdown_celsius", gpu.temperature_shutdown);
+  a.field("temperatures.slowdown_celsius", gpu.temperature_slowdown);
+  a.field("temperatures.max_celsius", gpu.temperature_max);
+  a.field("temperatures.memory_max_celsius", gpu.temperature_memory_max);
+  a.field("temperatures.acoustic_celsius", gpu.temperature_acoustic);
+  a.field("memory.bus_width_bits", gpu.memory_bus_width);
   a.field("pcie.max.generation", gpu.pcie_generation_max);
   a.field("pcie.max.width", gpu.pcie_width_max);
   a.field("mig.enabled", gpu.mig_enabled);
@@ -75,6 +90,59 @@ static void describe(A& a, Gpu& gpu) {
   a.field("numa_node", gpu.numa_node);
   a.field("cpu_affinity", gpu.cpu_affinity);
   a.field("minor_number", gpu.minor_number);
+  a.field("vendor", gpu.vendor);
+  a.field("board_id", gpu.board_id);
+  a.field("inforom.image", gpu.inforom_image_version);
+  a.field("inforom.oem", gpu.inforom_oem_version);
+  a.field("inforom.ecc", gpu.inforom_ecc_version);
+  a.field("inforom.power", gpu.inforom_power_version);
+  a.field("gsp_firmware", gpu.gsp_firmware_version);
+  a.field("virtualization_mode", gpu.virtualization_mode);
+  a.field("addressing_mode", gpu.addressing_mode);
+  a.field("confidential_computing", gpu.confidential_computing);
+  a.field("accounting", gpu.accounting);
+  a.field("display.attached", gpu.display_attached);
+  a.field("display.active", gpu.display_active);
+  a.field("fabric", gpu.fabric);
+}
+
+template <class A>
+static void describe(A& a, Fan& fan) {
+  a.field("speed_percent", fan.speed);
+  a.field("rpm", fan.rpm);
+}
+
+template <class A>
+static void describe(A& a, EccCounts& counts) {
+  a.field("location", counts.location);
+  a.field("volatile.corrected", counts.corrected_volatile);
+  a.field("volatile.uncorrected", counts.uncorrected_volatile);
+  a.field("aggregate.corrected", counts.corrected_aggregate);
+  a.field("aggregate.uncorrected", counts.uncorrected_aggregate);
+}
+
+template <class A>
+static void describe(A& a, NvLink& link) {
+  a.field("link", link.link);
+  a.field("active", link.active);
+  a.field("version", link.version);
+  a.field("speed_bytes_per_second", link.speed);
+  a.field("remote_pci_bus_id", link.remote);
+  a.field("sent_bytes", link.sent);
+  a.field("received_bytes", link.received);
+  a.field("errors.replay", link.replay_errors);
+  a.field("errors.recovery", link.recovery_errors);
+  a.field("errors.crc_flit", link.crc_flit_errors);
+  a.field("errors.crc_data", link.crc_data_errors);
+}
+
+template <class A>
+static void describe(A& a, RemapAvailability& banks) {
+  a.field("max", banks.max);
+  a.field("high", banks.high);
+  a.field("partial", banks.partial);
+  a.field("low", banks.low);
+  a.field("none", banks.none);
 }
 
 /// The metric table is the description of a sample.
@@ -84,6 +152,10 @@ static void describe(A& a, GpuSample& sample) {
     std::visit([&](auto field) { a.field(metric.json_path, sample.*field); }, metric.field);
   }
   a.field("throttle_reasons", sample.throttle_reasons);
+  a.field("fans", sample.fans);
+  a.field("ecc.locations", sample.ecc_locations);
+  a.field("nvlinks", sample.nvlinks);
+  a.field("remapped_rows.availability", sample.remap_availability);
 }
 
 template <class A>
@@ -94,12 +166,23 @@ static void describe(A& a, GpuProcess& process) {
   if constexpr (A::kReads) {
     process.compute = type.find('C') != std::string::npos;
     process.graphics = type.find('G') != std::string::npos;
+    process.mps = type.find('M') != std::string::npos;
+    process.listed = type != "-";
   }
   a.field("user", process.user);
   a.field("command", process.command);
   a.field("memory_bytes", process.memory);
   a.field("gpu_instance", process.gpu_instance);
   a.field("compute_instance", process.compute_instance);
+  a.field("utilization.sm_percent", process.sm);
+  a.field("utilization.memory_percent", process.memory_busy);
+  a.field("utilization.encoder_percent", process.encoder);
+  a.field("utilization.decoder_percent", process.decoder);
+  a.field("utilization.jpeg_percent", process.jpeg);
+  a.field("utilization.ofa_percent", process.ofa);
+  a.field("container", process.container);
+  a.field("pod", process.pod);
+  a.field("slurm_job", process.slurm_job);
 }
 
 template <class A>
@@ -133,6 +216,34 @@ static void describe(A& a, Link& link) {
   a.field("b", link.b);
   a.field("level", link.level);
   a.field("nvlinks", link.nvlinks);
+  a.field("p2p.read", link.p2p_read);
+  a.field("p2p.write", link.p2p_write);
+  a.field("p2p.nvlink", link.p2p_nvlink);
+  a.field("p2p.atomics", link.p2p_atomics);
+}
+
+template <class A>
+static void describe(A& a, Nic::Distance& distance) {
+  a.field("gpu", distance.gpu);
+  a.field("level", distance.level);
+}
+
+template <class A>
+static void describe(A& a, Nic& nic) {
+  a.field("name", nic.name);
+  a.field("pci_bus_id", nic.pci_bus_id);
+  a.field("numa_node", nic.numa_node);
+  a.field("distances", nic.distances);
+}
+
+template <class A>
+static void describe(A& a, KernelFault& fault) {
+  a.field("kind", fault.kind);
+  a.field("code", fault.code);
+  a.field("pci_bus_id", fault.pci_bus_id);
+  a.field("pid", fault.pid);
+  a.field("text", fault.text);
+  a.field("line", fault.line);
 }
 
 template <class A>
@@ -140,6 +251,7 @@ static void describe(A& a, Snapshot& snapshot) {
   a.field("simulated", snapshot.simulated);
   a.field("fleet", snapshot.fleet);
   a.field("source", snapshot.source);
+  a.field("origin", snapshot.origin);
   a.field("time_unix_ms", snapshot.taken_at);
   a.field("host", snapshot.host);
   a.field("driver", snapshot.driver_version);
@@ -149,6 +261,8 @@ static void describe(A& a, Snapshot& snapshot) {
   a.field("problem", snapshot.problem);
   a.field("gpus", snapshot.gpus);
   a.field("links", snapshot.links);
+  a.field("nics", snapshot.nics);
+  a.field("kernel_faults", snapshot.kernel_faults);
   a.field("cuda_order", snapshot.cuda_order);
 }
 

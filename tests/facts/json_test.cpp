@@ -44,9 +44,35 @@ Snapshot full_snapshot() {
   gpu.numa_node = 1;
   gpu.cpu_affinity = "48-95";
   gpu.minor_number = Count(3);
+  gpu.clock_video_max = 1740_MHz;
+  gpu.temperature_shutdown = 92_degC;
+  gpu.temperature_slowdown = 89_degC;
+  gpu.temperature_max = 87_degC;
+  gpu.temperature_memory_max = 95_degC;
+  gpu.temperature_acoustic = 83_degC;
+  gpu.memory_bus_width = Count(5120);
+  gpu.vendor = "AMD";
+  gpu.board_id = "0x1700";
+  gpu.inforom_image_version = "G520.0200.00.05";
+  gpu.inforom_oem_version = "2.1";
+  gpu.inforom_ecc_version = "7.16";
+  gpu.inforom_power_version = "1.0";
+  gpu.gsp_firmware_version = "550.54.15";
+  gpu.virtualization_mode = "pass_through";
+  gpu.addressing_mode = "HMM";
+  gpu.confidential_computing = false;
+  gpu.accounting = true;
+  gpu.display_attached = false;
+  gpu.display_active = true;
+  gpu.fabric = Fabric{"completed", "success", "0-1", 7};
   double value = 1.001;
   for (const Metric& metric : metrics()) set_value(metric, record.sample, value += 1);
   record.sample.throttle_reasons = {ThrottleReason::sw_power_cap, ThrottleReason::hw_power_brake};
+  record.sample.fans = {Fan{Percent(40), Count(1500)}};
+  record.sample.ecc_locations = {EccCounts{"dram", Count(1), Count(2), Count(3), Count(4)}};
+  record.sample.nvlinks = {NvLink{2, true, Count(4), BytesPerSecond(26'562'000'000), "00000000:05:00.0", 1_KiB, 2_KiB,
+                                  Count(1), Count(2), Count(3), Count(4)}};
+  record.sample.remap_availability = RemapAvailability{Count(640), Count(1), Count(2), Count(3), Count(4)};
   record.processes = {GpuProcess{.pid = Pid{42},
                                  .compute = true,
                                  .graphics = true,
@@ -54,7 +80,18 @@ Snapshot full_snapshot() {
                                  .command = "python t.py",
                                  .memory = 5_GiB,
                                  .gpu_instance = 1,
-                                 .compute_instance = 0}};
+                                 .compute_instance = 0,
+                                 .mps = true,
+                                 .sm = 90_pct,
+                                 .memory_busy = 40_pct,
+                                 .encoder = 1_pct,
+                                 .decoder = 2_pct,
+                                 .jpeg = 3_pct,
+                                 .ofa = 4_pct,
+                                 .container = "0123456789ab",
+                                 .pod = "5c7e",
+                                 .slurm_job = "77"},
+                      GpuProcess{.pid = Pid{43}, .listed = false}};
   record.mig_devices = {MigDevice{.index = 1,
                                   .uuid = Uuid("MIG-7"),
                                   .name = "MIG 1g.10gb",
@@ -80,7 +117,10 @@ Snapshot full_snapshot() {
   snapshot.kernel_module_version = "550.54.14";
   snapshot.problem = Error{ErrorCode::unavailable, "mismatch", "reboot"};
   snapshot.gpus = {record, GpuRecord{}};
-  snapshot.links = {Link{GpuIndex{0}, GpuIndex{3}, LinkLevel::node, 18}};
+  snapshot.links = {Link{GpuIndex{0}, GpuIndex{3}, LinkLevel::node, 18, "OK", "CNS", "NS", "U"}};
+  snapshot.nics = {Nic{"mlx5_0", "0000:17:00.0", 1, {{GpuIndex{3}, LinkLevel::single_switch}}}};
+  snapshot.kernel_faults = {KernelFault{"xid", 79, "0000:17:00", Pid{7}, "fallen off the bus", 12}};
+  snapshot.origin = "box.txt: smi_table";
   snapshot.cuda_order = {Uuid("GPU-0123")};
   return snapshot;
 }
@@ -110,7 +150,7 @@ TEST(FactsJson, UnknownIsNullAndNotZero) {
 
 TEST(FactsJson, ShapeIsTheContract) {
   const auto gpu = to_json(full_snapshot())["gpus"][0];
-  EXPECT_EQ(gpu["processes"][0]["type"], "C+G");
+  EXPECT_EQ(gpu["processes"][0]["type"], "M+C+G");
   EXPECT_EQ(gpu["processes"][0]["memory_bytes"], (5_GiB).value);
   EXPECT_EQ(gpu["state"], "needs_reset");
   EXPECT_TRUE(gpu["power_watts"].is_number_float());

@@ -16,6 +16,8 @@ TEST(MetricTable, EveryRowIsWholeAndUnique) {
     EXPECT_EQ(metric.prometheus.ends_with("_total"), metric.kind == MetricKind::counter) << metric.id;
     EXPECT_TRUE(metric.help.ends_with(".")) << metric.id;
     EXPECT_TRUE(metric.source.starts_with("nvml")) << metric.id;
+    EXPECT_LT(metric.range.low, metric.range.high) << metric.id;
+    EXPECT_FALSE(metric.products.empty()) << metric.id;
   }
 }
 

@@ -36,8 +36,25 @@ using Celsius = Quantity<struct CelsiusTag, std::int64_t>;
 /// 0 to 100.
 using Percent = Quantity<struct PercentTag, std::int64_t>;
 using Megahertz = Quantity<struct MegahertzTag, std::int64_t>;
+/// Hundredths of a percent, for shares that small values matter in; shown and written in percent.
+using Share = Quantity<struct ShareTag, std::int64_t>;
+using Microseconds = Quantity<struct MicrosecondsTag, std::int64_t>;
+using BytesPerSecond = Quantity<struct BytesPerSecondTag, std::uint64_t>;
 /// A plain number without unit: errors, lanes, a PCIe generation, a performance state.
 using Count = Quantity<struct CountTag, std::int64_t>;
+
+/// How many of a quantity's steps make one of the unit in which it is shown: power is kept in milliwatts and shown in
+/// watts.
+template <class T>
+inline constexpr double kStepsPerShownUnit = 1;
+template <>
+inline constexpr double kStepsPerShownUnit<Milliwatts> = 1000;
+template <>
+inline constexpr double kStepsPerShownUnit<Millijoules> = 1000;
+template <>
+inline constexpr double kStepsPerShownUnit<Share> = 100;
+template <>
+inline constexpr double kStepsPerShownUnit<Microseconds> = 1e6;
 
 inline namespace literals {
 constexpr Bytes operator""_B(unsigned long long v) { return Bytes(v); }

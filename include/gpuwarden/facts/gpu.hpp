@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU is (Gpu), what it reads right now (GpuSample), who uses it (GpuProcess). Plain values; unknown is empty.
+// What a GPU is (Gpu), who uses it (GpuProcess), how it is divided (MigDevice). Plain values; unknown is empty.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "gpuwarden/base/ids.hpp"
 #include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/facts/gpu_sample.hpp"
 
 namespace gpuwarden::facts {
 
@@ -37,6 +38,16 @@ struct ComputeCapability {
   auto operator<=>(const ComputeCapability&) const = default;
 };
 
+/// Membership in an NVLink fabric of NVSwitches, as nvmlDeviceGetGpuFabricInfo tells it.
+struct Fabric {
+  std::string state;                        ///< "not_started", "in_progress", "completed"
+  std::optional<std::string> status;        ///< "success", or NVML's error in words
+  std::optional<std::string> cluster_uuid;  ///< of the NVLink domain
+  std::optional<std::uint32_t> clique;
+
+  bool operator==(const Fabric&) const = default;
+};
+
 /// Inventory: what does not change while the driver is loaded.
 struct Gpu {
   GpuIndex index;
@@ -60,6 +71,13 @@ struct Gpu {
   std::optional<Megahertz> clock_graphics_max;
   std::optional<Megahertz> clock_sm_max;
   std::optional<Megahertz> clock_memory_max;
+  std::optional<Megahertz> clock_video_max;
+  std::optional<Celsius> temperature_shutdown;
+  std::optional<Celsius> temperature_slowdown;
+  std::optional<Celsius> temperature_max;         ///< highest for full performance (NVML: GPU_MAX)
+  std::optional<Celsius> temperature_memory_max;  ///< highest for full performance of the memory (NVML: MEM_MAX)
+  std::optional<Celsius> temperature_acoustic;    ///< the fan's current target (NVML: ACOUSTIC_CURR)
+  std::optional<Count> memory_bus_width;          ///< bits
   std::optional<Count> pcie_generation_max;
   std::optional<Count> pcie_width_max;
   std::optional<bool> mig_enabled;
@@ -70,61 +88,26 @@ struct Gpu {
   std::optional<int> numa_node;
   std::optional<std::string> cpu_affinity;  ///< CPU list: "0-31,64-95"
   std::optional<Count> minor_number;        ///< N of /dev/nvidiaN
+  std::string vendor = "NVIDIA";            ///< "NVIDIA", "AMD", "Intel"
+  std::optional<std::string> board_id;      ///< "0x1700"; GPUs of one board share it
+  std::optional<std::string> inforom_image_version;
+  std::optional<std::string> inforom_oem_version;
+  std::optional<std::string> inforom_ecc_version;
+  std::optional<std::string> inforom_power_version;
+  std::optional<std::string> gsp_firmware_version;
+  std::optional<std::string> virtualization_mode;  ///< "none", "pass_through", "vgpu", "host_vgpu", "host_vsga"
+  std::optional<std::string> addressing_mode;      ///< "HMM", "ATS", "none"
+  std::optional<bool> confidential_computing;
+  std::optional<bool> accounting;
+  std::optional<bool> display_attached;
+  std::optional<bool> display_active;
+  std::optional<Fabric> fabric;
 
   bool operator==(const Gpu&) const = default;
 };
 
-/// Why clocks are below their maximum; several may hold at once. Names and order follow NVML's bit mask
-/// (nvmlClocksEventReasons, bits 0 to 8).
-enum class ThrottleReason {
-  gpu_idle,
-  applications_clocks_setting,
-  sw_power_cap,
-  hw_slowdown,
-  sync_boost,
-  sw_thermal_slowdown,
-  hw_thermal_slowdown,
-  hw_power_brake,
-  display_clock_setting,
-};
-std::string_view to_string(ThrottleReason reason);
-std::optional<ThrottleReason> throttle_reason_from(std::string_view name);
-/// The reasons in NVML's bit mask, in bit order; unknown bits are dropped.
-std::vector<ThrottleReason> throttle_reasons_from_mask(std::uint64_t mask);
-/// Whether a reason means that the GPU is held back (idle and application clock settings do not).
-bool is_slowdown(ThrottleReason reason);
-
-/// One reading. The metric table (metrics.hpp) names every field and carries it to JSON, columns and exports.
-struct GpuSample {
-  std::optional<Percent> utilization_gpu;
-  std::optional<Percent> utilization_memory;
-  std::optional<Bytes> memory_total;
-  std::optional<Bytes> memory_used;  ///< without the driver's reserved part where NVML tells them apart
-  std::optional<Bytes> memory_free;
-  std::optional<Bytes> memory_reserved;
-  std::optional<Celsius> temperature;
-  std::optional<Milliwatts> power;
-  std::optional<Milliwatts> power_limit;  ///< the limit in force
-  std::optional<Megahertz> clock_graphics;
-  std::optional<Megahertz> clock_sm;
-  std::optional<Megahertz> clock_memory;
-  std::optional<Megahertz> clock_video;
-  std::optional<Count> performance_state;  ///< 0 (P0, fastest) to 15
-  std::optional<Percent> fan_speed;
-  std::optional<Count> pcie_generation;
-  std::optional<Count> pcie_width;
-  std::optional<Count> ecc_corrected_volatile;
-  std::optional<Count> ecc_uncorrected_volatile;
-  std::optional<Count> ecc_corrected_aggregate;
-  std::optional<Count> ecc_uncorrected_aggregate;
-  std::optional<Millijoules> energy;  ///< since the driver was loaded
-  /// Empty optional: not reported. Empty vector: nothing holds the clocks back.
-  std::optional<std::vector<ThrottleReason>> throttle_reasons;
-
-  bool operator==(const GpuSample&) const = default;
-};
-
-/// A process that NVML lists on a GPU. user and command are empty where /proc does not permit or show them.
+/// A process on a GPU: listed by NVML, or found to have the GPU's device file open. user and command are empty where
+/// /proc does not permit or show them.
 struct GpuProcess {
   Pid pid;
   bool compute = false;
@@ -134,10 +117,21 @@ struct GpuProcess {
   std::optional<Bytes> memory;
   std::optional<std::uint32_t> gpu_instance;
   std::optional<std::uint32_t> compute_instance;
+  bool mps = false;                    ///< a client of the Multi-Process Service
+  bool listed = true;                  ///< false: NVML does not list it, it only has the device file open
+  std::optional<Percent> sm;           ///< share of the last samples in which its kernels ran
+  std::optional<Percent> memory_busy;  ///< share in which device memory was read or written for it
+  std::optional<Percent> encoder;
+  std::optional<Percent> decoder;
+  std::optional<Percent> jpeg;
+  std::optional<Percent> ofa;
+  std::optional<std::string> container;  ///< container id, 12 hexadecimal digits
+  std::optional<std::string> pod;        ///< Kubernetes pod UID
+  std::optional<std::string> slurm_job;  ///< job id
 
   bool operator==(const GpuProcess&) const = default;
 };
-/// "C", "G" or "C+G", as nvidia-smi shows it.
+/// "C", "G", "C+G", with "M+" before it for MPS clients, as nvidia-smi shows it; "-" where NVML does not list it.
 std::string_view type_of(const GpuProcess& process);
 
 /// A MIG instance: a slice of a GPU that CUDA sees as a device of its own.

@@ -41,16 +41,52 @@ struct Link {
   GpuIndex b;
   std::optional<LinkLevel> level;
   int nvlinks = 0;
+  /// Peer access as nvidia-smi topo -p2p prints it: "OK", "CNS" (chipset), "GNS" (GPU), "TNS" (topology), "DR"
+  /// (disabled by registry key), "NS" (not supported), "U" (unknown).
+  std::optional<std::string> p2p_read;
+  std::optional<std::string> p2p_write;
+  std::optional<std::string> p2p_nvlink;
+  std::optional<std::string> p2p_atomics;
 
   bool operator==(const Link&) const = default;
+};
+
+/// A network adapter, and how near each GPU is to it.
+struct Nic {
+  std::string name;  ///< "mlx5_0"
+  std::optional<std::string> pci_bus_id;
+  std::optional<int> numa_node;
+  /// One entry for each GPU for which it is known.
+  struct Distance {
+    GpuIndex gpu;
+    LinkLevel level = LinkLevel::system;
+    bool operator==(const Distance&) const = default;
+  };
+  std::vector<Distance> distances;
+
+  bool operator==(const Nic&) const = default;
+};
+
+/// A fault that the driver reported to the kernel log.
+struct KernelFault {
+  std::string kind;  ///< "xid" (GPU) or "sxid" (NVSwitch)
+  std::uint32_t code = 0;
+  std::optional<std::string> pci_bus_id;  ///< as written, at least "0000:17:00"
+  std::optional<Pid> pid;
+  std::string text;        ///< what followed the code
+  std::uint32_t line = 0;  ///< in its source, from 1
+
+  bool operator==(const KernelFault&) const = default;
 };
 
 /// All facts of one moment. `problem` is set where the driver as a whole did not answer; the GPUs are then listed
 /// from PCI ids, in state disabled or not_answering.
 struct Snapshot {
   bool simulated = false;
-  std::string fleet;            ///< the simulated fleet's name
-  std::string source = "nvml";  ///< "nvml" or "sysfs": who listed the GPUs
+  std::string fleet;  ///< the simulated fleet's name
+  /// Who listed the GPUs: "nvml", "nvidia-smi" (run or captured), "sysfs", "rocm-smi", "amd-smi", "xpu-smi".
+  std::string source = "nvml";
+  std::string origin;  ///< for a capture: the file and its kinds ("box.txt: smi_table, topo"); empty on a live machine
   std::chrono::system_clock::time_point taken_at{};
   std::string host;
   std::optional<std::string> driver_version;
@@ -61,6 +97,9 @@ struct Snapshot {
   std::vector<GpuRecord> gpus;
   /// Empty where the topology was not asked for.
   std::optional<std::vector<Link>> links;
+  std::vector<Nic> nics;
+  /// Empty where no kernel log was read.
+  std::optional<std::vector<KernelFault>> kernel_faults;
   /// GPU UUIDs in CUDA's order under FASTEST_FIRST; known only where the CUDA driver was asked.
   std::optional<std::vector<Uuid>> cuda_order;
 
