@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/capture/capture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "capture/identity.hpp"
+#include "capture/lines.hpp"
+#include "capture/merge.hpp"
+#include "capture/monitor.hpp"
+#include "capture/smi_csv.hpp"
+#include "capture/smi_list.hpp"
+#include "capture/smi_report.hpp"
+#include "capture/smi_table.hpp"
+#include "capture/topology.hpp"
+#include "capture/vendor_json.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::capture {
+namespace {
+
+using Lines = std::span<const Line>;
+
+constexpr std::pair<Kind, std::string_view> kKinds[] = {{Kind::gpuwarden_json, "gpuwarden snapshot"},
+                                                        {Kind::smi_xml, "nvidia-smi -q -x"},
+                                                        {Kind::smi_query, "nvidia-smi -q"},
+                                                        {Kind::smi_table, "nvidia-smi"},
+                                                        {Kind::smi_list, "nvidia-smi -L"},
+                                                        {Kind::smi_csv, "nvidia-smi --query-gpu"},
+                                                        {Kind::smi_apps_csv, "nvidia-smi --query-compute-apps"},
+                                                        {Kind::topology, "nvidia-smi topo -m"},
+                                                        {Kind::p2p, "nvidia-smi topo -p2p"},
+                                                        {Kind::nvlink, "nvidia-smi nvlink -s"},
+                                                        {Kind::dmon, "nvidia-smi dmon"},
+                                                        {Kind::pmon, "nvidia-smi pmon"},
+                                                        {Kind::smi_version, "nvidia-smi --version"},
+                                                        {Kind::smi_error, "an error of nvidia-smi"},
+                                                        {Kind::kernel_log, "kernel log"},
+                                                        {Kind::rocm_smi, "rocm-smi"},
+                                                        {Kind::amd_smi, "amd-smi"},
+                                                        {Kind::xpu_smi, "xpu-smi"}};
+
+/// Goes through the lines once; whoever recognises a line takes its part.
+class Scanner {
+ public:
+  explicit Scanner(Lines lines) : lines_(lines) {}
+
+  Capture scan() {
+    while (at_ < lines_.size()) {
+      const std::size_t before = at_;
+      if (!take_part()) ++at_;
+      if (at_ == before) ++at_;
+    }
+    return std::move(capture_);
+  }
+
+ private:
+  Lines rest() const { return lines_.subspan(at_); }
+  const std::string& line() const { return lines_[at_].text; }
+
+  void add(Kind kind, facts::Snapshot snapshot, std::size_t length) {
+    capture_.parts.push_back({kind, lines_[at_].number});
+    merge(capture_.snapshot, std::move(snapshot));
+    at_ += std::max<std::size_t>(length, 1);
+  }
+
+  bool take_part() {
+    if (line().empty()) return false;
+    return take_report() || take_table() || take_list() || take_topology() || take_monitor() || take_versions() ||
+           take_kernel_line() || take_failure() || take_csv();
+  }
+
+  bool take_report() {
+    if (!line().contains("NVSMI LOG")) return false;
+    std::size_t length = 1;
+    while (at_ + length < lines_.size() && !lines_[at_ + length].text.contains("NVSMI LOG") &&
+           !is_table_header(lines_[at_ + length].text))
+      ++length;
+    add(Kind::smi_query, snapshot_of_report(tree_of_text(lines_.subspan(at_ + 1, length - 1))), length);
+    return true;
+  }
+
+  bool take_table() {
+    if (!is_table_header(line())) return false;
+    std::size_t length = 0;
+    SmiTable table = read_smi_table(rest(), length);
+    // The date stands above the table's border.
+    for (std::size_t back = 1; back <= 2 && back <= at_; ++back) {
+      const std::string& above = lines_[at_ - back].text;
+      if (time_of(above)) table.timestamp = above;
+    }
+    add(Kind::smi_table, snapshot_of_table(table), length);
+    return true;
+  }
+
+  bool take_list() {
+    if (!is_list_line(line())) return false;
+    std::size_t length = 0;
+    const GpuList list = read_gpu_list(rest(), length);
+    add(list.has_links ? Kind::nvlink : Kind::smi_list, snapshot_of_list(list), length);
+    return true;
+  }
+
+  bool take_topology() {
+    if (!is_topology_header(rest())) return false;
+    std::size_t length = 0;
+    const Topology topology = read_topology(rest(), length);
+    add(topology.is_p2p ? Kind::p2p : Kind::topology, snapshot_of_topology(topology), length);
+    return true;
+  }
+
+  bool take_monitor() {
+    if (!is_monitor_header(line())) return false;
+    std::size_t length = 0;
+    const Monitor monitor = read_monitor(rest(), length);
+    add(monitor.is_processes ? Kind::pmon : Kind::dmon, snapshot_of_monitor(monitor), length);
+    return true;
+  }
+
+  bool take_versions() {
+    if (!is_version_line(line())) return false;
+    std::size_t length = 0;
+    const VersionLines versions = read_version_lines(rest(), length);
+    facts::Snapshot snapshot;
+    snapshot.driver_version = versions.value({"KMD version", "DRIVER version"});
+    snapshot.cuda_driver_version = versions.value({"CUDA UMD version", "CUDA version"});
+    snapshot.nvml_version = versions.value({"NVML version"});
+    add(Kind::smi_version, std::move(snapshot), length);
+    return true;
+  }
+
+  bool take_kernel_line() {
+    if (!is_kernel_line(line())) return false;
+    // The whole rest is read at once: what belongs together may stand on several lines with others between.
+    if (!kernel_log_) capture_.parts.push_back({Kind::kernel_log, lines_[at_].number});
+    kernel_log_ = true;
+    ++at_;
+    return true;
+  }
+
+  bool take_failure() {
+    const auto failure = smi_failure_of(line());
+    if (!failure) return false;
+    facts::Snapshot snapshot;
+    snapshot.problem = failure->error;
+    add(Kind::smi_error, std::move(snapshot), 1);
+    return true;
+  }
+
+  bool take_csv() {
+    const bool header = is_csv_header(line());
+    if (!header && !(is_headless_row(line()) && capture_.parts.empty())) return false;
+    std::size_t length = 0;
+    const SmiCsv csv = read_smi_csv(rest(), length);
+    add(csv.is_processes ? Kind::smi_apps_csv : Kind::smi_csv, snapshot_of_csv(csv), length);
+    return true;
+  }
+
+  Lines lines_;
+  std::size_t at_ = 0;
+  bool kernel_log_ = false;
+  Capture capture_;
+};
+
+std::optional<Capture> capture_of_json(std::string_view text, std::optional<Error>& error) {
+  const auto command = tool_command_of(text);
+  if (command && (command->command.contains("xpu"))) {
+    Capture capture{{{Kind::xpu_smi, 1}}, {}};
+    capture.snapshot.source = "xpu-smi";
+    if (const auto json = first_json(command->output); json && vendor_tool_of(*json))
+      capture.snapshot = snapshot_of_vendor_json(VendorTool::xpu_smi, *json);
+    return capture;
+  }
+  const auto json = first_json(command ? command->output : text);
+  if (!json) return std::nullopt;
+  if (const auto tool = vendor_tool_of(*json)) {
+    const Kind kind = *tool == VendorTool::rocm_smi  ? Kind::rocm_smi
+                      : *tool == VendorTool::amd_smi ? Kind::amd_smi
+                                                     : Kind::xpu_smi;
+    return Capture{{{kind, 1}}, snapshot_of_vendor_json(*tool, *json)};
+  }
+  if (!json->is_object() || !json->contains("schema") || !json->contains("gpus")) return std::nullopt;
+  auto snapshot = facts::snapshot_from_json(*json);
+  if (!snapshot) {
+    error = snapshot.error();
+    return std::nullopt;
+  }
+  return Capture{{{Kind::gpuwarden_json, 1}}, std::move(*snapshot)};
+}
+
+/// Cuts XML logs out of a text, reads them, and leaves the rest for the line readers.
+std::string take_xml(std::string_view text, Capture& capture) {
+  std::string rest;
+  for (;;) {
+    const std::size_t begin = text.find("<nvidia_smi_log");
+    if (begin == std::string_view::npos) return rest.append(text);
+    const std::size_t close = text.find("</nvidia_smi_log>", begin);
+    const std::size_t end = close == std::string_view::npos ? text.size() : close + 17;
+    if (auto tree = tree_of_xml(text.substr(begin, end - begin))) {
+      const auto line = 1 + std::ranges::count(text.substr(0, begin), '\n');
+      capture.parts.push_back({Kind::smi_xml, static_cast<std::uint32_t>(line)});
+      merge(capture.snapshot, snapshot_of_report(*tree));
+    }
+    rest.append(text.substr(0, begin));
+    text.remove_prefix(end);
+  }
+}
+
+std::string origin_of(std::string_view name, const std::vector<Part>& parts) {
+  std::vector<std::string> kinds;
+  for (const Part& part : parts) {
+    std::string kind(to_string(part.kind));
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
+  }
+  return fmt::format("{}: {}", name, join(kinds, ", "));
+}
+
+void append(Capture& whole, Capture part) {
+  whole.parts.insert(whole.parts.end(), part.parts.begin(), part.parts.end());
+  auto problem = std::move(part.snapshot.problem);
+  merge(whole.snapshot, std::move(part.snapshot));
+  if (problem) whole.snapshot.problem = std::move(problem);
+}
+
+}  // namespace
+
+std::string_view to_string(Kind kind) {
+  for (const auto& [known, name] : kKinds) {
+    if (known == kind) return name;
+  }
+  return "?";
+}
+
+Result<facts::Snapshot> snapshot_from_smi_xml(std::string_view xml) {
+  GPUWARDEN_TRY(const Node tree, tree_of_xml(xml));
+  return snapshot_of_report(tree);
+}
+
+Result<Capture> read_capture(std::string_view text, std::string_view name) {
+  std::optional<Error> error;
+  auto capture = capture_of_json(text, error);
+  if (error) return std::unexpected(std::move(*error));
+  if (!capture) {
+    capture.emplace();
+    const std::string rest = take_xml(text, *capture);
+    const std::vector<Line> lines = lines_of(rest);
+    append(*capture, Scanner(lines).scan());
+    const bool kernel =
+        std::ranges::any_of(capture->parts, [](const Part& part) { return part.kind == Kind::kernel_log; });
+    if (kernel) merge(capture->snapshot, read_kernel_log(rest));
+  }
+  if (capture->parts.empty()) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("{}: nothing in it is output of nvidia-smi or another tool known here", name),
+                "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
+                "amd-smi and xpu-smi JSON, gpuwarden snapshot");
+  }
+  if (capture->snapshot.origin.empty()) capture->snapshot.origin = origin_of(name, capture->parts);
+  return std::move(*capture);
+}
+
+}  // namespace gpuwarden::capture

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/identity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/gpu_models.hpp"
+
+namespace gpuwarden::capture {
+
+std::optional<facts::ComputeMode> compute_mode_of(std::string_view cell) {
+  using facts::ComputeMode;
+  const std::string mode = to_lower(trim(cell));
+  if (mode == "default") return ComputeMode::shared;
+  if (mode == "exclusive_process" || mode == "exclusive process" || mode == "e. process")
+    return ComputeMode::exclusive_process;
+  if (mode == "exclusive_thread" || mode == "exclusive thread" || mode == "e. thread")
+    return ComputeMode::exclusive_thread;
+  if (mode == "prohibited") return ComputeMode::prohibited;
+  return std::nullopt;
+}
+
+void set_type(facts::GpuProcess& process, std::string_view type) {
+  process.compute = type.contains('C');
+  process.graphics = type.contains('G');
+  process.mps = type.contains('M');
+}
+
+std::optional<std::chrono::system_clock::time_point> time_of(std::string_view cell) {
+  const std::string text(trim(cell));
+  for (const char* format : {"%a %b %d %H:%M:%S %Y", "%Y/%m/%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"}) {
+    std::tm parts{};
+    const char* end = ::strptime(text.c_str(), format, &parts);
+    if (end == nullptr || (*end != '\0' && *end != '.')) continue;
+    return std::chrono::system_clock::from_time_t(::timegm(&parts));
+  }
+  return std::nullopt;
+}
+
+void complete_from_model(facts::Gpu& gpu) {
+  const auto* model = knowledge::find_gpu_model(gpu.name);
+  if (model == nullptr) return;
+  if (!gpu.architecture) gpu.architecture = std::string(model->architecture);
+  if (!gpu.compute_capability)
+    gpu.compute_capability = facts::ComputeCapability{model->capability_major, model->capability_minor};
+  if (!gpu.multiprocessors && model->multiprocessors > 0) gpu.multiprocessors = Count(model->multiprocessors);
+  if (!gpu.cuda_cores && model->cuda_cores > 0) gpu.cuda_cores = Count(model->cuda_cores);
+}
+
+std::optional<std::string> mig_profile_of(const facts::MigDevice& mig, std::optional<double> slices,
+                                          const std::optional<Bytes>& whole) {
+  if (!mig.memory_total || !whole || whole->value == 0) return std::nullopt;
+  const double share = ratio(*mig.memory_total, *whole);
+  const double eighths = std::max(1.0, std::round(share * 8));
+  const double whole_gb = std::round(static_cast<double>(whole->value) / (1 << 30) / 10) * 10;
+  if (!slices && !mig.multiprocessors) return std::nullopt;
+  const double compute =
+      slices ? *slices : std::max(1.0, std::floor(static_cast<double>(mig.multiprocessors->value) / 14));
+  return fmt::format("{:.0f}g.{:.0f}gb", compute, std::floor(whole_gb * eighths / 8));
+}
+
+}  // namespace gpuwarden::capture

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text as lines that readers can trust: without escapes and carriage returns, each knowing whether it ended.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpuwarden::capture {
+
+struct Line {
+  std::string text;          ///< without line end, escape sequences and white space at its end
+  std::uint32_t number = 0;  ///< in its file, from 1
+  bool ended = true;         ///< false for a last line without a line end: it may have been cut
+};
+
+/// Removes ANSI escape sequences, carriage returns and byte order marks.
+std::vector<Line> lines_of(std::string_view text);
+
+}  // namespace gpuwarden::capture

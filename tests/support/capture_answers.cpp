@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/capture_answers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "capture/lines.hpp"
+#include "capture/monitor.hpp"
+#include "capture/smi_csv.hpp"
+#include "capture/smi_list.hpp"
+#include "capture/smi_report.hpp"
+#include "capture/smi_table.hpp"
+#include "capture/topology.hpp"
+#include "capture/vendor_json.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/capture/kernel_log.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using namespace capture;
+using Json = nlohmann::ordered_json;
+
+Json text_or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
+Json mib(const std::optional<Bytes>& bytes) { return bytes ? Json(bytes->value >> 20U) : Json(); }
+template <class Quantity>
+Json plain(const std::optional<Quantity>& value) {
+  return value ? Json(value->value) : Json();
+}
+Json raw(const Node& node) { return node ? Json(node.text) : Json(); }
+
+/// The lines from the first on that a format begins with.
+template <class Predicate>
+std::span<const Line> from_first(const std::vector<Line>& lines, Predicate starts) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::span<const Line> rest = std::span(lines).subspan(i);
+    if (starts(rest)) return rest;
+  }
+  return {};
+}
+
+Json report_answer(const Node& report, const facts::Snapshot& snapshot, bool xml) {
+  Json answer;
+  answer["driver"] = text_or_null(snapshot.driver_version);
+  answer["cuda"] = snapshot.cuda_driver_version ? Json(*snapshot.cuda_driver_version) : raw(cuda_version_of(report));
+  answer["driver_raw"] = raw(driver_version_of(report));
+  answer["cuda_raw"] = raw(cuda_version_of(report));
+  const auto attached = parse_integer(report.at("attached_gpus").text);
+  answer["attached_gpus"] = attached ? Json(*attached) : Json();
+  answer["timestamp"] = raw(report.at("timestamp"));
+  Json gpus = Json::array();
+  std::size_t at = 0;
+  for (const Node& node : report.children) {
+    if (node.name != "gpu" || at >= snapshot.gpus.size()) continue;
+    const auto& record = snapshot.gpus[at++];
+    Json gpu;
+    gpu["index"] = record.gpu.index.value;
+    gpu["bus"] = record.gpu.pci_bus_id;
+    gpu["name"] = record.gpu.name;
+    gpu["uuid"] = record.gpu.uuid.value;
+    gpu["memory_total_mib"] = mib(record.sample.memory_total);
+    gpu["memory_used_mib"] = mib(record.sample.memory_used);
+    gpu["temp"] = plain(record.sample.temperature);
+    gpu["power"] = record.sample.power ? Json(static_cast<double>(record.sample.power->value) / 1000) : Json();
+    const Node& draw = power_draw_of(node);
+    const Node& any = node.first(
+        {"gpu_power_readings/power_draw", "power_readings/power_draw", "gpu_power_readings/average_power_draw"});
+    gpu["power_raw"] = raw(draw ? draw : any);
+    gpu["util"] = plain(record.sample.utilization_gpu);
+    gpu["mig"] = raw(node.first({"mig_mode/current_mig", "mig_mode/current"}));
+    if (xml) gpu["mig_devices"] = record.mig_devices.size();
+    gpu["processes"] = processes_of(node).size();
+    gpus.push_back(std::move(gpu));
+  }
+  answer["gpus"] = std::move(gpus);
+  return answer;
+}
+
+Json report_answers(std::string_view text, const facts::Snapshot& snapshot, bool xml) {
+  if (!xml) {
+    const auto lines = lines_of(text);
+    const auto rest = from_first(lines, [](std::span<const Line> from) { return from[0].text.contains("NVSMI LOG"); });
+    return rest.empty() ? Json() : report_answer(tree_of_text(rest), snapshot, false);
+  }
+  const auto tree = tree_of_xml(text.substr(std::min(text.find('<'), text.size())));
+  return tree ? report_answer(*tree, snapshot, true) : Json();
+}
+
+Json table_gpu(const TableGpu& row, const facts::GpuRecord& record) {
+  Json gpu;
+  gpu["index"] = record.gpu.index.value;
+  gpu["name"] = record.gpu.name;
+  gpu["persistence_or_dm"] = row.persistence;
+  gpu["bus"] = row.bus;
+  gpu["disp"] = row.display;
+  gpu["ecc_cell"] = row.ecc;
+  gpu["temp"] = plain(record.sample.temperature);
+  gpu["power_raw"] = text_or_null(row.power);
+  gpu["left_cell"] = text_or_null(row.left);
+  gpu["memory_used_mib"] = mib(record.sample.memory_used);
+  gpu["memory_total_mib"] = mib(record.sample.memory_total);
+  gpu["mem_cell"] = text_or_null(row.memory);
+  gpu["util"] = plain(record.sample.utilization_gpu);
+  gpu["util_cell"] = text_or_null(row.busy);
+  return gpu;
+}
+
+Json table_answer(std::string_view text) {
+  const auto lines = lines_of(text);
+  const auto rest = from_first(lines, [](std::span<const Line> from) { return is_table_header(from[0].text); });
+  if (rest.empty()) return {};
+  std::size_t end = 0;
+  const SmiTable table = read_smi_table(rest, end);
+  const facts::Snapshot snapshot = snapshot_of_table(table);
+  Json answer;
+  answer["smi"] = table.smi_version;
+  answer["driver"] = text_or_null(snapshot.driver_version);
+  answer["cuda"] = text_or_null(snapshot.cuda_driver_version);
+  answer["processes_text"] = text_or_null(table.processes_text);
+  answer["gpus"] = Json::array();
+  for (std::size_t i = 0; i < table.gpus.size(); ++i)
+    answer["gpus"].push_back(table_gpu(table.gpus[i], snapshot.gpus[i]));
+  answer["mig_devices"] = Json::array();
+  for (const TableMig& row : table.mig_devices) {
+    const auto [used, total] = sides_of(row.memory);
+    answer["mig_devices"].push_back({{"gpu", row.gpu},
+                                     {"gi", row.gpu_instance},
+                                     {"ci", row.compute_instance},
+                                     {"dev", row.device},
+                                     {"used_mib", std::atoi(used.c_str())},
+                                     {"total_mib", std::atoi(total.c_str())}});
+  }
+  answer["n_processes"] = table.processes.size();
+  answer["processes"] = Json::array();
+  for (const TableProcess& row : table.processes) {
+    answer["processes"].push_back({{"gpu", row.gpu},
+                                   {"gi", row.gpu_instance.empty() ? Json() : Json(row.gpu_instance)},
+                                   {"ci", row.compute_instance.empty() ? Json() : Json(row.compute_instance)},
+                                   {"pid", row.pid},
+                                   {"type", row.type},
+                                   {"name", row.name},
+                                   {"mem", row.memory}});
+  }
+  return answer;
+}
+
+Json list_answer(std::string_view text) {
+  const auto lines = lines_of(text);
+  Json answer{{"gpus", Json::array()}, {"mig", Json::array()}};
+  std::size_t speeds = 0;
+  std::size_t inactive = 0;
+  bool links = false;
+  for (std::size_t at = 0; at < lines.size();) {
+    std::size_t end = 0;
+    const GpuList list = read_gpu_list(std::span(lines).subspan(at), end);
+    links = links || list.has_links;
+    for (const ListedGpu& gpu : list.gpus) {
+      answer["gpus"].push_back({std::to_string(gpu.index), gpu.name, gpu.uuid});
+      for (const ListedMig& mig : gpu.mig_devices)
+        answer["mig"].push_back({mig.profile, std::to_string(mig.device), mig.uuid});
+      for (const ListedLink& link : gpu.links) ++(link.gigabytes_per_second ? speeds : inactive);
+    }
+    at += std::max<std::size_t>(end, 1);
+  }
+  if (!links) return answer;
+  return {{"gpus", answer["gpus"].size()}, {"links", speeds}, {"links_with_speed", speeds}, {"inactive", inactive}};
+}
+
+Json csv_answer(std::string_view text) {
+  const auto lines = lines_of(text);
+  const auto rest = from_first(
+      lines, [](std::span<const Line> from) { return is_csv_header(from[0].text) || is_headless_row(from[0].text); });
+  if (rest.empty()) return {};
+  std::size_t end = 0;
+  const SmiCsv csv = read_smi_csv(rest, end);
+  Json answer{{"rows", csv.rows.size()}, {"header", csv.has_header}};
+  if (csv.has_header) answer["columns"] = csv.columns.size();
+  answer["header_first"] = Json::array();
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, csv.columns.size()); ++i)
+    answer["header_first"].push_back(csv.columns[i]);
+  answer["gpus"] = Json::array();
+  for (std::size_t row = 0; row < csv.rows.size(); ++row) {
+    Json gpu;
+    for (const std::string& column : csv.columns) {
+      const std::string field(trim(std::string_view(column).substr(0, column.find('['))));
+      gpu[field] = std::string(csv.cell(row, field));
+    }
+    answer["gpus"].push_back(std::move(gpu));
+  }
+  return answer;
+}
+
+Json monitor_answer(std::string_view text) {
+  const auto lines = lines_of(text);
+  const auto rest = from_first(lines, [](std::span<const Line> from) { return is_monitor_header(from[0].text); });
+  if (rest.empty()) return {};
+  std::size_t end = 0;
+  const Monitor monitor = read_monitor(rest, end);
+  return {{"samples", monitor.rows.size()}, {"lines", monitor.rows.size()}};
+}
+
+Json topology_answer(std::string_view text) {
+  const auto lines = lines_of(text);
+  const auto rest = from_first(lines, [](std::span<const Line> from) { return is_topology_header(from); });
+  if (rest.empty()) {
+    for (const Line& line : lines) {
+      if (const auto failure = smi_failure_of(line.text)) return {{"error_output", failure->line}};
+    }
+    return {};
+  }
+  std::size_t end = 0;
+  const Topology topology = read_topology(rest, end);
+  Json answer;
+  if (topology.is_p2p) {
+    answer["cmd"] = "nvidia-smi topo -p2p";
+    answer["matrix"].push_back(topology.header);
+    for (const TopologyRow& row : topology.rows) answer["matrix"].push_back(row.line);
+    return answer;
+  }
+  const std::size_t gpus = topology.gpu_count();
+  answer["n_gpus"] = gpus;
+  answer["n_nics"] = topology.devices.size() - gpus;
+  answer["gpu_pair_links"] = Json::object();
+  for (std::size_t i = 0; i < gpus; ++i) {
+    for (std::size_t j = i + 1; j < gpus; ++j) {
+      const auto cell = topology.cell("GPU" + std::to_string(i), "GPU" + std::to_string(j));
+      if (cell) answer["gpu_pair_links"][*cell] = answer["gpu_pair_links"].value(*cell, 0) + 1;
+    }
+  }
+  answer["tail_columns"] = topology.tail;
+  if (!topology.rows.empty()) {
+    answer["gpu0_affinity_tokens"] = topology.rows[0].affinity;
+    for (std::size_t i = 0; i < topology.rows[0].cells.size(); ++i)
+      answer["GPU0_row"][topology.devices[i]] = topology.rows[0].cells[i];
+  }
+  for (const auto& [nic, name] : topology.nic_names) answer["nic_names"][nic] = name;
+  return answer;
+}
+
+Json kernel_answer(std::string_view text) {
+  const KernelLog log = read_kernel_log(text);
+  Json answer{{"xids", Json::array()}};
+  for (const auto& fault : log.faults) {
+    answer[fault.kind + "s"].push_back(fault.code);
+    if (fault.kind == "xid" && fault.pci_bus_id && !answer.contains("xid_bus")) answer["xid_bus"] = *fault.pci_bus_id;
+    std::string_view what = fault.text;
+    if (const std::size_t comma = what.find(", "); what.starts_with("pid=")) what = what.substr(comma + 2);
+    if (what.ends_with('.')) what.remove_suffix(1);
+    if (!answer.contains("what")) answer["what"] = std::string(what);
+  }
+  auto switches = log.nvswitches;
+  std::ranges::sort(switches);
+  if (!switches.empty()) answer["nvswitches"] = switches;
+  if (!log.host.empty()) answer["node"] = log.host;
+  if (log.client_version) answer["client"] = *log.client_version;
+  if (log.module_version) answer["kernel_module"] = *log.module_version;
+  if (!log.boards.empty()) answer["uuid"] = log.boards[0].uuid;
+  if (!log.boards.empty() && log.boards[0].serial) answer["serial"] = *log.boards[0].serial;
+  return answer;
+}
+
+Json vendor_answer(std::string_view text) {
+  const auto command = tool_command_of(text);
+  Json answer = Json::object();
+  if (command) answer["cmd"] = std::string(command->command);
+  const auto parsed = first_json(command ? command->output : text);
+  if (!parsed) return answer;
+  answer["valid_json"] = true;
+  const auto tool = vendor_tool_of(*parsed);
+  if (!tool) return answer;
+  const facts::Snapshot snapshot = snapshot_of_vendor_json(*tool, *parsed);
+  answer["cards"] = answer["gpus"] = snapshot.gpus.size();
+  answer["driver"] = text_or_null(snapshot.driver_version);
+  answer["device_list"] = Json::array();
+  for (const auto& record : snapshot.gpus) {
+    std::string bus = to_lower(record.gpu.pci_bus_id);
+    if (bus.starts_with("0000")) bus = bus.substr(4);
+    answer["device_list"].push_back({record.gpu.index.value, record.gpu.name, bus});
+  }
+  if (*tool != VendorTool::rocm_smi) return answer;
+  // What the index asks of a card are its keys as printed; nlohmann's plain type sorts them, so the order is read anew.
+  const Json ordered = Json::parse(text.substr(text.find('{')), nullptr, false);
+  for (const auto& [key, card] : ordered.items()) {
+    answer["keys"].push_back(key);
+    if (!key.starts_with("card")) continue;
+    answer[key] = card;
+    if (!answer.contains("first")) answer["first"] = card;
+  }
+  return answer;
+}
+
+Json version_answer(std::string_view text) {
+  const auto lines = lines_of(text);
+  const auto rest = from_first(lines, [](std::span<const Line> from) { return is_version_line(from[0].text); });
+  if (rest.empty()) return {};
+  std::size_t end = 0;
+  return {{"lines", read_version_lines(rest, end).lines}};
+}
+
+Json error_answer(std::string_view text) {
+  for (const Line& line : lines_of(text)) {
+    if (const auto failure = smi_failure_of(line.text))
+      return {{"error", failure->line}, {"message", failure->line}, {"text", failure->line}};
+  }
+  return {};
+}
+
+bool same(const Json& expected, const Json& answer) {
+  if (expected.is_number() && answer.is_number())
+    return std::abs(expected.get<double>() - answer.get<double>()) < 1e-9 * std::max(1.0, expected.get<double>());
+  return expected == answer;
+}
+
+}  // namespace
+
+Json capture_answers(const std::string& kind, std::string_view text, const std::string& name) {
+  if (kind == "smi_table") return table_answer(text);
+  if (kind == "smi_L" || kind == "smi_nvlink") return list_answer(text);
+  if (kind == "smi_csv" || kind == "smi_csv_apps") return csv_answer(text);
+  if (kind == "smi_dmon" || kind == "smi_pmon") return monitor_answer(text);
+  if (kind == "topo" || kind == "topo_p2p") return topology_answer(text);
+  if (kind == "kernel_log") return kernel_answer(text);
+  if (kind == "rocm_json" || kind == "amd_smi" || kind == "xpu_smi") return vendor_answer(text);
+  if (kind == "smi_version") return version_answer(text);
+  if (kind == "smi_error") return error_answer(text);
+  if (kind != "smi_xml" && kind != "smi_q") return {};
+  // The facts come through the front door: recognised by content.
+  const auto capture = read_capture(text, name);
+  return capture ? report_answers(text, capture->snapshot, kind == "smi_xml") : Json();
+}
+
+void compare(const Json& expected, const Json& answer, const std::string& path, Score& score) {
+  if (expected.is_object()) {
+    for (const auto& [key, value] : expected.items()) {
+      const bool there = answer.is_object() && answer.contains(key);
+      compare(value, there ? answer[key] : Json(), path + "." + key, score);
+    }
+    return;
+  }
+  if (expected.is_array()) {
+    const std::size_t answered = answer.is_array() ? answer.size() : 0;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      compare(expected[i], i < answered ? answer[i] : Json(), path + "[" + std::to_string(i) + "]", score);
+    for (std::size_t i = expected.size(); i < answered; ++i) {
+      score.values += 1;
+      score.mistakes.push_back({path + "[" + std::to_string(i) + "]", {}, answer[i]});
+    }
+    return;
+  }
+  ++score.values;
+  if (same(expected, answer)) {
+    ++score.right;
+  } else {
+    score.mistakes.push_back({path, expected, answer});
+  }
+}
+
+std::map<std::string, Score> score_index(const std::filesystem::path& index) {
+  std::map<std::string, Score> scores;
+  std::ifstream file(index);
+  for (std::string line; std::getline(file, line);) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object() || !row.contains("file") || !row.contains("kind")) continue;
+    Score& score = scores[row["kind"].get<std::string>()];
+    ++score.files;
+    const std::string name = row["file"].get<std::string>();
+    const auto text = read_file(index.parent_path() / name);
+    const Json answer = text ? capture_answers(row["kind"].get<std::string>(), *text, name) : Json();
+    if (!answer.is_null() && !answer.empty() && text && read_capture(*text, name)) ++score.read;
+    compare(row["expected"], answer, name + ":", score);
+  }
+  return scores;
+}
+
+}  // namespace gpuwarden::testing
