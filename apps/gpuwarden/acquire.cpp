@@ -44,8 +44,9 @@ class Acquisition {
       : selection_(selection),
         store_(store),
         hold_(hold),
+        captured_(machine.captured),
         reader_(machine.reader),
-        visibility_(placement::visibility_from(context.environment)) {
+        visibility_(machine.captured ? placement::Visibility{} : placement::visibility_from(context.environment)) {
     read_.links = selection.request.count.value_or(1) > 1 || selection.request.model_size.has_value();
     read_.cuda_order = visibility_.cuda_visible_devices.has_value() && visibility_.cuda_device_order != "PCI_BUS_ID" &&
                        !machine.simulated();
@@ -58,7 +59,12 @@ class Acquisition {
       return true;
     }
     if (!is_my_turn()) return false;
-    result_.snapshot = reader_.read(read_);
+    result_.snapshot = captured_ ? *captured_ : reader_.read(read_);
+    if (captured_) {
+      GPUWARDEN_TRY(const bool done, decide({}));
+      result_.decision.may_come_true = false;  // the past does not change
+      return done;
+    }
     if (!hold_) {
       GPUWARDEN_TRY(const lease::Situation situation, store_.inspect());
       return decide(situation);
@@ -117,6 +123,7 @@ class Acquisition {
   const Selection& selection_;
   const lease::LeaseStore& store_;
   bool hold_;
+  const std::optional<facts::Snapshot>& captured_;
   probe::NvmlReader reader_;
   placement::Visibility visibility_;
   probe::ReadRequest read_;
@@ -167,7 +174,10 @@ std::string explain(const Decision& decision) {
   for (const auto& verdict : decision.verdicts) {
     const std::string mig = verdict.device.mig ? fmt::format(" MIG {}", *verdict.device.mig) : "";
     text += fmt::format("GPU {}{} {}: {}{}\n", verdict.device.index.value, mig, verdict.device.name,
-                        verdict.chosen ? "chosen" : "no: ", verdict.chosen ? "" : verdict.reason);
+                        verdict.chosen ? "chosen" : "no: ",
+                        verdict.chosen           ? ""
+                        : verdict.reason.empty() ? "would do, but the rest is missing"
+                                                 : verdict.reason);
   }
   return text;
 }

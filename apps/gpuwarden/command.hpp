@@ -91,6 +91,7 @@ void warn(std::string_view text);
 
 // The commands.
 int run_list(Context& context);
+int run_snapshot(Context& context);
 int run_select(Context& context);
 int run_run(Context& context);
 int run_lease(Context& context);

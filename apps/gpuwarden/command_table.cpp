@@ -17,6 +17,15 @@ constexpr auto kListOptions = std::to_array<Option>({
     {"-p,--processes", OptionKind::flag, "", "a table of all processes"},
 });
 
+constexpr auto kFromOptions = std::to_array<Option>({
+    {"--from", OptionKind::text, "FILE",
+     "look at a capture instead of this machine: nvidia-smi output, a log ... (-: stdin)"},
+});
+
+constexpr auto kSnapshotOptions = std::to_array<Option>({
+    {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
+});
+
 constexpr auto kSelectOptions = std::to_array<Option>({
     {"--export", OptionKind::optional, "SHELL", "print commands to eval: sh (default), fish, powershell, cmd"},
     {"--uuid", OptionKind::flag, "", "print UUIDs (the default: right in every CUDA_DEVICE_ORDER)"},
@@ -74,15 +83,21 @@ const std::vector<Command>& commands() {
       {"list",
        "show the GPUs: use, memory, temperature, power, processes, who holds them",
        "gpuwarden list [options]",
-       {kListOptions},
+       {kListOptions, kFromOptions},
        Rest::none,
        run_list},
       {"select",
        "choose GPUs and print a value for CUDA_VISIBLE_DEVICES",
        "gpuwarden select [options]",
-       {kSelectionOptions, kSelectOptions},
+       {kSelectionOptions, kSelectOptions, kFromOptions},
        Rest::none,
        run_select},
+      {"snapshot",
+       "write everything that is known about the machine's GPUs as JSON, for --from elsewhere",
+       "gpuwarden snapshot [-o FILE] [--from FILE]",
+       {kSnapshotOptions, kFromOptions},
+       Rest::none,
+       run_snapshot},
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",

@@ -11,7 +11,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/probe/smi_xml.hpp"
+#include "gpuwarden/capture/capture.hpp"
 #include "options.hpp"
 #include "smi_fleet.hpp"
 
@@ -35,16 +35,21 @@ fs::path library_root(const Environment& environment) {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "lib/gpuwarden/sim";
 }
 
-/// nvidia-smi's XML becomes a fleet file; anything else stays as it is. The file lives in the simulator's root, named
+/// A capture becomes a fleet file; a fleet's name or YAML stays as it is. The file lives in the simulator's root, named
 /// by its content, so that two commands with one capture share a fleet.
 Result<std::string> resolve_spec(const std::string& spec, const Environment& environment) {
   std::error_code ignored;
   if (!fs::is_regular_file(spec, ignored)) return spec;
   GPUWARDEN_TRY(const std::string text, read_file(spec));
-  const std::string_view start = trim(std::string_view(text).substr(0, 4096));
-  if (!start.starts_with("<")) return spec;
-  GPUWARDEN_TRY(const auto snapshot, probe::snapshot_from_smi_xml(text));
-  GPUWARDEN_TRY(const std::string yaml, fleet_yaml_from(snapshot, fs::path(spec).stem().string()));
+  const std::string extension = fs::path(spec).extension();
+  if (extension == ".yaml" || extension == ".yml") return spec;
+  auto capture = capture::read_capture(text, spec);
+  if (!capture) return text.starts_with('<') ? Result<std::string>(std::unexpected(capture.error())) : spec;
+  const bool complete = std::ranges::any_of(capture->parts, [](const capture::Part& part) {
+    return part.kind == capture::Kind::smi_xml || part.kind == capture::Kind::smi_query ||
+           part.kind == capture::Kind::gpuwarden_json;
+  });
+  GPUWARDEN_TRY(const std::string yaml, fleet_yaml_from(capture->snapshot, fs::path(spec).stem().string(), complete));
   const fs::path folder =
       variable(environment, "GPUWARDEN_SIM_DIR").value_or(fmt::format("/dev/shm/gpuwarden-sim-{}", ::geteuid()));
   fs::create_directories(folder, ignored);
@@ -52,6 +57,17 @@ Result<std::string> resolve_spec(const std::string& spec, const Environment& env
   const fs::path file = folder / fmt::format("{:016x}.yaml", std::hash<std::string>{}(yaml));
   GPUWARDEN_CHECK(write_file_atomically(file, yaml));
   return file.string();
+}
+
+/// The machine in a file, or on standard input ("-").
+Result<Machine> captured_machine(const std::string& file) {
+  GPUWARDEN_TRY(const std::string text, file == "-" ? read_file("/dev/stdin") : read_file(file));
+  auto capture = capture::read_capture(text, file == "-" ? "standard input" : file);
+  if (!capture) return std::unexpected(std::move(capture.error()));
+  Machine machine;
+  machine.captured = std::move(capture->snapshot);
+  machine.capture_name = file == "-" ? "standard input" : file;
+  return machine;
 }
 
 std::string user_name() {
@@ -116,7 +132,17 @@ Result<Machine> simulate(const Environment& environment, const std::string& spec
   return machine;
 }
 
+facts::Snapshot Machine::read(const probe::ReadRequest& request) const {
+  return captured ? *captured : probe::read_snapshot(reader, request);
+}
+
 Result<Machine> open_machine(Context& context) {
+  if (const auto file = context.args.text("from")) {
+    if (context.args.has("simulate"))
+      return fail(ErrorCode::invalid_argument, "--from and --simulate cannot be given together",
+                  "--simulate FILE makes a simulated fleet of a capture, --from FILE only looks at it");
+    return captured_machine(*file);
+  }
   Machine machine;
   auto spec = context.args.text("simulate");
   if (!spec) spec = variable(context.environment, "GPUWARDEN_SIMULATE");

@@ -36,11 +36,16 @@ struct Machine {
   std::unique_ptr<Simulator> simulator;
   std::string fleet_folder;    ///< of a simulated fleet
   std::string library_folder;  ///< with the simulator's libnvidia-ml.so.1
+  /// --from: the facts of a capture stand for the machine; nothing is probed.
+  std::optional<facts::Snapshot> captured;
+  std::string capture_name;
 
+  /// The facts: of the capture where there is one, else read now.
+  facts::Snapshot read(const probe::ReadRequest& request = {}) const;
   bool simulated() const { return simulator != nullptr; }
 };
 
-/// Reads --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, and GPUWARDEN_NVML_LIBRARY, GPUWARDEN_SYS_ROOT,
+/// Reads --from, --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, and GPUWARDEN_NVML_LIBRARY, GPUWARDEN_SYS_ROOT,
 /// GPUWARDEN_PROC_ROOT (stand-ins for tests and unusual installations).
 Result<Machine> open_machine(Context& context);
 

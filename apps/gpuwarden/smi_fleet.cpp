@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/knowledge/gpu_models.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -60,7 +61,8 @@ bool is_version(const std::optional<std::string>& text, std::size_t most) {
 }
 
 /// One reading; an impossible one (a fan at 104 %) is held at its bound, so that one odd value costs nothing else.
-std::string reading(const char* name, std::optional<double> value) {
+std::string reading(const char* name, std::optional<double> value, bool complete) {
+  if (!value && !complete) return "";
   return value ? fmt::format("      {}: {}\n", name, *value) : fmt::format("      {}: null\n", name);
 }
 
@@ -68,13 +70,14 @@ std::optional<double> flag(const std::optional<bool>& value) {
   return value ? std::optional(*value ? 1.0 : 0.0) : std::nullopt;
 }
 
-std::string readings(const facts::GpuRecord& record) {
+std::string readings(const facts::GpuRecord& record, bool complete) {
+  const auto row = [&](const char* name, std::optional<double> value) { return reading(name, value, complete); };
   const facts::Gpu& gpu = record.gpu;
   std::string text = "    readings:\n";
   for (const Pinned& pinned : kPinned) {
     auto value = facts::value_of(*facts::find_metric(pinned.metric), record.sample);
     if (value) value = std::clamp(*value / pinned.divisor, pinned.low, pinned.high);
-    text += reading(pinned.reading, value);
+    text += row(pinned.reading, value);
   }
   const auto plain = [](const auto& value) {
     return value ? std::optional(static_cast<double>(value->value)) : std::nullopt;
@@ -82,16 +85,14 @@ std::string readings(const facts::GpuRecord& record) {
   const auto watts = [](const std::optional<Milliwatts>& power) {
     return power ? std::optional(static_cast<double>(power->value) / 1000) : std::nullopt;
   };
-  text += reading("ecc_enabled", flag(gpu.ecc_enabled)) + reading("persistence", flag(gpu.persistence));
-  text +=
-      reading("power_limit_min", watts(gpu.power_limit_min)) + reading("power_limit_max", watts(gpu.power_limit_max));
-  text += reading("power_limit_default", watts(gpu.power_limit_default)) +
-          reading("clock_graphics_max", plain(gpu.clock_graphics_max));
-  text += reading("clock_sm_max", plain(gpu.clock_sm_max)) + reading("clock_memory_max", plain(gpu.clock_memory_max));
-  text += reading("pcie_generation_max", plain(gpu.pcie_generation_max)) +
-          reading("pcie_width_max", plain(gpu.pcie_width_max));
+  text += row("ecc_enabled", flag(gpu.ecc_enabled)) + row("persistence", flag(gpu.persistence));
+  text += row("power_limit_min", watts(gpu.power_limit_min)) + row("power_limit_max", watts(gpu.power_limit_max));
+  text += row("power_limit_default", watts(gpu.power_limit_default)) +
+          row("clock_graphics_max", plain(gpu.clock_graphics_max));
+  text += row("clock_sm_max", plain(gpu.clock_sm_max)) + row("clock_memory_max", plain(gpu.clock_memory_max));
+  text += row("pcie_generation_max", plain(gpu.pcie_generation_max)) + row("pcie_width_max", plain(gpu.pcie_width_max));
   if (gpu.compute_mode) text += fmt::format("      compute_mode: {}\n", static_cast<int>(*gpu.compute_mode));
-  return text;
+  return text == "    readings:\n" ? "" : text;
 }
 
 std::string processes(const facts::GpuRecord& record) {
@@ -117,11 +118,25 @@ bool is_bus_id(std::string_view text) {
          text[8] == ':' && text[11] == ':' && text[14] == '.';
 }
 
+/// What a profile's name says where the capture says no more: "2g.20gb" has two slices and 20 GB.
+void complete_instance(const facts::Gpu& gpu, facts::MigDevice& device) {
+  const auto parts = split(*device.profile, '.');
+  if (parts.size() != 2 || !parts[0].ends_with('g') || !parts[1].ends_with("gb")) return;
+  const auto slices = parse_integer(parts[0].substr(0, parts[0].size() - 1));
+  const auto gigabytes = parse_integer(parts[1].substr(0, parts[1].size() - 2));
+  if (!slices || !gigabytes || *slices < 1 || *slices > 7 || *gigabytes < 1 || *gigabytes > 1024) return;
+  if (!device.multiprocessors)
+    device.multiprocessors = Count(
+        *slices * knowledge::mig_slice_multiprocessors(gpu.compute_capability ? gpu.compute_capability->major : 8));
+  if (!device.memory_total) device.memory_total = static_cast<std::uint64_t>(*gigabytes) * 1_GiB;
+}
+
 std::string mig(const facts::GpuRecord& record) {
   if (!record.gpu.mig_enabled.value_or(false)) return "";
   std::string text;
-  for (const auto& device : record.mig_devices) {
+  for (facts::MigDevice device : record.mig_devices) {
     if (!device.profile) continue;
+    complete_instance(record.gpu, device);
     text +=
         fmt::format("{}{{profile: {}, gpu_instance: {}, compute_instance: {}", text.empty() ? "" : ", ",
                     yaml_text(*device.profile), device.gpu_instance.value_or(0), device.compute_instance.value_or(0));
@@ -146,23 +161,33 @@ std::string identity(const facts::GpuRecord& record, std::set<std::string>& seen
   return text;
 }
 
-std::string gpu(const facts::GpuRecord& record, std::set<std::string>& seen) {
+std::string gpu(const facts::GpuRecord& record, std::set<std::string>& seen, bool complete) {
   std::string text = fmt::format("  - model: {}\n", yaml_text(record.gpu.name)) + identity(record, seen);
   const auto& total = record.sample.memory_total;
   if (total && total->value > 0) text += fmt::format("    memory: {}MiB\n", total->value >> 20U);
-  return text + mig(record) + processes(record) + readings(record);
+  return text + mig(record) + processes(record) + readings(record, complete);
 }
 
 }  // namespace
 
-Result<std::string> fleet_yaml_from(const facts::Snapshot& snapshot, std::string_view name) {
+Result<std::string> fleet_yaml_from(const facts::Snapshot& snapshot, std::string_view name, bool complete) {
   if (snapshot.gpus.empty()) return fail(ErrorCode::invalid_argument, "the capture holds no GPU");
-  std::string text = fmt::format("# made from a capture of nvidia-smi -q -x\nname: {}\n", yaml_text(name));
+  for (const auto& record : snapshot.gpus) {
+    if (record.gpu.vendor != "NVIDIA") {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("the capture shows a GPU of {}: only NVIDIA's are simulated", record.gpu.vendor));
+    }
+    if (record.gpu.name.empty()) {
+      return fail(ErrorCode::invalid_argument, "the capture does not say what its GPUs are",
+                  "add the output of nvidia-smi -L to the file");
+    }
+  }
+  std::string text = fmt::format("# made from a capture\nname: {}\n", yaml_text(name));
   if (is_version(snapshot.driver_version, 3)) text += fmt::format("driver: {}\n", *snapshot.driver_version);
   if (is_version(snapshot.cuda_driver_version, 2)) text += fmt::format("cuda: \"{}\"\n", *snapshot.cuda_driver_version);
   text += "gpus:\n";
   std::set<std::string> seen;
-  for (const auto& record : snapshot.gpus) text += gpu(record, seen);
+  for (const auto& record : snapshot.gpus) text += gpu(record, seen, complete);
   return text;
 }
 

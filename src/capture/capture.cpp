@@ -156,6 +156,9 @@ class Scanner {
     if (!header && !(is_headless_row(line()) && capture_.parts.empty())) return false;
     std::size_t length = 0;
     const SmiCsv csv = read_smi_csv(rest(), length);
+    // One word alone may stand in any list of fields; a column has values below it, and values are no field names.
+    const std::string first = csv.rows.empty() ? "" : csv.rows[0][0];
+    if (csv.columns.size() == 1 && (first.empty() || (first[0] >= 'a' && first[0] <= 'z'))) return false;
     add(csv.is_processes ? Kind::smi_apps_csv : Kind::smi_csv, snapshot_of_csv(csv), length);
     return true;
   }
@@ -259,7 +262,8 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
                 "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
                 "amd-smi and xpu-smi JSON, gpuwarden snapshot");
   }
-  if (capture->snapshot.origin.empty()) capture->snapshot.origin = origin_of(name, capture->parts);
+  // What gpuwarden wrote comes back as it was.
+  if (capture->parts[0].kind != Kind::gpuwarden_json) capture->snapshot.origin = origin_of(name, capture->parts);
   return std::move(*capture);
 }
 

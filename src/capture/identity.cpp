@@ -37,6 +37,7 @@ std::optional<std::chrono::system_clock::time_point> time_of(std::string_view ce
     std::tm parts{};
     const char* end = ::strptime(text.c_str(), format, &parts);
     if (end == nullptr || (*end != '\0' && *end != '.')) continue;
+    if (parts.tm_year < 100 || parts.tm_year > 200) continue;  // 2000 to 2100
     return std::chrono::system_clock::from_time_t(::timegm(&parts));
   }
   return std::nullopt;
@@ -52,15 +53,17 @@ void complete_from_model(facts::Gpu& gpu) {
   if (!gpu.cuda_cores && model->cuda_cores > 0) gpu.cuda_cores = Count(model->cuda_cores);
 }
 
-std::optional<std::string> mig_profile_of(const facts::MigDevice& mig, std::optional<double> slices,
-                                          const std::optional<Bytes>& whole) {
+std::optional<std::string> mig_profile_of(const facts::Gpu& gpu, const facts::MigDevice& mig,
+                                          std::optional<double> slices, const std::optional<Bytes>& whole) {
   if (!mig.memory_total || !whole || whole->value == 0) return std::nullopt;
   const double share = ratio(*mig.memory_total, *whole);
   const double eighths = std::max(1.0, std::round(share * 8));
   const double whole_gb = std::round(static_cast<double>(whole->value) / (1 << 30) / 10) * 10;
   if (!slices && !mig.multiprocessors) return std::nullopt;
+  const double per_slice =
+      knowledge::mig_slice_multiprocessors(gpu.compute_capability ? gpu.compute_capability->major : 8);
   const double compute =
-      slices ? *slices : std::max(1.0, std::floor(static_cast<double>(mig.multiprocessors->value) / 14));
+      slices ? *slices : std::clamp(std::floor(static_cast<double>(mig.multiprocessors->value) / per_slice), 1.0, 7.0);
   return fmt::format("{:.0f}g.{:.0f}gb", compute, std::floor(whole_gb * eighths / 8));
 }
 

@@ -20,7 +20,7 @@ std::optional<std::chrono::system_clock::time_point> time_of(std::string_view ce
 void complete_from_model(facts::Gpu& gpu);
 /// "3g.40gb" where the capture does not name the profile. Compute slices are seventh parts of the multiprocessors,
 /// memory slices eighth parts of the memory (source: NVIDIA's MIG user guide), named by the GPU's size in GB.
-std::optional<std::string> mig_profile_of(const facts::MigDevice& mig, std::optional<double> slices,
-                                          const std::optional<Bytes>& whole);
+std::optional<std::string> mig_profile_of(const facts::Gpu& gpu, const facts::MigDevice& mig,
+                                          std::optional<double> slices, const std::optional<Bytes>& whole);
 
 }  // namespace gpuwarden::capture

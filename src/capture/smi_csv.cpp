@@ -249,6 +249,28 @@ void read_process_row(const SmiCsv& csv, std::size_t row, facts::Snapshot& snaps
   record.state = facts::GpuState::busy;
 }
 
+bool is_gpu_name(std::string_view cell) {
+  return cell.starts_with("NVIDIA ") || cell.starts_with("Tesla ") || cell.starts_with("GeForce ") ||
+         cell.starts_with("Quadro ");
+}
+
+/// Without a header only cells that can be but one thing get a name.
+std::vector<std::string> guessed_columns(std::string_view line) {
+  std::vector<std::string> columns;
+  for (const std::string& cell : cells_of(line)) {
+    if (is_gpu_name(cell)) {
+      columns.emplace_back("name");
+    } else if (cell.starts_with("GPU-")) {
+      columns.emplace_back("uuid");
+    } else if (bus_id_of(cell)) {
+      columns.emplace_back("pci.bus_id");
+    } else {
+      columns.emplace_back(columns.empty() && parse_integer(cell) ? "index" : "");
+    }
+  }
+  return columns;
+}
+
 }  // namespace
 
 std::optional<std::size_t> SmiCsv::column(std::string_view field) const {
@@ -267,12 +289,14 @@ std::string_view SmiCsv::cell(std::size_t row, std::string_view field) const {
 bool is_csv_header(std::string_view line) {
   int own = 0;
   int common = 0;
+  if (!line.empty() && line.find_first_of("|<>(){}\"'`=") != std::string_view::npos) return false;
   for (const std::string& cell : cells_of(line)) {
+    if (trim(std::string_view(cell).substr(0, cell.find('['))).contains(' ')) return false;
     const std::string field = field_of(cell);
     own += holds(kOwnFields, field) ? 1 : 0;
     common += holds(kCommonFields, field) ? 1 : 0;
   }
-  return own + common >= 2 || (own == 1 && !line.contains(' ')) || (own == 1 && line.contains('['));
+  return own >= 1 && own + common >= 1;
 }
 
 bool is_headless_row(std::string_view line) {
@@ -280,8 +304,7 @@ bool is_headless_row(std::string_view line) {
   if (cells.size() < 2) return false;
   const bool indexed = parse_integer(cells[0]).value_or(-1) >= 0;
   const bool named = std::ranges::any_of(cells, [](std::string_view cell) {
-    return cell.starts_with("NVIDIA ") || cell.starts_with("Tesla ") || cell.starts_with("GeForce ") ||
-           cell.starts_with("Quadro ") || cell.starts_with("GPU-") || cell.ends_with(" MiB");
+    return is_gpu_name(cell) || cell.starts_with("GPU-") || cell.ends_with(" MiB");
   });
   return named && (indexed || cells.size() > 1);
 }
@@ -290,6 +313,7 @@ SmiCsv read_smi_csv(std::span<const Line> lines, std::size_t& end) {
   SmiCsv csv;
   csv.has_header = is_csv_header(lines.front().text);
   if (csv.has_header) csv.columns = cells_of(lines.front().text);
+  if (!csv.has_header) csv.columns = guessed_columns(lines.front().text);
   csv.is_processes = csv.column("pid").has_value();
   end = csv.has_header ? 1 : 0;
   for (std::size_t i = end; i < lines.size(); ++i) {
@@ -311,7 +335,7 @@ SmiCsv read_smi_csv(std::span<const Line> lines, std::size_t& end) {
 facts::Snapshot snapshot_of_csv(const SmiCsv& csv) {
   facts::Snapshot snapshot;
   snapshot.source = "nvidia-smi";
-  for (std::size_t row = 0; row < csv.rows.size() && csv.has_header; ++row) {
+  for (std::size_t row = 0; row < csv.rows.size(); ++row) {
     csv.is_processes ? read_process_row(csv, row, snapshot) : read_gpu_row(csv, row, snapshot);
     if (const auto driver = text_of(csv.cell(row, "driver_version"))) snapshot.driver_version = driver;
     if (const auto cuda = text_of(csv.cell(row, "cuda_version"))) snapshot.cuda_driver_version = cuda;

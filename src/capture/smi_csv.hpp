@@ -15,7 +15,8 @@ namespace gpuwarden::capture {
 struct SmiCsv {
   bool has_header = false;
   bool is_processes = false;
-  std::vector<std::string> columns;  ///< as printed: "utilization.gpu [%]"; empty without a header
+  std::vector<std::string>
+      columns;  ///< as printed: "utilization.gpu [%]"; without a header, what the cells can only be
   std::vector<std::vector<std::string>> rows;
 
   /// The column of a field, unit or not; nothing where it was not asked for.

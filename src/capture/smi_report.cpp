@@ -312,7 +312,7 @@ void read_mig(const Node& node, GpuRecord& record) {
     mig.memory_used = memory_at(memory, "used");
     mig.memory_free = memory_at(memory, "free");
     const auto slices = number_of(entry->at("device_attributes/shared/gpu_instance_slice_count").text, "");
-    mig.profile = mig_profile_of(mig, slices, record.sample.memory_total);
+    mig.profile = mig_profile_of(record.gpu, mig, slices, record.sample.memory_total);
     mig.name = record.gpu.name + " MIG" + (mig.profile ? " " + *mig.profile : "");
     record.mig_devices.push_back(std::move(mig));
   }

@@ -175,7 +175,9 @@ bool is_table_header(std::string_view line) {
 
 SmiTable read_smi_table(std::span<const Line> lines, std::size_t& end) {
   SmiTable table;
-  const std::string_view header = lines.front().text;
+  // A header that was cut may have lost the end of a version.
+  const std::string_view header =
+      lines.front().ended || lines.front().text.ends_with('|') ? std::string_view(lines.front().text) : "";
   table.smi_version = after(header, "NVIDIA-SMI");
   table.driver_version =
       header.contains("KMD Version:") ? after(header, "KMD Version:") : after(header, "Driver Version:");

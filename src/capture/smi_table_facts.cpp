@@ -90,8 +90,7 @@ facts::MigDevice mig_of(const TableMig& row, const GpuRecord& parent) {
   mig.memory_total = memory_of(total);
   if (mig.memory_used && mig.memory_total && *mig.memory_used <= *mig.memory_total)
     mig.memory_free = *mig.memory_total - *mig.memory_used;
-  std::optional<Bytes> whole = parent.sample.memory_total;
-  mig.profile = mig_profile_of(mig, std::nullopt, whole);
+  mig.profile = mig_profile_of(parent.gpu, mig, std::nullopt, parent.sample.memory_total);
   mig.name = parent.gpu.name + " MIG" + (mig.profile ? " " + *mig.profile : "");
   return mig;
 }

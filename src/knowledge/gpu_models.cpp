@@ -82,4 +82,8 @@ std::optional<std::string_view> pci_device_name(std::uint16_t device, std::uint1
   return std::nullopt;
 }
 
+int mig_slice_multiprocessors(int capability_major) {
+  return capability_major >= 10 ? 18 : capability_major == 9 ? 16 : 14;
+}
+
 }  // namespace gpuwarden::knowledge

@@ -23,6 +23,11 @@ Verdict healthy(const Candidate& c, const Wanted&) {
   return Objection{reason, false};
 }
 
+Verdict of_nvidia(const Candidate& c, const Wanted&) {
+  if (c.record->gpu.vendor == "NVIDIA") return std::nullopt;
+  return Objection{fmt::format("not an NVIDIA GPU ({}): CUDA cannot use it", c.record->gpu.vendor), false};
+}
+
 Verdict named(const Candidate& c, const Wanted& wanted) {
   if (wanted.ids.empty() || contains(wanted.ids, c.device.uuid)) return std::nullopt;
   return Objection{"not among the named GPUs", false};
@@ -156,9 +161,10 @@ struct Filter {
 };
 
 /// Lasting objections first: a device that can never do must not look as if waiting helped.
-constexpr std::array<Filter, 17> kFilters{{{"named", named},
+constexpr std::array<Filter, 18> kFilters{{{"named", named},
                                            {"visible", visible},
                                            {"excluded", not_excluded},
+                                           {"vendor", of_nvidia},
                                            {"healthy", healthy},
                                            {"mig", usable_as_whole},
                                            {"profile", profile},

@@ -176,7 +176,11 @@ Result<Decision> select(const Request& request, const Inputs& inputs) {
 
 std::string cuda_visible_devices(const Decision& decision) {
   std::vector<std::string> uuids;
-  for (const Device& device : decision.selected) uuids.push_back(device.uuid.value);
+  // Where a capture tells no UUID, only the index names the GPU.
+  for (const Device& device : decision.selected) {
+    const bool has_uuid = device.uuid.value.starts_with("GPU-") || device.uuid.value.starts_with("MIG-");
+    uuids.push_back(has_uuid ? device.uuid.value : std::to_string(device.index.value));
+  }
   return join(uuids, ",");
 }
 

@@ -126,7 +126,7 @@ TEST_F(Cli, FleetFilesWithImpossibleValuesAreRefusedWithTheirPlace) {
   expect_error({"list", "--simulate", file("c.yaml", "gpus:\n\t- x\n")}, 2, "a tab");
   expect_error({"list", "--simulate", file("d.yaml", "gpus: &a\n  - *a\n")}, 2, "anchors and aliases");
   expect_error({"list", "--simulate", file("e.yaml", "gpus:\n  - {model: Tesla T4, count: 65}\n")}, 2, "e.yaml:2:");
-  expect_error({"list", "--simulate", file("f.xml", "<html></html>")}, 2, "no log of nvidia-smi");
+  expect_error({"list", "--simulate", file("f.xml", "<html></html>")}, 2, "nothing in it is output of nvidia-smi");
 }
 
 TEST_F(Cli, ConfigurationStandsBehindFlagsAndEnvironment) {
@@ -252,6 +252,50 @@ TEST_F(Cli, TheMainJobRunsOnEveryCapturedMachineWithSeveralGpus) {
     EXPECT_EQ(done.standard_output.contains("[rank 1] GPU-"), !mig) << path;
   }
   EXPECT_GT(machines, 0);
+}
+
+constexpr std::string_view kTable =
+    "| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4     |\n"
+    "|   0  NVIDIA L4                      On  | 00000000:00:03.0 Off |                    0 |\n"
+    "| N/A   45C    P0              28W /  72W |   1200MiB / 23034MiB |     12%      Default |\n"
+    "|   1  NVIDIA L4                      On  | 00000000:00:04.0 Off |                    0 |\n"
+    "| N/A   35C    P8              12W /  72W |      1MiB / 23034MiB |      0%      Default |\n"
+    "| Processes:                                                                            |\n"
+    "|    0   N/A  N/A      4242      C   python                                    1190MiB |\n";
+
+TEST_F(Cli, ACaptureStandsForTheMachine) {
+  const std::string table = file("table.txt", std::string(kTable));
+  const auto list = run({"list", "--from", table});
+  EXPECT_EQ(list.exit_code, 0) << list.standard_error;
+  EXPECT_TRUE(list.standard_output.starts_with("FROM " + table + ": nvidia-smi\ndriver 550.54.15  CUDA 12.4"));
+  const auto select = run({"select", "--from", table});
+  EXPECT_EQ(select.standard_output, "1\n") << "GPU 0 is in use; without a UUID the index names the other";
+  EXPECT_THAT(select.standard_error, HasSubstr("judged from " + table));
+  expect_error({"select", "--from", table, "-n", "2"}, 1, "in use by ? (pid 4242: python)");
+  expect_error({"list", "--from", table, "--simulate", "t4x1"}, 2, "--from and --simulate");
+  expect_error({"list", "--from", file("prose.txt", "hello\n")}, 2, "nothing in it is output of nvidia-smi");
+  expect_error({"list", "--from", "/nowhere.txt"}, 2, "/nowhere.txt");
+}
+
+TEST_F(Cli, ASnapshotReadsBackWithoutLoss) {
+  const std::string first = (dir_ / "first.json").string();
+  ASSERT_EQ(run({"snapshot", "--simulate", "a100-40x8-mig", "-o", first}).exit_code, 0);
+  const std::string text = read_file(first).value_or("");
+  EXPECT_EQ(run({"snapshot", "--from", first}).standard_output, text);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["gpus"].size(), 8U);
+  EXPECT_FALSE(json["links"].empty());
+}
+
+TEST_F(Cli, AnyCaptureThatNamesItsGpusBecomesASimulatedFleet) {
+  const auto list = json({"list", "--simulate", file("table.txt", std::string(kTable))});
+  ASSERT_EQ(list["gpus"].size(), 2U);
+  EXPECT_EQ(list["simulated"], true);
+  EXPECT_EQ(list["gpus"][0]["temperature_celsius"], 45);
+  EXPECT_EQ(list["gpus"][0]["processes"][0]["pid"], 4242);
+  EXPECT_FALSE(list["gpus"][0]["clocks"]["sm_megahertz"].is_null()) << "what the table does not show the model has";
+  expect_error({"list", "--simulate", file("topo.txt", "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n")}, 2,
+               "does not say what its GPUs are");
 }
 
 }  // namespace

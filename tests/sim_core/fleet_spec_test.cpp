@@ -3,7 +3,7 @@
 
 #include "apps/gpuwarden/smi_fleet.hpp"
 #include "gpuwarden/base/file.hpp"
-#include "gpuwarden/probe/smi_xml.hpp"
+#include "gpuwarden/capture/capture.hpp"
 #include "sim/core/physics.hpp"
 #include "support/corpus.hpp"
 #include "support/fleet_builder.hpp"
@@ -156,7 +156,7 @@ TEST(SmiFleet, EveryCaptureOfTheCorpusBecomesAFleetWithItsMig) {
   const auto folder = testing::corpus();
   if (!folder) GTEST_SKIP() << "no corpus here";
   for (const auto& path : list_directory(*folder / "captures/smi_xml")) {
-    const auto snapshot = probe::snapshot_from_smi_xml(read_file(path).value_or(""));
+    const auto snapshot = capture::snapshot_from_smi_xml(read_file(path).value_or(""));
     ASSERT_THAT(snapshot, IsOk()) << path;
     const auto yaml = cli::fleet_yaml_from(*snapshot, path.stem().string());
     ASSERT_THAT(yaml, IsOk()) << path;

@@ -179,7 +179,7 @@ Json csv_answer(std::string_view text) {
   Json answer{{"rows", csv.rows.size()}, {"header", csv.has_header}};
   if (csv.has_header) answer["columns"] = csv.columns.size();
   answer["header_first"] = Json::array();
-  for (std::size_t i = 0; i < std::min<std::size_t>(4, csv.columns.size()); ++i)
+  for (std::size_t i = 0; csv.has_header && i < std::min<std::size_t>(4, csv.columns.size()); ++i)
     answer["header_first"].push_back(csv.columns[i]);
   answer["gpus"] = Json::array();
   for (std::size_t row = 0; row < csv.rows.size(); ++row) {

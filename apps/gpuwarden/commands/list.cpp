@@ -42,6 +42,7 @@ Result<void> keep_named(const std::vector<std::string>& names, facts::Snapshot& 
 
 /// Leases are told where their directory can be read; a listing does without.
 std::vector<facts::Lease> read_leases(const Context& context, const Machine& machine) {
+  if (machine.captured) return {};
   const auto store = open_leases(context, machine, "", "");
   const auto situation = store ? store->inspect() : fail(ErrorCode::failed, "");
   return situation ? situation->leases : std::vector<facts::Lease>{};
@@ -64,7 +65,8 @@ int run_list(Context& context) {
   if (!style) return complain(style.error());
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
-  facts::Snapshot snapshot = probe::read_snapshot(machine->reader);
+  facts::Snapshot snapshot = machine->read();
+  if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
   const auto leases = read_leases(context, *machine);
   if (context.args.has("json")) {

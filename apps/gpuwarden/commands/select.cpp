@@ -106,6 +106,8 @@ int run_select(Context& context) {
   const auto acquired = choose(context, *selection);
   if (!acquired) return complain(acquired.error());
   const Decision& decision = acquired->decision;
+  if (!acquired->snapshot.origin.empty())
+    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot.origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
   if (context.args.has("json")) {
     fmt::print("{}\n", as_json(*acquired).dump(2, ' ', false, Json::error_handler_t::replace));

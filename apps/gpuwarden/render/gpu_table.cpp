@@ -72,6 +72,8 @@ std::string power_cell(const facts::GpuSample& sample) {
 
 std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   if (!facts::is_usable(record)) return std::string(facts::to_string(record.state));
+  // A capture may name a GPU and tell nothing of its use.
+  if (lease == nullptr && !record.processes && !record.sample.memory_used) return "?";
   if (lease == nullptr) return std::string(record.state == facts::GpuState::busy ? "busy" : "free");
   std::string who = lease->holders.empty() ? "?" : lease->holders[0].user;
   if (lease->holders.size() > 1) who += fmt::format("+{}", lease->holders.size() - 1);
@@ -147,10 +149,12 @@ std::string mig_rows(const GpuRecord& record, const Columns& columns, const Styl
 
 std::string header(const facts::Snapshot& snapshot, const Style& style) {
   std::string text = snapshot.simulated ? fmt::format("SIMULATED {}  ", printable(snapshot.fleet)) : "";
-  text +=
-      fmt::format("driver {}  CUDA {}  {}  {}", snapshot.driver_version.value_or("-"),
-                  snapshot.cuda_driver_version.value_or("-"), printable(snapshot.host), format_utc(snapshot.taken_at));
-  return style.paint(fit(text, std::min(style.width, width_of(text))), Tone::bold) + "\n";
+  text += fmt::format("driver {}  CUDA {}", printable(snapshot.driver_version.value_or("-")),
+                      printable(snapshot.cuda_driver_version.value_or("-")));
+  if (!snapshot.host.empty()) text += "  " + printable(snapshot.host);
+  if (snapshot.taken_at != std::chrono::system_clock::time_point{}) text += "  " + format_utc(snapshot.taken_at);
+  const std::string from = snapshot.origin.empty() ? "" : fmt::format("FROM {}\n", printable(snapshot.origin));
+  return from + style.paint(fit(text, std::min(style.width, width_of(text))), Tone::bold) + "\n";
 }
 
 }  // namespace

@@ -33,6 +33,9 @@ std::span<const GpuModel> gpu_models();
 const GpuModel* find_gpu_model(std::string_view nvml_name);
 /// CUDA cores per SM of an architecture (source: the CUDA programming guide's throughput table).
 std::optional<int> cuda_cores_per_multiprocessor(int capability_major, int capability_minor);
+/// Multiprocessors of one MIG compute slice: 14 on Ampere, 16 on Hopper, 18 on Blackwell (source: NVIDIA's MIG user
+/// guide).
+int mig_slice_multiprocessors(int capability_major);
 /// The product name of a PCI device id (0x2330) of NVIDIA; a subsystem pair, where given, is tried first.
 std::optional<std::string_view> pci_device_name(std::uint16_t device, std::uint16_t subsystem_vendor = 0,
                                                 std::uint16_t subsystem_device = 0);

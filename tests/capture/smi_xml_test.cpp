@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/probe/smi_xml.hpp"
+#include "gpuwarden/capture/capture.hpp"
 
 #include <cmath>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include "support/corpus.hpp"
 #include "support/matchers.hpp"
 
-namespace gpuwarden::probe {
+namespace gpuwarden::capture {
 namespace {
 
 using namespace gpuwarden::testing;
@@ -119,4 +119,4 @@ TEST(SmiXml, AgreesWithTheCorpus) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::probe
+}  // namespace gpuwarden::capture

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden snapshot
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "machine.hpp"
+
+namespace gpuwarden::cli {
+
+int run_snapshot(Context& context) {
+  const auto machine = open_machine(context);
+  if (!machine) return complain(machine.error());
+  const facts::Snapshot snapshot = machine->read({.links = true, .cuda_order = true});
+  const std::string text =
+      facts::to_json(snapshot).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  if (const auto file = context.args.text("output")) {
+    if (const auto written = write_file_atomically(*file, text); !written) return complain(written.error());
+  } else {
+    fmt::print("{}", text);
+  }
+  // A driver that does not answer is a fact like others; the caller still hears of it.
+  if (snapshot.problem) return complain(*snapshot.problem);
+  return kFine;
+}
+
+}  // namespace gpuwarden::cli
