@@ -166,6 +166,77 @@ void read_static(Readings& r, const GpuSpec& gpu, std::uint32_t index) {
   put_if(m.ecc && m.capability_major >= 8, Field::temperature_memory_max, 95);
 }
 
+/// What data center boards tell and GeForce boards do not.
+void read_server_parts(Readings& r, const GpuSpec& gpu) {
+  const Model& m = gpu.model;
+  const auto zero = [&](std::initializer_list<Field> fields) {
+    for (const Field field : fields) at(r, field) = 0;
+  };
+  zero({Field::slowdown_sync_boost, Field::slowdown_board_limit, Field::slowdown_low_utilization,
+        Field::slowdown_reliability});
+  at(r, Field::clock_graphics_application) = m.clock_graphics_max;
+  at(r, Field::clock_memory_application) = m.clock_memory_max;
+  if (m.capability_major < 8) zero({Field::retired_single_bit, Field::retired_double_bit});
+  if (m.capability_major < 8) return;
+  // Banks: 32 for each 4 GiB or so, as captures of A100 (640), H100 (2560) and A10 (192) differ by product.
+  at(r, Field::remap_max) = m.capability_major == 8 ? 640 : 2560;
+  zero({Field::remap_high, Field::remap_partial, Field::remap_low, Field::remap_none});
+}
+
+void read_more_static(Readings& r, const GpuSpec& gpu) {
+  const Model& m = gpu.model;
+  at(r, Field::accounting) = 0;
+  at(r, Field::virtualization) = 0;
+  if (m.ecc) read_server_parts(r, gpu);
+  if (!m.ecc) at(r, Field::temperature_acoustic) = m.temperature_slowdown - 10;
+  for (const Field field : {Field::encoder_sessions, Field::encoder_fps, Field::encoder_latency, Field::fbc_sessions})
+    at(r, field) = 0;
+  if (m.capability_major >= 9 && m.nvlinks > 0) {
+    at(r, Field::fabric_state) = 3;
+    at(r, Field::fabric_clique) = 0;
+  }
+  if (m.nvlinks == 0) return;
+  // One direction of a link: 20 GB/s (NVLink 1), 25 (2 to 3), 26.562 (4), 53.125 (5), as nvidia-smi nvlink -s prints.
+  at(r, Field::nvlink_speed) = m.nvlink_version >= 5 ? 53125 : m.nvlink_version == 4 ? 26562 : 25781;
+  for (const Field field :
+       {Field::nvlink_replays, Field::nvlink_crc_errors, Field::nvlink_sent, Field::nvlink_received})
+    at(r, field) = 0;
+}
+
+/// Profiling metrics (GPM), which Hopper and later have; the shares are those of a dense training step.
+void read_profile(Readings& r, const GpuSpec& gpu, const GpuState& s) {
+  if (gpu.model.capability_major < 9 || gpu.mig) return;
+  at(r, Field::sm_active) = s.load * 92;
+  at(r, Field::sm_occupancy) = s.load * 21;
+  at(r, Field::tensor_active) = s.load * 48;
+  at(r, Field::dram_active) = s.load * 37;
+  at(r, Field::fp64_active) = 0;
+  at(r, Field::fp32_active) = s.load * 9;
+  at(r, Field::fp16_active) = s.load * 4;
+  if (gpu.model.nvlinks == 0) return;
+  at(r, Field::nvlink_tx) = whole(s.load * 90e3);
+  at(r, Field::nvlink_rx) = whole(s.load * 90e3);
+}
+
+void read_more_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s) {
+  const Model& m = gpu.model;
+  if (!gpu.mig && m.capability_major * 10 + m.capability_minor >= 75) {
+    at(r, Field::jpeg_utilization) = 0;
+    at(r, Field::ofa_utilization) = 0;
+  }
+  if (m.capability_major * 10 + m.capability_minor >= 89)
+    at(r, Field::temperature_margin) = whole(m.temperature_slowdown - s.temperature);
+  if (m.ecc) {
+    at(r, Field::slowdown_power) = whole(s.power_capped * 1e6);
+    at(r, Field::slowdown_thermal) = whole(s.heat_slowed * 1e6);
+  }
+  if (m.ecc && m.capability_major >= 9) {
+    at(r, Field::slowdown_hw_thermal) = whole(s.heat_stopped * 1e6);
+    at(r, Field::slowdown_hw_power_brake) = 0;
+  }
+  read_profile(r, gpu, s);
+}
+
 void read_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s) {
   const Model& m = gpu.model;
   const bool idle = s.load < 0.005;
@@ -203,8 +274,8 @@ void read_processes(const Body& body, const GpuSpec& gpu, std::uint32_t index, G
   double scripted = 0;
   for (const ProcessSpec& process : gpu.processes) {
     ProcessView seen{
-        process.pid,     process.command,  std::nullopt,        static_cast<std::uint32_t>(process.utilization),
-        process.compute, process.graphics, process.gpu_instance};
+        process.pid,     process.command,  std::nullopt,         static_cast<std::uint32_t>(process.utilization),
+        process.compute, process.graphics, process.gpu_instance, process.mps};
     if (process.memory_mib) seen.memory_bytes = static_cast<std::uint64_t>(*process.memory_mib * (1 << 20));
     scripted += process.memory_mib.value_or(0);
     view.processes.push_back(seen);
@@ -233,6 +304,7 @@ void read_faults(const Body& body, std::uint32_t index, const GpuSpec& gpu, GpuV
   if (gpu.model.fan) {
     const double wanted = std::clamp((body.gpus[index].temperature - 45) * 2.0, 0.0, 100.0);
     at(view.readings, Field::fan_speed) = fan_failed ? 0 : whole(wanted);
+    at(view.readings, Field::fan_rpm) = fan_failed ? 0 : whole(wanted * 36);
   }
   for (std::uint32_t i = 0; i < body.fault_count; ++i) {
     const SharedFault& fault = body.faults[i];
@@ -300,7 +372,9 @@ FleetView look(const Body& body, const FleetSpec& spec) {
     GpuView& gpu = view.gpus.emplace_back();
     gpu.spec = &spec.gpus[i];
     read_static(gpu.readings, *gpu.spec, i);
+    read_more_static(gpu.readings, *gpu.spec);
     read_dynamic(gpu.readings, *gpu.spec, body.gpus[i]);
+    read_more_dynamic(gpu.readings, *gpu.spec, body.gpus[i]);
     read_processes(body, *gpu.spec, i, gpu);
     read_faults(body, i, *gpu.spec, gpu);
     for (const auto& [field, value] : gpu.spec->readings) at(gpu.readings, field) = value;

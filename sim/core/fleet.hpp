@@ -26,6 +26,7 @@ struct ProcessView {
   bool compute = true;
   bool graphics = false;
   std::optional<std::uint32_t> gpu_instance;
+  bool mps = false;
 };
 
 /// One GPU at one moment.

@@ -193,9 +193,11 @@ void read_processes(Fields& in, GpuSpec& gpu, double memory_mib) {
     fields.text("type", type);
     if (fields.node("gpu_instance").IsDefined()) fields.integer("gpu_instance", process.gpu_instance.emplace(), 0, 64);
     if (process.pid == 0) fields.complain(entry, in.where() + "processes: a pid is missing");
-    process.compute = type.contains('C');
+    process.mps = type.contains('M');
+    process.compute = type.contains('C') && !process.mps;
     process.graphics = type.contains('G');
-    if (!process.compute && !process.graphics) fields.complain(entry, "type should be C, G or C+G");
+    if (!process.compute && !process.graphics && !process.mps)
+      fields.complain(entry, "type should be C, G, C+G or M+C");
     gpu.processes.push_back(process);
     in.adopt(fields.error());
   }

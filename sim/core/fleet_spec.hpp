@@ -67,6 +67,7 @@ struct ProcessSpec {
   double utilization = 0;
   bool graphics = false;
   bool compute = true;
+  bool mps = false;  ///< a client of the Multi-Process Service: NVML lists it apart from compute processes
   std::optional<std::uint32_t> gpu_instance;
 };
 

@@ -97,6 +97,9 @@ void step(GpuState& state, const GpuSpec& gpu, double load, double power_limit, 
   state.temperature += (target - state.temperature) * (kTickSeconds / kThermalSeconds);
   state.temperature = std::min<double>(state.temperature, gpu.model.temperature_shutdown);
   state.energy += state.power * kTickSeconds;
+  if ((state.throttle & kPowerCap) != 0) state.power_capped += kTickSeconds;
+  if ((state.throttle & kSwThermal) != 0) state.heat_slowed += kTickSeconds;
+  if ((state.throttle & kHwThermal) != 0) state.heat_stopped += kTickSeconds;
 }
 
 }  // namespace gpuwarden::sim

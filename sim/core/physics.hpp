@@ -25,6 +25,9 @@ struct GpuState {
   std::uint64_t throttle = 0;
   std::uint64_t ecc_corrected = 0;
   std::uint64_t ecc_uncorrected = 0;
+  double power_capped = 0;  ///< seconds held back by the power cap
+  double heat_slowed = 0;   ///< seconds held back by software because of heat
+  double heat_stopped = 0;  ///< seconds held back by hardware because of heat
 };
 
 /// Faults in force, as the model needs them.

@@ -16,7 +16,8 @@ Return list(Device device, Kind kind, std::vector<sim::ProcessView>& processes) 
   Target target;
   if (const Return code = resolve(device, target); code != kSuccess) return code;
   for (const sim::ProcessView& process : target.gpu->processes) {
-    const bool wanted = (kind == Kind::compute && process.compute) || (kind == Kind::graphics && process.graphics);
+    const bool wanted = (kind == Kind::compute && process.compute) || (kind == Kind::graphics && process.graphics) ||
+                        (kind == Kind::mps && process.mps);
     const bool here = target.instance == nullptr || process.gpu_instance == target.instance->gpu_instance;
     if (wanted && here) processes.push_back(process);
   }

@@ -80,6 +80,21 @@ Return read_field(Device device, FieldValue& value) {
     case kFieldTotalEnergy:
       value.value_type = kValueTypeUnsignedLongLong;
       return number(device, Field::energy, &value.value.u64, 1000);
+    case kFieldNvLinkSpeedCommon:
+      code = number(device, Field::nvlink_speed, &small);
+      break;
+    case kFieldNvLinkThroughputDataTx:
+      value.value_type = kValueTypeUnsignedLongLong;
+      return number(device, Field::nvlink_sent, &value.value.u64);
+    case kFieldNvLinkThroughputDataRx:
+      value.value_type = kValueTypeUnsignedLongLong;
+      return number(device, Field::nvlink_received, &value.value.u64);
+    case kFieldSlowdownHwThermal:
+      value.value_type = kValueTypeUnsignedLongLong;
+      return number(device, Field::slowdown_hw_thermal, &value.value.u64, 1000);
+    case kFieldSlowdownHwPowerBrake:
+      value.value_type = kValueTypeUnsignedLongLong;
+      return number(device, Field::slowdown_hw_power_brake, &value.value.u64, 1000);
     case kFieldNvLinkLinkCount:
       code = number(device, Field::nvlink_count, &small);
       break;
@@ -178,6 +193,8 @@ Return nvmlDeviceGetTemperatureThreshold(Device device, int threshold, unsigned*
       return number(device, Field::temperature_slowdown, out);
     case kThresholdMemoryMax:
       return number(device, Field::temperature_memory_max, out);
+    case kThresholdAcousticCurrent:
+      return number(device, Field::temperature_acoustic, out);
     case kThresholdGpuMax:
       return number(device, Field::temperature_max, out);
     default:
@@ -226,8 +243,9 @@ Return nvmlDeviceGetMaxClockInfo(Device device, int type, unsigned* out) {
   return field ? number(device, *field, out) : kInvalidArgument;
 }
 Return nvmlDeviceGetApplicationsClock(Device device, int type, unsigned* out) {
-  const auto field = clock_field(type, true);
-  return field ? number(device, *field, out) : kInvalidArgument;
+  if (type == kClockGraphics || type == kClockSm) return number(device, Field::clock_graphics_application, out);
+  if (type == kClockMemory) return number(device, Field::clock_memory_application, out);
+  return type == kClockVideo ? kNotSupported : kInvalidArgument;
 }
 Return nvmlDeviceGetClock(Device device, int type, int id, unsigned* out) {
   if (id < 0 || id > 3) return kInvalidArgument;

@@ -213,6 +213,102 @@ inline constexpr unsigned kFieldRemappedFailure = 145;
 inline constexpr unsigned kFieldPowerAverage = 185;
 inline constexpr unsigned kFieldPowerInstant = 186;
 
+inline constexpr unsigned kFieldNvLinkSpeedCommon = 90;        ///< MB/s
+inline constexpr unsigned kFieldNvLinkThroughputDataTx = 138;  ///< KiB; the scope id is the link
+inline constexpr unsigned kFieldNvLinkThroughputDataRx = 139;
+// Source of the three: nvml.h as NVIDIA's nvidia-ml-py publishes it (pynvml.py of 12.575 and later).
+inline constexpr unsigned kFieldSlowdownHwThermal = 252;     ///< ns
+inline constexpr unsigned kFieldSlowdownHwPowerBrake = 253;  ///< ns
+
+/// nvmlDeviceGetViolationStatus; both in nanoseconds.
+struct ViolationTime {
+  unsigned long long reference_time;
+  unsigned long long violation_time;
+};
+inline constexpr int kPolicyPower = 0;
+inline constexpr int kPolicyThermal = 1;
+inline constexpr int kPolicySyncBoost = 2;
+inline constexpr int kPolicyBoardLimit = 3;
+inline constexpr int kPolicyLowUtilization = 4;
+inline constexpr int kPolicyReliability = 5;
+
+struct RowRemapperHistogram {
+  unsigned max;
+  unsigned high;
+  unsigned partial;
+  unsigned low;
+  unsigned none;
+};
+
+struct FbcStats {
+  unsigned sessions;
+  unsigned average_fps;
+  unsigned average_latency;
+};
+
+struct FanSpeedInfo {
+  unsigned version;
+  unsigned fan;
+  unsigned speed;  ///< revolutions per minute
+};
+inline constexpr unsigned kFanSpeedInfoV1 = version_word<FanSpeedInfo>(1);
+
+struct MarginTemperature {
+  unsigned version;
+  int margin;
+};
+inline constexpr unsigned kMarginTemperatureV1 = version_word<MarginTemperature>(1);
+
+/// nvmlGpuFabricInfo_v2_t.
+struct FabricInfo {
+  unsigned version;
+  unsigned char cluster_uuid[16];
+  Return status;
+  unsigned clique;
+  unsigned char state;
+  unsigned health_mask;
+};
+inline constexpr unsigned kFabricInfoV2 = version_word<FabricInfo>(2);
+static_assert(kFabricInfoV2 == 0x02000024);
+inline constexpr unsigned char kFabricNotSupported = 0;
+inline constexpr unsigned char kFabricNotStarted = 1;
+inline constexpr unsigned char kFabricInProgress = 2;
+inline constexpr unsigned char kFabricCompleted = 3;
+
+struct GpmSampleOpaque;
+using GpmSample = GpmSampleOpaque*;
+struct GpmMetric {
+  unsigned id;
+  Return result;
+  double value;
+  char* short_name;
+  char* long_name;
+  char* unit;
+};
+/// The array's length differs between headers (98 in 11.8); the library reads `count` entries.
+struct GpmMetricsGet {
+  unsigned version;
+  unsigned count;
+  GpmSample first;
+  GpmSample second;
+  GpmMetric metrics[98];
+};
+inline constexpr unsigned kGpmMetricsGetVersion = 1;
+struct GpmSupport {
+  unsigned version;
+  unsigned supported;
+};
+inline constexpr unsigned kGpmSupportVersion = 1;
+inline constexpr unsigned kGpmSmUtil = 2;
+inline constexpr unsigned kGpmSmOccupancy = 3;
+inline constexpr unsigned kGpmAnyTensorUtil = 5;
+inline constexpr unsigned kGpmDramBandwidthUtil = 10;
+inline constexpr unsigned kGpmFp64Util = 11;
+inline constexpr unsigned kGpmFp32Util = 12;
+inline constexpr unsigned kGpmFp16Util = 13;
+inline constexpr unsigned kGpmNvLinkRx = 60;  ///< MiB/s
+inline constexpr unsigned kGpmNvLinkTx = 61;  ///< MiB/s
+
 struct EventData {
   Device device;
   unsigned long long type;
@@ -247,6 +343,16 @@ inline constexpr int kThresholdShutdown = 0;
 inline constexpr int kThresholdSlowdown = 1;
 inline constexpr int kThresholdMemoryMax = 2;
 inline constexpr int kThresholdGpuMax = 3;
+inline constexpr int kThresholdAcousticCurrent = 5;
+inline constexpr int kInforomOem = 0;
+inline constexpr int kInforomEcc = 1;
+inline constexpr int kInforomPower = 2;
+inline constexpr int kRetiredSingleBit = 0;
+inline constexpr int kRetiredDoubleBit = 1;
+inline constexpr int kNvLinkErrorReplay = 0;
+inline constexpr int kNvLinkErrorRecovery = 1;
+inline constexpr int kNvLinkErrorCrcFlit = 2;
+inline constexpr int kNvLinkErrorCrcData = 3;
 inline constexpr int kEccCorrected = 0;
 inline constexpr int kEccUncorrected = 1;
 inline constexpr int kEccVolatile = 0;
@@ -255,6 +361,10 @@ inline constexpr int kMemoryLocationL1 = 0;
 inline constexpr int kMemoryLocationL2 = 1;
 inline constexpr int kMemoryLocationDram = 2;
 inline constexpr int kMemoryLocationRegisterFile = 3;
+inline constexpr int kMemoryLocationTexture = 4;
+inline constexpr int kMemoryLocationShared = 5;
+inline constexpr int kMemoryLocationCbu = 6;
+inline constexpr int kMemoryLocationSram = 7;
 inline constexpr int kPcieTx = 0;
 inline constexpr int kPcieRx = 1;
 inline constexpr int kPStateUnknown = 32;
@@ -269,6 +379,13 @@ inline constexpr int kTopologyHostBridge = 30;
 inline constexpr int kTopologyNode = 40;
 inline constexpr int kTopologySystem = 50;
 inline constexpr int kP2pOk = 0;
+inline constexpr int kP2pChipsetNotSupported = 1;
+inline constexpr int kP2pGpuNotSupported = 2;
+inline constexpr int kP2pTopologyNotSupported = 3;
+inline constexpr int kP2pDisabledByRegistry = 4;
+inline constexpr int kP2pCapsRead = 0;
+inline constexpr int kP2pCapsWrite = 1;
+inline constexpr int kP2pCapsAtomics = 3;
 inline constexpr int kP2pNotSupported = 5;
 inline constexpr int kP2pCapsNvLink = 2;
 inline constexpr unsigned kAffinityScopeNode = 0;

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/knowledge/gpu_models.hpp"
+#include "probe/nvml_call.hpp"
 
 namespace gpuwarden::probe {
 namespace {
@@ -19,33 +21,6 @@ using facts::GpuState;
 using nvml::Device;
 using nvml::Functions;
 using nvml::Return;
-
-/// One unsigned value from `function(device, &value)`, times `scale`.
-template <class Quantity>
-std::optional<Quantity> read_number(Return (*function)(Device, unsigned*), Device device, std::int64_t scale = 1) {
-  unsigned value = 0;
-  if (call(function, device, &value) != nvml::kSuccess) return std::nullopt;
-  return Quantity(static_cast<typename Quantity::rep>(value) * static_cast<typename Quantity::rep>(scale));
-}
-
-std::optional<std::string> read_text(Return (*function)(Device, char*, unsigned), Device device) {
-  std::array<char, 128> buffer{};
-  if (call(function, device, buffer.data(), static_cast<unsigned>(buffer.size() - 1)) != nvml::kSuccess)
-    return std::nullopt;
-  return printable(buffer.data());
-}
-
-std::optional<bool> read_flag(Return (*function)(Device, int*), Device device) {
-  int value = 0;
-  if (call(function, device, &value) != nvml::kSuccess) return std::nullopt;
-  return value != 0;
-}
-
-std::optional<Megahertz> read_clock(Return (*function)(Device, int, unsigned*), Device device, int type) {
-  unsigned value = 0;
-  if (call(function, device, type, &value) != nvml::kSuccess) return std::nullopt;
-  return Megahertz(value);
-}
 
 /// "0-3,8" from a bit mask.
 std::string list_of(const unsigned long* words, std::size_t count) {
@@ -336,6 +311,7 @@ void read_inventory(const Functions& nvml, Device device, GpuRecord& record) {
 
 void read_sample(const Functions& nvml, Device device, GpuRecord& record) {
   for (const SampleRow& row : kSampleRows) row.read(nvml, device, record.sample);
+  facts::drop_impossible(record.sample);
   // A GPU that was lost or broke since its handle was given says so in any call; one that always works tells.
   unsigned index = 0;
   if (note_trouble(call(nvml.nvmlDeviceGetIndex, device, &index), "nvmlDeviceGetIndex", record)) return;

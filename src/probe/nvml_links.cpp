@@ -50,10 +50,32 @@ std::optional<facts::LinkLevel> level_of(int level) {
   }
 }
 
+/// As nvidia-smi topo -p2p prints it.
+std::optional<std::string> peer_status(const nvml::Functions& nvml, nvml::Device a, nvml::Device b, int capability) {
+  int status = -1;
+  if (call(nvml.nvmlDeviceGetP2PStatus, a, b, capability, &status) != nvml::kSuccess) return std::nullopt;
+  switch (status) {
+    case nvml::kP2pOk:
+      return "OK";
+    case nvml::kP2pChipsetNotSupported:
+      return "CNS";
+    case nvml::kP2pGpuNotSupported:
+      return "GNS";
+    case nvml::kP2pTopologyNotSupported:
+      return "TNS";
+    case nvml::kP2pDisabledByRegistry:
+      return "DR";
+    case nvml::kP2pNotSupported:
+      return "NS";
+    default:
+      return "U";
+  }
+}
+
 }  // namespace
 
 std::vector<facts::Link> read_links(const nvml::Functions& nvml, const std::vector<nvml::Device>& devices,
-                                    const std::vector<GpuIndex>& indices) {
+                                    const std::vector<GpuIndex>& indices, bool peer_access) {
   std::vector<std::string> own;
   std::vector<std::vector<std::string>> ends;
   for (const nvml::Device device : devices) {
@@ -68,12 +90,18 @@ std::vector<facts::Link> read_links(const nvml::Functions& nvml, const std::vect
   std::vector<facts::Link> links;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     for (std::size_t j = i + 1; j < devices.size(); ++j) {
-      facts::Link link{indices[i], indices[j], std::nullopt, 0};
+      facts::Link link{.a = indices[i], .b = indices[j]};
       int level = -1;
       if (call(nvml.nvmlDeviceGetTopologyCommonAncestor, devices[i], devices[j], &level) == nvml::kSuccess)
         link.level = level_of(level);
       const auto direct = std::min(std::ranges::count(ends[i], own[j]), std::ranges::count(ends[j], own[i]));
       link.nvlinks = static_cast<int>(direct + std::min(to_switch(i), to_switch(j)));
+      if (peer_access) {
+        link.p2p_read = peer_status(nvml, devices[i], devices[j], nvml::kP2pCapsRead);
+        link.p2p_write = peer_status(nvml, devices[i], devices[j], nvml::kP2pCapsWrite);
+        link.p2p_nvlink = peer_status(nvml, devices[i], devices[j], nvml::kP2pCapsNvLink);
+        link.p2p_atomics = peer_status(nvml, devices[i], devices[j], nvml::kP2pCapsAtomics);
+      }
       links.push_back(link);
     }
   }

@@ -70,7 +70,8 @@ std::optional<std::vector<Entry>> list(const Functions& nvml, Device device, V2 
 }
 
 /// Adds entries to the list; a pid that is there already (compute and graphics) is one process.
-void merge(std::vector<facts::GpuProcess>& processes, const std::vector<Entry>& entries, bool graphics) {
+enum class ListKind { compute, mps, graphics };
+void merge(std::vector<facts::GpuProcess>& processes, const std::vector<Entry>& entries, ListKind kind) {
   for (const Entry& entry : entries) {
     const Pid pid{static_cast<std::int32_t>(entry.pid)};
     const auto instance = entry.gpu_instance == nvml::kNoInstance ? std::nullopt : std::optional(entry.gpu_instance);
@@ -80,7 +81,8 @@ void merge(std::vector<facts::GpuProcess>& processes, const std::vector<Entry>& 
       found = processes.insert(processes.end(), facts::GpuProcess{.pid = pid, .gpu_instance = instance});
       if (entry.compute_instance != nvml::kNoInstance) found->compute_instance = entry.compute_instance;
     }
-    (graphics ? found->graphics : found->compute) = true;
+    (kind == ListKind::graphics ? found->graphics : found->compute) = true;
+    found->mps = found->mps || kind == ListKind::mps;
     if (entry.memory != nvml::kMemoryNotAvailable)
       found->memory = std::max(found->memory.value_or(Bytes(0)), Bytes(entry.memory));
   }
@@ -97,9 +99,9 @@ void read_processes(const Functions& nvml, Device device, facts::GpuRecord& reco
                         nvml.nvmlDeviceGetMPSComputeRunningProcesses_v2, nvml.nvmlDeviceGetMPSComputeRunningProcesses);
   if (!compute && !graphics) return;
   auto& processes = record.processes.emplace();
-  if (compute) merge(processes, *compute, false);
-  if (mps) merge(processes, *mps, false);
-  if (graphics) merge(processes, *graphics, true);
+  if (compute) merge(processes, *compute, ListKind::compute);
+  if (mps) merge(processes, *mps, ListKind::mps);
+  if (graphics) merge(processes, *graphics, ListKind::graphics);
 }
 
 }  // namespace gpuwarden::probe

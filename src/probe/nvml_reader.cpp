@@ -175,8 +175,11 @@ class NvmlReader::Impl {
   }
 
   static Json request_json(const ReadRequest& request, const Json& gpus) {
-    return {
-        {"gpus", gpus}, {"processes", request.processes}, {"links", request.links}, {"cuda_order", request.cuda_order}};
+    return {{"gpus", gpus},
+            {"detail", static_cast<int>(request.detail)},
+            {"processes", request.processes},
+            {"links", request.links},
+            {"cuda_order", request.cuda_order}};
   }
 
   /// Takes one child's answers; the index it was reading when it fell silent, if it did.

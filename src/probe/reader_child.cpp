@@ -11,6 +11,8 @@
 #include <set>
 
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/metrics.hpp"
+#include "probe/nvml_detail.hpp"
 #include "probe/nvml_device.hpp"
 #include "probe/nvml_links.hpp"
 #include "probe/proc.hpp"
@@ -92,13 +94,13 @@ class Server {
       if (wanted.is_array() && std::find(wanted.begin(), wanted.end(), index) == wanted.end()) continue;
       if (!send_message(fd_, {{"reading", index}})) return false;
       nvml::Device device = nullptr;
-      const GpuRecord record = read_gpu(index, request.value("processes", true), device);
+      const GpuRecord record = read_gpu(index, request, device);
       if (!send_message(fd_, {{"gpu", facts::to_json(record)}})) return false;
       if (device == nullptr || !facts::is_usable(record)) continue;
       devices.push_back(device);
       indices.push_back(record.gpu.index);
     }
-    if (request.value("links", false)) send_links(devices, indices);
+    if (request.value("links", false)) send_links(devices, indices, request.value("detail", 0) > 0);
     if (request.value("cuda_order", false)) send_cuda_order();
     return send_message(fd_, {{"done", true}});
   }
@@ -148,7 +150,7 @@ class Server {
     return index < order.size() && asleep_.contains(order[index]);
   }
 
-  GpuRecord read_gpu(unsigned index, bool processes, nvml::Device& device) {
+  GpuRecord read_gpu(unsigned index, const Json& request, nvml::Device& device) {
     GpuRecord record;
     record.gpu.index = GpuIndex{index};
     if (!asleep_.empty() && is_asleep(index)) {
@@ -166,21 +168,28 @@ class Server {
       read_inventory(nvml_, device, record);
       known = inventory_.emplace(index, record.gpu).first;
     }
+    const auto detail = static_cast<Detail>(request.value("detail", 0));
+    if (detail >= Detail::full && detailed_.insert(index).second) read_detailed_inventory(nvml_, device, known->second);
     record.gpu = known->second;
     read_mig(nvml_, device, record);
     read_sample(nvml_, device, record);
-    if (!processes || !facts::is_usable(record)) return record;
+    if (!facts::is_usable(record)) return record;
+    if (detail >= Detail::full) read_detailed_sample(nvml_, device, record.sample);
+    if (detail >= Detail::slow) read_slow_sample(nvml_, device, record.sample);
+    if (detail >= Detail::full) facts::drop_impossible(record.sample);
+    if (!request.value("processes", true)) return record;
     read_processes(nvml_, device, record);
     if (!record.processes) return record;
+    if (detail >= Detail::full) read_process_utilization(nvml_, device, record);
     for (facts::GpuProcess& process : *record.processes) name_process(options_.proc_roots, process);
     const bool computes = std::ranges::any_of(*record.processes, &facts::GpuProcess::compute);
     if (computes) record.state = facts::GpuState::busy;
     return record;
   }
 
-  void send_links(const std::vector<nvml::Device>& devices, const std::vector<GpuIndex>& indices) {
+  void send_links(const std::vector<nvml::Device>& devices, const std::vector<GpuIndex>& indices, bool peer_access) {
     facts::Snapshot carrier;
-    carrier.links = read_links(nvml_, devices, indices);
+    carrier.links = read_links(nvml_, devices, indices, peer_access);
     send_message(fd_, {{"links", facts::to_json(carrier)["links"]}});
   }
 
@@ -196,6 +205,7 @@ class Server {
   std::set<std::string> asleep_;
   std::vector<std::string> awake_;
   std::map<unsigned, facts::Gpu> inventory_;
+  std::set<unsigned> detailed_;  ///< GPUs whose inventory holds the details
 };
 
 }  // namespace

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/facts/metrics.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
 #include <set>
+
+#include "gpuwarden/base/file.hpp"
 
 namespace gpuwarden::facts {
 namespace {
@@ -19,6 +24,46 @@ TEST(MetricTable, EveryRowIsWholeAndUnique) {
     EXPECT_LT(metric.range.low, metric.range.high) << metric.id;
     EXPECT_FALSE(metric.products.empty()) << metric.id;
   }
+}
+
+/// The table that docs/metrics.md holds.
+std::string metrics_page() {
+  std::string page =
+      "# Metrics\n\nEvery number that gpuwarden reads from a GPU: its key in JSON, its unit and the range outside "
+      "which a "
+      "reading is dropped, the NVML call (or field of `nvmlDeviceGetFieldValues`) that tells it, the first driver "
+      "branch "
+      "that has the call, and which products answer. Made from `src/facts/metric_table.inc`; "
+      "`build/release/bin/facts_tests "
+      "--gtest_filter=MetricTable.TheDocumentedTableIsThisOne` holds it against the table and, with "
+      "`GPUWARDEN_UPDATE_DOCS=1`, writes it anew. `list` reads what choosing needs; `snapshot` reads all.\n\n"
+      "| metric | JSON key | unit | range | what it is | NVML | driver | products "
+      "|\n|---|---|---|---|---|---|---|---|\n";
+  for (const Metric& metric : metrics()) {
+    page +=
+        fmt::format("| {} | `{}` | {} | {:g} to {:g} | {} | {} | {} | {} |\n", metric.id, metric.json_path, metric.unit,
+                    metric.range.low, metric.range.high, metric.help, metric.source, metric.since, metric.products);
+  }
+  return page;
+}
+
+TEST(MetricTable, TheDocumentedTableIsThisOne) {
+  const auto file = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "docs/metrics.md";
+  if (std::getenv("GPUWARDEN_UPDATE_DOCS") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(file, metrics_page()));
+  }
+  EXPECT_EQ(read_file(file).value_or(""), metrics_page()) << "run this test with GPUWARDEN_UPDATE_DOCS=1";
+}
+
+TEST(MetricTable, WhatNoHardwareCanBeIsDropped) {
+  GpuSample sample;
+  sample.utilization_gpu = Percent(101);
+  sample.temperature = Celsius(-60);
+  sample.power = 300_W;
+  drop_impossible(sample);
+  EXPECT_FALSE(sample.utilization_gpu);
+  EXPECT_FALSE(sample.temperature);
+  EXPECT_EQ(sample.power, 300_W);
 }
 
 TEST(MetricTable, PowerIsShownInWattsThoughNvmlSpeaksMilliwatts) {

@@ -31,8 +31,16 @@ struct ReaderOptions {
   std::string fleet;
 };
 
+/// How much of each GPU is read. Every level includes the ones before it.
+enum class Detail {
+  basic,  ///< what choosing and listing need
+  full,   ///< every metric of the table that NVML gives at once
+  slow,   ///< PCIe throughput (20 ms each on real boards), NVLink counters and profiling (100 ms) too
+};
+
 /// What to read besides inventory and metrics.
 struct ReadRequest {
+  Detail detail = Detail::basic;
   bool processes = true;
   bool links = false;
   /// Ask the CUDA driver for its order where it is needed to tell ordinals apart (mixed models).
