@@ -379,7 +379,8 @@ Result<Fault> parse_fault(std::string_view text) {
 Result<FleetSpec> parse_fleet(std::string_view text, std::string_view name, std::string_view identity) {
   GPUWARDEN_TRY(const YAML::Node root, yaml::load(text, name));
   Fields in(root, name, "");
-  in.known({"name", "driver", "cuda", "kernel_module", "seed", "clock", "nvlink", "faults", "gpus"});
+  in.known({"name", "driver", "cuda", "kernel_module", "seed", "clock", "nvlink", "call_latency_microseconds", "faults",
+            "gpus"});
   if (in.error()) return std::unexpected(*in.error());
   FleetSpec spec;
   in.text("name", spec.name);
@@ -387,6 +388,7 @@ Result<FleetSpec> parse_fleet(std::string_view text, std::string_view name, std:
   in.text("cuda", spec.cuda);
   in.text("kernel_module", spec.kernel_module);
   in.integer("seed", spec.seed, 0, 9e15);
+  in.number("call_latency_microseconds", spec.call_latency_us, 0, 1e6);
   if (!is_version(spec.driver, 3)) in.complain(in.node("driver"), "driver should be a version such as 550.54.15");
   if (!is_version(spec.cuda, 2)) in.complain(in.node("cuda"), "cuda should be a version such as 12.4");
   if (const YAML::Node clock = in.node("clock"); clock.IsDefined()) {

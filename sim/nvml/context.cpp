@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -113,10 +114,22 @@ Return trouble_of(const sim::GpuView& gpu) {
   return kSuccess;
 }
 
+namespace {
+
+/// A driver call keeps its caller waiting; sleeping would be far coarser than the microseconds that are asked for.
+void take_time(double microseconds) {
+  if (microseconds <= 0) return;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double, std::micro>(microseconds);
+  while (std::chrono::steady_clock::now() < end) continue;
+}
+
+}  // namespace
+
 Return resolve(Device device, Target& target) {
   if (const Return code = require_init(); code != kSuccess) return code;
   const auto handle = to_handle(device);
   const auto live = fleet();
+  if (live) take_time(live->spec().call_latency_us);
   const auto view = live ? live->view() : fail(ErrorCode::not_found, "");
   if (!view) return kUnknown;
   if (!handle || handle->gpu >= (*view)->gpus.size()) return kInvalidArgument;

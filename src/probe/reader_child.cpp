@@ -9,6 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/metrics.hpp"
@@ -87,6 +89,7 @@ class Server {
   bool answer(const Json& request) {
     std::vector<nvml::Device> devices;
     std::vector<GpuIndex> indices;
+    std::vector<std::pair<nvml::Device, GpuRecord>> readings;
     unsigned count = 0;
     call(nvml_.nvmlDeviceGetCount_v2, &count);
     for (unsigned index = 0; index < count; ++index) {
@@ -94,12 +97,14 @@ class Server {
       if (wanted.is_array() && std::find(wanted.begin(), wanted.end(), index) == wanted.end()) continue;
       if (!send_message(fd_, {{"reading", index}})) return false;
       nvml::Device device = nullptr;
-      const GpuRecord record = read_gpu(index, request, device);
+      GpuRecord record = read_gpu(index, request, device);
       if (!send_message(fd_, {{"gpu", facts::to_json(record)}})) return false;
       if (device == nullptr || !facts::is_usable(record)) continue;
       devices.push_back(device);
       indices.push_back(record.gpu.index);
+      readings.emplace_back(device, std::move(record));
     }
+    if (request.value("detail", 0) >= static_cast<int>(Detail::slow) && !send_slow_parts(readings)) return false;
     if (request.value("links", false)) send_links(devices, indices, request.value("detail", 0) > 0);
     if (request.value("cuda_order", false)) send_cuda_order();
     return send_message(fd_, {{"done", true}});
@@ -175,7 +180,6 @@ class Server {
     read_sample(nvml_, device, record);
     if (!facts::is_usable(record)) return record;
     if (detail >= Detail::full) read_detailed_sample(nvml_, device, record.sample);
-    if (detail >= Detail::slow) read_slow_sample(nvml_, device, record.sample);
     if (detail >= Detail::full) facts::drop_impossible(record.sample);
     if (!request.value("processes", true)) return record;
     read_processes(nvml_, device, record);
@@ -191,6 +195,21 @@ class Server {
     facts::Snapshot carrier;
     carrier.links = read_links(nvml_, devices, indices, peer_access);
     send_message(fd_, {{"links", facts::to_json(carrier)["links"]}});
+  }
+
+  /// The slow parts of all GPUs at once, since most of their time is waiting. What was sent before stands if one hangs.
+  bool send_slow_parts(std::vector<std::pair<nvml::Device, GpuRecord>>& readings) {
+    {
+      std::vector<std::jthread> threads;
+      for (auto& [device, record] : readings) {
+        threads.emplace_back([this, device, &sample = record.sample] {
+          read_slow_sample(nvml_, device, sample);
+          facts::drop_impossible(sample);
+        });
+      }
+    }
+    return std::ranges::all_of(
+        readings, [this](const auto& entry) { return send_message(fd_, {{"gpu", facts::to_json(entry.second)}}); });
   }
 
   void send_cuda_order() {
