@@ -24,6 +24,7 @@ std::vector<Proof> identity_proofs();
 std::vector<Proof> reading_proofs();
 std::vector<Proof> process_proofs();
 std::vector<Proof> mig_and_link_proofs();
+std::vector<Proof> detail_proofs();
 
 inline Json set(const char* field, double value) {
   return {{"op", "set"}, {"gpu", 0}, {"field", field}, {"value", value}};

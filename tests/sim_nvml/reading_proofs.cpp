@@ -130,7 +130,7 @@ std::vector<Proof> power_and_clocks() {
       {"nvmlDeviceGetMaxClockInfo", number<&F::nvmlDeviceGetMaxClockInfo, kClockSm>, "1410", set("clock_sm_max", 1500),
        "1500"},
       {"nvmlDeviceGetApplicationsClock", number<&F::nvmlDeviceGetApplicationsClock, kClockGraphics>, "1410",
-       set("clock_graphics_max", 1500), "1500"},
+       set("clock_graphics_application", 1500), "1500"},
       {"nvmlDeviceGetClock", number<&F::nvmlDeviceGetClock, kClockSm, kClockIdCurrent>, "1112", set("clock_sm", 901),
        "901"},
       {"nvmlDeviceGetCurrentClocksThrottleReasons", number<&F::nvmlDeviceGetCurrentClocksThrottleReasons>, "4",

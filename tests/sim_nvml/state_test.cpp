@@ -54,8 +54,8 @@ gpus:
 
 std::vector<Proof> all_proofs() {
   std::vector<Proof> all;
-  for (const auto& part :
-       {system_proofs(), identity_proofs(), reading_proofs(), process_proofs(), mig_and_link_proofs()}) {
+  for (const auto& part : {system_proofs(), identity_proofs(), reading_proofs(), process_proofs(),
+                           mig_and_link_proofs(), detail_proofs()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -126,9 +126,12 @@ INSTANTIATE_TEST_SUITE_P(Functions, State, ::testing::ValuesIn(all_proofs()), te
 INSTANTIATE_TEST_SUITE_P(Functions, Reading, ::testing::ValuesIn(proofs_of_readings()), test_name);
 
 TEST(StateProofs, CoverEveryFunction) {
-  // Those that live through more than one call have tests of their own: lifecycle_test.cpp, events_test.cpp.
-  std::set<std::string> proven{"nvmlShutdown",     "nvmlErrorString",     "nvmlEventSetCreate",      "nvmlEventSetFree",
-                               "nvmlEventSetWait", "nvmlEventSetWait_v2", "nvmlDeviceRegisterEvents"};
+  // Those that live through more than one call have tests of their own: lifecycle_test.cpp, events_test.cpp,
+  // profiling_test.cpp.
+  std::set<std::string> proven{
+      "nvmlShutdown",       "nvmlErrorString",     "nvmlEventSetCreate",       "nvmlEventSetFree",
+      "nvmlEventSetWait",   "nvmlEventSetWait_v2", "nvmlDeviceRegisterEvents", "nvmlGpmQueryDeviceSupport",
+      "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",   "nvmlGpmSampleGet",         "nvmlGpmMetricsGet"};
   for (const Proof& proof : all_proofs()) proven.insert(proof.symbol);
   std::set<std::string> functions;
   for (const Symbol& symbol : kSymbols) functions.insert(symbol.name);
