@@ -32,10 +32,12 @@ printf '# %s, driver %s, %s\n' "$name" "$driver" "$(date -u +%Y-%m-%dT%H:%M:%SZ)
 export GPUWARDEN_LEASE_DIR=${GPUWARDEN_LEASE_DIR:-$(mktemp -d)}
 step "The GPUs" "$gpuwarden" list
 step "As JSON" "$gpuwarden" list --json
+step "Everything that NVML tells" "$gpuwarden" snapshot
 step "A choice" "$gpuwarden" select --explain -n 1
 step "The tests labelled gpu" "$build/bin/gpu_tests"
 step "The main job" "$gpuwarden" run -n 1 --nproc-per-node gpu -- "$build/bin/gpuwarden-example-job"
 [ -x "$build/bin/bench_list" ] && step "Cost of a listing (real library)" "$build/bin/bench_list" --real 20
 step "nvidia-smi says" nvidia-smi
+step "nvidia-smi -q" nvidia-smi -q
 echo "record: $record"
 exit $((failed > 0))

@@ -96,6 +96,16 @@ constexpr Phrase kFailures[] = {
     {"GPU access blocked by the operating system", ErrorCode::unavailable,
      "WSL cannot reach the GPU of the Windows host", "update the Windows driver and WSL (wsl --update)"},
     {"Unable to retrieve Nvlink information", ErrorCode::not_found, "no NVLink is active", ""},
+    {"No devices found", ErrorCode::not_found, "the driver is loaded but answers for no GPU",
+     "look into the kernel log (dmesg | grep -i nvrm)"},
+    {"NVIDIA-SMI has failed", ErrorCode::unavailable, "nvidia-smi does not reach the driver",
+     "look into the kernel log (dmesg | grep -i nvrm)"},
+    {"is not a valid field to query", ErrorCode::invalid_argument, "nvidia-smi was asked for a field it does not know",
+     "nvidia-smi --help-query-gpu lists the fields of this driver"},
+    {"Invalid combination of input arguments", ErrorCode::invalid_argument, "nvidia-smi was called with wrong options",
+     "nvidia-smi -h"},
+    {"is not supported on this system", ErrorCode::unavailable, "what was asked for is not supported on this system",
+     ""},
     {"ERROR: Option", ErrorCode::invalid_argument, "nvidia-smi was called with wrong options", "nvidia-smi -h"},
 };
 

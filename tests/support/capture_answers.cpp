@@ -303,7 +303,10 @@ Json version_answer(std::string_view text) {
 Json error_answer(std::string_view text) {
   for (const Line& line : lines_of(text)) {
     if (const auto failure = smi_failure_of(line.text))
-      return {{"error", failure->line}, {"message", failure->line}, {"text", failure->line}};
+      return {{"error", failure->line},
+              {"message", failure->line},
+              {"text", failure->line},
+              {"error_output", failure->line}};
   }
   return {};
 }

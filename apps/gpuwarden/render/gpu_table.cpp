@@ -173,10 +173,33 @@ const facts::Lease* find_lease(const std::vector<facts::Lease>& leases, const Gp
   return found == leases.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// What a kernel log told, each kind of fault once: "Xid 79 at 0000:91:00, 3 times: GPU has fallen off the bus."
+std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
+  const auto faults = snapshot.kernel_faults.value_or(std::vector<facts::KernelFault>{});
+  std::string text;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const auto same = [&](const facts::KernelFault& other) {
+      return other.kind == faults[i].kind && other.code == faults[i].code && other.pci_bus_id == faults[i].pci_bus_id;
+    };
+    if (std::any_of(faults.begin(), faults.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
+    const auto times = std::ranges::count_if(faults, same);
+    text += wrapped(fmt::format("{} {}{}{}: {}", faults[i].kind == "sxid" ? "SXid" : "Xid", faults[i].code,
+                                faults[i].pci_bus_id ? " at " + *faults[i].pci_bus_id : "",
+                                times > 1 ? fmt::format(", {} times", times) : "", faults[i].text),
+                    3, style, Tone::bad);
+  }
+  return text.empty() ? "" : "faults in the kernel log:\n" + text;
+}
+
+}  // namespace
+
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style) {
   const Columns columns(style.width);
   std::string text = header(snapshot, style);
-  if (snapshot.gpus.empty()) return text + "no GPU\n";
+  if (snapshot.gpus.empty())
+    return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n") + fault_lines(snapshot, style);
   text += style.paint(" # " + fit("name", columns.name) + " util " + fit("memory", columns.memory_bar + 14) +
                           " temp    power state",
                       Tone::dim) +
@@ -188,7 +211,7 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
     if (!record.next_step.empty()) text += wrapped("-> " + record.next_step, 3, style, Tone::plain);
     text += mig_rows(record, columns, style) + lease_line(record, lease, style) + process_lines(record, style);
   }
-  return text;
+  return text + fault_lines(snapshot, style);
 }
 
 std::string process_table(const facts::Snapshot& snapshot, const Style& style) {
