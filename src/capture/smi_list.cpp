@@ -80,7 +80,7 @@ constexpr Phrase kFailures[] = {
      "the loaded kernel module and the driver's libraries are of different versions",
      "reboot, or unload and load the nvidia modules: the driver was replaced while it ran"},
     {"Driver Not Loaded", ErrorCode::unavailable, "no NVIDIA driver is loaded", "sudo modprobe nvidia"},
-    {"libnvidia-ml", ErrorCode::unavailable, "the NVML library was not found",
+    {"couldn't find libnvidia-ml", ErrorCode::unavailable, "the NVML library was not found",
      "install the driver's libraries; in a container, use the NVIDIA container runtime"},
     {"No devices were found", ErrorCode::not_found, "the driver is loaded but answers for no GPU",
      "look into the kernel log (dmesg | grep -i nvrm)"},
@@ -104,8 +104,6 @@ constexpr Phrase kFailures[] = {
      "nvidia-smi --help-query-gpu lists the fields of this driver"},
     {"Invalid combination of input arguments", ErrorCode::invalid_argument, "nvidia-smi was called with wrong options",
      "nvidia-smi -h"},
-    {"is not supported on this system", ErrorCode::unavailable, "what was asked for is not supported on this system",
-     ""},
     {"ERROR: Option", ErrorCode::invalid_argument, "nvidia-smi was called with wrong options", "nvidia-smi -h"},
 };
 
