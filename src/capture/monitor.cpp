@@ -128,8 +128,10 @@ Monitor read_monitor(std::span<const Line> lines, std::size_t& end) {
       if (!whole || (!monitor.is_processes && words.size() != monitor.columns.size())) break;
       auto& row = monitor.rows.emplace_back();
       for (std::size_t w = 0; w < monitor.columns.size(); ++w) row.emplace_back(words[w]);
-      if (words.size() > monitor.columns.size())
-        row.back().assign(words[monitor.columns.size() - 1].data(), words.back().data() + words.back().size());
+      if (words.size() > monitor.columns.size()) {
+        const auto begin = static_cast<std::size_t>(words[monitor.columns.size() - 1].data() - line.text.data());
+        row.back() = line.text.substr(begin);
+      }
     }
     end = i + 1;
   }

@@ -35,7 +35,7 @@ std::string field_of(std::string_view column) {
        {"pcie.link.gen.gpucurrent", "pcie.link.gen.current"},
        {"used_memory", "used_gpu_memory"},
        {"kmd_version", "driver_version"}}};
-  const std::string name(trim(column.substr(0, column.find('['))));
+  std::string name(trim(column.substr(0, column.find('['))));
   for (const auto& [other, usual] : kOther) {
     if (name == other) return std::string(usual);
   }

@@ -107,6 +107,20 @@ constexpr Phrase kFailures[] = {
     {"ERROR: Option", ErrorCode::invalid_argument, "nvidia-smi was called with wrong options", "nvidia-smi -h"},
 };
 
+/// A line below a GPU's: one of its MIG devices or links, or a remark on them.
+bool take_detail(std::string_view line, GpuList& list) {
+  ListedGpu& gpu = list.gpus.back();
+  if (auto mig = mig_line(line)) {
+    gpu.mig_devices.push_back(std::move(*mig));
+    return true;
+  }
+  const auto link = link_line(line);
+  if (link) gpu.links.push_back(*link);
+  const bool about_links = link || contains_ignoring_case(line, "nvlink");
+  list.has_links = list.has_links || about_links;
+  return about_links;
+}
+
 }  // namespace
 
 bool is_list_line(std::string_view line) { return gpu_line(line).has_value(); }
@@ -116,21 +130,11 @@ GpuList read_gpu_list(std::span<const Line> lines, std::size_t& end) {
   end = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = lines[i].text;
+    if (line.empty() && !list.gpus.empty()) continue;
     if (auto gpu = gpu_line(line)) {
       list.gpus.push_back(std::move(*gpu));
-    } else if (list.gpus.empty()) {
+    } else if (list.gpus.empty() || !take_detail(line, list)) {
       break;
-    } else if (auto mig = mig_line(line)) {
-      list.gpus.back().mig_devices.push_back(std::move(*mig));
-    } else if (const auto link = link_line(line)) {
-      list.gpus.back().links.push_back(*link);
-      list.has_links = true;
-    } else if (contains_ignoring_case(line, "nvlink")) {
-      list.has_links = true;
-    } else if (!line.empty()) {
-      break;
-    } else {
-      continue;
     }
     end = i + 1;
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "gpuwarden/base/scope_guard.hpp"
@@ -252,7 +253,7 @@ struct ProfileRow {
 
 template <std::optional<Share> GpuSample::* Field>
 void store_share(double value, GpuSample& sample) {
-  sample.*Field = Share(static_cast<std::int64_t>(value * 100 + 0.5));
+  sample.*Field = Share(std::llround(value * 100));
 }
 template <std::optional<BytesPerSecond> GpuSample::* Field>
 void store_rate(double mebibytes, GpuSample& sample) {
