@@ -2,16 +2,15 @@
 #include "gpuwarden/probe/nvml_reader.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
 #include "probe/child_process.hpp"
 #include "probe/reader_child.hpp"
+#include "probe/sys_listing.hpp"
 #include "probe/sysfs.hpp"
 
 namespace gpuwarden::probe {
@@ -34,13 +33,8 @@ class NvmlReader::Impl {
   explicit Impl(ReaderOptions options) : options_(std::move(options)) {}
 
   Snapshot read(const ReadRequest& request) {
-    Snapshot snapshot;
-    snapshot.simulated = options_.simulated;
-    snapshot.fleet = options_.fleet;
-    snapshot.taken_at = std::chrono::system_clock::now();
-    snapshot.kernel_module_version = kernel_module_version(options_.driver_proc_root);
-    std::array<char, 256> host{};
-    if (::gethostname(host.data(), host.size() - 1) == 0) snapshot.host = host.data();
+    Snapshot snapshot = begin_snapshot(options_);
+    library_failed_ = false;
     pci_ = scan_pci(options_.sys_root);
     const bool all_asleep = !pci_.empty() && std::ranges::all_of(pci_, &PciGpu::suspended);
     if (all_asleep && !options_.wake) {
@@ -52,6 +46,8 @@ class NvmlReader::Impl {
     collect(request, snapshot);
     return snapshot;
   }
+
+  bool library_failed() const { return library_failed_; }
 
  private:
   static GpuIndex index_at(std::size_t i) { return GpuIndex{static_cast<std::uint32_t>(i)}; }
@@ -91,20 +87,16 @@ class NvmlReader::Impl {
                   "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot"};
     GpuState state = GpuState::not_answering;
     if (signal) problem.message = fmt::format("NVIDIA's management library crashed (signal {})", *signal);
+    library_failed_ = signal.has_value();
     if (hello && hello->contains("problem")) {
       const Json& told = (*hello)["problem"];
       problem = {ErrorCode::unavailable, told.value("message", ""), told.value("hint", "")};
       if (told.value("code", "") == to_string(ErrorCode::permission_denied))
         problem.code = ErrorCode::permission_denied;
       state = problem.code == ErrorCode::permission_denied ? GpuState::no_permission : GpuState::disabled;
+      library_failed_ = hello->contains("library_failed");
     }
-    snapshot.source = "sysfs";
-    for (std::size_t i = 0; i < pci_.size(); ++i) {
-      snapshot.gpus.push_back(record_of(pci_[i], index_at(i), state, problem.message, problem.hint));
-    }
-    if (pci_.empty() && state == GpuState::disabled)
-      problem.message = "no NVIDIA GPU was found here: " + problem.message;
-    snapshot.problem = std::move(problem);
+    list_from_sys(options_, std::move(problem), state, snapshot);
   }
 
   static Json request_json(const ReadRequest& request, const Json& gpus) {
@@ -212,6 +204,7 @@ class NvmlReader::Impl {
   std::vector<PciGpu> pci_;
   std::unique_ptr<ChildProcess> child_;
   Json driver_;
+  bool library_failed_ = false;
 };
 
 NvmlReader::NvmlReader(ReaderOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -220,6 +213,7 @@ NvmlReader& NvmlReader::operator=(NvmlReader&&) noexcept = default;
 NvmlReader::~NvmlReader() = default;
 
 Snapshot NvmlReader::read(const ReadRequest& request) { return impl_->read(request); }
+bool NvmlReader::library_failed() const { return impl_->library_failed(); }
 
 Snapshot read_snapshot(const ReaderOptions& options, const ReadRequest& request) {
   return NvmlReader(options).read(request);
