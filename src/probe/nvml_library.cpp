@@ -5,9 +5,21 @@
 #include <fmt/format.h>
 
 namespace gpuwarden::probe {
+namespace {
+
+void* open_library(const std::filesystem::path& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr || library.has_parent_path()) return handle;
+  // Where Windows puts it for its Linux guests; the loader does not always look there.
+  handle = ::dlopen(("/usr/lib/wsl/lib" / library).c_str(), RTLD_NOW | RTLD_LOCAL);
+  // The first failure is the one to tell of.
+  return handle != nullptr ? handle : ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+}  // namespace
 
 Result<nvml::Functions> open_nvml(const std::filesystem::path& library) {
-  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = open_library(library);
   if (handle == nullptr) {
     const char* why = ::dlerror();
     return fail(

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/probe/nvml_reader.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "probe/child_process.hpp"
 #include "probe/reader_child.hpp"
+#include "probe/sys_listing.hpp"
 #include "probe/sysfs.hpp"
 
 namespace gpuwarden::probe {
@@ -28,71 +21,10 @@ using facts::GpuRecord;
 using facts::GpuState;
 using facts::Snapshot;
 
-/// In the child: nothing of the parent's is kept but the socket, least of all its locks.
-void shed(int socket_fd) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Ctrl-C is for the parent, which decides what it means.
-  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) ::signal(signal, signal == SIGTERM ? SIG_DFL : SIG_IGN);
-  ::signal(SIGCHLD, SIG_DFL);
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
-  if (socket_fd != 3) ::dup2(socket_fd, 3);
-  ::close_range(4, ~0U, 0);
+/// A reader's process.
+std::unique_ptr<ChildProcess> start_child(const ReaderOptions& options) {
+  return ChildProcess::start([&options](int fd) { serve_reader(fd, options); });
 }
-
-/// One reader process.
-class Child {
- public:
-  static std::unique_ptr<Child> start(const ReaderOptions& options) {
-    std::array<int, 2> ends{};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return nullptr;
-    const pid_t parent = ::getpid();
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      shed(ends[1]);
-      if (::getppid() != parent) ::_exit(0);
-      serve_reader(3, options);
-    }
-    ::close(ends[1]);
-    if (pid < 0) {
-      ::close(ends[0]);
-      return nullptr;
-    }
-    return std::unique_ptr<Child>(new Child(pid, ends[0]));
-  }
-
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() { end(); }
-
-  bool send(const Json& message) { return send_message(socket_.get(), message); }
-  std::optional<Json> receive(std::chrono::milliseconds timeout) { return receive_message(socket_.get(), timeout); }
-
-  /// Kills the child. Reaps it if it dies at once; one in uninterruptible sleep is left behind. Gives the signal it had
-  /// died of by itself, if it had.
-  std::optional<int> end() {
-    if (pid_ <= 0) return std::nullopt;
-    socket_.reset();
-    int status = 0;
-    pid_t done = ::waitpid(pid_, &status, WNOHANG);
-    const bool by_itself = done == pid_ && WIFSIGNALED(status);
-    if (done == 0) ::kill(pid_, SIGKILL);
-    for (int i = 0; done == 0 && i < 200; ++i) {
-      done = ::waitpid(pid_, &status, WNOHANG);
-      if (done == 0) ::usleep(500);
-    }
-    pid_ = -1;
-    return by_itself ? std::optional(WTERMSIG(status)) : std::nullopt;
-  }
-
- private:
-  Child(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
-  pid_t pid_;
-  UniqueFd socket_;
-};
 
 }  // namespace
 
@@ -101,13 +33,8 @@ class NvmlReader::Impl {
   explicit Impl(ReaderOptions options) : options_(std::move(options)) {}
 
   Snapshot read(const ReadRequest& request) {
-    Snapshot snapshot;
-    snapshot.simulated = options_.simulated;
-    snapshot.fleet = options_.fleet;
-    snapshot.taken_at = std::chrono::system_clock::now();
-    snapshot.kernel_module_version = kernel_module_version(options_.driver_proc_root);
-    std::array<char, 256> host{};
-    if (::gethostname(host.data(), host.size() - 1) == 0) snapshot.host = host.data();
+    Snapshot snapshot = begin_snapshot(options_);
+    library_failed_ = false;
     pci_ = scan_pci(options_.sys_root);
     const bool all_asleep = !pci_.empty() && std::ranges::all_of(pci_, &PciGpu::suspended);
     if (all_asleep && !options_.wake) {
@@ -119,6 +46,8 @@ class NvmlReader::Impl {
     collect(request, snapshot);
     return snapshot;
   }
+
+  bool library_failed() const { return library_failed_; }
 
  private:
   static GpuIndex index_at(std::size_t i) { return GpuIndex{static_cast<std::uint32_t>(i)}; }
@@ -132,7 +61,7 @@ class NvmlReader::Impl {
   bool connect(Snapshot& snapshot) {
     if (!child_) {
       driver_ = Json();
-      child_ = Child::start(options_);
+      child_ = start_child(options_);
       const auto hello = child_ ? child_->receive(options_.timeout) : std::nullopt;
       if (!hello || !hello->contains("driver")) {
         report_problem(hello, snapshot);
@@ -158,20 +87,16 @@ class NvmlReader::Impl {
                   "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot"};
     GpuState state = GpuState::not_answering;
     if (signal) problem.message = fmt::format("NVIDIA's management library crashed (signal {})", *signal);
+    library_failed_ = signal.has_value();
     if (hello && hello->contains("problem")) {
       const Json& told = (*hello)["problem"];
       problem = {ErrorCode::unavailable, told.value("message", ""), told.value("hint", "")};
       if (told.value("code", "") == to_string(ErrorCode::permission_denied))
         problem.code = ErrorCode::permission_denied;
       state = problem.code == ErrorCode::permission_denied ? GpuState::no_permission : GpuState::disabled;
+      library_failed_ = hello->contains("library_failed");
     }
-    snapshot.source = "sysfs";
-    for (std::size_t i = 0; i < pci_.size(); ++i) {
-      snapshot.gpus.push_back(record_of(pci_[i], index_at(i), state, problem.message, problem.hint));
-    }
-    if (pci_.empty() && state == GpuState::disabled)
-      problem.message = "no NVIDIA GPU was found here: " + problem.message;
-    snapshot.problem = std::move(problem);
+    list_from_sys(options_, std::move(problem), state, snapshot);
   }
 
   static Json request_json(const ReadRequest& request, const Json& gpus) {
@@ -183,7 +108,7 @@ class NvmlReader::Impl {
   }
 
   /// Takes one child's answers; the index it was reading when it fell silent, if it did.
-  std::optional<std::uint32_t> take_answers(Child& child, std::map<std::uint32_t, GpuRecord>& records,
+  std::optional<std::uint32_t> take_answers(ChildProcess& child, std::map<std::uint32_t, GpuRecord>& records,
                                             Snapshot& snapshot) const {
     std::optional<std::uint32_t> reading = kNothingYet;
     for (;;) {
@@ -232,10 +157,10 @@ class NvmlReader::Impl {
   /// more timeout together and not one each.
   void read_rest(const ReadRequest& request, std::map<std::uint32_t, GpuRecord>& records, Snapshot& snapshot) const {
     const std::size_t count = std::max(pci_.size(), records.empty() ? 0 : records.rbegin()->first + std::size_t{1});
-    std::map<std::uint32_t, std::unique_ptr<Child>> children;
+    std::map<std::uint32_t, std::unique_ptr<ChildProcess>> children;
     for (std::uint32_t index = 0; index < count; ++index) {
       if (records.contains(index)) continue;
-      if (auto child = Child::start(options_)) children.emplace(index, std::move(child));
+      if (auto child = start_child(options_)) children.emplace(index, std::move(child));
     }
     for (auto& [index, child] : children) {
       const ReadRequest one{.processes = request.processes};
@@ -280,8 +205,9 @@ class NvmlReader::Impl {
 
   ReaderOptions options_;
   std::vector<PciGpu> pci_;
-  std::unique_ptr<Child> child_;
+  std::unique_ptr<ChildProcess> child_;
   Json driver_;
+  bool library_failed_ = false;
 };
 
 NvmlReader::NvmlReader(ReaderOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -290,6 +216,7 @@ NvmlReader& NvmlReader::operator=(NvmlReader&&) noexcept = default;
 NvmlReader::~NvmlReader() = default;
 
 Snapshot NvmlReader::read(const ReadRequest& request) { return impl_->read(request); }
+bool NvmlReader::library_failed() const { return impl_->library_failed(); }
 
 Snapshot read_snapshot(const ReaderOptions& options, const ReadRequest& request) {
   return NvmlReader(options).read(request);

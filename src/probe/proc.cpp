@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "probe/cgroup.hpp"
 
 namespace gpuwarden::probe {
 namespace {
@@ -53,7 +54,24 @@ std::optional<std::string> command_of(const fs::path& folder, std::string_view s
   return status_field(status, "Name");
 }
 
+/// On whose behalf it runs.
+void read_owner(const fs::path& folder, facts::GpuProcess& process) {
+  const auto cgroup = read_file(folder / "cgroup", kFileCap);
+  if (!cgroup) return;
+  CgroupOwner owner = owner_from_cgroup(*cgroup);
+  process.container = std::move(owner.container);
+  process.pod = std::move(owner.pod);
+  process.slurm_job = std::move(owner.slurm_job);
+}
+
 }  // namespace
+
+std::optional<Pid> parent_of(const fs::path& folder) {
+  const auto status = read_file(folder / "status", kFileCap);
+  const auto field = status ? status_field(*status, "PPid") : std::nullopt;
+  const auto number = field ? parse_integer(*field) : std::nullopt;
+  return number ? std::optional(Pid{static_cast<std::int32_t>(*number)}) : std::nullopt;
+}
 
 void name_process(const std::vector<fs::path>& proc_roots, facts::GpuProcess& process) {
   for (const fs::path& root : proc_roots) {
@@ -61,6 +79,7 @@ void name_process(const std::vector<fs::path>& proc_roots, facts::GpuProcess& pr
     const auto status = read_file(folder / "status", kFileCap);
     if (!status) continue;
     process.command = command_of(folder, *status);
+    read_owner(folder, process);
     const auto uids = status_field(*status, "Uid");
     if (!uids) return;
     const auto words = split_words(*uids);

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// User and command line of processes, from /proc or its stand-ins.
+// Who a process is - user, command line, container, pod, job - from /proc or its stand-ins.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "gpuwarden/facts/gpu.hpp"
 
 namespace gpuwarden::probe {
 
-/// Fills user and command from the first root that knows the pid; both stay empty where nobody permits or knows.
+/// Fills user, command, container, pod and job from the first root that knows the pid; what nobody permits or knows
+/// stays empty.
 void name_process(const std::vector<std::filesystem::path>& proc_roots, facts::GpuProcess& process);
+
+/// The parent of the process with this folder in /proc.
+std::optional<Pid> parent_of(const std::filesystem::path& folder);
 
 }  // namespace gpuwarden::probe

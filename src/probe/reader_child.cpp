@@ -79,7 +79,10 @@ class Server {
         awake_.push_back(gpu.bus_id);
     }
     auto opened = open_nvml(options_.nvml_library);
-    if (!opened) return refuse(opened.error());
+    if (!opened) {
+      send_message(fd_, {{"problem", facts::to_json(opened.error())}, {"library_failed", true}});
+      return false;
+    }
     nvml_ = *opened;
     const nvml::Return code = initialise();
     if (code != nvml::kSuccess) return refuse(explain_init(code, nvml_, options_));

@@ -4,7 +4,7 @@
 // A message is a 4-byte length and a CBOR map. Requests: {"gpus": [index...] or null for all, "processes", "links",
 // "cuda_order"}. Answers: {"driver": {...}} once, then {"reading": index} before and {"gpu": record} after each GPU,
 // then {"links": [...]}, {"cuda_order": [...]} where asked, then {"done": true}. {"problem": error} instead of "driver"
-// when the driver does not answer.
+// when the driver does not answer, with "library_failed" where that is NVML's library's fault.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

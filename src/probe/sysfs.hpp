@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA GPUs as the kernel's PCI tree shows them: by name and state, without any driver.
+// GPUs as the kernel shows them, without any library: the PCI tree, the display cards, what NVIDIA's module tells in
+// /proc.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -11,18 +13,31 @@
 
 namespace gpuwarden::probe {
 
-/// A GPU of NVIDIA's in SYS_ROOT/bus/pci/devices.
+inline constexpr std::uint16_t kVendorNvidia = 0x10DE;
+
+/// A GPU in SYS_ROOT/bus/pci/devices, or behind SYS_ROOT/class/drm.
 struct PciGpu {
   std::string bus_id;  ///< as facts::Gpu::pci_bus_id
+  std::uint16_t vendor = kVendorNvidia;
   std::uint16_t device = 0;
-  std::string name;
+  std::string name;  ///< of NVIDIA's only
   bool suspended = false;
   std::optional<int> numa_node;
   std::optional<std::string> cpu_list;
+  std::optional<std::string> driver;  ///< the kernel driver it is bound to: "nvidia", "nouveau", "vfio-pci", "amdgpu"
+  std::filesystem::path folder;
+  // From PROC_ROOT/driver/nvidia/gpus.
+  std::optional<std::string> uuid;
+  std::optional<std::uint32_t> minor;
 };
 
-/// In bus id order, which is NVML's order.
+/// NVIDIA's, in bus id order, which is NVML's order.
 std::vector<PciGpu> scan_pci(const std::filesystem::path& sys_root);
+/// AMD's and Intel's, in bus id order. Display chips of board controllers are none.
+std::vector<PciGpu> scan_other_pci(const std::filesystem::path& sys_root);
+
+/// Model, UUID and minor number from PROC_ROOT/driver/nvidia/gpus/*/information; adds GPUs that only stand there.
+void complete_from_driver(const std::filesystem::path& proc_root, std::vector<PciGpu>& gpus);
 
 /// A record that holds what /sys knows.
 facts::GpuRecord record_of(const PciGpu& gpu, GpuIndex index, facts::GpuState state, std::string cause,

@@ -14,6 +14,13 @@
 
 namespace gpuwarden::probe {
 
+/// Who is asked for NVIDIA's GPUs.
+enum class ProbeChoice {
+  automatic,   ///< NVML; nvidia-smi where NVML's library is missing or does not work
+  nvml,        ///< NVML only
+  nvidia_smi,  ///< nvidia-smi only
+};
+
 /// Where to look and how long to wait. The defaults are this machine's own.
 struct ReaderOptions {
   /// Library to open: a name for the loader's search, or a path.
@@ -29,6 +36,11 @@ struct ReaderOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
   bool simulated = false;
   std::string fleet;
+  /// For MachineReader: who is asked, and the program for that: a name for PATH, or a path.
+  ProbeChoice probe = ProbeChoice::automatic;
+  std::filesystem::path nvidia_smi = "nvidia-smi";
+  /// Lists of PCI names (pci.ids), first match wins: how GPUs of other makers get their names.
+  std::vector<std::filesystem::path> pci_ids = {"/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"};
 };
 
 /// How much of each GPU is read. Every level includes the ones before it.
@@ -45,6 +57,8 @@ struct ReadRequest {
   bool links = false;
   /// Ask the CUDA driver for its order where it is needed to tell ordinals apart (mixed models).
   bool cuda_order = false;
+  /// For MachineReader: find the processes that have a GPU open though NVML does not list them. Goes through /proc.
+  bool holders = false;
 };
 
 /// A connection to NVML that lives in a child process; the child ends with this object, or with this process.
@@ -59,6 +73,8 @@ class NvmlReader {
   /// Reads everything anew. Never fails as a whole: what is wrong with the driver is in Snapshot::problem (code,
   /// sentence, what to do), what is wrong with one GPU in its record. Takes at most about two timeouts.
   facts::Snapshot read(const ReadRequest& request = {});
+  /// Whether the last reading found no NVML library that works (missing, none of NVML's, crashing).
+  bool library_failed() const;
 
  private:
   class Impl;

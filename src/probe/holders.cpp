@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/holders.hpp"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "probe/proc.hpp"
+
+namespace gpuwarden::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The links are only read, never followed: a file on a network that hangs must not hang the scan.
+std::vector<std::uint32_t> open_minors(const fs::path& fd_folder) {
+  std::vector<std::uint32_t> minors;
+  for (const fs::path& descriptor : list_directory(fd_folder)) {
+    std::error_code unreadable;
+    const auto minor = minor_of(fs::read_symlink(descriptor, unreadable).native());
+    if (minor && std::ranges::find(minors, *minor) == minors.end()) minors.push_back(*minor);
+  }
+  std::ranges::sort(minors);
+  return minors;
+}
+
+/// Whether a process is the caller or one of its readers, which are forked and keep its command line.
+bool is_own(Pid pid, pid_t own) {
+  if (pid.value == own) return true;
+  const fs::path proc = "/proc";
+  if (parent_of(proc / std::to_string(pid.value)) != Pid{own}) return false;
+  const auto command = read_file(proc / std::to_string(pid.value) / "cmdline");
+  return command && command == read_file(proc / std::to_string(own) / "cmdline");
+}
+
+bool lists(const facts::GpuRecord& record, Pid pid) {
+  return record.processes &&
+         std::ranges::find(*record.processes, pid, &facts::GpuProcess::pid) != record.processes->end();
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> minor_of(std::string_view link) {
+  constexpr std::string_view kDevice = "/dev/nvidia";
+  constexpr std::int64_t kMost = 0xFFFFF;
+  if (!link.starts_with(kDevice)) return std::nullopt;
+  link.remove_prefix(kDevice.size());
+  const auto number = link.starts_with('-') ? std::nullopt : parse_integer(link);
+  if (!number || *number > kMost) return std::nullopt;
+  return static_cast<std::uint32_t>(*number);
+}
+
+std::vector<Holder> find_holders(const fs::path& proc_root) {
+  std::vector<Holder> holders;
+  for (const fs::path& folder : list_directory(proc_root)) {
+    const auto pid = parse_integer(folder.filename().native());
+    if (!pid || *pid <= 0) continue;
+    auto minors = open_minors(folder / "fd");
+    if (!minors.empty()) holders.push_back({Pid{static_cast<std::int32_t>(*pid)}, std::move(minors)});
+  }
+  std::ranges::sort(holders, {}, &Holder::pid);
+  return holders;
+}
+
+void add_holders(const std::vector<Holder>& holders, const std::vector<fs::path>& proc_roots, pid_t own,
+                 facts::Snapshot& snapshot) {
+  for (const Holder& holder : holders) {
+    if (is_own(holder.pid, own)) continue;
+    facts::GpuProcess process{.pid = holder.pid, .listed = false};
+    name_process(proc_roots, process);
+    for (facts::GpuRecord& record : snapshot.gpus) {
+      const auto minor = record.gpu.minor_number;
+      const bool has_it =
+          minor && std::ranges::any_of(holder.minors, [&](std::uint32_t n) { return Count(n) == *minor; });
+      if (!has_it || record.gpu.vendor != "NVIDIA" || lists(record, holder.pid)) continue;
+      if (!record.processes) record.processes.emplace();
+      record.processes->push_back(process);
+    }
+  }
+}
+
+}  // namespace gpuwarden::probe

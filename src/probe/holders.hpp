@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has a GPU's device file open, as `fuser -v /dev/nvidia*` shows it: also those that NVML does not list.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/facts/snapshot.hpp"
+
+namespace gpuwarden::probe {
+
+/// A process and the GPUs it has open, by N of /dev/nvidiaN.
+struct Holder {
+  Pid pid;
+  std::vector<std::uint32_t> minors;
+
+  bool operator==(const Holder&) const = default;
+};
+
+/// N of "/dev/nvidiaN"; nothing for nvidiactl, nvidia-uvm and anything else.
+std::optional<std::uint32_t> minor_of(std::string_view link);
+
+/// Goes through PROC_ROOT/PID/fd; processes whose descriptors the caller may not see are left out.
+std::vector<Holder> find_holders(const std::filesystem::path& proc_root);
+
+/// Adds to each GPU's processes those holders that NVML does not list (listed = false), with their names from
+/// `proc_roots`. `own`: the caller's process, which opens GPUs only to look at them, as do its children of the same
+/// command line.
+void add_holders(const std::vector<Holder>& holders, const std::vector<std::filesystem::path>& proc_roots, pid_t own,
+                 facts::Snapshot& snapshot);
+
+}  // namespace gpuwarden::probe

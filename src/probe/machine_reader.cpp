@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/probe/machine_reader.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "probe/child_process.hpp"
+#include "probe/holders.hpp"
+#include "probe/other_gpus.hpp"
+#include "probe/reader_child.hpp"
+#include "probe/smi_program.hpp"
+#include "probe/sys_listing.hpp"
+#include "probe/sysfs.hpp"
+#include "probe/tegra.hpp"
+
+namespace gpuwarden::probe {
+namespace {
+
+using facts::GpuRecord;
+using facts::Snapshot;
+using Json = nlohmann::json;
+
+/// nvidia-smi wakes every GPU, so it is not asked while one sleeps.
+bool would_wake(const ReaderOptions& options) {
+  return !options.wake && std::ranges::any_of(scan_pci(options.sys_root), &PciGpu::suspended);
+}
+
+bool all_asleep(const ReaderOptions& options) {
+  const auto gpus = scan_pci(options.sys_root);
+  return !options.wake && !gpus.empty() && std::ranges::all_of(gpus, &PciGpu::suspended);
+}
+
+facts::GpuState state_for(const Error& problem) {
+  if (problem.code == ErrorCode::permission_denied) return facts::GpuState::no_permission;
+  return problem.code == ErrorCode::timed_out ? facts::GpuState::not_answering : facts::GpuState::disabled;
+}
+
+/// In a process of its own: a process in trouble may hang whoever looks at it in /proc.
+std::vector<Holder> find_holders_within(const ReaderOptions& options) {
+  const auto child = ChildProcess::start([&options](int fd) {
+    Json found = Json::array();
+    for (const Holder& holder : find_holders(options.driver_proc_root))
+      found.push_back({{"pid", holder.pid.value}, {"minors", holder.minors}});
+    send_message(fd, {{"holders", found}});
+  });
+  const auto message = child ? child->receive(options.timeout) : std::nullopt;
+  std::vector<Holder> holders;
+  for (const Json& holder : message ? message->value("holders", Json::array()) : Json::array())
+    holders.push_back({Pid{holder["pid"].get<std::int32_t>()}, holder["minors"].get<std::vector<std::uint32_t>>()});
+  return holders;
+}
+
+/// Where NVIDIA's part found nothing, the GPUs of others are no trouble, and neither is a Tegra.
+void add_rest(const ReaderOptions& options, Snapshot& snapshot) {
+  const bool none = snapshot.gpus.empty();
+  if (auto tegra = none ? read_tegra(options) : std::nullopt) {
+    snapshot.source = "sysfs";
+    snapshot.gpus.push_back(std::move(*tegra));
+  }
+  auto others = read_other_gpus(options, GpuIndex{static_cast<std::uint32_t>(snapshot.gpus.size())});
+  std::ranges::move(others, std::back_inserter(snapshot.gpus));
+  if (none && !snapshot.gpus.empty()) snapshot.problem.reset();
+}
+
+}  // namespace
+
+MachineReader::MachineReader(ReaderOptions options) : options_(std::move(options)), nvml_(options_) {}
+
+Snapshot MachineReader::read_nvidia(const ReadRequest& request) {
+  // Where all sleep, the NVML reader lists them without opening anything.
+  if (options_.probe != ProbeChoice::nvidia_smi || all_asleep(options_)) {
+    Snapshot snapshot = nvml_.read(request);
+    const bool fall_back = options_.probe == ProbeChoice::automatic && nvml_.library_failed() && !would_wake(options_);
+    if (!fall_back) return snapshot;
+    auto told = read_with_nvidia_smi(options_, request);
+    return told ? std::move(*told) : snapshot;
+  }
+  auto told = would_wake(options_) ? fail(ErrorCode::unavailable, "nvidia-smi would wake the GPUs that sleep",
+                                          "add --wake, or leave --probe nvidia-smi out")
+                                   : read_with_nvidia_smi(options_, request);
+  if (told) return std::move(*told);
+  Snapshot snapshot = begin_snapshot(options_);
+  const facts::GpuState state = state_for(told.error());
+  list_from_sys(options_, std::move(told.error()), state, snapshot);
+  return snapshot;
+}
+
+Snapshot MachineReader::read(const ReadRequest& request) {
+  Snapshot snapshot = read_nvidia(request);
+  add_rest(options_, snapshot);
+  if (request.holders) add_holders(find_holders_within(options_), options_.proc_roots, ::getpid(), snapshot);
+  return snapshot;
+}
+
+}  // namespace gpuwarden::probe

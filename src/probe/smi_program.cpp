@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/smi_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/subprocess.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/capture/capture.hpp"
+#include "probe/proc.hpp"
+#include "probe/sys_listing.hpp"
+#include "probe/sysfs.hpp"
+
+namespace gpuwarden::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where Windows puts it for its Linux guests, outside of PATH.
+constexpr const char* kWslProgram = "/usr/lib/wsl/lib/nvidia-smi";
+
+Result<Completed> run_smi(const fs::path& program, std::chrono::milliseconds deadline) {
+  auto done = run_command({.argv = {program.string(), "-q", "-x"}, .deadline = deadline});
+  const bool searched = !program.has_parent_path();
+  if (!done && done.error().code == ErrorCode::not_found && searched)
+    done = run_command({.argv = {kWslProgram, "-q", "-x"}, .deadline = deadline});
+  if (done) return done;
+  const Error& error = done.error();
+  return fail(error.code, fmt::format("{} cannot be run: {}", program.string(), error.message),
+              "install NVIDIA's driver and its tools (Debian: apt install nvidia-smi), or name the program with "
+              "GPUWARDEN_NVIDIA_SMI");
+}
+
+/// What the program said when it gave up, as the captures of such output are read; else its first line.
+Error explain_failure(const fs::path& program, const Completed& done) {
+  const std::string said = done.standard_output + "\n" + done.standard_error;
+  if (auto capture = capture::read_capture(said, program.string()); capture && capture->snapshot.problem)
+    return *capture->snapshot.problem;
+  const std::string how = done.signal ? fmt::format("was ended by signal {}", *done.signal)
+                                      : fmt::format("ended with exit code {}", done.exit_code.value_or(-1));
+  const std::string text = printable(trim(said).substr(0, trim(said).find('\n')));
+  return {ErrorCode::unavailable, fmt::format("{} {}{}", program.string(), how, text.empty() ? "" : ": " + text),
+          "run nvidia-smi -q -x by hand, and look into the kernel log (dmesg | grep -i nvrm)"};
+}
+
+/// What the log does not tell, but the kernel does.
+void complete(const ReaderOptions& options, const ReadRequest& request, facts::Snapshot& snapshot) {
+  const auto known = scan_pci(options.sys_root);
+  for (facts::GpuRecord& record : snapshot.gpus) {
+    const auto found = std::ranges::find(known, record.gpu.pci_bus_id, &PciGpu::bus_id);
+    if (found != known.end() && !record.gpu.numa_node) record.gpu.numa_node = found->numa_node;
+    if (found != known.end() && !record.gpu.cpu_affinity) record.gpu.cpu_affinity = found->cpu_list;
+    if (!request.processes) record.processes.reset();
+    if (!record.processes) continue;
+    for (facts::GpuProcess& process : *record.processes) name_process(options.proc_roots, process);
+  }
+}
+
+}  // namespace
+
+Result<facts::Snapshot> read_with_nvidia_smi(const ReaderOptions& options, const ReadRequest& request) {
+  const auto deadline = options.timeout * 2;
+  GPUWARDEN_TRY(const Completed done, run_smi(options.nvidia_smi, deadline));
+  if (done.timed_out) {
+    return fail(ErrorCode::timed_out,
+                fmt::format("{} did not end within {} ms", options.nvidia_smi.string(), deadline.count()),
+                "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot");
+  }
+  // A GPU in trouble makes the exit code, not the log, a failure.
+  auto told = capture::snapshot_from_smi_xml(done.standard_output);
+  if (!told || done.signal || done.truncated) return std::unexpected(explain_failure(options.nvidia_smi, done));
+  facts::Snapshot snapshot = begin_snapshot(options);
+  snapshot.source = "nvidia-smi";
+  snapshot.driver_version = std::move(told->driver_version);
+  snapshot.cuda_driver_version = std::move(told->cuda_driver_version);
+  snapshot.gpus = std::move(told->gpus);
+  complete(options, request, snapshot);
+  return snapshot;
+}
+
+}  // namespace gpuwarden::probe
