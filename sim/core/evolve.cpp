@@ -187,6 +187,8 @@ void read_more_static(Readings& r, const GpuSpec& gpu) {
   const Model& m = gpu.model;
   at(r, Field::accounting) = 0;
   at(r, Field::virtualization) = 0;
+  if (m.capability_major * 10 + m.capability_minor >= 75) at(r, Field::addressing_mode) = 0;
+  if (m.capability_major >= 9) at(r, Field::confidential) = 0;
   if (m.ecc) read_server_parts(r, gpu);
   if (!m.ecc) at(r, Field::temperature_acoustic) = m.temperature_slowdown - 10;
   for (const Field field : {Field::encoder_sessions, Field::encoder_fps, Field::encoder_latency, Field::fbc_sessions})

@@ -104,6 +104,8 @@ constexpr std::array kRows = std::to_array<Row>({
     {"remap_none", 0, 100000},
     {"accounting", 0, 1},
     {"virtualization", 0, 4},
+    {"addressing_mode", 0, 2},
+    {"confidential", 0, 1},
     {"fabric_state", 0, 3},
     {"fabric_clique", 0, 4e9},
     {"clock_graphics_application", 0, 10000},

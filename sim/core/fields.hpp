@@ -102,6 +102,8 @@ enum class Field : unsigned {
   remap_none,
   accounting,
   virtualization,
+  addressing_mode,
+  confidential,
   fabric_state,
   fabric_clique,
   clock_graphics_application,

@@ -149,6 +149,19 @@ Return nvmlDeviceGetMarginTemperature(Device device, MarginTemperature* out) {
   return number(device, Field::temperature_margin, &out->margin);
 }
 
+Return nvmlDeviceGetAddressingMode(Device device, AddressingMode* out) {
+  if (out == nullptr) return kInvalidArgument;
+  if (out->version != kAddressingModeV1) return kArgumentVersionMismatch;
+  return number(device, Field::addressing_mode, &out->value);
+}
+
+// The state is the system's: a machine's first GPU stands for all.
+Return nvmlSystemGetConfComputeState(ConfComputeSystemState* out) {
+  if (out == nullptr) return kInvalidArgument;
+  *out = {};
+  return number(to_device({0, std::nullopt}), Field::confidential, &out->feature);
+}
+
 Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricInfo* out) {
   if (out == nullptr) return kInvalidArgument;
   if (out->version != kFabricInfoV2) return kArgumentVersionMismatch;

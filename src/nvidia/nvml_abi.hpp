@@ -275,6 +275,19 @@ inline constexpr unsigned char kFabricNotStarted = 1;
 inline constexpr unsigned char kFabricInProgress = 2;
 inline constexpr unsigned char kFabricCompleted = 3;
 
+/// nvmlConfComputeSystemState_t: without a version word.
+struct ConfComputeSystemState {
+  unsigned environment;
+  unsigned feature;  ///< 0 off, 1 on
+  unsigned developer_tools;
+};
+
+struct AddressingMode {
+  unsigned version;
+  unsigned value;  ///< 0 none, 1 HMM, 2 ATS
+};
+inline constexpr unsigned kAddressingModeV1 = version_word<AddressingMode>(1);
+
 struct GpmSampleOpaque;
 using GpmSample = GpmSampleOpaque*;
 struct GpmMetric {

@@ -8,6 +8,7 @@
 
 #include "probe/child_process.hpp"
 #include "probe/holders.hpp"
+#include "probe/nics.hpp"
 #include "probe/other_gpus.hpp"
 #include "probe/reader_child.hpp"
 #include "probe/smi_program.hpp"
@@ -90,6 +91,7 @@ Snapshot MachineReader::read_nvidia(const ReadRequest& request) {
 Snapshot MachineReader::read(const ReadRequest& request) {
   Snapshot snapshot = read_nvidia(request);
   add_rest(options_, snapshot);
+  if (request.links && request.detail >= Detail::full) snapshot.nics = read_nics(options_.sys_root, snapshot.gpus);
   if (request.holders) add_holders(find_holders_within(options_), options_.proc_roots, ::getpid(), snapshot);
   return snapshot;
 }

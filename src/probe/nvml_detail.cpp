@@ -353,6 +353,15 @@ void read_detailed_inventory(const Functions& nvml, Device device, facts::Gpu& g
   gpu.display_attached = read_flag(nvml.nvmlDeviceGetDisplayMode, device);
   gpu.display_active = read_flag(nvml.nvmlDeviceGetDisplayActive, device);
   gpu.fabric = read_fabric(nvml, device);
+  nvml::AddressingMode addressing{nvml::kAddressingModeV1, 0};
+  if (call(nvml.nvmlDeviceGetAddressingMode, device, &addressing) == nvml::kSuccess && addressing.value <= 2)
+    gpu.addressing_mode = std::array{"none", "HMM", "ATS"}[addressing.value];
+  // One switch for the whole machine: GPUs that cannot do it are asked by their own memory split.
+  nvml::ConfComputeSystemState confidential{};
+  nvml::ConfComputeMemSizeInfo split{};
+  if (call(nvml.nvmlSystemGetConfComputeState, &confidential) == nvml::kSuccess &&
+      call(nvml.nvmlDeviceGetConfComputeMemSizeInfo, device, &split) == nvml::kSuccess)
+    gpu.confidential_computing = confidential.feature != 0;
 }
 
 void read_detailed_sample(const Functions& nvml, Device device, GpuSample& sample) {

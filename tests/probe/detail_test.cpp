@@ -136,6 +136,8 @@ TEST_F(FullReading, AServerTellsItsInventoryLinksRepairsAndErrorsByPlace) {
   EXPECT_EQ(record.gpu.gsp_firmware_version, "580.65.06");
   EXPECT_EQ(record.gpu.inforom_ecc_version, "7.16");
   EXPECT_EQ(record.gpu.inforom_power_version, std::nullopt);
+  EXPECT_EQ(record.gpu.addressing_mode, "none");
+  EXPECT_EQ(record.gpu.confidential_computing, false);
   ASSERT_TRUE(record.gpu.fabric);
   EXPECT_EQ(record.gpu.fabric->state, "completed");
   ASSERT_EQ(record.sample.nvlinks.size(), 18U);

@@ -79,6 +79,18 @@ std::string fabric(const Nvml& nvml, Device device) {
   return say(code, int{info.state}, info.clique);
 }
 
+std::string addressing(const Nvml& nvml, Device device) {
+  AddressingMode mode{kAddressingModeV1, 0};
+  const Return code = nvml.nvmlDeviceGetAddressingMode(device, &mode);
+  return say(code, mode.value);
+}
+
+std::string confidential(const Nvml& nvml, Device) {
+  ConfComputeSystemState state{};
+  const Return code = nvml.nvmlSystemGetConfComputeState(&state);
+  return say(code, state.feature);
+}
+
 template <int counter>
 std::string link_errors(const Nvml& nvml, Device device) {
   unsigned long long count = 0;
@@ -120,6 +132,8 @@ std::vector<Proof> detail_proofs() {
       {"nvmlDeviceGetAccountingMode", number<&F::nvmlDeviceGetAccountingMode>, "0", set("accounting", 1), "1"},
       {"nvmlDeviceGetFanSpeedRPM", rpm, "error 3", set("fan_rpm", 1500), "1500"},
       {"nvmlDeviceGetMarginTemperature", margin, "error 3", set("temperature_margin", 17), "17"},
+      {"nvmlDeviceGetAddressingMode", addressing, "0", set("addressing_mode", 1), "1"},
+      {"nvmlSystemGetConfComputeState", confidential, "error 3", set("confidential", 1), "1"},
       {"nvmlDeviceGetGpuFabricInfoV", fabric, "error 3", nullptr, "3 0"},
       {"nvmlDeviceGetNvLinkErrorCounter", link_errors<kNvLinkErrorReplay>, "0", set("nvlink_replays", 12), "12"},
       {"nvmlDeviceGetNvLinkErrorCounter", link_errors<kNvLinkErrorCrcFlit>, "0", set("nvlink_crc_errors", 13), "13"},
