@@ -124,7 +124,7 @@ class Acquisition {
   const lease::LeaseStore& store_;
   bool hold_;
   const std::optional<facts::Snapshot>& captured_;
-  probe::NvmlReader reader_;
+  probe::MachineReader reader_;
   placement::Visibility visibility_;
   probe::ReadRequest read_;
   std::optional<lease::Ticket> ticket_;

@@ -6,6 +6,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -128,12 +130,33 @@ Result<Machine> simulate(const Environment& environment, const std::string& spec
   machine.reader.driver_proc_root = fleet["proc_root"].get<std::string>();
   machine.reader.proc_roots = {fleet["proc_root"].get<std::string>(), "/proc"};
   machine.reader.simulated = true;
+  machine.reader.probe = probe::ProbeChoice::nvml;  // nvidia-smi would tell of this machine's GPUs
   machine.reader.fleet = fleet["name"].get<std::string>();
   return machine;
 }
 
+/// --probe, and the variables that stand in for parts of the machine.
+static Result<void> choose_probe(const Context& context, const Machine& machine, probe::ReaderOptions& reader) {
+  static constexpr std::array<std::pair<std::string_view, probe::ProbeChoice>, 3> kChoices{
+      {{"auto", probe::ProbeChoice::automatic},
+       {"nvml", probe::ProbeChoice::nvml},
+       {"nvidia-smi", probe::ProbeChoice::nvidia_smi}}};
+  if (const auto program = variable(context.environment, "GPUWARDEN_NVIDIA_SMI")) reader.nvidia_smi = *program;
+  const auto wanted = context.args.text("probe");
+  if (!wanted) return {};
+  const auto* const found = std::ranges::find(kChoices, *wanted, &decltype(kChoices)::value_type::first);
+  if (found == kChoices.end())
+    return fail(ErrorCode::invalid_argument, fmt::format("--probe: '{}' is no probe", printable(*wanted)),
+                "auto, nvml or nvidia-smi");
+  if (machine.simulated() && found->second == probe::ProbeChoice::nvidia_smi)
+    return fail(ErrorCode::invalid_argument, "--probe nvidia-smi and --simulate cannot be given together",
+                "nvidia-smi tells of this machine's GPUs; gpuwarden sim exec runs it in front of a simulated fleet");
+  if (!machine.simulated()) reader.probe = found->second;
+  return {};
+}
+
 facts::Snapshot Machine::read(const probe::ReadRequest& request) const {
-  return captured ? *captured : probe::read_snapshot(reader, request);
+  return captured ? *captured : probe::MachineReader(reader).read(request);
 }
 
 Result<Machine> open_machine(Context& context) {
@@ -152,6 +175,7 @@ Result<Machine> open_machine(Context& context) {
   GPUWARDEN_TRY(const auto timeout, duration_option(context.args, "timeout"));
   if (timeout) machine.reader.timeout = std::max(*timeout, std::chrono::milliseconds(1));
   machine.reader.wake = context.args.has("wake");
+  GPUWARDEN_CHECK(choose_probe(context, machine, machine.reader));
   if (const auto library = variable(context.environment, "GPUWARDEN_NVML_LIBRARY"))
     machine.reader.nvml_library = *library;
   if (const auto root = variable(context.environment, "GPUWARDEN_SYS_ROOT")) machine.reader.sys_root = *root;

@@ -8,7 +8,7 @@
 
 #include "command.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
-#include "gpuwarden/probe/nvml_reader.hpp"
+#include "gpuwarden/probe/machine_reader.hpp"
 
 namespace gpuwarden::cli {
 
@@ -45,8 +45,8 @@ struct Machine {
   bool simulated() const { return simulator != nullptr; }
 };
 
-/// Reads --from, --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, and GPUWARDEN_NVML_LIBRARY, GPUWARDEN_SYS_ROOT,
-/// GPUWARDEN_PROC_ROOT (stand-ins for tests and unusual installations).
+/// Reads --from, --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, --probe, and GPUWARDEN_NVML_LIBRARY,
+/// GPUWARDEN_NVIDIA_SMI, GPUWARDEN_SYS_ROOT, GPUWARDEN_PROC_ROOT (stand-ins for tests and unusual installations).
 Result<Machine> open_machine(Context& context);
 
 /// Attaches to a fleet: a preset, a YAML file, nvidia-smi -q -x output, a started fleet.

@@ -16,6 +16,7 @@ inline constexpr auto kCommonOptions = std::to_array<Option>({
      "use a simulated fleet: a preset, a YAML file, nvidia-smi -q -x output, a started fleet"},
     {"--json", OptionKind::flag, "", "print JSON"},
     {"--timeout", OptionKind::text, "DURATION", "how long the driver, and then each GPU, may take to answer (5s)"},
+    {"--probe", OptionKind::text, "auto|nvml|nvidia-smi", "whom to ask; auto: NVML, else nvidia-smi"},
     {"--wake", OptionKind::flag, "", "read sleeping GPUs too, which wakes them"},
     {"--color", OptionKind::text, "WHEN", "auto, always or never (NO_COLOR is honoured)"},
     {"-h,--help", OptionKind::flag, "", "show this help"},

@@ -100,7 +100,7 @@ struct Sampler::Impl {
     builder.add(snapshot, clock.now());
   }
 
-  probe::NvmlReader reader;
+  probe::MachineReader reader;
   std::mutex mutex;
   ReportBuilder builder;
   Clock& clock;

@@ -184,7 +184,9 @@ Situation look(const StoreOptions& options, std::uint64_t my_ticket) {
     const std::string name = path.filename();
     if (!name.starts_with(options.prefix) || !name.ends_with(".lock")) continue;
     const Uuid uuid(name.substr(options.prefix.size(), name.size() - options.prefix.size() - 5));
-    if (!uuid.value.starts_with("GPU-") && !uuid.value.starts_with("MIG-")) continue;
+    // "index-0": a GPU without a UUID, as that of a Jetson.
+    if (!uuid.value.starts_with("GPU-") && !uuid.value.starts_with("MIG-") && !uuid.value.starts_with("index-"))
+      continue;
     const LockState state = state_of(path);
     if (state == LockState::free) {
       remove_records(options.directory, record_prefix(options, uuid));

@@ -38,7 +38,7 @@ Result<Uuid> resolve_one(const GpuName& name, const facts::Snapshot& snapshot) {
 }  // namespace
 
 Uuid identity_of(const facts::GpuRecord& record) {
-  return record.gpu.uuid.value.empty() ? Uuid("index " + std::to_string(record.gpu.index.value)) : record.gpu.uuid;
+  return record.gpu.uuid.value.empty() ? Uuid("index-" + std::to_string(record.gpu.index.value)) : record.gpu.uuid;
 }
 
 std::vector<Uuid> uuids_with_prefix(std::string_view text, const facts::Snapshot& snapshot) {

@@ -134,7 +134,9 @@ std::string_view to_string(Strategy strategy) {
 
 Result<Decision> select(const Request& request, const Inputs& inputs) {
   if (request.force_cpu) return cpu_decision();
-  const bool any_usable = std::ranges::any_of(inputs.snapshot.gpus, facts::is_usable);
+  const bool any_usable = std::ranges::any_of(inputs.snapshot.gpus, [](const facts::GpuRecord& record) {
+    return facts::is_usable(record) && record.gpu.vendor == "NVIDIA";
+  });
   if (inputs.snapshot.problem && !any_usable) return std::unexpected(*inputs.snapshot.problem);
   GPUWARDEN_TRY(const Wanted wanted, understand(request, inputs));
   GPUWARDEN_CHECK(check_request(request, wanted));

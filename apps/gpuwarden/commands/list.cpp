@@ -65,7 +65,7 @@ int run_list(Context& context) {
   if (!style) return complain(style.error());
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
-  facts::Snapshot snapshot = machine->read();
+  facts::Snapshot snapshot = machine->read({.holders = true});
   if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
   const auto leases = read_leases(context, *machine);
@@ -80,6 +80,8 @@ int run_list(Context& context) {
     return kUnavailable;
   }
   const bool trouble = std::ranges::any_of(snapshot.gpus, [](const GpuRecord& record) {
+    // Other makers' GPUs are told of; what state they are in is no trouble of this program's users.
+    if (record.gpu.vendor != "NVIDIA") return false;
     return !facts::is_usable(record) && record.state != facts::GpuState::suspended;
   });
   return trouble ? kNo : kFine;

@@ -72,6 +72,7 @@ std::string power_cell(const facts::GpuSample& sample) {
 
 std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   if (!facts::is_usable(record)) return std::string(facts::to_string(record.state));
+  if (record.gpu.vendor != "NVIDIA") return record.gpu.vendor;
   // A capture may name a GPU and tell nothing of its use.
   if (lease == nullptr && !record.processes && !record.sample.memory_used) return "?";
   if (lease == nullptr) return std::string(record.state == facts::GpuState::busy ? "busy" : "free");
@@ -86,6 +87,7 @@ std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const Co
   const std::string state = holder_text(record, lease);
   Tone tone = state == "free" ? Tone::good : Tone::warning;
   if (!facts::is_usable(record)) tone = Tone::bad;
+  if (record.gpu.vendor != "NVIDIA") tone = Tone::dim;
   return fit(std::to_string(record.gpu.index.value), 2, true) + " " + fit(short_name(record.gpu.name), columns.name) +
          " " + style.paint(fit(percent(sample.utilization_gpu), 4, true), load_tone(sample.utilization_gpu)) + " " +
          memory_cells(sample.memory_used, sample.memory_total, columns.memory_bar, style) + " " +
@@ -117,10 +119,20 @@ std::string lease_line(const GpuRecord& record, const facts::Lease* lease, const
   return style.paint(fit(text, std::min(style.width, width_of(text))), Tone::dim) + "\n";
 }
 
+/// "job 4711, pod 1a2b3c4d: ": on whose behalf a process runs; a pod says more than the container in it.
+std::string owner_text(const facts::GpuProcess& process) {
+  constexpr std::size_t kUidShown = 8;
+  std::vector<std::string> owners;
+  if (process.slurm_job) owners.push_back("job " + *process.slurm_job);
+  if (process.pod) owners.push_back("pod " + process.pod->substr(0, kUidShown));
+  if (process.container && !process.pod) owners.push_back("container " + *process.container);
+  return owners.empty() ? "" : join(owners, ", ") + ": ";
+}
+
 std::string process_text(const facts::GpuProcess& process) {
-  return fmt::format("   {:>7} {:<3} {:<10} {:>9}  {}", process.pid.value, facts::type_of(process),
+  return fmt::format("   {:>7} {:<3} {:<10} {:>9}  {}{}", process.pid.value, facts::type_of(process),
                      process.user.value_or("?").substr(0, 10), process.memory ? format_size(*process.memory) : "?",
-                     process.command.value_or("?"));
+                     owner_text(process), process.command.value_or("?"));
 }
 
 std::string process_lines(const GpuRecord& record, const Style& style) {
@@ -166,8 +178,11 @@ bool is_idle_lease(const GpuRecord& record, const facts::Lease* lease) {
 }
 
 const facts::Lease* find_lease(const std::vector<facts::Lease>& leases, const GpuRecord& record) {
+  // A GPU without a UUID is leased by its index.
+  const std::string index = fmt::format("index-{}", record.gpu.index.value);
+  const Uuid own = record.gpu.uuid.value.empty() ? Uuid(index) : record.gpu.uuid;
   const auto found = std::ranges::find_if(leases, [&](const facts::Lease& lease) {
-    return lease.uuid == record.gpu.uuid ||
+    return lease.uuid == own ||
            std::ranges::find(record.mig_devices, lease.uuid, &facts::MigDevice::uuid) != record.mig_devices.end();
   });
   return found == leases.end() ? nullptr : &*found;
@@ -207,7 +222,8 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
   for (const GpuRecord& record : snapshot.gpus) {
     const facts::Lease* lease = find_lease(leases, record);
     text += gpu_row(record, lease, columns, style);
-    if (!record.cause.empty()) text += wrapped(record.cause, 3, style, Tone::bad);
+    if (!record.cause.empty())
+      text += wrapped(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
     if (!record.next_step.empty()) text += wrapped("-> " + record.next_step, 3, style, Tone::plain);
     text += mig_rows(record, columns, style) + lease_line(record, lease, style) + process_lines(record, style);
   }

@@ -13,7 +13,7 @@
 
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/launch/job.hpp"
-#include "gpuwarden/probe/nvml_reader.hpp"
+#include "gpuwarden/probe/machine_reader.hpp"
 
 namespace gpuwarden::launch {
 

@@ -12,7 +12,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/placement/select.hpp"
-#include "gpuwarden/probe/nvml_reader.hpp"
+#include "gpuwarden/probe/machine_reader.hpp"
 
 namespace gpuwarden::manager {
 
@@ -21,7 +21,7 @@ struct Options {
   probe::ReaderOptions reader;
   /// The environment whose CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER restrict the choice.
   Environment environment;
-  /// Reads the GPUs; empty: NVML. Tests hand in snapshots.
+  /// Reads the GPUs; empty: this machine. Tests hand in snapshots.
   std::function<facts::Snapshot(const probe::ReadRequest&)> read;
 };
 
@@ -53,7 +53,7 @@ class GpuManager {
  private:
   facts::Snapshot read(const probe::ReadRequest& request = {});
   Options options_;
-  std::optional<probe::NvmlReader> reader_;
+  std::optional<probe::MachineReader> reader_;
 };
 
 /// How much a GPU can do now: free memory in GiB plus multiprocessors, times the share of time in which it is idle.
