@@ -27,6 +27,12 @@ std::string cleaned(std::string_view line) {
   return result;
 }
 
+/// "> | NVIDIA-SMI ...": without the marks of quotations in mails and issues.
+std::string_view unquoted(std::string_view line) {
+  while (line.starts_with('>')) line.remove_prefix(line.starts_with("> ") ? 2 : 1);
+  return line;
+}
+
 }  // namespace
 
 std::vector<Line> lines_of(std::string_view text) {
@@ -36,7 +42,7 @@ std::vector<Line> lines_of(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const bool ended = end != std::string_view::npos;
-    lines.push_back({cleaned(text.substr(0, end)), ++number, ended});
+    lines.push_back({cleaned(unquoted(text.substr(0, end))), ++number, ended});
     text.remove_prefix(ended ? end + 1 : text.size());
   }
   return lines;

@@ -15,7 +15,7 @@ struct Line {
   bool ended = true;         ///< false for a last line without a line end: it may have been cut
 };
 
-/// Removes ANSI escape sequences, carriage returns and byte order marks.
+/// Removes ANSI escape sequences, carriage returns, byte order marks and the '>' of quotations.
 std::vector<Line> lines_of(std::string_view text);
 
 }  // namespace gpuwarden::capture

@@ -11,15 +11,20 @@ namespace {
 
 using Cells = std::vector<std::string_view>;
 
+/// The line from the table's edge on: logs put times, ranks and container names before it.
+std::string_view without_prefix(std::string_view line) {
+  return trim(line.substr(std::min(line.find_first_of("|+"), line.size())));
+}
+
 /// The parts between a line's bars; empty where the line is no row. A row needs its closing bar.
 Cells cells_of(std::string_view line) {
-  const std::string_view text = trim(line);
+  const std::string_view text = without_prefix(line);
   if (text.size() < 3 || text.front() != '|' || text.back() != '|') return {};
   return split(text.substr(1, text.size() - 2), '|');
 }
 
 bool is_border(std::string_view line) {
-  const std::string_view text = trim(line);
+  const std::string_view text = without_prefix(line);
   return text.size() > 3 && text.find_first_not_of("+-=| ") == std::string_view::npos &&
          text.find_first_of("-=") != std::string_view::npos;
 }
@@ -169,9 +174,7 @@ void take_row(std::string_view line, Section& section, SmiTable& table) {
 
 }  // namespace
 
-bool is_table_header(std::string_view line) {
-  return line.contains("NVIDIA-SMI") && (line.contains("Version:")) && trim(line).starts_with('|');
-}
+bool is_table_header(std::string_view line) { return line.contains("| NVIDIA-SMI ") && line.contains("Version:"); }
 
 SmiTable read_smi_table(std::span<const Line> lines, std::size_t& end) {
   SmiTable table;

@@ -113,6 +113,31 @@ TEST(SmiTable, ReadsTheNewLayoutIndentedWithMigAndDriver610sHeader) {
   EXPECT_EQ(gpu.processes->at(0).gpu_instance, 2U);
 }
 
+TEST(SmiTable, PrefixesOfLogsAndQuotationsAreNoMatter) {
+  for (const std::string_view prefix : {"> ", "2026-11-20T10:00:00.123Z ", "worker-3: ", "[1,0]<stdout>:"}) {
+    std::string table;
+    for (const auto line : split(kOldTable, '\n')) table.append(prefix).append(line).append("\n");
+    const auto snapshot = snapshot_of(table);
+    ASSERT_EQ(snapshot.gpus.size(), 2U) << prefix;
+    EXPECT_EQ(snapshot.driver_version, "410.48") << prefix;
+    EXPECT_EQ(snapshot.gpus[0].sample.memory_used, 15079_MiB) << prefix;
+    EXPECT_EQ(snapshot.gpus[0].processes->size(), 1U) << prefix;
+  }
+}
+
+TEST(SmiTable, WindowsHasADriverModelAndNoProcessMemory) {
+  std::string table(kNewTable);
+  table.replace(table.find("On  |   00000000"), 2, "WDDM");
+  table.replace(table.find("M+C   /usr/bin/serve                             11MiB"), 54,
+                "C+G   Insufficient Permissions                   N/A  ");
+  const auto snapshot = snapshot_of(table);
+  ASSERT_EQ(snapshot.gpus.size(), 1U);
+  EXPECT_EQ(snapshot.gpus[0].gpu.persistence, std::nullopt);
+  ASSERT_EQ(snapshot.gpus[0].processes->size(), 1U);
+  EXPECT_EQ(snapshot.gpus[0].processes->at(0).memory, std::nullopt);
+  EXPECT_TRUE(snapshot.gpus[0].processes->at(0).graphics);
+}
+
 TEST(SmiTable, APowerDrawAboveEveryCapIsNoReading) {
   std::string table(kOldTable);
   table.replace(table.find("231W"), 4, "9999W ");
