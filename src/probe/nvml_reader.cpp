@@ -42,6 +42,8 @@ class NvmlReader::Impl {
       for (std::size_t i = 0; i < pci_.size(); ++i) snapshot.gpus.push_back(asleep(i));
       return snapshot;
     }
+    // A session outlives neither its kernel module nor its library: it is opened anew once they have changed.
+    if (child_ && snapshot.kernel_module_version != module_) child_.reset();
     if (!connect(snapshot)) return snapshot;
     collect(request, snapshot);
     return snapshot;
@@ -68,6 +70,8 @@ class NvmlReader::Impl {
         return false;
       }
       driver_ = (*hello)["driver"];
+      module_ = snapshot.kernel_module_version;
+      worked_ = true;
     }
     const auto text = [&](const char* key) {
       return driver_.contains(key) ? std::optional(driver_[key].get<std::string>()) : std::nullopt;
@@ -95,6 +99,8 @@ class NvmlReader::Impl {
         problem.code = ErrorCode::permission_denied;
       state = problem.code == ErrorCode::permission_denied ? GpuState::no_permission : GpuState::disabled;
       library_failed_ = hello->contains("library_failed");
+      if (worked_ && hello->contains("mismatch"))
+        problem.message = "the NVIDIA driver was replaced while this program was running: " + problem.message;
     }
     list_from_sys(options_, std::move(problem), state, snapshot);
   }
@@ -115,6 +121,7 @@ class NvmlReader::Impl {
       const auto message = child.receive(options_.timeout);
       if (!message) return reading;
       if (message->contains("done")) return std::nullopt;
+      if (message->contains("stale")) return kStale;
       if (message->contains("reading")) reading = (*message)["reading"].get<std::uint32_t>();
       if (message->contains("gpu")) take_record((*message)["gpu"], records);
       if (!message->contains("links") && !message->contains("cuda_order")) continue;
@@ -140,11 +147,17 @@ class NvmlReader::Impl {
   void collect(const ReadRequest& request, Snapshot& snapshot) {
     std::map<std::uint32_t, GpuRecord> records;
     child_->send(request_json(request, Json()));
-    const auto silent = take_answers(*child_, records, snapshot);
+    auto silent = take_answers(*child_, records, snapshot);
+    if (silent == kStale) {
+      child_.reset();
+      if (!connect(snapshot)) return;
+      child_->send(request_json(request, Json()));
+      silent = take_answers(*child_, records, snapshot);
+    }
     if (silent) {
       const auto signal = child_->end();
       child_.reset();
-      if (*silent != kNothingYet) records[*silent] = stuck(*silent, signal);
+      if (*silent < kStale) records[*silent] = stuck(*silent, signal);
       read_rest(request, records, snapshot);
     }
     for (auto& [index, record] : records) {
@@ -202,11 +215,14 @@ class NvmlReader::Impl {
   }
 
   static constexpr std::uint32_t kNothingYet = 0xFFFFFFFF;
+  static constexpr std::uint32_t kStale = 0xFFFFFFFE;  ///< the driver was replaced under the session
 
   ReaderOptions options_;
   std::vector<PciGpu> pci_;
   std::unique_ptr<ChildProcess> child_;
   Json driver_;
+  std::optional<std::string> module_;  ///< the kernel module's version when the child was started
+  bool worked_ = false;
   bool library_failed_ = false;
 };
 

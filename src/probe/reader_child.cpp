@@ -85,7 +85,7 @@ class Server {
     }
     nvml_ = *opened;
     const nvml::Return code = initialise();
-    if (code != nvml::kSuccess) return refuse(explain_init(code, nvml_, options_));
+    if (code != nvml::kSuccess) return refuse(code);
     return send_message(fd_, {{"driver", describe_driver()}});
   }
 
@@ -94,7 +94,10 @@ class Server {
     std::vector<GpuIndex> indices;
     std::vector<std::pair<nvml::Device, GpuRecord>> readings;
     unsigned count = 0;
-    call(nvml_.nvmlDeviceGetCount_v2, &count);
+    if (is_stale(call(nvml_.nvmlDeviceGetCount_v2, &count))) {
+      send_message(fd_, {{"stale", true}});
+      return false;
+    }
     for (unsigned index = 0; index < count; ++index) {
       const Json& wanted = request["gpus"];
       if (wanted.is_array() && std::find(wanted.begin(), wanted.end(), index) == wanted.end()) continue;
@@ -114,9 +117,16 @@ class Server {
   }
 
  private:
-  bool refuse(const Error& error) {
-    send_message(fd_, {{"problem", facts::to_json(error)}});
+  bool refuse(nvml::Return code) {
+    Json message{{"problem", facts::to_json(explain_init(code, nvml_, options_))}};
+    if (code == nvml::kLibRmVersionMismatch) message["mismatch"] = true;
+    send_message(fd_, message);
     return false;
+  }
+
+  /// The driver under the session is gone, or another.
+  static bool is_stale(nvml::Return code) {
+    return code == nvml::kLibRmVersionMismatch || code == nvml::kDriverNotLoaded || code == nvml::kUninitialized;
   }
 
   nvml::Return initialise() {

@@ -4,7 +4,8 @@
 // A message is a 4-byte length and a CBOR map. Requests: {"gpus": [index...] or null for all, "processes", "links",
 // "cuda_order"}. Answers: {"driver": {...}} once, then {"reading": index} before and {"gpu": record} after each GPU,
 // then {"links": [...]}, {"cuda_order": [...]} where asked, then {"done": true}. {"problem": error} instead of "driver"
-// when the driver does not answer, with "library_failed" where that is NVML's library's fault.
+// when the driver does not answer, with "library_failed" where that is NVML's library's fault and "mismatch"
+// where library and kernel module differ. {"stale": true} instead of all answers when the driver was replaced.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
