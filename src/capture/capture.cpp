@@ -169,24 +169,22 @@ class Scanner {
   Capture capture_;
 };
 
+Kind kind_of(VendorTool tool) {
+  return tool == VendorTool::rocm_smi ? Kind::rocm_smi : tool == VendorTool::amd_smi ? Kind::amd_smi : Kind::xpu_smi;
+}
+
 std::optional<Capture> capture_of_json(std::string_view text, std::optional<Error>& error) {
   const auto command = tool_command_of(text);
-  if (command && (command->command.contains("xpu"))) {
-    Capture capture{{{Kind::xpu_smi, 1}}, {}};
-    capture.snapshot.source = "xpu-smi";
-    if (const auto json = first_json(command->output); json && vendor_tool_of(*json))
-      capture.snapshot = snapshot_of_vendor_json(VendorTool::xpu_smi, *json);
+  const auto json = first_json(command ? command->output : text);
+  const auto tool = json ? vendor_tool_of(*json) : std::nullopt;
+  if (tool) return Capture{{{kind_of(*tool), 1}}, snapshot_of_vendor_json(*tool, *json)};
+  if (command) {
+    // The tool's own tables are recognised; only its JSON is read.
+    Capture capture{{{kind_of(command->tool), 1}}, {}};
+    capture.snapshot.source = to_string(kind_of(command->tool));
     return capture;
   }
-  const auto json = first_json(command ? command->output : text);
-  if (!json) return std::nullopt;
-  if (const auto tool = vendor_tool_of(*json)) {
-    const Kind kind = *tool == VendorTool::rocm_smi  ? Kind::rocm_smi
-                      : *tool == VendorTool::amd_smi ? Kind::amd_smi
-                                                     : Kind::xpu_smi;
-    return Capture{{{kind, 1}}, snapshot_of_vendor_json(*tool, *json)};
-  }
-  if (!json->is_object() || !json->contains("schema") || !json->contains("gpus")) return std::nullopt;
+  if (!json || !json->is_object() || !json->contains("schema") || !json->contains("gpus")) return std::nullopt;
   auto snapshot = facts::snapshot_from_json(*json);
   if (!snapshot) {
     error = snapshot.error();

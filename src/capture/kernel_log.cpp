@@ -46,7 +46,9 @@ std::optional<facts::KernelFault> fault_of(const Line& line) {
   const bool complete = digits < behind.size() || line.ended;
   if (!code || *code < 0 || *code > 1'000'000 || !complete) return std::nullopt;
   fault.code = static_cast<std::uint32_t>(*code);
-  if (place->starts_with("PCI:")) fault.pci_bus_id = printable(place->substr(4));
+  // Before driver 319 or so the place stood without "PCI:".
+  const std::string_view bus = place->starts_with("PCI:") ? place->substr(4) : *place;
+  if (bus.contains(':')) fault.pci_bus_id = printable(bus);
   std::string_view words = trim(behind.substr(digits));
   if (words.starts_with(',')) words = trim(words.substr(1));
   fault.text = printable(words);

@@ -204,8 +204,13 @@ std::optional<ToolCommand> tool_command_of(std::string_view text) {
   const std::string_view line = trim(text.substr(0, end));
   std::string_view words = line.starts_with("$ ") ? line.substr(2) : line;
   if (words.starts_with("sudo ")) words = words.substr(5);
-  for (const std::string_view tool : {"amd-smi ", "rocm-smi ", "xpu-smi ", "xpumcli "}) {
-    if (words.starts_with(tool)) return ToolCommand{line, text.substr(end + 1)};
+  static constexpr std::pair<std::string_view, VendorTool> kTools[] = {{"amd-smi", VendorTool::amd_smi},
+                                                                       {"rocm-smi", VendorTool::rocm_smi},
+                                                                       {"xpu-smi", VendorTool::xpu_smi},
+                                                                       {"xpumcli", VendorTool::xpu_smi}};
+  for (const auto& [name, tool] : kTools) {
+    const bool called = words == name || (words.starts_with(name) && words[name.size()] == ' ');
+    if (called) return ToolCommand{tool, line, text.substr(end + 1)};
   }
   return std::nullopt;
 }

@@ -19,6 +19,7 @@ facts::Snapshot snapshot_of_vendor_json(VendorTool tool, const nlohmann::json& j
 
 /// A shell prompt with the command in front of the output, and JSON behind it: "amd-smi metric -p --json".
 struct ToolCommand {
+  VendorTool tool;
   std::string_view command;  ///< as printed, "$ " included
   std::string_view output;
 };

@@ -350,6 +350,11 @@ TEST(KernelLog, XidsOfEveryLogFormat) {
   EXPECT_EQ(snapshot.host, "node7");
 }
 
+TEST(KernelLog, OldDriversNameThePlaceWithoutItsBus) {
+  const auto snapshot = snapshot_of("kernel: NVRM: Xid (0000:02:00): 13, 0001 00000000\n");
+  EXPECT_EQ(snapshot.kernel_faults->at(0).pci_bus_id, "0000:02:00");
+}
+
 TEST(KernelLog, AMismatchIsAProblemOfTheDriver) {
   const auto snapshot = snapshot_of(
       "NVRM: API mismatch: the client has the version 470.129.06, but\n"

@@ -188,6 +188,10 @@ Json csv_answer(std::string_view text) {
       const std::string field(trim(std::string_view(column).substr(0, column.find('['))));
       gpu[field] = std::string(csv.cell(row, field));
     }
+    // An index asks for fields by their usual names, whatever the header calls them.
+    for (const char* field : {"index", "name", "uuid", "pci.bus_id", "driver_version"}) {
+      if (!gpu.contains(field) && csv.column(field)) gpu[field] = std::string(csv.cell(row, field));
+    }
     answer["gpus"].push_back(std::move(gpu));
   }
   return answer;
