@@ -2,6 +2,7 @@
 #include "gpuwarden/facts/gpu.hpp"
 
 #include "facts/names.hpp"
+#include "gpuwarden/facts/gpu_event.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::facts {
@@ -39,8 +40,18 @@ constexpr Names<LinkLevel, 6> kLinkLevels{{{LinkLevel::internal, "internal"},
                                            {LinkLevel::node, "NODE"},
                                            {LinkLevel::system, "SYS"}}};
 
+constexpr Names<GpuEventKind, 7> kEventKinds{{{GpuEventKind::xid, "xid"},
+                                              {GpuEventKind::ecc_single_bit, "ecc_single_bit"},
+                                              {GpuEventKind::ecc_double_bit, "ecc_double_bit"},
+                                              {GpuEventKind::clock, "clock"},
+                                              {GpuEventKind::performance_state, "performance_state"},
+                                              {GpuEventKind::mig_config, "mig_config"},
+                                              {GpuEventKind::lost, "lost"}}};
+
 }  // namespace
 
+std::string_view to_string(GpuEventKind kind) { return name_of(kEventKinds, kind); }
+std::optional<GpuEventKind> gpu_event_kind_from(std::string_view name) { return named(kEventKinds, name); }
 std::string_view to_string(GpuState state) { return name_of(kStates, state); }
 std::optional<GpuState> gpu_state_from(std::string_view name) { return named(kStates, name); }
 std::string_view to_string(ComputeMode mode) { return name_of(kComputeModes, mode); }

@@ -13,6 +13,9 @@ static std::optional<ThrottleReason> enum_named(const std::string& name, Throttl
   return throttle_reason_from(name);
 }
 static std::optional<LinkLevel> enum_named(const std::string& name, LinkLevel) { return link_level_from(name); }
+static std::optional<GpuEventKind> enum_named(const std::string& name, GpuEventKind) {
+  return gpu_event_kind_from(name);
+}
 
 }  // namespace gpuwarden::facts
 
@@ -267,6 +270,14 @@ static void describe(A& a, Snapshot& snapshot) {
 }
 
 template <class A>
+static void describe(A& a, GpuEvent& event) {
+  a.field("kind", event.kind);
+  a.field("uuid", event.uuid);
+  a.field("data", event.data);
+  a.field("time_unix_ms", event.time);
+}
+
+template <class A>
 static void describe(A& a, LeaseHolder& holder) {
   a.field("pid", holder.pid);
   a.field("user", holder.user);
@@ -299,6 +310,7 @@ Result<T> read(const Json& json) {
 Json to_json(const GpuRecord& record) { return Writer::encode(record); }
 Json to_json(const Lease& lease) { return Writer::encode(lease); }
 Json to_json(const Error& error) { return Writer::encode(error); }
+Json to_json(const GpuEvent& event) { return Writer::encode(event); }
 
 Json to_json(const Snapshot& snapshot) {
   Json json = Writer::encode(snapshot);
@@ -308,6 +320,7 @@ Json to_json(const Snapshot& snapshot) {
 
 Result<GpuRecord> gpu_record_from_json(const Json& json) { return read<GpuRecord>(json); }
 Result<Lease> lease_from_json(const Json& json) { return read<Lease>(json); }
+Result<GpuEvent> gpu_event_from_json(const Json& json) { return read<GpuEvent>(json); }
 
 Result<Snapshot> snapshot_from_json(const Json& json) {
   const auto schema = json.is_object() ? json.find("schema") : json.end();

@@ -26,7 +26,8 @@ namespace {
 using Json = nlohmann::json;
 using facts::GpuRecord;
 
-/// Words for an NVML that does not come up.
+}  // namespace
+
 Error explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderOptions& options) {
   const auto module = kernel_module_version(options.driver_proc_root);
   std::array<char, 96> text{};
@@ -65,6 +66,8 @@ Error explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderO
               "look into the kernel log (dmesg | grep -i nvrm)"};
   }
 }
+
+namespace {
 
 class Server {
  public:

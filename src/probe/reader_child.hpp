@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "gpuwarden/probe/nvml_reader.hpp"
+#include "probe/nvml_library.hpp"
 
 namespace gpuwarden::probe {
 
@@ -20,6 +21,9 @@ bool send_message(int fd, const nlohmann::json& message);
 /// Receives one message, waiting at most `timeout` (negative: for ever); nothing at the deadline, at the end of the
 /// stream or for a damaged message.
 std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout);
+
+/// Words for an NVML that does not come up.
+Error explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderOptions& options);
 
 /// Serves until the socket closes. Never returns.
 [[noreturn]] void serve_reader(int fd, const ReaderOptions& options);

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/gpu_event.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
@@ -17,10 +18,12 @@ nlohmann::json to_json(const GpuRecord& record);
 nlohmann::json to_json(const Snapshot& snapshot);
 nlohmann::json to_json(const Lease& lease);
 nlohmann::json to_json(const Error& error);
+nlohmann::json to_json(const GpuEvent& event);
 
 /// Reads back what to_json wrote, without loss; null and absent are unknown. Fails with corrupt, naming the key.
 Result<GpuRecord> gpu_record_from_json(const nlohmann::json& json);
 Result<Snapshot> snapshot_from_json(const nlohmann::json& json);
 Result<Lease> lease_from_json(const nlohmann::json& json);
+Result<GpuEvent> gpu_event_from_json(const nlohmann::json& json);
 
 }  // namespace gpuwarden::facts
