@@ -255,7 +255,7 @@ TEST_F(MachineReaderTest, NonsenseInSysStaysUnknown) {
   put(folder / "gpu_busy_percent", "99999999999999999999\n");
   put(folder / "hwmon/hwmon4/temp1_input", "hot\n");
   put(folder / "product_name", "\n");
-  const auto& record = read().gpus.at(0);
+  const auto record = read().gpus.at(0);
   EXPECT_FALSE(record.sample.memory_total || record.sample.memory_used || record.sample.utilization_gpu);
   EXPECT_FALSE(record.sample.temperature || record.sample.memory_free);
   EXPECT_EQ(record.gpu.name, "AMD GPU 740f");
