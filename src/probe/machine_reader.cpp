@@ -18,7 +18,6 @@
 namespace gpuwarden::probe {
 namespace {
 
-using facts::GpuRecord;
 using facts::Snapshot;
 using Json = nlohmann::json;
 
