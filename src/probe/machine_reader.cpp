@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/probe/machine_reader.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -89,7 +87,7 @@ Snapshot MachineReader::read_nvidia(const ReadRequest& request) {
 Snapshot MachineReader::read(const ReadRequest& request) {
   Snapshot snapshot = read_nvidia(request);
   add_rest(options_, snapshot);
-  if (request.holders) add_holders(find_holders_within(options_), options_.proc_roots, ::getpid(), snapshot);
+  if (request.holders) add_holders(find_holders_within(options_), options_.proc_roots, snapshot);
   return snapshot;
 }
 
