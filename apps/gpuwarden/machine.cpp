@@ -72,6 +72,26 @@ Result<Machine> captured_machine(const std::string& file) {
   return machine;
 }
 
+/// --probe, and the variables that stand in for parts of the machine.
+Result<void> choose_probe(const Context& context, const Machine& machine, probe::ReaderOptions& reader) {
+  static constexpr std::array<std::pair<std::string_view, probe::ProbeChoice>, 3> kChoices{
+      {{"auto", probe::ProbeChoice::automatic},
+       {"nvml", probe::ProbeChoice::nvml},
+       {"nvidia-smi", probe::ProbeChoice::nvidia_smi}}};
+  if (const auto program = variable(context.environment, "GPUWARDEN_NVIDIA_SMI")) reader.nvidia_smi = *program;
+  const auto wanted = context.args.text("probe");
+  if (!wanted) return {};
+  const auto* const found = std::ranges::find(kChoices, *wanted, &decltype(kChoices)::value_type::first);
+  if (found == kChoices.end())
+    return fail(ErrorCode::invalid_argument, fmt::format("--probe: '{}' is no probe", printable(*wanted)),
+                "auto, nvml or nvidia-smi");
+  if (machine.simulated() && found->second == probe::ProbeChoice::nvidia_smi)
+    return fail(ErrorCode::invalid_argument, "--probe nvidia-smi and --simulate cannot be given together",
+                "nvidia-smi tells of this machine's GPUs; gpuwarden sim exec runs it in front of a simulated fleet");
+  if (!machine.simulated()) reader.probe = found->second;
+  return {};
+}
+
 std::string user_name() {
   const passwd* entry = ::getpwuid(::geteuid());
   return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
@@ -133,26 +153,6 @@ Result<Machine> simulate(const Environment& environment, const std::string& spec
   machine.reader.probe = probe::ProbeChoice::nvml;  // nvidia-smi would tell of this machine's GPUs
   machine.reader.fleet = fleet["name"].get<std::string>();
   return machine;
-}
-
-/// --probe, and the variables that stand in for parts of the machine.
-static Result<void> choose_probe(const Context& context, const Machine& machine, probe::ReaderOptions& reader) {
-  static constexpr std::array<std::pair<std::string_view, probe::ProbeChoice>, 3> kChoices{
-      {{"auto", probe::ProbeChoice::automatic},
-       {"nvml", probe::ProbeChoice::nvml},
-       {"nvidia-smi", probe::ProbeChoice::nvidia_smi}}};
-  if (const auto program = variable(context.environment, "GPUWARDEN_NVIDIA_SMI")) reader.nvidia_smi = *program;
-  const auto wanted = context.args.text("probe");
-  if (!wanted) return {};
-  const auto* const found = std::ranges::find(kChoices, *wanted, &decltype(kChoices)::value_type::first);
-  if (found == kChoices.end())
-    return fail(ErrorCode::invalid_argument, fmt::format("--probe: '{}' is no probe", printable(*wanted)),
-                "auto, nvml or nvidia-smi");
-  if (machine.simulated() && found->second == probe::ProbeChoice::nvidia_smi)
-    return fail(ErrorCode::invalid_argument, "--probe nvidia-smi and --simulate cannot be given together",
-                "nvidia-smi tells of this machine's GPUs; gpuwarden sim exec runs it in front of a simulated fleet");
-  if (!machine.simulated()) reader.probe = found->second;
-  return {};
 }
 
 facts::Snapshot Machine::read(const probe::ReadRequest& request) const {

@@ -44,7 +44,7 @@ std::optional<std::string> container_in(std::string_view segment) {
   static constexpr std::array<std::string_view, 10> kRuntimes{
       "docker", "cri-containerd", "containerd",       "crio", "cri-o", "libpod",
       "podman", "nerdctl",        "docker-container", "runc"};
-  std::string_view text = without_unit(segment);
+  const std::string_view text = without_unit(segment);
   if (is_ecs_id(text)) return std::string(text.substr(0, kShownLength));
   if (text.size() < kIdLength) return std::nullopt;
   const std::string_view id = text.substr(text.size() - kIdLength);

@@ -19,6 +19,7 @@ namespace {
 /// In the child: nothing of the parent's is kept but the socket, least of all its locks.
 void shed(int socket_fd) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_NAME, kChildName);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -14,6 +14,9 @@
 
 namespace gpuwarden::probe {
 
+/// The name that such a process has (in ps -o comm, /proc/PID/status).
+inline constexpr const char* kChildName = "gpuwarden-probe";
+
 /// The child has nothing of its parent's open but its end of the socket, and dies with the thread that started it.
 class ChildProcess {
  public:

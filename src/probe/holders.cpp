@@ -7,6 +7,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "probe/child_process.hpp"
 #include "probe/proc.hpp"
 
 namespace gpuwarden::probe {
@@ -24,15 +25,6 @@ std::vector<std::uint32_t> open_minors(const fs::path& fd_folder) {
   }
   std::ranges::sort(minors);
   return minors;
-}
-
-/// Whether a process is the caller or one of its readers, which are forked and keep its command line.
-bool is_own(Pid pid, pid_t own) {
-  if (pid.value == own) return true;
-  const fs::path proc = "/proc";
-  if (parent_of(proc / std::to_string(pid.value)) != Pid{own}) return false;
-  const auto command = read_file(proc / std::to_string(pid.value) / "cmdline");
-  return command && command == read_file(proc / std::to_string(own) / "cmdline");
 }
 
 bool lists(const facts::GpuRecord& record, Pid pid) {
@@ -58,16 +50,16 @@ std::vector<Holder> find_holders(const fs::path& proc_root) {
     const auto pid = parse_integer(folder.filename().native());
     if (!pid || *pid <= 0) continue;
     auto minors = open_minors(folder / "fd");
-    if (!minors.empty()) holders.push_back({Pid{static_cast<std::int32_t>(*pid)}, std::move(minors)});
+    if (!minors.empty() && read_line(folder / "comm") != kChildName)
+      holders.push_back({Pid{static_cast<std::int32_t>(*pid)}, std::move(minors)});
   }
   std::ranges::sort(holders, {}, &Holder::pid);
   return holders;
 }
 
-void add_holders(const std::vector<Holder>& holders, const std::vector<fs::path>& proc_roots, pid_t own,
+void add_holders(const std::vector<Holder>& holders, const std::vector<fs::path>& proc_roots,
                  facts::Snapshot& snapshot) {
   for (const Holder& holder : holders) {
-    if (is_own(holder.pid, own)) continue;
     facts::GpuProcess process{.pid = holder.pid, .listed = false};
     name_process(proc_roots, process);
     for (facts::GpuRecord& record : snapshot.gpus) {

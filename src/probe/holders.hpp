@@ -2,8 +2,6 @@
 // Who has a GPU's device file open, as `fuser -v /dev/nvidia*` shows it: also those that NVML does not list.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -25,13 +23,13 @@ struct Holder {
 /// N of "/dev/nvidiaN"; nothing for nvidiactl, nvidia-uvm and anything else.
 std::optional<std::uint32_t> minor_of(std::string_view link);
 
-/// Goes through PROC_ROOT/PID/fd; processes whose descriptors the caller may not see are left out.
+/// Goes through PROC_ROOT/PID/fd; processes whose descriptors the caller may not see are left out, and so are readers
+/// of gpuwarden's, which open GPUs only to look at them.
 std::vector<Holder> find_holders(const std::filesystem::path& proc_root);
 
 /// Adds to each GPU's processes those holders that NVML does not list (listed = false), with their names from
-/// `proc_roots`. `own`: the caller's process, which opens GPUs only to look at them, as do its children of the same
-/// command line.
-void add_holders(const std::vector<Holder>& holders, const std::vector<std::filesystem::path>& proc_roots, pid_t own,
+/// `proc_roots`.
+void add_holders(const std::vector<Holder>& holders, const std::vector<std::filesystem::path>& proc_roots,
                  facts::Snapshot& snapshot);
 
 }  // namespace gpuwarden::probe

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/probe/machine_reader.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +17,6 @@
 namespace gpuwarden::probe {
 namespace {
 
-using facts::GpuRecord;
 using facts::Snapshot;
 using Json = nlohmann::json;
 
@@ -92,7 +89,7 @@ Snapshot MachineReader::read(const ReadRequest& request) {
   Snapshot snapshot = read_nvidia(request);
   add_rest(options_, snapshot);
   if (request.links && request.detail >= Detail::full) snapshot.nics = read_nics(options_.sys_root, snapshot.gpus);
-  if (request.holders) add_holders(find_holders_within(options_), options_.proc_roots, ::getpid(), snapshot);
+  if (request.holders) add_holders(find_holders_within(options_), options_.proc_roots, snapshot);
   return snapshot;
 }
 

@@ -66,13 +66,6 @@ void read_owner(const fs::path& folder, facts::GpuProcess& process) {
 
 }  // namespace
 
-std::optional<Pid> parent_of(const fs::path& folder) {
-  const auto status = read_file(folder / "status", kFileCap);
-  const auto field = status ? status_field(*status, "PPid") : std::nullopt;
-  const auto number = field ? parse_integer(*field) : std::nullopt;
-  return number ? std::optional(Pid{static_cast<std::int32_t>(*number)}) : std::nullopt;
-}
-
 void name_process(const std::vector<fs::path>& proc_roots, facts::GpuProcess& process) {
   for (const fs::path& root : proc_roots) {
     const fs::path folder = root / std::to_string(process.pid.value);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <vector>
 
 #include "gpuwarden/facts/gpu.hpp"
@@ -13,8 +12,5 @@ namespace gpuwarden::probe {
 /// Fills user, command, container, pod and job from the first root that knows the pid; what nobody permits or knows
 /// stays empty.
 void name_process(const std::vector<std::filesystem::path>& proc_roots, facts::GpuProcess& process);
-
-/// The parent of the process with this folder in /proc.
-std::optional<Pid> parent_of(const std::filesystem::path& folder);
 
 }  // namespace gpuwarden::probe

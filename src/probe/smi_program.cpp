@@ -23,11 +23,13 @@ constexpr const char* kWslProgram = "/usr/lib/wsl/lib/nvidia-smi";
 Result<Completed> run_smi(const fs::path& program, std::chrono::milliseconds deadline) {
   auto done = run_command({.argv = {program.string(), "-q", "-x"}, .deadline = deadline});
   const bool searched = !program.has_parent_path();
-  if (!done && done.error().code == ErrorCode::not_found && searched)
-    done = run_command({.argv = {kWslProgram, "-q", "-x"}, .deadline = deadline});
+  if (!done && done.error().code == ErrorCode::not_found && searched) {
+    // The first failure is the one to tell of.
+    auto second = run_command({.argv = {kWslProgram, "-q", "-x"}, .deadline = deadline});
+    if (second) done = std::move(second);
+  }
   if (done) return done;
-  const Error& error = done.error();
-  return fail(error.code, fmt::format("{} cannot be run: {}", program.string(), error.message),
+  return fail(done.error().code, done.error().message,
               "install NVIDIA's driver and its tools (Debian: apt install nvidia-smi), or name the program with "
               "GPUWARDEN_NVIDIA_SMI");
 }

@@ -107,7 +107,7 @@ std::vector<PciGpu> scan_all(const fs::path& sys_root) {
 std::optional<std::string> information(std::string_view text, std::string_view key) {
   for (const auto line : split(text, '\n')) {
     if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;
-    const std::string value = printable(trim(line.substr(key.size() + 1)));
+    std::string value = printable(trim(line.substr(key.size() + 1)));
     if (value.empty() || value == "Unknown" || value.contains('?')) return std::nullopt;
     return value;
   }

@@ -69,7 +69,9 @@ TEST_F(ProbeCli, LostGpusAreNoReasonToAskSomebodyElse) {
 
 TEST_F(ProbeCli, ListShowsWhoHoldsAGpuAndOnWhoseBehalf) {
   machine_.h100();
-  install_smi(kSmiLog);
+  std::string leaking(kSmiLog);
+  leaking.replace(leaking.find("1024 MiB"), 8, "3072 MiB");
+  install_smi(leaking);
   const std::string id(64, 'a');
   machine_.process(4194001, "python train.py", {"/dev/nvidia0"},
                    "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0\n");
@@ -83,6 +85,9 @@ TEST_F(ProbeCli, ListShowsWhoHoldsAGpuAndOnWhoseBehalf) {
   EXPECT_THAT(text, HasSubstr("4194003 -   root               ?  container aaaaaaaaaaaa: jupyter\n"));
   for (const auto line : split(text, '\n')) EXPECT_LE(line.size(), 80U) << line;
   EXPECT_THAT(run({"list", "-p"}).standard_output, HasSubstr("pod 90d81341: python leak.py"));
+  install_smi(kSmiLog);
+  EXPECT_THAT(run({"list"}).standard_output, Not(HasSubstr("leak.py"))) << "all memory has its owner";
+  EXPECT_THAT(run({"list", "-p"}).standard_output, HasSubstr("leak.py"));
   const auto processes = json({"list"})["gpus"][0]["processes"];
   ASSERT_EQ(processes.size(), 3U);
   EXPECT_EQ(processes[0]["slurm_job"], "4711");

@@ -177,7 +177,7 @@ TEST(FactsJson, LeaseSurvivesTheRoundTrip) {
   EXPECT_THAT(lease_from_json(to_json(lease)), IsOkAnd(lease));
 }
 
-TEST(Json, AnEventComesBackAsItWas) {
+TEST(FactsJson, AnEventComesBackAsItWas) {
   const GpuEvent event{GpuEventKind::ecc_double_bit, Uuid("GPU-1"), 48,
                        std::chrono::system_clock::time_point(std::chrono::milliseconds(1'700'000'000'123))};
   const auto json = to_json(event);

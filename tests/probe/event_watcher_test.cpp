@@ -9,7 +9,6 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "probe/proc.hpp"
 #include "support/sim_control.hpp"
 #include "support/temp_dir.hpp"
 
@@ -80,10 +79,11 @@ class EventWatcherTest : public ::testing::Test {
   }
   /// The children of this process.
   static std::vector<pid_t> children() {
+    const std::string parent = "\nPPid:\t" + std::to_string(::getpid()) + "\n";
     std::vector<pid_t> result;
     for (const auto& folder : list_directory("/proc")) {
       const auto pid = parse_integer(folder.filename().native());
-      if (pid && parent_of(folder) == Pid{::getpid()}) result.push_back(static_cast<pid_t>(*pid));
+      if (pid && read_file(folder / "status").value_or("").contains(parent)) result.push_back(static_cast<pid_t>(*pid));
     }
     return result;
   }

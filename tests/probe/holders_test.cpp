@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/holders.hpp"
 
-#include "probe/proc.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -57,7 +56,7 @@ TEST_F(Holders, ThoseThatNvmlListsAreNotAddedTwice) {
   auto snapshot = machine();
   snapshot.gpus[0].processes = {{.pid = Pid{4194001}, .compute = true}};
   snapshot.gpus[1].processes = std::nullopt;
-  add_holders(find_holders(dir_.path()), {dir_.path()}, 0, snapshot);
+  add_holders(find_holders(dir_.path()), {dir_.path()}, snapshot);
   ASSERT_EQ(snapshot.gpus[0].processes->size(), 2U);
   EXPECT_TRUE(snapshot.gpus[0].processes->at(0).listed);
   const auto& added = snapshot.gpus[0].processes->at(1);
@@ -72,11 +71,10 @@ TEST_F(Holders, ThoseThatNvmlListsAreNotAddedTwice) {
   EXPECT_EQ(snapshot.gpus[1].state, facts::GpuState::available) << "an open file alone is no work";
 }
 
-TEST_F(Holders, TheCallerItselfIsNoHolder) {
+TEST_F(Holders, ReadersOfGpuwardenAreNone) {
   process(4194001, {"/dev/nvidia0"});
-  auto snapshot = machine();
-  add_holders(find_holders(dir_.path()), {dir_.path()}, 4194001, snapshot);
-  EXPECT_THAT(*snapshot.gpus[1].processes, IsEmpty());
+  put(dir_ / "4194001/comm", "gpuwarden-probe\n");
+  EXPECT_THAT(find_holders(dir_.path()), IsEmpty());
 }
 
 TEST_F(Holders, AGpuWithoutAMinorNumberOrOfAnotherVendorHasNone) {
@@ -84,7 +82,7 @@ TEST_F(Holders, AGpuWithoutAMinorNumberOrOfAnotherVendorHasNone) {
   auto snapshot = machine();
   snapshot.gpus[0].gpu.minor_number = std::nullopt;
   snapshot.gpus[1].gpu.vendor = "AMD";
-  add_holders(find_holders(dir_.path()), {dir_.path()}, 0, snapshot);
+  add_holders(find_holders(dir_.path()), {dir_.path()}, snapshot);
   EXPECT_THAT(*snapshot.gpus[0].processes, IsEmpty());
   EXPECT_THAT(*snapshot.gpus[1].processes, IsEmpty());
 }

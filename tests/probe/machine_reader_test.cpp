@@ -91,7 +91,7 @@ TEST_F(MachineReaderTest, NvidiaSmiAloneSaysWhyItFails) {
   smi = options();
   smi.probe = ProbeChoice::nvidia_smi;
   const auto missing = MachineReader(smi).read();
-  EXPECT_THAT(missing.problem->message, HasSubstr("no/nvidia-smi cannot be run"));
+  EXPECT_THAT(missing.problem->message, HasSubstr("no/nvidia-smi: No such file"));
   EXPECT_THAT(missing.problem->hint, HasSubstr("GPUWARDEN_NVIDIA_SMI"));
 }
 

@@ -135,18 +135,28 @@ std::string process_text(const facts::GpuProcess& process) {
                      owner_text(process), process.command.value_or("?"));
 }
 
+/// Memory that no listed process accounts for has somebody behind it. Else those who only have the device file open
+/// (nvidia-persistenced, monitors) are left to --processes.
+bool has_unexplained_memory(const GpuRecord& record) {
+  if (!record.sample.memory_used) return true;
+  Bytes listed(0);
+  for (const auto& process : *record.processes) {
+    if (process.listed) listed += process.memory.value_or(Bytes(0));
+  }
+  return *record.sample.memory_used > listed + kContextMemory;
+}
+
 std::string process_lines(const GpuRecord& record, const Style& style) {
   std::string text;
   if (!record.processes) return text;
-  std::size_t shown = 0;
+  const bool all = has_unexplained_memory(record);
+  std::size_t seen = 0;
   for (const auto& process : *record.processes) {
-    if (shown == kProcessesShown) break;
-    ++shown;
+    if ((!process.listed && !all) || ++seen > kProcessesShown) continue;
     const std::string line = process_text(process);
     text += fit(line, std::min(style.width, width_of(line))) + "\n";
   }
-  if (record.processes->size() > shown)
-    text += fmt::format("   and {} more (--processes)\n", record.processes->size() - shown);
+  if (seen > kProcessesShown) text += fmt::format("   and {} more (--processes)\n", seen - kProcessesShown);
   return text;
 }
 
