@@ -140,8 +140,11 @@ std::string key_of(const Option& option) {
 
 std::string help_for(const Command& command) {
   std::string text = fmt::format("gpuwarden {}: {}\n\nusage: {}\n", command.name, command.summary, command.usage);
+  std::string_view section;
   for (const auto options : command.options) {
-    text += options.data() == kSelectionOptions.data() ? "\nwhich GPUs:\n" : "\noptions:\n";
+    const std::string_view title = options.data() == kSelectionOptions.data() ? "which GPUs" : "options";
+    if (title != section) text += fmt::format("\n{}:\n", title);
+    section = title;
     add_options(text, options);
   }
   text += "\ncommon options:\n";

@@ -49,7 +49,7 @@ struct Machine {
 /// GPUWARDEN_NVIDIA_SMI, GPUWARDEN_SYS_ROOT, GPUWARDEN_PROC_ROOT (stand-ins for tests and unusual installations).
 Result<Machine> open_machine(Context& context);
 
-/// Attaches to a fleet: a preset, a YAML file, nvidia-smi -q -x output, a started fleet.
+/// Attaches to a fleet: a preset, a YAML file, a capture, a started fleet.
 Result<Machine> simulate(const Environment& environment, const std::string& spec);
 
 /// The lease directory of this machine (GPUWARDEN_LEASE_DIR, else /run/lock/gpuwarden), for a holder who runs

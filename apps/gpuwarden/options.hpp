@@ -13,7 +13,7 @@ namespace gpuwarden::cli {
 
 inline constexpr auto kCommonOptions = std::to_array<Option>({
     {"--simulate", OptionKind::text, "SPEC",
-     "use a simulated fleet: a preset, a YAML file, nvidia-smi -q -x output, a started fleet"},
+     "use a simulated fleet: a preset, a YAML file, a capture, a started fleet"},
     {"--json", OptionKind::flag, "", "print JSON"},
     {"--timeout", OptionKind::text, "DURATION", "how long the driver, and then each GPU, may take to answer (5s)"},
     {"--probe", OptionKind::text, "auto|nvml|nvidia-smi", "whom to ask; auto: NVML, else nvidia-smi"},
