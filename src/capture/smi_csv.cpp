@@ -274,9 +274,8 @@ std::vector<std::string> guessed_columns(std::string_view line) {
 }  // namespace
 
 std::optional<std::size_t> SmiCsv::column(std::string_view field) const {
-  const std::string wanted = field_of(field);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (field_of(columns[i]) == wanted) return i;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i] == field || columns[i] == field) return i;
   }
   return std::nullopt;
 }
@@ -287,16 +286,17 @@ std::string_view SmiCsv::cell(std::size_t row, std::string_view field) const {
 }
 
 bool is_csv_header(std::string_view line) {
-  int own = 0;
-  int common = 0;
+  std::size_t own = 0;
+  std::size_t common = 0;
   if (!line.empty() && line.find_first_of("|<>(){}\"'`=") != std::string_view::npos) return false;
-  for (const std::string& cell : cells_of(line)) {
+  const auto cells = cells_of(line);
+  for (const std::string& cell : cells) {
     if (trim(std::string_view(cell).substr(0, cell.find('['))).contains(' ')) return false;
     const std::string field = field_of(cell);
     own += holds(kOwnFields, field) ? 1 : 0;
     common += holds(kCommonFields, field) ? 1 : 0;
   }
-  return own >= 1 && own + common >= 1;
+  return own >= 1 || (common >= 2 && common == cells.size());
 }
 
 bool is_headless_row(std::string_view line) {
@@ -314,6 +314,7 @@ SmiCsv read_smi_csv(std::span<const Line> lines, std::size_t& end) {
   csv.has_header = is_csv_header(lines.front().text);
   if (csv.has_header) csv.columns = cells_of(lines.front().text);
   if (!csv.has_header) csv.columns = guessed_columns(lines.front().text);
+  for (const std::string& column : csv.columns) csv.fields.push_back(field_of(column));
   csv.is_processes = csv.column("pid").has_value();
   end = csv.has_header ? 1 : 0;
   for (std::size_t i = end; i < lines.size(); ++i) {

@@ -17,6 +17,7 @@ struct SmiCsv {
   bool is_processes = false;
   std::vector<std::string>
       columns;  ///< as printed: "utilization.gpu [%]"; without a header, what the cells can only be
+  std::vector<std::string> fields;   ///< the columns by their usual names, without units
   std::vector<std::vector<std::string>> rows;
 
   /// The column of a field, unit or not; nothing where it was not asked for.
@@ -25,7 +26,7 @@ struct SmiCsv {
   std::string_view cell(std::size_t row, std::string_view field) const;
 };
 
-/// Whether a line is a header of nvidia-smi's CSV: it has a field that only nvidia-smi has, or two common ones.
+/// Whether a line is a header of nvidia-smi's CSV: it has a field that only nvidia-smi has, or nothing but common ones.
 bool is_csv_header(std::string_view line);
 /// Whether a line is a row without header: an index or a name or UUID of a GPU among its cells.
 bool is_headless_row(std::string_view line);

@@ -15,6 +15,10 @@ constexpr auto kTails = std::to_array<std::string_view>({"CPU Affinity", "NUMA A
 constexpr auto kLevels = std::to_array<std::string_view>({"NODE", "PIX", "PXB", "PHB", "PSB", "SOC", "SYS", "X"});
 constexpr auto kP2p = std::to_array<std::string_view>({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U", "X"});
 
+/// A real node has up to 16, a hostile file as many as fit into it.
+constexpr std::size_t kMostGpus = 256;
+constexpr std::size_t kMostColumns = 1024;
+
 std::size_t digits_at(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
 
 /// "GPU0", "NIC12": devices that nvidia-smi numbers; they may stand right before the next word.
@@ -52,7 +56,7 @@ void skip_blanks(std::string_view& text) { text.remove_prefix(std::min(text.find
 
 /// Device columns, then tail columns.
 void read_header(std::string_view line, Topology& topology) {
-  for (skip_blanks(line); !line.empty(); skip_blanks(line)) {
+  for (skip_blanks(line); !line.empty() && topology.devices.size() < kMostColumns; skip_blanks(line)) {
     const auto* tail = std::ranges::find_if(kTails, [&](std::string_view name) { return line.starts_with(name); });
     std::size_t length = 0;
     if (tail != kTails.end()) {
@@ -203,7 +207,7 @@ facts::Snapshot snapshot_of_topology(const Topology& topology) {
   auto& links = snapshot.links.emplace();
   for (const std::string& device : topology.devices) {
     const auto index = gpu_number(device);
-    if (!index) continue;
+    if (!index || snapshot.gpus.size() == kMostGpus) continue;
     facts::GpuRecord& record = snapshot.gpus.emplace_back();
     record.gpu.index = GpuIndex{*index};
     const auto row = std::ranges::find(topology.rows, device, &TopologyRow::name);

@@ -244,6 +244,12 @@ TEST(SmiCsv, ReadsAnyFieldsWithUnitsAndWithout) {
   EXPECT_EQ(snapshot.gpus[1].gpu.compute_capability, (facts::ComputeCapability{8, 9}));
 }
 
+TEST(SmiCsv, AHeaderOfCommonNamesIsOneWhereNothingElseStandsInIt) {
+  EXPECT_EQ(snapshot_of("index, name\n1, NVIDIA L4\n").gpus.at(0).gpu.index, GpuIndex{1});
+  EXPECT_EQ(snapshot_of("0, Tesla T4\n").gpus.at(0).gpu.name, "Tesla T4") << "and none at all";
+  EXPECT_THAT(read_capture("name, age, uuid\nAda, 36, 1\n", "people.csv"), FailsWith(ErrorCode::corrupt, ::testing::_));
+}
+
 TEST(SmiCsv, AFileWrittenInALoopGivesItsLastRow) {
   const auto capture = read_capture(
       "timestamp, temperature.gpu, memory.used [MiB]\n"
