@@ -21,7 +21,7 @@ struct GpuRecord {
   std::optional<std::vector<GpuProcess>> processes;
   std::vector<MigDevice> mig_devices;
   GpuState state = GpuState::available;
-  std::string cause;      ///< a sentence; empty when available or busy
+  std::string cause;      ///< a sentence; available and busy GPUs have one only where they are special (a Jetson)
   std::string next_step;  ///< what to do about it; may be empty
 
   bool operator==(const GpuRecord&) const = default;
