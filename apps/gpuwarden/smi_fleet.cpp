@@ -101,8 +101,8 @@ std::string processes(const facts::GpuRecord& record) {
   const Bytes total = record.sample.memory_total.value_or(Bytes(0));
   for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
     if (process.pid.value < 1 || process.pid.value > 4194304) continue;
-    text += fmt::format("    - {{pid: {}, type: {}, command: {}", process.pid.value, process.listed ? facts::type_of(process) : "C",
-                        yaml_text(process.command.value_or("?")));
+    text += fmt::format("    - {{pid: {}, type: {}, command: {}", process.pid.value,
+                        process.listed ? facts::type_of(process) : "C", yaml_text(process.command.value_or("?")));
     // What processes hold may add up to more than there is in a capture (shared memory is counted twice).
     if (process.memory && held + *process.memory <= total) {
       text += fmt::format(", memory: {}MiB", process.memory->value >> 20U);

@@ -111,7 +111,7 @@ struct FleetSpec {
   bool frozen = false;
   bool nvswitch = false;
   double call_latency_us = 0;  ///< every call about a GPU takes this long, as a driver's does
-  std::vector<Fault> faults;  ///< of the whole fleet
+  std::vector<Fault> faults;   ///< of the whole fleet
   std::vector<GpuSpec> gpus;
 };
 

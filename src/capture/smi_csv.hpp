@@ -16,8 +16,8 @@ struct SmiCsv {
   bool has_header = false;
   bool is_processes = false;
   std::vector<std::string>
-      columns;  ///< as printed: "utilization.gpu [%]"; without a header, what the cells can only be
-  std::vector<std::string> fields;   ///< the columns by their usual names, without units
+      columns;                      ///< as printed: "utilization.gpu [%]"; without a header, what the cells can only be
+  std::vector<std::string> fields;  ///< the columns by their usual names, without units
   std::vector<std::vector<std::string>> rows;
 
   /// The column of a field, unit or not; nothing where it was not asked for.

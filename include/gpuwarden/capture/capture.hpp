@@ -42,8 +42,9 @@ struct Part {
 
 struct Capture {
   std::vector<Part> parts;
-  /// All parts together. origin names the file and its kinds (but for gpuwarden's own, which comes back as written); taken_at is the capture's own time where it tells one,
-  /// read as UTC. Numbers outside what hardware can be are left out.
+  /// All parts together. origin names the file and its kinds (but for gpuwarden's own, which comes back as written);
+  /// taken_at is the capture's own time where it tells one, read as UTC. Numbers outside what hardware can be are left
+  /// out.
   facts::Snapshot snapshot;
 };
 
