@@ -78,12 +78,14 @@ Verdict capability(const Candidate& c, const Wanted& wanted) {
 Verdict total_memory(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.min_memory;
   if (!wish || c.total >= *wish) return std::nullopt;
+  if (c.total.value == 0) return Objection{"its memory is unknown", false};
   return Objection{fmt::format("has {} of memory, {} are wanted", format_size(c.total), format_size(*wish)), false};
 }
 
 Verdict could_free_memory(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.min_free_memory;
   if (!wish || c.total >= *wish) return std::nullopt;
+  if (c.total.value == 0) return Objection{"its memory is unknown", false};
   return Objection{fmt::format("has {} of memory in all, {} free are wanted", format_size(c.total), format_size(*wish)),
                    false};
 }

@@ -275,6 +275,10 @@ TEST_F(Cli, ACaptureStandsForTheMachine) {
   expect_error({"list", "--from", table, "--simulate", "t4x1"}, 2, "--from and --simulate");
   expect_error({"list", "--from", file("prose.txt", "hello\n")}, 2, "nothing in it is output of nvidia-smi");
   expect_error({"list", "--from", "/nowhere.txt"}, 2, "/nowhere.txt");
+  const auto names = file("names.txt", "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n");
+  expect_error({"select", "--from", names, "--min-free-memory", "10GiB"}, 1, "its memory is unknown");
+  const auto csv = file("busy.csv", "index, name, utilization.gpu [%], memory.used [MiB]\n0, NVIDIA L4, 97 %, 5 MiB\n");
+  EXPECT_THAT(run({"list", "--from", csv}).standard_output, HasSubstr("in use")) << "by whom the file does not say";
 }
 
 TEST_F(Cli, ASnapshotReadsBackWithoutLoss) {

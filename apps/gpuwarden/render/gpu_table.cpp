@@ -70,11 +70,21 @@ std::string power_cell(const facts::GpuSample& sample) {
                             : fmt::format("{}W", watts(*sample.power));
 }
 
+/// More than an idle desktop takes.
+bool is_loaded(const facts::GpuSample& sample) {
+  constexpr double kShare = 0.1;
+  const bool busy = sample.utilization_gpu && static_cast<double>(sample.utilization_gpu->value) > kShare * 100;
+  const bool filled = sample.memory_used && sample.memory_total && sample.memory_total->value > 0 &&
+                      ratio(*sample.memory_used, *sample.memory_total) > kShare;
+  return busy || filled;
+}
+
 std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   if (!facts::is_usable(record)) return std::string(facts::to_string(record.state));
   if (record.gpu.vendor != "NVIDIA") return record.gpu.vendor;
-  // A capture may name a GPU and tell nothing of its use.
+  // A capture may name a GPU and tell nothing of its use, or its load and not whose it is.
   if (lease == nullptr && !record.processes && !record.sample.memory_used) return "?";
+  if (lease == nullptr && !record.processes && is_loaded(record.sample)) return "in use";
   if (lease == nullptr) return std::string(record.state == facts::GpuState::busy ? "busy" : "free");
   std::string who = lease->holders.empty() ? "?" : lease->holders[0].user;
   if (lease->holders.size() > 1) who += fmt::format("+{}", lease->holders.size() - 1);
