@@ -63,7 +63,7 @@ Result<std::string> resolve_spec(const std::string& spec, const Environment& env
 
 /// The machine in a file, or on standard input ("-").
 Result<Machine> captured_machine(const std::string& file) {
-  GPUWARDEN_TRY(const std::string text, file == "-" ? read_file("/dev/stdin") : read_file(file));
+  GPUWARDEN_TRY(const std::string text, file == "-" ? read_descriptor(0, "standard input") : read_file(file));
   auto capture = capture::read_capture(text, file == "-" ? "standard input" : file);
   if (!capture) return std::unexpected(std::move(capture.error()));
   Machine machine;

@@ -28,22 +28,24 @@ Result<void> write_all(int fd, std::string_view content, const std::string& name
 
 }  // namespace
 
-Result<std::string> read_file(const std::filesystem::path& path, std::size_t cap) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return std::unexpected(error_from_errno(errno, "cannot read " + path.string()));
+Result<std::string> read_descriptor(int fd, const std::string& name, std::size_t cap) {
   std::string content;
   std::array<char, 65536> block{};
   for (;;) {
-    const ssize_t got = ::read(fd.get(), block.data(), block.size());
+    const ssize_t got = ::read(fd, block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::unexpected(error_from_errno(errno, "cannot read " + path.string()));
+    if (got < 0) return std::unexpected(error_from_errno(errno, "cannot read " + name));
     if (got == 0) return content;
     content.append(block.data(), static_cast<std::size_t>(got));
-    if (content.size() > cap) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} is larger than {}", path.string(), format_size(Bytes(cap))));
-    }
+    if (content.size() > cap)
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is larger than {}", name, format_size(Bytes(cap))));
   }
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t cap) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return std::unexpected(error_from_errno(errno, "cannot read " + path.string()));
+  return read_descriptor(fd.get(), path.string(), cap);
 }
 
 std::optional<std::string> read_line(const std::filesystem::path& path) {

@@ -74,12 +74,19 @@ class Scanner {
            take_kernel_line() || take_failure() || take_csv();
   }
 
+  /// A line at the left edge that another format knows ends an nvidia-smi -q log.
+  static bool begins_another(Lines lines) {
+    const std::string& text = lines[0].text;
+    if (text.contains("NVSMI LOG") || is_table_header(text)) return true;
+    if (text.empty() || text.contains(" : ")) return false;
+    return is_list_line(text) || is_monitor_header(text) || is_kernel_line(text) || is_topology_header(lines) ||
+           is_csv_header(text);
+  }
+
   bool take_report() {
     if (!line().contains("NVSMI LOG")) return false;
     std::size_t length = 1;
-    while (at_ + length < lines_.size() && !lines_[at_ + length].text.contains("NVSMI LOG") &&
-           !is_table_header(lines_[at_ + length].text))
-      ++length;
+    while (at_ + length < lines_.size() && !begins_another(lines_.subspan(at_ + length))) ++length;
     add(Kind::smi_query, snapshot_of_report(tree_of_text(lines_.subspan(at_ + 1, length - 1))), length);
     return true;
   }
@@ -146,7 +153,16 @@ class Scanner {
     const auto failure = smi_failure_of(line());
     if (!failure) return false;
     facts::Snapshot snapshot;
-    snapshot.problem = failure->error;
+    if (failure->pci_bus_id) {
+      facts::GpuRecord& record = snapshot.gpus.emplace_back();
+      record.gpu.index = GpuIndex{0xFFFF};  // known by its bus id only
+      record.gpu.pci_bus_id = *failure->pci_bus_id;
+      record.gpu.name = "unknown GPU";
+      note_trouble({failure->line}, record);
+      if (is_usable(record)) set_not_answering(record, failure->line);
+    } else {
+      snapshot.problem = failure->error;
+    }
     add(Kind::smi_error, std::move(snapshot), 1);
     return true;
   }
@@ -211,6 +227,14 @@ std::string take_xml(std::string_view text, Capture& capture) {
   }
 }
 
+/// PowerShell writes files in UTF-16: their ASCII part, which is all that these tools print. Empty for other texts.
+std::string without_utf16(std::string_view text) {
+  if (!text.starts_with("\xFF\xFE")) return "";
+  std::string narrow;
+  for (std::size_t i = 2; i + 1 < text.size(); i += 2) narrow += text[i + 1] == '\0' ? text[i] : '?';
+  return narrow;
+}
+
 std::string origin_of(std::string_view name, const std::vector<Part>& parts) {
   std::vector<std::string> kinds;
   for (const Part& part : parts) {
@@ -243,6 +267,8 @@ Result<facts::Snapshot> snapshot_from_smi_xml(std::string_view xml) {
 
 Result<Capture> read_capture(std::string_view text, std::string_view name) {
   std::optional<Error> error;
+  const std::string narrow = without_utf16(text);
+  if (!narrow.empty()) text = narrow;
   auto capture = capture_of_json(text, error);
   if (error) return std::unexpected(std::move(*error));
   if (!capture) {

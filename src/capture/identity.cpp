@@ -53,6 +53,30 @@ void complete_from_model(facts::Gpu& gpu) {
   if (!gpu.cuda_cores && model->cuda_cores > 0) gpu.cuda_cores = Count(model->cuda_cores);
 }
 
+void set_not_answering(facts::GpuRecord& record, std::string_view cause) {
+  record.state = facts::GpuState::not_answering;
+  record.cause = std::string(cause);
+  record.next_step = "look for its Xid in the kernel log (dmesg | grep -i xid); a reset or a reboot usually helps";
+}
+
+void note_trouble(const std::vector<std::string>& cells, facts::GpuRecord& record) {
+  const auto count = [&](std::string_view words) {
+    return std::ranges::count_if(cells, [&](const std::string& cell) { return cell.contains(words); });
+  };
+  if (count("GPU is lost") > 0) {
+    record.state = facts::GpuState::lost;
+    record.cause = "the GPU is lost: it fell off the PCIe bus (nvidia-smi: GPU is lost)";
+    record.next_step = "look for its Xid in the kernel log (dmesg | grep -i xid), then reboot the machine";
+  } else if (count("equires reset") + count("Reset Required") > 0) {
+    record.state = facts::GpuState::needs_reset;
+    record.cause = "the GPU needs a reset before it can be used";
+    record.next_step =
+        "end its processes, then: sudo nvidia-smi --gpu-reset -i " + std::to_string(record.gpu.index.value);
+  } else if (count("Unknown Error") + count("ERR!") >= 3) {
+    set_not_answering(record, "nvidia-smi shows errors for its readings");
+  }
+}
+
 std::optional<std::string> mig_profile_of(const facts::Gpu& gpu, const facts::MigDevice& mig,
                                           std::optional<double> slices, const std::optional<Bytes>& whole) {
   if (!mig.memory_total || !whole || whole->value == 0) return std::nullopt;

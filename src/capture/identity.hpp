@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/facts/snapshot.hpp"
 
@@ -18,6 +20,12 @@ void set_type(facts::GpuProcess& process, std::string_view type);
 std::optional<std::chrono::system_clock::time_point> time_of(std::string_view cell);
 /// Fills compute capability, multiprocessors and cores from the model table, and the vendor from the name.
 void complete_from_model(facts::Gpu& gpu);
+/// Sets state, cause and next step where cells say that the whole GPU is in trouble: "GPU is lost", "GPU requires
+/// reset", or nothing but "Unknown Error" and "ERR!" where a GPU reads its temperature, power and memory.
+void note_trouble(const std::vector<std::string>& cells, facts::GpuRecord& record);
+/// The same for a GPU that a failure line names.
+void set_not_answering(facts::GpuRecord& record, std::string_view cause);
+
 /// "3g.40gb" where the capture does not name the profile. Compute slices are seventh parts of the multiprocessors,
 /// memory slices eighth parts of the memory (source: NVIDIA's MIG user guide), named by the GPU's size in GB.
 std::optional<std::string> mig_profile_of(const facts::Gpu& gpu, const facts::MigDevice& mig,

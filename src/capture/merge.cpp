@@ -14,6 +14,9 @@ using facts::GpuRecord;
 using facts::Snapshot;
 using Json = nlohmann::json;
 
+/// More GPUs than any machine has are a hostile file's.
+constexpr std::size_t kMostGpus = 1024;
+
 bool is_masked(const Uuid& uuid) {
   return uuid.value.empty() || uuid.value.find_first_not_of("GPU-0MIXx.*") == std::string::npos;
 }
@@ -49,11 +52,17 @@ void merge_record(GpuRecord& record, const GpuRecord& part) {
   Json under = facts::to_json(record);
   const Json over = facts::to_json(part);
   overlay(under, over);
+  under["index"] = record.gpu.index.value;
   if (is_cut(part.gpu.name, name) || part.gpu.name == "unknown GPU")
     under["name"] = name.empty() ? part.gpu.name : name;
   // Lists that know less do not say that a GPU is free.
   if (part.state == facts::GpuState::available || trouble) under["state"] = std::string(to_string(record.state));
   if (auto merged = facts::gpu_record_from_json(under)) record = std::move(*merged);
+  // A later list of processes replaces an earlier one, an empty one too.
+  if (!part.processes || !is_usable(record)) return;
+  record.processes = part.processes;
+  const bool computes = std::ranges::any_of(*record.processes, &facts::GpuProcess::compute);
+  record.state = computes ? facts::GpuState::busy : facts::GpuState::available;
 }
 
 template <class T>
@@ -73,11 +82,15 @@ std::string with_domain(std::string_view bus) {
 void merge(Snapshot& whole, Snapshot part) {
   const bool first = whole.gpus.empty();
   for (GpuRecord& record : part.gpus) {
+    if (first) {
+      if (whole.gpus.size() < kMostGpus) whole.gpus.push_back(std::move(record));
+      continue;
+    }
     const auto known = std::ranges::find_if(whole.gpus, [&](const GpuRecord& other) { return is_same(other, record); });
-    if (first || known == whole.gpus.end()) {
-      whole.gpus.push_back(std::move(record));
-    } else {
+    if (known != whole.gpus.end()) {
       merge_record(*known, record);
+    } else if (whole.gpus.size() < kMostGpus) {
+      whole.gpus.push_back(std::move(record));
     }
   }
   if (first && !part.gpus.empty()) whole.source = part.source;

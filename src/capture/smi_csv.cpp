@@ -72,6 +72,8 @@ constexpr auto kOwnFields = std::to_array<std::string_view>({"driver_version",
 constexpr auto kCommonFields =
     std::to_array<std::string_view>({"index", "name", "uuid", "serial", "timestamp", "count", "pid", "process_name"});
 
+constexpr std::size_t kMostGpus = 1024;
+
 template <class List>
 bool holds(const List& list, std::string_view name) {
   return std::ranges::find(list, name) != list.end();
@@ -200,31 +202,33 @@ constexpr auto kFields = std::to_array<Field>({
 });
 
 /// The GPU that a row is about, made where it is new: by UUID, else bus id, else index; else the row's own place.
-GpuRecord& record_of(const SmiCsv& csv, std::size_t row, facts::Snapshot& snapshot) {
+GpuRecord& record_of(const SmiCsv& csv, std::size_t row, std::size_t place, facts::Snapshot& snapshot) {
   const std::string uuid = text_of(csv.cell(row, "uuid")).value_or("");
   const std::string bus = bus_id_of(csv.cell(row, "pci.bus_id")).value_or("");
-  const auto index = number_of(csv.cell(row, "index"), "");
+  auto index = number_of(csv.cell(row, "index"), "");
+  if (index && !(*index >= 0 && *index < 100000)) index.reset();
+  // Rows that name no GPU are told apart by their place.
+  if (!index && bus.empty() && uuid.empty()) index = static_cast<double>(std::min(place, kMostGpus));
   // Collectors mask UUIDs with zeros: then the bus id tells GPUs apart.
   const auto same = [&](const GpuRecord& record) {
     if (index) return record.gpu.index.value == static_cast<std::uint32_t>(*index);
     if (!bus.empty()) return record.gpu.pci_bus_id == bus;
-    if (!uuid.empty()) return record.gpu.uuid.value == uuid;
-    return true;
+    return record.gpu.uuid.value == uuid;
   };
   const auto known = std::ranges::find_if(snapshot.gpus, same);
   if (known != snapshot.gpus.end()) return *known;
   GpuRecord& record = snapshot.gpus.emplace_back();
-  const bool sane = index && *index >= 0 && *index < 100000;
   record.gpu.index =
-      GpuIndex{sane ? static_cast<std::uint32_t>(*index) : static_cast<std::uint32_t>(snapshot.gpus.size() - 1)};
+      GpuIndex{index ? static_cast<std::uint32_t>(*index) : static_cast<std::uint32_t>(snapshot.gpus.size() - 1)};
   record.gpu.uuid = Uuid(uuid);
   record.gpu.pci_bus_id = bus;
   record.gpu.name = text_of(csv.cell(row, "name")).value_or("unknown GPU");
   return record;
 }
 
-void read_gpu_row(const SmiCsv& csv, std::size_t row, facts::Snapshot& snapshot) {
-  GpuRecord& record = record_of(csv, row, snapshot);
+void read_gpu_row(const SmiCsv& csv, std::size_t row, std::size_t place, facts::Snapshot& snapshot) {
+  GpuRecord& record = record_of(csv, row, place, snapshot);
+  note_trouble(csv.rows[row], record);
   record.sample = {};
   for (const Field& field : kFields) {
     if (csv.column(field.name)) field.read(csv.cell(row, field.name), record);
@@ -235,7 +239,7 @@ void read_gpu_row(const SmiCsv& csv, std::size_t row, facts::Snapshot& snapshot)
 }
 
 void read_process_row(const SmiCsv& csv, std::size_t row, facts::Snapshot& snapshot) {
-  GpuRecord& record = record_of(csv, row, snapshot);
+  GpuRecord& record = record_of(csv, row, 0, snapshot);
   complete_from_model(record.gpu);
   const auto pid = parse_integer(csv.cell(row, "pid"));
   if (!pid || *pid < 0 || *pid > INT32_MAX) return;
@@ -336,8 +340,12 @@ SmiCsv read_smi_csv(std::span<const Line> lines, std::size_t& end) {
 facts::Snapshot snapshot_of_csv(const SmiCsv& csv) {
   facts::Snapshot snapshot;
   snapshot.source = "nvidia-smi";
+  std::size_t place = 0;
   for (std::size_t row = 0; row < csv.rows.size(); ++row) {
-    csv.is_processes ? read_process_row(csv, row, snapshot) : read_gpu_row(csv, row, snapshot);
+    // A new time begins a new round of all GPUs.
+    const bool new_round = row > 0 && csv.cell(row, "timestamp") != csv.cell(row - 1, "timestamp");
+    place = row == 0 || new_round ? 0 : place + 1;
+    csv.is_processes ? read_process_row(csv, row, snapshot) : read_gpu_row(csv, row, place, snapshot);
     if (const auto driver = text_of(csv.cell(row, "driver_version"))) snapshot.driver_version = driver;
     if (const auto cuda = text_of(csv.cell(row, "cuda_version"))) snapshot.cuda_driver_version = cuda;
     if (const auto when = time_of(csv.cell(row, "timestamp"))) snapshot.taken_at = *when;

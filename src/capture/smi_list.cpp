@@ -193,6 +193,13 @@ VersionLines read_version_lines(std::span<const Line> lines, std::size_t& end) {
 }
 
 std::optional<SmiFailure> smi_failure_of(std::string_view line) {
+  // Prose may hold the same words; nvidia-smi's own lines begin in few ways.
+  static constexpr std::string_view kBeginnings[] = {
+      "NVIDIA-SMI", "Failed",  "Unable", "No devices", "ERROR", "Error",  "GPU ", "GPU0", "Insufficient",
+      "Field",      "Invalid", "NVML",   "nvidia-smi", "bash:", "-bash:", "sh:",  "/bin", "zsh:"};
+  const std::string_view text = trim(line);
+  if (std::ranges::none_of(kBeginnings, [&](std::string_view begin) { return text.starts_with(begin); }))
+    return std::nullopt;
   for (const Phrase& phrase : kFailures) {
     if (!line.contains(phrase.text)) continue;
     SmiFailure failure{{phrase.code, std::string(phrase.meaning), std::string(phrase.hint)}, printable(trim(line)), {}};

@@ -259,7 +259,7 @@ void read_sample(const Node& node, GpuSample& sample) {
 
 std::optional<facts::GpuProcess> process_of(const Node& entry, std::string_view pid) {
   const auto number = number_of(pid, "");
-  if (!number || *number < 0 || *number > 4194304.0 * 512) return std::nullopt;
+  if (!number || *number < 0 || *number > INT32_MAX) return std::nullopt;
   facts::GpuProcess process;
   process.pid = Pid{static_cast<std::int32_t>(*number)};
   set_type(process, words(entry.at("type")).value_or("C"));
@@ -295,7 +295,8 @@ void read_processes(const Node& node, GpuRecord& record) {
   const Node& list = node.at("processes");
   if (!list || (list.children.empty() && list.text.starts_with("N/A"))) return;
   record.processes = processes_of(node);
-  if (std::ranges::any_of(*record.processes, &facts::GpuProcess::compute)) record.state = facts::GpuState::busy;
+  if (std::ranges::any_of(*record.processes, &facts::GpuProcess::compute) && is_usable(record))
+    record.state = facts::GpuState::busy;
 }
 
 void read_mig(const Node& node, GpuRecord& record) {
@@ -338,6 +339,14 @@ void read_virtualization(const Node& node, facts::Gpu& gpu) {
   }
 }
 
+/// The power draw's cell, whatever it says.
+std::string power_cell_of(const Node& node) {
+  return node
+      .first({"gpu_power_readings/power_draw", "gpu_power_readings/instant_power_draw",
+              "gpu_power_readings/average_power_draw", "power_readings/power_draw"})
+      .text;
+}
+
 GpuRecord read_gpu(const Node& node, std::uint32_t index) {
   GpuRecord record;
   record.gpu.index = GpuIndex{index};
@@ -347,6 +356,10 @@ GpuRecord read_gpu(const Node& node, std::uint32_t index) {
   read_fabric(node, record.gpu);
   read_virtualization(node, record.gpu);
   complete_from_model(record.gpu);
+  note_trouble({node.at("temperature/gpu_temp").text, node.at("temperature/gpu_current_temp").text,
+                node.at("fb_memory_usage/total").text, node.at("fb_memory_usage/used").text,
+                node.at("performance_state").text, power_cell_of(node), node.at("product_name").text},
+               record);
   read_sample(node, record.sample);
   read_processes(node, record);
   read_mig(node, record);

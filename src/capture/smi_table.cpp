@@ -160,6 +160,9 @@ void take_row(std::string_view line, Section& section, SmiTable& table) {
     table.has_process_section = true;
   } else if (section == Section::processes) {
     if (first.ends_with("processes found") || first.starts_with("Not Supported")) table.processes_text = first;
+    const auto words = split_words(first);
+    if (words.size() == 3 && words[1] == "Not" && words[2] == "Supported" && small_number(words[0]))
+      table.without_processes.push_back(*small_number(words[0]));
     if (cells.size() != 1) return;
     if (auto process = process_row(cells[0])) table.processes.push_back(std::move(*process));
   } else if (section == Section::mig) {
@@ -189,9 +192,12 @@ SmiTable read_smi_table(std::span<const Line> lines, std::size_t& end) {
   Section section = Section::gpus;
   std::size_t blank = 0;
   end = 1;
+  const std::size_t edge = lines.front().text.find("| NVIDIA-SMI ");
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    const std::string_view line = lines[i].text;
+    std::string_view line = lines[i].text;
     if (is_table_header(line)) break;
+    // What stands before the header's edge stands before every row's.
+    if (edge < line.size() && (line[edge] == '|' || line[edge] == '+')) line.remove_prefix(edge);
     const bool row = !cells_of(line).empty() || is_border(line);
     blank = row ? 0 : blank + 1;
     // Between the sections stands one line that is no row; more than a few, and the table is over.

@@ -61,6 +61,7 @@ struct SmiTable {
   std::vector<TableProcess> processes;
   std::optional<std::string> processes_text;  ///< "No running processes found"
   bool has_process_section = false;
+  std::vector<std::uint32_t> without_processes;  ///< GPUs whose row there says "Not Supported"
 };
 
 /// Whether this line is the table's first with text: "| NVIDIA-SMI 535.104.12 ...".

@@ -57,9 +57,7 @@ GpuRecord record_of(const TableGpu& row) {
   complete_from_model(gpu);
   read_sample(row, record);
   if (row.failed) {
-    record.state = facts::GpuState::not_answering;
-    record.cause = "nvidia-smi shows ERR! for its readings";
-    record.next_step = "look for its Xid in the kernel log (dmesg | grep -i xid); a reset or a reboot usually helps";
+    set_not_answering(record, "nvidia-smi shows ERR! for its readings");
   }
   return record;
 }
@@ -112,7 +110,9 @@ facts::Snapshot snapshot_of_table(const SmiTable& table) {
   }
   const bool told = table.has_process_section && table.processes_text.value_or("") != "Not Supported";
   for (GpuRecord& record : snapshot.gpus) {
-    if (told) record.processes.emplace();
+    const bool silent =
+        std::ranges::find(table.without_processes, record.gpu.index.value) != table.without_processes.end();
+    if (told && !silent) record.processes.emplace();
   }
   for (const TableProcess& row : table.processes) {
     const auto gpu = gpu_at(row.gpu);

@@ -33,8 +33,8 @@ std::size_t numbered_device(std::string_view text) {
 
 std::size_t word_at(std::string_view text) { return std::min(text.find_first_of(" \t"), text.size()); }
 
-/// The length of the connection that `text` begins with: "NV18" or one of the words; 0 for none.
-std::size_t connection_at(std::string_view text, bool p2p) {
+/// The longest connection that `text` begins with: "NV18" or one of the words; 0 for none.
+std::size_t word_of_connection(std::string_view text, bool p2p) {
   if (!p2p && text.starts_with("NV")) {
     const std::size_t digits = digits_at(text.substr(2));
     if (digits > 0) return 2 + digits;
@@ -46,10 +46,15 @@ std::size_t connection_at(std::string_view text, bool p2p) {
     }
   };
   p2p ? consider(kP2p) : consider(kLevels);
-  // A word that goes on is another word, unless it is the next connection that ran together with this one.
-  const std::string_view rest = text.substr(best);
-  if (best > 0 && !rest.empty() && rest[0] != ' ' && rest[0] != '\t' && connection_at(rest, p2p) == 0) return 0;
   return best;
+}
+
+/// The same, but a word that goes on is another word, unless it is the next connection that ran together with this one.
+std::size_t connection_at(std::string_view text, bool p2p) {
+  const std::size_t length = word_of_connection(text, p2p);
+  const std::string_view rest = text.substr(length);
+  const bool goes_on = !rest.empty() && rest[0] != ' ' && rest[0] != '\t';
+  return goes_on && word_of_connection(rest, p2p) == 0 ? 0 : length;
 }
 
 void skip_blanks(std::string_view& text) { text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size())); }

@@ -69,6 +69,9 @@ Error explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderO
 
 namespace {
 
+/// What "reading" says when all GPUs are read at once.
+constexpr std::uint32_t kNoGpu = 0xFFFFFFFF;
+
 class Server {
  public:
   Server(int fd, const ReaderOptions& options) : fd_(fd), options_(options) {}
@@ -215,6 +218,8 @@ class Server {
 
   /// The slow parts of all GPUs at once, since most of their time is waiting. What was sent before stands if one hangs.
   bool send_slow_parts(std::vector<std::pair<nvml::Device, GpuRecord>>& readings) {
+    // From here on no one GPU can be blamed for silence.
+    if (!send_message(fd_, {{"reading", kNoGpu}})) return false;
     {
       std::vector<std::jthread> threads;
       for (auto& [device, record] : readings) {

@@ -409,6 +409,56 @@ TEST(Mixed, OneFileWithSeveralOutputsIsOneMachine) {
   EXPECT_EQ(capture->snapshot.kernel_faults->at(0).code, 31U);
 }
 
+TEST(Trouble, ALostGpuIsNotFreeInAnyFormat) {
+  std::string query(kQuery);
+  query.replace(query.find("33 C"), 4, "GPU is lost");
+  EXPECT_EQ(snapshot_of(query).gpus.at(0).state, facts::GpuState::lost);
+  const auto csv = snapshot_of("index, name, temperature.gpu\n0, NVIDIA L4, [GPU is lost]\n1, NVIDIA L4, 40\n");
+  EXPECT_EQ(csv.gpus.at(0).state, facts::GpuState::lost);
+  EXPECT_EQ(csv.gpus.at(1).state, facts::GpuState::available);
+  const auto table =
+      snapshot_of(std::string(kOldTable) +
+                  "Unable to determine the device handle for GPU0000:8B:00.0: GPU is lost.  Reboot the system\n");
+  ASSERT_EQ(table.gpus.size(), 2U);
+  EXPECT_EQ(table.gpus[1].state, facts::GpuState::not_answering);
+  EXPECT_EQ(table.gpus[1].gpu.index, GpuIndex{4});
+  const auto other = snapshot_of("Unable to determine the device handle for GPU 0000:8B:00.0: Unknown Error\n");
+  EXPECT_EQ(other.gpus.at(0).state, facts::GpuState::not_answering);
+}
+
+TEST(SmiCsv, RowsWithoutAnIdentityAreGpusByTheirPlace) {
+  const auto snapshot = snapshot_of("name, memory.used [MiB]\nNVIDIA L4, 100 MiB\nNVIDIA L4, 200 MiB\n");
+  ASSERT_EQ(snapshot.gpus.size(), 2U);
+  EXPECT_EQ(snapshot.gpus[1].sample.memory_used, 200_MiB);
+}
+
+TEST(Mixed, WhatFollowsAQueryIsReadToo) {
+  const auto capture = read_capture(std::string(kQuery) + std::string(kTopology) +
+                                        "[ 12.0] NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.\n",
+                                    "all.txt");
+  ASSERT_THAT(capture, IsOk());
+  EXPECT_THAT(kinds_of(*capture), ElementsAre(Kind::smi_query, Kind::topology, Kind::kernel_log));
+}
+
+TEST(Mixed, ALaterListOfProcessesReplacesAnEarlierOne) {
+  std::string later(kOldTable);
+  const std::size_t row = later.find("|    3      4242");
+  later.replace(row, later.find('\n', row) - row,
+                "|  No running processes found                                                 |");
+  const auto snapshot = snapshot_of(std::string(kOldTable) + later);
+  EXPECT_TRUE(snapshot.gpus.at(0).processes->empty());
+  EXPECT_EQ(snapshot.gpus.at(0).state, facts::GpuState::available);
+}
+
+TEST(Hostile, LongRunsOfConnectionsAndManyGpusAreNoTrouble) {
+  EXPECT_FALSE(read_capture("GPU0 GPU1\nGPU0 " + std::string(3'000'000, 'X') + "\n", "x").has_value() &&
+               snapshot_of("GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n").gpus.empty());
+  std::string many;
+  for (int i = 0; i < 50000; ++i)
+    many += "GPU " + std::to_string(i) + ": NVIDIA L4 (UUID: GPU-" + std::to_string(i) + ")\n";
+  EXPECT_LE(snapshot_of(many).gpus.size(), 1024U);
+}
+
 TEST(Mixed, ProseIsRefusedWithWhatIsKnown) {
   for (const std::string_view text :
        {"", "hello\n", "We ran utilization.gpu, name and so on.\n", "{\"a\": 1}\n", "\xff\xfe\n"}) {

@@ -18,6 +18,9 @@ inline constexpr std::size_t kDefaultFileCap = std::size_t{64} << 20U;
 /// The whole file as bytes; fails with not_found / permission_denied, or invalid_argument beyond `cap` bytes.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t cap = kDefaultFileCap);
 
+/// All that comes from an open descriptor until its end, waiting for it; fails like read_file, naming `name`.
+Result<std::string> read_descriptor(int fd, const std::string& name, std::size_t cap = kDefaultFileCap);
+
 /// The file's first line without white space at its ends, as /proc and /sys files are read; nothing where unreadable.
 std::optional<std::string> read_line(const std::filesystem::path& path);
 
