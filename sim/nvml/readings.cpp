@@ -2,6 +2,7 @@
 // Utilization, memory, temperature, power, clocks, PCIe, ECC: what changes.
 #include <cmath>
 
+#include "gpuwarden/base/text.hpp"
 #include "sim/nvml/context.hpp"
 
 namespace gpuwarden::nvml {
@@ -70,6 +71,12 @@ Return total_ecc(Device device, int error, int counter, unsigned long long* coun
 
 /// One field value; the ids are NVML's NVML_FI_DEV_*.
 Return read_field(Device device, FieldValue& value) {
+  const SlowdownFields slowdowns = slowdown_fields(parse_integer(split(fleet()->spec().driver, '.')[0]).value_or(0));
+  if (value.field_id != 0 && (value.field_id == slowdowns.hw_thermal || value.field_id == slowdowns.hw_power_brake)) {
+    value.value_type = kValueTypeUnsignedLongLong;
+    const bool heat = value.field_id == slowdowns.hw_thermal;
+    return number(device, heat ? Field::slowdown_hw_thermal : Field::slowdown_hw_power_brake, &value.value.u64, 1000);
+  }
   unsigned small = 0;
   Return code = kNotSupported;
   value.value_type = kValueTypeUnsigned;
@@ -89,12 +96,6 @@ Return read_field(Device device, FieldValue& value) {
     case kFieldNvLinkThroughputDataRx:
       value.value_type = kValueTypeUnsignedLongLong;
       return number(device, Field::nvlink_received, &value.value.u64);
-    case kFieldSlowdownHwThermal:
-      value.value_type = kValueTypeUnsignedLongLong;
-      return number(device, Field::slowdown_hw_thermal, &value.value.u64, 1000);
-    case kFieldSlowdownHwPowerBrake:
-      value.value_type = kValueTypeUnsignedLongLong;
-      return number(device, Field::slowdown_hw_power_brake, &value.value.u64, 1000);
     case kFieldNvLinkLinkCount:
       code = number(device, Field::nvlink_count, &small);
       break;

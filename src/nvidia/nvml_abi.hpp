@@ -216,9 +216,18 @@ inline constexpr unsigned kFieldPowerInstant = 186;
 inline constexpr unsigned kFieldNvLinkSpeedCommon = 90;        ///< MB/s
 inline constexpr unsigned kFieldNvLinkThroughputDataTx = 138;  ///< KiB; the scope id is the link
 inline constexpr unsigned kFieldNvLinkThroughputDataRx = 139;
-// Source of the three: nvml.h as NVIDIA's nvidia-ml-py publishes it (pynvml.py of 12.575 and later).
-inline constexpr unsigned kFieldSlowdownHwThermal = 252;     ///< ns
-inline constexpr unsigned kFieldSlowdownHwPowerBrake = 253;  ///< ns
+/// The fields that count the nanoseconds of hardware slowdowns; 0 where a driver has none. They were renumbered:
+/// nvml.h 12.9 and 13.0 (drivers 575 to 589) have 252 and 253, 13.1 and later have 270 and 271, and elsewhere the same
+/// numbers mean power smoothing. Source: history of gen/nvml/nvml.h in github.com/NVIDIA/go-nvml (commits 62ce1e3,
+/// 9da9e13, 2a1f6c3).
+struct SlowdownFields {
+  unsigned hw_thermal = 0;
+  unsigned hw_power_brake = 0;
+};
+constexpr SlowdownFields slowdown_fields(long long driver_branch) {
+  if (driver_branch >= 590) return {270, 271};
+  return driver_branch >= 575 ? SlowdownFields{252, 253} : SlowdownFields{};
+}
 
 /// nvmlDeviceGetViolationStatus; both in nanoseconds.
 struct ViolationTime {

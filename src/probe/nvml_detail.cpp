@@ -83,15 +83,24 @@ void read_bar1(const Functions& nvml, Device device, GpuSample& sample) {
   sample.bar1_free = Bytes(bar1.free);
 }
 
+/// 580 for "580.65.06"; 0 where the driver does not say.
+std::int64_t driver_branch(const Functions& nvml) {
+  std::array<char, 80> text{};
+  if (call(nvml.nvmlSystemGetDriverVersion, text.data(), static_cast<unsigned>(text.size())) != nvml::kSuccess)
+    return 0;
+  return parse_integer(split(text.data(), '.')[0]).value_or(0);
+}
+
 void read_heat_and_power(const Functions& nvml, Device device, GpuSample& sample) {
+  const nvml::SlowdownFields slowdowns = nvml::slowdown_fields(driver_branch(nvml));
   const FieldValues<5> fields(nvml, device,
                               {nvml::kFieldMemoryTemperature, nvml::kFieldPowerAverage, nvml::kFieldPowerInstant,
-                               nvml::kFieldSlowdownHwThermal, nvml::kFieldSlowdownHwPowerBrake});
+                               slowdowns.hw_thermal, slowdowns.hw_power_brake});
   put(sample.temperature_memory, fields[0]);
   put(sample.power_average, fields[1]);
   put(sample.power_instant, fields[2]);
-  if (fields[3]) put(sample.slowdown_hw_thermal, *fields[3] / 1000);
-  if (fields[4]) put(sample.slowdown_hw_power_brake, *fields[4] / 1000);
+  if (fields[3] && slowdowns.hw_thermal != 0) put(sample.slowdown_hw_thermal, *fields[3] / 1000);
+  if (fields[4] && slowdowns.hw_power_brake != 0) put(sample.slowdown_hw_power_brake, *fields[4] / 1000);
   nvml::MarginTemperature margin{nvml::kMarginTemperatureV1, 0};
   if (call(nvml.nvmlDeviceGetMarginTemperature, device, &margin) == nvml::kSuccess)
     sample.temperature_margin = Celsius(margin.margin);
