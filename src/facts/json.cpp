@@ -13,6 +13,9 @@ static std::optional<ThrottleReason> enum_named(const std::string& name, Throttl
   return throttle_reason_from(name);
 }
 static std::optional<LinkLevel> enum_named(const std::string& name, LinkLevel) { return link_level_from(name); }
+static std::optional<ModuleFlavour> enum_named(const std::string& name, ModuleFlavour) {
+  return module_flavour_from(name);
+}
 static std::optional<GpuEventKind> enum_named(const std::string& name, GpuEventKind) {
   return gpu_event_kind_from(name);
 }
@@ -38,6 +41,7 @@ static void describe(A& a, Error& error) {
 }  // namespace gpuwarden
 
 #include "facts/archive.hpp"
+#include "facts/environment_json.hpp"
 
 namespace gpuwarden::facts {
 
@@ -267,6 +271,7 @@ static void describe(A& a, Snapshot& snapshot) {
   a.field("nics", snapshot.nics);
   a.field("kernel_faults", snapshot.kernel_faults);
   a.field("cuda_order", snapshot.cuda_order);
+  a.field("environment", snapshot.environment);
 }
 
 template <class A>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/environment.hpp"
 #include "gpuwarden/facts/gpu.hpp"
 
 namespace gpuwarden::facts {
@@ -102,6 +103,8 @@ struct Snapshot {
   std::optional<std::vector<KernelFault>> kernel_faults;
   /// GPU UUIDs in CUDA's order under FASTEST_FIRST; known only where the CUDA driver was asked.
   std::optional<std::vector<Uuid>> cuda_order;
+  /// The software around the GPUs; empty where it was not looked at.
+  std::optional<Environment> environment;
 
   bool operator==(const Snapshot&) const = default;
 };
