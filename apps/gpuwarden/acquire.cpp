@@ -40,7 +40,7 @@ class Interruptible {
 class Acquisition {
  public:
   Acquisition(const Context& context, const Machine& machine, const Selection& selection,
-              const lease::LeaseStore& store, bool hold)
+              const lease::LeaseStore* store, bool hold)
       : selection_(selection),
         store_(store),
         hold_(hold),
@@ -66,10 +66,10 @@ class Acquisition {
       return done;
     }
     if (!hold_) {
-      GPUWARDEN_TRY(const lease::Situation situation, store_.inspect());
+      GPUWARDEN_TRY(const lease::Situation situation, store_->inspect());
       return decide(situation);
     }
-    GPUWARDEN_TRY(auto held, store_.claim(ticket_ ? &*ticket_ : nullptr,
+    GPUWARDEN_TRY(auto held, store_->claim(ticket_ ? &*ticket_ : nullptr,
                                           [&](const lease::Situation& situation) { return choose(situation); }));
     if (!held) return result_.decision.satisfied && result_.decision.cpu;
     result_.leases = std::move(*held);
@@ -79,7 +79,7 @@ class Acquisition {
   Result<void> get_in_line() {
     if (ticket_ || !hold_) return {};
     const auto wants = static_cast<std::uint32_t>(std::max<std::size_t>(1, selection_.request.count.value_or(1)));
-    GPUWARDEN_TRY(ticket_, store_.queue(wants, result_.decision.candidates));
+    GPUWARDEN_TRY(ticket_, store_->queue(wants, result_.decision.candidates));
     return {};
   }
 
@@ -107,7 +107,7 @@ class Acquisition {
   /// Reading the GPUs costs more than looking at the line: those who wait far behind do not.
   bool is_my_turn() const {
     if (!ticket_) return true;
-    const auto situation = store_.inspect();
+    const auto situation = store_->inspect();
     if (!situation) return true;
     const auto& candidates = result_.decision.candidates;
     const auto ahead = std::ranges::count_if(situation->waiting,
@@ -121,7 +121,7 @@ class Acquisition {
   }
 
   const Selection& selection_;
-  const lease::LeaseStore& store_;
+  const lease::LeaseStore* store_;
   bool hold_;
   const std::optional<facts::Snapshot>& captured_;
   probe::MachineReader reader_;
@@ -139,7 +139,7 @@ Error unsatisfied(const Decision& decision) {
 }  // namespace
 
 Result<Acquired> acquire(const Context& context, const Machine& machine, const Selection& selection,
-                         const lease::LeaseStore& store, bool hold) {
+                         const lease::LeaseStore* store, bool hold) {
   const Interruptible signals;
   Acquisition acquisition(context, machine, selection, store, hold);
   const auto start = system_clock().now();

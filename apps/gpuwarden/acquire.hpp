@@ -19,9 +19,10 @@ struct Acquired {
 };
 
 /// Asks or claims until it is satisfied, its time is over, or a signal comes. `hold`: claim, not only ask. Fails with
-/// unsatisfied (sentence what is missing), interrupted, or what select fails with.
+/// unsatisfied (sentence what is missing), interrupted, or what select fails with. A captured machine has no leases:
+/// `store` may be null for it.
 Result<Acquired> acquire(const Context& context, const Machine& machine, const Selection& selection,
-                         const lease::LeaseStore& store, bool hold);
+                         const lease::LeaseStore* store, bool hold);
 
 /// For every GPU, why it was chosen or not.
 std::string explain(const placement::Decision& decision);

@@ -358,10 +358,6 @@ void read_detailed_inventory(const Functions& nvml, Device device, facts::Gpu& g
   int mode = -1;
   if (call(nvml.nvmlDeviceGetVirtualizationMode, device, &mode) == nvml::kSuccess && mode >= 0 && mode <= 4)
     gpu.virtualization_mode = kModes[mode];
-  gpu.accounting = read_flag(nvml.nvmlDeviceGetAccountingMode, device);
-  gpu.display_attached = read_flag(nvml.nvmlDeviceGetDisplayMode, device);
-  gpu.display_active = read_flag(nvml.nvmlDeviceGetDisplayActive, device);
-  gpu.fabric = read_fabric(nvml, device);
   nvml::AddressingMode addressing{nvml::kAddressingModeV1, 0};
   if (call(nvml.nvmlDeviceGetAddressingMode, device, &addressing) == nvml::kSuccess && addressing.value <= 2)
     gpu.addressing_mode = std::array{"none", "HMM", "ATS"}[addressing.value];
@@ -371,6 +367,13 @@ void read_detailed_inventory(const Functions& nvml, Device device, facts::Gpu& g
   if (call(nvml.nvmlSystemGetConfComputeState, &confidential) == nvml::kSuccess &&
       call(nvml.nvmlDeviceGetConfComputeMemSizeInfo, device, &split) == nvml::kSuccess)
     gpu.confidential_computing = confidential.feature != 0;
+}
+
+void read_detailed_settings(const Functions& nvml, Device device, facts::Gpu& gpu) {
+  gpu.accounting = read_flag(nvml.nvmlDeviceGetAccountingMode, device);
+  gpu.display_attached = read_flag(nvml.nvmlDeviceGetDisplayMode, device);
+  gpu.display_active = read_flag(nvml.nvmlDeviceGetDisplayActive, device);
+  gpu.fabric = read_fabric(nvml, device);
 }
 
 void read_detailed_sample(const Functions& nvml, Device device, GpuSample& sample) {

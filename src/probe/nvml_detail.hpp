@@ -9,6 +9,8 @@ namespace gpuwarden::probe {
 
 /// What does not change: thresholds, InfoROM, firmware, virtualization, board.
 void read_detailed_inventory(const nvml::Functions& nvml, nvml::Device device, facts::Gpu& gpu);
+/// What may change at any moment besides readings: accounting, display, the state of the fabric.
+void read_detailed_settings(const nvml::Functions& nvml, nvml::Device device, facts::Gpu& gpu);
 /// What changes and is cheap: more utilizations, BAR1, temperatures, power, repairs, slowdown times, errors by place.
 void read_detailed_sample(const nvml::Functions& nvml, nvml::Device device, facts::GpuSample& sample);
 /// What costs: PCIe throughput (the driver measures for 20 ms), NVLink counters, and profiling (GPM), which needs two

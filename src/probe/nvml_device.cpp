@@ -300,13 +300,18 @@ void read_inventory(const Functions& nvml, Device device, GpuRecord& record) {
   read_limits(nvml, device, gpu);
   read_cores(nvml, device, gpu);
   int mode = 0;
+  int pending = 0;
+  if (call(nvml.nvmlDeviceGetEccMode, device, &mode, &pending) == nvml::kSuccess) gpu.ecc_enabled = mode != 0;
+  gpu.minor_number = read_number<Count>(nvml.nvmlDeviceGetMinorNumber, device);
+}
+
+void read_settings(const Functions& nvml, Device device, facts::Gpu& gpu) {
+  int mode = 0;
+  gpu.compute_mode.reset();
   if (call(nvml.nvmlDeviceGetComputeMode, device, &mode) == nvml::kSuccess && mode >= 0 && mode <= 3) {
     gpu.compute_mode = static_cast<facts::ComputeMode>(mode);
   }
   gpu.persistence = read_flag(nvml.nvmlDeviceGetPersistenceMode, device);
-  int pending = 0;
-  if (call(nvml.nvmlDeviceGetEccMode, device, &mode, &pending) == nvml::kSuccess) gpu.ecc_enabled = mode != 0;
-  gpu.minor_number = read_number<Count>(nvml.nvmlDeviceGetMinorNumber, device);
 }
 
 void read_sample(const Functions& nvml, Device device, GpuRecord& record) {

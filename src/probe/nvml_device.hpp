@@ -10,8 +10,10 @@
 
 namespace gpuwarden::probe {
 
-/// Fills inventory (what does not change).
+/// Fills inventory (what does not change while the driver is loaded).
 void read_inventory(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
+/// Fills what an administrator may change at any moment: compute mode and persistence.
+void read_settings(const nvml::Functions& nvml, nvml::Device device, facts::Gpu& gpu);
 /// Fills the reading and MIG instances' memory, and the state where a call says that the GPU is in trouble.
 void read_sample(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
 /// Fills pid, kind, memory and instances of the processes; names come from /proc (processes.hpp).

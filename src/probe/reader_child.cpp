@@ -195,6 +195,8 @@ class Server {
     const auto detail = static_cast<Detail>(request.value("detail", 0));
     if (detail >= Detail::full && detailed_.insert(index).second) read_detailed_inventory(nvml_, device, known->second);
     record.gpu = known->second;
+    read_settings(nvml_, device, record.gpu);
+    if (detail >= Detail::full) read_detailed_settings(nvml_, device, record.gpu);
     read_mig(nvml_, device, record);
     read_sample(nvml_, device, record);
     if (!facts::is_usable(record)) return record;

@@ -281,6 +281,15 @@ TEST_F(Cli, ACaptureStandsForTheMachine) {
   EXPECT_THAT(run({"list", "--from", csv}).standard_output, HasSubstr("in use")) << "by whom the file does not say";
 }
 
+TEST_F(Cli, SelectingFromACaptureLeavesThisMachinesLeasesAlone) {
+  const std::string table = file("table.txt", std::string(kTable));
+  const auto leases = dir_ / "no-leases-yet";
+  environment_["GPUWARDEN_LEASE_DIR"] = leases.string();
+  EXPECT_EQ(run({"select", "--from", table}).standard_output, "1\n");
+  EXPECT_FALSE(std::filesystem::exists(leases));
+  expect_error({"select", "--interactive", "--from", "-"}, 2, "--interactive and --from -");
+}
+
 TEST_F(Cli, ASnapshotReadsBackWithoutLoss) {
   const std::string first = (dir_ / "first.json").string();
   ASSERT_EQ(run({"snapshot", "--simulate", "a100-40x8-mig", "-o", first}).exit_code, 0);

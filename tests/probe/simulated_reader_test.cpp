@@ -4,6 +4,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/probe/nvml_reader.hpp"
+#include "support/sim_control.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::probe {
@@ -222,6 +223,23 @@ TEST_F(Simulated, AReaderReadsAgainAndAgain) {
   EXPECT_TRUE(second.gpus[0].mig_devices[0].uuid.value.starts_with("MIG-"));
   EXPECT_EQ(second.gpus[0].mig_devices[0].memory_total, Bytes(19968ULL << 20U));
   EXPECT_FALSE(second.gpus[0].sample.utilization_gpu) << "not reported while MIG is on";
+}
+
+TEST_F(Simulated, WhatAnAdministratorChangesIsSeenByAnOpenReader) {
+  const ReaderOptions from = options(fleet("gpus: [{model: NVIDIA L4}]\n"));
+  const SimControl control(from.nvml_library, fleet("gpus: [{model: NVIDIA L4}]\n"));
+  NvmlReader reader(from);
+  const ReadRequest full{.detail = Detail::full};
+  const auto before = reader.read(full);
+  control.call({{"op", "set"}, {"field", "compute_mode"}, {"value", 3}});
+  control.call({{"op", "set"}, {"field", "display_active"}, {"value", 1}});
+  const auto after = reader.read(full);
+  ASSERT_EQ(before.gpus.size(), 1U);
+  ASSERT_EQ(after.gpus.size(), 1U);
+  EXPECT_EQ(before.gpus[0].gpu.compute_mode, facts::ComputeMode::shared);
+  EXPECT_EQ(after.gpus[0].gpu.compute_mode, facts::ComputeMode::exclusive_process);
+  EXPECT_EQ(before.gpus[0].gpu.display_active, false);
+  EXPECT_EQ(after.gpus[0].gpu.display_active, true);
 }
 
 }  // namespace

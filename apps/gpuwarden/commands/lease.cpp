@@ -93,7 +93,7 @@ int run_lease(Context& context) {
   if (!context.args.has("hold")) {
     if (const int code = check_program(argv[0], context.environment); code != 0) return code;
   }
-  auto acquired = acquire(context, *machine, *selection, *store, true);
+  auto acquired = acquire(context, *machine, *selection, &*store, true);
   if (!acquired) return complain(acquired.error());
   show_warnings(acquired->decision);
   if (context.args.has("hold")) return hold(*acquired);

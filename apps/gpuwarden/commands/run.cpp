@@ -38,7 +38,7 @@ Result<Acquired> acquire_or_fall_back(Context& context, const Machine& machine, 
   if (const auto warning = lease::container_warning("/run/lock/gpuwarden");
       warning && !machine.simulated() && !context.environment.contains("GPUWARDEN_LEASE_DIR"))
     warn(*warning);
-  auto acquired = acquire(context, machine, selection, store, true);
+  auto acquired = acquire(context, machine, selection, &store, true);
   if (acquired || !falls_back(context, acquired.error())) return acquired;
   warn(fmt::format("{}: running on the CPU", acquired.error().message));
   Acquired cpu;

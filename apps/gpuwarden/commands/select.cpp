@@ -83,9 +83,18 @@ Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
 }
 
 Result<Acquired> choose(Context& context, Selection& selection) {
+  const bool interactive = context.args.has("interactive");
+  if (interactive && context.args.text("from") == "-")
+    return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
+                "standard input cannot be the capture and the answer: name the capture's file");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  GPUWARDEN_TRY(const auto store, open_leases(context, machine, "", "gpuwarden select"));
-  if (context.args.has("interactive")) {
+  // A captured machine's leases are not known, and this one's are not its.
+  std::optional<lease::LeaseStore> held;
+  if (!machine.captured) {
+    GPUWARDEN_TRY(held, open_leases(context, machine, "", "gpuwarden select"));
+  }
+  const lease::LeaseStore* store = held ? &*held : nullptr;
+  if (interactive) {
     selection.request.all = true;
     GPUWARDEN_TRY(const Acquired shown, acquire(context, machine, selection, store, false));
     GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision));

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges a machine from its facts: checks, each one small pure function, and the verdict over what they found.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/doctor/finding.hpp"
+#include "gpuwarden/doctor/purpose.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+
+namespace gpuwarden::knowledge {
+class Knowledge;
+}
+
+namespace gpuwarden::doctor {
+
+/// What the checks look at. Facts that are empty were not told: no check takes silence for trouble.
+struct Subject {
+  const facts::Snapshot& snapshot;
+  const facts::Environment& environment;  ///< the snapshot's own, or an empty one
+  const knowledge::Knowledge& knowledge;
+  const Purpose& purpose;
+};
+
+class Report;
+
+/// A row of the table of checks: all that is said about it, in one place.
+struct Check {
+  std::string_view id;
+  Area area;
+  Severity severity;          ///< of its findings, unless one says otherwise
+  std::string_view looks_at;  ///< "the driver's libraries against its kernel module"
+  std::string_view why;
+  std::string_view source;
+  std::string_view link;
+  void (*run)(const Subject&, Report&);
+  /// Ids, separated by blanks: if one of them found something, this check's findings are its consequences.
+  std::string_view explained_by = "";
+};
+
+/// What a check writes its findings to.
+class Report {
+ public:
+  Report(const Check& check, std::vector<Finding>& findings) : check_(check), findings_(findings) {}
+  /// The finding, for further words about it (severity, safe).
+  Finding& say(std::string title, std::vector<std::string> fix = {});
+  Finding& say(Severity severity, std::string title, std::vector<std::string> fix = {});
+
+ private:
+  const Check& check_;
+  std::vector<Finding>& findings_;
+};
+
+/// All checks, in the order in which one would look.
+std::span<const Check> checks();
+const Check* find_check(std::string_view id);
+
+/// Which checks run: ids or areas; both empty: all.
+struct Choice {
+  std::vector<std::string> only;
+  std::vector<std::string> skip;
+};
+/// Fails with invalid_argument, naming the nearest, where a name is neither a check's nor an area's.
+Result<void> validate(const Choice& choice);
+
+/// The verdict.
+struct Examination {
+  std::vector<Finding> findings;  ///< worst first; among equals, in the order in which one would mend
+  std::map<Area, Status> areas;   ///< of those for which a fact was known
+  Status overall = Status::compatible;
+  Severity worst = Severity::ok;
+  int checks_run = 0;
+};
+
+Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose = {},
+                    const Choice& choice = {});
+
+}  // namespace gpuwarden::doctor

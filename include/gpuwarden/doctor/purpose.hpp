@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the machine is to be good for: doctor --for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpuwarden/base/result.hpp"
+
+namespace gpuwarden::doctor {
+
+/// At most one of the parts is set; none: the machine as it is.
+struct Purpose {
+  std::string text;  ///< as the user wrote it
+
+  /// A package, by its name on PyPI: "torch", "vllm", "tensorflow", "jax".
+  struct Package {
+    std::string name;
+    std::optional<std::string> version;  ///< "2.5.1"
+    std::optional<std::string> build;    ///< "cu124"
+    bool operator==(const Package&) const = default;
+  };
+  std::optional<Package> package;
+  /// An architecture that shall be built for: 90 of "sm_90".
+  std::optional<int> architecture;
+  /// A model that shall be trained or served.
+  struct Work {
+    bool training = false;
+    double parameters = 0;  ///< how many, of "8b"
+    bool operator==(const Work&) const = default;
+  };
+  std::optional<Work> work;
+
+  bool operator==(const Purpose&) const = default;
+};
+
+/// Reads "pytorch==2.5.1+cu124", "vllm", "sm_90", "train llama-3-8b", "serve 70B". Fails with invalid_argument.
+Result<Purpose> parse_purpose(std::string_view text);
+
+}  // namespace gpuwarden::doctor

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/doctor/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "doctor/groups.hpp"
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::doctor {
+
+namespace {
+
+std::vector<Check> join_groups() {
+  std::vector<Check> all;
+  for (const auto group :
+       {driver_checks(), device_checks(), toolkit_checks(), framework_checks(), library_checks(), variable_checks(),
+        container_checks(), multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+bool names(const std::vector<std::string>& list, const Check& check) {
+  return std::ranges::any_of(list, [&](const auto& name) { return name == check.id || name == to_string(check.area); });
+}
+
+bool is_wanted(const Choice& choice, const Check& check) {
+  return (choice.only.empty() || names(choice.only, check)) && !names(choice.skip, check);
+}
+
+/// Consequences of something else that was found are not findings of their own.
+void drop_consequences(std::vector<Finding>& findings) {
+  std::vector<std::string> found;
+  for (const Finding& finding : findings) found.push_back(finding.id);
+  std::erase_if(findings, [&](const Finding& finding) {
+    const std::string_view causes = find_check(finding.id)->explained_by;
+    return std::ranges::any_of(split_words(causes),
+                               [&](std::string_view cause) { return std::ranges::find(found, cause) != found.end(); });
+  });
+}
+
+Status status_of(Severity worst, bool for_a_purpose) {
+  if (worst >= Severity::error) return Status::incompatible;
+  if (worst == Severity::warning) return Status::needs_update;
+  return for_a_purpose && worst == Severity::ok ? Status::optimal : Status::compatible;
+}
+
+bool is_for_something(const Purpose& purpose) { return purpose.package || purpose.architecture || purpose.work; }
+
+}  // namespace
+
+Finding& Report::say(Severity severity, std::string title, std::vector<std::string> fix) {
+  findings_.push_back({.id = std::string(check_.id),
+                       .area = check_.area,
+                       .severity = severity,
+                       .title = std::move(title),
+                       .why = std::string(check_.why),
+                       .fix = std::move(fix),
+                       .safe = false,
+                       .source = std::string(check_.source),
+                       .link = std::string(check_.link)});
+  return findings_.back();
+}
+
+Finding& Report::say(std::string title, std::vector<std::string> fix) {
+  return say(check_.severity, std::move(title), std::move(fix));
+}
+
+std::span<const Check> checks() {
+  static const std::vector<Check> kAll = join_groups();
+  return kAll;
+}
+
+const Check* find_check(std::string_view id) {
+  const auto all = checks();
+  const auto found = std::ranges::find(all, id, &Check::id);
+  return found == all.end() ? nullptr : &*found;
+}
+
+Result<void> validate(const Choice& choice) {
+  std::vector<std::string> known;
+  for (const Check& check : checks()) known.emplace_back(check.id);
+  for (int area = 0; area <= std::to_underlying(Area::cluster); ++area)
+    known.emplace_back(to_string(static_cast<Area>(area)));
+  for (const auto& list : {choice.only, choice.skip}) {
+    for (const std::string& name : list) {
+      if (std::ranges::find(known, name) != known.end()) continue;
+      const std::string close = closest_match(name, known);
+      return fail(ErrorCode::invalid_argument, fmt::format("there is no check and no area '{}'", printable(name)),
+                  close.empty() ? "gpuwarden doctor --list shows them all" : fmt::format("did you mean '{}'?", close));
+    }
+  }
+  return {};
+}
+
+Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose,
+                    const Choice& choice) {
+  static const facts::Environment kNothing;
+  const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose};
+  Examination result;
+  for (const Check& check : checks()) {
+    if (!is_wanted(choice, check)) continue;
+    Report report(check, result.findings);
+    check.run(subject, report);
+    ++result.checks_run;
+    result.areas.try_emplace(check.area, Status::compatible);
+  }
+  drop_consequences(result.findings);
+  std::ranges::sort(result.findings, [](const Finding& a, const Finding& b) {
+    const auto place = [](const Finding& f) { return find_check(f.id) - checks().data(); };
+    return std::tuple(b.severity, place(a), a.title) < std::tuple(a.severity, place(b), b.title);
+  });
+  std::map<Area, Severity> worst;
+  for (const Finding& finding : result.findings) {
+    worst[finding.area] = std::max(worst[finding.area], finding.severity);
+    result.worst = std::max(result.worst, finding.severity);
+  }
+  const bool purposeful = is_for_something(purpose);
+  for (auto& [area, status] : result.areas) status = status_of(worst[area], purposeful);
+  result.overall = status_of(result.worst, purposeful);
+  return result;
+}
+
+}  // namespace gpuwarden::doctor

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of checks; doctor.cpp joins them, in this order.
+#pragma once
+
+#include <span>
+
+#include "gpuwarden/doctor/doctor.hpp"
+
+namespace gpuwarden::doctor {
+
+std::span<const Check> driver_checks();
+std::span<const Check> device_checks();
+std::span<const Check> toolkit_checks();
+std::span<const Check> framework_checks();
+std::span<const Check> library_checks();
+std::span<const Check> variable_checks();
+std::span<const Check> container_checks();
+std::span<const Check> multi_gpu_checks();
+std::span<const Check> system_checks();
+std::span<const Check> cluster_checks();
+std::span<const Check> reported_checks();
+std::span<const Check> purpose_checks();
+
+}  // namespace gpuwarden::doctor

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that mend things, as this machine's distribution spells them. Checks say what is needed; how it is
+// typed is written down here alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/doctor/doctor.hpp"
+
+namespace gpuwarden::doctor {
+
+/// Families of distributions that share a package manager.
+enum class Family { debian, ubuntu, redhat, suse, arch, unknown };
+Family family_of(const facts::Environment& environment);
+
+/// A package's name in each family; empty: that family has it not.
+struct PackageNames {
+  std::string_view debian;
+  std::string_view ubuntu;
+  std::string_view redhat;
+  std::string_view suse;
+  std::string_view arch;
+};
+/// "sudo apt install linux-headers-6.1.0-28-amd64"; on an unknown distribution, a sentence with the Debian name.
+std::string install_command(const facts::Environment& environment, const PackageNames& names);
+/// How a driver of this branch (0: the distribution's own) is installed; ends with the reboot.
+std::vector<std::string> install_driver(const facts::Environment& environment, int branch);
+/// Headers of the running kernel.
+std::string install_kernel_headers(const facts::Environment& environment);
+std::string rebuild_initramfs(const facts::Environment& environment);
+/// Takes the module of another version in use, without a reboot where that can be.
+std::vector<std::string> reload_driver();
+/// "sudo systemctl enable --now nvidia-persistenced".
+std::string enable_service(std::string_view service);
+/// "pip install 'torch==2.9.1' --index-url https://download.pytorch.org/whl/cu128", with that Python's own pip. An
+/// empty version: the newest.
+std::string pip_install_torch(const facts::PythonEnvironment& python, std::string_view version, std::string_view build);
+std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement);
+/// "GPU 3", or "GPUs 0-3,7": those of the snapshot for which `holds` is true are named by their indices.
+std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus);
+
+}  // namespace gpuwarden::doctor

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/machines.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "gpuwarden/knowledge/compatibility.hpp"
+
+namespace gpuwarden::testing {
+
+namespace {
+
+facts::GpuRecord healthy_gpu(std::uint32_t index) {
+  facts::GpuRecord record;
+  facts::Gpu& gpu = record.gpu;
+  gpu.index = GpuIndex{index};
+  gpu.uuid = Uuid(fmt::format("GPU-00000000-0000-0000-0000-00000000000{}", index));
+  gpu.name = "NVIDIA H100 80GB HBM3";
+  gpu.pci_bus_id = fmt::format("00000000:{}7:00.0", index + 1);
+  gpu.pci_device_id = 0x233010DE;
+  gpu.vbios_version = "96.00.74.00.01";
+  gpu.architecture = "Hopper";
+  gpu.compute_capability = {9, 0};
+  gpu.power_limit_default = Milliwatts(700'000);
+  gpu.pcie_generation_max = Count(5);
+  gpu.pcie_width_max = Count(16);
+  gpu.temperature_slowdown = Celsius(87);
+  gpu.temperature_memory_max = Celsius(95);
+  gpu.mig_enabled = false;
+  gpu.mig_pending = false;
+  gpu.compute_mode = facts::ComputeMode::shared;
+  gpu.persistence = true;
+  gpu.ecc_enabled = true;
+  gpu.numa_node = index < 2 ? 0 : 1;
+  gpu.gsp_firmware_version = "580.105.08";
+  gpu.display_active = false;
+  gpu.fabric = facts::Fabric{"completed", "success", std::nullopt, std::nullopt};
+  facts::GpuSample& sample = record.sample;
+  sample.memory_total = Bytes(81559ULL << 20U);
+  sample.memory_used = Bytes(4ULL << 20U);
+  sample.memory_free = Bytes(81555ULL << 20U);
+  sample.temperature = Celsius(34);
+  sample.temperature_memory = Celsius(45);
+  sample.power = Milliwatts(70'000);
+  sample.power_limit = Milliwatts(700'000);
+  sample.utilization_gpu = Percent(0);
+  sample.pcie_generation = Count(5);
+  sample.pcie_width = Count(16);
+  sample.pcie_replays = Count(0);
+  sample.ecc_corrected_volatile = Count(0);
+  sample.ecc_uncorrected_volatile = Count(0);
+  sample.ecc_corrected_aggregate = Count(0);
+  sample.ecc_uncorrected_aggregate = Count(0);
+  sample.remapped_rows_pending = Count(0);
+  sample.remapped_rows_failed = Count(0);
+  sample.remapped_rows_uncorrected = Count(0);
+  sample.remap_availability = facts::RemapAvailability{Count(2560), Count(0), Count(0), Count(0), Count(0)};
+  sample.throttle_reasons = std::vector{facts::ThrottleReason::gpu_idle};
+  for (std::uint32_t link = 0; link < 18; ++link) {
+    facts::NvLink nvlink;
+    nvlink.link = link;
+    nvlink.active = true;
+    nvlink.replay_errors = Count(0);
+    nvlink.recovery_errors = Count(0);
+    nvlink.crc_flit_errors = Count(0);
+    sample.nvlinks.push_back(nvlink);
+  }
+  record.processes.emplace();
+  return record;
+}
+
+facts::PythonEnvironment healthy_python() {
+  facts::PythonEnvironment python;
+  python.path = "/srv/venv";
+  python.kind = "venv";
+  python.version = "3.12.3";
+  python.active = true;
+  for (const auto& [name, version] :
+       std::vector<std::pair<std::string, std::string>>{{"torch", "2.9.1+cu128"},
+                                                        {"torchvision", "0.24.1+cu128"},
+                                                        {"triton", "3.5.1"},
+                                                        {"numpy", "2.2.6"},
+                                                        {"nvidia-cuda-runtime-cu12", "12.8.90"},
+                                                        {"nvidia-cudnn-cu12", "9.10.2.21"},
+                                                        {"nvidia-nccl-cu12", "2.27.5"}})
+    python.packages.push_back({name, version, "pip"});
+  python.torch_cuda = "12.8";
+  python.torch_architectures = {"sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"};
+  python.cuda_available = true;
+  return python;
+}
+
+facts::Host healthy_host() {
+  facts::Host host;
+  host.distribution = "ubuntu";
+  host.distribution_version = "24.04";
+  host.distribution_name = "Ubuntu 24.04.1 LTS";
+  host.kernel = "6.8.0-45-generic";
+  host.installed_kernels = {"6.8.0-45-generic"};
+  host.kernel_headers = true;
+  host.machine = "x86_64";
+  host.libc = "2.39";
+  host.cpus = 128;
+  host.cpus_allowed = 128;
+  host.sockets = 2;
+  host.numa_nodes = 2;
+  host.numa_balancing = false;
+  host.memory_total = Bytes(1024ULL << 30U);
+  host.memory_available = Bytes(980ULL << 30U);
+  host.memlock_limit = Bytes(~0ULL);
+  host.open_files_limit = 1048576;
+  host.transparent_hugepages = "madvise";
+  host.secure_boot = false;
+  host.iommu = false;
+  host.hypervisor = "";
+  host.wsl = 0;
+  host.groups = {"users", "video", "render"};
+  host.root = false;
+  host.file_systems = {{"/", Bytes(1000ULL << 30U), Bytes(600ULL << 30U)},
+                       {"/tmp", Bytes(100ULL << 30U), Bytes(90ULL << 30U)},
+                       {"/dev/shm", Bytes(512ULL << 30U), Bytes(512ULL << 30U)}};
+  return host;
+}
+
+facts::Environment healthy_environment() {
+  facts::Environment environment;
+  facts::KernelDriver& driver = environment.driver;
+  driver.loaded_version = driver.on_disk_version = driver.library_version = "580.105.08";
+  driver.flavour = facts::ModuleFlavour::open;
+  driver.signer = "Canonical Ltd. Kernel Module Signing";
+  driver.loaded_modules = {"nvidia", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_peermem"};
+  driver.firmware_version = "580.105.08";
+  for (const char* path :
+       {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia3"})
+    environment.device_nodes.push_back({path, true, true, "", "root:root", 0666});
+  environment.libraries = {
+      {"libcuda.so.1", "580.105.08", "/usr/lib/x86_64-linux-gnu/libcuda.so.580.105.08", "ldconfig"},
+      {"libnvidia-ml.so.1", "580.105.08", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.105.08", "ldconfig"}};
+  environment.toolkits = {{"12.8.93",
+                           "/usr/local/cuda-12.8",
+                           "/usr/local",
+                           "/usr/local/cuda-12.8/bin/nvcc",
+                           {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"},
+                           true}};
+  environment.compilers = {{"gcc", "13.2.0", "/usr/bin/gcc-13"}, {"g++", "13.2.0", "/usr/bin/g++-13"}};
+  environment.pythons = {healthy_python()};
+  environment.containers.inside = "";
+  environment.services = {{"nvidia-persistenced", "running", std::nullopt},
+                          {"nvidia-fabricmanager", "running", "580.105.08"}};
+  environment.variables = {{"CUDA_HOME", "/usr/local/cuda-12.8"}, {"PATH", "/usr/local/cuda-12.8/bin:/usr/bin:/bin"}};
+  environment.host = healthy_host();
+  return environment;
+}
+
+std::vector<std::string> ids(const doctor::Examination& examination) {
+  std::vector<std::string> result;
+  for (const auto& finding : examination.findings) result.push_back(finding.id + ": " + finding.title);
+  return result;
+}
+
+doctor::Examination examined(const facts::Snapshot& machine, std::string_view purpose) {
+  const auto wanted = purpose.empty() ? Result<doctor::Purpose>() : doctor::parse_purpose(purpose);
+  EXPECT_TRUE(wanted.has_value()) << purpose;
+  return doctor::examine(machine, knowledge::Knowledge::built_in(), wanted.value_or(doctor::Purpose{}));
+}
+
+void expect_case(const Case& test) {
+  facts::Snapshot sick = healthy_machine();
+  test.sick(sick);
+  const auto found = examined(sick, test.purpose);
+  ASSERT_EQ(found.findings.size(), 1U) << test.id << " should speak alone: " << ::testing::PrintToString(ids(found));
+  const doctor::Finding& finding = found.findings[0];
+  EXPECT_EQ(finding.id, test.id) << finding.title;
+  EXPECT_THAT(finding.title, ::testing::HasSubstr(test.says));
+  if (finding.severity >= doctor::Severity::warning) EXPECT_FALSE(finding.fix.empty()) << test.id;
+  facts::Snapshot well = healthy_machine();
+  test.near_miss(well);
+  EXPECT_THAT(ids(examined(well, test.purpose)), ::testing::IsEmpty()) << "near miss of " << test.id;
+}
+
+}  // namespace
+
+facts::Snapshot healthy_machine() {
+  facts::Snapshot machine;
+  machine.source = "nvml";
+  machine.host = "node1";
+  machine.driver_version = "580.105.08";
+  machine.cuda_driver_version = "13.0";
+  machine.kernel_module_version = "580.105.08";
+  for (std::uint32_t i = 0; i < 4; ++i) machine.gpus.push_back(healthy_gpu(i));
+  machine.links.emplace();
+  for (std::uint32_t a = 0; a < 4; ++a) {
+    for (std::uint32_t b = a + 1; b < 4; ++b) {
+      facts::Link link;
+      link.a = GpuIndex{a};
+      link.b = GpuIndex{b};
+      link.level = facts::LinkLevel::node;
+      link.nvlinks = 18;
+      link.p2p_read = link.p2p_write = "OK";
+      machine.links->push_back(link);
+    }
+  }
+  machine.kernel_faults.emplace();
+  machine.environment = healthy_environment();
+  return machine;
+}
+
+void expect_cases(std::span<const Case> cases) {
+  for (const Case& test : cases) expect_case(test);
+}
+
+}  // namespace gpuwarden::testing
