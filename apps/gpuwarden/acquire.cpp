@@ -70,7 +70,7 @@ class Acquisition {
       return decide(situation);
     }
     GPUWARDEN_TRY(auto held, store_->claim(ticket_ ? &*ticket_ : nullptr,
-                                          [&](const lease::Situation& situation) { return choose(situation); }));
+                                           [&](const lease::Situation& situation) { return choose(situation); }));
     if (!held) return result_.decision.satisfied && result_.decision.cpu;
     result_.leases = std::move(*held);
     return true;
