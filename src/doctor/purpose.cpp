@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <span>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -77,6 +78,23 @@ std::optional<int> architecture_of(std::string_view word) {
   return static_cast<int>(*number);
 }
 
+/// "pytorch==2.5.1+cu124"; empty where the name is no package's. A version that is none fails.
+Result<std::optional<Purpose::Package>> package_of(std::string_view word) {
+  const std::size_t equals = word.find("==");
+  const auto* const known = std::ranges::find(kPackages, word.substr(0, equals), &Alias::word);
+  if (known == kPackages.end()) return std::nullopt;
+  Purpose::Package package{.name = std::string(known->package)};
+  if (equals == std::string_view::npos) return package;
+  const std::string_view version = word.substr(equals + 2);
+  const std::size_t plus = version.find('+');
+  package.version = version.substr(0, plus);
+  if (plus != std::string_view::npos) package.build = version.substr(plus + 1);
+  if (package.version->empty() || std::isdigit(static_cast<unsigned char>(package.version->front())) == 0)
+    return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': that is no version", printable(word)),
+                std::string(kExamples));
+  return package;
+}
+
 }  // namespace
 
 Result<Purpose> parse_purpose(std::string_view text) {
@@ -87,27 +105,11 @@ Result<Purpose> parse_purpose(std::string_view text) {
     return work_of(text, is_one_of(kTraining, words[0]), words.back());
   Purpose purpose{.text = std::string(trim(text))};
   if (words.size() == 1) {
-    if (const auto architecture = architecture_of(words[0])) {
-      purpose.architecture = architecture;
-      return purpose;
+    purpose.architecture = architecture_of(words[0]);
+    if (!purpose.architecture) {
+      GPUWARDEN_TRY(purpose.package, package_of(words[0]));
     }
-    const std::size_t equals = lower.find("==");
-    const std::string name = lower.substr(0, equals);
-    const auto* const known = std::ranges::find(kPackages, name, &Alias::word);
-    if (known != kPackages.end()) {
-      Purpose::Package package{.name = std::string(known->package)};
-      if (equals != std::string::npos) {
-        const std::string version = lower.substr(equals + 2);
-        const std::size_t plus = version.find('+');
-        package.version = version.substr(0, plus);
-        if (plus != std::string::npos) package.build = version.substr(plus + 1);
-        if (package.version->empty() || std::isdigit(static_cast<unsigned char>(package.version->front())) == 0)
-          return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': that is no version", printable(text)),
-                      std::string(kExamples));
-      }
-      purpose.package = package;
-      return purpose;
-    }
+    if (purpose.architecture || purpose.package) return purpose;
   }
   return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': not known what that needs", printable(text)),
               std::string(kExamples));
