@@ -66,6 +66,7 @@ Result<Machine> captured_machine(const std::string& file) {
   GPUWARDEN_TRY(const std::string text, file == "-" ? read_descriptor(0, "standard input") : read_file(file));
   auto capture = capture::read_capture(text, file == "-" ? "standard input" : file);
   if (!capture) return std::unexpected(std::move(capture.error()));
+  for (const std::string& warning : capture->warnings) warn(printable(warning));
   Machine machine;
   machine.captured = std::move(capture->snapshot);
   machine.capture_name = file == "-" ? "standard input" : file;

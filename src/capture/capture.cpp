@@ -63,8 +63,13 @@ class Scanner {
   const std::string& line() const { return lines_[at_].text; }
 
   void add(Kind kind, facts::Snapshot snapshot, std::size_t length) {
-    capture_.parts.push_back({kind, lines_[at_].number});
-    merge(capture_.snapshot, std::move(snapshot));
+    if (is_another_machine(capture_.snapshot, snapshot)) {
+      capture_.warnings.push_back(fmt::format("line {}: {} of another machine; only the first one's is read",
+                                              lines_[at_].number, to_string(kind)));
+    } else {
+      capture_.parts.push_back({kind, lines_[at_].number});
+      merge(capture_.snapshot, std::move(snapshot));
+    }
     at_ += std::max<std::size_t>(length, 1);
   }
 
@@ -219,8 +224,14 @@ std::string take_xml(std::string_view text, Capture& capture) {
     const std::size_t end = close == std::string_view::npos ? text.size() : close + 17;
     if (auto tree = tree_of_xml(text.substr(begin, end - begin))) {
       const auto line = 1 + std::ranges::count(text.substr(0, begin), '\n');
-      capture.parts.push_back({Kind::smi_xml, static_cast<std::uint32_t>(line)});
-      merge(capture.snapshot, snapshot_of_report(*tree));
+      auto snapshot = snapshot_of_report(*tree);
+      if (is_another_machine(capture.snapshot, snapshot)) {
+        capture.warnings.push_back(
+            fmt::format("line {}: nvidia-smi -q -x of another machine; only the first one's is read", line));
+      } else {
+        capture.parts.push_back({Kind::smi_xml, static_cast<std::uint32_t>(line)});
+        merge(capture.snapshot, std::move(snapshot));
+      }
     }
     rest.append(text.substr(0, begin));
     text.remove_prefix(end);
@@ -245,6 +256,12 @@ std::string origin_of(std::string_view name, const std::vector<Part>& parts) {
 }
 
 void append(Capture& whole, Capture part) {
+  whole.warnings.insert(whole.warnings.end(), part.warnings.begin(), part.warnings.end());
+  if (is_another_machine(whole.snapshot, part.snapshot)) {
+    whole.warnings.push_back(fmt::format("line {}: {} of another machine; only the first one's is read",
+                                         part.parts[0].line, to_string(part.parts[0].kind)));
+    return;
+  }
   whole.parts.insert(whole.parts.end(), part.parts.begin(), part.parts.end());
   auto problem = std::move(part.snapshot.problem);
   merge(whole.snapshot, std::move(part.snapshot));

@@ -108,7 +108,9 @@ KernelLog read_kernel_log(std::string_view text) {
   KernelLog log;
   for (const Line& line : lines_of(text)) {
     if (!is_kernel_line(line.text)) continue;
-    if (log.host.empty()) log.host = host_of(line.text).value_or("");
+    // A parallel shell's prefix names the host; a rank's number does not.
+    const bool by_name = !line.speaker.empty() && parse_integer(line.speaker) == std::nullopt;
+    if (log.host.empty()) log.host = host_of(line.text).value_or(by_name ? printable(line.speaker) : "");
     if (auto fault = fault_of(line)) {
       const auto name = fault->kind == "sxid" ? switch_of(line.text) : std::nullopt;
       if (name && std::ranges::find(log.nvswitches, *name) == log.nvswitches.end()) log.nvswitches.push_back(*name);

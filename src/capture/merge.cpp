@@ -79,6 +79,19 @@ std::string with_domain(std::string_view bus) {
 
 }  // namespace
 
+bool is_another_machine(const Snapshot& whole, const Snapshot& part) {
+  const auto is_in = [&](const GpuRecord& record) {
+    return std::ranges::any_of(whole.gpus, [&](const GpuRecord& other) { return is_same(other, record); });
+  };
+  // One GPU in common, and it is the same machine told in another order.
+  return !whole.gpus.empty() && !part.gpus.empty() && std::ranges::none_of(part.gpus, is_in) &&
+         std::ranges::any_of(part.gpus, [&](const GpuRecord& record) {
+           return std::ranges::any_of(whole.gpus, [&](const GpuRecord& other) {
+             return record.gpu.index == other.gpu.index && !record.gpu.name.empty() && !other.gpu.name.empty();
+           });
+         });
+}
+
 void merge(Snapshot& whole, Snapshot part) {
   const bool first = whole.gpus.empty();
   for (GpuRecord& record : part.gpus) {

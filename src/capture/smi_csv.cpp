@@ -306,11 +306,17 @@ bool is_csv_header(std::string_view line) {
 bool is_headless_row(std::string_view line) {
   const auto cells = cells_of(line);
   if (cells.size() < 2) return false;
-  const bool indexed = parse_integer(cells[0]).value_or(-1) >= 0;
   const bool named = std::ranges::any_of(cells, [](std::string_view cell) {
-    return is_gpu_name(cell) || cell.starts_with("GPU-") || cell.ends_with(" MiB");
+    return is_gpu_name(cell) || cell.starts_with("GPU-") || bus_id_of(cell).has_value();
   });
-  return named && (indexed || cells.size() > 1);
+  if (named) return true;
+  // An index and readings; a process's row has a program's name.
+  const auto index = parse_integer(cells[0]);
+  const bool readings = std::ranges::all_of(cells, [](std::string_view cell) {
+    return !cell.empty() && (cell[0] == '[' || cell == "N/A" || (cell[0] >= '0' && cell[0] <= '9'));
+  });
+  const bool sized = std::ranges::any_of(cells, [](std::string_view cell) { return cell.ends_with(" MiB"); });
+  return index && *index >= 0 && *index < 64 && readings && sized;
 }
 
 SmiCsv read_smi_csv(std::span<const Line> lines, std::size_t& end) {

@@ -281,6 +281,11 @@ TEST_F(Cli, ACaptureStandsForTheMachine) {
   EXPECT_THAT(run({"list", "--from", csv}).standard_output, HasSubstr("in use")) << "by whom the file does not say";
 }
 
+TEST_F(Cli, ACaptureWithoutAnyGpuIsToldAndIsNoSuccess) {
+  const auto log = file("dmesg.txt", "[ 12.5] NVRM: Xid (PCI:0000:17:00): 79, pid=77, GPU has fallen off the bus.\n");
+  expect_error({"list", "--from", log}, 1, "there is no GPU in " + log + ": kernel log");
+}
+
 TEST_F(Cli, SelectingFromACaptureLeavesThisMachinesLeasesAlone) {
   const std::string table = file("table.txt", std::string(kTable));
   const auto leases = dir_ / "no-leases-yet";

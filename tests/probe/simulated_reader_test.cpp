@@ -228,11 +228,15 @@ TEST_F(Simulated, AReaderReadsAgainAndAgain) {
 TEST_F(Simulated, WhatAnAdministratorChangesIsSeenByAnOpenReader) {
   const ReaderOptions from = options(fleet("gpus: [{model: NVIDIA L4}]\n"));
   const SimControl control(from.nvml_library, fleet("gpus: [{model: NVIDIA L4}]\n"));
+  ::setenv("GPUWARDEN_SIM_FLEET", control.folder().c_str(), 1);
   NvmlReader reader(from);
   const ReadRequest full{.detail = Detail::full};
   const auto before = reader.read(full);
-  control.call({{"op", "set"}, {"field", "compute_mode"}, {"value", 3}});
-  control.call({{"op", "set"}, {"field", "display_active"}, {"value", 1}});
+  for (const auto& [field, value] : {std::pair("compute_mode", 3), std::pair("display_active", 1)}) {
+    const auto reply = control.call({{"op", "set"}, {"gpu", 0}, {"field", field}, {"value", value}});
+    ASSERT_FALSE(reply.contains("error")) << reply.dump();
+  }
+  control.call({{"op", "clock"}, {"advance_seconds", 5}});
   const auto after = reader.read(full);
   ASSERT_EQ(before.gpus.size(), 1U);
   ASSERT_EQ(after.gpus.size(), 1U);

@@ -79,6 +79,10 @@ int run_list(Context& context) {
     complain(*snapshot.problem);
     return kUnavailable;
   }
+  if (machine->captured && snapshot.gpus.empty()) {
+    warn(fmt::format("there is no GPU in {}", printable(snapshot.origin)));
+    return kNo;
+  }
   const bool trouble = std::ranges::any_of(snapshot.gpus, [](const GpuRecord& record) {
     // Other makers' GPUs are told of; what state they are in is no trouble of this program's users.
     if (record.gpu.vendor != "NVIDIA") return false;

@@ -46,6 +46,8 @@ struct Capture {
   /// taken_at is the capture's own time where it tells one, read as UTC. Numbers outside what hardware can be are left
   /// out.
   facts::Snapshot snapshot;
+  /// What was left out and why, with its line: a second machine in the same file.
+  std::vector<std::string> warnings;
 };
 
 /// Reads a text of any kind, recognised by its content; `name` is the file's, for origin and messages. Truncated and

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the knowledge base says about the facts at hand: the questions that several checks ask.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/doctor/doctor.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
+
+namespace gpuwarden::doctor {
+
+/// NVIDIA's GPUs among the machine's.
+std::vector<const facts::GpuRecord*> nvidia_gpus(const Subject& subject);
+/// Those for which `holds`.
+template <class Predicate>
+std::vector<const facts::GpuRecord*> gpus_that(const Subject& subject, Predicate holds) {
+  std::vector<const facts::GpuRecord*> result;
+  for (const auto* gpu : nvidia_gpus(subject)) {
+    if (holds(*gpu)) result.push_back(gpu);
+  }
+  return result;
+}
+
+/// The catalogue's row for a GPU, by PCI id, else by name; nullptr where it is not known.
+const knowledge::GpuModel* model_of(const Subject& subject, const facts::Gpu& gpu);
+/// 90 for compute capability 9.0: the GPU's own word, else the catalogue's.
+std::optional<int> architecture_of(const Subject& subject, const facts::Gpu& gpu);
+/// "9.0" of 90.
+std::string capability_text(int architecture);
+/// A GPU for servers: no GeForce, RTX, Quadro, TITAN, GTX, Jetson. Empty name: no.
+bool is_server_gpu(const facts::Gpu& gpu);
+bool is_geforce(const facts::Gpu& gpu);
+
+/// The driver in force, as the driver itself, its module or a report tells it. On WSL and Windows the number is the
+/// Windows driver's, of the same branch.
+std::optional<knowledge::Version> driver_of(const Subject& subject);
+/// Its branch: 550.
+std::optional<int> driver_branch(const Subject& subject);
+/// The highest CUDA version that the driver offers: its own word, else the catalogue's by branch.
+std::optional<knowledge::Version> driver_cuda(const Subject& subject);
+/// cuda-compat's libcuda is on the library path: CUDA's version is then not the kernel driver's to limit.
+bool uses_forward_compatibility(const Subject& subject);
+
+/// A PyTorch of this machine, taken apart.
+struct Torch {
+  const facts::PythonEnvironment* python = nullptr;
+  std::string version;                     ///< "2.5.1"
+  std::string build;                       ///< "cu124", "cpu", "rocm6.2"; empty where nothing tells
+  std::optional<knowledge::Version> cuda;  ///< 12.4
+  std::vector<std::string> architectures;  ///< compiled in, as that Python says, else as the catalogue has the wheel
+  bool own_word = false;                   ///< the architectures are that Python's own answer
+};
+std::vector<Torch> torches(const Subject& subject);
+/// "in /srv/venv", or "" for a report's only Python.
+std::string where(const facts::PythonEnvironment& python);
+
+/// Whether code compiled for these ("sm_80", "sm_90a", "compute_90") runs on this architecture (90).
+bool code_runs_on(const std::vector<std::string>& compiled, int architecture);
+
+/// GPU and machine are inside a virtual machine.
+bool is_virtual_machine(const Subject& subject);
+bool is_wsl(const Subject& subject);
+bool is_container(const Subject& subject);
+
+}  // namespace gpuwarden::doctor
