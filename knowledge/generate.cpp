@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Build-time tool: checks the rows of knowledge/*.csv and writes them as constexpr tables.
-//   generate models|pci INPUT.csv OUTPUT.inc
+//   generate KIND INPUT.csv OUTPUT.inc      (kWriters names the kinds)
 // A row that is wrong (bad number, no source, a name twice) stops the build with file and line.
 #include <cstdio>
 #include <cstdlib>
@@ -66,19 +66,135 @@ std::string leading_integer(const Row& row, const std::string& column) {
   return std::to_string(std::strtol(row.at(column).c_str(), nullptr, 10));
 }
 
+/// "12.4.131" as the initializer of a Version; "" is {} ("not known").
+std::string version(const Row& row, const std::string& column) {
+  const std::string& text = row.at(column);
+  std::string result = "{";
+  int parts = 0;
+  for (std::size_t at = 0; at < text.size() && parts < 4; ++parts) {
+    char* end = nullptr;
+    const long part = std::strtol(text.c_str() + at, &end, 10);
+    const std::size_t next = static_cast<std::size_t>(end - text.c_str());
+    if (next == at || part < 0) stop("column " + column + ": '" + text + "' is not a version");
+    result += (parts > 0 ? "," : "") + std::to_string(part);
+    if (next < text.size() && text[next] != '.') stop("column " + column + ": '" + text + "' is not a version");
+    at = next + 1;
+  }
+  return result + "}";
+}
+
+/// The first version in a field such as "13.0 (sm_101 in 12.8)".
+std::string leading_version(const Row& row, const std::string& column) {
+  Row first{{column, row.at(column).substr(0, row.at(column).find(' '))}};
+  if (first[column].find_first_not_of("0123456789.") != std::string::npos) first[column].clear();
+  return version(first, column);
+}
+
+std::string text(const Row& row, const std::string& column) { return literal(row.at(column)); }
+
+std::string needed(const Row& row, const std::string& column) {
+  if (row.at(column).empty()) stop("column " + column + " is empty");
+  return text(row, column);
+}
+
+std::string month(const Row& row, const std::string& column) {
+  const std::string& value = row.at(column);
+  const bool good = value.size() == 7 && value[4] == '-' && value >= "2005-01" && value < "2100-00";
+  if (!value.empty() && value != "past" && !good) stop("column " + column + ": '" + value + "' is not YYYY-MM");
+  return literal(value);
+}
+
+/// "8.6" as 86.
+std::string capability(const Row& row, const std::string& column) {
+  const std::string& value = row.at(column);
+  const std::size_t dot = value.find('.');
+  if (dot == std::string::npos || value.find_first_not_of("0123456789.") != std::string::npos ||
+      dot + 2 != value.size())
+    stop("column " + column + ": '" + value + "' is not MAJOR.MINOR");
+  return value.substr(0, dot) + value.substr(dot + 1);
+}
+
+void once(std::set<std::string>& seen, const std::string& key) {
+  if (!seen.insert(key).second) stop("'" + key + "' is there twice");
+}
+
+std::string open_module(const Row& row) {
+  const std::string& value = row.at("open_kernel_module");
+  if (value == "required") return "OpenModule::required";
+  if (value.starts_with("not supported")) return "OpenModule::unsupported";
+  if (value.starts_with("supported")) return "OpenModule::supported";
+  return "OpenModule::unknown";
+}
+
 void write_model(std::ofstream& out, const Row& row) {
   static std::set<std::string> seen;
-  const std::string& name = row.at("nvml_name");
-  if (name.empty() || !seen.insert(name).second) stop("the name '" + name + "' is empty or there twice");
-  const std::string& capability = row.at("compute_capability");
-  const std::size_t dot = capability.find('.');
-  if (dot == std::string::npos) stop("compute_capability '" + capability + "' is not MAJOR.MINOR");
-  out << "{" << literal(name) << "," << literal(row.at("architecture")) << "," << capability.substr(0, dot) << ","
-      << capability.substr(dot + 1) << "," << number(row, "memory_gb_marketing") << "," << number(row, "mem_bw_gb_s")
-      << "," << number(row, "sm_count") << "," << number(row, "cuda_cores") << "," << number(row, "fp32_tflops") << ","
+  once(seen, row.at("nvml_name"));
+  const std::string both = capability(row, "compute_capability");
+  out << "{" << needed(row, "nvml_name") << "," << needed(row, "architecture") << "," << both << "/10," << both
+      << "%10," << number(row, "memory_gb_marketing") << "," << number(row, "mem_bw_gb_s") << ","
+      << number(row, "sm_count") << "," << number(row, "cuda_cores") << "," << number(row, "fp32_tflops") << ","
       << number(row, "bf16_dense_tflops") << "," << number(row, "fp16_dense_tflops") << "," << number(row, "tdp_w")
       << "," << number(row, "nvlink_gb_s_bidir_total") << "," << leading_integer(row, "mig_max_instances") << ","
-      << literal(row.at("source")) << "},\n";
+      << text(row, "source") << "," << number(row, "tf32_dense_tflops") << "," << number(row, "fp8_dense_tflops") << ","
+      << number(row, "int8_dense_tops") << "," << text(row, "pci_device_ids") << ","
+      << leading_version(row, "first_cuda") << "," << leading_version(row, "last_cuda") << ","
+      << leading_integer(row, "first_driver_branch_for_arch") << "," << leading_integer(row, "last_driver_branch")
+      << "," << open_module(row) << "},\n";
+}
+
+void write_toolkit(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("version"));
+  out << "{" << needed(row, "version") << "," << version(row, "version") << "," << month(row, "released") << ","
+      << version(row, "min_driver") << "," << version(row, "min_driver_minor_version") << ","
+      << leading_integer(row, "branch") << "," << version(row, "max_gcc") << "," << version(row, "max_clang") << ","
+      << number(row, "lowest") << "," << number(row, "highest") << "," << version(row, "ptx") << ","
+      << text(row, "source") << "},\n";
+}
+
+void write_architecture(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("architecture"));
+  out << "{" << number(row, "architecture") << "," << needed(row, "name") << "," << version(row, "first_cuda") << ","
+      << version(row, "last_cuda") << "," << text(row, "source") << "},\n";
+}
+
+void write_branch(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("branch"));
+  out << "{" << number(row, "branch") << "," << text(row, "type") << "," << month(row, "first_release") << ","
+      << version(row, "max_cuda") << "," << month(row, "end_of_life") << "," << text(row, "note") << ","
+      << text(row, "source") << "},\n";
+}
+
+void write_torch(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("torch") + "+" + row.at("build"));
+  if (!row.at("build").starts_with("cu")) stop("'" + row.at("build") + "' is no CUDA build");
+  out << "{" << version(row, "torch") << "," << month(row, "released") << "," << needed(row, "build") << ","
+      << (row.at("default") == "yes" ? "true" : "false") << "," << needed(row, "architectures") << ","
+      << version(row, "min_driver") << "," << version(row, "python_lowest") << "," << version(row, "python_highest")
+      << "," << text(row, "source") << "},\n";
+}
+
+void write_vllm(std::ofstream& out, const Row& row) {
+  out << "{" << version(row, "first") << "," << version(row, "last") << "," << version(row, "torch") << ","
+      << version(row, "cuda") << "," << capability(row, "min_capability") << "," << text(row, "source") << "},\n";
+}
+
+void write_component(std::ofstream& out, const Row& row) {
+  out << "{" << needed(row, "component") << "," << needed(row, "version") << "," << text(row, "needs") << ","
+      << text(row, "capability") << "," << text(row, "driver_or_other") << "," << text(row, "source") << "},\n";
+}
+
+void write_xid(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  static const std::set<std::string> severities{"info", "warning", "error", "critical"};
+  once(seen, row.at("xid"));
+  if (!severities.contains(row.at("severity"))) stop("severity '" + row.at("severity") + "' is not known");
+  out << "{" << number(row, "xid") << "," << text(row, "mnemonic") << "," << text(row, "description") << ","
+      << text(row, "severity") << "," << text(row, "cause") << "," << text(row, "action") << ","
+      << text(row, "action_plain") << "," << text(row, "investigate") << "," << text(row, "source") << "},\n";
 }
 
 std::string hexadecimal(const Row& row, const std::string& column) {
@@ -100,11 +216,19 @@ void write_pci(std::ofstream& out, const Row& row) {
       << hexadecimal(row, "subsystem_device") << "," << literal(row.at("name")) << "},\n";
 }
 
+const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
+    {"models", write_model},     {"pci", write_pci},
+    {"toolkits", write_toolkit}, {"architectures", write_architecture},
+    {"branches", write_branch},  {"torch", write_torch},
+    {"vllm", write_vllm},        {"components", write_component},
+    {"xid", write_xid}};
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
-  const bool models = std::string(argv[1]) == "models";
+  const auto writer = kWriters.find(argv[1]);
+  if (writer == kWriters.end()) return 2;
   g_file = argv[2];
   std::ifstream in(argv[2]);
   std::ofstream out(argv[3]);
@@ -121,7 +245,7 @@ int main(int argc, char** argv) {
     Row row;
     for (std::size_t i = 0; i < fields.size(); ++i) row[columns[i]] = fields[i];
     if (row["source"].empty()) stop("a row needs a source");
-    models ? write_model(out, row) : write_pci(out, row);
+    writer->second(out, row);
   }
   return g_line > 1 ? 0 : 1;
 }

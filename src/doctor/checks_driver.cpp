@@ -26,7 +26,6 @@ constexpr std::string_view kMatrix =
 constexpr int kFirstForOpenModule = 75;
 /// From Blackwell on only the open module works.
 constexpr int kFirstWithoutProprietaryModule = 100;
-/// The oldest kernel that the 595 modules build on.
 bool has_loaded(const Subject& subject, std::string_view module) {
   return std::ranges::find(subject.environment.driver.loaded_modules, module) !=
          subject.environment.driver.loaded_modules.end();
@@ -171,10 +170,18 @@ void too_new_for_gpu(const Subject& subject, Report& report) {
 void end_of_life(const Subject& subject, Report& report) {
   const auto branch = driver_branch(subject);
   const auto* row = branch ? subject.knowledge.branch(*branch) : nullptr;
-  if (row == nullptr || !knowledge::is_past(row->end_of_life, subject.snapshot.taken_at)) return;
-  const int next = subject.knowledge.supported_branch_after(*branch, subject.snapshot.taken_at);
-  report.say(fmt::format("driver branch {} gets no more fixes (end of life {}); {} does", *branch,
-                         row->end_of_life.text, next),
+  const auto when = subject.snapshot.taken_at;
+  if (row == nullptr || !knowledge::is_over(row->end_of_life, when)) return;
+  int most = 0;
+  for (const auto* gpu : nvidia_gpus(subject)) {
+    const auto* model = model_of(subject, gpu->gpu);
+    if (model != nullptr && model->last_driver_branch > 0)
+      most = most == 0 ? model->last_driver_branch : std::min(most, model->last_driver_branch);
+  }
+  const int next = subject.knowledge.recommended_branch(*branch + 1, most, when);
+  const std::string end = row->end_of_life == "past" ? "" : fmt::format(" since {}", row->end_of_life);
+  if (next == 0) return;
+  report.say(fmt::format("driver branch {} gets no more fixes{}; branch {} does", *branch, end, next),
              {fmt::format("gpuwarden driver plan --branch {}", next)});
 }
 

@@ -7,7 +7,12 @@
 #include <span>
 #include <string_view>
 
+#include "gpuwarden/knowledge/version.hpp"
+
 namespace gpuwarden::knowledge {
+
+/// Whether NVIDIA's open kernel module serves a GPU (source: NVIDIA driver installation guide, kernel modules).
+enum class OpenModule { unknown, unsupported, supported, required };
 
 /// A GPU model as NVML names it. Zero or empty means that no figure is known. Every row has its source.
 struct GpuModel {
@@ -26,6 +31,15 @@ struct GpuModel {
   double nvlink_gb_s = 0;  ///< both directions, all links
   int mig_max_instances = 0;
   std::string_view source;
+  double tf32_dense_tflops = 0;
+  double fp8_dense_tflops = 0;
+  double int8_dense_tops = 0;
+  std::string_view pci_device_ids;  ///< "2684" or several: "1E30;1E78"
+  Version first_cuda;               ///< toolkit that can build for it
+  Version last_cuda;                ///< empty: still
+  int first_driver_branch = 0;      ///< of its architecture
+  int last_driver_branch = 0;       ///< 0: still served
+  OpenModule open_module = OpenModule::unknown;
 };
 
 std::span<const GpuModel> gpu_models();

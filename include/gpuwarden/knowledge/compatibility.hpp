@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is published about which driver, toolkit, GPU and framework go together: rows with their sources, and the
+// questions they answer. Pure look-ups. What is newer than the tables is judged by the newest rule that is known, and
+// said to be so; it is never refused.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/knowledge/gpu_models.hpp"
+#include "gpuwarden/knowledge/version.hpp"
+
+namespace gpuwarden::knowledge {
+
+/// A release of the CUDA toolkit.
+struct CudaToolkit {
+  std::string_view name;  ///< "12.4.1"
+  Version version;
+  std::string_view released;         ///< "2024-04"; empty: not known
+  Version min_driver;                ///< for all of its features, on Linux
+  Version min_driver_minor_version;  ///< by minor-version compatibility (CUDA 11 and newer)
+  int branch = 0;                    ///< of the driver in its installer
+  Version max_gcc;
+  Version max_clang;
+  int lowest = 0;  ///< architectures that it can target: 50 is sm_50
+  int highest = 0;
+  Version ptx;
+  std::string_view source;
+};
+
+/// An architecture, as nvcc numbers it.
+struct Architecture {
+  int number = 0;  ///< 90
+  std::string_view name;
+  Version first_cuda;
+  Version last_cuda;  ///< empty: still
+  std::string_view source;
+};
+
+struct DriverBranch {
+  int branch = 0;
+  std::string_view type;           ///< "LTSB", "PB" (production), "NFB" (new features), "legacy"; empty: not known
+  std::string_view first_release;  ///< "2024-01"
+  Version max_cuda;                ///< as nvidia-smi prints it
+  std::string_view end_of_life;    ///< "2028-06"; "past": over, month not known; empty: not known
+  std::string_view note;
+  std::string_view source;
+};
+
+/// One wheel of PyTorch on Linux x86_64.
+struct TorchBuild {
+  Version torch;
+  std::string_view released;
+  std::string_view build;  ///< "cu124"
+  bool is_default = false;
+  std::string_view architectures;  ///< "7.5;8.0;9.0;12.0+PTX"
+  Version min_driver;
+  Version python_lowest;
+  Version python_highest;
+  std::string_view source;
+};
+
+/// vLLM releases with one set of needs.
+struct VllmRelease {
+  Version first;
+  Version last;
+  Version torch;
+  Version cuda;  ///< of the default wheel
+  int min_capability = 0;
+  std::string_view source;
+};
+
+/// A release of a library or framework, in its maintainers' words.
+struct ComponentRelease {
+  std::string_view component;
+  std::string_view version;
+  std::string_view needs;
+  std::string_view capability;
+  std::string_view driver_or_other;
+  std::string_view source;
+};
+
+struct XidCode {
+  int code = 0;
+  std::string_view mnemonic;
+  std::string_view description;
+  std::string_view severity;      ///< "info", "warning", "error", "critical"
+  std::string_view cause;         ///< "HW", "USER_APP" ...; may be empty
+  std::string_view action;        ///< NVIDIA's word: "RESET_GPU"
+  std::string_view action_plain;  ///< the same in a sentence
+  std::string_view investigate;
+  std::string_view source;
+};
+
+/// How a toolkit's programs run on a driver (source: CUDA compatibility guide).
+enum class RunsOn {
+  natively,                  ///< the driver is as new as the toolkit
+  by_minor_version,          ///< same major release; no PTX of this toolkit, no new driver features
+  by_forward_compatibility,  ///< only with cuda-compat, on data-centre GPUs
+  not_at_all,
+};
+
+/// Whether the month `end` ("2026-06", "past") is over at `when`. Unknown is not over. At the epoch (time not known)
+/// only "past" is.
+bool is_over(std::string_view end, std::chrono::system_clock::time_point when);
+
+/// 124 of "cu124", 12.4 as a Version; empty for "cpu" and anything else.
+std::optional<Version> cuda_of_build(std::string_view build);
+/// "cu124" of 12.4.
+std::string build_of_cuda(const Version& cuda);
+
+/// Whether code compiled for `compiled` runs on `architecture` (90 for 9.0). Entries as torch.cuda.get_arch_list() and
+/// wheel tables have them: "sm_80", "sm_90a" (that GPU only), "sm_120f" (that family), "compute_90" and "9.0+PTX"
+/// (any newer, by JIT), "8.6". SASS runs on the same major at an equal or higher minor (source: CUDA programming
+/// guide, binary compatibility; family-specific targets: NVIDIA blog on CUDA 12.9).
+bool code_runs_on(std::string_view compiled, int architecture);
+bool any_code_runs_on(const std::vector<std::string>& compiled, int architecture);
+
+/// The tables, and the questions to them. built_in() is what was compiled in; a user's file can lie over it.
+class Knowledge {
+ public:
+  static const Knowledge& built_in();
+
+  std::span<const CudaToolkit> toolkits() const { return toolkits_; }
+  std::span<const Architecture> architectures() const { return architectures_; }
+  std::span<const DriverBranch> branches() const { return branches_; }
+  std::span<const TorchBuild> torch_builds() const { return torch_; }
+  std::span<const VllmRelease> vllm_releases() const { return vllm_; }
+  std::span<const ComponentRelease> components() const { return components_; }
+  std::span<const XidCode> xids() const { return xids_; }
+  std::span<const GpuModel> models() const { return models_; }
+
+  /// The release that `version` ("12.4.131" of nvcc, "12.4") belongs to: the newest of that MAJOR.MINOR; nullptr where
+  /// it is not known. From 13.4 on the third number is a build, not an update.
+  const CudaToolkit* toolkit(const Version& version) const;
+  /// MAJOR.MINOR of the newest known toolkit.
+  Version newest_toolkit() const;
+
+  const DriverBranch* branch(int number) const;
+  int newest_branch() const;
+  /// The branch to take: long-term support before production before new features, still alive at `when`, not older
+  /// than `at_least` and not newer than `at_most` (0: any). 0 where there is none.
+  int recommended_branch(int at_least, int at_most, std::chrono::system_clock::time_point when) const;
+  /// The highest CUDA version of a driver, by its branch; for a branch between two known ones, the older's; for one
+  /// newer than all, the newest's.
+  std::optional<Version> max_cuda(const Version& driver) const;
+  /// The oldest driver that runs programs of this CUDA version: `native` with all features, else by minor-version
+  /// compatibility. For a version newer than the tables, the major release's rule. Empty where nothing is known.
+  std::optional<Version> min_driver(const Version& cuda, bool native) const;
+  RunsOn runs_on(const Version& cuda, const Version& driver) const;
+
+  const Architecture* architecture(int number) const;
+  /// Whether nvcc of this version compiles for the architecture; empty where one of the two is not known.
+  std::optional<bool> can_target(const Version& cuda, int architecture) const;
+  /// The first and last toolkit for an architecture: {12.8, {}}.
+  std::optional<std::pair<Version, Version>> toolkits_for(int architecture) const;
+  /// Whether nvcc takes this compiler ("gcc", "clang") of this major version; empty where it is not known.
+  std::optional<bool> host_compiler_fits(const Version& cuda, std::string_view compiler, int major) const;
+
+  /// The wheel's row; of the same MAJOR.MINOR where the exact release has none. nullptr where that is not known.
+  const TorchBuild* torch(const Version& torch, std::string_view build) const;
+  /// All wheels of a release.
+  std::vector<const TorchBuild*> torch_builds_of(const Version& torch) const;
+  Version newest_torch() const;
+  /// The newest wheel that runs on this architecture and driver (empty: any); nullptr where there is none. Of several
+  /// builds of a release the default one is taken if it fits.
+  const TorchBuild* torch_for(int architecture, std::optional<Version> driver) const;
+  const VllmRelease* vllm(const Version& version) const;
+
+  const XidCode* xid(int code) const;
+
+  /// The model by PCI device id, else by name; names may lack "NVIDIA ", be a MIG instance's or be cut ("... 3090 Ti
+  /// ..."). nullptr where it is not known.
+  const GpuModel* model(std::string_view name, std::optional<std::uint32_t> pci_device_id = std::nullopt) const;
+  /// 86 of "NVIDIA GeForce RTX 3070 Laptop GPU": the architecture of the longest model name that this one begins with.
+  std::optional<int> architecture_of_name(std::string_view name) const;
+
+ private:
+  Knowledge() = default;
+  std::vector<CudaToolkit> toolkits_;
+  std::vector<Architecture> architectures_;
+  std::vector<DriverBranch> branches_;
+  std::vector<TorchBuild> torch_;
+  std::vector<VllmRelease> vllm_;
+  std::vector<ComponentRelease> components_;
+  std::vector<XidCode> xids_;
+  std::vector<GpuModel> models_;
+};
+
+}  // namespace gpuwarden::knowledge

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/knowledge/version.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+
+namespace gpuwarden::knowledge {
+
+namespace {
+
+constexpr int kMostDigits = 9;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+std::optional<Version> Version::parse(std::string_view text) {
+  if (text.starts_with('v') || text.starts_with('V')) text.remove_prefix(1);
+  std::array<int, 4> parts{};
+  std::size_t at = 0;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    int digits = 0;
+    for (; at < text.size() && is_digit(text[at]); ++at, ++digits) {
+      if (digits == kMostDigits) return std::nullopt;
+      parts[part] = parts[part] * 10 + (text[at] - '0');
+    }
+    if (digits == 0 && part == 0) return std::nullopt;
+    if (at + 1 >= text.size() || text[at] != '.' || !is_digit(text[at + 1])) break;
+    ++at;
+  }
+  return Version{parts[0], parts[1], parts[2], parts[3]};
+}
+
+std::string to_string(const Version& version) {
+  if (version.build != 0) return fmt::format("{}.{}.{}.{}", version.major, version.minor, version.patch, version.build);
+  if (version.patch != 0) return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+  return fmt::format("{}.{}", version.major, version.minor);
+}
+
+Version release_of(const Version& version) { return {version.major, version.minor, 0, 0}; }
+
+}  // namespace gpuwarden::knowledge
