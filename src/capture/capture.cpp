@@ -7,14 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "capture/env_report.hpp"
 #include "capture/identity.hpp"
 #include "capture/lines.hpp"
 #include "capture/merge.hpp"
+#include "capture/messages.hpp"
 #include "capture/monitor.hpp"
 #include "capture/smi_csv.hpp"
 #include "capture/smi_list.hpp"
 #include "capture/smi_report.hpp"
 #include "capture/smi_table.hpp"
+#include "capture/toolkit_output.hpp"
 #include "capture/topology.hpp"
 #include "capture/vendor_json.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -42,7 +45,13 @@ constexpr std::pair<Kind, std::string_view> kKinds[] = {{Kind::gpuwarden_json, "
                                                         {Kind::kernel_log, "kernel log"},
                                                         {Kind::rocm_smi, "rocm-smi"},
                                                         {Kind::amd_smi, "amd-smi"},
-                                                        {Kind::xpu_smi, "xpu-smi"}};
+                                                        {Kind::xpu_smi, "xpu-smi"},
+                                                        {Kind::collect_env, "PyTorch collect_env"},
+                                                        {Kind::sglang_env, "sglang check_env"},
+                                                        {Kind::ds_report, "ds_report"},
+                                                        {Kind::library_env, "transformers env"},
+                                                        {Kind::toolkit, "toolkit and packages"},
+                                                        {Kind::messages, "error messages"}};
 
 /// Goes through the lines once; whoever recognises a line takes its part.
 class Scanner {
@@ -268,6 +277,44 @@ void append(Capture& whole, Capture part) {
   if (problem) whole.snapshot.problem = std::move(problem);
 }
 
+Kind kind_of_report(EnvTool tool) {
+  switch (tool) {
+    case EnvTool::sglang:
+      return Kind::sglang_env;
+    case EnvTool::deepspeed:
+      return Kind::ds_report;
+    case EnvTool::transformers:
+      return Kind::library_env;
+    case EnvTool::collect_env:
+      break;
+  }
+  return Kind::collect_env;
+}
+
+/// The software around the GPUs: reports take their lines out first, since those look like other tools' lines.
+void read_software(std::vector<Line>& lines, Capture& capture) {
+  if (const auto report = take_env_report(lines)) {
+    capture.parts.push_back({kind_of_report(report->tool), report->line});
+    merge(capture.snapshot, snapshot_of_env_report(*report));
+  }
+  const auto output = read_toolkit_output(lines);
+  const bool told =
+      output && (!output->nvcc_release.empty() || !output->driver.empty() || !output->architectures.empty() ||
+                 output->cached_libraries > 0 || output->packages.size() > 1);
+  if (told) {
+    capture.parts.push_back({Kind::toolkit, output->line});
+    merge(capture.snapshot, snapshot_of_toolkit_output(*output));
+  }
+  facts::Environment messages;
+  read_messages(lines, messages);
+  if (messages.messages.empty() && messages.pythons.empty()) return;
+  const std::uint32_t line = messages.messages.empty() ? 1 : messages.messages.front().line;
+  capture.parts.push_back({Kind::messages, line});
+  facts::Snapshot part;
+  part.environment = std::move(messages);
+  merge(capture.snapshot, std::move(part));
+}
+
 }  // namespace
 
 std::string_view to_string(Kind kind) {
@@ -291,8 +338,11 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
   if (!capture) {
     capture.emplace();
     const std::string rest = take_xml(text, *capture);
-    const std::vector<Line> lines = lines_of(rest);
+    std::vector<Line> lines = lines_of(rest);
+    Capture software;
+    read_software(lines, software);
     append(*capture, Scanner(lines).scan());
+    append(*capture, std::move(software));
     const bool kernel =
         std::ranges::any_of(capture->parts, [](const Part& part) { return part.kind == Kind::kernel_log; });
     if (kernel) merge(capture->snapshot, read_kernel_log(rest));
@@ -301,7 +351,7 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
     return fail(ErrorCode::corrupt,
                 fmt::format("{}: nothing in it is output of nvidia-smi or another tool known here", name),
                 "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
-                "amd-smi and xpu-smi JSON, gpuwarden snapshot");
+                "amd-smi and xpu-smi JSON, collect_env and its kin, nvcc, gpuwarden snapshot");
   }
   // What gpuwarden wrote comes back as it was.
   if (capture->parts[0].kind != Kind::gpuwarden_json) capture->snapshot.origin = origin_of(name, capture->parts);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "capture/merge_environment.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 
@@ -114,6 +115,10 @@ void merge(Snapshot& whole, Snapshot part) {
   take(whole.problem, part.problem);
   take(whole.links, part.links);
   take(whole.cuda_order, part.cuda_order);
+  if (part.environment && whole.environment)
+    merge(*whole.environment, std::move(*part.environment));
+  else
+    take(whole.environment, part.environment);
   if (!part.nics.empty()) whole.nics = std::move(part.nics);
   if (part.taken_at != std::chrono::system_clock::time_point{}) whole.taken_at = part.taken_at;
   if (!part.host.empty()) whole.host = std::move(part.host);

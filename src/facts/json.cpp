@@ -313,6 +313,7 @@ Result<T> read(const Json& json) {
 }  // namespace
 
 Json to_json(const GpuRecord& record) { return Writer::encode(record); }
+Json to_json(const Environment& environment) { return Writer::encode(environment); }
 Json to_json(const Lease& lease) { return Writer::encode(lease); }
 Json to_json(const Error& error) { return Writer::encode(error); }
 Json to_json(const GpuEvent& event) { return Writer::encode(event); }
@@ -324,6 +325,7 @@ Json to_json(const Snapshot& snapshot) {
 }
 
 Result<GpuRecord> gpu_record_from_json(const Json& json) { return read<GpuRecord>(json); }
+Result<Environment> environment_from_json(const Json& json) { return read<Environment>(json); }
 Result<Lease> lease_from_json(const Json& json) { return read<Lease>(json); }
 Result<GpuEvent> gpu_event_from_json(const Json& json) { return read<GpuEvent>(json); }
 

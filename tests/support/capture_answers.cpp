@@ -5,12 +5,14 @@
 #include <cmath>
 #include <fstream>
 
+#include "capture/env_report.hpp"
 #include "capture/lines.hpp"
 #include "capture/monitor.hpp"
 #include "capture/smi_csv.hpp"
 #include "capture/smi_list.hpp"
 #include "capture/smi_report.hpp"
 #include "capture/smi_table.hpp"
+#include "capture/toolkit_output.hpp"
 #include "capture/topology.hpp"
 #include "capture/vendor_json.hpp"
 #include "gpuwarden/base/file.hpp"
@@ -316,16 +318,77 @@ Json error_answer(std::string_view text) {
   return {};
 }
 
+std::string first_word(std::string_view text) {
+  const auto words = split_words(text);
+  return words.empty() ? "" : std::string(words[0]);
+}
+
+Json cell_or_null(const EnvReport& report, std::string_view slot) {
+  return report.cells.contains(slot) ? Json(std::string(report.cell(slot))) : Json();
+}
+
+Json environment_answer(std::string_view text) {
+  auto lines = lines_of(text);
+  const auto report = take_env_report(lines);
+  if (!report) return {};
+  Json answer;
+  for (const char* slot : {"cuda_build", "rocm_build", "cuda_available", "cuda_runtime", "driver", "os", "cudnn", "hip",
+                           "nvcc", "compute_capability"})
+    answer[slot] = cell_or_null(*report, slot);
+  // The index keeps the first 200 characters of it.
+  if (answer["cudnn"].is_string()) answer["cudnn"] = answer["cudnn"].get<std::string>().substr(0, 200);
+  const auto facts = snapshot_of_env_report(*report);
+  const auto& python = facts.environment->pythons.at(0);
+  const auto version_of = [&](const char* name) {
+    const auto* package = facts::find_package(python, name);
+    return package == nullptr ? Json() : Json(package->version);
+  };
+  answer["torch"] = version_of("torch").is_null() ? cell_or_null(*report, "torch") : version_of("torch");
+  answer["python"] = first_word(report->cell("python"));
+  answer["glibc"] = cell_or_null(*report, "libc");
+  answer["vllm"] = cell_or_null(*report, "vllm");
+  answer["sglang"] = version_of("sglang");
+  answer["gpus"] = report->gpus;
+  answer["has_topology"] = report->cells.contains("topology");
+  return answer;
+}
+
+Json toolkit_answer(std::string_view text) {
+  const auto output = read_toolkit_output(lines_of(text));
+  if (!output) return {};
+  Json answer;
+  answer["release"] = output->nvcc_release;
+  answer["V"] = output->nvcc_version;
+  answer["version"] = output->driver;
+  if (output->flavour) answer["open"] = *output->flavour == facts::ModuleFlavour::open;
+  const std::size_t entries = std::max(output->architectures.size(), output->cached_libraries);
+  answer["lines"] = entries > 0 ? entries : lines_of(text).size();
+  return answer;
+}
+
 bool same(const Json& expected, const Json& answer) {
   if (expected.is_number() && answer.is_number())
     return std::abs(expected.get<double>() - answer.get<double>()) < 1e-9 * std::max(1.0, expected.get<double>());
+  if (expected.is_string() && answer.is_string())
+    return trim(expected.get_ref<const std::string&>()) == trim(answer.get_ref<const std::string&>());
   return expected == answer;
+}
+
+/// Labels of the index that do not stand in the files: what a person judged, which command was run.
+void drop_labels(const std::string& kind, Json& expected) {
+  if (kind == "collect_env") {
+    expected.erase("env_is_the_problem");
+    expected.erase("problem");
+  }
+  if (kind == "toolkit") expected.erase("cmd");
 }
 
 }  // namespace
 
 Json capture_answers(const std::string& kind, std::string_view text, const std::string& name) {
   if (kind == "smi_table") return table_answer(text);
+  if (kind == "collect_env" || kind == "sglang_env") return environment_answer(text);
+  if (kind == "toolkit") return toolkit_answer(text);
   if (kind == "smi_L" || kind == "smi_nvlink") return list_answer(text);
   if (kind == "smi_csv" || kind == "smi_csv_apps") return csv_answer(text);
   if (kind == "smi_dmon" || kind == "smi_pmon") return monitor_answer(text);
@@ -370,7 +433,7 @@ std::map<std::string, Score> score_index(const std::filesystem::path& index) {
   std::map<std::string, Score> scores;
   std::ifstream file(index);
   for (std::string line; std::getline(file, line);) {
-    const Json row = Json::parse(line, nullptr, false);
+    Json row = Json::parse(line, nullptr, false);
     if (!row.is_object() || !row.contains("file") || !row.contains("kind")) continue;
     Score& score = scores[row["kind"].get<std::string>()];
     ++score.files;
@@ -378,6 +441,7 @@ std::map<std::string, Score> score_index(const std::filesystem::path& index) {
     const auto text = read_file(index.parent_path() / name);
     const Json answer = text ? capture_answers(row["kind"].get<std::string>(), *text, name) : Json();
     if (!answer.is_null() && !answer.empty() && text && read_capture(*text, name)) ++score.read;
+    drop_labels(row["kind"].get<std::string>(), row["expected"]);
     compare(row["expected"], answer, name + ":", score);
   }
   return scores;

@@ -28,9 +28,15 @@ enum class Kind {
   smi_version,     ///< nvidia-smi --version
   smi_error,       ///< nvidia-smi gives up
   kernel_log,
-  rocm_smi,  ///< rocm-smi --json
-  amd_smi,   ///< amd-smi ... --json
-  xpu_smi,   ///< xpu-smi, xpumcli
+  rocm_smi,     ///< rocm-smi --json
+  amd_smi,      ///< amd-smi ... --json
+  xpu_smi,      ///< xpu-smi, xpumcli
+  collect_env,  ///< python -m torch.utils.collect_env, and vLLM's
+  sglang_env,   ///< python -m sglang.check_env
+  ds_report,    ///< DeepSpeed's
+  library_env,  ///< transformers-cli env, accelerate env
+  toolkit,      ///< nvcc, /proc/driver/nvidia/version, ldconfig -p, pip freeze
+  messages,     ///< error messages of frameworks about the machine
 };
 std::string_view to_string(Kind kind);
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/env_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::capture {
+namespace {
+
+struct Label {
+  std::string_view text;  ///< lower case
+  std::string_view slot;
+  EnvTool tool = EnvTool::collect_env;
+  bool sure = false;  ///< no other program prints this label
+};
+
+constexpr auto kLabels = std::to_array<Label>({
+    {"pytorch version", "torch", EnvTool::collect_env, true},
+    {"is debug build", "debug"},
+    {"cuda used to build pytorch", "cuda_build", EnvTool::collect_env, true},
+    {"rocm used to build pytorch", "rocm_build", EnvTool::collect_env, true},
+    {"os", "os"},
+    {"gcc version", "gcc"},
+    {"clang version", "clang"},
+    {"cmake version", "cmake"},
+    {"libc version", "libc"},
+    {"python version", "python"},
+    {"python platform", "platform"},
+    {"is cuda available", "cuda_available", EnvTool::collect_env, true},
+    {"cuda runtime version", "cuda_runtime"},
+    {"cuda_module_loading set to", "module_loading"},
+    {"gpu models and configuration", "gpus", EnvTool::collect_env, true},
+    {"nvidia driver version", "driver"},
+    {"cudnn version", "cudnn"},
+    {"hip runtime version", "hip"},
+    {"miopen runtime version", "miopen"},
+    {"is xnnpack available", "xnnpack"},
+    {"architecture", "machine"},
+    {"cpu(s)", "cpus"},
+    {"model name", "cpu_model"},
+    {"socket(s)", "sockets"},
+    {"numa node(s)", "numa_nodes"},
+    {"hypervisor vendor", "hypervisor"},
+    {"virtualization type", "virtualization"},
+    {"rocm version", "rocm"},
+    {"neuron sdk version", "neuron"},
+    {"vllm version", "vllm"},
+    {"vllm build flags", "vllm_flags"},
+    {"cuda archs", "vllm_archs"},
+    {"gpu topology", "topology"},
+    {"python", "python", EnvTool::sglang},
+    {"cuda available", "cuda_available", EnvTool::sglang, true},
+    {"cuda_home", "cuda_home", EnvTool::sglang},
+    {"nvcc", "nvcc", EnvTool::sglang},
+    {"cuda driver version", "driver", EnvTool::sglang, true},
+    {"pytorch", "torch", EnvTool::sglang},
+    {"rocm driver version", "rocm_driver", EnvTool::sglang},
+    {"ulimit soft", "ulimit", EnvTool::sglang},
+    {"torch install path", "torch_path", EnvTool::deepspeed},
+    {"torch version", "torch", EnvTool::deepspeed},
+    {"torch cuda version", "cuda_build", EnvTool::deepspeed, true},
+    {"torch hip version", "rocm_build", EnvTool::deepspeed},
+    {"nvcc version", "nvcc", EnvTool::deepspeed},
+    {"deepspeed info", "deepspeed", EnvTool::deepspeed, true},
+    {"deepspeed wheel compiled w.", "deepspeed_wheel", EnvTool::deepspeed, true},
+    {"shared memory (/dev/shm) size", "shm", EnvTool::deepspeed},
+    {"pytorch version (gpu?)", "torch_gpu", EnvTool::transformers, true},
+    {"transformers version", "transformers", EnvTool::transformers},
+    {"accelerate version", "accelerate", EnvTool::transformers},
+    {"platform", "platform", EnvTool::transformers},
+    {"gpu type", "gpu_type", EnvTool::transformers},
+});
+
+/// Distributions whose version sglang prints as "name: version" (and its module names on PyPI).
+constexpr auto kSglangPackages =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"sglang", "sglang"},
+                                                                  {"sgl_kernel", "sgl-kernel"},
+                                                                  {"flashinfer", "flashinfer"},
+                                                                  {"flashinfer_python", "flashinfer-python"},
+                                                                  {"triton", "triton"},
+                                                                  {"transformers", "transformers"},
+                                                                  {"torchao", "torchao"},
+                                                                  {"numpy", "numpy"},
+                                                                  {"vllm", "vllm"},
+                                                                  {"xgrammar", "xgrammar"},
+                                                                  {"flashinfer_cubin", "flashinfer-cubin"}});
+
+/// A name=value line is a variable of interest if it begins with one of these.
+constexpr auto kVariables = std::to_array<std::string_view>(
+    {"CUDA_",           "NVIDIA_", "NCCL_",           "PYTORCH_",   "TORCH",  "VLLM_", "SGLANG_", "HIP_",
+     "ROCR_",           "HSA_",    "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDNN_", "TF_",   "XLA_",    "JAX_",
+     "OMP_NUM_THREADS", "TRITON_", "SLURM_",          "CUBLAS_"});
+
+constexpr auto kUnknown = std::to_array<std::string_view>(
+    {"", "Could not collect", "N/A", "No CUDA", "None", "unknown", "Not Found", "Module Not Found"});
+
+/// "torch cuda version ............... 11.8": dots for a colon. Otherwise up to the first colon.
+std::optional<std::pair<std::string, std::string_view>> labelled(std::string_view line) {
+  std::string_view text = trim(line);
+  if (text.starts_with("- ")) text.remove_prefix(2);
+  std::size_t end = text.find(" ...");
+  std::size_t begin = end == std::string_view::npos ? end : text.find_first_not_of(". ", end);
+  const std::size_t colon = text.find(':');
+  if (end == std::string_view::npos || colon < end) {
+    if (colon == std::string_view::npos) return std::nullopt;
+    end = colon;
+    begin = colon + 1;
+  }
+  std::string label = to_lower(trim(text.substr(0, end)));
+  std::erase(label, '`');
+  return std::pair(std::move(label), begin >= text.size() ? std::string_view() : trim(text.substr(begin)));
+}
+
+bool is_identifier(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+}
+
+class Reader {
+ public:
+  explicit Reader(std::vector<Line>& lines) : lines_(lines) {}
+
+  std::optional<EnvReport> read() {
+    if (!is_report()) return std::nullopt;
+    for (Line& line : lines_) {
+      if (take(line)) line.text.clear();
+    }
+    return std::move(report_);
+  }
+
+ private:
+  static const Label* find(std::string_view label, EnvTool tool) {
+    const auto* found =
+        std::ranges::find_if(kLabels, [&](const Label& known) { return known.text == label && known.tool == tool; });
+    if (found == kLabels.end()) found = std::ranges::find(kLabels, label, &Label::text);
+    return found == kLabels.end() ? nullptr : found;
+  }
+
+  /// Two labels that no other program prints make a report, and say whose it is.
+  bool is_report() {
+    std::map<EnvTool, int> sure;
+    for (const Line& line : lines_) {
+      const auto cell = labelled(line.text);
+      const Label* label = cell ? find(cell->first, EnvTool::collect_env) : nullptr;
+      if (label != nullptr && label->sure) ++sure[label->tool];
+    }
+    const auto most = std::ranges::max_element(sure, {}, [](const auto& entry) { return entry.second; });
+    if (most == sure.end() || (most->second < 2 && most->first != EnvTool::transformers)) return false;
+    report_.tool = most->first;
+    return true;
+  }
+
+  bool take(const Line& line) {
+    const std::string_view text = trim(line.text);
+    if (text.empty()) return false;
+    if (continues(text)) return true;
+    open_.clear();
+    const bool taken = take_package(text) || take_gpu(text) || take_variable(text) || take_label(line);
+    if (taken && report_.line == 0) report_.line = line.number;
+    return taken;
+  }
+
+  /// Lines below "GPU models and configuration:" and "cuDNN version: Probably one of the following:".
+  bool continues(std::string_view text) {
+    if (open_ == "gpus" && (text.starts_with("GPU ") || text.starts_with("MIG "))) {
+      report_.gpus.emplace_back(text);
+      return true;
+    }
+    if (open_ != "cudnn" || !(text.starts_with('/') || (text.size() > 2 && text[1] == ':'))) return false;
+    report_.cells["cudnn"].append(" ").append(text);
+    return true;
+  }
+
+  /// "[pip3] torch==2.5.1", "[pip] torch (1.0.0)", "[conda] torch  2.6.0  pypi_0  pypi".
+  bool take_package(std::string_view text) {
+    if (!text.starts_with("[pip") && !text.starts_with("[conda]")) return false;
+    const bool conda = text[1] == 'c';
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos) return false;
+    const std::string_view rest = trim(text.substr(end + 1));
+    const auto words = split_words(rest);
+    const std::size_t equals = rest.find("==");
+    std::string_view name;
+    std::string_view version;
+    if (!conda && equals != std::string_view::npos) {
+      name = rest.substr(0, equals);
+      version = rest.substr(equals + 2);
+    } else if (words.size() >= 2) {
+      name = words[0];
+      version = words[1];
+      if (version.starts_with('(') && version.ends_with(')')) version = version.substr(1, version.size() - 2);
+    }
+    const bool dated = !version.empty() && std::isdigit(static_cast<unsigned char>(version[0])) != 0;
+    if (is_identifier(name) && dated)
+      report_.packages.push_back({std::string(name), std::string(split_words(version)[0]), conda ? "conda" : "pip"});
+    return true;
+  }
+
+  /// sglang's "GPU 0,1: NVIDIA A10G" and "GPU 0,1 Compute Capability: 8.6".
+  bool take_gpu(std::string_view text) {
+    if (report_.tool != EnvTool::sglang || !text.starts_with("GPU ")) return false;
+    const std::size_t colon = text.find(": ");
+    if (colon == std::string_view::npos || text.find_first_not_of("0123456789, GPUComuteapbliy") < colon) return false;
+    if (text.substr(0, colon).ends_with("Compute Capability"))
+      report_.cells.try_emplace("compute_capability", text.substr(colon + 2));
+    else
+      report_.gpus.emplace_back(text);
+    return true;
+  }
+
+  bool take_variable(std::string_view text) {
+    if (text.starts_with("export ")) text.remove_prefix(7);
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0 || text.substr(equals, 2) == "==") return false;
+    const std::string_view name = text.substr(0, equals);
+    if (!is_identifier(name) || std::ranges::none_of(kVariables, [&](auto prefix) { return name.starts_with(prefix); }))
+      return false;
+    report_.variables.emplace_back(name, text.substr(equals + 1));
+    return true;
+  }
+
+  bool take_label(const Line& line) {
+    const auto cell = labelled(line.text);
+    if (!cell) return false;
+    if (report_.tool == EnvTool::sglang && take_sglang_package(cell->first, cell->second)) return true;
+    const Label* label = find(cell->first, report_.tool);
+    // A last line that was cut has lost an unknown part of its value.
+    if (label == nullptr || !line.ended) return label != nullptr;
+    const auto [at, added] = report_.cells.try_emplace(std::string(label->slot), cell->second);
+    if (!added) return true;
+    open_ = label->slot;
+    if (label->slot == "gpus" && !cell->second.empty()) report_.gpus.emplace_back(cell->second);
+    return true;
+  }
+
+  bool take_sglang_package(std::string_view label, std::string_view value) {
+    const auto* const known =
+        std::ranges::find(kSglangPackages, label, &std::pair<std::string_view, std::string_view>::first);
+    if (known == kSglangPackages.end()) return false;
+    const auto words = split_words(value);
+    if (words.size() == 1 && std::isdigit(static_cast<unsigned char>(value[0])) != 0)
+      report_.packages.push_back({std::string(known->second), std::string(value), ""});
+    return true;
+  }
+
+  std::vector<Line>& lines_;
+  EnvReport report_;
+  std::string open_;  ///< the slot whose value goes on in the next lines
+};
+
+}  // namespace
+
+std::string_view EnvReport::cell(std::string_view slot) const {
+  const auto found = cells.find(slot);
+  return found == cells.end() ? std::string_view() : std::string_view(found->second);
+}
+
+bool is_unknown_word(std::string_view value) { return std::ranges::find(kUnknown, trim(value)) != kUnknown.end(); }
+
+std::optional<EnvReport> take_env_report(std::vector<Line>& lines) { return Reader(lines).read(); }
+
+}  // namespace gpuwarden::capture

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The facts in a report's cells.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "capture/cells.hpp"
+#include "capture/env_report.hpp"
+#include "capture/identity.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/version.hpp"
+
+namespace gpuwarden::capture {
+namespace {
+
+using facts::Environment;
+using facts::PythonEnvironment;
+using facts::Snapshot;
+
+std::optional<std::string> known(std::string_view value) {
+  return is_unknown_word(value) ? std::nullopt : std::optional(printable(trim(value)));
+}
+
+/// The first number with dots in a text: "12.3.0" of "(Ubuntu 12.3.0-17ubuntu1) 12.3.0".
+std::optional<std::string> version_in(std::string_view text) {
+  for (const std::string_view word : split_words(text)) {
+    const std::size_t digit = word.find_first_of("0123456789");
+    if (digit == std::string_view::npos || !word.substr(digit).contains('.')) continue;
+    const std::string_view rest = word.substr(digit);
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789."), rest.size());
+    std::string_view number = rest.substr(0, end);
+    while (number.ends_with('.')) number.remove_suffix(1);
+    if (number.contains('.')) return std::string(number);
+  }
+  return std::nullopt;
+}
+
+std::optional<int> count_of(std::string_view value) {
+  const auto number = parse_integer(trim(value));
+  return number && *number > 0 && *number < 100000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+std::string normalised(std::string_view name) {
+  std::string result = to_lower(name);
+  std::ranges::replace_if(result, [](char c) { return c == '_' || c == '.'; }, '-');
+  return result;
+}
+
+/// os-release's ID for the names that reports print.
+constexpr auto kDistributions =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"Ubuntu", "ubuntu"},
+                                                                  {"Debian", "debian"},
+                                                                  {"CentOS", "centos"},
+                                                                  {"Centos", "centos"},
+                                                                  {"Red Hat", "rhel"},
+                                                                  {"Rocky", "rocky"},
+                                                                  {"AlmaLinux", "almalinux"},
+                                                                  {"Fedora", "fedora"},
+                                                                  {"Amazon", "amzn"},
+                                                                  {"SUSE", "sles"},
+                                                                  {"openSUSE", "opensuse"},
+                                                                  {"Arch", "arch"},
+                                                                  {"Oracle", "ol"},
+                                                                  {"Linux Mint", "linuxmint"},
+                                                                  {"Pop!_OS", "pop"},
+                                                                  {"Manjaro", "manjaro"}});
+
+/// "Ubuntu 22.04.4 LTS (x86_64)".
+void read_system(const EnvReport& report, facts::Host& host) {
+  const auto os = known(report.cell("os"));
+  if (os) {
+    const std::size_t paren = os->rfind(" (");
+    host.distribution_name = os->substr(0, paren);
+    if (paren != std::string::npos && os->ends_with(')')) host.machine = os->substr(paren + 2, os->size() - paren - 3);
+    for (const auto& [name, id] : kDistributions) {
+      if (os->starts_with(name)) host.distribution = id;
+    }
+    for (const auto word : split_words(*host.distribution_name)) {
+      if (!host.distribution_version && word.find_first_not_of("0123456789.") == std::string_view::npos)
+        host.distribution_version = word;
+    }
+  }
+  if (const auto machine = known(report.cell("machine"))) host.machine = machine;
+  if (const auto libc = known(report.cell("libc"))) host.libc = version_in(*libc);
+  const auto platform = known(report.cell("platform"));
+  if (platform && platform->starts_with("Linux-")) {
+    const std::size_t end = platform->find("-with-");
+    host.kernel = platform->substr(6, end == std::string::npos ? end : end - 6);
+    if (host.machine && host.kernel->ends_with("-" + *host.machine))
+      host.kernel->resize(host.kernel->size() - host.machine->size() - 1);
+    host.wsl = host.kernel->contains("microsoft") ? 2 : 0;
+  }
+  host.cpu_model = known(report.cell("cpu_model"));
+  host.cpus = count_of(report.cell("cpus"));
+  host.sockets = count_of(report.cell("sockets"));
+  host.numa_nodes = count_of(report.cell("numa_nodes"));
+  if (const auto vendor = known(report.cell("hypervisor"))) host.hypervisor = to_lower(*vendor);
+}
+
+/// "2.5.1+cu124"; "2.1.0+cu121 (True)" of transformers.
+std::optional<std::string> torch_version(const EnvReport& report) {
+  for (const std::string_view slot : {"torch", "torch_gpu"}) {
+    const auto value = known(report.cell(slot));
+    const auto words = value ? split_words(*value) : std::vector<std::string_view>{};
+    if (!words.empty() && knowledge::Version::parse(words[0])) return std::string(words[0]);
+  }
+  return std::nullopt;
+}
+
+void add_package(PythonEnvironment& python, std::string_view name, std::string_view version, std::string_view manager) {
+  const std::string normal = normalised(name);
+  if (version.empty() || facts::find_package(python, normal) != nullptr) return;
+  python.packages.push_back({normal, printable(version), std::string(manager)});
+}
+
+std::optional<bool> truth_of(std::string_view value) {
+  if (value == "True") return true;
+  if (value == "False") return false;
+  return std::nullopt;
+}
+
+/// CUDA and ROCm that PyTorch was built with; "" where it was built without.
+void read_torch_build(const EnvReport& report, const std::string& torch, PythonEnvironment& python) {
+  const std::string_view cuda = trim(report.cell("cuda_build"));
+  const std::string_view rocm = trim(report.cell("rocm_build"));
+  if (!is_unknown_word(cuda)) python.torch_cuda = printable(cuda);
+  if (!is_unknown_word(rocm)) python.torch_rocm = printable(rocm);
+  const bool without = cuda == "None" || torch.contains("+cpu");
+  if (without && !python.torch_cuda && !python.torch_rocm) python.torch_cuda = "";
+}
+
+PythonEnvironment python_of(const EnvReport& report) {
+  PythonEnvironment python;
+  python.kind = "reported";
+  python.active = true;
+  if (const auto version = known(report.cell("python"))) {
+    const auto words = split_words(*version);
+    if (!words.empty() && knowledge::Version::parse(words[0])) python.version = words[0];
+  }
+  if (const auto torch = torch_version(report)) {
+    add_package(python, "torch", *torch, "");
+    read_torch_build(report, *torch, python);
+  }
+  for (const auto& package : report.packages) add_package(python, package.name, package.version, package.manager);
+  for (const std::string_view slot : {"vllm", "transformers", "accelerate", "deepspeed"}) {
+    const auto value = known(report.cell(slot));
+    const std::string first = value ? std::string(value->substr(0, value->find_first_of(" @,"))) : "";
+    if (knowledge::Version::parse(first)) add_package(python, slot, first, "");
+  }
+  python.torch_debug = truth_of(trim(report.cell("debug")));
+  python.cuda_available = truth_of(trim(report.cell("cuda_available")));
+  python.cuda_runtime = known(report.cell("cuda_runtime"));
+  python.cudnn = known(report.cell("cudnn"));
+  return python;
+}
+
+/// "Cuda compilation tools, release 12.4, V12.4.131", "12.4.131", " 11.8".
+void read_toolkit(const EnvReport& report, Environment& environment) {
+  for (const std::string_view slot : {"nvcc", "cuda_runtime"}) {
+    const auto value = known(report.cell(slot));
+    const std::size_t exact = value ? value->rfind('V') : std::string::npos;
+    const auto version = !value ? std::nullopt : version_in(exact == std::string::npos ? *value : value->substr(exact));
+    if (!version) continue;
+    facts::Toolkit toolkit;
+    toolkit.version = *version;
+    toolkit.origin = "reported";
+    toolkit.active = true;
+    if (const auto home = known(report.cell("cuda_home"))) toolkit.path = *home;
+    environment.toolkits.push_back(std::move(toolkit));
+    return;
+  }
+}
+
+/// "Probably one of the following: /usr/lib64/libcudnn.so.9.6.0 ...": the libraries themselves, not their parts.
+void read_libraries(const EnvReport& report, Environment& environment) {
+  for (const auto word : split_words(report.cell("cudnn"))) {
+    const std::size_t at = word.rfind("libcudnn.so.");
+    if (at == std::string_view::npos) continue;
+    environment.libraries.push_back({"libcudnn", printable(word.substr(at + 12)), printable(word), "reported"});
+  }
+}
+
+void read_compilers(const EnvReport& report, Environment& environment) {
+  for (const std::string_view name : {"gcc", "clang"}) {
+    const auto value = known(report.cell(name));
+    if (!value) continue;
+    // "(Ubuntu 12.3.0-17ubuntu1) 12.3.0": the last number is the compiler's.
+    const std::size_t paren = value->starts_with('(') ? value->find(") ") : std::string::npos;
+    const auto version = version_in(paren == std::string::npos ? *value : value->substr(paren + 1));
+    if (version) environment.compilers.push_back({std::string(name), *version, ""});
+  }
+}
+
+facts::GpuRecord gpu_named(std::uint32_t index, std::string_view name) {
+  facts::GpuRecord record;
+  record.gpu.index = GpuIndex{index};
+  record.gpu.name = printable(trim(name));
+  const bool amd = name.contains("AMD") || name.contains("Radeon") || name.contains("Instinct") || name.contains("gfx");
+  if (amd) record.gpu.vendor = "AMD";
+  if (amd && name.contains("(gfx")) {
+    const std::size_t begin = name.find("(gfx") + 1;
+    record.gpu.architecture = std::string(name.substr(begin, name.find_first_of(":)", begin) - begin));
+  }
+  return record;
+}
+
+/// "GPU 0: NVIDIA H200", "GPU 0,1,2: NVIDIA A10G", "MIG 1g.18gb     Device  0:", "AMD Instinct MI100 (gfx908...)".
+void read_gpus(const EnvReport& report, Snapshot& snapshot) {
+  for (const std::string& text : report.gpus) {
+    if (is_unknown_word(text)) continue;
+    if (text.starts_with("MIG ")) {
+      if (snapshot.gpus.empty()) continue;
+      auto& record = snapshot.gpus.back();
+      facts::MigDevice& mig = record.mig_devices.emplace_back();
+      mig.index = static_cast<std::uint32_t>(record.mig_devices.size() - 1);
+      mig.profile = std::string(split_words(text)[1]);
+      record.gpu.mig_enabled = true;
+      continue;
+    }
+    const std::size_t colon = text.find(':');
+    const bool numbered = text.starts_with("GPU ") && colon != std::string::npos;
+    if (!numbered) {
+      snapshot.gpus.push_back(gpu_named(static_cast<std::uint32_t>(snapshot.gpus.size()), text));
+      continue;
+    }
+    for (const auto number : split(std::string_view(text).substr(4, colon - 4), ',')) {
+      const auto index = parse_integer(trim(number));
+      if (index && *index >= 0 && *index < 1024)
+        snapshot.gpus.push_back(gpu_named(static_cast<std::uint32_t>(*index), text.substr(colon + 1)));
+    }
+  }
+  const auto words = split(report.cell("compute_capability"), '.');
+  const auto major = words.size() == 2 ? parse_integer(trim(words[0])) : std::nullopt;
+  const auto minor = words.size() == 2 ? parse_integer(trim(words[1])) : std::nullopt;
+  if (!major || !minor || *major > 99 || *minor > 9) return;
+  for (auto& record : snapshot.gpus)
+    record.gpu.compute_capability = {static_cast<int>(*major), static_cast<int>(*minor)};
+}
+
+}  // namespace
+
+Snapshot snapshot_of_env_report(const EnvReport& report) {
+  Snapshot snapshot;
+  snapshot.source = "report";
+  Environment& environment = snapshot.environment.emplace();
+  const auto driver = known(report.cell("driver"));
+  const auto driver_words = driver ? split_words(*driver) : std::vector<std::string_view>{};
+  if (!driver_words.empty() && knowledge::Version::parse(driver_words[0])) snapshot.driver_version = driver_words[0];
+  read_gpus(report, snapshot);
+  environment.pythons.push_back(python_of(report));
+  read_toolkit(report, environment);
+  read_libraries(report, environment);
+  read_compilers(report, environment);
+  read_system(report, environment.host);
+  for (const auto& [name, value] : report.variables) {
+    if (facts::find_variable(environment, name) == nullptr)
+      environment.variables.push_back({printable(name), printable(value)});
+  }
+  return snapshot;
+}
+
+}  // namespace gpuwarden::capture

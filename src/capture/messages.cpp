@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/messages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::capture {
+namespace {
+
+/// What follows the needle, up to a character that is not in the value.
+enum class Take { nothing, word, number, rest };
+
+struct Message {
+  std::string_view kind;
+  std::string_view needle;  ///< the line has it
+  std::string_view also;    ///< and this; may be empty
+  std::string_view before;  ///< the value stands behind this; empty: behind the needle
+  Take take = Take::nothing;
+};
+
+constexpr auto kMessages = std::to_array<Message>({
+    {"arch_not_supported", "is not compatible with the current PyTorch installation", "CUDA capability",
+     "CUDA capability ", Take::word},
+    {"driver_too_old", "The NVIDIA driver on your system is too old", "", "found version ", Take::number},
+    {"no_driver", "Found no NVIDIA driver on your system", "", "", Take::nothing},
+    {"cuda_unknown_error", "CUDA unknown error - this may be due to", "", "", Take::nothing},
+    {"cuda_error", "cudaGetDeviceCount()", "Error ", "Error ", Take::number},
+    {"no_kernel_image", "no kernel image is available for execution on the device", "", "", Take::nothing},
+    {"hip_no_kernel", "HIP error: invalid device function", "", "", Take::nothing},
+    {"no_cuda_build", "Torch not compiled with CUDA enabled", "", "", Take::nothing},
+    {"glibc_missing", "version `GLIBC_", "not found", "version `GLIBC_", Take::number},
+    {"library_missing", "cannot open shared object file", ".so", "", Take::nothing},
+    {"capability_needed", "requires device with capability", "your GPU has capability", "your GPU has capability (",
+     Take::rest},
+    {"cuda_mismatch", "The detected CUDA version (", "mismatches the version", "The detected CUDA version (",
+     Take::number},
+    {"nvcc_arch_unknown", "Unsupported gpu architecture 'compute_", "", "Unsupported gpu architecture 'compute_",
+     Take::number},
+    {"ptx_unsupported", "PTX was compiled with an unsupported toolchain", "", "", Take::nothing},
+    {"mig_uuid_as_number", "invalid literal for int() with base 10: 'MIG-", "", "", Take::nothing},
+    {"host_compiler_missing", "Failed to find C compiler", "", "", Take::nothing},
+    {"header_missing", "fatal error: ", "No such file or directory", "fatal error: ", Take::word},
+    {"unsupported_host_compiler", "unsupported GNU version", "", "", Take::nothing},
+});
+
+constexpr std::string_view kSupported = "The current PyTorch install supports CUDA capabilities ";
+
+std::string value_of(const Message& message, std::string_view line) {
+  if (message.take == Take::nothing) return "";
+  const std::size_t at = line.find(message.before);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = line.substr(at + message.before.size());
+  std::size_t end = 0;
+  const auto fits = [&](unsigned char c) {
+    if (message.take == Take::number) return std::isdigit(c) != 0 || c == '.';
+    if (message.take == Take::word) return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/';
+    return c != ')';
+  };
+  while (end < rest.size() && fits(static_cast<unsigned char>(rest[end]))) ++end;
+  std::string_view value = rest.substr(0, end);
+  while (value.ends_with('.')) value.remove_suffix(1);
+  return printable(value);
+}
+
+/// "libcudart.so.12" of "ImportError: libcudart.so.12: cannot open shared object file: ...".
+std::string library_of(std::string_view line) {
+  const std::string_view head = line.substr(0, line.find(": cannot open shared object file"));
+  const std::size_t begin = head.rfind("lib");
+  return begin == std::string_view::npos ? "" : printable(trim(head.substr(begin)));
+}
+
+void add(facts::Environment& environment, const Message& message, const Line& line) {
+  std::string value = message.kind == "library_missing" ? library_of(line.text) : value_of(message, line.text);
+  for (const auto& known : environment.messages) {
+    if (known.kind == message.kind && known.value == value) return;
+  }
+  constexpr std::size_t kLongest = 400;
+  environment.messages.push_back({std::string(message.kind),
+                                  printable(trim(std::string_view(line.text).substr(0, kLongest))), std::move(value),
+                                  line.number});
+}
+
+void read_supported(std::string_view line, facts::Environment& environment) {
+  const std::size_t at = line.find(kSupported);
+  if (at == std::string_view::npos) return;
+  if (environment.pythons.empty()) environment.pythons.emplace_back().kind = "reported";
+  auto& architectures = environment.pythons.front().torch_architectures;
+  if (!architectures.empty()) return;
+  for (std::string_view word : split_words(line.substr(at + kSupported.size()))) {
+    while (word.ends_with('.') || word.ends_with(',')) word.remove_suffix(1);
+    if (word.starts_with("sm_") || word.starts_with("compute_")) architectures.emplace_back(word);
+  }
+}
+
+}  // namespace
+
+void read_messages(std::span<const Line> lines, facts::Environment& environment) {
+  for (const Line& line : lines) {
+    if (line.text.size() < 12) continue;
+    for (const Message& message : kMessages) {
+      if (line.text.contains(message.needle) && line.text.contains(message.also)) add(environment, message, line);
+    }
+    if (line.ended) read_supported(line.text, environment);
+  }
+}
+
+}  // namespace gpuwarden::capture

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports of the software around GPUs, in texts of our own in the shapes that the tools print.
+#include "capture/env_report.hpp"
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/capture/capture.hpp"
+#include "support/matchers.hpp"
+
+namespace gpuwarden::capture {
+namespace {
+
+using namespace gpuwarden::testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+facts::Snapshot snapshot_of(std::string_view text) {
+  const auto capture = read_capture(text, "report.txt");
+  EXPECT_THAT(capture, IsOk()) << text;
+  return capture ? capture->snapshot : facts::Snapshot{};
+}
+
+constexpr std::string_view kCollectEnv =
+    "Collecting environment information...\n"
+    "PyTorch version: 2.5.1+cu124\n"
+    "Is debug build: False\n"
+    "CUDA used to build PyTorch: 12.4\n"
+    "ROCM used to build PyTorch: N/A\n"
+    "\n"
+    "OS: Ubuntu 22.04.4 LTS (x86_64)\n"
+    "GCC version: (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0\n"
+    "Clang version: Could not collect\n"
+    "Libc version: glibc-2.35\n"
+    "\n"
+    "Python version: 3.10.12 (main, Nov 20 2023) [GCC 11.4.0] (64-bit runtime)\n"
+    "Python platform: Linux-5.15.167.4-microsoft-standard-WSL2-x86_64-with-glibc2.35\n"
+    "Is CUDA available: True\n"
+    "CUDA runtime version: 12.1.105\n"
+    "GPU models and configuration: \n"
+    "GPU 0: NVIDIA A100-SXM4-80GB\n"
+    "  MIG 3g.40gb     Device  0:\n"
+    "GPU 1: NVIDIA A100-SXM4-80GB\n"
+    "\n"
+    "Nvidia driver version: 550.54.15\n"
+    "cuDNN version: Probably one of the following:\n"
+    "/usr/lib/x86_64-linux-gnu/libcudnn.so.8.9.2\n"
+    "/usr/lib/x86_64-linux-gnu/libcudnn_ops_infer.so.8.9.2\n"
+    "HIP runtime version: N/A\n"
+    "\n"
+    "CPU:\n"
+    "Architecture:                    x86_64\n"
+    "CPU(s):                          80\n"
+    "Model name:                      Some CPU\n"
+    "Hypervisor vendor:               Microsoft\n"
+    "NUMA node(s):                    2\n"
+    "\n"
+    "Versions of relevant libraries:\n"
+    "[pip3] numpy==1.26.4\n"
+    "[pip3] nvidia-nccl-cu12==2.21.5\n"
+    "[pip3] torch==2.5.1\n"
+    "[conda] flash_attn                2.6.3                    pypi_0    pypi\n"
+    "vLLM Version: 0.6.3.post1@abcdef\n"
+    "GPU Topology:\n"
+    "Could not collect\n"
+    "CUDA_VISIBLE_DEVICES=0,1\n"
+    "LD_LIBRARY_PATH=/usr/local/cuda/lib64:\n"
+    "HF_TOKEN=never\n";
+
+TEST(CollectEnv, FillsGpusAndTheSoftwareAroundThem) {
+  const auto snapshot = snapshot_of(kCollectEnv);
+  EXPECT_THAT(snapshot.origin, HasSubstr("PyTorch collect_env"));
+  EXPECT_EQ(snapshot.driver_version, "550.54.15");
+  ASSERT_EQ(snapshot.gpus.size(), 2U);
+  EXPECT_EQ(snapshot.gpus[1].gpu.name, "NVIDIA A100-SXM4-80GB");
+  ASSERT_EQ(snapshot.gpus[0].mig_devices.size(), 1U);
+  EXPECT_EQ(snapshot.gpus[0].mig_devices[0].profile, "3g.40gb");
+  ASSERT_TRUE(snapshot.environment);
+  const auto& environment = *snapshot.environment;
+  const auto& host = environment.host;
+  EXPECT_EQ(host.distribution, "ubuntu");
+  EXPECT_EQ(host.distribution_version, "22.04.4");
+  EXPECT_EQ(host.libc, "2.35");
+  EXPECT_EQ(host.wsl, 2);
+  EXPECT_EQ(host.kernel, "5.15.167.4-microsoft-standard-WSL2");
+  EXPECT_EQ(host.cpus, 80);
+  EXPECT_EQ(host.hypervisor, "microsoft");
+  ASSERT_EQ(environment.pythons.size(), 1U);
+  const auto& python = environment.pythons[0];
+  EXPECT_EQ(python.version, "3.10.12");
+  EXPECT_EQ(python.torch_cuda, "12.4");
+  EXPECT_EQ(python.cuda_available, true);
+  EXPECT_EQ(facts::find_package(python, "torch")->version, "2.5.1+cu124") << "its own word is more exact than pip's";
+  EXPECT_EQ(facts::find_package(python, "flash-attn")->version, "2.6.3");
+  EXPECT_EQ(facts::find_package(python, "vllm")->version, "0.6.3.post1");
+  ASSERT_EQ(environment.toolkits.size(), 1U);
+  EXPECT_EQ(environment.toolkits[0].version, "12.1.105");
+  ASSERT_EQ(environment.libraries.size(), 1U) << "cuDNN itself, not its parts";
+  EXPECT_EQ(environment.libraries[0].version, "8.9.2");
+  ASSERT_EQ(environment.compilers.size(), 1U);
+  EXPECT_EQ(environment.compilers[0].version, "11.4.0");
+  EXPECT_NE(facts::find_variable(environment, "CUDA_VISIBLE_DEVICES"), nullptr);
+  EXPECT_EQ(facts::find_variable(environment, "HF_TOKEN"), nullptr) << "secrets are never gathered";
+}
+
+TEST(CollectEnv, TheSectionedFormAndTheOldFormSayTheSame) {
+  const auto sectioned = snapshot_of(
+      "==============================\n        PyTorch Info\n==============================\n"
+      "PyTorch version              : 2.7.0+cu128\n"
+      "CUDA used to build PyTorch   : 12.8\n"
+      "Is CUDA available            : False\n"
+      "GPU models and configuration : GPU 0: NVIDIA H100 80GB HBM3\n"
+      "Nvidia driver version        : 570.86.15\n");
+  EXPECT_EQ(sectioned.driver_version, "570.86.15");
+  ASSERT_EQ(sectioned.gpus.size(), 1U);
+  EXPECT_EQ(sectioned.environment->pythons[0].cuda_available, false);
+  const auto old = snapshot_of(
+      "PyTorch version: 0.4.1\nIs debug build: No\nCUDA used to build PyTorch: 9.0.176\n\n"
+      "GPU models and configuration: GPU 0: GeForce GTX 1080 Ti\nNvidia driver version: 396.54\n"
+      "[pip] numpy (1.15.0)\n");
+  EXPECT_EQ(old.driver_version, "396.54");
+  EXPECT_EQ(old.gpus.at(0).gpu.name, "GeForce GTX 1080 Ti");
+  EXPECT_EQ(facts::find_package(old.environment->pythons[0], "numpy")->version, "1.15.0");
+}
+
+TEST(CollectEnv, WhatCouldNotBeCollectedIsUnknown) {
+  const auto snapshot = snapshot_of(
+      "PyTorch version: 2.4.0+cpu\nCUDA used to build PyTorch: None\nROCM used to build PyTorch: N/A\n"
+      "Is CUDA available: False\nCUDA runtime version: No CUDA\nGPU models and configuration: No CUDA\n"
+      "Nvidia driver version: No CUDA\ncuDNN version: Could not collect\n");
+  EXPECT_THAT(snapshot.gpus, IsEmpty());
+  EXPECT_EQ(snapshot.driver_version, std::nullopt);
+  EXPECT_THAT(snapshot.environment->toolkits, IsEmpty());
+  EXPECT_EQ(snapshot.environment->pythons[0].torch_cuda, "") << "built without CUDA, which is not the same as unknown";
+}
+
+TEST(CollectEnv, AnAmdMachineIsOne) {
+  const auto snapshot = snapshot_of(
+      "PyTorch version: 2.5.0+rocm6.2\nCUDA used to build PyTorch: N/A\nROCM used to build PyTorch: 6.2.41133\n"
+      "Is CUDA available: True\nGPU models and configuration: AMD Instinct MI250X (gfx90a:sramecc+:xnack-)\n");
+  ASSERT_EQ(snapshot.gpus.size(), 1U);
+  EXPECT_EQ(snapshot.gpus[0].gpu.vendor, "AMD");
+  EXPECT_EQ(snapshot.gpus[0].gpu.architecture, "gfx90a");
+  EXPECT_EQ(snapshot.environment->pythons[0].torch_rocm, "6.2.41133");
+}
+
+TEST(SglangEnv, ListsGpusByTheirNumbersWithTheirCapability) {
+  const auto snapshot = snapshot_of(
+      "Python: 3.10.12 (main, Jan 17 2025) [GCC 11.4.0]\nCUDA available: True\nGPU 0,1,3: NVIDIA L40\n"
+      "GPU 0,1,3 Compute Capability: 8.9\nCUDA_HOME: /usr/local/cuda\n"
+      "NVCC: Cuda compilation tools, release 12.4, V12.4.131\nCUDA Driver Version: 550.90.07\n"
+      "PyTorch: 2.5.1+cu124\nsglang: 0.4.3.post2\nsgl_kernel: 0.0.3.post6\ntriton: 3.1.0\nvllm: Module Not Found\n");
+  EXPECT_EQ(snapshot.driver_version, "550.90.07");
+  ASSERT_EQ(snapshot.gpus.size(), 3U);
+  EXPECT_EQ(snapshot.gpus[2].gpu.index, GpuIndex{3});
+  EXPECT_EQ(snapshot.gpus[2].gpu.compute_capability, (facts::ComputeCapability{8, 9}));
+  EXPECT_EQ(snapshot.environment->toolkits.at(0).version, "12.4.131");
+  EXPECT_EQ(snapshot.environment->toolkits.at(0).path, "/usr/local/cuda");
+  const auto& python = snapshot.environment->pythons.at(0);
+  EXPECT_EQ(facts::find_package(python, "sgl-kernel")->version, "0.0.3.post6");
+  EXPECT_EQ(facts::find_package(python, "vllm"), nullptr);
+}
+
+TEST(DsReport, DotsStandForColons) {
+  const auto snapshot = snapshot_of(
+      "DeepSpeed general environment info:\n"
+      "torch install path ............... ['/opt/conda/lib/python3.10/site-packages/torch']\n"
+      "torch version .................... 2.1.0+cu118\n"
+      "deepspeed info ................... 0.12.3, unknown, unknown\n"
+      "torch cuda version ............... 11.8\n"
+      "torch hip version ................ None\n"
+      "nvcc version ..................... 12.1\n"
+      "deepspeed wheel compiled w. ...... torch 2.1, cuda 11.8\n");
+  const auto& python = snapshot.environment->pythons.at(0);
+  EXPECT_EQ(python.torch_cuda, "11.8");
+  EXPECT_EQ(facts::find_package(python, "deepspeed")->version, "0.12.3");
+  EXPECT_EQ(snapshot.environment->toolkits.at(0).version, "12.1");
+}
+
+TEST(TorchMessages, SayWhatIsWrongWithItsNumbers) {
+  const auto snapshot = snapshot_of(
+      "UserWarning: NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch "
+      "installation.\nThe current PyTorch install supports CUDA capabilities sm_50 sm_80 sm_90.\n"
+      "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).\n"
+      "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver\n"
+      "ImportError: /lib/libc.so.6: version `GLIBC_2.32' not found (required by x.so)\n"
+      "OSError: libcudart.so.12: cannot open shared object file: No such file or directory\n"
+      "nvcc fatal   : Unsupported gpu architecture 'compute_89'\n");
+  std::vector<std::pair<std::string, std::string>> told;
+  for (const auto& message : snapshot.environment->messages) told.emplace_back(message.kind, message.value);
+  EXPECT_THAT(told, ElementsAre(std::pair("arch_not_supported", "sm_120"), std::pair("driver_too_old", "11040"),
+                                std::pair("cuda_error", "803"), std::pair("glibc_missing", "2.32"),
+                                std::pair("library_missing", "libcudart.so.12"), std::pair("nvcc_arch_unknown", "89")));
+  EXPECT_THAT(snapshot.environment->pythons.at(0).torch_architectures, ElementsAre("sm_50", "sm_80", "sm_90"));
+}
+
+TEST(ToolkitOutput, NvccKernelModuleAndLibraryCache) {
+  const auto snapshot = snapshot_of(
+      "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.8, V12.8.61\n"
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.57.08  Release Build\n"
+      "GCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)\n"
+      "\tlibcuda.so.1 (libc6,x86-64) => /usr/local/cuda/compat/libcuda.so.1\n");
+  const auto& environment = *snapshot.environment;
+  EXPECT_EQ(environment.toolkits.at(0).version, "12.8.61");
+  EXPECT_EQ(environment.driver.loaded_version, "575.57.08");
+  EXPECT_EQ(environment.driver.flavour, facts::ModuleFlavour::open);
+  EXPECT_EQ(environment.libraries.at(0).origin, "compat");
+  EXPECT_FALSE(read_capture("Cuda compilation tools, release 12.", "cut")) << "a cut number is no number";
+}
+
+TEST(Mixed, AReportATableAndATracebackAreOneMachine) {
+  const std::string text = std::string("I get an error on my machine:\n\n") + std::string(kCollectEnv) +
+                           "\n| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4     |\n"
+                           "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:00:03.0 Off |                    0 |\n"
+                           "| N/A   45C    P0              28W / 400W |   1200MiB / 81920MiB |     12%      Default |\n"
+                           "\nCUDA error: no kernel image is available for execution on the device\n";
+  const auto snapshot = snapshot_of(text);
+  EXPECT_EQ(snapshot.gpus.size(), 2U);
+  EXPECT_EQ(snapshot.cuda_driver_version, "12.4");
+  EXPECT_EQ(snapshot.environment->messages.at(0).kind, "no_kernel_image");
+}
+
+}  // namespace
+}  // namespace gpuwarden::capture
