@@ -99,7 +99,9 @@ void link_errors(const Subject& subject, Report& report) {
   constexpr std::uint64_t kManyCrc = 100;
   const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) {
     return std::ranges::any_of(gpu.sample.nvlinks, [](const auto& link) {
-      const auto count = [](const std::optional<Count>& one) { return one ? one->value : 0; };
+      const auto count = [](const std::optional<Count>& one) {
+        return one ? static_cast<std::uint64_t>(one->value) : std::uint64_t{0};
+      };
       return count(link.recovery_errors) > 0 || count(link.replay_errors) >= kManyCrc ||
              count(link.crc_data_errors) >= kManyCrc;
     });
