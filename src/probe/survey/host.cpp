@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <span>
 
 #include "gpuwarden/base/text.hpp"
 #include "probe/survey/probes.hpp"
