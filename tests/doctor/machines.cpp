@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::testing {
@@ -158,12 +161,6 @@ std::vector<std::string> ids(const doctor::Examination& examination) {
   return result;
 }
 
-doctor::Examination examined(const facts::Snapshot& machine, std::string_view purpose) {
-  const auto wanted = purpose.empty() ? Result<doctor::Purpose>() : doctor::parse_purpose(purpose);
-  EXPECT_TRUE(wanted.has_value()) << purpose;
-  return doctor::examine(machine, knowledge::Knowledge::built_in(), wanted.value_or(doctor::Purpose{}));
-}
-
 void expect_case(const Case& test) {
   facts::Snapshot sick = healthy_machine();
   test.sick(sick);
@@ -179,6 +176,89 @@ void expect_case(const Case& test) {
 }
 
 }  // namespace
+
+facts::Environment& software(facts::Snapshot& machine) { return *machine.environment; }
+facts::Host& host(facts::Snapshot& machine) { return machine.environment->host; }
+
+void set_variable(facts::Snapshot& machine, std::string_view name, std::string_view value) {
+  auto& variables = machine.environment->variables;
+  std::erase_if(variables, [&](const facts::Variable& variable) { return variable.name == name; });
+  variables.push_back({std::string(name), std::string(value)});
+}
+
+void use_driver(facts::Snapshot& machine, std::string_view version) {
+  const std::string text(version);
+  facts::KernelDriver& driver = machine.environment->driver;
+  machine.driver_version = machine.kernel_module_version = text;
+  machine.cuda_driver_version.reset();
+  driver.loaded_version = driver.on_disk_version = driver.library_version = driver.firmware_version = text;
+  for (auto& library : machine.environment->libraries) library.version = text;
+  for (auto& service : machine.environment->services) {
+    if (service.version) service.version = text;
+  }
+}
+
+void use_gpus(facts::Snapshot& machine, std::string_view name, facts::ComputeCapability capability) {
+  for (auto& record : machine.gpus) {
+    record.gpu.name = name;
+    record.gpu.compute_capability = capability;
+    record.gpu.pci_device_id.reset();
+    record.gpu.architecture.reset();
+  }
+}
+
+void remove_gpus(facts::Snapshot& machine) {
+  machine.gpus.clear();
+  machine.links.reset();
+  machine.driver_version.reset();
+  machine.cuda_driver_version.reset();
+  machine.kernel_module_version.reset();
+  machine.environment->driver = {};
+  machine.environment->device_nodes.clear();
+  machine.environment->libraries.clear();
+}
+
+void remove_cuda_software(facts::Snapshot& machine) {
+  machine.environment->toolkits.clear();
+  machine.environment->pythons.clear();
+  machine.environment->variables.clear();
+}
+
+void move_into_container(facts::Snapshot& machine, std::string_view kind) {
+  machine.environment->containers.inside = std::string(kind);
+}
+
+void move_into_wsl(facts::Snapshot& machine) {
+  machine.environment->host.wsl = 2;
+  machine.environment->host.hypervisor = "microsoft";
+  machine.environment->host.kernel = "5.15.167.4-microsoft-standard-WSL2";
+  machine.environment->driver = {};
+  for (auto& library : machine.environment->libraries) library.origin = "wsl";
+}
+
+void add_package(facts::Snapshot& machine, std::string_view name, std::string_view version) {
+  machine.environment->pythons.front().packages.push_back({std::string(name), std::string(version), "pip"});
+}
+
+void remove_package(facts::Snapshot& machine, std::string_view name) {
+  std::erase_if(machine.environment->pythons.front().packages,
+                [&](const facts::PythonPackage& package) { return package.name == name; });
+}
+
+void set_package(facts::Snapshot& machine, std::string_view name, std::string_view version) {
+  remove_package(machine, name);
+  add_package(machine, name, version);
+}
+
+facts::Library& library(facts::Snapshot& machine, std::string_view name) {
+  return *std::ranges::find(machine.environment->libraries, name, &facts::Library::name);
+}
+
+void set_service(facts::Snapshot& machine, std::string_view name, std::string_view state) {
+  for (auto& service : machine.environment->services) {
+    if (service.name == name) service.state = state;
+  }
+}
 
 facts::Snapshot healthy_machine() {
   facts::Snapshot machine;
@@ -203,6 +283,18 @@ facts::Snapshot healthy_machine() {
   machine.kernel_faults.emplace();
   machine.environment = healthy_environment();
   return machine;
+}
+
+doctor::Examination examined(const facts::Snapshot& machine, std::string_view purpose) {
+  const auto wanted = purpose.empty() ? Result<doctor::Purpose>() : doctor::parse_purpose(purpose);
+  EXPECT_TRUE(wanted.has_value()) << purpose;
+  return doctor::examine(machine, knowledge::Knowledge::built_in(), wanted.value_or(doctor::Purpose{}));
+}
+
+std::string found_in(const facts::Snapshot& machine, std::string_view purpose) {
+  std::vector<std::string> found;
+  for (const auto& finding : examined(machine, purpose).findings) found.push_back(finding.id);
+  return join(found, " ");
 }
 
 void expect_cases(std::span<const Case> cases) {
