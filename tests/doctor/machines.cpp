@@ -79,16 +79,16 @@ facts::PythonEnvironment healthy_python() {
   python.version = "3.12.3";
   python.active = true;
   for (const auto& [name, version] :
-       std::vector<std::pair<std::string, std::string>>{{"torch", "2.9.1+cu128"},
-                                                        {"torchvision", "0.24.1+cu128"},
+       std::vector<std::pair<std::string, std::string>>{{"torch", "2.9.1+cu130"},
+                                                        {"torchvision", "0.24.1+cu130"},
                                                         {"triton", "3.5.1"},
                                                         {"numpy", "2.2.6"},
-                                                        {"nvidia-cuda-runtime-cu12", "12.8.90"},
-                                                        {"nvidia-cudnn-cu12", "9.10.2.21"},
-                                                        {"nvidia-nccl-cu12", "2.27.5"}})
+                                                        {"nvidia-cuda-runtime", "13.0.88"},
+                                                        {"nvidia-cudnn-cu13", "9.13.0.50"},
+                                                        {"nvidia-nccl-cu13", "2.27.7"}})
     python.packages.push_back({name, version, "pip"});
-  python.torch_cuda = "12.8";
-  python.torch_architectures = {"sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"};
+  python.torch_cuda = "13.0";
+  python.torch_architectures = {"sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"};
   python.cuda_available = true;
   return python;
 }
@@ -139,10 +139,10 @@ facts::Environment healthy_environment() {
   environment.libraries = {
       {"libcuda.so.1", "580.105.08", "/usr/lib/x86_64-linux-gnu/libcuda.so.580.105.08", "ldconfig"},
       {"libnvidia-ml.so.1", "580.105.08", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.105.08", "ldconfig"}};
-  environment.toolkits = {{"12.8.93",
-                           "/usr/local/cuda-12.8",
+  environment.toolkits = {{"13.0.88",
+                           "/usr/local/cuda-13.0",
                            "/usr/local",
-                           "/usr/local/cuda-12.8/bin/nvcc",
+                           "/usr/local/cuda-13.0/bin/nvcc",
                            {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"},
                            true}};
   environment.compilers = {{"gcc", "13.2.0", "/usr/bin/gcc-13"}, {"g++", "13.2.0", "/usr/bin/g++-13"}};
@@ -150,7 +150,7 @@ facts::Environment healthy_environment() {
   environment.containers.inside = "";
   environment.services = {{"nvidia-persistenced", "running", std::nullopt},
                           {"nvidia-fabricmanager", "running", "580.105.08"}};
-  environment.variables = {{"CUDA_HOME", "/usr/local/cuda-12.8"}, {"PATH", "/usr/local/cuda-12.8/bin:/usr/bin:/bin"}};
+  environment.variables = {{"CUDA_HOME", "/usr/local/cuda-13.0"}, {"PATH", "/usr/local/cuda-13.0/bin:/usr/bin:/bin"}};
   environment.host = healthy_host();
   return environment;
 }
@@ -169,10 +169,12 @@ void expect_case(const Case& test) {
   const doctor::Finding& finding = found.findings[0];
   EXPECT_EQ(finding.id, test.id) << finding.title;
   EXPECT_THAT(finding.title, ::testing::HasSubstr(test.says));
-  if (finding.severity >= doctor::Severity::warning) EXPECT_FALSE(finding.fix.empty()) << test.id;
+  EXPECT_TRUE(finding.severity < doctor::Severity::warning || !finding.fix.empty()) << test.id << " has no fix";
+  EXPECT_EQ(printable(finding.title), finding.title) << test.id;
   facts::Snapshot well = healthy_machine();
   test.near_miss(well);
-  EXPECT_THAT(ids(examined(well, test.purpose)), ::testing::IsEmpty()) << "near miss of " << test.id;
+  const std::string_view purpose = test.near_purpose.empty() ? test.purpose : test.near_purpose;
+  EXPECT_THAT(ids(examined(well, purpose)), ::testing::IsEmpty()) << "near miss of " << test.id;
 }
 
 }  // namespace
@@ -210,12 +212,20 @@ void use_gpus(facts::Snapshot& machine, std::string_view name, facts::ComputeCap
 void remove_gpus(facts::Snapshot& machine) {
   machine.gpus.clear();
   machine.links.reset();
+  forget_driver(machine);
+  machine.environment->device_nodes.clear();
+  machine.environment->libraries.clear();
+}
+
+void forget_driver(facts::Snapshot& machine) {
   machine.driver_version.reset();
   machine.cuda_driver_version.reset();
   machine.kernel_module_version.reset();
   machine.environment->driver = {};
-  machine.environment->device_nodes.clear();
-  machine.environment->libraries.clear();
+}
+
+void use_module(facts::Snapshot& machine, facts::ModuleFlavour flavour) {
+  machine.environment->driver.flavour = flavour;
 }
 
 void remove_cuda_software(facts::Snapshot& machine) {
@@ -248,6 +258,12 @@ void remove_package(facts::Snapshot& machine, std::string_view name) {
 void set_package(facts::Snapshot& machine, std::string_view name, std::string_view version) {
   remove_package(machine, name);
   add_package(machine, name, version);
+}
+
+void use_torch(facts::Snapshot& machine, std::string_view version, std::string_view cuda, std::string_view vision) {
+  set_package(machine, "torch", version);
+  set_package(machine, "torchvision", vision);
+  machine.environment->pythons.front().torch_cuda = cuda;
 }
 
 facts::Library& library(facts::Snapshot& machine, std::string_view name) {

@@ -22,6 +22,9 @@ void set_variable(facts::Snapshot& machine, std::string_view name, std::string_v
 void use_driver(facts::Snapshot& machine, std::string_view version);
 /// Another model of GPU in all places.
 void use_gpus(facts::Snapshot& machine, std::string_view name, facts::ComputeCapability capability);
+/// Nothing tells the driver's version any more.
+void forget_driver(facts::Snapshot& machine);
+void use_module(facts::Snapshot& machine, facts::ModuleFlavour flavour);
 /// A machine without any GPU, and without a driver.
 void remove_gpus(facts::Snapshot& machine);
 /// Takes the toolkits, Pythons and variables away, for machines that they would not fit.
@@ -32,6 +35,8 @@ void move_into_wsl(facts::Snapshot& machine);
 void add_package(facts::Snapshot& machine, std::string_view name, std::string_view version);
 void remove_package(facts::Snapshot& machine, std::string_view name);
 void set_package(facts::Snapshot& machine, std::string_view name, std::string_view version);
+/// Another PyTorch in the only Python ("2.9.1+cu128", "12.8") and the torchvision that goes with it.
+void use_torch(facts::Snapshot& machine, std::string_view version, std::string_view cuda, std::string_view vision);
 facts::Library& library(facts::Snapshot& machine, std::string_view name);
 void set_service(facts::Snapshot& machine, std::string_view name, std::string_view state);
 
@@ -44,6 +49,8 @@ struct Case {
   std::string_view says;
   /// What the machine is to be good for (doctor --for); empty: nothing special.
   std::string_view purpose = "";
+  /// The near miss's own; empty: the same.
+  std::string_view near_purpose = "";
 };
 
 /// Runs the cases: each sick machine has exactly one finding, of that id; each near miss has none. Also holds that
