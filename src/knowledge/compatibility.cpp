@@ -37,11 +37,6 @@ constexpr XidCode kXids[] = {
 /// compatibility guide, minor-version compatibility).
 constexpr std::pair<int, Version> kFloors[] = {{11, {450, 80, 2}}, {12, {525, 60, 13}}, {13, {580}}};
 
-std::optional<Version> floor_of(int cuda_major) {
-  const auto* const found = std::ranges::find(kFloors, cuda_major, &std::pair<int, Version>::first);
-  return found == std::end(kFloors) ? std::nullopt : std::optional(found->second);
-}
-
 /// long-term support, production, new features, anything else.
 int rank_of(std::string_view type) { return type == "LTSB" ? 0 : type == "PB" ? 1 : type == "NFB" ? 2 : 3; }
 
@@ -186,8 +181,18 @@ std::optional<Version> Knowledge::max_cuda(const Version& driver) const {
   return best == nullptr ? std::nullopt : std::optional(best->max_cuda);
 }
 
+std::optional<Version> Knowledge::minor_version_floor(int cuda_major) const {
+  const auto* const found = std::ranges::find(kFloors, cuda_major, &std::pair<int, Version>::first);
+  if (found != std::end(kFloors)) return found->second;
+  // A major release that came after this program was built: what its rows in an overlay say.
+  for (const CudaToolkit& row : toolkits_) {
+    if (row.version.major == cuda_major && row.min_driver_minor_version) return row.min_driver_minor_version;
+  }
+  return std::nullopt;
+}
+
 std::optional<Version> Knowledge::min_driver(const Version& cuda, bool native) const {
-  const auto floor = floor_of(cuda.major);
+  const auto floor = minor_version_floor(cuda.major);
   if (!native && floor) return floor;
   std::optional<Version> lowest;
   for (const CudaToolkit& row : toolkits_) {
@@ -204,7 +209,7 @@ RunsOn Knowledge::runs_on(const Version& cuda, const Version& driver) const {
   const auto native = min_driver(cuda, true);
   const auto highest = max_cuda(driver);
   if ((native && driver >= *native) || (highest && release_of(cuda) <= release_of(*highest))) return RunsOn::natively;
-  const auto floor = floor_of(cuda.major);
+  const auto floor = minor_version_floor(cuda.major);
   if (floor && driver >= *floor) return RunsOn::by_minor_version;
   // cuda-compat exists since CUDA 10 and needs a driver of a branch that it was made for.
   constexpr int kFirstWithForwardCompatibility = 418;

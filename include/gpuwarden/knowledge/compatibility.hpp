@@ -6,13 +6,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/base/result.hpp"
 #include "gpuwarden/knowledge/gpu_models.hpp"
+#include "gpuwarden/knowledge/site_rules.hpp"
 #include "gpuwarden/knowledge/version.hpp"
 
 namespace gpuwarden::knowledge {
@@ -126,6 +130,14 @@ class Knowledge {
  public:
   static const Knowledge& built_in();
 
+  /// These tables with a user's YAML over them: a row with a known key (a toolkit's version, a branch's number ...)
+  /// changes what it names of that row, any other row is added. `name` (the file's) stands in errors
+  /// ("NAME:LINE:COLUMN: what") and as the source of rows that name none. Strict: unknown keys and bad values fail with
+  /// invalid_argument.
+  Result<Knowledge> with_overlay(std::string_view yaml, std::string_view name) const;
+  /// The names of the files that were laid over, in order.
+  const std::vector<std::string>& overlays() const { return overlays_; }
+
   std::span<const CudaToolkit> toolkits() const { return toolkits_; }
   std::span<const Architecture> architectures() const { return architectures_; }
   std::span<const DriverBranch> branches() const { return branches_; }
@@ -134,6 +146,8 @@ class Knowledge {
   std::span<const ComponentRelease> components() const { return components_; }
   std::span<const XidCode> xids() const { return xids_; }
   std::span<const GpuModel> models() const { return models_; }
+  /// A site's own; there are none built in.
+  std::span<const SiteRule> rules() const { return rules_; }
 
   /// The release that `version` ("12.4.131" of nvcc, "12.4") belongs to: the newest of that MAJOR.MINOR; nullptr where
   /// it is not known. From 13.4 on the third number is a build, not an update.
@@ -182,6 +196,8 @@ class Knowledge {
 
  private:
   Knowledge() = default;
+  std::optional<Version> minor_version_floor(int cuda_major) const;
+
   std::vector<CudaToolkit> toolkits_;
   std::vector<Architecture> architectures_;
   std::vector<DriverBranch> branches_;
@@ -190,6 +206,10 @@ class Knowledge {
   std::vector<ComponentRelease> components_;
   std::vector<XidCode> xids_;
   std::vector<GpuModel> models_;
+  std::vector<SiteRule> rules_;
+  std::vector<std::string> overlays_;
+  /// What the rows of overlays point to. Shared, so that a copy's rows stay good.
+  std::vector<std::shared_ptr<const std::deque<std::string>>> texts_;
 };
 
 }  // namespace gpuwarden::knowledge

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions that join several tables: does this wheel run here, which driver does this GPU want, which GPU for this
+// job. Pure: the time is handed in.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/knowledge/compatibility.hpp"
+
+namespace gpuwarden::knowledge {
+
+/// The models whose names have these words ("H100", "rtx 4090"); if a name is exactly this (with or without "NVIDIA",
+/// "GeForce", "Tesla"), it comes first.
+std::vector<const GpuModel*> models_named(const Knowledge& knowledge, std::string_view words);
+/// 90 of 9.0.
+int architecture_of(const GpuModel& model);
+
+/// Whether a PyTorch wheel runs on a GPU with a driver, and if not, why.
+enum class WheelFit {
+  runs,
+  runs_by_jit,               ///< no code for this GPU, but PTX, and the driver can compile it
+  no_code_for_gpu,           ///< "no kernel image is available for execution on the device"
+  driver_too_old,            ///< below the wheel's floor
+  jit_needs_a_newer_driver,  ///< only PTX for this GPU, and it is newer than the driver's compiler (CUDA error 222)
+};
+/// Unknown GPU or driver: that half is not judged.
+WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::optional<int> architecture,
+                   std::optional<Version> driver);
+constexpr bool is_fit(WheelFit fit) { return fit == WheelFit::runs || fit == WheelFit::runs_by_jit; }
+
+/// The newest wheel that runs on all of these GPUs, of one release the default build first; nullptr: there is none.
+const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
+                                   std::optional<Version> driver);
+/// The newest vLLM whose default wheel runs there.
+const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
+                                   std::optional<Version> driver);
+/// The index that pip needs for a wheel; empty for the default build, which PyPI has.
+std::string pip_command(const TorchBuild& build);
+
+/// The drivers for a GPU. Empty: not known, or none.
+struct DriverNeeds {
+  Version minimum;                   ///< first branch that knows the GPU
+  Version required;                  ///< for the work; at least the minimum
+  Version recommended;               ///< the branch to take today
+  Version optimal;                   ///< with which nothing of the work's toolkit is missing
+  int last_branch = 0;               ///< 0: still served
+  std::vector<std::string> sources;  ///< "minimum: ..."
+};
+/// `cuda`: what the work's binaries were built with (empty: no work in mind). Site rules on this GPU and `workload`
+/// come over the tables' figures.
+DriverNeeds driver_needs(const Knowledge& knowledge, const GpuModel& model, std::optional<Version> cuda,
+                         std::string_view workload, std::chrono::system_clock::time_point when);
+
+enum class DriverStanding { unknown, below_minimum, too_new, below_required, below_recommended, sufficient, optimal };
+/// "required: too old" and so on, for people.
+std::string_view to_string(DriverStanding standing);
+DriverStanding standing_of(const DriverNeeds& needs, const Version& driver);
+
+/// A job, as far as its size decides.
+struct Job {
+  bool training = false;
+  double parameters = 0;
+  bool operator==(const Job&) const = default;
+};
+/// Bytes that the job's state takes: training 16 bytes per parameter (mixed precision with Adam; source: ZeRO, 2020),
+/// serving 2 bytes with a fifth on top (source: EleutherAI, Transformer Math 101).
+double bytes_needed(const Job& job);
+
+/// A GPU for a job.
+struct Suggestion {
+  const GpuModel* model = nullptr;
+  int gpus = 0;        ///< how many hold the state: a power of two, or a multiple of eight
+  double rate = 0;     ///< of all of them: dense BF16 TFLOPS (training), GB/s (serving)
+  bool half = false;   ///< the rate is FP16's: no BF16 in hardware
+  std::string remark;  ///< what speaks against it
+};
+/// Best first: fewest GPUs, then the highest rate. Models that the newest toolkit or PyTorch has left, and those
+/// without a known rate, are not in it; nor are those of which more than `most` were needed.
+std::vector<Suggestion> rank_for(const Knowledge& knowledge, const Job& job,
+                                 const std::vector<const GpuModel*>& candidates, int most = 64);
+/// How rank_for thinks, in words.
+std::string rule_of(const Job& job);
+
+}  // namespace gpuwarden::knowledge

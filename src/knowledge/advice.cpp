@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/knowledge/advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::knowledge {
+namespace {
+
+std::string_view short_name(std::string_view name) {
+  for (const std::string_view prefix : {"NVIDIA ", "GeForce ", "Tesla ", "Quadro "}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  return name;
+}
+
+/// SASS that the GPU can run, or PTX from which the driver can make it.
+bool has_code(const TorchBuild& build, int architecture, bool with_ptx) {
+  for (std::string_view entry : split(build.architectures, ';')) {
+    if (!with_ptx && entry.ends_with("+PTX")) entry.remove_suffix(4);
+    if (!with_ptx && entry.starts_with("compute_")) continue;
+    if (code_runs_on(entry, architecture)) return true;
+  }
+  return false;
+}
+
+bool is_served_by_newest(const Knowledge& knowledge, const GpuModel& model) {
+  if (model.last_cuda && release_of(model.last_cuda) < knowledge.newest_toolkit()) return false;
+  const auto* const wheel = knowledge.torch_for(architecture_of(model), std::nullopt);
+  return wheel == nullptr || release_of(wheel->torch) >= release_of(knowledge.newest_torch());
+}
+
+/// 1, 2, 4, 8, 16, 24 ...: how frameworks split a model, and how machines are built.
+int even_count(int count) {
+  if (count > 8) return (count + 7) / 8 * 8;
+  int even = 1;
+  while (even < count) even *= 2;
+  return even;
+}
+
+std::string remark_on(const GpuModel& model, const Job& job, const Suggestion& suggestion) {
+  if (suggestion.half) return "no BF16: loss scaling in FP16";
+  if (suggestion.gpus > 1 && model.nvlink_gb_s == 0) return "no NVLink: exchange over PCIe";
+  if (suggestion.gpus > 8) return "more than one machine";
+  return job.training && model.memory_bandwidth_gb_s < 400 ? "slow memory" : "";
+}
+
+}  // namespace
+
+int architecture_of(const GpuModel& model) { return model.capability_major * 10 + model.capability_minor; }
+
+std::vector<const GpuModel*> models_named(const Knowledge& knowledge, std::string_view words) {
+  std::vector<const GpuModel*> found;
+  for (const GpuModel& model : knowledge.models()) {
+    if (has_words(model.name, words)) found.push_back(&model);
+  }
+  const std::string wanted = to_lower(short_name(trim(words)));
+  std::ranges::stable_partition(found,
+                                [&](const GpuModel* model) { return to_lower(short_name(model->name)) == wanted; });
+  return found;
+}
+
+WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::optional<int> architecture,
+                   std::optional<Version> driver) {
+  if (architecture && !has_code(build, *architecture, true)) return WheelFit::no_code_for_gpu;
+  if (driver && *driver < build.min_driver) return WheelFit::driver_too_old;
+  if (!architecture || has_code(build, *architecture, false)) return WheelFit::runs;
+  // PTX of a toolkit that is newer than the driver cannot be compiled by it (source: CUDA compatibility guide, limits
+  // of minor-version compatibility).
+  const auto cuda = cuda_of_build(build.build);
+  const bool native = !driver || !cuda || knowledge.runs_on(*cuda, *driver) == RunsOn::natively;
+  return native ? WheelFit::runs_by_jit : WheelFit::jit_needs_a_newer_driver;
+}
+
+const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
+                                   std::optional<Version> driver) {
+  const auto fits = [&](const TorchBuild& build) {
+    if (!is_fit(wheel_fit(knowledge, build, std::nullopt, driver))) return false;
+    return std::ranges::all_of(architectures,
+                               [&](int one) { return is_fit(wheel_fit(knowledge, build, one, driver)); });
+  };
+  const auto key = [](const TorchBuild& build) {
+    return std::tuple(build.torch, build.is_default, cuda_of_build(build.build).value_or(Version{}));
+  };
+  const TorchBuild* best = nullptr;
+  for (const TorchBuild& build : knowledge.torch_builds()) {
+    if (fits(build) && (best == nullptr || key(*best) < key(build))) best = &build;
+  }
+  return best;
+}
+
+const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
+                                   std::optional<Version> driver) {
+  const VllmRelease* best = nullptr;
+  for (const VllmRelease& row : knowledge.vllm_releases()) {
+    if (std::ranges::any_of(architectures, [&](int one) { return one < row.min_capability; })) continue;
+    const RunsOn how = driver ? knowledge.runs_on(row.cuda, *driver) : RunsOn::natively;
+    if (how != RunsOn::natively && how != RunsOn::by_minor_version) continue;
+    // Its wheel brings the PyTorch that it was built with, and that one must have code for the GPU.
+    const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(row.cuda));
+    const bool has_all = wheel == nullptr || std::ranges::all_of(architectures, [&](int one) {
+                           return is_fit(wheel_fit(knowledge, *wheel, one, driver));
+                         });
+    if (has_all && (best == nullptr || best->first < row.first)) best = &row;
+  }
+  return best;
+}
+
+std::string pip_command(const TorchBuild& build) {
+  const std::string package =
+      fmt::format("pip install torch=={}.{}.{}", build.torch.major, build.torch.minor, build.torch.patch);
+  // The index of a build has it whether it is PyPI's default or not.
+  return fmt::format("{} --index-url https://download.pytorch.org/whl/{}", package, build.build);
+}
+
+DriverNeeds driver_needs(const Knowledge& knowledge, const GpuModel& model, std::optional<Version> cuda,
+                         std::string_view workload, std::chrono::system_clock::time_point when) {
+  DriverNeeds needs{.minimum = {model.first_driver_branch}, .last_branch = model.last_driver_branch};
+  if (needs.minimum) needs.sources.push_back(fmt::format("minimum: {}", model.source));
+  needs.recommended = {knowledge.recommended_branch(model.first_driver_branch, model.last_driver_branch, when)};
+  if (const auto* branch = knowledge.branch(needs.recommended.major))
+    needs.sources.push_back(fmt::format("recommended: {} {}: {}", branch->branch, branch->type, branch->source));
+  if (cuda) {
+    const auto required = knowledge.min_driver(*cuda, false);
+    const auto optimal = knowledge.min_driver(*cuda, true);
+    needs.required = std::max(needs.minimum, required.value_or(Version{}));
+    needs.optimal = std::max(needs.required, optimal.value_or(Version{}));
+    if (const auto* toolkit = knowledge.toolkit(*cuda))
+      needs.sources.push_back(fmt::format("required, optimal: CUDA {}: {}", to_string(*cuda), toolkit->source));
+  }
+  const Situation situation{.gpu = std::string(model.name),
+                            .architecture = model.architecture,
+                            .capability = architecture_of(model),
+                            .workload = std::string(workload)};
+  for (const SiteRule& rule : knowledge.rules()) {
+    if (!concerns(rule, situation)) continue;
+    const auto over = [&](Version& figure, const Version& own) { figure = own ? own : figure; };
+    over(needs.minimum, rule.driver_minimum);
+    over(needs.recommended, rule.driver_recommended);
+    over(needs.required, rule.driver_required);
+    over(needs.optimal, rule.driver_optimal);
+    needs.sources.push_back(fmt::format("rule {}: {}", rule.id, rule.source));
+  }
+  return needs;
+}
+
+std::string_view to_string(DriverStanding standing) {
+  constexpr auto kWords =
+      std::to_array<std::string_view>({"unknown", "below minimum", "GPU no longer served", "below required",
+                                       "below recommended", "sufficient", "optimal"});
+  return kWords[static_cast<std::size_t>(std::to_underlying(standing))];
+}
+
+DriverStanding standing_of(const DriverNeeds& needs, const Version& driver) {
+  const auto below = [&](const Version& wanted) { return wanted && driver < wanted; };
+  if (below(needs.minimum)) return DriverStanding::below_minimum;
+  if (needs.last_branch != 0 && driver.major > needs.last_branch) return DriverStanding::too_new;
+  if (below(needs.required)) return DriverStanding::below_required;
+  if (below(needs.recommended)) return DriverStanding::below_recommended;
+  if (!needs.minimum && !needs.recommended && !needs.required && !needs.optimal) return DriverStanding::unknown;
+  return below(needs.optimal) ? DriverStanding::sufficient : DriverStanding::optimal;
+}
+
+double bytes_needed(const Job& job) {
+  constexpr double kTraining = 16;
+  constexpr double kServing = 2 * 1.2;
+  return job.parameters * (job.training ? kTraining : kServing);
+}
+
+std::vector<Suggestion> rank_for(const Knowledge& knowledge, const Job& job,
+                                 const std::vector<const GpuModel*>& candidates, int most) {
+  constexpr double kUsable = 0.9;  // the rest is for activations, the context and fragments
+  std::vector<Suggestion> ranking;
+  for (const GpuModel* model : candidates) {
+    if (model->memory_gb <= 0 || !is_served_by_newest(knowledge, *model)) continue;
+    Suggestion one{.model = model};
+    const double count = std::ceil(bytes_needed(job) / (model->memory_gb * 1e9 * kUsable));
+    if (count > most) continue;
+    one.gpus = even_count(static_cast<int>(std::max(count, 1.0)));
+    one.half = job.training && model->bf16_dense_tflops == 0;
+    const double tensor = one.half ? model->fp16_dense_tflops : model->bf16_dense_tflops;
+    one.rate = one.gpus * (job.training ? tensor : model->memory_bandwidth_gb_s);
+    if (one.rate <= 0 || one.gpus > most) continue;
+    one.remark = remark_on(*model, job, one);
+    ranking.push_back(std::move(one));
+  }
+  std::ranges::stable_sort(ranking, [](const Suggestion& a, const Suggestion& b) {
+    return std::tuple(a.gpus, a.half, -a.rate) < std::tuple(b.gpus, b.half, -b.rate);
+  });
+  return ranking;
+}
+
+std::string rule_of(const Job& job) {
+  const double gigabytes = bytes_needed(job) / 1e9;
+  if (job.training)
+    return fmt::format(
+        "training keeps 16 bytes per parameter (mixed precision with Adam; ZeRO, 2020): {:.0f} GB, sharded over GPUs "
+        "of "
+        "whose memory 90 % is used, activations not counted; ranked by fewest GPUs, then by dense BF16 rate",
+        gigabytes);
+  return fmt::format(
+      "serving in BF16 takes 2 bytes per parameter and a fifth on top (EleutherAI, Transformer Math 101): {:.0f} GB, "
+      "split over GPUs of whose memory 90 % is used; ranked by fewest GPUs, then by memory bandwidth, which limits "
+      "decoding",
+      gigabytes);
+}
+
+}  // namespace gpuwarden::knowledge
