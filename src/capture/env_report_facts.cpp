@@ -148,6 +148,10 @@ PythonEnvironment python_of(const EnvReport& report) {
     const std::string first = value ? std::string(value->substr(0, value->find_first_of(" @,"))) : "";
     if (knowledge::Version::parse(first)) add_package(python, slot, first, "");
   }
+  // vLLM's own report where it runs from a checkout that no build has given a version: "N/A (dev)".
+  if (report.cell("vllm").contains("(dev)") && facts::find_package(python, "vllm") == nullptr) {
+    add_package(python, "vllm", "dev", "");
+  }
   python.torch_debug = truth_of(trim(report.cell("debug")));
   python.cuda_available = truth_of(trim(report.cell("cuda_available")));
   python.cuda_runtime = known(report.cell("cuda_runtime"));
@@ -183,6 +187,7 @@ void read_libraries(const EnvReport& report, Environment& environment) {
 
 void read_compilers(const EnvReport& report, Environment& environment) {
   for (const std::string_view name : {"gcc", "clang"}) {
+    if (!trim(report.cell(name)).empty()) environment.compilers_sought = true;
     const auto value = known(report.cell(name));
     if (!value) continue;
     // "(Ubuntu 12.3.0-17ubuntu1) 12.3.0": the last number is the compiler's.

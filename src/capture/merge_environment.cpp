@@ -91,6 +91,7 @@ void merge(Environment& whole, Environment part) {
   merge_pythons(whole.pythons, part.pythons);
   join(whole.device_nodes, part.device_nodes, &facts::DeviceNode::path);
   join(whole.libraries, part.libraries, &facts::Library::path);
+  if (part.compilers_sought) whole.compilers_sought = part.compilers_sought;
   join(whole.compilers, part.compilers, &facts::Compiler::name);
   join(whole.services, part.services, &facts::Service::name);
   join(whole.variables, part.variables, &facts::Variable::name);

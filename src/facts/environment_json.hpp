@@ -180,6 +180,7 @@ static void describe(A& a, Environment& record) {
   a.field("libraries", record.libraries);
   a.field("toolkits", record.toolkits);
   a.field("compilers", record.compilers);
+  a.field("compilers_sought", record.compilers_sought);
   a.field("pythons", record.pythons);
   a.field("containers", record.containers);
   a.field("services", record.services);

@@ -70,6 +70,7 @@ struct Toolkit {
   bool operator==(const Toolkit&) const = default;
 };
 
+/// A compiler for the host's code.
 struct Compiler {
   std::string name;     ///< "gcc", "g++", "clang"
   std::string version;  ///< "12.2.0"
@@ -208,6 +209,8 @@ struct Environment {
   std::vector<Library> libraries;
   std::vector<Toolkit> toolkits;
   std::vector<Compiler> compilers;
+  /// Compilers were looked for: an empty list means that there is none.
+  std::optional<bool> compilers_sought;
   std::vector<PythonEnvironment> pythons;
   ContainerFacts containers;
   std::vector<Service> services;

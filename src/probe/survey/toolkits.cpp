@@ -242,6 +242,8 @@ void survey_compilers(const Scene& scene, Environment& environment) {
       break;
     }
   }
+  // In an image nobody can be asked for a version, and a compiler without one is not listed.
+  if (scene.tree.is_live()) environment.compilers_sought = true;
 }
 
 }  // namespace gpuwarden::probe
