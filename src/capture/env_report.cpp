@@ -88,12 +88,6 @@ constexpr auto kSglangPackages =
                                                                   {"xgrammar", "xgrammar"},
                                                                   {"flashinfer_cubin", "flashinfer-cubin"}});
 
-/// A name=value line is a variable of interest if it begins with one of these.
-constexpr auto kVariables = std::to_array<std::string_view>(
-    {"CUDA_",           "NVIDIA_", "NCCL_",           "PYTORCH_",   "TORCH",  "VLLM_", "SGLANG_", "HIP_",
-     "ROCR_",           "HSA_",    "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDNN_", "TF_",   "XLA_",    "JAX_",
-     "OMP_NUM_THREADS", "TRITON_", "SLURM_",          "CUBLAS_"});
-
 constexpr auto kUnknown = std::to_array<std::string_view>(
     {"", "Could not collect", "N/A", "No CUDA", "None", "unknown", "Not Found", "Module Not Found"});
 
@@ -217,8 +211,7 @@ class Reader {
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos || equals == 0 || text.substr(equals, 2) == "==") return false;
     const std::string_view name = text.substr(0, equals);
-    if (!is_identifier(name) || std::ranges::none_of(kVariables, [&](auto prefix) { return name.starts_with(prefix); }))
-      return false;
+    if (!facts::is_gathered_variable(name)) return false;
     report_.variables.emplace_back(name, text.substr(equals + 1));
     return true;
   }
