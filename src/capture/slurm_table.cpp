@@ -168,23 +168,31 @@ std::size_t overlap(Extent a, Extent b) {
 
 std::size_t distance(Extent a, Extent b) { return a.end <= b.begin ? b.begin - a.end : a.begin - b.end; }
 
-/// The column under whose title a word stands, else the nearest one.
-std::size_t column_of(Extent word, const std::vector<Extent>& columns) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < columns.size(); ++i) {
-    const std::size_t mine = overlap(word, columns[i]);
-    const std::size_t other = overlap(word, columns[best]);
-    if (mine > other || (mine == 0 && other == 0 && distance(word, columns[i]) < distance(word, columns[best])))
-      best = i;
-  }
-  return best;
+/// The column of a word that stands between two titles. Where its neighbour fills one title to the edge, that
+/// column ends there, and the word is the other's.
+std::size_t column_between(std::span<const Extent> words, std::size_t at, const std::vector<Extent>& columns) {
+  const Extent word = words[at];
+  const auto behind = std::ranges::find_if(columns, [&](Extent column) { return column.begin >= word.end; });
+  if (behind == columns.begin()) return 0;
+  const auto right = static_cast<std::size_t>(behind - columns.begin());
+  if (behind == columns.end() || (at > 0 && words[at - 1].end == columns[right - 1].end))
+    return std::min(right, columns.size() - 1);
+  if (at + 1 < words.size() && words[at + 1].begin == behind->begin) return right - 1;
+  return distance(word, *behind) < distance(word, columns[right - 1]) ? right : right - 1;
+}
+
+/// The column under whose title a word stands.
+std::size_t column_of(std::span<const Extent> words, std::size_t at, const std::vector<Extent>& columns) {
+  const auto shared = [&](Extent column) { return overlap(words[at], column); };
+  const auto best = std::ranges::max_element(columns, {}, shared);
+  return shared(*best) > 0 ? static_cast<std::size_t>(best - columns.begin()) : column_between(words, at, columns);
 }
 
 std::vector<std::string> cells_of_words(std::string_view line, const Layout& layout) {
   const auto words = words_at(line);
   std::vector<std::string> cells(layout.titles.size());
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t column = words.size() == cells.size() ? i : column_of(words[i], layout.extents);
+    const std::size_t column = words.size() == cells.size() ? i : column_of(words, i, layout.extents);
     if (!cells[column].empty()) cells[column] += ' ';
     cells[column] += part_of(line, words[i]);
   }

@@ -2,6 +2,8 @@
 // What Slurm's tools print, in texts of our own in their shapes.
 #include "capture/slurm.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "support/matchers.hpp"
