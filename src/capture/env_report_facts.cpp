@@ -195,6 +195,12 @@ void read_compilers(const EnvReport& report, Environment& environment) {
 facts::GpuRecord gpu_named(std::uint32_t index, std::string_view name) {
   facts::GpuRecord record;
   record.gpu.index = GpuIndex{index};
+  constexpr std::string_view kUuid = " (UUID: ";
+  const std::size_t uuid = name.find(kUuid);
+  if (uuid != std::string_view::npos && name.ends_with(')')) {
+    record.gpu.uuid = Uuid(printable(name.substr(uuid + kUuid.size(), name.size() - uuid - kUuid.size() - 1)));
+    name = name.substr(0, uuid);
+  }
   record.gpu.name = printable(trim(name));
   const bool amd = name.contains("AMD") || name.contains("Radeon") || name.contains("Instinct") || name.contains("gfx");
   if (amd) record.gpu.vendor = "AMD";
@@ -203,6 +209,30 @@ facts::GpuRecord gpu_named(std::uint32_t index, std::string_view name) {
     record.gpu.architecture = std::string(name.substr(begin, name.find_first_of(":)", begin) - begin));
   }
   return record;
+}
+
+std::vector<std::uint32_t> indices_in(std::string_view list) {
+  std::vector<std::uint32_t> indices;
+  for (const auto number : split(list, ',')) {
+    const auto index = parse_integer(trim(number));
+    if (index && *index >= 0 && *index < 1024) indices.push_back(static_cast<std::uint32_t>(*index));
+  }
+  return indices;
+}
+
+/// "0,1" have "8.6".
+void read_capabilities(const EnvReport& report, Snapshot& snapshot) {
+  for (const auto& [numbers, value] : report.capabilities) {
+    const auto parts = split(value, '.');
+    const auto major = parts.size() == 2 ? parse_integer(parts[0]) : std::nullopt;
+    const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::nullopt;
+    if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) continue;
+    const auto indices = indices_in(numbers);
+    for (auto& record : snapshot.gpus) {
+      if (std::ranges::find(indices, record.gpu.index.value) != indices.end())
+        record.gpu.compute_capability = {static_cast<int>(*major), static_cast<int>(*minor)};
+    }
+  }
 }
 
 /// "GPU 0: NVIDIA H200", "GPU 0,1,2: NVIDIA A10G", "MIG 1g.18gb     Device  0:", "AMD Instinct MI100 (gfx908...)".
@@ -224,18 +254,10 @@ void read_gpus(const EnvReport& report, Snapshot& snapshot) {
       snapshot.gpus.push_back(gpu_named(static_cast<std::uint32_t>(snapshot.gpus.size()), text));
       continue;
     }
-    for (const auto number : split(std::string_view(text).substr(4, colon - 4), ',')) {
-      const auto index = parse_integer(trim(number));
-      if (index && *index >= 0 && *index < 1024)
-        snapshot.gpus.push_back(gpu_named(static_cast<std::uint32_t>(*index), text.substr(colon + 1)));
-    }
+    for (const std::uint32_t index : indices_in(std::string_view(text).substr(4, colon - 4)))
+      snapshot.gpus.push_back(gpu_named(index, text.substr(colon + 1)));
   }
-  const auto words = split(report.cell("compute_capability"), '.');
-  const auto major = words.size() == 2 ? parse_integer(trim(words[0])) : std::nullopt;
-  const auto minor = words.size() == 2 ? parse_integer(trim(words[1])) : std::nullopt;
-  if (!major || !minor || *major > 99 || *minor > 9) return;
-  for (auto& record : snapshot.gpus)
-    record.gpu.compute_capability = {static_cast<int>(*major), static_cast<int>(*minor)};
+  read_capabilities(report, snapshot);
 }
 
 }  // namespace
