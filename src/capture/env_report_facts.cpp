@@ -130,6 +130,15 @@ void read_torch_build(const EnvReport& report, const std::string& torch, PythonE
   if (without && !python.torch_cuda && !python.torch_rocm) python.torch_cuda = "";
 }
 
+/// "7.6.5", or that of "/usr/lib/x86_64-linux-gnu/libcudnn.so.7.6.5". Where several were found, none is known to be it.
+std::optional<std::string> cudnn_of(const EnvReport& report) {
+  const auto words = split_words(report.cell("cudnn"));
+  if (words.size() != 1) return std::nullopt;
+  const std::size_t at = words[0].rfind(".so.");
+  const std::string_view version = at == std::string_view::npos ? words[0] : words[0].substr(at + 4);
+  return knowledge::Version::parse(version) ? std::optional(std::string(version)) : std::nullopt;
+}
+
 PythonEnvironment python_of(const EnvReport& report) {
   PythonEnvironment python;
   python.kind = "reported";
@@ -151,7 +160,7 @@ PythonEnvironment python_of(const EnvReport& report) {
   python.torch_debug = truth_of(trim(report.cell("debug")));
   python.cuda_available = truth_of(trim(report.cell("cuda_available")));
   python.cuda_runtime = known(report.cell("cuda_runtime"));
-  python.cudnn = known(report.cell("cudnn"));
+  python.cudnn = cudnn_of(report);
   return python;
 }
 

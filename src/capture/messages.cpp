@@ -48,10 +48,12 @@ constexpr auto kMessages = std::to_array<Message>({
 
 constexpr std::string_view kSupported = "The current PyTorch install supports CUDA capabilities ";
 
-std::string value_of(const Message& message, std::string_view line) {
+/// Nothing where the line was cut in the value.
+std::optional<std::string> value_of(const Message& message, const Line& whole) {
   if (message.take == Take::nothing) return "";
+  const std::string_view line = whole.text;
   const std::size_t at = line.find(message.before);
-  if (at == std::string_view::npos) return "";
+  if (at == std::string_view::npos) return whole.ended ? std::optional<std::string>("") : std::nullopt;
   const std::string_view rest = line.substr(at + message.before.size());
   std::size_t end = 0;
   const auto fits = [&](unsigned char c) {
@@ -60,33 +62,39 @@ std::string value_of(const Message& message, std::string_view line) {
     return c != ')';
   };
   while (end < rest.size() && fits(static_cast<unsigned char>(rest[end]))) ++end;
+  if (end == rest.size() && !whole.ended) return std::nullopt;
   std::string_view value = rest.substr(0, end);
   while (value.ends_with('.')) value.remove_suffix(1);
   return printable(value);
 }
 
 /// "libcudart.so.12" of "ImportError: libcudart.so.12: cannot open shared object file: ...".
-std::string library_of(std::string_view line) {
+std::optional<std::string> library_of(std::string_view line) {
   const std::string_view head = line.substr(0, line.find(": cannot open shared object file"));
   const std::size_t begin = head.rfind("lib");
   return begin == std::string_view::npos ? "" : printable(trim(head.substr(begin)));
 }
 
 void add(facts::Environment& environment, const Message& message, const Line& line) {
-  std::string value = message.kind == "library_missing" ? library_of(line.text) : value_of(message, line.text);
+  const auto value = message.kind == "library_missing" ? library_of(line.text) : value_of(message, line);
+  if (!value) return;
   for (const auto& known : environment.messages) {
-    if (known.kind == message.kind && known.value == value) return;
+    if (known.kind == message.kind && known.value == *value) return;
   }
   constexpr std::size_t kLongest = 400;
   environment.messages.push_back({std::string(message.kind),
-                                  printable(trim(std::string_view(line.text).substr(0, kLongest))), std::move(value),
+                                  printable(trim(std::string_view(line.text).substr(0, kLongest))), *value,
                                   line.number});
 }
 
 void read_supported(std::string_view line, facts::Environment& environment) {
   const std::size_t at = line.find(kSupported);
   if (at == std::string_view::npos) return;
-  if (environment.pythons.empty()) environment.pythons.emplace_back().kind = "reported";
+  if (environment.pythons.empty()) {
+    facts::PythonEnvironment& python = environment.pythons.emplace_back();
+    python.kind = "reported";
+    python.active = true;
+  }
   auto& architectures = environment.pythons.front().torch_architectures;
   if (!architectures.empty()) return;
   for (std::string_view word : split_words(line.substr(at + kSupported.size()))) {
