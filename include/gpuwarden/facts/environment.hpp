@@ -63,7 +63,8 @@ struct Library {
 struct Toolkit {
   std::string version;  ///< as exact as known: "12.4.131", "12.4"
   std::string path;     ///< its root; empty in a report that does not tell
-  std::string origin;   ///< "/usr/local", "CUDA_HOME", "PATH", "conda", "pip", "module", "package", "reported"
+  std::string
+      origin;  ///< "/usr/local", "CUDA_HOME", "PATH", "conda", "pip", "module", "HPC SDK", "package", "reported"
   std::optional<std::string> nvcc;         ///< the compiler's path
   std::vector<std::string> architectures;  ///< as nvcc lists them: "sm_90", "compute_90"
   bool active = false;                     ///< its nvcc is the one that PATH finds
@@ -89,7 +90,7 @@ struct PythonPackage {
 /// A Python with the GPU software in it.
 struct PythonEnvironment {
   std::string path;                              ///< its prefix; empty in a report
-  std::string kind;                              ///< "system", "venv", "conda", "uv", "reported"
+  std::string kind;                              ///< "system", "venv", "conda", "uv", "pyenv", "python", "reported"
   std::optional<std::string> version;            ///< "3.11.2"
   bool active = false;                           ///< the one that PATH, VIRTUAL_ENV or CONDA_PREFIX choose
   std::vector<PythonPackage> packages;           ///< only those that matter to GPU software
