@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden compat: the questions, each answered as text and JSON at once. The judging is knowledge's; here it is put
+// into words.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/doctor/purpose.hpp"
+#include "gpuwarden/knowledge/advice.hpp"
+#include "render/style.hpp"
+
+namespace gpuwarden::cli::compat {
+
+struct PlaceGpu {
+  std::string name;
+  std::optional<int> architecture;
+  const knowledge::GpuModel* model = nullptr;
+  int count = 1;
+};
+
+/// Where it shall run: this machine, a captured or simulated one, or what --gpu and --driver name.
+struct Place {
+  std::vector<PlaceGpu> gpus;
+  std::optional<knowledge::Version> driver;
+  std::string origin;  ///< "this machine", "box.txt", "--gpu, --driver"
+  bool simulated = false;
+  std::optional<Error> problem;  ///< why the machine told nothing
+
+  std::vector<int> architectures() const;
+};
+
+/// What every answer looks at.
+struct Asked {
+  const knowledge::Knowledge& knowledge;
+  const Place& place;
+  std::chrono::system_clock::time_point when;
+  Style style;
+};
+
+struct Answer {
+  nlohmann::json json = nlohmann::json::object();
+  std::string text;
+  std::vector<std::string> sources;  ///< for --why
+  int exit_code = kFine;
+};
+
+/// --gpu and --driver; where neither is given, the machine (if `machine_counts`).
+Result<Place> read_place(Context& context, const knowledge::Knowledge& knowledge, bool machine_counts);
+
+Answer answer_machine(const Asked& asked);
+Answer answer_cuda(const Asked& asked, const knowledge::Version& cuda);
+Result<Answer> answer_package(const Asked& asked, const doctor::Purpose::Package& package);
+/// Libraries whose rows are prose: cuDNN, NCCL, TensorFlow ...; not_found where no row speaks of it.
+Result<Answer> answer_component(const Asked& asked, const std::string& name, const std::string& version);
+Result<Answer> answer_gpu(const Asked& asked, const std::string& words);
+Answer answer_architecture(const Asked& asked, int architecture);
+Answer answer_xid(const Asked& asked, int code);
+Answer answer_job(const Asked& asked, const knowledge::Job& job);
+/// `work`: the CUDA version of the work; empty: of the newest PyTorch that runs on the GPU.
+Answer answer_matrix(const Asked& asked, std::optional<knowledge::Version> work, const std::string& workload);
+
+// Words that several answers share.
+std::string capability_text(int architecture);
+std::string wheel_name(const knowledge::TorchBuild& build);
+std::string_view words_for(knowledge::WheelFit fit);
+/// "natively" ...; forward compatibility counts as not at all where every GPU of the place is a consumer's (source: CUDA
+/// compatibility guide: data-centre GPUs only).
+knowledge::RunsOn runs_here(const Asked& asked, const knowledge::Version& cuda);
+std::string_view words_for(knowledge::RunsOn how);
+/// "550 (production branch; over since 2025-06)".
+std::string branch_text(const Asked& asked, int branch);
+/// The worst fit of a wheel over the place's GPUs.
+knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
+nlohmann::json version_json(const knowledge::Version& version);
+
+}  // namespace gpuwarden::cli::compat
