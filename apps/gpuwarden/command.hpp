@@ -96,6 +96,7 @@ void warn(std::string_view text);
 int run_list(Context& context);
 int run_snapshot(Context& context);
 int run_select(Context& context);
+int run_doctor(Context& context);
 int run_run(Context& context);
 int run_lease(Context& context);
 int run_sim(Context& context);

@@ -22,6 +22,29 @@ constexpr auto kFromOptions = std::to_array<Option>({
      "look at a capture instead of this machine: nvidia-smi output, a log ... (-: stdin)"},
 });
 
+constexpr auto kFromManyOptions = std::to_array<Option>({
+    {"--from", OptionKind::list, "FILE...",
+     "look at captures instead of this machine: nvidia-smi output, collect_env, logs ... (-: stdin)"},
+    {"--root", OptionKind::text, "DIR", "look at the software below this folder: an image, a chroot"},
+    {"--no-environment", OptionKind::flag, "", "look at the GPUs alone, not at the software around them"},
+    {"--ask-pythons", OptionKind::flag, "", "start each Python with PyTorch and ask it (some seconds)"},
+});
+
+constexpr auto kDoctorOptions = std::to_array<Option>({
+    {"--for", OptionKind::text, "PURPOSE", "judge for: pytorch==2.5.1+cu124, vllm, sm_90, \"train llama-3-8b\""},
+    {"--only", OptionKind::list, "ID...", "only these checks or areas"},
+    {"--skip", OptionKind::list, "ID...", "not these checks or areas"},
+    {"--fail-on", OptionKind::text, "SEVERITY", "exit code 1 from this severity on (error)"},
+    {"--why", OptionKind::flag, "", "with the source of every rule"},
+    {"--junit", OptionKind::text, "FILE", "write a JUnit report too"},
+    {"--fix", OptionKind::flag, "", "print the commands that mend what was found"},
+    {"--apply", OptionKind::flag, "", "with --fix: run those that are safe, asking before each"},
+    {"--yes", OptionKind::flag, "", "with --apply: do not ask"},
+    {"--compare", OptionKind::flag, "", "compare machines: the operands are their captures"},
+    {"--deep", OptionKind::flag, "", "test memory and speed of the GPUs too"},
+    {"--list", OptionKind::flag, "", "show all checks"},
+});
+
 constexpr auto kSnapshotOptions = std::to_array<Option>({
     {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
 });
@@ -105,9 +128,15 @@ const std::vector<Command>& commands() {
       {"snapshot",
        "write everything that is known about the machine's GPUs as JSON, for --from elsewhere",
        "gpuwarden snapshot [-o FILE] [--from FILE]",
-       {kSnapshotOptions, kFromOptions},
+       {kSnapshotOptions, kFromManyOptions},
        Rest::none,
        run_snapshot},
+      {"doctor",
+       "judge driver, GPUs, toolkits, frameworks and machine, and say what to do first",
+       "gpuwarden doctor [--for PURPOSE] [--from FILE...] | --compare A.json B.json...",
+       {kDoctorOptions, kFromManyOptions},
+       Rest::operands,
+       run_doctor},
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",

@@ -13,7 +13,8 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/probe/kernel_messages.hpp"
+#include "gpuwarden/probe/survey.hpp"
 #include "options.hpp"
 #include "smi_fleet.hpp"
 
@@ -61,16 +62,9 @@ Result<std::string> resolve_spec(const std::string& spec, const Environment& env
   return file.string();
 }
 
-/// The machine in a file, or on standard input ("-").
-Result<Machine> captured_machine(const std::string& file) {
+Result<capture::Capture> read_one_capture(const std::string& file) {
   GPUWARDEN_TRY(const std::string text, file == "-" ? read_descriptor(0, "standard input") : read_file(file));
-  auto capture = capture::read_capture(text, file == "-" ? "standard input" : file);
-  if (!capture) return std::unexpected(std::move(capture.error()));
-  for (const std::string& warning : capture->warnings) warn(printable(warning));
-  Machine machine;
-  machine.captured = std::move(capture->snapshot);
-  machine.capture_name = file == "-" ? "standard input" : file;
-  return machine;
+  return capture::read_capture(text, file == "-" ? "standard input" : file);
 }
 
 /// --probe, and the variables that stand in for parts of the machine.
@@ -156,16 +150,57 @@ Result<Machine> simulate(const Environment& environment, const std::string& spec
   return machine;
 }
 
+Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
+  capture::Capture whole;
+  for (const std::string& file : files) {
+    GPUWARDEN_TRY(capture::Capture part, read_one_capture(file));
+    if (whole.parts.empty())
+      whole = std::move(part);
+    else
+      capture::add_capture(whole, std::move(part));
+  }
+  for (const std::string& warning : whole.warnings) warn(printable(warning));
+  return whole;
+}
+
+facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& gpus) {
+  const auto root = context.args.text("root");
+  const bool elsewhere = root && *root != "/";
+  facts::Snapshot snapshot = machine.captured ? *machine.captured : elsewhere ? facts::Snapshot{} : machine.read(gpus);
+  const bool here = !machine.captured && !machine.simulated();
+  if (!here && !elsewhere) return snapshot;
+  if (!context.args.has("no-environment")) {
+    probe::SurveyRequest request{.root = root.value_or("/"), .variables = context.environment};
+    std::error_code ignored;
+    request.working_directory = fs::current_path(ignored);
+    request.start_pythons = context.args.has("ask-pythons");
+    snapshot.environment = probe::survey(request);
+  }
+  if (!here || elsewhere || snapshot.gpus.empty()) return snapshot;
+  auto faults = probe::read_kernel_faults(std::chrono::seconds(2));
+  if (faults) {
+    snapshot.kernel_faults = std::move(*faults);
+  } else if (snapshot.environment) {
+    snapshot.environment->not_probed.push_back({"kernel log", faults.error().message});
+  }
+  return snapshot;
+}
+
 facts::Snapshot Machine::read(const probe::ReadRequest& request) const {
   return captured ? *captured : probe::MachineReader(reader).read(request);
 }
 
 Result<Machine> open_machine(Context& context) {
-  if (const auto file = context.args.text("from")) {
+  if (context.args.has("from")) {
     if (context.args.has("simulate"))
       return fail(ErrorCode::invalid_argument, "--from and --simulate cannot be given together",
                   "--simulate FILE makes a simulated fleet of a capture, --from FILE only looks at it");
-    return captured_machine(*file);
+    const auto files = context.args.list("from");
+    GPUWARDEN_TRY(capture::Capture capture, read_captures(files));
+    Machine machine;
+    machine.captured = std::move(capture.snapshot);
+    machine.capture_name = files.empty() || files[0] == "-" ? "standard input" : files[0];
+    return machine;
   }
   Machine machine;
   auto spec = context.args.text("simulate");

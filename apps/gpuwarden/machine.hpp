@@ -7,6 +7,7 @@
 #include <string>
 
 #include "command.hpp"
+#include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
@@ -48,6 +49,13 @@ struct Machine {
 /// Reads --from, --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, --probe, and GPUWARDEN_NVML_LIBRARY,
 /// GPUWARDEN_NVIDIA_SMI, GPUWARDEN_SYS_ROOT, GPUWARDEN_PROC_ROOT (stand-ins for tests and unusual installations).
 Result<Machine> open_machine(Context& context);
+
+/// Several captures of one machine, joined; warnings go to stderr. "-" is standard input.
+Result<capture::Capture> read_captures(const std::vector<std::string>& files);
+
+/// All facts that judges look at: of the capture where there is one; else GPUs, kernel log and, unless
+/// --no-environment, the software (of --root where that is given). A simulated fleet has no software of its own.
+facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request);
 
 /// Attaches to a fleet: a preset, a YAML file, a capture, a started fleet.
 Result<Machine> simulate(const Environment& environment, const std::string& spec);

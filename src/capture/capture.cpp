@@ -324,6 +324,13 @@ std::string_view to_string(Kind kind) {
   return "?";
 }
 
+void add_capture(Capture& whole, Capture part) {
+  std::string origin = part.snapshot.origin;
+  const std::size_t before = whole.parts.size();
+  append(whole, std::move(part));
+  if (whole.parts.size() > before && !origin.empty()) whole.snapshot.origin += "; " + origin;
+}
+
 Result<facts::Snapshot> snapshot_from_smi_xml(std::string_view xml) {
   GPUWARDEN_TRY(const Node tree, tree_of_xml(xml));
   return snapshot_of_report(tree);

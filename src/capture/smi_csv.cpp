@@ -309,7 +309,10 @@ bool is_headless_row(std::string_view line) {
   const bool named = std::ranges::any_of(cells, [](std::string_view cell) {
     return is_gpu_name(cell) || cell.starts_with("GPU-") || bus_id_of(cell).has_value();
   });
-  if (named) return true;
+  // A sentence that names GPUs begins with something else than a field's value.
+  const bool begins = is_gpu_name(cells[0]) || cells[0].starts_with("GPU-") || bus_id_of(cells[0]) ||
+                      parse_integer(cells[0]) || time_of(cells[0]).has_value();
+  if (named) return begins;
   // An index and readings; a process's row has a program's name.
   const auto index = parse_integer(cells[0]);
   const bool readings = std::ranges::all_of(cells, [](std::string_view cell) {

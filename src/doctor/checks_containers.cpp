@@ -42,7 +42,7 @@ void no_devices(const Subject& subject, Report& report) {
 }
 
 void uvm_not_passed(const Subject& subject, Report& report) {
-  if (!is_container(subject)) return;
+  if (!is_container(subject) || nvidia_gpus(subject).empty()) return;
   const auto& nodes = subject.environment.device_nodes;
   const auto exists = [&](std::string_view path) {
     const auto found = std::ranges::find(nodes, path, &facts::DeviceNode::path);

@@ -54,6 +54,12 @@ void lost(const Subject& subject, Report& report) {
               "if it comes back: check power cables, seating, cooling; then ask the vendor"});
 }
 
+void none_seen(const Subject& subject, Report& report) {
+  if (!subject.snapshot.gpus.empty()) return;
+  report.say("no GPU is seen; what was judged is the software alone",
+             {"lspci -nn | grep -i -E 'nvidia|3d|vga'   # is one on the bus?"});
+}
+
 void needs_reset(const Subject& subject, Report& report) {
   const auto gpus = in_state(subject, GpuState::needs_reset);
   if (!gpus.empty()) report.say(fmt::format("{} must be reset before use", name_gpus(gpus)), {reset_command(gpus)});
@@ -419,6 +425,8 @@ void unknown_model(const Subject& subject, Report& report) {
 }
 
 constexpr auto kChecks = std::to_array<Check>({
+    {"no-gpu", Area::device, Severity::info, "whether there is a GPU", "Most checks are about GPUs.", "gpuwarden list",
+     "", none_seen, "purpose-without-gpu driver-missing"},
     {"gpu-lost", Area::device, Severity::critical, "GPUs that fell off the bus",
      "Nothing on that GPU works until the machine is restarted.", "nvml.h NVML_ERROR_GPU_IS_LOST; Xid 79", kXids, lost},
     {"gpu-needs-reset", Area::device, Severity::critical, "GPUs that ask for a reset", "It takes no new work before.",

@@ -343,7 +343,7 @@ void before_ampere(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   for (const auto& python : subject.environment.pythons) {
     std::string user;
-    for (const std::string_view name : {"vllm", "sglang", "flash-attn"}) {
+    for (const std::string_view name : {"vllm", "sglang"}) {
       if (user.empty() && facts::find_package(python, name) != nullptr) user = name;
     }
     if (user.empty()) continue;

@@ -62,7 +62,8 @@ void missing_cuda(const Subject& subject, Report& report) {
   const auto& all = subject.environment.libraries;
   const Library* nvml = first_of(subject, "libnvidia-ml.so.1");
   // Only where libraries were looked at: one half of the driver is there and the other is not.
-  if (nvml == nullptr || nvml->origin == "reported" || first_of(subject, "libcuda.so.1") != nullptr || all.empty())
+  if (nvidia_gpus(subject).empty() || nvml == nullptr || nvml->origin == "reported" ||
+      first_of(subject, "libcuda.so.1") != nullptr || all.empty())
     return;
   report.say("the driver's libcuda.so.1 is not installed (libnvidia-ml is): nvidia-smi works, CUDA does not",
              {install_command(subject.environment,
@@ -73,7 +74,7 @@ void missing_cuda(const Subject& subject, Report& report) {
 void missing_nvml(const Subject& subject, Report& report) {
   const Library* cuda = first_of(subject, "libcuda.so.1");
   if (cuda == nullptr || cuda->origin == "reported" || cuda->origin == "stubs" || cuda->origin == "compat") return;
-  if (first_of(subject, "libnvidia-ml.so.1") != nullptr) return;
+  if (nvidia_gpus(subject).empty() || first_of(subject, "libnvidia-ml.so.1") != nullptr) return;
   report.say(
       "the driver's libnvidia-ml.so.1 is not installed: no monitoring, and NCCL cannot see the topology",
       {install_command(subject.environment,

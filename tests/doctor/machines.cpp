@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::testing {
@@ -76,16 +79,16 @@ facts::PythonEnvironment healthy_python() {
   python.version = "3.12.3";
   python.active = true;
   for (const auto& [name, version] :
-       std::vector<std::pair<std::string, std::string>>{{"torch", "2.9.1+cu128"},
-                                                        {"torchvision", "0.24.1+cu128"},
+       std::vector<std::pair<std::string, std::string>>{{"torch", "2.9.1+cu130"},
+                                                        {"torchvision", "0.24.1+cu130"},
                                                         {"triton", "3.5.1"},
                                                         {"numpy", "2.2.6"},
-                                                        {"nvidia-cuda-runtime-cu12", "12.8.90"},
-                                                        {"nvidia-cudnn-cu12", "9.10.2.21"},
-                                                        {"nvidia-nccl-cu12", "2.27.5"}})
+                                                        {"nvidia-cuda-runtime", "13.0.88"},
+                                                        {"nvidia-cudnn-cu13", "9.13.0.50"},
+                                                        {"nvidia-nccl-cu13", "2.27.7"}})
     python.packages.push_back({name, version, "pip"});
-  python.torch_cuda = "12.8";
-  python.torch_architectures = {"sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"};
+  python.torch_cuda = "13.0";
+  python.torch_architectures = {"sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"};
   python.cuda_available = true;
   return python;
 }
@@ -136,10 +139,10 @@ facts::Environment healthy_environment() {
   environment.libraries = {
       {"libcuda.so.1", "580.105.08", "/usr/lib/x86_64-linux-gnu/libcuda.so.580.105.08", "ldconfig"},
       {"libnvidia-ml.so.1", "580.105.08", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.105.08", "ldconfig"}};
-  environment.toolkits = {{"12.8.93",
-                           "/usr/local/cuda-12.8",
+  environment.toolkits = {{"13.0.88",
+                           "/usr/local/cuda-13.0",
                            "/usr/local",
-                           "/usr/local/cuda-12.8/bin/nvcc",
+                           "/usr/local/cuda-13.0/bin/nvcc",
                            {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"},
                            true}};
   environment.compilers = {{"gcc", "13.2.0", "/usr/bin/gcc-13"}, {"g++", "13.2.0", "/usr/bin/g++-13"}};
@@ -147,7 +150,7 @@ facts::Environment healthy_environment() {
   environment.containers.inside = "";
   environment.services = {{"nvidia-persistenced", "running", std::nullopt},
                           {"nvidia-fabricmanager", "running", "580.105.08"}};
-  environment.variables = {{"CUDA_HOME", "/usr/local/cuda-12.8"}, {"PATH", "/usr/local/cuda-12.8/bin:/usr/bin:/bin"}};
+  environment.variables = {{"CUDA_HOME", "/usr/local/cuda-13.0"}, {"PATH", "/usr/local/cuda-13.0/bin:/usr/bin:/bin"}};
   environment.host = healthy_host();
   return environment;
 }
@@ -158,12 +161,6 @@ std::vector<std::string> ids(const doctor::Examination& examination) {
   return result;
 }
 
-doctor::Examination examined(const facts::Snapshot& machine, std::string_view purpose) {
-  const auto wanted = purpose.empty() ? Result<doctor::Purpose>() : doctor::parse_purpose(purpose);
-  EXPECT_TRUE(wanted.has_value()) << purpose;
-  return doctor::examine(machine, knowledge::Knowledge::built_in(), wanted.value_or(doctor::Purpose{}));
-}
-
 void expect_case(const Case& test) {
   facts::Snapshot sick = healthy_machine();
   test.sick(sick);
@@ -172,13 +169,112 @@ void expect_case(const Case& test) {
   const doctor::Finding& finding = found.findings[0];
   EXPECT_EQ(finding.id, test.id) << finding.title;
   EXPECT_THAT(finding.title, ::testing::HasSubstr(test.says));
-  if (finding.severity >= doctor::Severity::warning) EXPECT_FALSE(finding.fix.empty()) << test.id;
+  EXPECT_TRUE(finding.severity < doctor::Severity::warning || !finding.fix.empty()) << test.id << " has no fix";
+  EXPECT_EQ(printable(finding.title), finding.title) << test.id;
   facts::Snapshot well = healthy_machine();
   test.near_miss(well);
-  EXPECT_THAT(ids(examined(well, test.purpose)), ::testing::IsEmpty()) << "near miss of " << test.id;
+  const std::string_view purpose = test.near_purpose.empty() ? test.purpose : test.near_purpose;
+  EXPECT_THAT(ids(examined(well, purpose)), ::testing::IsEmpty()) << "near miss of " << test.id;
 }
 
 }  // namespace
+
+facts::Environment& software(facts::Snapshot& machine) { return *machine.environment; }
+facts::Host& host(facts::Snapshot& machine) { return machine.environment->host; }
+
+void set_variable(facts::Snapshot& machine, std::string_view name, std::string_view value) {
+  auto& variables = machine.environment->variables;
+  std::erase_if(variables, [&](const facts::Variable& variable) { return variable.name == name; });
+  variables.push_back({std::string(name), std::string(value)});
+}
+
+void use_driver(facts::Snapshot& machine, std::string_view version) {
+  const std::string text(version);
+  facts::KernelDriver& driver = machine.environment->driver;
+  machine.driver_version = machine.kernel_module_version = text;
+  machine.cuda_driver_version.reset();
+  driver.loaded_version = driver.on_disk_version = driver.library_version = driver.firmware_version = text;
+  for (auto& library : machine.environment->libraries) library.version = text;
+  for (auto& service : machine.environment->services) {
+    if (service.version) service.version = text;
+  }
+}
+
+void use_gpus(facts::Snapshot& machine, std::string_view name, facts::ComputeCapability capability) {
+  for (auto& record : machine.gpus) {
+    record.gpu.name = name;
+    record.gpu.compute_capability = capability;
+    record.gpu.pci_device_id.reset();
+    record.gpu.architecture.reset();
+  }
+}
+
+void remove_gpus(facts::Snapshot& machine) {
+  machine.gpus.clear();
+  machine.links.reset();
+  forget_driver(machine);
+  machine.environment->device_nodes.clear();
+  machine.environment->libraries.clear();
+}
+
+void forget_driver(facts::Snapshot& machine) {
+  machine.driver_version.reset();
+  machine.cuda_driver_version.reset();
+  machine.kernel_module_version.reset();
+  machine.environment->driver = {};
+}
+
+void use_module(facts::Snapshot& machine, facts::ModuleFlavour flavour) {
+  machine.environment->driver.flavour = flavour;
+}
+
+void remove_cuda_software(facts::Snapshot& machine) {
+  machine.environment->toolkits.clear();
+  machine.environment->pythons.clear();
+  machine.environment->variables.clear();
+}
+
+void move_into_container(facts::Snapshot& machine, std::string_view kind) {
+  machine.environment->containers.inside = std::string(kind);
+}
+
+void move_into_wsl(facts::Snapshot& machine) {
+  machine.environment->host.wsl = 2;
+  machine.environment->host.hypervisor = "microsoft";
+  machine.environment->host.kernel = "5.15.167.4-microsoft-standard-WSL2";
+  machine.environment->driver = {};
+  for (auto& library : machine.environment->libraries) library.origin = "wsl";
+}
+
+void add_package(facts::Snapshot& machine, std::string_view name, std::string_view version) {
+  machine.environment->pythons.front().packages.push_back({std::string(name), std::string(version), "pip"});
+}
+
+void remove_package(facts::Snapshot& machine, std::string_view name) {
+  std::erase_if(machine.environment->pythons.front().packages,
+                [&](const facts::PythonPackage& package) { return package.name == name; });
+}
+
+void set_package(facts::Snapshot& machine, std::string_view name, std::string_view version) {
+  remove_package(machine, name);
+  add_package(machine, name, version);
+}
+
+void use_torch(facts::Snapshot& machine, std::string_view version, std::string_view cuda, std::string_view vision) {
+  set_package(machine, "torch", version);
+  set_package(machine, "torchvision", vision);
+  machine.environment->pythons.front().torch_cuda = cuda;
+}
+
+facts::Library& library(facts::Snapshot& machine, std::string_view name) {
+  return *std::ranges::find(machine.environment->libraries, name, &facts::Library::name);
+}
+
+void set_service(facts::Snapshot& machine, std::string_view name, std::string_view state) {
+  for (auto& service : machine.environment->services) {
+    if (service.name == name) service.state = state;
+  }
+}
 
 facts::Snapshot healthy_machine() {
   facts::Snapshot machine;
@@ -203,6 +299,18 @@ facts::Snapshot healthy_machine() {
   machine.kernel_faults.emplace();
   machine.environment = healthy_environment();
   return machine;
+}
+
+doctor::Examination examined(const facts::Snapshot& machine, std::string_view purpose) {
+  const auto wanted = purpose.empty() ? Result<doctor::Purpose>() : doctor::parse_purpose(purpose);
+  EXPECT_TRUE(wanted.has_value()) << purpose;
+  return doctor::examine(machine, knowledge::Knowledge::built_in(), wanted.value_or(doctor::Purpose{}));
+}
+
+std::string found_in(const facts::Snapshot& machine, std::string_view purpose) {
+  std::vector<std::string> found;
+  for (const auto& finding : examined(machine, purpose).findings) found.push_back(finding.id);
+  return join(found, " ");
 }
 
 void expect_cases(std::span<const Case> cases) {

@@ -14,8 +14,8 @@ namespace gpuwarden::cli {
 int run_snapshot(Context& context) {
   const auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
-  const facts::Snapshot snapshot =
-      machine->read({.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
+  const facts::Snapshot snapshot = read_everything(
+      context, *machine, {.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
   const std::string text =
       facts::to_json(snapshot).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (const auto file = context.args.text("output")) {

@@ -60,6 +60,9 @@ struct Capture {
 /// damaged text loses values, never gets wrong ones. Fails with corrupt where nothing is recognised.
 Result<Capture> read_capture(std::string_view text, std::string_view name);
 
+/// Adds another capture of the same machine. Of a second machine only a warning is added.
+void add_capture(Capture& whole, Capture part);
+
 /// The machine in an nvidia-smi -q -x log alone; fails with corrupt on text that is no such log.
 Result<facts::Snapshot> snapshot_from_smi_xml(std::string_view xml);
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden doctor
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
+#include "machine.hpp"
+#include "render/doctor_text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using doctor::Examination;
+using doctor::Severity;
+
+/// "error" unless --fail-on says otherwise; "never" fails on nothing.
+Result<Severity> fail_on(const Args& args) {
+  const auto text = args.text("fail-on");
+  if (!text) return Severity::error;
+  const auto severity = doctor::severity_from(*text);
+  if (!severity || *severity == Severity::ok)
+    return fail(ErrorCode::invalid_argument, fmt::format("--fail-on: '{}' is no severity", printable(*text)),
+                "info, warning, error or critical");
+  return *severity;
+}
+
+Result<doctor::Purpose> purpose_of(const Args& args) {
+  const auto text = args.text("for");
+  if (!text) return doctor::Purpose{};
+  return doctor::parse_purpose(*text);
+}
+
+int compare_machines(Context& context) {
+  std::vector<doctor::NamedMachine> machines;
+  for (const std::string& file : context.args.rest) {
+    auto captured = read_captures({file});
+    if (!captured) return complain(captured.error());
+    machines.push_back({std::filesystem::path(file).stem().string(), std::move(captured->snapshot)});
+  }
+  if (machines.size() < 2)
+    return complain({ErrorCode::invalid_argument, "--compare needs two machines at least",
+                     "gpuwarden doctor --compare A.json B.json ...   (gpuwarden snapshot -o A.json writes one)"});
+  const doctor::Comparison comparison = doctor::compare(machines);
+  if (context.args.has("json"))
+    fmt::print("{}\n", doctor::to_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    fmt::print("{}", comparison_text(comparison));
+  return comparison.differences.empty() ? kFine : kNo;
+}
+
+/// What was looked at: "SIMULATED h100x8", "FROM report.txt: ...", "node1".
+std::string subject_of(const facts::Snapshot& snapshot, const doctor::Purpose& purpose) {
+  std::string text = snapshot.simulated         ? "SIMULATED " + snapshot.fleet
+                     : !snapshot.origin.empty() ? "FROM " + snapshot.origin
+                                                : snapshot.host;
+  if (!purpose.text.empty()) text += "  for " + purpose.text;
+  return printable(text);
+}
+
+bool is_agreed(const std::string& command) {
+  fmt::print(stderr, "run: {}\n  [y/N] ", command);
+  std::string line;
+  return std::getline(std::cin, line) && (line == "y" || line == "yes");
+}
+
+/// Runs the fixes that undo easily and stop no work, asking before each.
+int apply_fixes(const Context& context, const Examination& examination) {
+  int failed = 0;
+  int offered = 0;
+  for (const doctor::Finding& finding : examination.findings) {
+    if (!finding.safe) continue;
+    for (const std::string& command : finding.fix) {
+      ++offered;
+      if (!context.args.has("yes") && !is_agreed(command)) continue;
+      const auto done = run_command({.argv = {"sh", "-c", command}, .deadline = std::chrono::minutes(5)});
+      if (done && done->exit_code == 0) {
+        fmt::print("done: {}\n", command);
+        continue;
+      }
+      ++failed;
+      warn(fmt::format("failed: {}: {}", command, done ? printable(trim(done->standard_error)) : done.error().message));
+    }
+  }
+  if (offered == 0)
+    fmt::print("nothing here is safe to be done by itself; gpuwarden doctor --fix shows the commands\n");
+  return failed > 0 ? kNo : kFine;
+}
+
+/// --fix and --apply where they were asked for; empty otherwise.
+std::optional<int> fix(const Context& context, const Machine& machine, const Examination& examination) {
+  if (!context.args.has("fix")) return std::nullopt;
+  if (!context.args.has("apply")) {
+    fmt::print("{}", fix_script(examination));
+    return kFine;
+  }
+  if (machine.captured || machine.simulated())
+    return complain(
+        {ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate"});
+  return apply_fixes(context, examination);
+}
+
+int print(const Context& context, const facts::Snapshot& snapshot, const doctor::Purpose& purpose,
+          const Examination& examination, Severity least) {
+  const auto style = style_of(context);
+  if (!style) return complain(style.error());
+  if (const auto file = context.args.text("junit")) {
+    const auto written = write_file_atomically(*file, doctor::to_junit(examination, least));
+    if (!written) return complain(written.error());
+  }
+  if (context.args.has("json")) {
+    auto json = doctor::to_json(examination);
+    json["simulated"] = snapshot.simulated;
+    json["origin"] = snapshot.origin;
+    json["host"] = snapshot.host;
+    json["purpose"] = purpose.text.empty() ? nlohmann::json() : nlohmann::json(purpose.text);
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", doctor_text(examination, subject_of(snapshot, purpose), context.args.has("why"), *style));
+  }
+  return examination.worst >= least ? kNo : kFine;
+}
+
+}  // namespace
+
+int run_doctor(Context& context) {
+  if (context.args.has("list")) {
+    fmt::print("{}", check_list());
+    return kFine;
+  }
+  if (context.args.has("compare")) return compare_machines(context);
+  if (!context.args.rest.empty())
+    return complain({ErrorCode::invalid_argument,
+                     fmt::format("doctor takes no operand '{}'", printable(context.args.rest[0])),
+                     "--from FILE looks at a capture, --compare A B compares machines"});
+  const auto least = fail_on(context.args);
+  if (!least) return complain(least.error());
+  const auto purpose = purpose_of(context.args);
+  if (!purpose) return complain(purpose.error());
+  const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
+  if (const auto valid = doctor::validate(choice); !valid) return complain(valid.error());
+  const auto machine = open_machine(context);
+  if (!machine) return complain(machine.error());
+  const facts::Snapshot snapshot =
+      read_everything(context, *machine, {.detail = probe::Detail::full, .links = true, .holders = true});
+  const Examination examination = doctor::examine(snapshot, knowledge::Knowledge::built_in(), *purpose, choice);
+  if (context.args.has("deep"))
+    warn("--deep was not run: this build has no GPU kernels for memory, bandwidth and matrix tests");
+  if (const auto fixed = fix(context, *machine, examination)) return *fixed;
+  return print(context, snapshot, *purpose, examination, *least);
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The doctor's answers as JSON (docs/json.md): a contract, keys are added and never renamed.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "gpuwarden/doctor/compare.hpp"
+#include "gpuwarden/doctor/doctor.hpp"
+
+namespace gpuwarden::doctor {
+
+nlohmann::json to_json(const Finding& finding);
+nlohmann::json to_json(const Examination& examination);
+nlohmann::json to_json(const Comparison& comparison);
+
+/// The examination as a JUnit report: a suite for each area, a case for each check; a case fails where a finding is at
+/// least `fail_on`.
+std::string to_junit(const Examination& examination, Severity fail_on);
+
+}  // namespace gpuwarden::doctor

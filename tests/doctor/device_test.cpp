@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each check of the GPUs' health: what makes it speak alone, and what only nearly does.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "doctor/machines.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using facts::GpuState;
+using facts::Snapshot;
+using facts::ThrottleReason;
+
+void add_fault(Snapshot& machine, std::string_view kind, std::uint32_t code, std::string_view text) {
+  machine.kernel_faults->push_back({std::string(kind), code, "0000:27:00", std::nullopt, std::string(text), 1});
+}
+
+void add_process(Snapshot& machine, bool listed) {
+  facts::GpuProcess process;
+  process.pid = Pid{4711};
+  process.compute = listed;
+  process.listed = listed;
+  process.command = "python train.py";
+  machine.gpus[0].processes->push_back(process);
+  machine.gpus[0].sample.memory_used = Bytes(40ULL << 30U);
+}
+
+void turn_mig_on(Snapshot& machine) {
+  for (auto& record : machine.gpus) record.gpu.mig_enabled = record.gpu.mig_pending = true;
+}
+
+void divide(Snapshot& machine) {
+  turn_mig_on(machine);
+  for (auto& record : machine.gpus) record.mig_devices.emplace_back();
+}
+
+void use_b300(Snapshot& machine, std::string_view driver) {
+  remove_cuda_software(machine);
+  use_gpus(machine, "NVIDIA B300 SXM6 AC", {10, 3});
+  use_driver(machine, driver);
+  divide(machine);
+}
+
+constexpr auto kCases = std::to_array<Case>({
+    {"gpu-lost", [](Snapshot& m) { m.gpus[2].state = GpuState::lost; },
+     [](Snapshot& m) { m.gpus[2].state = GpuState::busy; }, "GPU 2 fell off"},
+    {"gpu-needs-reset",
+     [](Snapshot& m) { m.gpus[0].state = m.gpus[1].state = m.gpus[3].state = GpuState::needs_reset; },
+     [](Snapshot& m) { m.gpus[0].state = GpuState::suspended; }, "GPUs 0-1,3 must be reset"},
+    {"gpu-not-answering", [](Snapshot& m) { m.gpus[1].state = GpuState::not_answering; },
+     [](Snapshot& m) { m.gpus[1].state = GpuState::busy; }, "GPU 1 does not answer"},
+    {"gpu-not-permitted", [](Snapshot& m) { m.gpus[1].state = GpuState::no_permission; },
+     [](Snapshot& m) { m.gpus[1].state = GpuState::suspended; }, "GPU 1"},
+    {"xid-critical", [](Snapshot& m) { add_fault(m, "xid", 79, "GPU has fallen off the bus."); },
+     [](Snapshot& m) { add_fault(m, "xid", 43, "Reset Channel Verif Error"); }, "Xid 79 on 0000:27:00"},
+    {"xid-error", [](Snapshot& m) { add_fault(m, "xid", 46, "GPU stopped processing"); },
+     [](Snapshot& m) { add_fault(m, "xid", 154, "GPU recovery action changed"); }, "Xid 46"},
+    {"xid-application", [](Snapshot& m) { add_fault(m, "xid", 31, "MMU Fault"); },
+     [](Snapshot& m) { add_fault(m, "xid", 45, "Preemptive Channel Removal"); }, "Xid 31"},
+    {"sxid", [](Snapshot& m) { add_fault(m, "sxid", 20034, "Fatal, Link 33 LTSSM Fault Up"); },
+     [](Snapshot& m) { m.kernel_faults.reset(); }, "SXid 20034"},
+    {"row-remap-failed", [](Snapshot& m) { m.gpus[1].sample.remapped_rows_failed = Count(1); },
+     [](Snapshot& m) { m.gpus[1].sample.remapped_rows_uncorrected = Count(1); }, "GPU 1"},
+    {"row-remap-pending", [](Snapshot& m) { m.gpus[1].sample.remapped_rows_pending = Count(1); },
+     [](Snapshot& m) { m.gpus[1].sample.remapped_rows_corrected = Count(3); }, "at the next reset"},
+    {"no-spare-rows", [](Snapshot& m) { m.gpus[1].sample.remap_availability->none = Count(2); },
+     [](Snapshot& m) { m.gpus[1].sample.remap_availability->low = Count(2); }, "2 memory banks"},
+    {"page-retirement-pending", [](Snapshot& m) { m.gpus[0].sample.retired_pages_pending = Count(1); },
+     [](Snapshot& m) { m.gpus[0].sample.retired_pages_pending = Count(0); }, "GPU 0"},
+    {"many-pages-retired", [](Snapshot& m) { m.gpus[0].sample.retired_pages_single_bit = Count(60); },
+     [](Snapshot& m) { m.gpus[0].sample.retired_pages_single_bit = Count(59); }, "60"},
+    {"ecc-uncorrected", [](Snapshot& m) { m.gpus[3].sample.ecc_uncorrected_volatile = Count(2); },
+     [](Snapshot& m) { m.gpus[3].sample.ecc_uncorrected_volatile.reset(); }, "GPU 3"},
+    {"ecc-uncorrected-earlier", [](Snapshot& m) { m.gpus[3].sample.ecc_uncorrected_aggregate = Count(2); },
+     [](Snapshot& m) { m.gpus[3].sample.ecc_corrected_aggregate = Count(2); }, "2 uncorrectable"},
+    {"ecc-many-corrected", [](Snapshot& m) { m.gpus[3].sample.ecc_corrected_volatile = Count(10'000); },
+     [](Snapshot& m) { m.gpus[3].sample.ecc_corrected_volatile = Count(9'999); }, "10000"},
+    {"ecc-off", [](Snapshot& m) { m.gpus[2].gpu.ecc_enabled = false; },
+     [](Snapshot& m) {
+       use_gpus(m, "NVIDIA GeForce RTX 4090", {8, 9});
+       m.gpus[2].gpu.ecc_enabled = false;
+     },
+     "GPU 2"},
+    {"memory-held-by-unlisted-process", [](Snapshot& m) { add_process(m, false); },
+     [](Snapshot& m) { add_process(m, true); }, "pid 4711 (python train.py)"},
+    {"memory-held-by-nobody", [](Snapshot& m) { m.gpus[0].sample.memory_used = Bytes(40ULL << 30U); },
+     [](Snapshot& m) {
+       m.gpus[0].sample.memory_used = Bytes(40ULL << 30U);
+       m.gpus[0].processes.reset();
+     },
+     "40 GiB"},
+    {"hardware-slowdown", [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::hw_power_brake}; },
+     [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::sw_power_cap}; }, "power brake"},
+    {"thermal-slowdown", [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::sw_thermal_slowdown}; },
+     [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::applications_clocks_setting}; }, "too hot"},
+    {"temperature-near-limit", [](Snapshot& m) { m.gpus[0].sample.temperature = Celsius(84); },
+     [](Snapshot& m) { m.gpus[0].sample.temperature = Celsius(83); }, "84 C and slows down at 87 C"},
+    {"memory-temperature-high", [](Snapshot& m) { m.gpus[0].sample.temperature_memory = Celsius(95); },
+     [](Snapshot& m) { m.gpus[0].sample.temperature_memory = Celsius(94); }, "95 C"},
+    {"power-limit-lowered",
+     [](Snapshot& m) {
+       for (auto& record : m.gpus) record.sample.power_limit = Milliwatts(500'000);
+     },
+     [](Snapshot& m) {
+       for (auto& record : m.gpus) record.sample.power_limit = Milliwatts(690'000);
+     },
+     "500 W of its 700 W"},
+    {"fan-stopped",
+     [](Snapshot& m) {
+       m.gpus[0].sample.fan_speed = Percent(0);
+       m.gpus[0].sample.temperature = Celsius(76);
+     },
+     [](Snapshot& m) { m.gpus[0].sample.fan_speed = Percent(0); }, "stands still at 76 C"},
+    {"pcie-width-reduced", [](Snapshot& m) { m.gpus[0].sample.pcie_width = Count(8); },
+     [](Snapshot& m) { m.gpus[0].sample.pcie_width.reset(); }, "x8 of x16"},
+    {"pcie-slow-under-load",
+     [](Snapshot& m) {
+       m.gpus[0].sample.pcie_generation = Count(3);
+       m.gpus[0].sample.utilization_gpu = Percent(99);
+     },
+     [](Snapshot& m) { m.gpus[0].sample.pcie_generation = Count(1); }, "PCIe 3 under load"},
+    {"pcie-replays", [](Snapshot& m) { m.gpus[0].sample.pcie_replays = Count(1000); },
+     [](Snapshot& m) { m.gpus[0].sample.pcie_replays = Count(999); }, "1000"},
+    {"compute-prohibited", [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::prohibited; },
+     [](Snapshot& m) { m.gpus[0].gpu.compute_mode.reset(); }, "no program can use GPU 0"},
+    {"compute-exclusive", [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::exclusive_process; },
+     [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::shared; }, "one process at a time"},
+    {"mig-change-pending", [](Snapshot& m) { m.gpus[0].gpu.mig_pending = true; }, divide, "MIG will be on"},
+    {"mig-without-instances", turn_mig_on, divide, "GPUs 0-3 has no instances"},
+    {"mig-driver-too-old", [](Snapshot& m) { use_b300(m, "580.65.06"); }, [](Snapshot& m) { use_b300(m, "580.82.07"); },
+     "580.82.7"},
+    {"persistence-off",
+     [](Snapshot& m) {
+       m.gpus[0].gpu.persistence = false;
+       set_service(m, "nvidia-persistenced", "stopped");
+     },
+     [](Snapshot& m) { m.gpus[0].gpu.persistence = false; }, "GPU 0"},
+    {"display-on-server-gpu", [](Snapshot& m) { m.gpus[0].gpu.display_active = true; },
+     [](Snapshot& m) { m.gpus[0].gpu.display_attached = true; }, "H100"},
+    {"gpu-unknown",
+     [](Snapshot& m) {
+       m.gpus[0].gpu.name = "NVIDIA Z9000";
+       m.gpus[0].gpu.compute_capability.reset();
+       m.gpus[0].gpu.pci_device_id.reset();
+     },
+     [](Snapshot& m) {
+       m.gpus[0].gpu.name = "NVIDIA Z9000";
+       m.gpus[0].gpu.pci_device_id.reset();
+     },
+     "'NVIDIA Z9000'"},
+});
+
+}  // namespace
+
+std::span<const Case> device_cases() { return kCases; }
+
+namespace {
+
+TEST(DeviceChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(device_cases()); }
+
+}  // namespace
+}  // namespace gpuwarden::testing

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each check of the kernel driver: what makes it speak alone, and what only nearly does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/machines.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using facts::ModuleFlavour;
+using facts::Snapshot;
+
+facts::KernelDriver& driver(Snapshot& machine) { return software(machine).driver; }
+
+void unload(Snapshot& machine) {
+  driver(machine).loaded_version.reset();
+  driver(machine).loaded_modules.clear();
+}
+
+void disable_gpus(Snapshot& machine) {
+  for (auto& record : machine.gpus) record.state = facts::GpuState::disabled;
+}
+
+void mix(Snapshot& machine, std::string_view newer, facts::ComputeCapability capability) {
+  remove_cuda_software(machine);
+  use_gpus(machine, "Tesla V100-SXM2-32GB", {7, 0});
+  machine.gpus[3].gpu.name = newer;
+  machine.gpus[3].gpu.compute_capability = capability;
+}
+
+void use_v100(Snapshot& machine, std::string_view version, ModuleFlavour flavour) {
+  remove_cuda_software(machine);
+  use_gpus(machine, "Tesla V100-SXM2-32GB", {7, 0});
+  use_driver(machine, version);
+  use_module(machine, flavour);
+}
+
+void use_b200(Snapshot& machine, std::string_view version, ModuleFlavour flavour) {
+  remove_cuda_software(machine);
+  use_gpus(machine, "NVIDIA B200", {10, 0});
+  use_driver(machine, version);
+  use_module(machine, flavour);
+}
+
+void use_bare_driver(Snapshot& machine, std::string_view version) {
+  remove_cuda_software(machine);
+  use_driver(machine, version);
+}
+
+void fail_with(Snapshot& machine, std::string_view message) {
+  machine.problem = Error{ErrorCode::unavailable, std::string(message), ""};
+}
+
+void set_node(Snapshot& machine, std::string_view path, std::string_view problem) {
+  for (auto& node : software(machine).device_nodes) {
+    if (node.path != path) continue;
+    node.openable = problem.empty() ? std::nullopt : std::optional(false);
+    node.problem = problem;
+    node.owner = "root:video";
+  }
+}
+
+void build_with_dkms(Snapshot& machine, std::vector<std::string> kernels) {
+  driver(machine).dkms_version = "580.105.08";
+  driver(machine).dkms_built_for = std::move(kernels);
+  host(machine).installed_kernels = {"6.8.0-45-generic", "6.8.0-47-generic"};
+}
+
+constexpr auto kCases = std::to_array<Case>({
+    {"nouveau-loaded", [](Snapshot& m) { driver(m).loaded_modules.emplace_back("nouveau"); },
+     [](Snapshot& m) { driver(m).blacklisted = {"nouveau"}; }, "nouveau"},
+    {"driver-generations-clash", [](Snapshot& m) { mix(m, "NVIDIA B200", {10, 0}); },
+     [](Snapshot& m) {
+       mix(m, "NVIDIA H100 PCIe", {9, 0});
+       use_module(m, ModuleFlavour::proprietary);
+     },
+     "GPUs 0-2 need the proprietary kernel module and GPU 3 the open one"},
+    {"driver-missing",
+     [](Snapshot& m) {
+       disable_gpus(m);
+       forget_driver(m);
+     },
+     disable_gpus, "no NVIDIA driver is installed for GPUs 0-3"},
+    {"driver-blacklisted",
+     [](Snapshot& m) {
+       unload(m);
+       driver(m).blacklisted = {"nvidia"};
+     },
+     [](Snapshot& m) { driver(m).blacklisted = {"nvidia"}; }, "modprobe.d"},
+    {"secure-boot-unsigned-module",
+     [](Snapshot& m) {
+       unload(m);
+       host(m).secure_boot = true;
+       driver(m).signer = "";
+     },
+     [](Snapshot& m) { host(m).secure_boot = true; }, "Secure Boot"},
+    {"driver-not-loaded", unload, [](Snapshot& m) { driver(m).loaded_version.reset(); },
+     "driver 580.105.08 is installed but not loaded"},
+    {"driver-library-mismatch", [](Snapshot& m) { driver(m).library_version = "580.95.05"; },
+     [](Snapshot& m) { driver(m).library_version.reset(); }, "580.95.05"},
+    {"driver-waits-for-reboot", [](Snapshot& m) { driver(m).on_disk_version = "580.126.09"; },
+     [](Snapshot& m) { driver(m).on_disk_version.reset(); }, "580.126.09 lies on disk"},
+    {"driver-not-answering", [](Snapshot& m) { fail_with(m, "the NVIDIA driver did not answer within 10 s"); },
+     [](Snapshot& m) { fail_with(m, "libnvidia-ml.so.1 has no nvmlInit_v2"); }, "10 s"},
+    {"nvml-unknown-error", [](Snapshot& m) { fail_with(m, "nvmlInit_v2 failed: Unknown Error"); },
+     [](Snapshot& m) { fail_with(m, "nvmlInit_v2 failed: Not Found"); }, "Unknown Error"},
+    {"module-proprietary-on-blackwell", [](Snapshot& m) { use_b200(m, "580.105.08", ModuleFlavour::proprietary); },
+     [](Snapshot& m) { use_module(m, ModuleFlavour::proprietary); }, "NVIDIA B200"},
+    {"module-open-on-old-gpu", [](Snapshot& m) { use_v100(m, "580.105.08", ModuleFlavour::open); },
+     [](Snapshot& m) { use_v100(m, "580.105.08", ModuleFlavour::proprietary); }, "V100"},
+    {"driver-too-old-for-gpu", [](Snapshot& m) { use_b200(m, "550.54.15", ModuleFlavour::open); },
+     [](Snapshot& m) { use_b200(m, "570.86.15", ModuleFlavour::open); }, "which came with 570"},
+    {"driver-dropped-gpu", [](Snapshot& m) { use_v100(m, "595.58.03", ModuleFlavour::proprietary); },
+     [](Snapshot& m) { use_v100(m, "580.65.06", ModuleFlavour::proprietary); }, "580 is the last that does"},
+    {"driver-end-of-life", [](Snapshot& m) { use_bare_driver(m, "545.23.08"); },
+     [](Snapshot& m) { use_bare_driver(m, "580.65.06"); }, "branch 545"},
+    {"driver-newer-than-known", [](Snapshot& m) { use_bare_driver(m, "900.10.01"); },
+     [](Snapshot& m) { use_bare_driver(m, "615.10.01"); }, "branch 900"},
+    {"driver-not-built-for-kernel", [](Snapshot& m) { build_with_dkms(m, {"6.8.0-45-generic"}); },
+     [](Snapshot& m) { build_with_dkms(m, {"6.8.0-45-generic", "6.8.0-47-generic"}); }, "6.8.0-47-generic"},
+    {"kernel-headers-missing",
+     [](Snapshot& m) {
+       build_with_dkms(m, {"6.8.0-45-generic", "6.8.0-47-generic"});
+       host(m).kernel_headers = false;
+     },
+     [](Snapshot& m) { host(m).kernel_headers = false; }, "6.8.0-45-generic"},
+    {"gsp-firmware-mismatch", [](Snapshot& m) { driver(m).firmware_version = "550.54.15"; },
+     [](Snapshot& m) { driver(m).firmware_version.reset(); }, "GSP firmware 550.54.15"},
+    {"gsp-switch-ignored", [](Snapshot& m) { driver(m).parameters = {"NVreg_EnableGpuFirmware=0"}; },
+     [](Snapshot& m) {
+       driver(m).parameters = {"NVreg_EnableGpuFirmware=0"};
+       use_module(m, ModuleFlavour::proprietary);
+     },
+     "NVreg_EnableGpuFirmware=0"},
+    {"uvm-not-loaded", [](Snapshot& m) { std::erase(driver(m).loaded_modules, "nvidia_uvm"); },
+     [](Snapshot& m) { driver(m).loaded_modules.clear(); }, "nvidia_uvm"},
+    {"device-nodes-missing", [](Snapshot& m) { software(m).device_nodes[3].exists = false; },
+     [](Snapshot& m) { software(m).device_nodes.push_back({"/dev/nvidia-modeset", false, {}, "", "", {}}); },
+     "/dev/nvidia1 is missing"},
+    {"device-nodes-not-permitted", [](Snapshot& m) { set_node(m, "/dev/nvidia2", "Permission denied"); },
+     [](Snapshot& m) { set_node(m, "/dev/nvidia2", ""); }, "/dev/nvidia2"},
+    {"device-nodes-blocked", [](Snapshot& m) { set_node(m, "/dev/nvidia2", "Operation not permitted"); },
+     [](Snapshot& m) { set_node(m, "/dev/nvidia2", ""); }, "/dev/nvidia2"},
+});
+
+}  // namespace
+
+std::span<const Case> driver_cases() { return kCases; }
+
+namespace {
+
+TEST(DriverChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(driver_cases()); }
+
+TEST(DriverChecks, ADriverThatMayNotLoadIsNotSaidToBeUnloadedBesides) {
+  Snapshot machine = healthy_machine();
+  unload(machine);
+  driver(machine).loaded_modules = {"nouveau"};
+  EXPECT_EQ(found_in(machine), "nouveau-loaded");
+}
+
+TEST(DriverChecks, AMismatchThatNvmlReportsIsAMismatch) {
+  Snapshot machine = healthy_machine();
+  fail_with(machine, "Driver/library version mismatch");
+  EXPECT_EQ(found_in(machine), "driver-library-mismatch");
+}
+
+TEST(DriverChecks, AClosedDeviceFileIsOpenedByItsGroup) {
+  Snapshot machine = healthy_machine();
+  set_node(machine, "/dev/nvidia2", "Permission denied");
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_TRUE(found.findings[0].fix[0].contains("usermod -aG video")) << found.findings[0].fix[0];
+}
+
+TEST(DriverChecks, WindowsHoldsTheDriverOfWsl) {
+  Snapshot machine = healthy_machine();
+  move_into_wsl(machine);
+  driver(machine).library_version = "550.54.15";
+  EXPECT_EQ(found_in(machine), "");
+}
+
+}  // namespace
+}  // namespace gpuwarden::testing

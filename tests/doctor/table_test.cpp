@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of checks as a whole: every row is complete, and every check has a case that makes it speak.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "doctor/groups.hpp"
+#include "doctor/machines.hpp"
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using doctor::Check;
+
+struct Group {
+  std::string_view name;
+  std::span<const Check> checks;
+  std::span<const Case> cases;
+};
+
+std::vector<Group> groups() {
+  return {{"driver", doctor::driver_checks(), driver_cases()},
+          {"device", doctor::device_checks(), device_cases()},
+          {"toolkit", doctor::toolkit_checks(), toolkit_cases()},
+          {"framework", doctor::framework_checks(), framework_cases()},
+          {"library", doctor::library_checks(), library_cases()},
+          {"variable", doctor::variable_checks(), variable_cases()},
+          {"container", doctor::container_checks(), container_cases()},
+          {"multi_gpu", doctor::multi_gpu_checks(), multi_gpu_cases()},
+          {"system", doctor::system_checks(), system_cases()},
+          {"cluster", doctor::cluster_checks(), cluster_cases()},
+          {"reported", doctor::reported_checks(), reported_cases()},
+          {"purpose", doctor::purpose_checks(), purpose_cases()}};
+}
+
+TEST(CheckTable, HoldsAtLeastEightyChecksWithIdsOfTheirOwn) {
+  std::set<std::string_view> ids;
+  for (const Check& check : doctor::checks()) EXPECT_TRUE(ids.insert(check.id).second) << check.id << " stands twice";
+  EXPECT_GE(ids.size(), 80U);
+}
+
+TEST(CheckTable, IdsAreKebabCase) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  for (const Check& check : doctor::checks()) {
+    EXPECT_EQ(check.id.find_first_not_of(kAllowed), std::string_view::npos) << check.id;
+    EXPECT_FALSE(check.id.starts_with('-') || check.id.ends_with('-') || check.id.contains("--")) << check.id;
+    EXPECT_FALSE(doctor::area_from(check.id)) << check.id << " is an area's name too";
+  }
+}
+
+TEST(CheckTable, EveryRowSaysWhatItLooksAtWhyAndWhoSaysSo) {
+  for (const Check& check : doctor::checks()) {
+    EXPECT_FALSE(check.looks_at.empty()) << check.id;
+    EXPECT_FALSE(check.source.empty()) << check.id;
+    EXPECT_NE(check.severity, doctor::Severity::ok) << check.id;
+    ASSERT_FALSE(check.why.empty()) << check.id;
+    EXPECT_TRUE(check.why.ends_with('.')) << check.id << ": " << check.why;
+    EXPECT_TRUE(check.link.empty() || check.link.starts_with("https://")) << check.id << ": " << check.link;
+  }
+}
+
+TEST(CheckTable, OnlyChecksExplainChecks) {
+  for (const Check& check : doctor::checks()) {
+    for (const auto cause : split_words(check.explained_by)) {
+      EXPECT_NE(doctor::find_check(cause), nullptr) << check.id << " is explained by " << cause;
+      EXPECT_NE(cause, check.id) << "a check does not explain itself";
+    }
+  }
+}
+
+TEST(CheckTable, EveryCheckHasACaseInItsGroup) {
+  for (const Group& group : groups()) {
+    for (const Check& check : group.checks)
+      EXPECT_NE(std::ranges::find(group.cases, check.id, &Case::id), group.cases.end())
+          << check.id << " has no case among those of " << group.name;
+    for (const Case& test : group.cases)
+      EXPECT_NE(std::ranges::find(group.checks, test.id, &Check::id), group.checks.end())
+          << group.name << " has a case for " << test.id << ", which is no check of it";
+  }
+}
+
+TEST(CheckTable, AHealthyMachineAndAnEmptyOneHaveNoFindings) {
+  EXPECT_EQ(found_in(healthy_machine()), "");
+  EXPECT_EQ(found_in(facts::Snapshot{}), "");
+  facts::Snapshot silent = healthy_machine();
+  silent.environment.reset();
+  EXPECT_EQ(found_in(silent), "") << "what was not looked at is no trouble";
+}
+
+}  // namespace
+}  // namespace gpuwarden::testing
