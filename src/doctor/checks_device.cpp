@@ -68,7 +68,7 @@ void needs_reset(const Subject& subject, Report& report) {
 void not_answering(const Subject& subject, Report& report) {
   const auto gpus = in_state(subject, GpuState::not_answering);
   if (gpus.empty() || gpus.size() == nvidia_gpus(subject).size()) return;  // all: the driver's check speaks
-  report.say(fmt::format("{} does not answer", name_gpus(gpus)),
+  report.say(fmt::format("{} answer", name_gpus(gpus, "does not", "do not")),
              {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
 }
 
@@ -115,8 +115,8 @@ void ecc_now(const Subject& subject, Report& report) {
   const auto gpus =
       gpus_that(subject, [](const GpuRecord& gpu) { return value_of(gpu.sample.ecc_uncorrected_volatile) > 0; });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} has had uncorrectable memory errors since the driver was loaded ({})", name_gpus(gpus),
-                         value_of(gpus[0]->sample.ecc_uncorrected_volatile)),
+  report.say(fmt::format("{} had uncorrectable memory errors since the driver was loaded ({})",
+                         name_gpus(gpus, "has", "have"), value_of(gpus[0]->sample.ecc_uncorrected_volatile)),
              {reset_command(gpus), "nvidia-smi -q -d ECC,ROW_REMAPPER   # if they come back, replace the GPU"});
 }
 
@@ -125,8 +125,8 @@ void ecc_ever(const Subject& subject, Report& report) {
     return value_of(gpu.sample.ecc_uncorrected_aggregate) > 0 && value_of(gpu.sample.ecc_uncorrected_volatile) == 0;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} has had {} uncorrectable memory errors in its life", name_gpus(gpus),
-                         value_of(gpus[0]->sample.ecc_uncorrected_aggregate)));
+  report.say(fmt::format("{} had {} uncorrectable memory errors before the driver was loaded",
+                         name_gpus(gpus, "has", "have"), value_of(gpus[0]->sample.ecc_uncorrected_aggregate)));
 }
 
 void ecc_corrected(const Subject& subject, Report& report) {
@@ -157,7 +157,7 @@ void remap_failed(const Subject& subject, Report& report) {
   const auto gpus =
       gpus_that(subject, [](const GpuRecord& gpu) { return value_of(gpu.sample.remapped_rows_failed) > 0; });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} could not replace a broken memory row: the GPU is to be replaced", name_gpus(gpus)),
+  report.say(fmt::format("{} could not replace a broken memory row: replace the GPU", name_gpus(gpus)),
              {"take it out of service; nvidia-bug-report.sh; ask the vendor for a replacement"});
 }
 
@@ -167,7 +167,7 @@ void no_spare_rows(const Subject& subject, Report& report) {
            value_of(gpu.sample.remapped_rows_failed) == 0;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} has {} memory banks without spare rows left", name_gpus(gpus),
+  report.say(fmt::format("{} {} memory banks without spare rows left", name_gpus(gpus, "has", "have"),
                          value_of(gpus[0]->sample.remap_availability->none)),
              {"plan its replacement: the next error in those banks cannot be repaired"});
 }
@@ -186,7 +186,7 @@ void many_retired(const Subject& subject, Report& report) {
            kManyRetiredPages;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} has retired {} or more memory pages", name_gpus(gpus), kManyRetiredPages),
+  report.say(fmt::format("{} retired {} or more memory pages", name_gpus(gpus, "has", "have"), kManyRetiredPages),
              {"ask the vendor for a replacement: that is NVIDIA's criterion"});
 }
 
@@ -231,8 +231,8 @@ void hot(const Subject& subject, Report& report) {
                                ThrottleReason::hw_thermal_slowdown});
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} has {} C and slows down at {} C", name_gpus(gpus), gpus[0]->sample.temperature->value,
-                         gpus[0]->gpu.temperature_slowdown->value),
+  report.say(fmt::format("{} {} C, which slows down at {} C", name_gpus(gpus, "has", "have"),
+                         gpus[0]->sample.temperature->value, gpus[0]->gpu.temperature_slowdown->value),
              {"check fans and airflow"});
 }
 
@@ -254,7 +254,7 @@ void power_lowered(const Subject& subject, Report& report) {
            gpu.sample.power_limit->value * 100 < gpu.gpu.power_limit_default->value * 95;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} is limited to {} W of its {} W", name_gpus(gpus),
+  report.say(fmt::format("{} limited to {} W of {} W", name_gpus(gpus, "is", "are"),
                          gpus[0]->sample.power_limit->value / 1000, gpus[0]->gpu.power_limit_default->value / 1000));
 }
 
@@ -275,8 +275,8 @@ void narrow_link(const Subject& subject, Report& report) {
            gpu.sample.pcie_width->value < gpu.gpu.pcie_width_max->value;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} runs on x{} of x{} PCIe lanes", name_gpus(gpus), gpus[0]->sample.pcie_width->value,
-                         gpus[0]->gpu.pcie_width_max->value),
+  report.say(fmt::format("{} on x{} of x{} PCIe lanes", name_gpus(gpus, "runs", "run"),
+                         gpus[0]->sample.pcie_width->value, gpus[0]->gpu.pcie_width_max->value),
              {"reseat the card, or choose a slot with all lanes (the board's manual, lspci -vv)"});
 }
 
@@ -287,7 +287,7 @@ void slow_link(const Subject& subject, Report& report) {
            gpu.sample.pcie_generation->value < gpu.gpu.pcie_generation_max->value;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} works with PCIe {} under load, it can do {}", name_gpus(gpus),
+  report.say(fmt::format("{} with PCIe {} under load, where {} is possible", name_gpus(gpus, "works", "work"),
                          gpus[0]->sample.pcie_generation->value, gpus[0]->gpu.pcie_generation_max->value),
              {"check riser and slot; set the slot's speed in the firmware setup"});
 }
@@ -313,7 +313,8 @@ void exclusive(const Subject& subject, Report& report) {
            gpu.gpu.compute_mode == facts::ComputeMode::exclusive_thread;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} takes one process at a time (compute mode Exclusive Process)", name_gpus(gpus)));
+  report.say(
+      fmt::format("{} one process at a time (compute mode Exclusive Process)", name_gpus(gpus, "takes", "take")));
 }
 
 void mig_pending(const Subject& subject, Report& report) {
@@ -332,7 +333,7 @@ void mig_empty(const Subject& subject, Report& report) {
   });
   if (gpus.empty()) return;
   report.say(
-      fmt::format("MIG is on but {} has no instances: CUDA sees no device there", name_gpus(gpus)),
+      fmt::format("MIG is on but {} no instances: CUDA sees no device there", name_gpus(gpus, "has", "have")),
       {"sudo nvidia-smi mig -cgi 0 -C   # one instance with everything", "sudo nvidia-smi -mig 0   # or without MIG"});
 }
 

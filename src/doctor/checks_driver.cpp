@@ -113,16 +113,16 @@ void unknown_error(const Subject& subject, Report& report) {
 void proprietary_on_blackwell(const Subject& subject, Report& report) {
   const auto gpus = between(subject, kFirstWithoutProprietaryModule, 9999);
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::proprietary) return;
-  report.say(fmt::format("{} ({}) need the open kernel module; the proprietary one is installed", name_gpus(gpus),
-                         gpus[0]->gpu.name),
+  report.say(fmt::format("{} the open kernel module ({}); the proprietary one is installed",
+                         name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
              install_driver(subject.environment, driver_branch(subject).value_or(0)));
 }
 
 void open_on_old_gpus(const Subject& subject, Report& report) {
   const auto gpus = between(subject, 10, kFirstForOpenModule - 1);
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::open) return;
-  report.say(fmt::format("{} ({}) need the proprietary kernel module; the open one does not know them", name_gpus(gpus),
-                         gpus[0]->gpu.name),
+  report.say(fmt::format("{} the proprietary kernel module ({}), which the open one does not replace",
+                         name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
              {"gpuwarden driver plan --flavour proprietary", "sudo reboot"});
 }
 
@@ -130,8 +130,8 @@ void no_common_module(const Subject& subject, Report& report) {
   const auto old_gpus = between(subject, 10, kFirstForOpenModule - 1);
   const auto new_gpus = between(subject, kFirstWithoutProprietaryModule, 9999);
   if (old_gpus.empty() || new_gpus.empty()) return;
-  report.say(fmt::format("{} need the proprietary kernel module and {} the open one: no driver serves both",
-                         name_gpus(old_gpus), name_gpus(new_gpus)),
+  report.say(fmt::format("{} the proprietary kernel module and {} the open one: no driver serves both",
+                         name_gpus(old_gpus, "needs", "need"), name_gpus(new_gpus)),
              {"move one of the two generations to another machine, or pass one through to a virtual machine"});
 }
 
@@ -253,7 +253,8 @@ void nodes_missing(const Subject& subject, Report& report) {
   }
   if (missing.empty() || !subject.environment.driver.loaded_version || is_container(subject)) return;
   report
-      .say(fmt::format("{} is missing though the driver is loaded", join(missing, ", ")),
+      .say(fmt::format("{} {} missing though the driver is loaded", join(missing, ", "),
+                       missing.size() == 1 ? "is" : "are"),
            {"sudo nvidia-modprobe -c 0 -u"})
       .safe = true;
 }

@@ -9,6 +9,7 @@
 #include "doctor/lore.hpp"
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/advice.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -26,14 +27,13 @@ std::optional<Version> version_of(const PythonEnvironment& python, std::string_v
   return found == nullptr ? std::nullopt : Version::parse(found->version);
 }
 
-/// The lowest architecture among the GPUs; empty where none is known.
-std::optional<int> lowest_architecture(const Subject& subject) {
-  std::optional<int> lowest;
+/// The architectures of the GPUs, as far as they are known.
+std::vector<int> all_architectures(const Subject& subject) {
+  std::vector<int> all;
   for (const auto* gpu : nvidia_gpus(subject)) {
-    const auto architecture = architecture_of(subject, gpu->gpu);
-    if (architecture && (!lowest || *architecture < *lowest)) lowest = architecture;
+    if (const auto architecture = architecture_of(subject, gpu->gpu)) all.push_back(*architecture);
   }
-  return lowest;
+  return all;
 }
 
 std::vector<const GpuRecord*> below(const Subject& subject, int architecture) {
@@ -52,8 +52,9 @@ std::vector<const GpuRecord*> of_architecture(const Subject& subject, int first,
 
 /// The command for a PyTorch that fits all GPUs and the driver; a sentence where there is none.
 std::string fitting_torch(const Subject& subject, const PythonEnvironment& python, std::optional<Version> driver) {
-  const auto lowest = lowest_architecture(subject);
-  const auto* wheel = lowest ? subject.knowledge.torch_for(*lowest, driver) : nullptr;
+  const auto architectures = all_architectures(subject);
+  const auto* wheel =
+      architectures.empty() ? nullptr : knowledge::newest_torch_for(subject.knowledge, architectures, driver);
   if (wheel == nullptr) return "no PyTorch wheel fits this GPU and driver; gpuwarden compat shows what would";
   return pip_install_torch(python, to_string(wheel->torch), wheel->build);
 }

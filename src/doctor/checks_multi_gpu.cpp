@@ -91,7 +91,8 @@ void fewer_links(const Subject& subject, Report& report) {
            gpu.sample.nvlinks.size() == active(gpu);
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} has {} NVLinks, its neighbours have {}", name_gpus(gpus), active(*gpus[0]), most),
+  report.say(fmt::format("{} {} NVLinks up, equal GPUs beside have {}", name_gpus(gpus, "has", "have"),
+                         active(*gpus[0]), most),
              {"nvidia-smi nvlink -s", "nvidia-smi topo -m"});
 }
 

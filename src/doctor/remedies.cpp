@@ -162,4 +162,8 @@ std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus) {
   return fmt::format("{} {}", indices.size() == 1 ? "GPU" : "GPUs", text);
 }
 
+std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus, std::string_view has, std::string_view have) {
+  return fmt::format("{} {}", name_gpus(gpus), gpus.size() == 1 ? has : have);
+}
+
 }  // namespace gpuwarden::doctor

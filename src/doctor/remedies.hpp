@@ -38,7 +38,9 @@ std::string enable_service(std::string_view service);
 /// empty version: the newest.
 std::string pip_install_torch(const facts::PythonEnvironment& python, std::string_view version, std::string_view build);
 std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement);
-/// "GPU 3", or "GPUs 0-3,7": those of the snapshot for which `holds` is true are named by their indices.
+/// "GPU 3", or "GPUs 0-3,7": by their indices.
 std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus);
+/// "GPU 3 has", or "GPUs 0-3 have".
+std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus, std::string_view has, std::string_view have);
 
 }  // namespace gpuwarden::doctor

@@ -11,6 +11,8 @@ namespace gpuwarden::knowledge {
 namespace {
 
 constexpr int kMostDigits = 9;
+/// No toolkit or package has had such a major number, every driver since 2007 has.
+constexpr int kFirstDriver = 100;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -34,6 +36,12 @@ std::optional<Version> Version::parse(std::string_view text) {
 }
 
 std::string to_string(const Version& version) {
+  // Drivers, whose third number is written with two digits.
+  if (version.major >= kFirstDriver) {
+    if (version.patch != 0) return fmt::format("{}.{:02}.{:02}", version.major, version.minor, version.patch);
+    return version.minor == 0 ? fmt::format("{}", version.major)
+                              : fmt::format("{}.{:02}", version.major, version.minor);
+  }
   if (version.build != 0) return fmt::format("{}.{}.{}.{}", version.major, version.minor, version.patch, version.build);
   if (version.patch != 0) return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
   return fmt::format("{}.{}", version.major, version.minor);

@@ -96,7 +96,7 @@ constexpr auto kCases = std::to_array<Case>({
     {"thermal-slowdown", [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::sw_thermal_slowdown}; },
      [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::applications_clocks_setting}; }, "too hot"},
     {"temperature-near-limit", [](Snapshot& m) { m.gpus[0].sample.temperature = Celsius(84); },
-     [](Snapshot& m) { m.gpus[0].sample.temperature = Celsius(83); }, "84 C and slows down at 87 C"},
+     [](Snapshot& m) { m.gpus[0].sample.temperature = Celsius(83); }, "84 C, which slows down at 87 C"},
     {"memory-temperature-high", [](Snapshot& m) { m.gpus[0].sample.temperature_memory = Celsius(95); },
      [](Snapshot& m) { m.gpus[0].sample.temperature_memory = Celsius(94); }, "95 C"},
     {"power-limit-lowered",
@@ -106,7 +106,7 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) {
        for (auto& record : m.gpus) record.sample.power_limit = Milliwatts(690'000);
      },
-     "500 W of its 700 W"},
+     "GPUs 0-3 are limited to 500 W of 700 W"},
     {"fan-stopped",
      [](Snapshot& m) {
        m.gpus[0].sample.fan_speed = Percent(0);
@@ -128,9 +128,9 @@ constexpr auto kCases = std::to_array<Case>({
     {"compute-exclusive", [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::exclusive_process; },
      [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::shared; }, "one process at a time"},
     {"mig-change-pending", [](Snapshot& m) { m.gpus[0].gpu.mig_pending = true; }, divide, "MIG will be on"},
-    {"mig-without-instances", turn_mig_on, divide, "GPUs 0-3 has no instances"},
+    {"mig-without-instances", turn_mig_on, divide, "GPUs 0-3 have no instances"},
     {"mig-driver-too-old", [](Snapshot& m) { use_b300(m, "580.65.06"); }, [](Snapshot& m) { use_b300(m, "580.82.07"); },
-     "580.82.7"},
+     "580.82.07"},
     {"persistence-off",
      [](Snapshot& m) {
        m.gpus[0].gpu.persistence = false;

@@ -157,7 +157,7 @@ constexpr auto kCases = std::to_array<Case>({
      },
      "vLLM 0.20 needs compute capability 7.5"},
     {"vllm-needs-newer-driver", [](Snapshot& m) { use_only_vllm_20(m, "570.211.01"); },
-     [](Snapshot& m) { use_only_vllm_20(m, "580.65.06"); }, "570.211.1 is installed"},
+     [](Snapshot& m) { use_only_vllm_20(m, "580.65.06"); }, "570.211.01 is installed"},
     {"vllm-without-blackwell-kernels",
      [](Snapshot& m) {
        use_5090(m);

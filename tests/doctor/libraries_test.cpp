@@ -34,7 +34,7 @@ void shadow_cudnn(Snapshot& machine, std::string_view version) {
 
 constexpr auto kCases = std::to_array<Case>({
     {"libcuda-compat-unfit", [](Snapshot& m) { use_compat(m, "575.57.08"); },
-     [](Snapshot& m) { use_compat(m, "590.48.01"); }, "575.57.8"},
+     [](Snapshot& m) { use_compat(m, "590.48.01"); }, "575.57.08"},
     {"libcuda-stub-first", [](Snapshot& m) { library(m, "libcuda.so.1").origin = "stubs"; },
      [](Snapshot& m) { add_library(m, "libcuda.so.1", "", "stubs"); }, "stub"},
     {"wsl-libcuda-shadowed",

@@ -49,7 +49,7 @@ constexpr auto kCases = std::to_array<Case>({
      },
      "1 of 18 NVLinks of GPU 2"},
     {"nvlink-fewer-than-peers", [](Snapshot& m) { m.gpus[2].sample.nvlinks.resize(12); },
-     [](Snapshot& m) { m.gpus[2].sample.nvlinks.clear(); }, "GPU 2 has 12 NVLinks, its neighbours have 18"},
+     [](Snapshot& m) { m.gpus[2].sample.nvlinks.clear(); }, "GPU 2 has 12 NVLinks up, equal GPUs beside have 18"},
     {"nvlink-errors", [](Snapshot& m) { m.gpus[1].sample.nvlinks[0].recovery_errors = Count(1); },
      [](Snapshot& m) { m.gpus[1].sample.nvlinks[0].replay_errors = Count(99); }, "GPU 1"},
     {"peer-access-blocked", [](Snapshot& m) { m.links->front().p2p_read = "CNS"; },

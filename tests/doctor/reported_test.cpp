@@ -55,7 +55,7 @@ constexpr auto kPurpose = std::to_array<Case>({
        remove_cuda_software(m);
        use_driver(m, "570.211.01");
      },
-     remove_cuda_software, "570.211.1 is installed", "pytorch==2.9.1+cu130"},
+     remove_cuda_software, "570.211.01 is installed", "pytorch==2.9.1+cu130"},
     {"purpose-has-no-code-for-gpu", use_v100, use_t4, "has no code for GPUs 0-3", "pytorch==2.9.1+cu130"},
     {"purpose-architecture-not-built", [](Snapshot&) {}, [](Snapshot&) {}, "needs CUDA 9.0 to 12.9", "sm_70", "sm_89"},
     {"purpose-needs-more-memory", [](Snapshot&) {}, [](Snapshot&) {}, "train llama-3-70b needs about",

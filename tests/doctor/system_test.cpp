@@ -66,7 +66,7 @@ constexpr auto kSystem = std::to_array<Case>({
      [](Snapshot& m) { host(m).open_files_limit = 4096; }, "1024 files"},
     {"host-memory-small", [](Snapshot& m) { use_memory(m, 128); }, [](Snapshot& m) { use_memory(m, 320); }, "128 GiB"},
     {"memory-nearly-full", [](Snapshot& m) { host(m).memory_available = Bytes(20 * kGibibyte); },
-     [](Snapshot& m) { host(m).memory_available = Bytes(60 * kGibibyte); }, "20 GiB of 1024 GiB"},
+     [](Snapshot& m) { host(m).memory_available = Bytes(60 * kGibibyte); }, "20 GiB of 1 TiB"},
     {"memory-limit-small", [](Snapshot& m) { host(m).memory_limit = Bytes(64 * kGibibyte); },
      [](Snapshot& m) { host(m).memory_limit = Bytes(256 * kGibibyte); }, "64 GiB"},
     {"disk-nearly-full", [](Snapshot& m) { leave_free(m, "/tmp", kGibibyte); },

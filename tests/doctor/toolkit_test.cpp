@@ -44,7 +44,7 @@ constexpr auto kCases = std::to_array<Case>({
      },
      "need driver 580"},
     {"toolkit-by-minor-version", [](Snapshot& m) { use_toolkit(m, "13.2.51"); },
-     [](Snapshot& m) { use_toolkit(m, "13.0.48"); }, "CUDA 13.2 runs on driver 580.105.8"},
+     [](Snapshot& m) { use_toolkit(m, "13.0.48"); }, "CUDA 13.2 runs on driver 580.105.08"},
     {"toolkit-and-driver-cuda-differ", [](Snapshot& m) { use_toolkit(m, "12.8.93"); },
      [](Snapshot& m) { m.cuda_driver_version = "13.1"; }, "your toolkit is 12.8 and that is fine"},
     {"toolkit-too-old-for-gpu", [](Snapshot& m) { use_b200(m, "12.6.85"); },

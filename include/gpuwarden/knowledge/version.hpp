@@ -24,7 +24,7 @@ struct Version {
   static std::optional<Version> parse(std::string_view text);
 };
 
-/// "12.4" of 12.4.0; trailing zeros beyond two numbers are left out.
+/// "12.4" of 12.4.0; trailing zeros beyond two numbers are left out. Drivers as NVIDIA writes them: "580.65.06", "580".
 std::string to_string(const Version& version);
 /// "12.4": the first two numbers alone.
 Version release_of(const Version& version);
