@@ -80,7 +80,8 @@ constexpr auto kLeaseOptions = std::to_array<Option>({
 });
 
 constexpr auto kCompatOptions = std::to_array<Option>({
-    {"--gpu,--gpus", OptionKind::repeated, "NAME", "judge for these GPUs instead of this machine's: \"H100\", \"RTX 4090\""},
+    {"--gpu,--gpus", OptionKind::repeated, "NAME",
+     "judge for these GPUs instead of this machine's: \"H100\", \"RTX 4090\""},
     {"--driver", OptionKind::text, "VERSION", "judge for this driver instead of this machine's"},
     {"--cuda", OptionKind::text, "VERSION", "what a CUDA toolkit needs"},
     {"--for", OptionKind::text, "PURPOSE", "\"train llama-3-8b\": which GPU; a package: for --matrix"},

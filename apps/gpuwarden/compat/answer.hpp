@@ -30,9 +30,12 @@ struct Place {
   std::optional<knowledge::Version> driver;
   std::string origin;  ///< "this machine", "box.txt", "--gpu, --driver"
   bool simulated = false;
+  bool captured = false;
+  bool named = false;            ///< the GPUs are those of --gpu
   std::optional<Error> problem;  ///< why the machine told nothing
 
   std::vector<int> architectures() const;
+  bool is_empty() const { return gpus.empty() && !driver; }
 };
 
 /// What every answer looks at.
@@ -50,7 +53,8 @@ struct Answer {
   int exit_code = kFine;
 };
 
-/// --gpu and --driver; where neither is given, the machine (if `machine_counts`).
+/// What --gpu and --driver name, over what --from or --simulate tell; where nothing is given, this machine (if
+/// `machine_counts`).
 Result<Place> read_place(Context& context, const knowledge::Knowledge& knowledge, bool machine_counts);
 
 Answer answer_machine(const Asked& asked);
@@ -66,11 +70,14 @@ Answer answer_job(const Asked& asked, const knowledge::Job& job);
 Answer answer_matrix(const Asked& asked, std::optional<knowledge::Version> work, const std::string& workload);
 
 // Words that several answers share.
+/// "driver      550.54.15 ...", broken at the terminal's width.
+std::string line(const Asked& asked, std::string_view label, std::string_view text);
+std::string heading(const Asked& asked, std::string_view text);
 std::string capability_text(int architecture);
 std::string wheel_name(const knowledge::TorchBuild& build);
 std::string_view words_for(knowledge::WheelFit fit);
-/// "natively" ...; forward compatibility counts as not at all where every GPU of the place is a consumer's (source: CUDA
-/// compatibility guide: data-centre GPUs only).
+/// "natively" ...; forward compatibility counts as not at all where every GPU of the place is a consumer's (source:
+/// CUDA compatibility guide: data-centre GPUs only).
 knowledge::RunsOn runs_here(const Asked& asked, const knowledge::Version& cuda);
 std::string_view words_for(knowledge::RunsOn how);
 /// "550 (production branch; over since 2025-06)".
@@ -78,5 +85,12 @@ std::string branch_text(const Asked& asked, int branch);
 /// The worst fit of a wheel over the place's GPUs.
 knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
 nlohmann::json version_json(const knowledge::Version& version);
+nlohmann::json wheel_json(const Asked& asked, const knowledge::TorchBuild& build);
+/// "7.5 8.0 9.0 12.0+PTX".
+std::string architectures_text(std::string_view architectures);
+/// The PyTorch wheels that run on the place, newest releases first.
+void add_torch(const Asked& asked, Answer& answer);
+/// The PyTorch and vLLM to take there, with pip's commands.
+void add_recommendation(const Asked& asked, Answer& answer);
 
 }  // namespace gpuwarden::cli::compat

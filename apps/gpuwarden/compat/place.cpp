@@ -13,6 +13,9 @@ namespace {
 using knowledge::Knowledge;
 using knowledge::Version;
 
+/// Below that there was no CUDA.
+constexpr int kFirstBranch = 100;
+
 void add(std::vector<PlaceGpu>& gpus, PlaceGpu gpu) {
   const auto same = std::ranges::find(gpus, gpu.name, &PlaceGpu::name);
   if (same != gpus.end())
@@ -30,10 +33,11 @@ Result<std::vector<PlaceGpu>> named_gpus(const std::vector<std::string>& names, 
       const auto architecture =
           models.empty() ? knowledge.architecture_of_name(name) : knowledge::architecture_of(*models[0]);
       if (!architecture)
-        return fail(ErrorCode::invalid_argument, fmt::format("there is no GPU '{}' in the knowledge base", printable(name)),
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("there is no GPU '{}' in the knowledge base", printable(name)),
                     "name it as nvidia-smi does, for example \"RTX 4090\", or add it in a file for --knowledge");
-      add(gpus, {models.empty() ? name : std::string(models[0]->name), architecture,
-                 models.empty() ? nullptr : models[0]});
+      add(gpus,
+          {models.empty() ? name : std::string(models[0]->name), architecture, models.empty() ? nullptr : models[0]});
     }
   }
   return gpus;
@@ -61,8 +65,9 @@ Result<Place> of_machine(Context& context, const Knowledge& knowledge) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot = machine.read();
   Place place{.driver = driver_of(snapshot), .origin = "this machine", .simulated = snapshot.simulated};
-  if (machine.captured) place.origin = machine.capture_name;
-  if (machine.simulated()) place.origin = "simulated " + snapshot.fleet;
+  place.captured = machine.captured.has_value();
+  if (place.captured) place.origin = machine.capture_name;
+  if (machine.simulated()) place.origin = snapshot.fleet;
   place.problem = snapshot.problem;
   for (const auto& record : snapshot.gpus) {
     if (record.gpu.vendor == "NVIDIA") add(place.gpus, gpu_of(record.gpu, knowledge));
@@ -84,16 +89,18 @@ std::vector<int> Place::architectures() const {
 Result<Place> read_place(Context& context, const Knowledge& knowledge, bool machine_counts) {
   const auto names = context.args.all("gpus");
   const auto driver = context.args.text("driver");
-  const bool given = context.args.has("from") || context.args.has("simulate");
-  if ((!names.empty() || driver) && context.args.has("from"))
-    return fail(ErrorCode::invalid_argument, "--from and --gpu or --driver cannot be given together",
-                "--from tells both");
-  if (names.empty() && !driver) return machine_counts || given ? of_machine(context, knowledge) : Place{};
+  const bool told = context.args.has("from") || context.args.has("simulate");
   Place place{.origin = "what was named"};
-  GPUWARDEN_TRY(place.gpus, named_gpus(names, knowledge));
+  if (told || (machine_counts && names.empty() && !driver)) {
+    GPUWARDEN_TRY(place, of_machine(context, knowledge));
+  }
+  if (!names.empty()) {
+    GPUWARDEN_TRY(place.gpus, named_gpus(names, knowledge));
+    place.named = true;
+  }
   if (driver) {
     place.driver = Version::parse(*driver);
-    if (!place.driver || place.driver->major < 100)
+    if (!place.driver || place.driver->major < kFirstBranch)
       return fail(ErrorCode::invalid_argument, fmt::format("--driver: '{}' is no driver version", printable(*driver)),
                   "for example 550.54.15 or 550");
   }

@@ -71,7 +71,8 @@ std::string_view words_for(RunsOn how) {
 std::string branch_text(const Asked& asked, int number) {
   const auto* branch = asked.knowledge.branch(number);
   if (branch == nullptr && number > asked.knowledge.newest_branch())
-    return fmt::format("{} (newer than this knowledge base, which ends with {})", number, asked.knowledge.newest_branch());
+    return fmt::format("{} (newer than this knowledge base, which ends with {})", number,
+                       asked.knowledge.newest_branch());
   if (branch == nullptr) return fmt::format("{} (not in this knowledge base)", number);
   std::vector<std::string> parts;
   if (!branch->type.empty()) parts.emplace_back(type_text(branch->type));
@@ -88,6 +89,21 @@ WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build) {
   for (const int architecture : asked.place.architectures())
     worst = std::max(worst, knowledge::wheel_fit(asked.knowledge, build, architecture, asked.place.driver));
   return worst;
+}
+
+std::string line(const Asked& asked, std::string_view label, std::string_view text) {
+  constexpr std::size_t kIndent = 14;
+  return fmt::format("{:<{}}{}\n", label, kIndent, wrapped(text, kIndent, kIndent, asked.style.width));
+}
+
+std::string heading(const Asked& asked, std::string_view text) {
+  return "\n" + asked.style.paint(text, Tone::bold) + "\n";
+}
+
+std::string architectures_text(std::string_view architectures) {
+  std::string text(architectures);
+  std::ranges::replace(text, ';', ' ');
+  return text;
 }
 
 nlohmann::json version_json(const knowledge::Version& version) {
