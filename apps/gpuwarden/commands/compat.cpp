@@ -115,7 +115,7 @@ void print_text(const Asked& asked, const Answer& answer, bool sources) {
 
 Result<int> answer_and_print(Context& context) {
   GPUWARDEN_TRY(const Knowledge knowledge, open_knowledge(context));
-  GPUWARDEN_TRY(const Question question, read_question(context, knowledge));
+  GPUWARDEN_TRY(const Question question, compat::read_question(context, knowledge));
   GPUWARDEN_TRY(const Clock::time_point moment, when(context.args));
   GPUWARDEN_TRY(const Style style, style_of(context));
   GPUWARDEN_TRY(const Place place, compat::read_place(context, knowledge, is_about_here(question)));

@@ -22,6 +22,7 @@ struct PlaceGpu {
   std::optional<int> architecture;
   const knowledge::GpuModel* model = nullptr;
   int count = 1;
+  std::vector<const knowledge::GpuModel*> meant = {};  ///< of --gpu "A100": every model with these words
 };
 
 /// Where it shall run: this machine, a captured or simulated one, or what --gpu and --driver name.
@@ -34,6 +35,7 @@ struct Place {
   bool named = false;            ///< the GPUs are those of --gpu
   std::optional<Error> problem;  ///< why the machine told nothing
 
+  /// Without doubles; GPUs that are not known are left out.
   std::vector<int> architectures() const;
   bool is_empty() const { return gpus.empty() && !driver; }
 };
@@ -72,6 +74,8 @@ Answer answer_matrix(const Asked& asked, std::optional<knowledge::Version> work,
 // Words that several answers share.
 /// "driver      550.54.15 ...", broken at the terminal's width.
 std::string line(const Asked& asked, std::string_view label, std::string_view text);
+/// The same for a command, which is never broken.
+std::string command_line(std::string_view label, std::string_view command);
 std::string heading(const Asked& asked, std::string_view text);
 std::string capability_text(int architecture);
 std::string wheel_name(const knowledge::TorchBuild& build);
@@ -82,6 +86,8 @@ knowledge::RunsOn runs_here(const Asked& asked, const knowledge::Version& cuda);
 std::string_view words_for(knowledge::RunsOn how);
 /// "550 (production branch; over since 2025-06)".
 std::string branch_text(const Asked& asked, int branch);
+/// Why the place's driver cannot drive the GPU at all; empty: it can, or it is not known.
+std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu);
 /// The worst fit of a wheel over the place's GPUs.
 knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
 nlohmann::json version_json(const knowledge::Version& version);
@@ -90,7 +96,7 @@ nlohmann::json wheel_json(const Asked& asked, const knowledge::TorchBuild& build
 std::string architectures_text(std::string_view architectures);
 /// The PyTorch wheels that run on the place, newest releases first.
 void add_torch(const Asked& asked, Answer& answer);
-/// The PyTorch and vLLM to take there, with pip's commands.
+/// The PyTorch and vLLM to take there, with pip's commands; the driver first, where it has to be another one.
 void add_recommendation(const Asked& asked, Answer& answer);
 
 }  // namespace gpuwarden::cli::compat

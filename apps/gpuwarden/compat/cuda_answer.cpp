@@ -115,10 +115,11 @@ void add_generations(const Asked& asked, const Version& cuda, const Drivers& dri
   for (const Architecture& one : asked.knowledge.architectures()) {
     if (!asked.knowledge.can_target(cuda, one.number).value_or(false)) continue;
     const auto [first, last] = branches_of(asked, one.number);
-    const Version least = std::max(Version{first}, drivers.minor.value_or(Version{}));
-    const Version all = std::max(least, drivers.native.value_or(Version{}));
-    table.push_back({fmt::format("sm_{}", one.number), std::string(one.name), least ? to_string(least) : "?",
-                     all ? to_string(all) : "?", last != 0 ? std::to_string(last) : ""});
+    // Jetson's driver comes with its system: those architectures have no branch.
+    const Version least = first == 0 ? Version{} : std::max(Version{first}, drivers.minor.value_or(Version{}));
+    const Version all = first == 0 ? Version{} : std::max(least, drivers.native.value_or(Version{}));
+    table.push_back({fmt::format("sm_{}", one.number), std::string(one.name), least ? to_string(least) : "-",
+                     all ? to_string(all) : "-", last != 0 ? std::to_string(last) : ""});
     answer.json["architectures"].push_back({{"architecture", one.number},
                                             {"generation", one.name},
                                             {"min_driver", version_json(all)},
@@ -140,6 +141,11 @@ void add_place(const Asked& asked, const Version& cuda, Answer& answer) {
     if (how == RunsOn::not_at_all) answer.exit_code = kNo;
   }
   for (const PlaceGpu& gpu : asked.place.gpus) {
+    const std::string obstacle = obstacle_of(asked, gpu);
+    if (!obstacle.empty()) {
+      parts.push_back(fmt::format("{}: {}", printable(gpu.name), obstacle));
+      answer.exit_code = kNo;
+    }
     const auto builds = gpu.architecture ? asked.knowledge.can_target(cuda, *gpu.architecture) : std::nullopt;
     if (!builds) continue;
     here["builds_for_gpus"] = *builds && here["builds_for_gpus"] != false;

@@ -85,7 +85,7 @@ void add_hardware(const Asked& asked, const GpuModel& model, Answer& answer) {
     answer.json[rate.key] = number(value);
     if (value > 0) rates.push_back(fmt::format("{} {:g}", rate.label, value));
   }
-  if (!rates.empty()) answer.text += line(asked, "TFLOPS", join(rates, ", ") + " (dense)");
+  if (!rates.empty()) answer.text += line(asked, "rates", join(rates, ", ") + " (tera-operations per second, dense)");
   std::vector<std::string> parts{fmt::format("{} SMs", model.multiprocessors)};
   if (model.tdp_watts > 0) parts.push_back(fmt::format("{:g} W", model.tdp_watts));
   parts.push_back(model.nvlink_gb_s > 0 ? fmt::format("NVLink {:g} GB/s", model.nvlink_gb_s) : "no NVLink");
@@ -136,10 +136,20 @@ void add_frameworks(const Asked& asked, int architecture, Answer& answer) {
     answer.text += line(asked, "PyTorch", "no wheel that is known has code for it" + on);
   } else {
     answer.text += line(asked, "PyTorch", fmt::format("{} to {}{}", wheel_name(*first), wheel_name(*newest), on));
-    answer.text += line(asked, "", knowledge::pip_command(*newest));
+    answer.text += command_line("", knowledge::pip_command(*newest));
     answer.sources.push_back(fmt::format("PyTorch {}: {}", wheel_name(*newest), newest->source));
   }
   answer.text += line(asked, "vLLM", vllm != nullptr ? to_string(vllm->first) + on : "none that is known" + on);
+}
+
+/// Which compiled code runs on an architecture (source: CUDA programming guide, binary compatibility).
+std::string code_text(int architecture) {
+  constexpr int kFirstWithOwnCode = 90;
+  const std::string own =
+      architecture >= kFirstWithOwnCode
+          ? fmt::format("; of code for one architecture alone only sm_{}a", architecture)
+          : "";
+  return fmt::format("sm_{0}0 to sm_{1}, and PTX up to compute_{1}{2}", architecture / 10, architecture, own);
 }
 
 Error unknown_gpu(const Asked& asked, const std::string& words) {
@@ -209,10 +219,7 @@ Answer answer_architecture(const Asked& asked, int architecture) {
     answer.text += line(asked, "driver",
                         fmt::format("branch {} or newer{}", first_branch,
                                     last_branch != 0 ? fmt::format(", {} is the last", last_branch) : ""));
-  answer.text += line(asked, "code",
-                      fmt::format("runs what was built for sm_{0}0 to sm_{1}, and PTX for anything up "
-                                  "to compute_{1}; not sm_{0}xa of another number",
-                                  architecture / 10, architecture));
+  answer.text += line(asked, "runs code for", code_text(architecture));
   if (!names.empty()) answer.text += line(asked, "GPUs", join(names, ", "));
   add_frameworks(asked, architecture, answer);
   answer.sources.push_back(fmt::format("sm_{}: {}", architecture, row->source));

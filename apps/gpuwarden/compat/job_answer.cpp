@@ -23,8 +23,12 @@ constexpr std::size_t kSuggestionsShown = 15;
 /// The GPUs of the place once each; without any, the catalogue.
 std::vector<const GpuModel*> candidates(const Asked& asked) {
   std::vector<const GpuModel*> models;
+  const auto take = [&](const GpuModel* model) {
+    if (model != nullptr && std::ranges::find(models, model) == models.end()) models.push_back(model);
+  };
   for (const PlaceGpu& gpu : asked.place.gpus) {
-    if (gpu.model != nullptr && std::ranges::find(models, gpu.model) == models.end()) models.push_back(gpu.model);
+    take(gpu.model);
+    std::ranges::for_each(gpu.meant, take);
   }
   if (!models.empty()) return models;
   for (const GpuModel& model : asked.knowledge.models()) models.push_back(&model);
@@ -144,10 +148,11 @@ Answer answer_matrix(const Asked& asked, std::optional<Version> work, const std:
     sources.insert(row.needs.sources.begin(), row.needs.sources.end());
   }
   answer.text = columns(table, asked.style, 0);
-  answer.text +=
-      "\nminimum: the first branch that knows the GPU; required: the oldest driver that runs the CUDA of the work (of\n"
-      "the newest PyTorch where none is named); recommended: the branch to take today; optimal: the driver with which\n"
-      "nothing of that CUDA is missing; last: the last branch that serves the GPU. --why shows the sources.\n";
+  constexpr std::string_view kLegend =
+      "minimum: the first branch that knows the GPU; required: the oldest driver that runs the CUDA of the work (of the "
+      "newest PyTorch where none is named); recommended: the branch to take today; optimal: the driver with which "
+      "nothing of that CUDA is missing; last: the last branch that serves the GPU. --why shows the sources.";
+  answer.text += "\n" + wrapped(kLegend, 0, 0, asked.style.width) + "\n";
   answer.sources.assign(sources.begin(), sources.end());
   return answer;
 }

@@ -62,6 +62,12 @@ void add_gpus(const Asked& asked, Answer& answer) {
     const std::string generation = gpu.model != nullptr ? fmt::format(", {}", gpu.model->architecture) : "";
     answer.text +=
         line(asked, "GPU", fmt::format("{} x {}{}{}", gpu.count, printable(gpu.name), capability, generation));
+    const std::string obstacle = obstacle_of(asked, gpu);
+    if (!obstacle.empty()) {
+      answer.text += line(asked, "", asked.style.paint(obstacle, Tone::bad));
+      answer.json["obstacles"].push_back(fmt::format("{}: {}", gpu.name, obstacle));
+      answer.exit_code = kNo;
+    }
     if (gpu.model != nullptr) answer.sources.push_back(fmt::format("{}: {}", gpu.name, gpu.model->source));
   }
 }
@@ -102,7 +108,8 @@ void add_toolkits(const Asked& asked, Answer& answer) {
        {RunsOn::not_at_all, ""}});
   for (const auto& [how, remark] : kRemarks) {
     if (by_way[how].empty()) continue;
-    answer.text += line(asked, "  " + range_text(by_way[how]), fmt::format("{}{}", words_for(how), remark));
+    answer.text +=
+        line(asked, fmt::format("  {:<14}", range_text(by_way[how])), fmt::format("{}{}", words_for(how), remark));
   }
 }
 
@@ -110,11 +117,12 @@ void add_toolkits(const Asked& asked, Answer& answer) {
 
 Answer answer_machine(const Asked& asked) {
   Answer answer;
+  answer.json["obstacles"] = Json::array();
   if (asked.place.gpus.empty() && !asked.place.driver) {
     answer.text =
         "There is neither a GPU nor a driver to judge.\n"
         "Name them: gpuwarden compat --gpu \"RTX 4090\" --driver 550.54.15\n";
-    answer.json = {{"toolkits", Json::array()}, {"torch", Json::array()}, {"recommended", nullptr}};
+    answer.json.update({{"toolkits", Json::array()}, {"torch", Json::array()}, {"recommended", nullptr}});
     answer.exit_code = asked.place.problem ? kUnavailable : kNo;
     return answer;
   }

@@ -75,17 +75,28 @@ const TorchBuild* chosen(const Asked& asked, const std::vector<TorchBuild>& buil
   return best;
 }
 
+/// What keeps the GPUs of the place from working at all.
+std::string gpu_obstacle(const Asked& asked) {
+  for (const PlaceGpu& gpu : asked.place.gpus) {
+    const std::string obstacle = obstacle_of(asked, gpu);
+    if (!obstacle.empty()) return fmt::format("{}: {}", printable(gpu.name), obstacle);
+  }
+  return "";
+}
+
 void add_verdict(const Asked& asked, const TorchBuild& wheel, Answer& answer) {
   if (!asked.place.is_empty()) {
     const auto fit = fit_here(asked, wheel);
+    const std::string obstacle = gpu_obstacle(asked);
     answer.text += line(asked, "here", fmt::format("{}: {}", wheel_name(wheel), words_for(fit)));
-    if (!knowledge::is_fit(fit)) {
+    if (!obstacle.empty()) answer.text += line(asked, "", obstacle);
+    if (!obstacle.empty() || !knowledge::is_fit(fit)) {
       answer.exit_code = kNo;
       add_recommendation(asked, answer);
       return;
     }
   }
-  answer.text += line(asked, "install", knowledge::pip_command(wheel));
+  answer.text += command_line("install", knowledge::pip_command(wheel));
 }
 
 Answer unknown_torch(const Asked& asked, const Version& version, const std::optional<std::string>& build) {
@@ -130,6 +141,8 @@ Answer answer_torch(const Asked& asked, const doctor::Purpose::Package& package)
     answer.text +=
         line(asked, "Python",
              fmt::format("{} to {}", to_string(builds[0].python_lowest), to_string(builds[0].python_highest)));
+  add_wheels(asked, builds, answer);
+  answer.text += "\n";
   const TorchBuild* wheel = chosen(asked, builds, package.build);
   if (wheel == nullptr) {
     answer.text += line(asked, "note", fmt::format("there is no {} wheel of it that is known", *package.build));
@@ -137,7 +150,6 @@ Answer answer_torch(const Asked& asked, const doctor::Purpose::Package& package)
   } else {
     add_verdict(asked, *wheel, answer);
   }
-  add_wheels(asked, builds, answer);
   return answer;
 }
 
@@ -145,6 +157,7 @@ Answer answer_torch(const Asked& asked, const doctor::Purpose::Package& package)
 
 /// Why the release's wheel does not run on the place; empty: it does.
 std::string obstacle(const Asked& asked, const VllmRelease& row) {
+  if (const std::string gpu = gpu_obstacle(asked); !gpu.empty()) return gpu;
   for (const PlaceGpu& gpu : asked.place.gpus) {
     if (gpu.architecture && *gpu.architecture < row.min_capability)
       return fmt::format("{} has compute capability {}", printable(gpu.name), capability_text(*gpu.architecture));
@@ -213,7 +226,7 @@ Answer answer_vllm(const Asked& asked, const std::optional<std::string>& text) {
   if (driver) answer.text += line(asked, "driver", to_string(*driver) + " or newer");
   answer.text +=
       line(asked, "GPU", fmt::format("compute capability {} or higher", capability_text(row->min_capability)));
-  answer.text += line(asked, "install", "pip install vllm==" + three(*version));
+  answer.text += command_line("install", "pip install vllm==" + three(*version));
   answer.sources.push_back(fmt::format("vLLM {}: {}", three(row->first), row->source));
   add_vllm_place(asked, *row, answer);
   return answer;

@@ -17,6 +17,22 @@ namespace {
 
 constexpr std::size_t kReleasesShown = 6;
 
+/// The place's driver; where it cannot drive one of the GPUs, the branch to take for all of them.
+std::optional<Version> driver_to_take(const Asked& asked) {
+  int first = 0;
+  int last = 0;
+  bool fits = true;
+  for (const PlaceGpu& gpu : asked.place.gpus) {
+    if (gpu.model == nullptr) continue;
+    fits = fits && obstacle_of(asked, gpu).empty();
+    first = std::max(first, gpu.model->first_driver_branch);
+    const int own_last = gpu.model->last_driver_branch;
+    if (own_last != 0) last = last == 0 ? own_last : std::min(last, own_last);
+  }
+  const int branch = fits ? 0 : asked.knowledge.recommended_branch(first, last, asked.when);
+  return branch != 0 ? std::optional(Version{branch}) : asked.place.driver;
+}
+
 }  // namespace
 
 Json wheel_json(const Asked& asked, const TorchBuild& build) {
@@ -57,22 +73,31 @@ void add_torch(const Asked& asked, Answer& answer) {
 }
 
 void add_recommendation(const Asked& asked, Answer& answer) {
-  const auto* torch = knowledge::newest_torch_for(asked.knowledge, asked.place.architectures(), asked.place.driver);
-  const auto* vllm = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), asked.place.driver);
-  Json recommended{{"torch", nullptr}, {"torch_command", nullptr}, {"vllm", nullptr}, {"vllm_command", nullptr}};
+  Json recommended{{"driver", nullptr},
+                   {"torch", nullptr},
+                   {"torch_command", nullptr},
+                   {"vllm", nullptr},
+                   {"vllm_command", nullptr}};
   answer.text += heading(asked, "recommended");
+  const auto driver = driver_to_take(asked);
+  if (driver && driver != asked.place.driver) {
+    recommended["driver"] = to_string(*driver);
+    answer.text += command_line("  driver", branch_text(asked, driver->major));
+  }
+  const auto* torch = knowledge::newest_torch_for(asked.knowledge, asked.place.architectures(), driver);
+  const auto* vllm = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), driver);
   if (torch != nullptr) {
     recommended["torch"] = wheel_name(*torch);
     recommended["torch_command"] = knowledge::pip_command(*torch);
-    answer.text += fmt::format("  PyTorch {:<14} {}\n", wheel_name(*torch), knowledge::pip_command(*torch));
+    answer.text += command_line("  PyTorch", knowledge::pip_command(*torch));
     answer.sources.push_back(fmt::format("PyTorch {}: {}", wheel_name(*torch), torch->source));
   }
   if (vllm != nullptr) {
     const std::string version = fmt::format("{}.{}.{}", vllm->first.major, vllm->first.minor, vllm->first.patch);
     recommended["vllm"] = version;
     recommended["vllm_command"] = "pip install vllm==" + version;
-    answer.text += fmt::format("  vLLM    {:<14} pip install vllm=={}  (brings PyTorch {})\n", version, version,
-                               to_string(vllm->torch));
+    answer.text += command_line(
+        "  vLLM", fmt::format("pip install vllm=={}   (brings PyTorch {})", version, to_string(vllm->torch)));
     answer.sources.push_back(fmt::format("vLLM {}: {}", version, vllm->source));
   }
   if (torch == nullptr && vllm == nullptr) answer.text += "  nothing that is known runs here\n";

@@ -12,6 +12,8 @@ using knowledge::WheelFit;
 
 namespace {
 
+constexpr std::size_t kIndent = 15;
+
 bool is_consumer(const PlaceGpu& gpu) {
   return std::ranges::any_of(std::to_array<std::string_view>({"GeForce", "TITAN", "GTX"}),
                              [&](std::string_view word) { return gpu.name.contains(word); });
@@ -92,8 +94,25 @@ WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build) {
 }
 
 std::string line(const Asked& asked, std::string_view label, std::string_view text) {
-  constexpr std::size_t kIndent = 14;
-  return fmt::format("{:<{}}{}\n", label, kIndent, wrapped(text, kIndent, kIndent, asked.style.width));
+  const std::size_t column = std::max(kIndent, label.size() + 2);
+  return fmt::format("{:<{}}{}\n", label, column, wrapped(text, column, column, asked.style.width));
+}
+
+std::string command_line(std::string_view label, std::string_view command) {
+  return fmt::format("{:<{}}{}\n", label, kIndent, command);
+}
+
+std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu) {
+  if (gpu.model == nullptr || !asked.place.driver) return "";
+  const int branch = asked.place.driver->major;
+  const int first = gpu.model->first_driver_branch;
+  const int last = gpu.model->last_driver_branch;
+  if (first != 0 && branch < first)
+    return fmt::format("driver {} does not know it: branch {} or newer is needed", to_string(*asked.place.driver),
+                       first);
+  if (last != 0 && branch > last)
+    return fmt::format("driver {} no longer serves it: {} is the last branch", to_string(*asked.place.driver), last);
+  return "";
 }
 
 std::string heading(const Asked& asked, std::string_view text) {
