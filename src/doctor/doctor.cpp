@@ -16,9 +16,9 @@ namespace {
 
 std::vector<Check> join_groups() {
   std::vector<Check> all;
-  for (const auto group :
-       {driver_checks(), device_checks(), toolkit_checks(), framework_checks(), library_checks(), variable_checks(),
-        container_checks(), multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
+  for (const auto group : {driver_checks(), device_checks(), health_checks(), toolkit_checks(), framework_checks(),
+                           serving_checks(), library_checks(), variable_checks(), container_checks(),
+                           multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

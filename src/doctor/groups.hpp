@@ -10,8 +10,10 @@ namespace gpuwarden::doctor {
 
 std::span<const Check> driver_checks();
 std::span<const Check> device_checks();
+std::span<const Check> health_checks();
 std::span<const Check> toolkit_checks();
 std::span<const Check> framework_checks();
+std::span<const Check> serving_checks();
 std::span<const Check> library_checks();
 std::span<const Check> variable_checks();
 std::span<const Check> container_checks();

@@ -131,4 +131,31 @@ bool is_container(const Subject& subject) {
   return inside && !inside->empty();
 }
 
+std::optional<knowledge::Version> package_version(const facts::PythonEnvironment& python, std::string_view package) {
+  const auto* found = facts::find_package(python, package);
+  return found == nullptr ? std::nullopt : knowledge::Version::parse(found->version);
+}
+
+std::vector<int> all_architectures(const Subject& subject) {
+  std::vector<int> all;
+  for (const auto* gpu : nvidia_gpus(subject)) {
+    if (const auto architecture = architecture_of(subject, gpu->gpu)) all.push_back(*architecture);
+  }
+  return all;
+}
+
+std::vector<const facts::GpuRecord*> gpus_below(const Subject& subject, int architecture) {
+  return gpus_that(subject, [&](const facts::GpuRecord& gpu) {
+    const auto own = architecture_of(subject, gpu.gpu);
+    return own && *own < architecture;
+  });
+}
+
+std::vector<const facts::GpuRecord*> gpus_of_architecture(const Subject& subject, int first, int last) {
+  return gpus_that(subject, [&](const facts::GpuRecord& gpu) {
+    const auto own = architecture_of(subject, gpu.gpu);
+    return own && *own >= first && *own <= last;
+  });
+}
+
 }  // namespace gpuwarden::doctor

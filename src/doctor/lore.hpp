@@ -28,6 +28,12 @@ std::vector<const facts::GpuRecord*> gpus_that(const Subject& subject, Predicate
 const knowledge::GpuModel* model_of(const Subject& subject, const facts::Gpu& gpu);
 /// 90 for compute capability 9.0: the GPU's own word, else the catalogue's.
 std::optional<int> architecture_of(const Subject& subject, const facts::Gpu& gpu);
+/// The architectures of NVIDIA's GPUs, one each, as far as they are known.
+std::vector<int> all_architectures(const Subject& subject);
+/// NVIDIA's GPUs of a lower architecture than this.
+std::vector<const facts::GpuRecord*> gpus_below(const Subject& subject, int architecture);
+/// Those between two architectures, both included.
+std::vector<const facts::GpuRecord*> gpus_of_architecture(const Subject& subject, int first, int last);
 /// "9.0" of 90.
 std::string capability_text(int architecture);
 /// A GPU for servers: no GeForce, RTX, Quadro, TITAN, GTX, Jetson. Empty name: no.
@@ -54,6 +60,8 @@ struct Torch {
   bool own_word = false;                   ///< the architectures are that Python's own answer
 };
 std::vector<Torch> torches(const Subject& subject);
+/// The version of an installed package; empty where it is not there or not to be read.
+std::optional<knowledge::Version> package_version(const facts::PythonEnvironment& python, std::string_view package);
 /// "in /srv/venv", or "" for a report's only Python.
 std::string where(const facts::PythonEnvironment& python);
 

@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
+
 namespace gpuwarden::doctor {
 
 namespace {
@@ -164,6 +166,12 @@ std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus) {
 
 std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus, std::string_view has, std::string_view have) {
   return fmt::format("{} {}", name_gpus(gpus), gpus.size() == 1 ? has : have);
+}
+
+std::string reset_command(const std::vector<const facts::GpuRecord*>& gpus) {
+  std::vector<std::string> indices;
+  for (const auto* gpu : gpus) indices.push_back(std::to_string(gpu->gpu.index.value));
+  return fmt::format("sudo nvidia-smi --gpu-reset -i {}   # after their processes have ended", join(indices, ","));
 }
 
 }  // namespace gpuwarden::doctor

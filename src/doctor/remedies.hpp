@@ -42,5 +42,7 @@ std::string pip_install(const facts::PythonEnvironment& python, std::string_view
 std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus);
 /// "GPU 3 has", or "GPUs 0-3 have".
 std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus, std::string_view has, std::string_view have);
+/// The command that resets these GPUs.
+std::string reset_command(const std::vector<const facts::GpuRecord*>& gpus);
 
 }  // namespace gpuwarden::doctor

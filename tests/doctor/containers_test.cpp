@@ -138,7 +138,7 @@ TEST(ContainerChecks, EnginesInsideAContainerOrWithoutGpusAreNotJudged) {
   Snapshot without = healthy_machine();
   remove_gpus(without);
   install_engine(without, "docker 26.1.0", "");
-  EXPECT_EQ(found_in(without), "");
+  EXPECT_EQ(found_in(without), "no-gpu");
 }
 
 }  // namespace

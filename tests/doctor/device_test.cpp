@@ -44,6 +44,11 @@ void use_b300(Snapshot& machine, std::string_view driver) {
 }
 
 constexpr auto kCases = std::to_array<Case>({
+    {"no-gpu", remove_gpus,
+     [](Snapshot& m) {
+       for (auto& record : m.gpus) record.state = GpuState::suspended;
+     },
+     "no GPU is seen"},
     {"gpu-lost", [](Snapshot& m) { m.gpus[2].state = GpuState::lost; },
      [](Snapshot& m) { m.gpus[2].state = GpuState::busy; }, "GPU 2 fell off"},
     {"gpu-needs-reset",
@@ -61,28 +66,6 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) { add_fault(m, "xid", 45, "Preemptive Channel Removal"); }, "Xid 31"},
     {"sxid", [](Snapshot& m) { add_fault(m, "sxid", 20034, "Fatal, Link 33 LTSSM Fault Up"); },
      [](Snapshot& m) { m.kernel_faults.reset(); }, "SXid 20034"},
-    {"row-remap-failed", [](Snapshot& m) { m.gpus[1].sample.remapped_rows_failed = Count(1); },
-     [](Snapshot& m) { m.gpus[1].sample.remapped_rows_uncorrected = Count(1); }, "GPU 1"},
-    {"row-remap-pending", [](Snapshot& m) { m.gpus[1].sample.remapped_rows_pending = Count(1); },
-     [](Snapshot& m) { m.gpus[1].sample.remapped_rows_corrected = Count(3); }, "at the next reset"},
-    {"no-spare-rows", [](Snapshot& m) { m.gpus[1].sample.remap_availability->none = Count(2); },
-     [](Snapshot& m) { m.gpus[1].sample.remap_availability->low = Count(2); }, "2 memory banks"},
-    {"page-retirement-pending", [](Snapshot& m) { m.gpus[0].sample.retired_pages_pending = Count(1); },
-     [](Snapshot& m) { m.gpus[0].sample.retired_pages_pending = Count(0); }, "GPU 0"},
-    {"many-pages-retired", [](Snapshot& m) { m.gpus[0].sample.retired_pages_single_bit = Count(60); },
-     [](Snapshot& m) { m.gpus[0].sample.retired_pages_single_bit = Count(59); }, "60"},
-    {"ecc-uncorrected", [](Snapshot& m) { m.gpus[3].sample.ecc_uncorrected_volatile = Count(2); },
-     [](Snapshot& m) { m.gpus[3].sample.ecc_uncorrected_volatile.reset(); }, "GPU 3"},
-    {"ecc-uncorrected-earlier", [](Snapshot& m) { m.gpus[3].sample.ecc_uncorrected_aggregate = Count(2); },
-     [](Snapshot& m) { m.gpus[3].sample.ecc_corrected_aggregate = Count(2); }, "2 uncorrectable"},
-    {"ecc-many-corrected", [](Snapshot& m) { m.gpus[3].sample.ecc_corrected_volatile = Count(10'000); },
-     [](Snapshot& m) { m.gpus[3].sample.ecc_corrected_volatile = Count(9'999); }, "10000"},
-    {"ecc-off", [](Snapshot& m) { m.gpus[2].gpu.ecc_enabled = false; },
-     [](Snapshot& m) {
-       use_gpus(m, "NVIDIA GeForce RTX 4090", {8, 9});
-       m.gpus[2].gpu.ecc_enabled = false;
-     },
-     "GPU 2"},
     {"memory-held-by-unlisted-process", [](Snapshot& m) { add_process(m, false); },
      [](Snapshot& m) { add_process(m, true); }, "pid 4711 (python train.py)"},
     {"memory-held-by-nobody", [](Snapshot& m) { m.gpus[0].sample.memory_used = Bytes(40ULL << 30U); },
@@ -91,38 +74,6 @@ constexpr auto kCases = std::to_array<Case>({
        m.gpus[0].processes.reset();
      },
      "40 GiB"},
-    {"hardware-slowdown", [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::hw_power_brake}; },
-     [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::sw_power_cap}; }, "power brake"},
-    {"thermal-slowdown", [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::sw_thermal_slowdown}; },
-     [](Snapshot& m) { m.gpus[0].sample.throttle_reasons = {ThrottleReason::applications_clocks_setting}; }, "too hot"},
-    {"temperature-near-limit", [](Snapshot& m) { m.gpus[0].sample.temperature = Celsius(84); },
-     [](Snapshot& m) { m.gpus[0].sample.temperature = Celsius(83); }, "84 C, which slows down at 87 C"},
-    {"memory-temperature-high", [](Snapshot& m) { m.gpus[0].sample.temperature_memory = Celsius(95); },
-     [](Snapshot& m) { m.gpus[0].sample.temperature_memory = Celsius(94); }, "95 C"},
-    {"power-limit-lowered",
-     [](Snapshot& m) {
-       for (auto& record : m.gpus) record.sample.power_limit = Milliwatts(500'000);
-     },
-     [](Snapshot& m) {
-       for (auto& record : m.gpus) record.sample.power_limit = Milliwatts(690'000);
-     },
-     "GPUs 0-3 are limited to 500 W of 700 W"},
-    {"fan-stopped",
-     [](Snapshot& m) {
-       m.gpus[0].sample.fan_speed = Percent(0);
-       m.gpus[0].sample.temperature = Celsius(76);
-     },
-     [](Snapshot& m) { m.gpus[0].sample.fan_speed = Percent(0); }, "stands still at 76 C"},
-    {"pcie-width-reduced", [](Snapshot& m) { m.gpus[0].sample.pcie_width = Count(8); },
-     [](Snapshot& m) { m.gpus[0].sample.pcie_width.reset(); }, "x8 of x16"},
-    {"pcie-slow-under-load",
-     [](Snapshot& m) {
-       m.gpus[0].sample.pcie_generation = Count(3);
-       m.gpus[0].sample.utilization_gpu = Percent(99);
-     },
-     [](Snapshot& m) { m.gpus[0].sample.pcie_generation = Count(1); }, "PCIe 3 under load"},
-    {"pcie-replays", [](Snapshot& m) { m.gpus[0].sample.pcie_replays = Count(1000); },
-     [](Snapshot& m) { m.gpus[0].sample.pcie_replays = Count(999); }, "1000"},
     {"compute-prohibited", [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::prohibited; },
      [](Snapshot& m) { m.gpus[0].gpu.compute_mode.reset(); }, "no program can use GPU 0"},
     {"compute-exclusive", [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::exclusive_process; },

@@ -174,7 +174,11 @@ void expect_case(const Case& test) {
   facts::Snapshot well = healthy_machine();
   test.near_miss(well);
   const std::string_view purpose = test.near_purpose.empty() ? test.purpose : test.near_purpose;
-  EXPECT_THAT(ids(examined(well, purpose)), ::testing::IsEmpty()) << "near miss of " << test.id;
+  auto left = examined(well, purpose);
+  // A near miss may be a machine without any GPU, which is always told.
+  if (well.gpus.empty() && test.id != "no-gpu")
+    std::erase_if(left.findings, [](const doctor::Finding& each) { return each.id == "no-gpu"; });
+  EXPECT_THAT(ids(left), ::testing::IsEmpty()) << "near miss of " << test.id;
 }
 
 }  // namespace
@@ -315,6 +319,26 @@ std::string found_in(const facts::Snapshot& machine, std::string_view purpose) {
 
 void expect_cases(std::span<const Case> cases) {
   for (const Case& test : cases) expect_case(test);
+}
+
+void remove_toolkits(facts::Snapshot& machine) {
+  software(machine).toolkits.clear();
+  software(machine).variables.clear();
+}
+
+void use_v100(facts::Snapshot& machine) {
+  remove_toolkits(machine);
+  use_gpus(machine, "Tesla V100-SXM2-32GB", {7, 0});
+  use_module(machine, facts::ModuleFlavour::proprietary);
+}
+
+void add_amd_gpu(facts::Snapshot& machine, std::string_view architecture) {
+  facts::GpuRecord record;
+  record.gpu.index = GpuIndex{4};
+  record.gpu.vendor = "AMD";
+  record.gpu.name = "AMD Radeon";
+  record.gpu.architecture = architecture;
+  machine.gpus.push_back(record);
 }
 
 }  // namespace gpuwarden::testing

@@ -27,6 +27,9 @@ void forget_driver(facts::Snapshot& machine);
 void use_module(facts::Snapshot& machine, facts::ModuleFlavour flavour);
 /// A machine without any GPU, and without a driver.
 void remove_gpus(facts::Snapshot& machine);
+void remove_toolkits(facts::Snapshot& machine);
+void use_v100(facts::Snapshot& machine);
+void add_amd_gpu(facts::Snapshot& machine, std::string_view architecture);
 /// Takes the toolkits, Pythons and variables away, for machines that they would not fit.
 void remove_cuda_software(facts::Snapshot& machine);
 /// The same machine, seen from inside a container ("docker") or in WSL 2.
@@ -65,8 +68,10 @@ std::string found_in(const facts::Snapshot& machine, std::string_view purpose = 
 /// The cases of each group of checks, each in its own file; the table's test holds them against the checks.
 std::span<const Case> driver_cases();
 std::span<const Case> device_cases();
+std::span<const Case> health_cases();
 std::span<const Case> toolkit_cases();
 std::span<const Case> framework_cases();
+std::span<const Case> serving_cases();
 std::span<const Case> library_cases();
 std::span<const Case> variable_cases();
 std::span<const Case> container_cases();

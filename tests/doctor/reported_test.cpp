@@ -22,7 +22,7 @@ void use_t4(Snapshot& machine) {
   use_gpus(machine, "Tesla T4", {7, 5});
 }
 
-void use_v100(Snapshot& machine) {
+void use_v100_without_cuda(Snapshot& machine) {
   remove_cuda_software(machine);
   use_gpus(machine, "Tesla V100-SXM2-32GB", {7, 0});
   use_module(machine, facts::ModuleFlavour::proprietary);
@@ -56,7 +56,7 @@ constexpr auto kPurpose = std::to_array<Case>({
        use_driver(m, "570.211.01");
      },
      remove_cuda_software, "570.211.01 is installed", "pytorch==2.9.1+cu130"},
-    {"purpose-has-no-code-for-gpu", use_v100, use_t4, "has no code for GPUs 0-3", "pytorch==2.9.1+cu130"},
+    {"purpose-has-no-code-for-gpu", use_v100_without_cuda, use_t4, "has no code for GPUs 0-3", "pytorch==2.9.1+cu130"},
     {"purpose-architecture-not-built", [](Snapshot&) {}, [](Snapshot&) {}, "needs CUDA 9.0 to 12.9", "sm_70", "sm_89"},
     {"purpose-needs-more-memory", [](Snapshot&) {}, [](Snapshot&) {}, "train llama-3-70b needs about",
      "train llama-3-70b", "train llama-3-8b"},

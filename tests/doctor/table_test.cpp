@@ -23,8 +23,10 @@ struct Group {
 std::vector<Group> groups() {
   return {{"driver", doctor::driver_checks(), driver_cases()},
           {"device", doctor::device_checks(), device_cases()},
+          {"health", doctor::health_checks(), health_cases()},
           {"toolkit", doctor::toolkit_checks(), toolkit_cases()},
           {"framework", doctor::framework_checks(), framework_cases()},
+          {"serving", doctor::serving_checks(), serving_cases()},
           {"library", doctor::library_checks(), library_cases()},
           {"variable", doctor::variable_checks(), variable_cases()},
           {"container", doctor::container_checks(), container_cases()},
@@ -83,7 +85,7 @@ TEST(CheckTable, EveryCheckHasACaseInItsGroup) {
 
 TEST(CheckTable, AHealthyMachineAndAnEmptyOneHaveNoFindings) {
   EXPECT_EQ(found_in(healthy_machine()), "");
-  EXPECT_EQ(found_in(facts::Snapshot{}), "");
+  EXPECT_EQ(found_in(facts::Snapshot{}), "no-gpu");
   facts::Snapshot silent = healthy_machine();
   silent.environment.reset();
   EXPECT_EQ(found_in(silent), "") << "what was not looked at is no trouble";

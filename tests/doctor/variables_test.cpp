@@ -16,14 +16,6 @@ void mix_gpus(Snapshot& machine) {
   machine.gpus[3].gpu.pci_device_id.reset();
 }
 
-void add_amd_gpu(Snapshot& machine) {
-  facts::GpuRecord record;
-  record.gpu.index = GpuIndex{4};
-  record.gpu.vendor = "AMD";
-  record.gpu.name = "AMD Instinct MI300X";
-  machine.gpus.push_back(record);
-}
-
 constexpr auto kCases = std::to_array<Case>({
     {"visible-devices-empty", [](Snapshot& m) { set_variable(m, "CUDA_VISIBLE_DEVICES", "-1"); },
      [](Snapshot& m) { set_variable(m, "CUDA_VISIBLE_DEVICES", "0"); }, "'-1'"},
@@ -64,11 +56,11 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) { set_variable(m, "NVIDIA_DRIVER_CAPABILITIES", "compute,utility"); }, "utility"},
     {"rocm-masks-renumber",
      [](Snapshot& m) {
-       add_amd_gpu(m);
+       add_amd_gpu(m, "gfx942");
        set_variable(m, "ROCR_VISIBLE_DEVICES", "1");
      },
      [](Snapshot& m) {
-       add_amd_gpu(m);
+       add_amd_gpu(m, "gfx942");
        set_variable(m, "ROCR_VISIBLE_DEVICES", "0");
      },
      "ROCR_VISIBLE_DEVICES=1"},

@@ -29,8 +29,8 @@ TEST(SiteRules, TheGravestLevelOfTheDriverCounts) {
   const auto below = judge_one(rule, on_h100({525, 60, 13}));
   ASSERT_EQ(below.size(), 1U);
   EXPECT_EQ(below[0].severity, "error");
-  EXPECT_EQ(below[0].message, "driver 525.60.13 on NVIDIA H100 80GB HBM3: at least 535.0");
-  EXPECT_EQ(below[0].fix, "install 535.0");
+  EXPECT_EQ(below[0].message, "driver 525.60.13 on NVIDIA H100 80GB HBM3: at least 535");
+  EXPECT_EQ(below[0].fix, "install 535");
   EXPECT_EQ(judge_one(rule, on_h100({550}))[0].severity, "warning");
   EXPECT_EQ(judge_one(rule, on_h100({565}))[0].severity, "info");
   EXPECT_TRUE(judge_one(rule, on_h100({570, 47, 3})).empty()) << "optimal: nothing to say";

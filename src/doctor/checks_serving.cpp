@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// What serves models: vLLM, Triton, FlashAttention and flashinfer against GPUs, driver and PyTorch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/groups.hpp"
+#include "doctor/lore.hpp"
+#include "doctor/remedies.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/advice.hpp"
+
+namespace gpuwarden::doctor {
+
+namespace {
+
+using facts::GpuRecord;
+using facts::PythonEnvironment;
+using knowledge::Version;
+
+constexpr std::string_view kVllmGpu = "https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html";
+
+void vllm_torch(const Subject& subject, Report& report) {
+  for (const Torch& torch : torches(subject)) {
+    const auto vllm = package_version(*torch.python, "vllm");
+    const auto own = Version::parse(torch.version);
+    const auto* row = vllm ? subject.knowledge.vllm(*vllm) : nullptr;
+    const auto* package = facts::find_package(*torch.python, "vllm");
+    // Builds from source are made for the torch that is there.
+    if (row == nullptr || !own || package->version.contains("dev") || package->version.contains('+')) continue;
+    if (knowledge::release_of(*own) == knowledge::release_of(row->torch)) continue;
+    report.say(fmt::format("vLLM {} is built for PyTorch {}, {} is installed{}", to_string(*vllm),
+                           to_string(knowledge::release_of(row->torch)), torch.version, where(*torch.python)),
+               {pip_install(*torch.python, fmt::format("vllm=={}", package->version))});
+  }
+}
+
+void vllm_capability(const Subject& subject, Report& report) {
+  for (const auto& python : subject.environment.pythons) {
+    const auto vllm = package_version(python, "vllm");
+    if (!vllm) continue;
+    const auto* row = subject.knowledge.vllm(*vllm);
+    constexpr Version kFirstForTuring{0, 20};
+    const int least = row != nullptr ? row->min_capability : *vllm >= kFirstForTuring ? 75 : 70;
+    const auto gpus = gpus_below(subject, least);
+    if (gpus.empty()) continue;
+    // The whole machine is of no use to it, or only a part.
+    const bool all = gpus.size() == nvidia_gpus(subject).size();
+    report.say(
+        all ? Severity::error : Severity::warning,
+        fmt::format("vLLM {} needs compute capability {}; {} ({}) has {}", to_string(*vllm), capability_text(least),
+                    name_gpus(gpus), gpus[0]->gpu.name, capability_text(*architecture_of(subject, gpus[0]->gpu))),
+        {"use llama.cpp or Ollama on this GPU, or vLLM on a newer one"});
+  }
+}
+
+void vllm_driver(const Subject& subject, Report& report) {
+  const auto driver = driver_of(subject);
+  constexpr Version kFirstForCudaThirteen{0, 20};
+  constexpr Version kNeeds{580};
+  if (!driver || *driver >= kNeeds || nvidia_gpus(subject).empty()) return;
+  for (const auto& python : subject.environment.pythons) {
+    const auto vllm = package_version(python, "vllm");
+    if (!vllm || *vllm < kFirstForCudaThirteen || uses_forward_compatibility(subject)) continue;
+    if (python.torch_cuda && !python.torch_cuda->starts_with("13")) continue;
+    report.say(fmt::format("vLLM {} comes built with CUDA 13, which needs driver 580; {} is installed",
+                           to_string(*vllm), to_string(*driver)),
+               {fmt::format("uv pip install 'vllm=={}' --torch-backend=cu129", to_string(*vllm)),
+                "gpuwarden driver plan --cuda 13.0"});
+  }
+}
+
+/// The released wheels up to 0.9.0 have no kernels for 12.0 (vllm-project/vllm#18835).
+void vllm_blackwell(const Subject& subject, Report& report) {
+  const auto gpus = gpus_of_architecture(subject, 120, 129);
+  constexpr Version kLastWithout{0, 9, 0};
+  if (gpus.empty()) return;
+  for (const auto& python : subject.environment.pythons) {
+    const auto vllm = package_version(python, "vllm");
+    if (!vllm || knowledge::Version{vllm->major, vllm->minor, vllm->patch} > kLastWithout) continue;
+    report.say(fmt::format("the wheel of vLLM {} has no kernels for {} ({}, sm_120)", to_string(*vllm), name_gpus(gpus),
+                           gpus[0]->gpu.name),
+               {pip_install(python, "vllm>=0.10")});
+  }
+}
+
+void triton_blackwell(const Subject& subject, Report& report) {
+  const auto gpus = gpus_of_architecture(subject, 100, 129);
+  constexpr Version kFirst{3, 3, 1};
+  if (gpus.empty()) return;
+  for (const auto& python : subject.environment.pythons) {
+    const auto triton = package_version(python, "triton");
+    if (!triton || *triton >= kFirst) continue;
+    report.say(fmt::format("Triton {}{} does not compile for {} ({}) reliably; 3.3.1 does", to_string(*triton),
+                           where(python), name_gpus(gpus), gpus[0]->gpu.name),
+               {pip_install(python, "triton>=3.3.1")});
+  }
+}
+
+/// bfloat16, FlashAttention and most attention kernels begin with Ampere.
+void before_ampere(const Subject& subject, Report& report) {
+  const auto gpus = gpus_of_architecture(subject, 60, 79);
+  if (gpus.empty()) return;
+  for (const auto& python : subject.environment.pythons) {
+    std::string user;
+    for (const std::string_view name : {"vllm", "sglang"}) {
+      if (user.empty() && facts::find_package(python, name) != nullptr) user = name;
+    }
+    if (user.empty()) continue;
+    report.say(
+        fmt::format("{} ({}, compute capability {}) cannot do bfloat16 or FlashAttention, which {} expects",
+                    name_gpus(gpus), gpus[0]->gpu.name, capability_text(*architecture_of(subject, gpus[0]->gpu)), user),
+        {user == "vllm" ? "vllm serve MODEL --dtype half   # without LoRA kernels and FlashAttention"
+                        : "run in float16, with the attention of PyTorch or xFormers"});
+  }
+}
+
+void flash_attention_four(const Subject& subject, Report& report) {
+  const auto gpus = gpus_below(subject, 80);
+  for (const auto& python : subject.environment.pythons) {
+    const auto flash = package_version(python, "flash-attn");
+    if (!flash || flash->major < 2 || gpus.empty()) continue;
+    const bool all = gpus.size() == nvidia_gpus(subject).size();
+    if (!all) continue;
+    report.say(fmt::format("flash-attn {} needs Ampere or newer; {} is {}", to_string(*flash), name_gpus(gpus),
+                           gpus[0]->gpu.name),
+               {fmt::format("pip uninstall flash-attn   # frameworks then take another attention{}", where(python))});
+  }
+}
+
+/// "flashinfer 0.2.1+cu124torch2.4": made for one PyTorch and one CUDA.
+void flashinfer_differs(const Subject& subject, Report& report) {
+  for (const Torch& torch : torches(subject)) {
+    const auto own = Version::parse(torch.version);
+    for (const std::string_view name : {"flashinfer", "flashinfer-python"}) {
+      const auto* package = facts::find_package(*torch.python, name);
+      const std::size_t at = package == nullptr ? std::string::npos : package->version.find("torch");
+      const auto made_for = at == std::string::npos ? std::nullopt : Version::parse(package->version.substr(at + 5));
+      if (!made_for || !own || knowledge::release_of(*made_for) == knowledge::release_of(*own)) continue;
+      report.say(fmt::format("{} {} is built for PyTorch {}, {} is installed", name, package->version,
+                             to_string(*made_for), torch.version),
+                 {pip_install(*torch.python, fmt::format("{} --force-reinstall", name))});
+    }
+  }
+}
+
+void vllm_and_mig(const Subject& subject, Report& report) {
+  const bool mig =
+      std::ranges::any_of(subject.snapshot.gpus, [](const GpuRecord& gpu) { return !gpu.mig_devices.empty(); });
+  constexpr Version kFirstThatTakesUuids{0, 10};
+  if (!mig) return;
+  for (const auto& python : subject.environment.pythons) {
+    const auto vllm = package_version(python, "vllm");
+    if (!vllm || *vllm >= kFirstThatTakesUuids) continue;
+    report.say(
+        fmt::format("vLLM {} reads CUDA_VISIBLE_DEVICES as numbers; a MIG instance's UUID there stops it",
+                    to_string(*vllm)),
+        {pip_install(python, "vllm>=0.10"), "export CUDA_VISIBLE_DEVICES=0   # where only one instance is visible"});
+  }
+}
+
+/// AMD GPUs that vLLM's ROCm builds serve (source: vLLM documentation, installation, AMD ROCm).
+constexpr auto kRocmServed = std::to_array<std::string_view>(
+    {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1150", "gfx1151", "gfx1200", "gfx1201"});
+
+void vllm_rocm(const Subject& subject, Report& report) {
+  for (const auto& gpu : subject.snapshot.gpus) {
+    const std::string architecture = gpu.gpu.architecture.value_or("");
+    if (gpu.gpu.vendor != "AMD" || !architecture.starts_with("gfx")) continue;
+    if (std::ranges::find(kRocmServed, architecture) != kRocmServed.end()) continue;
+    for (const auto& python : subject.environment.pythons) {
+      if (facts::find_package(python, "vllm") == nullptr) continue;
+      report.say(fmt::format("vLLM's ROCm builds have no kernels for {} ({})", gpu.gpu.name, architecture),
+                 {fmt::format("build vLLM with PYTORCH_ROCM_ARCH={}", architecture)});
+      return;
+    }
+  }
+}
+
+void source_build(const Subject& subject, Report& report) {
+  for (const auto& python : subject.environment.pythons) {
+    const auto* vllm = facts::find_package(python, "vllm");
+    if (vllm == nullptr || nvidia_gpus(subject).empty()) continue;
+    if (!vllm->version.contains("dev")) continue;
+    report.say(fmt::format("vLLM {} was built from source: its kernels are for the GPUs of the machine that built it",
+                           vllm->version),
+               {"TORCH_CUDA_ARCH_LIST='8.0;8.6;8.9;9.0' pip install -e .   # to build it for several kinds of GPU"});
+  }
+}
+
+void mixed_generations(const Subject& subject, Report& report) {
+  std::vector<int> seen;
+  for (const auto* gpu : nvidia_gpus(subject)) {
+    const auto architecture = architecture_of(subject, gpu->gpu);
+    if (architecture && std::ranges::find(seen, *architecture) == seen.end()) seen.push_back(*architecture);
+  }
+  const bool serving = std::ranges::any_of(subject.environment.pythons, [](const PythonEnvironment& python) {
+    return facts::find_package(python, "vllm") != nullptr || facts::find_package(python, "sglang") != nullptr;
+  });
+  if (seen.size() < 2 || !serving) return;
+  std::vector<std::string> texts;
+  for (const int architecture : seen) texts.push_back(capability_text(architecture));
+  report.say(
+      fmt::format("the GPUs have different compute capabilities ({}); kernels chosen for the first may fail on the "
+                  "others",
+                  join(texts, ", ")),
+      {"export CUDA_DEVICE_ORDER=PCI_BUS_ID", "gpuwarden run --name 'RTX 4090' -- ...   # one kind at a time"});
+}
+
+constexpr auto kChecks = std::to_array<Check>({
+    {"vllm-torch-differs", Area::frameworks, Severity::warning, "vLLM against PyTorch",
+     "vLLM's kernels are compiled for one PyTorch release.", "vLLM requirements (vllm table)", kVllmGpu, vllm_torch},
+    {"vllm-gpu-too-old", Area::frameworks, Severity::error, "vLLM against the GPUs' compute capability",
+     "vLLM has no kernels for them: \"no kernel image is available\".", "vLLM documentation, GPU installation",
+     kVllmGpu, vllm_capability},
+    {"vllm-needs-newer-driver", Area::frameworks, Severity::error, "vLLM's default CUDA against the driver",
+     "The default wheel is built with CUDA 13 since 0.20.", "vLLM 0.20 release notes", kVllmGpu, vllm_driver,
+     "torch-needs-newer-driver"},
+    {"vllm-without-blackwell-kernels", Area::frameworks, Severity::error, "vLLM's kernels for sm_120",
+     "It starts and then fails with \"no kernel image is available\".", "vllm-project/vllm#18835", kVllmGpu,
+     vllm_blackwell, "torch-too-old-for-gpu"},
+    {"triton-too-old-for-gpu", Area::frameworks, Severity::warning, "Triton against Blackwell",
+     "torch.compile and many kernels are compiled by Triton.", "triton >= 3.3; vllm-project/vllm#20712", "",
+     triton_blackwell, "torch-too-old-for-gpu"},
+    {"gpu-before-ampere-for-llm", Area::frameworks, Severity::warning, "what serving engines expect of a GPU",
+     "bfloat16, FlashAttention and vLLM's LoRA kernels need compute capability 8.0.",
+     "flash-attention README; vllm-project/vllm#5198, #10662", kVllmGpu, before_ampere, "vllm-gpu-too-old"},
+    {"flash-attention-gpu-too-old", Area::frameworks, Severity::warning, "flash-attn against the GPUs",
+     "FlashAttention 2 has kernels for Ampere and newer only.", "flash-attention README",
+     "https://github.com/Dao-AILab/flash-attention", flash_attention_four, "gpu-before-ampere-for-llm"},
+    {"flashinfer-differs-from-torch", Area::frameworks, Severity::warning, "flashinfer's build against PyTorch",
+     "Its kernels are compiled for one PyTorch and CUDA.", "flashinfer's wheel names", "", flashinfer_differs},
+    {"vllm-reads-no-mig-uuids", Area::frameworks, Severity::warning, "vLLM with MIG instances",
+     "It converts the entries of CUDA_VISIBLE_DEVICES to integers.", "vllm-project/vllm#17047", kVllmGpu, vllm_and_mig},
+    {"vllm-without-kernels-for-amd-gpu", Area::frameworks, Severity::error, "vLLM's ROCm architectures",
+     "Kernels fail with \"HIP error: invalid device function\".", "vLLM documentation, AMD ROCm", kVllmGpu, vllm_rocm},
+    {"vllm-built-from-source", Area::frameworks, Severity::info, "development builds of vLLM",
+     "Moved to another kind of GPU they fail with \"no kernel image is available\".", "vllm-project/vllm#11914",
+     kVllmGpu, source_build},
+    {"gpus-of-several-generations", Area::frameworks, Severity::warning, "serving on GPUs of several generations",
+     "Engines choose kernels by the first GPU.", "vllm-project/vllm#19741", "", mixed_generations},
+});
+
+}  // namespace
+
+std::span<const Check> serving_checks() { return kChecks; }
+
+}  // namespace gpuwarden::doctor
