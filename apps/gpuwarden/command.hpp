@@ -19,6 +19,7 @@ enum class OptionKind {
   text,      ///< --name TEXT
   list,      ///< --gpu-ids 0,2 or 0 2 3
   optional,  ///< --wait or --wait=DURATION
+  repeated,  ///< --knowledge A --knowledge B
 };
 
 /// One option. `names` as people write them: "-n,--num-gpus". The last long name is its key in Args.
@@ -37,6 +38,8 @@ class Args {
   std::optional<std::string> text(const std::string& key) const;
   /// Values of a list, split at commas.
   std::vector<std::string> list(const std::string& key) const;
+  /// All values of an option that may be repeated, as they are.
+  std::vector<std::string> all(const std::string& key) const;
   void set(const std::string& key, const std::vector<std::string>& values) { values_[key] = values; }
   /// Sets what is not set yet: how the environment and files stand behind the command line.
   void fall_back(const std::string& key, const std::vector<std::string>& values) { values_.try_emplace(key, values); }
@@ -97,5 +100,6 @@ int run_doctor(Context& context);
 int run_run(Context& context);
 int run_lease(Context& context);
 int run_sim(Context& context);
+int run_compat(Context& context);
 
 }  // namespace gpuwarden::cli

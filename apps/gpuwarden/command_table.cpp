@@ -79,6 +79,17 @@ constexpr auto kLeaseOptions = std::to_array<Option>({
     {"--hold", OptionKind::flag, "", "print the value and hold the GPUs until interrupted"},
 });
 
+constexpr auto kCompatOptions = std::to_array<Option>({
+    {"--gpu,--gpus", OptionKind::repeated, "NAME",
+     "judge for these GPUs instead of this machine's: \"H100\", \"RTX 4090\""},
+    {"--driver", OptionKind::text, "VERSION", "judge for this driver instead of this machine's"},
+    {"--cuda", OptionKind::text, "VERSION", "what a CUDA toolkit needs"},
+    {"--for", OptionKind::text, "PURPOSE", "\"train llama-3-8b\": which GPU; a package: for --matrix"},
+    {"--matrix", OptionKind::flag, "", "minimum, required, recommended and optimal driver of each GPU"},
+    {"--on", OptionKind::text, "DATE", "judge what is supported then (2027-06), not today"},
+    {"--why", OptionKind::flag, "", "show the sources"},
+});
+
 constexpr auto kSimOptions = std::to_array<Option>({
     {"--fleet", OptionKind::text, "SPEC", "the fleet (exec, start)"},
     {"--gpu", OptionKind::text, "INDEX", "the GPU (fault, set, clear)"},
@@ -139,6 +150,14 @@ const std::vector<Command>& commands() {
        {kSelectionOptions, kLeaseOptions},
        Rest::command,
        run_lease},
+      {"compat",
+       "which driver, toolkit, framework and GPU go together",
+       "gpuwarden compat [QUESTION] [options]\n"
+       "              no question: what this machine's driver and GPUs run\n"
+       "              cu128 | torch==2.5.1+cu124 | vllm==0.9 | RTX 5090 | sm_89 | xid 79 | driver 550.54",
+       {kCompatOptions, kFromOptions, kKnowledgeOptions},
+       Rest::operands,
+       run_compat},
       {"sim",
        "simulated fleets",
        "gpuwarden sim list | show FLEET | exec --fleet F -- COMMAND... | start NAME --fleet F | stop NAME |\n"
@@ -208,6 +227,11 @@ std::vector<std::string> Args::list(const std::string& key) const {
     for (const auto piece : split(value, ',')) result.emplace_back(trim(piece));
   }
   return result;
+}
+
+std::vector<std::string> Args::all(const std::string& key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::vector<std::string>{} : found->second;
 }
 
 int complain(const Error& error) {

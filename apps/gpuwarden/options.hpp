@@ -43,6 +43,12 @@ inline constexpr auto kSelectionOptions = std::to_array<Option>({
     {"--config", OptionKind::text, "FILE", "YAML configuration (docs/cli.md)"},
 });
 
+/// For commands that judge by the knowledge base (knowledge_base.hpp).
+inline constexpr auto kKnowledgeOptions = std::to_array<Option>({
+    {"--knowledge", OptionKind::repeated, "FILE",
+     "YAML to lay over the knowledge base: newer releases, rules of a site"},
+});
+
 /// The request behind --config, environment (GPUWARDEN_NUM_GPUS ...) and flags, in rising precedence. Fills `args`
 /// with what comes from environment and file.
 struct Selection {

@@ -82,7 +82,8 @@ Result<Args> parse_arguments(const Command& command, const std::vector<std::stri
     if (given[i]) args.set(key_of(options[i]), {});
     if (values[i].empty()) continue;
     if (values[i] == std::vector<std::string>{kLeftOut}) values[i].clear();
-    if (values[i].size() > 1 && options[i].kind != OptionKind::list) {
+    const bool several = options[i].kind == OptionKind::list || options[i].kind == OptionKind::repeated;
+    if (values[i].size() > 1 && !several) {
       return fail(ErrorCode::invalid_argument, fmt::format("--{} is given more than once", key_of(options[i])));
     }
     args.set(key_of(options[i]), values[i]);

@@ -16,6 +16,7 @@ class Program : public ::testing::Test {
     for (const char* name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUWARDEN_SIMULATE", "COLUMNS", "NO_COLOR"})
       environment_.erase(name);
     environment_["GPUWARDEN_LEASE_DIR"] = (dir_ / "leases").string();
+    environment_["GPUWARDEN_KNOWLEDGE_PATH"] = (dir_ / "knowledge").string();
     environment_["GPUWARDEN_SIM_DIR"] = (dir_ / "sim").string();
   }
 

@@ -33,25 +33,6 @@ std::string spoken(std::string_view name, char joint) {
   return text;
 }
 
-/// Breaks a text at blanks; the first line begins at `first`, the others at `indent`.
-std::string wrapped(std::string_view text, std::size_t first, std::size_t indent, std::size_t width) {
-  std::string result;
-  std::size_t column = first;
-  for (const auto word : split_words(text)) {
-    const std::size_t size = width_of(word);
-    if (column > indent && column + 1 + size > width) {
-      result.append("\n").append(indent, ' ');
-      column = indent;
-    } else if (!result.empty()) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += size;
-  }
-  return result;
-}
-
 std::string counts_of(const doctor::Examination& examination) {
   std::vector<std::string> parts;
   for (const auto& [severity, one, many] :

@@ -67,6 +67,24 @@ std::string fit(std::string_view text, std::size_t width, bool right) {
   return cut + "~";
 }
 
+std::string wrapped(std::string_view text, std::size_t first, std::size_t indent, std::size_t width) {
+  std::string result;
+  std::size_t column = first;
+  for (const auto word : split_words(text)) {
+    const std::size_t size = width_of(word);
+    if (column > indent && column + 1 + size > width) {
+      result.append("\n").append(indent, ' ');
+      column = indent;
+    } else if (!result.empty()) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += size;
+  }
+  return result;
+}
+
 std::string bar(double share, std::size_t width) {
   const auto full = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
   return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";

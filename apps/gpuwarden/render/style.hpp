@@ -25,6 +25,8 @@ Result<Style> style_of(const Context& context);
 std::string fit(std::string_view text, std::size_t width, bool right = false);
 /// How many columns a text takes.
 std::size_t width_of(std::string_view text);
+/// Breaks a text at blanks; the first line begins at `first`, the others at `indent`.
+std::string wrapped(std::string_view text, std::size_t first, std::size_t indent, std::size_t width);
 /// "[####------]": `share` from 0 to 1.
 std::string bar(double share, std::size_t width);
 
