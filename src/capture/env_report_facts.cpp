@@ -41,12 +41,6 @@ std::optional<int> count_of(std::string_view value) {
   return number && *number > 0 && *number < 100000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-std::string normalised(std::string_view name) {
-  std::string result = to_lower(name);
-  std::ranges::replace_if(result, [](char c) { return c == '_' || c == '.'; }, '-');
-  return result;
-}
-
 /// os-release's ID for the names that reports print.
 constexpr auto kDistributions =
     std::to_array<std::pair<std::string_view, std::string_view>>({{"Ubuntu", "ubuntu"},
@@ -109,7 +103,7 @@ std::optional<std::string> torch_version(const EnvReport& report) {
 }
 
 void add_package(PythonEnvironment& python, std::string_view name, std::string_view version, std::string_view manager) {
-  const std::string normal = normalised(name);
+  const std::string normal = facts::normalised_package(name);
   if (version.empty() || facts::find_package(python, normal) != nullptr) return;
   python.packages.push_back({normal, printable(version), std::string(manager)});
 }
