@@ -72,6 +72,11 @@ constexpr auto kLabels = std::to_array<Label>({
     {"accelerate version", "accelerate", EnvTool::transformers},
     {"platform", "platform", EnvTool::transformers},
     {"gpu type", "gpu_type", EnvTool::transformers},
+    {"jax", "jax", EnvTool::jax},
+    {"jaxlib", "jaxlib", EnvTool::jax, true},
+    {"numpy", "numpy", EnvTool::jax},
+    {"device info", "jax_devices", EnvTool::jax, true},
+    {"process_count", "processes", EnvTool::jax, true},
 });
 
 /// Distributions whose version sglang prints as "name: version" (and its module names on PyPI).
@@ -134,13 +139,33 @@ class Reader {
     return found == kLabels.end() ? nullptr : found;
   }
 
+  static const Label* sure_label(std::string_view text) {
+    const auto cell = labelled(text);
+    const Label* label = cell ? find(cell->first, EnvTool::collect_env) : nullptr;
+    return label != nullptr && label->sure ? label : nullptr;
+  }
+
+  /// What stands behind gaps in a line: a terminal's line ends may have been pasted as blanks.
+  static std::vector<std::string_view> joined(std::string_view line) {
+    constexpr std::string_view kGap = "        ";
+    std::vector<std::string_view> pieces;
+    std::string_view rest = trim(line);
+    for (std::size_t gap = rest.find(kGap); gap != std::string_view::npos; gap = rest.find(kGap)) {
+      rest = trim(rest.substr(gap));
+      const std::string_view piece = rest.substr(0, rest.find(kGap));
+      if (piece.contains(": ")) pieces.push_back(piece);
+    }
+    return pieces;
+  }
+
   /// Two labels that no other program prints make a report, and say whose it is.
   bool is_report() {
     std::map<EnvTool, int> sure;
     for (const Line& line : lines_) {
-      const auto cell = labelled(line.text);
-      const Label* label = cell ? find(cell->first, EnvTool::collect_env) : nullptr;
-      if (label != nullptr && label->sure) ++sure[label->tool];
+      if (const Label* label = sure_label(line.text)) ++sure[label->tool];
+      for (const std::string_view piece : joined(line.text)) {
+        if (const Label* label = sure_label(piece)) ++sure[label->tool];
+      }
     }
     const auto most = std::ranges::max_element(sure, {}, [](const auto& entry) { return entry.second; });
     if (most == sure.end() || (most->second < 2 && most->first != EnvTool::transformers)) return false;
@@ -153,22 +178,14 @@ class Reader {
     if (text.empty()) return false;
     if (continues(text, line.ended)) return true;
     open_.clear();
-    const bool taken = take_package(text, line.ended) || take_gpu(text, line.ended) ||
-                       take_variable(text, line.ended) || take_label(text, line.ended);
-    if (taken && report_.line == 0) report_.line = line.number;
-    if (taken) take_joined(line);
-    return taken;
-  }
-
-  /// A terminal's line ends may have been pasted as blanks: further labels stand behind them.
-  void take_joined(const Line& line) {
-    constexpr std::string_view kGap = "        ";
-    std::string_view rest = trim(line.text);
-    for (std::size_t gap = rest.find(kGap); gap != std::string_view::npos; gap = rest.find(kGap)) {
-      rest = trim(rest.substr(gap));
-      const std::string_view piece = rest.substr(0, rest.find(kGap));
-      if (piece.contains(": ")) take_label(piece, line.ended || piece.size() < rest.size());
+    bool taken = take_package(text, line.ended) || take_gpu(text, line.ended) || take_variable(text, line.ended) ||
+                 take_label(text, line.ended);
+    for (const std::string_view piece : joined(text)) {
+      const bool ended = line.ended || piece.end() != text.end();
+      taken = take_gpu(piece, ended) || take_label(piece, ended) || taken;
     }
+    if (taken && report_.line == 0) report_.line = line.number;
+    return taken;
   }
 
   /// Lines below "GPU models and configuration:" and "cuDNN version: Probably one of the following:".
