@@ -119,6 +119,9 @@ bool is_identifier(std::string_view text) {
   });
 }
 
+/// More GPUs, packages or variables than one machine has are a hostile file's.
+constexpr std::size_t kMostEntries = 2000;
+
 class Reader {
  public:
   explicit Reader(std::vector<Line>& lines) : lines_(lines) {}
@@ -191,7 +194,7 @@ class Reader {
   /// Lines below "GPU models and configuration:" and "cuDNN version: Probably one of the following:".
   bool continues(std::string_view text, bool ended) {
     if (open_ == "gpus" && (text.starts_with("GPU ") || text.starts_with("MIG "))) {
-      if (ended) report_.gpus.emplace_back(text);
+      if (ended) add_gpu(text);
       return true;
     }
     if (open_ != "cudnn" || !(text.starts_with('/') || (text.size() > 2 && text[1] == ':'))) return false;
@@ -219,9 +222,13 @@ class Reader {
       if (version.starts_with('(') && version.ends_with(')')) version = version.substr(1, version.size() - 2);
     }
     const bool dated = !version.empty() && std::isdigit(static_cast<unsigned char>(version[0])) != 0;
-    if (ended && is_identifier(name) && dated)
+    if (ended && is_identifier(name) && dated && report_.packages.size() < kMostEntries)
       report_.packages.push_back({std::string(name), std::string(split_words(version)[0]), conda ? "conda" : "pip"});
     return true;
+  }
+
+  void add_gpu(std::string_view text) {
+    if (report_.gpus.size() < kMostEntries) report_.gpus.emplace_back(text);
   }
 
   /// sglang's "GPU 0,1: NVIDIA A10G" and "GPU 0,1 Compute Capability: 8.6".
@@ -234,12 +241,13 @@ class Reader {
     const std::string_view head = text.substr(0, colon);
     const std::string_view value = text.substr(colon + 2);
     if (!head.ends_with(kCapability)) {
-      report_.gpus.emplace_back(text);
+      add_gpu(text);
       return true;
     }
     report_.cells.try_emplace("compute_capability", value);
     const std::string_view numbers = head.substr(4, head.size() - 4 - kCapability.size());
-    report_.capabilities.emplace_back(numbers, value.substr(0, value.find(' ')));
+    if (report_.capabilities.size() < kMostEntries)
+      report_.capabilities.emplace_back(numbers, value.substr(0, value.find(' ')));
     return true;
   }
 
@@ -249,7 +257,7 @@ class Reader {
     if (equals == std::string_view::npos || equals == 0 || text.substr(equals, 2) == "==") return false;
     const std::string_view name = text.substr(0, equals);
     if (!facts::is_gathered_variable(name)) return false;
-    if (ended) report_.variables.emplace_back(name, text.substr(equals + 1));
+    if (ended && report_.variables.size() < kMostEntries) report_.variables.emplace_back(name, text.substr(equals + 1));
     return true;
   }
 
@@ -264,7 +272,7 @@ class Reader {
     const auto [at, added] = report_.cells.try_emplace(std::string(label->slot), cell->second);
     if (!added) return true;
     open_ = label->slot;
-    if (label->slot == "gpus" && !cell->second.empty()) report_.gpus.emplace_back(cell->second);
+    if (label->slot == "gpus" && !cell->second.empty()) add_gpu(cell->second);
     return true;
   }
 

@@ -111,7 +111,8 @@ bool PackageList::keep(std::string_view name, std::string_view version, std::str
   const std::string normal = facts::normalised_package(name);
   if (!is_version(version) || !facts::is_gathered_package(normal)) return false;
   const bool known = std::ranges::find(packages_, normal, &facts::PythonPackage::name) != packages_.end();
-  if (!known) packages_.push_back({normal, std::string(version), std::string(manager)});
+  constexpr std::size_t kMost = 2000;  // more are a hostile file's
+  if (!known && packages_.size() < kMost) packages_.push_back({normal, std::string(version), std::string(manager)});
   return true;
 }
 

@@ -110,7 +110,8 @@ bool take_module(std::string_view line, Environment& environment) {
   if (words.size() < 3 || words.size() > 4 || !is_number(words[1]) || words[1].size() < 3) return false;
   if (!is_number(words[2].starts_with('-') ? words[2].substr(1) : words[2])) return false;
   auto& modules = environment.driver.loaded_modules;
-  if (std::ranges::find(modules, words[0]) == modules.end()) modules.emplace_back(words[0]);
+  constexpr std::size_t kMost = 100;
+  if (modules.size() < kMost && std::ranges::find(modules, words[0]) == modules.end()) modules.emplace_back(words[0]);
   return true;
 }
 
@@ -163,7 +164,8 @@ bool take_variable(std::string_view line, Environment& environment) {
   if (name == "LD_LIBRARY_PATH" || name == "LD_PRELOAD") value = known_folders(value);
   // What the shell would have to work out is not known here.
   if (value.contains('$') || value.contains('`')) return false;
-  if (facts::find_variable(environment, name) == nullptr)
+  constexpr std::size_t kMost = 1000;  // more are a hostile file's
+  if (environment.variables.size() < kMost && facts::find_variable(environment, name) == nullptr)
     environment.variables.push_back({printable(name), printable(value)});
   return true;
 }

@@ -70,7 +70,9 @@ bool take_engine(std::string_view line, Environment& environment) {
   auto& engines = environment.containers.engines;
   if (!docker) keep(environment.containers.toolkit_version, version);
   const std::string engine = "docker " + version;
-  if (docker && std::ranges::find(engines, engine) == engines.end()) engines.push_back(engine);
+  constexpr std::size_t kMost = 20;
+  if (docker && engines.size() < kMost && std::ranges::find(engines, engine) == engines.end())
+    engines.push_back(engine);
   return true;
 }
 
@@ -122,7 +124,9 @@ bool ServiceStatus::take(std::string_view line, facts::Environment& environment)
                                  : active->starts_with("failed")          ? "failed"
                                  : active->starts_with("inactive (dead)") ? "stopped"
                                                                           : "";
-  if (!known && !state.empty()) environment.services.push_back({printable(name_), std::string(state), std::nullopt});
+  constexpr std::size_t kMost = 500;
+  if (!known && !state.empty() && environment.services.size() < kMost)
+    environment.services.push_back({printable(name_), std::string(state), std::nullopt});
   name_.clear();
   return true;
 }
