@@ -237,6 +237,8 @@ void survey_host(const Scene& scene, Environment& environment) {
   read_secure_boot(scene.tree, host);
   const std::string memory = scene.tree.read("/proc/meminfo").value_or("");
   host.memory_total = kilobytes_in(memory, "MemTotal:");
+  const std::string load = scene.tree.line("/proc/loadavg").value_or("");
+  if (const auto words = split_words(load); !words.empty()) host.load_average = parse_number(words[0]);
   host.memory_available = kilobytes_in(memory, "MemAvailable:");
   host.swap_total = kilobytes_in(memory, "SwapTotal:");
   const std::size_t at = memory.find("HugePages_Total:");
