@@ -203,7 +203,7 @@ TEST_F(Compat, WrongQuestionsAreRefused) {
 
 TEST_F(Compat, AFileLiesOverTheKnowledge) {
   const auto site = file("site.yaml",
-                         "toolkits: [{version: 14.0.0, min_driver: 640.10, branch: 640}]\n"
+                         "toolkits: [{version: 14.0.0, min_driver: 640.10, lowest: 80, highest: 130}]\n"
                          "drivers: [{branch: 640, max_cuda: 14.0}]\n");
   EXPECT_EQ(answer({"cuda", "14.0", "--driver", "640.20", "--knowledge", site})["here"]["runs"], "natively");
   EXPECT_EQ(json({"compat", "cuda", "14.0", "--driver", "640.20", "--knowledge", site})["knowledge"]["overlays"][0],
