@@ -163,6 +163,17 @@ Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
   return whole;
 }
 
+namespace {
+
+/// Another machine's files are not judged by this shell's variables, but by those a login there would have at least.
+void enter(probe::SurveyRequest& request) {
+  request.variables = {{"HOME", "/root"},
+                       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin"}};
+  request.working_directory = "/root";
+}
+
+}  // namespace
+
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& gpus) {
   const auto root = context.args.text("root");
   const bool elsewhere = root && *root != "/";
@@ -173,6 +184,7 @@ facts::Snapshot read_everything(const Context& context, const Machine& machine, 
     probe::SurveyRequest request{.root = root.value_or("/"), .variables = context.environment};
     std::error_code ignored;
     request.working_directory = fs::current_path(ignored);
+    if (elsewhere) enter(request);
     request.start_pythons = context.args.has("ask-pythons");
     snapshot.environment = probe::survey(request);
   }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +32,6 @@ struct Running {
 
 /// In the child between fork and exec only async-signal-safe calls are made; everything was prepared before.
 [[noreturn]] void become(const std::array<int, 3>& streams, int report, char* const* argv, char* const* envp) {
-  ::setpgid(0, 0);
   for (int i = 0; i < 3; ++i) ::dup2(streams[static_cast<std::size_t>(i)], i);
   sigset_t none;
   sigemptyset(&none);
@@ -51,9 +51,13 @@ Result<Running> start(const Command& command) {
   const ExecArray argv(command.argv);
   const ExecArray env(command.environment.value_or(Environment{}));
   char* const* envp = command.environment ? env.get() : environ;
+  const pid_t caller = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return std::unexpected(error_from_errno(errno, "cannot start a process"));
   if (pid == 0) {
+    ::setpgid(0, 0);
+    if (command.dies_with_caller) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (command.dies_with_caller && ::getppid() != caller) ::_exit(127);
     become({in.read_end.get(), out.write_end.get(), err.write_end.get()}, report.write_end.get(), argv.get(), envp);
   }
   ::setpgid(pid, pid);
@@ -137,6 +141,7 @@ Result<Completed> run_command(const Command& command) {
   } else {
     result.exit_code = WEXITSTATUS(*status);
   }
+  if (command.dies_with_caller) ::kill(-child.pid, SIGKILL);
   ::sigaction(SIGPIPE, &before, nullptr);
   return result;
 }

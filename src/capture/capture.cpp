@@ -13,10 +13,12 @@
 #include "capture/merge.hpp"
 #include "capture/messages.hpp"
 #include "capture/monitor.hpp"
+#include "capture/slurm.hpp"
 #include "capture/smi_csv.hpp"
 #include "capture/smi_list.hpp"
 #include "capture/smi_report.hpp"
 #include "capture/smi_table.hpp"
+#include "capture/system_output.hpp"
 #include "capture/toolkit_output.hpp"
 #include "capture/topology.hpp"
 #include "capture/vendor_json.hpp"
@@ -51,6 +53,8 @@ constexpr std::pair<Kind, std::string_view> kKinds[] = {{Kind::gpuwarden_json, "
                                                         {Kind::ds_report, "ds_report"},
                                                         {Kind::library_env, "transformers env"},
                                                         {Kind::toolkit, "toolkit and packages"},
+                                                        {Kind::system, "system tools"},
+                                                        {Kind::slurm, "Slurm"},
                                                         {Kind::messages, "error messages"}};
 
 /// Goes through the lines once; whoever recognises a line takes its part.
@@ -293,17 +297,22 @@ Kind kind_of_report(EnvTool tool) {
 
 /// The software around the GPUs: reports take their lines out first, since those look like other tools' lines.
 void read_software(std::vector<Line>& lines, Capture& capture) {
+  if (const auto slurm = take_slurm(lines)) {
+    capture.parts.push_back({Kind::slurm, slurm->line});
+    merge(capture.snapshot, snapshot_of_slurm(*slurm));
+  }
   if (const auto report = take_env_report(lines)) {
     capture.parts.push_back({kind_of_report(report->tool), report->line});
     merge(capture.snapshot, snapshot_of_env_report(*report));
   }
-  const auto output = read_toolkit_output(lines);
-  const bool told =
-      output && (!output->nvcc_release.empty() || !output->driver.empty() || !output->architectures.empty() ||
-                 output->cached_libraries > 0 || output->packages.size() > 1);
-  if (told) {
+  if (const auto output = read_toolkit_output(lines)) {
     capture.parts.push_back({Kind::toolkit, output->line});
     merge(capture.snapshot, snapshot_of_toolkit_output(*output));
+  }
+  facts::Snapshot system;
+  if (const std::uint32_t line = read_system_output(lines, system.environment.emplace())) {
+    capture.parts.push_back({Kind::system, line});
+    merge(capture.snapshot, std::move(system));
   }
   facts::Environment messages;
   read_messages(lines, messages);
@@ -358,7 +367,7 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
     return fail(ErrorCode::corrupt,
                 fmt::format("{}: nothing in it is output of nvidia-smi or another tool known here", name),
                 "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
-                "amd-smi and xpu-smi JSON, collect_env and its kin, nvcc, gpuwarden snapshot");
+                "amd-smi and xpu-smi JSON, collect_env and its kin, nvcc, Slurm, gpuwarden snapshot");
   }
   // What gpuwarden wrote comes back as it was.
   if (capture->parts[0].kind != Kind::gpuwarden_json) capture->snapshot.origin = origin_of(name, capture->parts);

@@ -88,12 +88,6 @@ constexpr auto kSglangPackages =
                                                                   {"xgrammar", "xgrammar"},
                                                                   {"flashinfer_cubin", "flashinfer-cubin"}});
 
-/// A name=value line is a variable of interest if it begins with one of these.
-constexpr auto kVariables = std::to_array<std::string_view>(
-    {"CUDA_",           "NVIDIA_", "NCCL_",           "PYTORCH_",   "TORCH",  "VLLM_", "SGLANG_", "HIP_",
-     "ROCR_",           "HSA_",    "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDNN_", "TF_",   "XLA_",    "JAX_",
-     "OMP_NUM_THREADS", "TRITON_", "SLURM_",          "CUBLAS_"});
-
 constexpr auto kUnknown = std::to_array<std::string_view>(
     {"", "Could not collect", "N/A", "No CUDA", "None", "unknown", "Not Found", "Module Not Found"});
 
@@ -157,26 +151,39 @@ class Reader {
   bool take(const Line& line) {
     const std::string_view text = trim(line.text);
     if (text.empty()) return false;
-    if (continues(text)) return true;
+    if (continues(text, line.ended)) return true;
     open_.clear();
-    const bool taken = take_package(text) || take_gpu(text) || take_variable(text) || take_label(line);
+    const bool taken = take_package(text, line.ended) || take_gpu(text, line.ended) ||
+                       take_variable(text, line.ended) || take_label(text, line.ended);
     if (taken && report_.line == 0) report_.line = line.number;
+    if (taken) take_joined(line);
     return taken;
   }
 
+  /// A terminal's line ends may have been pasted as blanks: further labels stand behind them.
+  void take_joined(const Line& line) {
+    constexpr std::string_view kGap = "        ";
+    std::string_view rest = trim(line.text);
+    for (std::size_t gap = rest.find(kGap); gap != std::string_view::npos; gap = rest.find(kGap)) {
+      rest = trim(rest.substr(gap));
+      const std::string_view piece = rest.substr(0, rest.find(kGap));
+      if (piece.contains(": ")) take_label(piece, line.ended || piece.size() < rest.size());
+    }
+  }
+
   /// Lines below "GPU models and configuration:" and "cuDNN version: Probably one of the following:".
-  bool continues(std::string_view text) {
+  bool continues(std::string_view text, bool ended) {
     if (open_ == "gpus" && (text.starts_with("GPU ") || text.starts_with("MIG "))) {
-      report_.gpus.emplace_back(text);
+      if (ended) report_.gpus.emplace_back(text);
       return true;
     }
     if (open_ != "cudnn" || !(text.starts_with('/') || (text.size() > 2 && text[1] == ':'))) return false;
-    report_.cells["cudnn"].append(" ").append(text);
+    if (ended) report_.cells["cudnn"].append(" ").append(text);
     return true;
   }
 
   /// "[pip3] torch==2.5.1", "[pip] torch (1.0.0)", "[conda] torch  2.6.0  pypi_0  pypi".
-  bool take_package(std::string_view text) {
+  bool take_package(std::string_view text, bool ended) {
     if (!text.starts_with("[pip") && !text.starts_with("[conda]")) return false;
     const bool conda = text[1] == 'c';
     const std::size_t end = text.find(']');
@@ -195,41 +202,48 @@ class Reader {
       if (version.starts_with('(') && version.ends_with(')')) version = version.substr(1, version.size() - 2);
     }
     const bool dated = !version.empty() && std::isdigit(static_cast<unsigned char>(version[0])) != 0;
-    if (is_identifier(name) && dated)
+    if (ended && is_identifier(name) && dated)
       report_.packages.push_back({std::string(name), std::string(split_words(version)[0]), conda ? "conda" : "pip"});
     return true;
   }
 
   /// sglang's "GPU 0,1: NVIDIA A10G" and "GPU 0,1 Compute Capability: 8.6".
-  bool take_gpu(std::string_view text) {
+  bool take_gpu(std::string_view text, bool ended) {
     if (report_.tool != EnvTool::sglang || !text.starts_with("GPU ")) return false;
     const std::size_t colon = text.find(": ");
     if (colon == std::string_view::npos || text.find_first_not_of("0123456789, GPUComuteapbliy") < colon) return false;
-    if (text.substr(0, colon).ends_with("Compute Capability"))
-      report_.cells.try_emplace("compute_capability", text.substr(colon + 2));
-    else
+    if (!ended) return true;
+    constexpr std::string_view kCapability = " Compute Capability";
+    const std::string_view head = text.substr(0, colon);
+    const std::string_view value = text.substr(colon + 2);
+    if (!head.ends_with(kCapability)) {
       report_.gpus.emplace_back(text);
+      return true;
+    }
+    report_.cells.try_emplace("compute_capability", value);
+    const std::string_view numbers = head.substr(4, head.size() - 4 - kCapability.size());
+    report_.capabilities.emplace_back(numbers, value.substr(0, value.find(' ')));
     return true;
   }
 
-  bool take_variable(std::string_view text) {
+  bool take_variable(std::string_view text, bool ended) {
     if (text.starts_with("export ")) text.remove_prefix(7);
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos || equals == 0 || text.substr(equals, 2) == "==") return false;
     const std::string_view name = text.substr(0, equals);
-    if (!is_identifier(name) || std::ranges::none_of(kVariables, [&](auto prefix) { return name.starts_with(prefix); }))
-      return false;
-    report_.variables.emplace_back(name, text.substr(equals + 1));
+    if (!facts::is_gathered_variable(name)) return false;
+    if (ended) report_.variables.emplace_back(name, text.substr(equals + 1));
     return true;
   }
 
-  bool take_label(const Line& line) {
-    const auto cell = labelled(line.text);
+  bool take_label(std::string_view text, bool ended) {
+    const auto cell = labelled(text);
     if (!cell) return false;
-    if (report_.tool == EnvTool::sglang && take_sglang_package(cell->first, cell->second)) return true;
+    const bool sglang = report_.tool == EnvTool::sglang;
+    if (sglang && take_sglang_package(cell->first, ended ? cell->second : std::string_view())) return true;
     const Label* label = find(cell->first, report_.tool);
     // A last line that was cut has lost an unknown part of its value.
-    if (label == nullptr || !line.ended) return label != nullptr;
+    if (label == nullptr || !ended) return label != nullptr;
     const auto [at, added] = report_.cells.try_emplace(std::string(label->slot), cell->second);
     if (!added) return true;
     open_ = label->slot;

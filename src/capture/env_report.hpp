@@ -22,6 +22,7 @@ struct EnvReport {
   std::uint32_t line = 0;  ///< of its first label
   std::map<std::string, std::string, std::less<>> cells;
   std::vector<std::string> gpus;  ///< as printed: "GPU 0: NVIDIA H200", "MIG 1g.18gb     Device  0:"
+  std::vector<std::pair<std::string, std::string>> capabilities;  ///< sglang's "0,1" and "8.6"
   struct Package {
     std::string name;
     std::string version;

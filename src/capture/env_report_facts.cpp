@@ -130,6 +130,15 @@ void read_torch_build(const EnvReport& report, const std::string& torch, PythonE
   if (without && !python.torch_cuda && !python.torch_rocm) python.torch_cuda = "";
 }
 
+/// "7.6.5", or that of "/usr/lib/x86_64-linux-gnu/libcudnn.so.7.6.5". Where several were found, none is known to be it.
+std::optional<std::string> cudnn_of(const EnvReport& report) {
+  const auto words = split_words(report.cell("cudnn"));
+  if (words.size() != 1) return std::nullopt;
+  const std::size_t at = words[0].rfind(".so.");
+  const std::string_view version = at == std::string_view::npos ? words[0] : words[0].substr(at + 4);
+  return knowledge::Version::parse(version) ? std::optional(std::string(version)) : std::nullopt;
+}
+
 PythonEnvironment python_of(const EnvReport& report) {
   PythonEnvironment python;
   python.kind = "reported";
@@ -148,10 +157,14 @@ PythonEnvironment python_of(const EnvReport& report) {
     const std::string first = value ? std::string(value->substr(0, value->find_first_of(" @,"))) : "";
     if (knowledge::Version::parse(first)) add_package(python, slot, first, "");
   }
+  // vLLM's own report where it runs from a checkout that no build has given a version: "N/A (dev)".
+  if (report.cell("vllm").contains("(dev)") && facts::find_package(python, "vllm") == nullptr) {
+    add_package(python, "vllm", "dev", "");
+  }
   python.torch_debug = truth_of(trim(report.cell("debug")));
   python.cuda_available = truth_of(trim(report.cell("cuda_available")));
   python.cuda_runtime = known(report.cell("cuda_runtime"));
-  python.cudnn = known(report.cell("cudnn"));
+  python.cudnn = cudnn_of(report);
   return python;
 }
 
@@ -183,6 +196,7 @@ void read_libraries(const EnvReport& report, Environment& environment) {
 
 void read_compilers(const EnvReport& report, Environment& environment) {
   for (const std::string_view name : {"gcc", "clang"}) {
+    if (!trim(report.cell(name)).empty()) environment.compilers_sought = true;
     const auto value = known(report.cell(name));
     if (!value) continue;
     // "(Ubuntu 12.3.0-17ubuntu1) 12.3.0": the last number is the compiler's.
@@ -195,6 +209,12 @@ void read_compilers(const EnvReport& report, Environment& environment) {
 facts::GpuRecord gpu_named(std::uint32_t index, std::string_view name) {
   facts::GpuRecord record;
   record.gpu.index = GpuIndex{index};
+  constexpr std::string_view kUuid = " (UUID: ";
+  const std::size_t uuid = name.find(kUuid);
+  if (uuid != std::string_view::npos && name.ends_with(')')) {
+    record.gpu.uuid = Uuid(printable(name.substr(uuid + kUuid.size(), name.size() - uuid - kUuid.size() - 1)));
+    name = name.substr(0, uuid);
+  }
   record.gpu.name = printable(trim(name));
   const bool amd = name.contains("AMD") || name.contains("Radeon") || name.contains("Instinct") || name.contains("gfx");
   if (amd) record.gpu.vendor = "AMD";
@@ -203,6 +223,30 @@ facts::GpuRecord gpu_named(std::uint32_t index, std::string_view name) {
     record.gpu.architecture = std::string(name.substr(begin, name.find_first_of(":)", begin) - begin));
   }
   return record;
+}
+
+std::vector<std::uint32_t> indices_in(std::string_view list) {
+  std::vector<std::uint32_t> indices;
+  for (const auto number : split(list, ',')) {
+    const auto index = parse_integer(trim(number));
+    if (index && *index >= 0 && *index < 1024) indices.push_back(static_cast<std::uint32_t>(*index));
+  }
+  return indices;
+}
+
+/// "0,1" have "8.6".
+void read_capabilities(const EnvReport& report, Snapshot& snapshot) {
+  for (const auto& [numbers, value] : report.capabilities) {
+    const auto parts = split(value, '.');
+    const auto major = parts.size() == 2 ? parse_integer(parts[0]) : std::nullopt;
+    const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::nullopt;
+    if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) continue;
+    const auto indices = indices_in(numbers);
+    for (auto& record : snapshot.gpus) {
+      if (std::ranges::find(indices, record.gpu.index.value) != indices.end())
+        record.gpu.compute_capability = {static_cast<int>(*major), static_cast<int>(*minor)};
+    }
+  }
 }
 
 /// "GPU 0: NVIDIA H200", "GPU 0,1,2: NVIDIA A10G", "MIG 1g.18gb     Device  0:", "AMD Instinct MI100 (gfx908...)".
@@ -224,18 +268,10 @@ void read_gpus(const EnvReport& report, Snapshot& snapshot) {
       snapshot.gpus.push_back(gpu_named(static_cast<std::uint32_t>(snapshot.gpus.size()), text));
       continue;
     }
-    for (const auto number : split(std::string_view(text).substr(4, colon - 4), ',')) {
-      const auto index = parse_integer(trim(number));
-      if (index && *index >= 0 && *index < 1024)
-        snapshot.gpus.push_back(gpu_named(static_cast<std::uint32_t>(*index), text.substr(colon + 1)));
-    }
+    for (const std::uint32_t index : indices_in(std::string_view(text).substr(4, colon - 4)))
+      snapshot.gpus.push_back(gpu_named(index, text.substr(colon + 1)));
   }
-  const auto words = split(report.cell("compute_capability"), '.');
-  const auto major = words.size() == 2 ? parse_integer(trim(words[0])) : std::nullopt;
-  const auto minor = words.size() == 2 ? parse_integer(trim(words[1])) : std::nullopt;
-  if (!major || !minor || *major > 99 || *minor > 9) return;
-  for (auto& record : snapshot.gpus)
-    record.gpu.compute_capability = {static_cast<int>(*major), static_cast<int>(*minor)};
+  read_capabilities(report, snapshot);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <type_traits>
 #include <utility>
 
 #include "gpuwarden/facts/json.hpp"
@@ -17,10 +19,10 @@ using Json = nlohmann::json;
 /// Appends the entries of `part` that `whole` has not, by the member that names them.
 template <class T, class Key>
 void join(std::vector<T>& whole, std::vector<T>& part, Key key) {
+  std::set<std::decay_t<std::invoke_result_t<Key, const T&>>> known;
+  for (const T& entry : whole) known.insert(std::invoke(key, entry));
   for (T& entry : part) {
-    const bool there =
-        std::ranges::any_of(whole, [&](const T& known) { return std::invoke(key, known) == std::invoke(key, entry); });
-    if (!there) whole.push_back(std::move(entry));
+    if (known.insert(std::invoke(key, std::as_const(entry))).second) whole.push_back(std::move(entry));
   }
 }
 
@@ -88,9 +90,15 @@ void merge_pythons(std::vector<PythonEnvironment>& whole, std::vector<PythonEnvi
 
 void merge(Environment& whole, Environment part) {
   fill_records(whole, part);
+  if (part.slurm && whole.slurm) {
+    join(whole.slurm->nodes, part.slurm->nodes, &facts::SlurmNode::name);
+    join(whole.slurm->jobs, part.slurm->jobs, &facts::SlurmJob::id);
+    join(whole.slurm->partitions, part.slurm->partitions, &facts::SlurmPartition::name);
+  }
   merge_pythons(whole.pythons, part.pythons);
   join(whole.device_nodes, part.device_nodes, &facts::DeviceNode::path);
   join(whole.libraries, part.libraries, &facts::Library::path);
+  if (part.compilers_sought) whole.compilers_sought = part.compilers_sought;
   join(whole.compilers, part.compilers, &facts::Compiler::name);
   join(whole.services, part.services, &facts::Service::name);
   join(whole.variables, part.variables, &facts::Variable::name);

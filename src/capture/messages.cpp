@@ -11,13 +11,13 @@ namespace gpuwarden::capture {
 namespace {
 
 /// What follows the needle, up to a character that is not in the value.
-enum class Take { nothing, word, number, rest };
+enum class Take { nothing, word, number, rest, given };
 
 struct Message {
   std::string_view kind;
   std::string_view needle;  ///< the line has it
   std::string_view also;    ///< and this; may be empty
-  std::string_view before;  ///< the value stands behind this; empty: behind the needle
+  std::string_view before;  ///< the value stands behind this; for Take::given it is the value
   Take take = Take::nothing;
 };
 
@@ -28,10 +28,25 @@ constexpr auto kMessages = std::to_array<Message>({
     {"no_driver", "Found no NVIDIA driver on your system", "", "", Take::nothing},
     {"cuda_unknown_error", "CUDA unknown error - this may be due to", "", "", Take::nothing},
     {"cuda_error", "cudaGetDeviceCount()", "Error ", "Error ", Take::number},
+    // source: the words of cudaGetErrorString for the errors with which CUDA starts, by their numbers
+    {"cuda_error", "CUDA driver is a stub library", "", "34", Take::given},
+    {"cuda_error", "CUDA driver version is insufficient for CUDA runtime version", "", "35", Take::given},
+    {"cuda_error", "CUDA-capable device(s) is/are busy or unavailable", "", "46", Take::given},
+    {"cuda_error", "all CUDA-capable devices are busy or unavailable", "", "46", Take::given},
+    {"cuda_error", "no CUDA-capable device is detected", "", "100", Take::given},
+    {"cuda_error", "No CUDA GPUs are available", "Error: ", "100", Take::given},
+    {"cuda_error", "system not yet initialized", "", "802", Take::given},
+    {"cuda_error", "system has unsupported display driver / cuda driver combination", "", "803", Take::given},
+    {"cuda_error", "forward compatibility was attempted on non supported HW", "", "804", Take::given},
+    {"cuda_error", "failed call to cuInit: CUDA_ERROR_UNKNOWN", "", "999", Take::given},
     {"no_kernel_image", "no kernel image is available for execution on the device", "", "", Take::nothing},
     {"hip_no_kernel", "HIP error: invalid device function", "", "", Take::nothing},
     {"no_cuda_build", "Torch not compiled with CUDA enabled", "", "", Take::nothing},
     {"glibc_missing", "version `GLIBC_", "not found", "version `GLIBC_", Take::number},
+    {"glibcxx_missing", "version `GLIBCXX_", "not found", "version `GLIBCXX_", Take::number},
+    {"undefined_symbol", ": undefined symbol: ", ".so", "", Take::nothing},
+    {"cudnn_mismatch", "Loaded runtime CuDNN library: ", "compiled with",
+     "Loaded runtime CuDNN library: ", Take::number},
     {"library_missing", "cannot open shared object file", ".so", "", Take::nothing},
     {"capability_needed", "requires device with capability", "your GPU has capability", "your GPU has capability (",
      Take::rest},
@@ -48,10 +63,13 @@ constexpr auto kMessages = std::to_array<Message>({
 
 constexpr std::string_view kSupported = "The current PyTorch install supports CUDA capabilities ";
 
-std::string value_of(const Message& message, std::string_view line) {
+/// Nothing where the line was cut in the value.
+std::optional<std::string> value_of(const Message& message, const Line& whole) {
   if (message.take == Take::nothing) return "";
+  if (message.take == Take::given) return std::string(message.before);
+  const std::string_view line = whole.text;
   const std::size_t at = line.find(message.before);
-  if (at == std::string_view::npos) return "";
+  if (at == std::string_view::npos) return whole.ended ? std::optional<std::string>("") : std::nullopt;
   const std::string_view rest = line.substr(at + message.before.size());
   std::size_t end = 0;
   const auto fits = [&](unsigned char c) {
@@ -60,33 +78,39 @@ std::string value_of(const Message& message, std::string_view line) {
     return c != ')';
   };
   while (end < rest.size() && fits(static_cast<unsigned char>(rest[end]))) ++end;
+  if (end == rest.size() && !whole.ended) return std::nullopt;
   std::string_view value = rest.substr(0, end);
   while (value.ends_with('.')) value.remove_suffix(1);
   return printable(value);
 }
 
 /// "libcudart.so.12" of "ImportError: libcudart.so.12: cannot open shared object file: ...".
-std::string library_of(std::string_view line) {
+std::optional<std::string> library_of(std::string_view line) {
   const std::string_view head = line.substr(0, line.find(": cannot open shared object file"));
   const std::size_t begin = head.rfind("lib");
   return begin == std::string_view::npos ? "" : printable(trim(head.substr(begin)));
 }
 
 void add(facts::Environment& environment, const Message& message, const Line& line) {
-  std::string value = message.kind == "library_missing" ? library_of(line.text) : value_of(message, line.text);
+  const auto value = message.kind == "library_missing" ? library_of(line.text) : value_of(message, line);
+  if (!value) return;
   for (const auto& known : environment.messages) {
-    if (known.kind == message.kind && known.value == value) return;
+    if (known.kind == message.kind && known.value == *value) return;
   }
   constexpr std::size_t kLongest = 400;
   environment.messages.push_back({std::string(message.kind),
-                                  printable(trim(std::string_view(line.text).substr(0, kLongest))), std::move(value),
+                                  printable(trim(std::string_view(line.text).substr(0, kLongest))), *value,
                                   line.number});
 }
 
 void read_supported(std::string_view line, facts::Environment& environment) {
   const std::size_t at = line.find(kSupported);
   if (at == std::string_view::npos) return;
-  if (environment.pythons.empty()) environment.pythons.emplace_back().kind = "reported";
+  if (environment.pythons.empty()) {
+    facts::PythonEnvironment& python = environment.pythons.emplace_back();
+    python.kind = "reported";
+    python.active = true;
+  }
   auto& architectures = environment.pythons.front().torch_architectures;
   if (!architectures.empty()) return;
   for (std::string_view word : split_words(line.substr(at + kSupported.size()))) {

@@ -230,6 +230,7 @@ void read_gpu_row(const SmiCsv& csv, std::size_t row, std::size_t place, facts::
   GpuRecord& record = record_of(csv, row, place, snapshot);
   note_trouble(csv.rows[row], record);
   record.sample = {};
+  record.mig_listed = false;
   for (const Field& field : kFields) {
     if (csv.column(field.name)) field.read(csv.cell(row, field.name), record);
   }

@@ -90,11 +90,14 @@ constexpr Phrase kFailures[] = {
      "look for its Xid in the kernel log, then reboot; check power, seating and cooling"},
     {"Unable to determine the device handle for GPU", ErrorCode::unavailable, "a GPU does not answer",
      "look for its Xid in the kernel log; reset the GPU or reboot"},
+    {"GPU access blocked by the operating system", ErrorCode::unavailable,
+     "WSL cannot reach the GPU of the Windows host", "update the Windows driver and WSL (wsl --update)"},
+    {"Failed to initialize NVML: Unknown Error", ErrorCode::permission_denied,
+     "NVML is not let to the GPUs: a container has mostly lost its device nodes",
+     "restart the container; where 'systemctl daemon-reload' on the host takes them away, set the cgroupfs driver"},
     {"Failed to initialize NVML", ErrorCode::unavailable, "NVML could not be initialised",
      "look into the kernel log (dmesg | grep -i nvrm)"},
     {"nvidia-smi: command not found", ErrorCode::not_found, "nvidia-smi is not installed", "install the NVIDIA driver"},
-    {"GPU access blocked by the operating system", ErrorCode::unavailable,
-     "WSL cannot reach the GPU of the Windows host", "update the Windows driver and WSL (wsl --update)"},
     {"Unable to retrieve Nvlink information", ErrorCode::not_found, "no NVLink is active", ""},
     {"No devices found", ErrorCode::not_found, "the driver is loaded but answers for no GPU",
      "look into the kernel log (dmesg | grep -i nvrm)"},
@@ -194,14 +197,32 @@ VersionLines read_version_lines(std::span<const Line> lines, std::size_t& end) {
 
 std::optional<SmiFailure> smi_failure_of(std::string_view line) {
   // Prose may hold the same words; nvidia-smi's own lines begin in few ways.
-  static constexpr std::string_view kBeginnings[] = {
-      "NVIDIA-SMI", "Failed",  "Unable", "No devices", "ERROR", "Error",  "GPU ", "GPU0", "Insufficient",
-      "Field",      "Invalid", "NVML",   "nvidia-smi", "bash:", "-bash:", "sh:",  "/bin", "zsh:"};
-  const std::string_view text = trim(line);
+  static constexpr std::string_view kBeginnings[] = {"NVIDIA-SMI",
+                                                     "Failed",
+                                                     "Unable",
+                                                     "No devices",
+                                                     "ERROR",
+                                                     "Error",
+                                                     "GPU ",
+                                                     "GPU0",
+                                                     "Insufficient",
+                                                     "Field",
+                                                     "Invalid",
+                                                     "NVML",
+                                                     "nvidia-smi",
+                                                     "bash:",
+                                                     "-bash:",
+                                                     "sh:",
+                                                     "/bin",
+                                                     "zsh:",
+                                                     "nvidia-container-cli: initialization error: nvml error"};
+  std::string_view text = trim(line);
+  // Prose quotes such lines.
+  while (text.starts_with('`') || text.starts_with('"')) text.remove_prefix(1);
   if (std::ranges::none_of(kBeginnings, [&](std::string_view begin) { return text.starts_with(begin); }))
     return std::nullopt;
   for (const Phrase& phrase : kFailures) {
-    if (!line.contains(phrase.text)) continue;
+    if (!contains_ignoring_case(line, phrase.text)) continue;
     SmiFailure failure{{phrase.code, std::string(phrase.meaning), std::string(phrase.hint)}, printable(trim(line)), {}};
     const std::size_t gpu = line.find("GPU ");
     if (gpu != std::string_view::npos) {

@@ -79,7 +79,7 @@ bool take_module(const Line& line, ToolkitOutput& output) {
     const bool whole = line.ended || !line.text.ends_with(word);
     if (number && whole && output.driver.empty()) output.driver = word;
   }
-  if (!output.driver.empty()) {
+  if (!output.driver.empty() && line.text.contains("Kernel Module")) {
     output.flavour =
         line.text.contains("Open Kernel Module") ? facts::ModuleFlavour::open : facts::ModuleFlavour::proprietary;
   }
@@ -125,33 +125,19 @@ bool take_package(const Line& line, ToolkitOutput& output) {
   return true;
 }
 
-bool take_variable(const Line& line, ToolkitOutput& output) {
-  std::string_view text = trim(line.text);
-  if (text.starts_with("$ ")) text.remove_prefix(2);
-  if (!text.starts_with("export ") || !line.ended) return false;
-  text.remove_prefix(7);
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos) return false;
-  const std::string_view name = text.substr(0, equals);
-  const bool wanted = name.starts_with("CUDA_") || name.starts_with("NCCL_") || name == "LD_LIBRARY_PATH";
-  std::string_view value = text.substr(equals + 1);
-  if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front())
-    value = value.substr(1, value.size() - 2);
-  if (wanted) output.variables.emplace_back(name, value);
-  return wanted;
-}
-
 }  // namespace
 
 std::optional<ToolkitOutput> read_toolkit_output(std::span<const Line> lines) {
   ToolkitOutput output;
   for (const Line& line : lines) {
     const bool taken = take_nvcc(line, output) || take_module(line, output) || take_architecture(line, output) ||
-                       take_cached_library(line, output) || take_variable(line, output) || take_package(line, output);
+                       take_cached_library(line, output) || take_package(line, output);
     if (taken && output.line == 0) output.line = line.number;
   }
-  if (output.line == 0) return std::nullopt;
-  return output;
+  // One package alone may be a sentence's.
+  const bool told = !output.nvcc_release.empty() || !output.driver.empty() || !output.architectures.empty() ||
+                    output.cached_libraries > 0 || output.packages.size() > 1;
+  return told ? std::optional(std::move(output)) : std::nullopt;
 }
 
 facts::Snapshot snapshot_of_toolkit_output(const ToolkitOutput& output) {
@@ -172,7 +158,6 @@ facts::Snapshot snapshot_of_toolkit_output(const ToolkitOutput& output) {
     snapshot.kernel_module_version = output.driver;
   }
   environment.libraries = output.libraries;
-  for (const auto& [name, value] : output.variables) environment.variables.push_back({name, printable(value)});
   if (output.packages.empty()) return snapshot;
   facts::PythonEnvironment& python = environment.pythons.emplace_back();
   python.kind = "reported";

@@ -23,8 +23,7 @@ struct ToolkitOutput {
   std::vector<facts::Library> libraries;        ///< of ldconfig -p, in its order
   std::size_t cached_libraries = 0;             ///< lines of ldconfig -p
   std::string gcc;                              ///< second line of /proc/driver/nvidia/version, gcc --version
-  std::vector<std::pair<std::string, std::string>> packages;   ///< pip freeze, pip list: name, version
-  std::vector<std::pair<std::string, std::string>> variables;  ///< export CUDA_HOME=...
+  std::vector<std::pair<std::string, std::string>> packages;  ///< pip freeze, pip list: name, version
 };
 
 /// What of it stands in the lines; empty where nothing does.

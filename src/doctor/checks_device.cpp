@@ -37,7 +37,9 @@ void lost(const Subject& subject, Report& report) {
 }
 
 void none_seen(const Subject& subject, Report& report) {
-  if (!subject.snapshot.gpus.empty()) return;
+  // A kernel log names the GPUs of its faults and no others.
+  const auto& faults = subject.snapshot.kernel_faults;
+  if (!subject.snapshot.gpus.empty() || (faults && !faults->empty())) return;
   report.say("no GPU is seen; what was judged is the software alone",
              {"lspci -nn | grep -i -E 'nvidia|3d|vga'   # is one on the bus?"});
 }
@@ -122,7 +124,8 @@ void mig_pending(const Subject& subject, Report& report) {
 
 void mig_empty(const Subject& subject, Report& report) {
   const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) {
-    return gpu.gpu.mig_enabled == true && gpu.gpu.mig_pending == true && gpu.mig_devices.empty();
+    return gpu.gpu.mig_enabled == true && gpu.gpu.mig_pending == true && gpu.mig_devices.empty() &&
+           gpu.mig_listed.value_or(true);
   });
   if (gpus.empty()) return;
   report.say(

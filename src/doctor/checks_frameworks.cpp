@@ -17,6 +17,7 @@ namespace {
 
 using facts::GpuRecord;
 using facts::PythonEnvironment;
+using knowledge::RunsOn;
 using knowledge::Version;
 
 constexpr std::string_view kGetStarted = "https://pytorch.org/get-started/locally/";
@@ -73,6 +74,23 @@ void driver_too_old(const Subject& subject, Report& report) {
                            to_string(*driver), works ? ", and runs by cuda-compat" : ""),
                {fmt::format("gpuwarden driver plan --cuda {}", to_string(knowledge::release_of(*torch.cuda))),
                 fitting_torch(subject, *torch.python, driver) + "   # or a build for this driver"});
+  }
+}
+
+/// Also explains why nvidia-smi shows a lower CUDA version than PyTorch, and yet all is well.
+void by_minor_version(const Subject& subject, Report& report) {
+  const auto driver = driver_of(subject);
+  const auto own = driver_cuda(subject);
+  if (!driver || !own || nvidia_gpus(subject).empty()) return;
+  for (const Torch& torch : torches(subject)) {
+    if (!torch.cuda || subject.knowledge.runs_on(*torch.cuda, *driver) != RunsOn::by_minor_version) continue;
+    const std::string release = to_string(knowledge::release_of(*torch.cuda));
+    report.say(
+        fmt::format("PyTorch {} (CUDA {}){} runs on driver {}, whose own CUDA is {}: what is compiled runs; what "
+                    "is compiled at run time may ask for the newer driver",
+                    torch.version, release, where(*torch.python), to_string(*driver), to_string(*own)),
+        {fmt::format("gpuwarden driver plan --cuda {}", release)});
+    return;
   }
 }
 
@@ -237,6 +255,10 @@ constexpr auto kChecks = std::to_array<Check>({
     {"torch-needs-newer-driver", Area::frameworks, Severity::error, "PyTorch's CUDA against the driver",
      "CUDA programs need a driver of their major release at least (cudaErrorInsufficientDriver).",
      "CUDA compatibility guide, minor-version compatibility; PyTorch RELEASE.md", kGetStarted, driver_too_old},
+    {"torch-by-minor-version", Area::frameworks, Severity::info, "PyTorch's CUDA against the driver's own",
+     "The driver loads compiled code of its whole major release, but no PTX that is newer than itself (error 222).",
+     "CUDA compatibility guide, minor-version compatibility", "https://docs.nvidia.com/deploy/cuda-compatibility/",
+     by_minor_version, "toolkit-by-minor-version"},
     {"torch-too-old-for-gpu", Area::frameworks, Severity::error, "PyTorch's compiled architectures, newer GPUs",
      "Without code for the GPU every kernel fails: \"no kernel image is available\".",
      "torch.cuda.get_arch_list(); PyTorch build matrix; pytorch/pytorch#150733", kGetStarted, gpu_too_new},

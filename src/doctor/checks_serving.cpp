@@ -45,13 +45,45 @@ void vllm_capability(const Subject& subject, Report& report) {
     const int least = row != nullptr ? row->min_capability : *vllm >= kFirstForTuring ? 75 : 70;
     const auto gpus = gpus_below(subject, least);
     if (gpus.empty()) continue;
-    // The whole machine is of no use to it, or only a part.
-    const bool all = gpus.size() == nvidia_gpus(subject).size();
-    report.say(
-        all ? Severity::error : Severity::warning,
-        fmt::format("vLLM {} needs compute capability {}; {} ({}) has {}", to_string(*vllm), capability_text(least),
-                    name_gpus(gpus), gpus[0]->gpu.name, capability_text(*architecture_of(subject, gpus[0]->gpu))),
-        {"use llama.cpp or Ollama on this GPU, or vLLM on a newer one"});
+    // The whole machine is of no use to it, or only a part. Pascal runs with builds of one's own
+    // (vllm-project/vllm#6567).
+    constexpr int kPascal = 60;
+    const bool all = gpus.size() == nvidia_gpus(subject).size() && !gpus_below(subject, kPascal).empty();
+    report.say(all ? Severity::error : Severity::warning,
+               fmt::format("vLLM {}'s wheel needs compute capability {}; {} {} ({})", to_string(*vllm),
+                           capability_text(least), name_gpus(gpus, "has", "have"),
+                           capability_text(*architecture_of(subject, gpus[0]->gpu)), gpus[0]->gpu.name),
+               {"use llama.cpp or Ollama on this GPU, or vLLM on a newer one"});
+  }
+}
+
+/// The wheels on PyPI are built for CUDA 12 since 0.2.2, whose libraries a PyTorch for CUDA 11 does not bring. (Between
+/// 12 and 13 the releases' own wheels are named alike, so that nothing can be told.)
+void vllm_cuda(const Subject& subject, Report& report) {
+  for (const Torch& torch : torches(subject)) {
+    const auto vllm = package_version(*torch.python, "vllm");
+    const auto* row = vllm ? subject.knowledge.vllm(*vllm) : nullptr;
+    if (row == nullptr || !torch.cuda || torch.cuda->major >= 12 || row->cuda.major < 12) continue;
+    const auto* package = facts::find_package(*torch.python, "vllm");
+    // "0.6.3+cu118" was built for it; so was what its owner built.
+    if (package->version.contains('+') || package->version.contains("dev")) continue;
+    report.say(fmt::format("vLLM {}'s wheel is built for CUDA {}, PyTorch {} for {}{}", to_string(*vllm),
+                           to_string(knowledge::release_of(row->cuda)), torch.version,
+                           to_string(knowledge::release_of(*torch.cuda)), where(*torch.python)),
+               {pip_install(*torch.python,
+                            fmt::format("vllm=={}   # brings the PyTorch that it was built for", to_string(*vllm)))});
+  }
+}
+
+/// torch.compile and Triton compile a launcher in C at first use.
+void no_compiler(const Subject& subject, Report& report) {
+  if (!subject.environment.compilers_sought.value_or(false) || !subject.environment.compilers.empty()) return;
+  if (nvidia_gpus(subject).empty()) return;
+  for (const Torch& torch : torches(subject)) {
+    if (!torch.cuda) continue;
+    report.say("there is no C compiler: torch.compile and Triton need one at run time",
+               {install_command(subject.environment, {"gcc", "gcc", "gcc", "gcc", "gcc"})});
+    return;
   }
 }
 
@@ -160,15 +192,17 @@ void vllm_and_mig(const Subject& subject, Report& report) {
   }
 }
 
-/// AMD GPUs that vLLM's ROCm builds serve (source: vLLM documentation, installation, AMD ROCm).
-constexpr auto kRocmServed = std::to_array<std::string_view>(
-    {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1150", "gfx1151", "gfx1200", "gfx1201"});
+/// AMD GPUs that vLLM's ROCm builds leave out (source: vLLM documentation, installation, AMD ROCm; LLVM AMDGPU
+/// processors). What other makers sell under a gfx number has builds of its own.
+constexpr auto kRocmNotServed = std::to_array<std::string_view>(
+    {"gfx803", "gfx900", "gfx902", "gfx906", "gfx908", "gfx909", "gfx90c", "gfx1010", "gfx1011", "gfx1012", "gfx1030",
+     "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1102", "gfx1103"});
 
 void vllm_rocm(const Subject& subject, Report& report) {
   for (const auto& gpu : subject.snapshot.gpus) {
     const std::string architecture = gpu.gpu.architecture.value_or("");
     if (gpu.gpu.vendor != "AMD" || !architecture.starts_with("gfx")) continue;
-    if (std::ranges::find(kRocmServed, architecture) != kRocmServed.end()) continue;
+    if (std::ranges::find(kRocmNotServed, architecture) == kRocmNotServed.end()) continue;
     for (const auto& python : subject.environment.pythons) {
       if (facts::find_package(python, "vllm") == nullptr) continue;
       report.say(fmt::format("vLLM's ROCm builds have no kernels for {} ({})", gpu.gpu.name, architecture),
@@ -211,6 +245,12 @@ void mixed_generations(const Subject& subject, Report& report) {
 constexpr auto kChecks = std::to_array<Check>({
     {"vllm-torch-differs", Area::frameworks, Severity::warning, "vLLM against PyTorch",
      "vLLM's kernels are compiled for one PyTorch release.", "vLLM requirements (vllm table)", kVllmGpu, vllm_torch},
+    {"vllm-cuda-differs", Area::frameworks, Severity::warning, "vLLM's CUDA against PyTorch's",
+     "Its kernels look for the libraries of the CUDA that they were built for: \"libcudart.so.12: cannot open\".",
+     "vLLM documentation, GPU installation (vllm table)", kVllmGpu, vllm_cuda, "torch-without-cuda vllm-torch-differs"},
+    {"jit-compiler-missing", Area::frameworks, Severity::warning, "a C compiler for torch.compile and Triton",
+     "Without it they stop with \"Failed to find C compiler\".",
+     "Triton, runtime/build.py; PyTorch documentation, torch.compile troubleshooting", "", no_compiler},
     {"vllm-gpu-too-old", Area::frameworks, Severity::error, "vLLM against the GPUs' compute capability",
      "vLLM has no kernels for them: \"no kernel image is available\".", "vLLM documentation, GPU installation",
      kVllmGpu, vllm_capability},

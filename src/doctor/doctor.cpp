@@ -44,7 +44,7 @@ void run_checks(const Subject& subject, const Choice& choice, Examination& resul
     Report report(check, result.findings);
     check.run(subject, report);
     ++result.checks_run;
-    result.areas.try_emplace(check.area, Status::compatible);
+    result.areas.try_emplace(check.area, Status::not_judged);
   }
 }
 
@@ -55,7 +55,7 @@ void run_site_rules(const Subject& subject, const Choice& choice, Examination& r
     for (Finding& finding : site_findings(subject, rule)) result.findings.push_back(std::move(finding));
     result.site_rules.emplace_back(site_id(rule), area);
     ++result.checks_run;
-    result.areas.try_emplace(area, Status::compatible);
+    result.areas.try_emplace(area, Status::not_judged);
   }
 }
 
@@ -81,6 +81,34 @@ Status status_of(Severity worst, bool for_a_purpose) {
   if (worst >= Severity::error) return Status::incompatible;
   if (worst == Severity::warning) return Status::needs_update;
   return for_a_purpose && worst == Severity::ok ? Status::optimal : Status::compatible;
+}
+
+/// Whether anything is known of which the area's checks could speak.
+bool has_facts(Area area, const Subject& subject) {
+  const auto& environment = subject.environment;
+  const auto& snapshot = subject.snapshot;
+  switch (area) {
+    case Area::driver:
+      return snapshot.driver_version || environment.driver != facts::KernelDriver{} ||
+             !environment.device_nodes.empty() || !snapshot.gpus.empty();
+    case Area::device:
+      return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty());
+    case Area::toolkit:
+      return !environment.toolkits.empty() || environment.compilers_sought.value_or(false);
+    case Area::frameworks:
+      return !environment.pythons.empty();
+    case Area::libraries:
+      return !environment.libraries.empty() || !environment.variables.empty();
+    case Area::containers:
+      return environment.containers != facts::ContainerFacts{} || environment.host.wsl.value_or(0) > 0;
+    case Area::multi_gpu:
+      return snapshot.gpus.size() > 1;
+    case Area::system:
+      return environment.host != facts::Host{};
+    case Area::cluster:
+      return environment.slurm.has_value();
+  }
+  return true;
 }
 
 bool is_for_something(const Purpose& purpose) {
@@ -153,7 +181,9 @@ Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge&
     result.worst = std::max(result.worst, finding.severity);
   }
   const bool purposeful = is_for_something(purpose);
-  for (auto& [area, status] : result.areas) status = status_of(worst[area], purposeful);
+  for (auto& [area, status] : result.areas) {
+    if (worst.contains(area) || has_facts(area, subject)) status = status_of(worst[area], purposeful);
+  }
   result.overall = status_of(result.worst, purposeful);
   return result;
 }

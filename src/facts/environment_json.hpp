@@ -151,6 +151,49 @@ static void describe(A& a, Host& record) {
 }
 
 template <class A>
+static void describe(A& a, SlurmNode& record) {
+  a.field("name", record.name);
+  a.field("count", record.count);
+  a.field("state", record.state);
+  a.field("reason", record.reason);
+  a.field("partitions", record.partitions);
+  a.field("gres", record.gres);
+  a.field("cpus", record.cpus);
+  a.field("gpus", record.gpus);
+  a.field("gpus_allocated", record.gpus_allocated);
+}
+
+template <class A>
+static void describe(A& a, SlurmJob& record) {
+  a.field("id", record.id);
+  a.field("name", record.name);
+  a.field("state", record.state);
+  a.field("reason", record.reason);
+  a.field("partition", record.partition);
+  a.field("nodes", record.nodes);
+  a.field("gpus", record.gpus);
+  a.field("gpu_places", record.gpu_places);
+  a.field("exit_code", record.exit_code);
+}
+
+template <class A>
+static void describe(A& a, SlurmPartition& record) {
+  a.field("name", record.name);
+  a.field("state", record.state);
+  a.field("time_limit", record.time_limit);
+  a.field("nodes", record.nodes);
+  a.field("gpus", record.gpus);
+}
+
+template <class A>
+static void describe(A& a, SlurmCpus& record) {
+  a.field("allocated", record.allocated);
+  a.field("idle", record.idle);
+  a.field("other", record.other);
+  a.field("total", record.total);
+}
+
+template <class A>
 static void describe(A& a, SlurmFacts& record) {
   a.field("version", record.version);
   a.field("job_id", record.job_id);
@@ -158,6 +201,11 @@ static void describe(A& a, SlurmFacts& record) {
   a.field("gpus_requested", record.gpus_requested);
   a.field("constrain_devices", record.constrain_devices);
   a.field("gres", record.gres);
+  a.field("cluster", record.cluster);
+  a.field("nodes", record.nodes);
+  a.field("jobs", record.jobs);
+  a.field("partitions", record.partitions);
+  a.field("cpus", record.cpus);
 }
 
 template <class A>
@@ -181,6 +229,7 @@ static void describe(A& a, Environment& record) {
   a.field("libraries", record.libraries);
   a.field("toolkits", record.toolkits);
   a.field("compilers", record.compilers);
+  a.field("compilers_sought", record.compilers_sought);
   a.field("pythons", record.pythons);
   a.field("containers", record.containers);
   a.field("services", record.services);

@@ -211,6 +211,7 @@ static void describe(A& a, GpuRecord& record) {
   describe(a, record.gpu);
   describe(a, record.sample);
   a.field("mig.devices", record.mig_devices);
+  a.field("mig.listed", record.mig_listed);
   a.field("state", record.state);
   a.field("cause", record.cause);
   a.field("next_step", record.next_step);

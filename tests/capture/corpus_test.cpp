@@ -10,6 +10,7 @@
 #include "gpuwarden/facts/metrics.hpp"
 #include "support/capture_answers.hpp"
 #include "support/corpus.hpp"
+#include "support/environment_parts.hpp"
 
 namespace gpuwarden::capture {
 namespace {
@@ -17,8 +18,9 @@ namespace {
 using namespace gpuwarden::testing;
 
 constexpr auto kKinds = std::to_array<std::string_view>(
-    {"smi_xml", "smi_q", "smi_table", "smi_csv", "smi_csv_apps", "smi_L", "smi_pmon", "smi_dmon", "smi_nvlink",
-     "smi_version", "topo", "topo_p2p", "smi_error", "kernel_log", "rocm_json", "amd_smi", "xpu_smi"});
+    {"smi_xml",   "smi_q",      "smi_table",   "smi_csv",     "smi_csv_apps", "smi_L",     "smi_pmon",
+     "smi_dmon",  "smi_nvlink", "smi_version", "topo",        "topo_p2p",     "smi_error", "kernel_log",
+     "rocm_json", "amd_smi",    "xpu_smi",     "collect_env", "sglang_env",   "toolkit",   "slurm"});
 
 /// Values of the index that are no facts of the file: two counts that took in a list of symbols behind the samples
 /// (405 names), a cause and a format in the collector's own words.
@@ -90,6 +92,10 @@ void expect_subset(const facts::Snapshot& whole, const facts::Snapshot& part, co
   }
   if (part.driver_version) {
     EXPECT_EQ(part.driver_version, whole.driver_version) << where;
+  }
+  if (part.environment && whole.environment) {
+    const auto changed = changed_facts(*whole.environment, *part.environment);
+    EXPECT_TRUE(changed.empty()) << where << " " << changed;
   }
 }
 

@@ -41,9 +41,21 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) {
        remove_toolkits(m);
        use_driver(m, "550.54.15");
-       use_torch(m, "2.9.1+cu128", "12.8", "0.24.1");
+       use_torch(m, "2.6.0+cu124", "12.4", "0.21.0");
      },
      "PyTorch 2.9.1 (CUDA 13.0) in /srv/venv needs driver 580"},
+    {"torch-by-minor-version",
+     [](Snapshot& m) {
+       remove_toolkits(m);
+       use_driver(m, "535.154.05");
+       use_torch(m, "2.9.1+cu128", "12.8", "0.24.1");
+     },
+     [](Snapshot& m) {
+       remove_toolkits(m);
+       use_driver(m, "570.211.01");
+       use_torch(m, "2.9.1+cu128", "12.8", "0.24.1");
+     },
+     "PyTorch 2.9.1 (CUDA 12.8) in /srv/venv runs on driver 535.154.05, whose own CUDA is 12.2"},
     {"torch-too-old-for-gpu", [](Snapshot& m) { python(m).torch_architectures = {"sm_80", "sm_86"}; },
      [](Snapshot& m) { python(m).torch_architectures = {"sm_80", "compute_80"}; }, "has no code for GPUs 0-3"},
     {"torch-dropped-gpu", use_v100,

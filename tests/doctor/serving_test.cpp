@@ -42,6 +42,13 @@ void divide(Snapshot& machine) {
   }
 }
 
+void use_vllm_beside_cuda_eleven(Snapshot& machine, std::string_view vllm) {
+  remove_toolkits(machine);
+  use_torch(machine, "2.4.0+cu118", "11.8", "0.19.0");
+  python(machine).torch_architectures = {"sm_80", "sm_90"};
+  add_package(machine, "vllm", vllm);
+}
+
 void add_a100(Snapshot& machine) {
   machine.gpus[3].gpu.name = "NVIDIA A100-SXM4-80GB";
   machine.gpus[3].gpu.compute_capability = {8, 0};
@@ -49,6 +56,14 @@ void add_a100(Snapshot& machine) {
 }
 
 constexpr auto kCases = std::to_array<Case>({
+    {"vllm-cuda-differs", [](Snapshot& m) { use_vllm_beside_cuda_eleven(m, "0.6.3"); },
+     [](Snapshot& m) { use_vllm_beside_cuda_eleven(m, "0.6.3+cu118"); }, "vLLM 0.6.3's wheel is built for CUDA 12.1"},
+    {"jit-compiler-missing",
+     [](Snapshot& m) {
+       software(m).compilers.clear();
+       software(m).compilers_sought = true;
+     },
+     [](Snapshot& m) { software(m).compilers.clear(); }, "no C compiler"},
     {"vllm-torch-differs", [](Snapshot& m) { add_package(m, "vllm", "0.11.0"); },
      [](Snapshot& m) { add_package(m, "vllm", "0.15.1"); }, "vLLM 0.11 is built for PyTorch 2.8"},
     {"vllm-gpu-too-old",
@@ -60,7 +75,7 @@ constexpr auto kCases = std::to_array<Case>({
        remove_toolkits(m);
        use_vllm_20(m);
      },
-     "vLLM 0.20 needs compute capability 7.5"},
+     "vLLM 0.20's wheel needs compute capability 7.5"},
     {"vllm-needs-newer-driver", [](Snapshot& m) { use_only_vllm_20(m, "570.211.01"); },
      [](Snapshot& m) { use_only_vllm_20(m, "580.65.06"); }, "570.211.01 is installed"},
     {"vllm-without-blackwell-kernels",

@@ -83,6 +83,23 @@ TEST(CheckTable, EveryCheckHasACaseInItsGroup) {
   }
 }
 
+TEST(CheckTable, CommandsOfAFixAreToldFromAdvice) {
+  for (const std::string_view step : {"sudo reboot", "export A=1", "A=1 make", "/opt/venv/bin/pip install torch",
+                                      "python3.11 -m venv torch-env", "gpuwarden driver plan"})
+    EXPECT_TRUE(doctor::is_command(step)) << step;
+  for (const std::string_view step : {"", "ask the vendor for a replacement", "reboot the bare-metal node",
+                                      "use llama.cpp or Ollama on this GPU", "install the CUDA toolkit 12.8"})
+    EXPECT_FALSE(doctor::is_command(step)) << step;
+}
+
+TEST(CheckTable, AnAreaOfWhichNothingIsKnownIsNotJudged) {
+  const auto nothing = examined(facts::Snapshot{});
+  EXPECT_EQ(nothing.areas.at(doctor::Area::toolkit), doctor::Status::not_judged);
+  const auto healthy = examined(healthy_machine());
+  EXPECT_EQ(healthy.areas.at(doctor::Area::toolkit), doctor::Status::compatible);
+  EXPECT_EQ(healthy.areas.at(doctor::Area::cluster), doctor::Status::not_judged);
+}
+
 TEST(CheckTable, AHealthyMachineAndAnEmptyOneHaveNoFindings) {
   EXPECT_EQ(found_in(healthy_machine()), "");
   EXPECT_EQ(found_in(facts::Snapshot{}), "no-gpu");

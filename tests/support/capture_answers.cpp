@@ -8,6 +8,7 @@
 #include "capture/env_report.hpp"
 #include "capture/lines.hpp"
 #include "capture/monitor.hpp"
+#include "capture/slurm.hpp"
 #include "capture/smi_csv.hpp"
 #include "capture/smi_list.hpp"
 #include "capture/smi_report.hpp"
@@ -366,6 +367,61 @@ Json toolkit_answer(std::string_view text) {
   return answer;
 }
 
+/// Words of a column in the order in which they first stand there; of columns of one title the first.
+Json distinct(const SlurmText& text, std::initializer_list<std::string_view> names) {
+  Json words = Json::array();
+  for (const SlurmRecord& record : text.records) {
+    const auto cell = std::ranges::find_if(
+        record.cells, [&](const auto& entry) { return std::ranges::find(names, entry.first) != names.end(); });
+    if (cell != record.cells.end() && std::ranges::find(words, Json(cell->second)) == words.end())
+      words.push_back(cell->second);
+  }
+  return words;
+}
+
+/// A job's GRES, and what of it each line of its details says: the line is there without any, too.
+Json places_of(const SlurmRecord& record) {
+  Json places = Json::array();
+  for (const auto& [key, value] : record.cells) {
+    if (key == "JOB_GRES" || key == "GRES") places.push_back(value);
+  }
+  return places;
+}
+
+Json number_or_null(std::string_view text) {
+  const auto number = parse_integer(text);
+  return number ? Json(*number) : Json();
+}
+
+Json slurm_answer(std::string_view text) {
+  auto lines = lines_of(text);
+  const auto slurm = take_slurm(lines);
+  if (!slurm) return {};
+  Json answer{{"date", slurm->date}, {"TRES", Json::array()}, {"gres_column", distinct(*slurm, {"TRES_PER_NODE"})}};
+  const facts::SlurmFacts facts = *snapshot_of_slurm(*slurm).environment->slurm;
+  answer["states"] = distinct(*slurm, {"STATE", "ST"});
+  for (const auto& partition : facts.partitions) answer["partitions"].push_back(partition.name);
+  if (facts.cpus) {
+    answer["allocated"] = facts.cpus->allocated;
+    answer["idle"] = facts.cpus->idle;
+    answer["other"] = facts.cpus->other;
+    answer["total"] = facts.cpus->total;
+  }
+  for (const SlurmRecord& record : slurm->records) {
+    const auto give = [&](const char* key, const Json& value) {
+      if (!answer.contains(key) && !value.is_null() && value != "") answer[key] = value;
+    };
+    for (const char* key : {"NodeName", "State", "Gres", "JobState"}) give(key, std::string(record.first({key})));
+    for (const char* key : {"JobId", "ArrayTaskId", "CPUTot"}) give(key, number_or_null(record.first({key})));
+    give("gres", std::string(record.first({"Gres", "GRES"})));
+    give("tres", std::string(record.first({"TRES_ALLOC", "AllocTRES"})));
+    if (record.thing != SlurmThing::job) continue;
+    answer["gres_idx"] = places_of(record);
+    if (const auto each = record.first({"TresPerNode"}); !each.empty()) answer["TresPerNode"] = {std::string(each)};
+  }
+  return answer;
+}
+
 bool same(const Json& expected, const Json& answer) {
   if (expected.is_number() && answer.is_number())
     return std::abs(expected.get<double>() - answer.get<double>()) < 1e-9 * std::max(1.0, expected.get<double>());
@@ -380,7 +436,11 @@ void drop_labels(const std::string& kind, Json& expected) {
     expected.erase("env_is_the_problem");
     expected.erase("problem");
   }
-  if (kind == "toolkit") expected.erase("cmd");
+  if (kind == "toolkit" || kind == "slurm") expected.erase("cmd");
+  if (kind == "slurm") {
+    expected.erase("bytes");
+    expected.erase("valid_utf8");
+  }
 }
 
 }  // namespace
@@ -389,6 +449,7 @@ Json capture_answers(const std::string& kind, std::string_view text, const std::
   if (kind == "smi_table") return table_answer(text);
   if (kind == "collect_env" || kind == "sglang_env") return environment_answer(text);
   if (kind == "toolkit") return toolkit_answer(text);
+  if (kind == "slurm") return slurm_answer(text);
   if (kind == "smi_L" || kind == "smi_nvlink") return list_answer(text);
   if (kind == "smi_csv" || kind == "smi_csv_apps") return csv_answer(text);
   if (kind == "smi_dmon" || kind == "smi_pmon") return monitor_answer(text);

@@ -23,12 +23,13 @@ Tone tone_of(Severity severity) {
 
 Tone tone_of(Status status) {
   if (status == Status::incompatible) return Tone::bad;
+  if (status == Status::not_judged) return Tone::dim;
   return status == Status::needs_update ? Tone::warning : Tone::good;
 }
 
-std::string spoken(Status status) {
-  std::string text(to_string(status));
-  std::ranges::replace(text, '_', ' ');
+std::string spoken(std::string_view name, char joint) {
+  std::string text(name);
+  std::ranges::replace(text, '_', joint);
   return text;
 }
 
@@ -44,14 +45,36 @@ std::string counts_of(const doctor::Examination& examination) {
   return parts.empty() ? "nothing found" : join(parts, ", ");
 }
 
+/// A line for each status, worst first, with its areas.
+std::string areas_text(const doctor::Examination& examination, const Style& style) {
+  constexpr std::size_t kIndent = 15;
+  std::string text;
+  for (int i = std::to_underlying(Status::incompatible); i >= 0; --i) {
+    const auto status = static_cast<Status>(i);
+    std::vector<std::string> names;
+    for (const auto& [area, own] : examination.areas) {
+      if (own == status) names.push_back(spoken(to_string(area), '-'));
+    }
+    if (names.empty()) continue;
+    const std::string label = fmt::format("  {:<12}", spoken(to_string(status), ' '));
+    text += fmt::format("{} {}\n", style.paint(label, tone_of(status)),
+                        wrapped(join(names, ", "), kIndent, kIndent, style.width));
+  }
+  return text;
+}
+
 void add_finding(std::string& text, const Finding& finding, bool reasons, const Style& style) {
   constexpr std::size_t kIndent = 9;
   const std::string label = fmt::format("{:<8}", to_string(finding.severity));
   text += fmt::format("\n{} {}\n", style.paint(label, tone_of(finding.severity)),
                       wrapped(printable(finding.title), kIndent, kIndent, style.width));
   text += fmt::format("{:>{}}{}\n", "", kIndent, wrapped(finding.why, kIndent, kIndent, style.width));
-  for (const std::string& command : finding.fix)
-    text += fmt::format("{:>{}}{} {}\n", "", kIndent, style.paint("$", Tone::dim), printable(command));
+  for (const std::string& step : finding.fix) {
+    if (doctor::is_command(step))
+      text += fmt::format("{:>{}}{} {}\n", "", kIndent, style.paint("$", Tone::dim), printable(step));
+    else
+      text += fmt::format("{:>{}}- {}\n", "", kIndent, wrapped(step, kIndent + 2, kIndent + 2, style.width));
+  }
   text += style.paint(fmt::format("{:>{}}[{}]\n", "", kIndent, finding.id), Tone::dim);
   if (!reasons) return;
   text += fmt::format("{:>{}}source: {}\n", "", kIndent, wrapped(finding.source, kIndent + 8, kIndent, style.width));
@@ -63,15 +86,10 @@ void add_finding(std::string& text, const Finding& finding, bool reasons, const 
 std::string doctor_text(const doctor::Examination& examination, const std::string& subject, bool reasons,
                         const Style& style) {
   std::string text = subject.empty() ? "" : subject + "\n";
-  text += fmt::format("{}: {} ({} checks)\n", style.paint(spoken(examination.overall), tone_of(examination.overall)),
+  text += fmt::format("{}: {} ({} checks)\n",
+                      style.paint(spoken(to_string(examination.overall), ' '), tone_of(examination.overall)),
                       counts_of(examination), examination.checks_run);
-  std::vector<std::string> areas;
-  for (const auto& [area, status] : examination.areas) {
-    std::string name(to_string(area));
-    std::ranges::replace(name, '_', '-');
-    areas.push_back(fmt::format("{} {}", name, style.paint(spoken(status), tone_of(status))));
-  }
-  text += wrapped(join(areas, "; "), 0, 2, style.width) + "\n";
+  text += areas_text(examination, style);
   if (!examination.findings.empty() && examination.worst >= Severity::warning) {
     const Finding& first = examination.findings.front();
     if (!first.fix.empty()) text += fmt::format("\nFirst: {}\n", printable(first.fix.front()));

@@ -23,6 +23,8 @@ struct Command {
   std::string standard_input;
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
   std::size_t output_cap = std::size_t{16} << 20U;
+  /// Nothing of it is to stay: it is killed when the calling thread dies, and what it left in its group when it ends.
+  bool dies_with_caller = false;
 };
 
 /// How it ended. Exactly one of exit_code and signal is set unless it had to be killed at the deadline.

@@ -36,6 +36,8 @@ enum class Kind {
   ds_report,    ///< DeepSpeed's
   library_env,  ///< transformers-cli env, accelerate env
   toolkit,      ///< nvcc, /proc/driver/nvidia/version, ldconfig -p, pip freeze
+  system,       ///< uname, os-release, lsmod, modinfo, dpkg -l, gcc --version, systemctl status, env
+  slurm,        ///< scontrol show ..., sinfo, squeue, sacct
   messages,     ///< error messages of frameworks about the machine
 };
 std::string_view to_string(Kind kind);

@@ -71,7 +71,7 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
 /// The verdict.
 struct Examination {
   std::vector<Finding> findings;  ///< worst first; among equals, in the order in which one would mend
-  std::map<Area, Status> areas;   ///< of those for which a fact was known
+  std::map<Area, Status> areas;   ///< of all areas that were asked for
   Status overall = Status::compatible;
   Severity worst = Severity::ok;
   int checks_run = 0;

@@ -20,9 +20,12 @@ enum class Area { driver, device, toolkit, frameworks, libraries, containers, mu
 std::string_view to_string(Area area);
 std::optional<Area> area_from(std::string_view name);
 
-/// As operators say it.
-enum class Status { optimal, compatible, needs_update, incompatible };
+/// As operators say it; not_judged where no fact of the area is known.
+enum class Status { not_judged, optimal, compatible, needs_update, incompatible };
 std::string_view to_string(Status status);
+
+/// Whether a step of a fix is to be typed into a shell; what else stands there is advice ("ask the vendor ...").
+bool is_command(std::string_view step);
 
 /// One thing that was found.
 struct Finding {

@@ -63,13 +63,15 @@ struct Library {
 struct Toolkit {
   std::string version;  ///< as exact as known: "12.4.131", "12.4"
   std::string path;     ///< its root; empty in a report that does not tell
-  std::string origin;   ///< "/usr/local", "CUDA_HOME", "PATH", "conda", "pip", "module", "package", "reported"
+  std::string
+      origin;  ///< "/usr/local", "CUDA_HOME", "PATH", "conda", "pip", "module", "HPC SDK", "package", "reported"
   std::optional<std::string> nvcc;         ///< the compiler's path
   std::vector<std::string> architectures;  ///< as nvcc lists them: "sm_90", "compute_90"
   bool active = false;                     ///< its nvcc is the one that PATH finds
   bool operator==(const Toolkit&) const = default;
 };
 
+/// A compiler for the host's code.
 struct Compiler {
   std::string name;     ///< "gcc", "g++", "clang"
   std::string version;  ///< "12.2.0"
@@ -88,7 +90,7 @@ struct PythonPackage {
 /// A Python with the GPU software in it.
 struct PythonEnvironment {
   std::string path;                              ///< its prefix; empty in a report
-  std::string kind;                              ///< "system", "venv", "conda", "uv", "reported"
+  std::string kind;                              ///< "system", "venv", "conda", "uv", "pyenv", "python", "reported"
   std::optional<std::string> version;            ///< "3.11.2"
   bool active = false;                           ///< the one that PATH, VIRTUAL_ENV or CONDA_PREFIX choose
   std::vector<PythonPackage> packages;           ///< only those that matter to GPU software
@@ -176,6 +178,51 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
+/// A node of a Slurm cluster, or several alike that sinfo told in one row.
+struct SlurmNode {
+  std::string name;    ///< "gpu01", or a list as Slurm writes it: "gpu[01-26,28]"
+  int count = 1;       ///< how many nodes that is
+  std::string state;   ///< as printed: "idle", "mixed-", "MAINTENANCE+DRAIN"
+  std::string reason;  ///< why it is drained or down
+  std::vector<std::string> partitions;
+  std::string gres;         ///< as configured: "gpu:a100:4(S:0-1)"
+  std::optional<int> cpus;  ///< of each node
+  std::optional<int> gpus;  ///< of each node, as Slurm counts: a MIG instance is one too
+  std::optional<int> gpus_allocated;
+  bool operator==(const SlurmNode&) const = default;
+};
+
+struct SlurmJob {
+  std::string id;  ///< "30214", "42953390_320"; a step: "3557891.0"
+  std::string name;
+  std::string state;   ///< in Slurm's long form: "RUNNING"
+  std::string reason;  ///< why it waits
+  std::string partition;
+  std::string nodes;        ///< as Slurm writes them: "node[1281-1288]"
+  std::optional<int> gpus;  ///< granted, else asked for; on all nodes
+  std::string gpu_places;   ///< which ones, where that is told: "gpu:ampere:8(IDX:0-3)"
+  std::string exit_code;    ///< "0:9": status and signal
+  bool operator==(const SlurmJob&) const = default;
+};
+
+struct SlurmPartition {
+  std::string name;
+  std::string state;  ///< "up", "down", "drain", "inact"
+  std::string time_limit;
+  std::optional<int> nodes;
+  std::optional<int> gpus;
+  bool operator==(const SlurmPartition&) const = default;
+};
+
+/// CPUs of a cluster by use, as `sinfo -o %C` counts them.
+struct SlurmCpus {
+  int allocated = 0;
+  int idle = 0;
+  int other = 0;
+  int total = 0;
+  bool operator==(const SlurmCpus&) const = default;
+};
+
 /// Slurm as seen from here.
 struct SlurmFacts {
   std::optional<std::string> version;
@@ -184,6 +231,11 @@ struct SlurmFacts {
   std::optional<int> gpus_requested;
   std::optional<bool> constrain_devices;  ///< cgroup.conf
   std::vector<std::string> gres;          ///< "gpu:a100:4", as this node is configured
+  std::optional<std::string> cluster;     ///< its name
+  std::vector<SlurmNode> nodes;           ///< of the cluster, as far as a report tells
+  std::vector<SlurmJob> jobs;
+  std::vector<SlurmPartition> partitions;
+  std::optional<SlurmCpus> cpus;
   bool operator==(const SlurmFacts&) const = default;
 };
 
@@ -209,6 +261,8 @@ struct Environment {
   std::vector<Library> libraries;
   std::vector<Toolkit> toolkits;
   std::vector<Compiler> compilers;
+  /// Compilers were looked for: an empty list means that there is none.
+  std::optional<bool> compilers_sought;
   std::vector<PythonEnvironment> pythons;
   ContainerFacts containers;
   std::vector<Service> services;
@@ -220,6 +274,8 @@ struct Environment {
   bool operator==(const Environment&) const = default;
 };
 
+/// Whether a variable of this name is one that GPU software heeds; never where its value may be a secret.
+bool is_gathered_variable(std::string_view name);
 /// The value of an environment variable among the gathered ones; nullptr where it is not set.
 const std::string* find_variable(const Environment& environment, std::string_view name);
 /// The package of this normalised name; nullptr where it is not installed.

@@ -21,6 +21,8 @@ struct GpuRecord {
   /// Empty optional: NVML did not tell. Empty vector: nobody.
   std::optional<std::vector<GpuProcess>> processes;
   std::vector<MigDevice> mig_devices;
+  /// false where the source names no MIG instances (nvidia-smi's CSV), so that an empty list says nothing.
+  std::optional<bool> mig_listed;
   GpuState state = GpuState::available;
   std::string cause;      ///< a sentence; available and busy GPUs have one only where they are special (a Jetson)
   std::string next_step;  ///< what to do about it; may be empty

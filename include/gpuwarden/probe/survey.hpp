@@ -22,8 +22,10 @@ struct SurveyRequest {
   std::filesystem::path working_directory;
   /// For each probe. One that does not end in time is named in Environment::not_probed.
   std::chrono::milliseconds deadline = std::chrono::seconds(2);
-  bool start_programs = true;  ///< modinfo, nvcc --list-gpu-code, gcc --version
+  bool start_programs = true;  ///< modinfo, nvcc, gcc, systemctl, rpm ... to ask their versions
   bool start_pythons = false;  ///< ask each Python with PyTorch for its architectures and whether CUDA is available
+  /// For each Python that is asked: importing PyTorch takes seconds from a cold disk.
+  std::chrono::milliseconds python_deadline = std::chrono::seconds(15);
 };
 
 /// What is there. Never fails: what cannot be looked at is a fact (not_probed).

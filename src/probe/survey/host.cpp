@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine: distribution, kernel, processors, memory, limits, disks, firmware; and the variables of the caller.
-#include <fmt/format.h>
-#include <grp.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
+// The machine: distribution, kernel, processors, memory, firmware; and the variables of the caller.
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "gpuwarden/base/text.hpp"
@@ -57,8 +53,28 @@ constexpr auto kVariables = std::to_array<std::string_view>({"CUDA_",
                                                              "LOCAL_RANK",
                                                              "MASTER_ADDR",
                                                              "MASTER_PORT",
-                                                             "NVCC_"});
-constexpr auto kSecret = std::to_array<std::string_view>({"TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL", "AUTH"});
+                                                             "NVCC_",
+                                                             "CUDAHOSTCXX",
+                                                             "DCGM_",
+                                                             "UCX_",
+                                                             "GLOO_",
+                                                             "NVSHMEM_",
+                                                             "ENROOT_",
+                                                             "FLASHINFER_"});
+constexpr auto kSecret = std::to_array<std::string_view>(
+    {"TOKEN", "KEY", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "JWT", "COOKIE"});
+
+/// "https://***@host" of "https://user:password@host".
+std::string without_credentials(std::string_view value) {
+  const std::size_t scheme = value.find("://");
+  const std::size_t at = scheme == std::string_view::npos ? scheme : value.find('@', scheme);
+  if (at == std::string_view::npos || value.find_first_of("/ ", scheme + 3) < at) return printable(value);
+  return printable(value.substr(0, scheme + 3)) + "***" + printable(value.substr(at));
+}
+
+bool is_secret(const std::string& name) {
+  return std::ranges::any_of(kSecret, [&](std::string_view part) { return contains_ignoring_case(name, part); });
+}
 
 bool begins_with_one(std::string_view name, std::span<const std::string_view> beginnings) {
   return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return name.starts_with(beginning); });
@@ -95,11 +111,17 @@ void read_distribution(const Tree& tree, Host& host) {
   put(host.distribution_name, "PRETTY_NAME");
 }
 
+/// "6.1.0-9-amd64" before "6.1.0-28-amd64".
+bool is_older_kernel(const std::string& left, const std::string& right) {
+  return ::strverscmp(left.c_str(), right.c_str()) < 0;
+}
+
 void read_kernel(const Scene& scene, Host& host) {
   const Tree& tree = scene.tree;
   for (const std::string& name : tree.names("/lib/modules")) {
     if (tree.is_folder("/lib/modules/" + name + "/kernel")) host.installed_kernels.push_back(name);
   }
+  std::ranges::sort(host.installed_kernels, is_older_kernel);
   if (tree.is_live()) {
     utsname name{};
     if (::uname(&name) == 0) {
@@ -138,6 +160,35 @@ void read_libc(const Scene& scene, Host& host) {
   }
 }
 
+/// By the words that makers of virtual machines put into their firmware.
+std::string hypervisor_of(const Tree& tree) {
+  struct Maker {
+    std::string_view word;
+    std::string_view hypervisor;
+  };
+  constexpr auto kMakers = std::to_array<Maker>({{"microsoft", "microsoft"},
+                                                 {"vmware", "vmware"},
+                                                 {"xen", "xen"},
+                                                 {"virtualbox", "virtualbox"},
+                                                 {"innotek", "virtualbox"},
+                                                 {"qemu", "kvm"},
+                                                 {"kvm", "kvm"},
+                                                 {"red hat", "kvm"},
+                                                 {"openstack", "kvm"},
+                                                 {"google", "kvm"},
+                                                 {"amazon", "kvm"},
+                                                 {"alibaba", "kvm"},
+                                                 {"oracle", "kvm"},
+                                                 {"digitalocean", "kvm"}});
+  std::string text = tree.line("/sys/hypervisor/type").value_or("");
+  for (const char* file : {"sys_vendor", "product_name", "bios_vendor"})
+    text += " " + tree.line(std::string("/sys/class/dmi/id/") + file).value_or("");
+  for (const Maker& maker : kMakers) {
+    if (contains_ignoring_case(text, maker.word)) return std::string(maker.hypervisor);
+  }
+  return "unknown";
+}
+
 void read_processors(const Scene& scene, Host& host) {
   const std::string text = scene.tree.read("/proc/cpuinfo", std::size_t{4} << 20U).value_or("");
   int cpus = 0;
@@ -154,8 +205,7 @@ void read_processors(const Scene& scene, Host& host) {
   if (cpus > 0) host.cpus = cpus;
   if (!sockets.empty()) host.sockets = static_cast<int>(sockets.size());
   if (cpus > 0 && !host.hypervisor) host.hypervisor = "";
-  const auto vendor = scene.tree.line("/sys/class/dmi/id/sys_vendor");
-  if (host.hypervisor == "unknown" && vendor) host.hypervisor = to_lower(*vendor);
+  if (host.hypervisor == "unknown") host.hypervisor = hypervisor_of(scene.tree);
   int nodes = 0;
   for (const std::string& name : scene.tree.names("/sys/devices/system/node"))
     nodes += name.starts_with("node") && parse_integer(name.substr(4)) ? 1 : 0;
@@ -175,67 +225,8 @@ void read_secure_boot(const Tree& tree, Host& host) {
   if (tree.exists("/sys/firmware") && !tree.exists("/sys/firmware/efi")) host.secure_boot = false;
 }
 
-/// The smallest limit on the way up from this process's cgroup (v2), or the v1 memory controller's.
-void read_cgroup_memory(const Scene& scene, Host& host) {
-  const std::string text = scene.tree.read("/proc/self/cgroup").value_or("");
-  for (const auto line : split(text, '\n')) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    std::filesystem::path path(std::string(line.substr(second + 1)));
-    const bool unified = controllers.empty();
-    if (!unified && !controllers.contains("memory")) continue;
-    const std::string base = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    for (int depth = 0; depth < 32; ++depth, path = path.parent_path()) {
-      const auto value = scene.tree.line(base + path.string() + (unified ? "/memory.max" : "/memory.limit_in_bytes"));
-      const auto number = value ? parse_integer(*value) : std::nullopt;
-      if (number && *number > 0 && *number < (std::int64_t{1} << 60U)) {
-        const Bytes limit(static_cast<std::uint64_t>(*number));
-        host.memory_limit = host.memory_limit ? std::min(*host.memory_limit, limit) : limit;
-      }
-      if (path == "/" || path.empty()) break;
-    }
-  }
-}
-
-void read_file_systems(const Scene& scene, Host& host) {
-  for (const std::string& mount : {std::string("/"), std::string("/tmp"), scene.home(), std::string("/dev/shm")}) {
-    struct statvfs status{};
-    if (::statvfs(mount.c_str(), &status) != 0 || status.f_blocks == 0) continue;
-    const Bytes total(std::uint64_t{status.f_blocks} * status.f_frsize);
-    const Bytes free(std::uint64_t{status.f_bavail} * status.f_frsize);
-    host.file_systems.push_back({mount, total, free});
-  }
-}
-
-void read_groups(Host& host) {
-  std::array<gid_t, 256> ids{};
-  const int count = ::getgroups(static_cast<int>(ids.size()), ids.data());
-  for (int i = 0; i < count; ++i) {
-    const group* entry = ::getgrgid(ids[static_cast<std::size_t>(i)]);
-    host.groups.push_back(entry != nullptr ? entry->gr_name : std::to_string(ids[static_cast<std::size_t>(i)]));
-  }
-  host.root = ::geteuid() == 0;
-}
-
-}  // namespace
-
-void survey_variables(const Scene& scene, Environment& environment) {
-  for (const auto& [name, value] : scene.request.variables) {
-    const bool secret = std::ranges::any_of(kSecret, [&](std::string_view part) { return name.contains(part); });
-    if (!secret && begins_with_one(name, kVariables)) environment.variables.push_back({name, printable(value)});
-  }
-}
-
-void survey_host(const Scene& scene, Environment& environment) {
-  Host& host = environment.host;
-  read_distribution(scene.tree, host);
-  read_kernel(scene, host);
-  read_libc(scene, host);
-  read_processors(scene, host);
-  read_secure_boot(scene.tree, host);
-  const std::string memory = scene.tree.read("/proc/meminfo").value_or("");
+void read_memory(const Tree& tree, Host& host) {
+  const std::string memory = tree.read("/proc/meminfo").value_or("");
   host.memory_total = kilobytes_in(memory, "MemTotal:");
   const std::string load = scene.tree.line("/proc/loadavg").value_or("");
   if (const auto words = split_words(load); !words.empty()) host.load_average = parse_number(words[0]);
@@ -248,26 +239,30 @@ void survey_host(const Scene& scene, Environment& environment) {
     if (number && *number >= 0) host.hugepages_total = static_cast<std::uint64_t>(*number);
   }
   // "always [madvise] never"
-  const auto huge = scene.tree.line("/sys/kernel/mm/transparent_hugepage/enabled");
-  const std::size_t open = huge ? huge->find('[') : std::string::npos;
-  const std::size_t close = huge ? huge->find(']') : std::string::npos;
+  const std::string huge = tree.line("/sys/kernel/mm/transparent_hugepage/enabled").value_or("");
+  const std::size_t open = huge.find('[');
+  const std::size_t close = huge.find(']');
   if (open != std::string::npos && close != std::string::npos && close > open)
-    host.transparent_hugepages = huge->substr(open + 1, close - open - 1);
+    host.transparent_hugepages = printable(huge.substr(open + 1, close - open - 1));
 }
 
-void survey_limits(const Scene& scene, Environment& environment) {
+}  // namespace
+
+void survey_variables(const Scene& scene, Environment& environment) {
+  for (const auto& [name, value] : scene.request.variables) {
+    if (!is_secret(name) && begins_with_one(name, kVariables))
+      environment.variables.push_back({printable(name), without_credentials(value)});
+  }
+}
+
+void survey_host(const Scene& scene, Environment& environment) {
   Host& host = environment.host;
-  read_cgroup_memory(scene, host);
-  if (!scene.tree.is_live()) return;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
-    host.memlock_limit = Bytes(limit.rlim_cur == RLIM_INFINITY ? ~std::uint64_t{0} : limit.rlim_cur);
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) host.open_files_limit = limit.rlim_cur;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) host.cpus_allowed = CPU_COUNT(&set);
-  read_file_systems(scene, host);
-  read_groups(host);
+  read_distribution(scene.tree, host);
+  read_kernel(scene, host);
+  read_libc(scene, host);
+  read_processors(scene, host);
+  read_secure_boot(scene.tree, host);
+  read_memory(scene.tree, host);
 }
 
 }  // namespace gpuwarden::probe

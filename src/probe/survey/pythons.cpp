@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "gpuwarden/base/text.hpp"
@@ -17,7 +15,6 @@ namespace {
 
 using facts::Environment;
 using facts::PythonEnvironment;
-using Json = nlohmann::json;
 
 /// Packages that matter to GPU software, by their normalised names; a last '*' stands for any ending.
 constexpr auto kPackages = std::to_array<std::string_view>({"torch",
@@ -56,7 +53,33 @@ constexpr auto kPackages = std::to_array<std::string_view>({"torch",
                                                             "pynvml",
                                                             "cuda-python",
                                                             "cudf*",
-                                                            "numba*"});
+                                                            "numba*",
+                                                            "cuda-nvcc*",
+                                                            "cuda-version",
+                                                            "cudatoolkit*",
+                                                            "cudnn",
+                                                            "nccl",
+                                                            "pytorch-cuda",
+                                                            "nemo-toolkit",
+                                                            "paddlepaddle*",
+                                                            "mxnet*",
+                                                            "diffusers",
+                                                            "unsloth*",
+                                                            "trl",
+                                                            "auto-gptq",
+                                                            "autoawq",
+                                                            "gptqmodel",
+                                                            "exllamav2",
+                                                            "mamba-ssm",
+                                                            "causal-conv1d",
+                                                            "onnx",
+                                                            "lmdeploy",
+                                                            "torchtune",
+                                                            "dgl*",
+                                                            "cuml*",
+                                                            "nvshmem*",
+                                                            "deep-ep",
+                                                            "deep-gemm"});
 
 bool matters(std::string_view name) {
   return std::ranges::any_of(kPackages, [&](std::string_view wanted) {
@@ -70,79 +93,74 @@ std::string normalised(std::string_view name) {
   return result;
 }
 
-void add_package(PythonEnvironment& python, std::string_view name, std::string_view version, std::string_view manager) {
-  const std::string normal = normalised(name);
-  if (!matters(normal) || version.empty() || facts::find_package(python, normal) != nullptr) return;
-  python.packages.push_back({normal, printable(version), std::string(manager)});
+void add_package(PythonEnvironment& python, const NamedVersion& package, std::string_view manager) {
+  const std::string name = normalised(package.name);
+  if (!matters(name) || facts::find_package(python, name) != nullptr) return;
+  python.packages.push_back({printable(name), package.version, std::string(manager)});
 }
 
-/// The value of "cuda: Optional[str] = '12.4'" or "cuda = None" in torch/version.py.
-std::optional<std::string> assigned(std::string_view text, std::string_view name) {
-  for (const auto line : split(text, '\n')) {
-    if (!line.starts_with(name) || line.substr(name.size()).find_first_of(":= ") != 0) continue;
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) continue;
-    std::string_view value = trim(line.substr(equals + 1));
-    if (value == "None") return "";
-    if (value.size() >= 2 && (value[0] == '\'' || value[0] == '"')) return printable(value.substr(1, value.size() - 2));
-  }
-  return std::nullopt;
-}
-
+/// What the build wrote down: torch/version.py, and the architectures inside the library.
 void read_torch(const Tree& tree, const std::string& site, PythonEnvironment& python) {
+  constexpr std::size_t kMostSearched = std::size_t{96} << 20U;
   const auto text = tree.read(site + "/torch/version.py", 16384);
   if (!text) return;
-  const auto cuda = assigned(*text, "cuda");
-  const auto hip = assigned(*text, "hip");
+  const auto cuda = python_assignment(*text, "cuda");
+  const auto hip = python_assignment(*text, "hip");
   if (hip && !hip->empty()) python.torch_rocm = *hip;
   if (cuda) python.torch_cuda = *cuda;
-  const auto version = assigned(*text, "__version__");
-  if (!version || version->empty()) return;
-  for (auto& package : python.packages) {
-    if (package.name == "torch") package.version = *version;  // with its local part, which the folder's name may lack
+  if (const auto debug = python_assignment(*text, "debug"); debug == "True" || debug == "False")
+    python.torch_debug = debug == "True";
+  const auto version = python_assignment(*text, "__version__");
+  for (auto& package : python.packages) {  // with its local part, which the folder's name may lack
+    if (package.name == "torch" && version && !version->empty()) package.version = *version;
   }
+  if (cuda && cuda->empty() && !python.torch_rocm) return;
+  const auto library = tree.read(site + "/torch/lib/libtorch_python.so", kMostSearched);
+  if (library) python.torch_architectures = torch_architectures_in(*library);
 }
 
 /// site-packages: the folders NAME-VERSION.dist-info.
 void read_site(const Tree& tree, const std::string& site, PythonEnvironment& python) {
   for (const std::string& name : tree.names(site)) {
-    const bool info = name.ends_with(".dist-info");
-    if (!info && !name.ends_with(".egg-info")) continue;
-    const std::string_view stem = std::string_view(name).substr(0, name.size() - (info ? 10 : 9));
-    const std::size_t dash = stem.find('-');
-    if (dash == std::string_view::npos) continue;
-    std::string_view version = stem.substr(dash + 1);
-    if (!info) version = version.substr(0, version.find("-py"));
-    add_package(python, stem.substr(0, dash), version, "pip");
+    if (const auto package = of_dist_info(name)) add_package(python, *package, "pip");
   }
-  read_torch(tree, site, python);
+  if (python.torch_architectures.empty()) read_torch(tree, site, python);
 }
 
 /// conda-meta/NAME-VERSION-BUILD.json. conda's own PyTorch is called "pytorch"; its build tells CUDA.
 void read_conda(const Tree& tree, const std::string& prefix, PythonEnvironment& python) {
   for (const std::string& name : tree.names(prefix + "/conda-meta")) {
-    if (!name.ends_with(".json")) continue;
-    const std::string_view stem = std::string_view(name).substr(0, name.size() - 5);
-    const std::size_t build = stem.rfind('-');
-    const std::size_t version = build == std::string_view::npos ? build : stem.rfind('-', build - 1);
-    if (version == std::string_view::npos || version == 0) continue;
-    const std::string_view number = stem.substr(version + 1, build - version - 1);
-    std::string_view package = stem.substr(0, version);
-    if (package == "python" && !python.version) python.version = std::string(number);
-    if (package == "pytorch") {
-      package = "torch";
-      const std::string_view text = stem.substr(build + 1);
-      const std::size_t cuda = text.find("cuda");
-      if (cuda != std::string_view::npos && !python.torch_cuda) {
-        std::string release(text.substr(cuda + 4, text.find('_', cuda) - cuda - 4));
-        if (!release.contains('.') && release.size() == 3) release.insert(2, ".");  // conda-forge: cuda126
-        python.torch_cuda = release;
-      } else if (text.contains("cpu")) {
-        python.torch_cuda = "";
-      }
+    auto package = of_conda_meta(name);
+    if (!package) continue;
+    if (package->name == "python" && !python.version) python.version = package->version;
+    if (package->name == "pytorch") {
+      package->name = "torch";
+      if (!python.torch_cuda) python.torch_cuda = cuda_of_conda_build(name);
     }
-    add_package(python, package, number, "conda");
+    add_package(python, *package, "conda");
   }
+}
+
+/// pyvenv.cfg: the version, who made it, and whether the system's packages are seen too.
+struct VenvSettings {
+  std::optional<std::string> version;
+  bool by_uv = false;
+  bool with_system = false;
+};
+
+VenvSettings read_settings(const Tree& tree, const std::string& prefix) {
+  VenvSettings settings;
+  const std::string text = tree.read(prefix + "/pyvenv.cfg", 8192).value_or("");
+  for (const auto line : split(text, '\n')) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view key = trim(line.substr(0, equals));
+    const std::string_view value = trim(line.substr(equals + 1));
+    if (key == "version" || key == "version_info") settings.version = printable(value);
+    if (key == "uv") settings.by_uv = true;
+    if (key == "include-system-site-packages") settings.with_system = to_lower(value) == "true";
+  }
+  return settings;
 }
 
 /// lib/python3.X of a prefix, newest first.
@@ -156,30 +174,44 @@ std::vector<std::string> python_folders(const Tree& tree, const std::string& lib
   return folders;
 }
 
+/// "python3.11": what /usr/bin/python3 is a link to; else the newest that has a library.
+std::string release_of(const Tree& tree, const std::string& prefix) {
+  const auto program = tree.resolve(prefix + "/bin/python3");
+  const std::string name = program ? program->filename().string() : "";
+  if (name.starts_with("python3.") && parse_integer(name.substr(8))) return name;
+  const auto folders = python_folders(tree, prefix + "/lib");
+  return folders.empty() ? "" : folders.front();
+}
+
 class Finder {
  public:
-  Finder(const Scene& scene, Environment& environment) : scene_(scene), environment_(environment) {}
+  Finder(const Scene& scene, Environment& environment)
+      : scene_(scene), tree_(scene.tree), environment_(environment), home_(scene.home()) {}
 
   void find_all() {
     if (const auto active = scene_.variable("VIRTUAL_ENV")) add(*active, "venv", true);
     if (const auto active = scene_.variable("CONDA_PREFIX")) add(*active, "conda", environment_.pythons.empty());
-    add_system();
-    const std::string home = scene_.home();
+    if (environment_.pythons.empty()) add_first_on_path();
+    add_system("/usr");
+    add_system("/usr/local");
     const std::string here = scene_.request.working_directory.string();
-    for (const std::string& folder : {here + "/.venv", here + "/venv", home + "/.venv", home + "/venv", home + "/env",
-                                      std::string("/opt/venv"), std::string("/workspace/venv"), std::string("/venv")})
-      add(folder, "venv", false);
     for (const std::string& folder :
-         {home + "/.virtualenvs", home + "/venvs", home + "/envs", home + "/.pyenv/versions"})
-      add_each(folder, "venv");
-    for (const std::string& base :
-         {home + "/miniconda3", home + "/anaconda3", home + "/miniforge3", home + "/mambaforge", home + "/micromamba",
-          std::string("/opt/conda"), std::string("/opt/miniconda3"), std::string("/opt/miniforge3"),
-          std::string("/opt/anaconda3")}) {
-      add(base, "conda", false);
-      add_each(base + "/envs", "conda");
+         {here + "/.venv", here + "/venv", here + "/env", home_ + "/.venv", home_ + "/venv", home_ + "/env",
+          std::string("/opt/venv"), std::string("/workspace/venv"), std::string("/venv"), std::string("/app/.venv")})
+      add(folder, "venv", false);
+    for (const char* folder : {"/.virtualenvs", "/venvs", "/envs", "/.venvs", "/.local/share/virtualenvs",
+                               "/.cache/pypoetry/virtualenvs", "/.local/pipx/venvs", "/.local/share/pipx/venvs"})
+      add_each(home_ + folder, "venv");
+    add_each(home_ + "/.pyenv/versions", "pyenv");
+    add_each(home_ + "/.local/share/uv/tools", "uv");
+    add_each(home_ + "/.local/share/uv/python", "uv");
+    add_each(here + "/.pixi/envs", "conda");
+    for (const char* name : {"miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", "conda"}) {
+      for (const std::string& base : {home_ + "/", std::string("/opt/"), std::string("/usr/local/")})
+        add_conda_installation(base + name);
     }
-    const std::string listed = scene_.tree.read(home + "/.conda/environments.txt").value_or("");
+    add_each(home_ + "/.conda/envs", "conda");
+    const std::string listed = tree_.read(home_ + "/.conda/environments.txt").value_or("");
     for (const auto line : split(listed, '\n')) {
       if (line.starts_with('/')) add(std::string(trim(line)), "conda", false);
     }
@@ -190,92 +222,94 @@ class Finder {
   static constexpr std::size_t kMost = 64;
 
   void add(const std::string& prefix, std::string_view kind, bool active) {
-    const auto real = scene_.tree.resolve(prefix);
-    if (!real || !seen_.insert(real->string()).second || environment_.pythons.size() >= kMost) return;
-    const Tree& tree = scene_.tree;
-    const bool conda = tree.is_folder(prefix + "/conda-meta");
-    if (!conda && !tree.is_file(prefix + "/pyvenv.cfg") && !tree.exists(prefix + "/bin/python3")) return;
+    if (!prefix.starts_with('/')) return;
+    const auto real = tree_.resolve(prefix);
+    if (!real || *real == "/usr" || *real == "/" || environment_.pythons.size() >= kMost) return;
+    if (!seen_.insert(real->string()).second) return;
+    const bool conda = tree_.is_folder(prefix + "/conda-meta");
+    if (!conda && !tree_.is_file(prefix + "/pyvenv.cfg") && !tree_.exists(prefix + "/bin/python3")) return;
+    const VenvSettings settings = read_settings(tree_, prefix);
     PythonEnvironment python;
     python.path = prefix;
-    python.kind = conda ? "conda" : std::string(kind);
+    python.kind = conda ? "conda" : settings.by_uv ? "uv" : std::string(kind);
     python.active = active;
-    const std::string settings = tree.read(prefix + "/pyvenv.cfg", 8192).value_or("");
-    for (const auto line : split(settings, '\n')) {
-      const std::size_t equals = line.find('=');
-      const std::string_view key = trim(line.substr(0, equals));
-      if (equals == std::string_view::npos) continue;
-      if (key == "version" || key == "version_info") python.version = printable(trim(line.substr(equals + 1)));
-      if (key == "uv") python.kind = "uv";
-    }
-    if (conda) read_conda(tree, prefix, python);
-    for (const std::string& folder : python_folders(tree, prefix + "/lib")) {
+    python.version = settings.version;
+    if (conda) read_conda(tree_, prefix, python);
+    for (const std::string& folder : python_folders(tree_, prefix + "/lib")) {
       if (!python.version) python.version = folder.substr(6);
-      read_site(tree, prefix + "/lib/" + folder + "/site-packages", python);
+      read_site(tree_, prefix + "/lib/" + folder + "/site-packages", python);
+      if (settings.with_system) read_system_sites("/usr", folder, python);
     }
     if (!python.packages.empty() || active) environment_.pythons.push_back(std::move(python));
   }
 
   void add_each(const std::string& folder, std::string_view kind) {
-    for (const std::string& name : scene_.tree.names(folder)) add(folder + "/" + name, kind, false);
+    for (const std::string& name : tree_.names(folder)) add(folder + "/" + name, kind, false);
   }
 
-  /// The distribution's Python, with what was installed for all users and for this one.
-  void add_system() {
-    const Tree& tree = scene_.tree;
-    PythonEnvironment python;
-    python.path = "/usr";
-    python.kind = "system";
-    python.active = environment_.pythons.empty();
-    for (const std::string& lib :
-         {scene_.home() + "/.local/lib", std::string("/usr/local/lib"), std::string("/usr/lib")}) {
-      for (const std::string& folder : python_folders(tree, lib)) {
-        if (lib == "/usr/lib" && !python.version) python.version = folder.substr(6);
-        for (const char* site : {"/site-packages", "/dist-packages"})
-          read_site(tree, lib + "/" + folder + site, python);
-      }
+  void add_conda_installation(const std::string& base) {
+    add(base, "conda", false);
+    add_each(base + "/envs", "conda");
+  }
+
+  /// The Python that a shell would start: the folder counts, for a venv's own program is a link to another's.
+  void add_first_on_path() {
+    for (const std::string& folder : scene_.folders("PATH")) {
+      if (!tree_.exists(folder + "/python3") && !tree_.exists(folder + "/python")) continue;
+      if (folder.ends_with("/.pyenv/shims")) return add_of_pyenv();
+      if (folder.ends_with("/bin")) first_prefix_ = folder.substr(0, folder.size() - 4);
+      add(first_prefix_, "python", true);
+      return;
     }
-    read_site(tree, "/usr/lib/python3/dist-packages", python);
+  }
+
+  /// pyenv's shims start the version that PYENV_VERSION or its file names.
+  void add_of_pyenv() {
+    const std::string root = scene_.variable("PYENV_ROOT").value_or(home_ + "/.pyenv");
+    std::string version = scene_.variable("PYENV_VERSION").value_or(tree_.line(root + "/version").value_or("system"));
+    version = version.substr(0, version.find(':'));
+    if (version == "system") return;
+    first_prefix_ = root + "/versions/" + version;
+    add(first_prefix_, "pyenv", true);
+  }
+
+  /// Debian keeps packages in dist-packages, of /usr/lib/python3 for all releases; pip's for all users go to
+  /// /usr/local, those of one to ~/.local.
+  void read_system_sites(const std::string& prefix, const std::string& folder, PythonEnvironment& python) {
+    if (prefix == "/usr") read_site(tree_, home_ + "/.local/lib/" + folder + "/site-packages", python);
+    for (const char* lib : {"/usr/local/lib/", "/usr/lib/", "/usr/lib64/"}) {
+      if (prefix == "/usr/local" && lib != std::string_view("/usr/local/lib/")) continue;
+      for (const char* site : {"/site-packages", "/dist-packages"}) read_site(tree_, lib + folder + site, python);
+    }
+    if (prefix == "/usr") read_site(tree_, "/usr/lib/python3/dist-packages", python);
+  }
+
+  /// The distribution's Python; and one in /usr/local, as images of Docker's library have it.
+  void add_system(const std::string& prefix) {
+    const auto program = tree_.resolve(prefix + "/bin/python3");
+    const bool own = program && program->native().starts_with(prefix + "/bin/");
+    if (prefix == "/usr/local" && (!own || !seen_.insert(prefix).second)) return;
+    const std::string folder = release_of(tree_, prefix);
+    if (folder.empty()) return;
+    PythonEnvironment python;
+    python.path = prefix;
+    python.kind = "system";
+    python.version = folder.substr(6);
+    python.active = environment_.pythons.empty() && (first_prefix_.empty() || first_prefix_ == prefix);
+    read_system_sites(prefix, folder, python);
     if (!python.packages.empty()) environment_.pythons.push_back(std::move(python));
   }
 
   const Scene& scene_;
+  const Tree& tree_;
   Environment& environment_;
+  std::string home_;
+  std::string first_prefix_;
   std::set<std::string> seen_;
 };
-
-constexpr const char* kQuestion =
-    "import json, torch\n"
-    "print(json.dumps({'arch': torch.cuda.get_arch_list(), 'available': torch.cuda.is_available(),"
-    " 'debug': torch.version.debug, 'cudnn': torch.backends.cudnn.version(),"
-    " 'nccl': '.'.join(map(str, torch.cuda.nccl.version())) if torch.version.cuda and "
-    "torch.distributed.is_nccl_available() else None}))\n";
-
-void ask(const Scene& scene, PythonEnvironment& python) {
-  const std::string program = python.kind == "system" ? "/usr/bin/python3" : python.path + "/bin/python3";
-  const auto text = scene.run({program, "-c", kQuestion}, scene.request.deadline);
-  const auto answer =
-      text ? Json::parse(text->substr(std::min(text->find('{'), text->size())), nullptr, false) : Json();
-  if (!answer.is_object()) {
-    python.problem = "it did not answer in time, or could not import torch";
-    return;
-  }
-  for (const auto& entry : answer.value("arch", Json::array()))
-    if (entry.is_string()) python.torch_architectures.push_back(entry.get<std::string>());
-  if (answer["available"].is_boolean()) python.cuda_available = answer["available"].get<bool>();
-  if (answer["debug"].is_boolean()) python.torch_debug = answer["debug"].get<bool>();
-  if (answer["cudnn"].is_number_integer()) python.cudnn = std::to_string(answer["cudnn"].get<std::int64_t>());
-  if (answer["nccl"].is_string()) python.nccl = answer["nccl"].get<std::string>();
-}
 
 }  // namespace
 
 void survey_pythons(const Scene& scene, Environment& environment) { Finder(scene, environment).find_all(); }
-
-void ask_pythons(const Scene& scene, Environment& environment) {
-  if (!scene.request.start_pythons || !scene.tree.is_live()) return;
-  for (PythonEnvironment& python : environment.pythons) {
-    if (facts::find_package(python, "torch") != nullptr) ask(scene, python);
-  }
-}
 
 }  // namespace gpuwarden::probe

@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "probe/child_process.hpp"
 #include "probe/reader_child.hpp"
@@ -25,72 +26,79 @@ struct Probe {
 constexpr auto kProbes = std::to_array<Probe>({{"environment variables", survey_variables},
                                                {"host", survey_host},
                                                {"limits", survey_limits},
+                                               {"file systems", survey_file_systems},
                                                {"PCI", survey_pci},
+                                               {"packages", survey_packages, true},
                                                {"kernel driver", survey_driver, true},
-                                               {"device nodes", survey_device_nodes},
+                                               {"device nodes", survey_device_nodes, true},
                                                {"libraries", survey_libraries},
+                                               {"Python environments", survey_pythons},
                                                {"toolkits", survey_toolkits, true},
                                                {"compilers", survey_compilers, true},
-                                               {"Python environments", survey_pythons},
                                                {"containers", survey_containers, true},
                                                {"services", survey_services, true},
-                                               {"Slurm", survey_slurm},
+                                               {"Slurm", survey_slurm, true},
                                                {"asking Pythons", ask_pythons, true}});
 
 /// Programs have a deadline each; a probe that starts several needs more in all.
 constexpr int kSlowFactor = 10;
 
-/// Runs the probes from `first` on in a process of its own, which can be killed when one hangs. Gives the index of the
-/// probe that did not end; kProbes.size() when all have.
-std::size_t run_from(std::size_t first, const SurveyRequest& request, facts::Environment& environment) {
-  const auto child = ChildProcess::start([&](int fd) {
-    const Scene scene{request, Tree(request.root)};
-    for (std::size_t i = first; i < kProbes.size(); ++i) {
-      kProbes[i].look(scene, environment);
-      if (!send_message(fd, {{"done", i}, {"environment", facts::to_json(environment)}})) return;
-    }
-  });
-  if (child == nullptr) return first;
+std::chrono::milliseconds deadline_of(const Probe& probe, const SurveyRequest& request) {
+  if (probe.look == ask_pythons) return request.python_deadline * kMostPythonsAsked;
+  return request.deadline * (probe.slow ? kSlowFactor : 1);
+}
+
+/// In the child: looks at one subject after the other and tells the environment so far after each.
+void look_from(std::size_t first, const SurveyRequest& request, facts::Environment& environment, int fd) {
+  Scene scene(request);
   for (std::size_t i = first; i < kProbes.size(); ++i) {
-    const auto message = child->receive(request.deadline * (kProbes[i].slow ? kSlowFactor : 1));
-    if (!message || !message->contains("environment")) return i;
-    auto known = facts::environment_from_json((*message)["environment"]);
-    if (!known) return i;
-    environment = std::move(*known);
+    scene.end = Scene::Clock::now() + deadline_of(kProbes[i], request);
+    facts::Environment attempt = environment;
+    try {
+      kProbes[i].look(scene, attempt);
+      environment = std::move(attempt);
+    } catch (const std::exception& error) {  // of a library: no memory, a path that is too long
+      note(environment, kProbes[i].name, error.what());
+    }
+    if (!send_message(fd, {{"done", i}, {"environment", facts::to_json(environment)}})) return;
   }
-  return kProbes.size();
+}
+
+struct Stop {
+  std::size_t probe = kProbes.size();  ///< the one that did not end; kProbes.size() when all have
+  std::string reason;
+};
+
+/// Runs the probes from `first` on in a process of its own, which can be killed when one hangs.
+Stop run_from(std::size_t first, const SurveyRequest& request, facts::Environment& environment) {
+  const auto child = ChildProcess::start([&](int fd) { look_from(first, request, environment, fd); });
+  if (child == nullptr) return {first, "no process could be started for it"};
+  for (std::size_t i = first; i < kProbes.size(); ++i) {
+    const auto limit = deadline_of(kProbes[i], request);
+    const auto message = child->receive(limit);
+    auto known = message && message->contains("environment")
+                     ? facts::environment_from_json((*message)["environment"])
+                     : Result<facts::Environment>(fail(ErrorCode::timed_out, ""));
+    if (known) {
+      environment = std::move(*known);
+      continue;
+    }
+    const auto signal = child->end();
+    return {i, signal ? fmt::format("it ended by signal {}", *signal)
+                      : fmt::format("no answer within {}", format_duration(limit))};
+  }
+  return {};
 }
 
 }  // namespace
 
-std::optional<std::string> Scene::run(std::vector<std::string> argv, std::chrono::milliseconds deadline) const {
-  if (!request.start_programs || !tree.is_live()) return std::nullopt;
-  Environment variables = request.variables;
-  variables["LC_ALL"] = "C";
-  const auto done = run_command({.argv = std::move(argv),
-                                 .environment = std::move(variables),
-                                 .deadline = deadline,
-                                 .output_cap = std::size_t{1} << 20U});
-  if (!done || done->exit_code != 0) return std::nullopt;
-  return done->standard_output;
-}
-
-std::optional<std::string> Scene::variable(const std::string& name) const {
-  const auto found = request.variables.find(name);
-  return found == request.variables.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::string Scene::home() const { return variable("HOME").value_or("/root"); }
-
 facts::Environment survey(const SurveyRequest& request) {
   facts::Environment environment;
   for (std::size_t next = 0; next < kProbes.size();) {
-    const std::size_t stopped = run_from(next, request, environment);
-    if (stopped == kProbes.size()) break;
-    environment.not_probed.push_back(
-        {std::string(kProbes[stopped].name),
-         fmt::format("no answer within {} ms", request.deadline.count() * (kProbes[stopped].slow ? kSlowFactor : 1))});
-    next = stopped + 1;
+    const Stop stop = run_from(next, request, environment);
+    if (stop.probe == kProbes.size()) break;
+    note(environment, kProbes[stop.probe].name, stop.reason);
+    next = stop.probe + 1;
   }
   return environment;
 }

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/system_output.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::capture {
+namespace {
+
+using facts::Environment;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool begins_with_digit(std::string_view text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+}
+
+std::string_view unquoted(std::string_view text) {
+  const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+/// "label:   value": the value; nothing where the line has another label.
+std::optional<std::string_view> value_of(std::string_view line, std::string_view label) {
+  if (!line.starts_with(label)) return std::nullopt;
+  const std::string_view rest = trim(line.substr(label.size()));
+  return rest.starts_with(':') ? std::optional(trim(rest.substr(1))) : std::nullopt;
+}
+
+void keep(std::optional<std::string>& field, std::string_view value) {
+  if (!field && !value.empty()) field = printable(value);
+}
+
+/// "Linux box 5.15.0-91-generic #101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023 x86_64 x86_64 x86_64 GNU/Linux".
+bool take_uname(std::string_view line, Environment& environment) {
+  if (!line.starts_with("Linux ")) return false;
+  const auto words = split_words(line);
+  if (words.size() < 6 || !begins_with_digit(words[2]) || !words[3].starts_with('#')) return false;
+  if (!words[2].contains('.')) return false;
+  keep(environment.host.kernel, words[2]);
+  if (!environment.host.wsl) environment.host.wsl = contains_ignoring_case(words[2], "microsoft") ? 2 : 0;
+  for (const std::string_view machine : {"x86_64", "aarch64", "ppc64le"}) {
+    if (std::ranges::find(words, machine) != words.end()) keep(environment.host.machine, machine);
+  }
+  return true;
+}
+
+struct ReleaseKey {
+  std::string_view key;
+  std::optional<std::string> facts::Host::* field;
+};
+
+/// source: os-release(5)
+constexpr auto kReleaseKeys = std::to_array<ReleaseKey>({{"ID=", &facts::Host::distribution},
+                                                         {"VERSION_ID=", &facts::Host::distribution_version},
+                                                         {"PRETTY_NAME=", &facts::Host::distribution_name}});
+
+bool take_release(std::string_view line, Environment& environment) {
+  for (const auto& [key, field] : kReleaseKeys) {
+    if (!line.starts_with(key)) continue;
+    const std::string_view value = unquoted(line.substr(key.size()));
+    // ID and VERSION_ID are single words; another program's ID=... is mostly none of a distribution.
+    if (key != "PRETTY_NAME=" && (value.contains(' ') || value.size() > 24)) return false;
+    keep(environment.host.*field, value);
+    return true;
+  }
+  return false;
+}
+
+bool take_lsb_release(std::string_view line, Environment& environment) {
+  if (const auto name = value_of(line, "Distributor ID")) {
+    keep(environment.host.distribution, to_lower(*name));
+    return true;
+  }
+  const auto release = value_of(line, "Release");
+  if (!release || !begins_with_digit(*release) || release->contains(' ')) return false;
+  keep(environment.host.distribution_version, *release);
+  return true;
+}
+
+/// "nvidia_uvm           1527808  2 nvidia": module, size, users.
+bool take_module(std::string_view line, Environment& environment) {
+  constexpr auto kModules = std::to_array<std::string_view>({"nvidia", "nouveau", "gdrdrv", "nv_peer_mem", "amdgpu"});
+  if (std::ranges::none_of(kModules, [&](auto module) { return line.starts_with(module); })) return false;
+  const auto words = split_words(line);
+  if (words.size() < 3 || words.size() > 4 || !is_number(words[1]) || words[1].size() < 3) return false;
+  if (!is_number(words[2].starts_with('-') ? words[2].substr(1) : words[2])) return false;
+  auto& modules = environment.driver.loaded_modules;
+  if (std::ranges::find(modules, words[0]) == modules.end()) modules.emplace_back(words[0]);
+  return true;
+}
+
+/// "ii  nvidia-driver-535   535.183.01-0ubuntu1  amd64  NVIDIA driver metapackage".
+bool take_package(std::string_view line, Environment& environment) {
+  if (!line.starts_with("ii ")) return false;
+  const auto words = split_words(line);
+  if (words.size() < 4 || !begins_with_digit(words[2])) return false;
+  const std::string_view name = words[1].substr(0, words[1].find(':'));
+  if (name.starts_with("nvidia-driver") && !name.contains("-libs"))
+    keep(environment.driver.package, std::string(name) + " " + std::string(words[2]));
+  if (name == "nvidia-container-toolkit") keep(environment.containers.toolkit_version, words[2]);
+  constexpr auto kBeginnings = std::to_array<std::string_view>(
+      {"nvidia-", "libnvidia-", "cuda", "libcu", "libnccl", "libnv", "linux-modules-nvidia"});
+  return std::ranges::any_of(kBeginnings, [&](auto beginning) { return name.starts_with(beginning); });
+}
+
+/// "12.2.0" of "gcc (Debian 12.2.0-14) 12.2.0 20220819": the first number behind the bracket.
+std::string_view gnu_version(std::string_view line) {
+  const std::size_t close = line.find(") ");
+  return close == std::string_view::npos ? std::string_view() : split_words(line.substr(close + 1))[0];
+}
+
+/// "14.0.0" of "Ubuntu clang version 14.0.0-1ubuntu1".
+std::string_view clang_version(std::string_view line) {
+  const std::size_t at = line.find("clang version ");
+  const auto words = split_words(line.substr(at + 14));
+  // A distribution's name may stand before it, a sentence may not.
+  const bool sentence = split_words(line.substr(0, at)).size() > 1;
+  return words.empty() || sentence ? std::string_view() : words[0].substr(0, words[0].find('-'));
+}
+
+bool take_compiler(std::string_view line, Environment& environment) {
+  std::string_view name;
+  std::string_view version;
+  if (line.starts_with("gcc (") || line.starts_with("g++ (")) {
+    name = line.substr(0, 3);
+    version = gnu_version(line);
+  } else if (line.contains("clang version ")) {
+    name = "clang";
+    version = clang_version(line);
+  }
+  if (!begins_with_digit(version) || !version.contains('.')) return false;
+  auto& compilers = environment.compilers;
+  const bool known = std::ranges::find(compilers, name, &facts::Compiler::name) != compilers.end();
+  if (!known) compilers.push_back({std::string(name), printable(version), ""});
+  return true;
+}
+
+/// "ldd (Ubuntu GLIBC 2.35-0ubuntu3.6) 2.35", "ldd (GNU libc) 2.28".
+bool take_libc(std::string_view line, Environment& environment) {
+  if (!line.starts_with("ldd (")) return false;
+  const auto words = split_words(line);
+  if (words.size() < 3 || !begins_with_digit(words.back())) return false;
+  keep(environment.host.libc, words.back());
+  return true;
+}
+
+/// "max locked memory       (kbytes, -l) unlimited", of ulimit -a.
+bool take_limit(std::string_view line, Environment& environment) {
+  const bool locked = line.starts_with("max locked memory");
+  if (!locked && !line.starts_with("open files ")) return false;
+  const auto words = split_words(line);
+  if (!line.contains("-l)") && !line.contains("-n)")) return false;
+  const auto number = parse_integer(words.back());
+  if (words.back() == "unlimited" && locked) environment.host.memlock_limit = Bytes{~std::uint64_t{0}};
+  if (!number || *number < 0 || *number > (std::int64_t{1} << 50U)) return true;
+  if (locked)
+    environment.host.memlock_limit = Bytes{static_cast<std::uint64_t>(*number) * 1024};
+  else
+    environment.host.open_files_limit = static_cast<std::uint64_t>(*number);
+  return true;
+}
+
+/// Of docker info: " Runtimes: io.containerd.runc.v2 nvidia runc", " Default Runtime: runc".
+bool take_docker(std::string_view line, Environment& environment) {
+  if (const auto runtime = value_of(line, "Default Runtime")) {
+    keep(environment.containers.default_runtime, *runtime);
+    return true;
+  }
+  const auto runtimes = value_of(line, "Runtimes");
+  if (!runtimes || !runtimes->contains("runc") || !environment.containers.runtimes.empty()) return false;
+  for (const std::string_view name : split_words(*runtimes)) environment.containers.runtimes.push_back(printable(name));
+  return true;
+}
+
+/// Of "/opt/lib:$LD_LIBRARY_PATH" the folders that are known here.
+std::string known_folders(std::string_view value) {
+  std::vector<std::string> folders;
+  for (const std::string_view folder : split(value, ':')) {
+    if (!folder.empty() && !folder.contains('$')) folders.emplace_back(folder);
+  }
+  return join(folders, ":");
+}
+
+/// NAME=value alone, and "export NAME=value". With a command behind the value it is that command's alone.
+bool take_variable(std::string_view line, Environment& environment) {
+  if (line.starts_with("$ ")) line.remove_prefix(2);
+  if (line.starts_with("export ")) line = trim(line.substr(7));
+  const std::size_t equals = line.find('=');
+  if (equals == std::string_view::npos || equals == 0 || line.substr(equals).starts_with("==")) return false;
+  const std::string_view name = line.substr(0, equals);
+  if (!facts::is_gathered_variable(name)) return false;
+  const std::string_view written = line.substr(equals + 1);
+  const bool quoted = unquoted(written).size() < written.size();
+  std::string value(unquoted(written));
+  if (value.contains(' ') && !quoted) return false;
+  if (name == "LD_LIBRARY_PATH" || name == "LD_PRELOAD") value = known_folders(value);
+  // What the shell would have to work out is not known here.
+  if (value.contains('$') || value.contains('`')) return false;
+  if (facts::find_variable(environment, name) == nullptr)
+    environment.variables.push_back({printable(name), printable(value)});
+  return true;
+}
+
+/// modinfo nvidia: its file comes first, then one label a line.
+class Modinfo {
+ public:
+  bool take(std::string_view line, Environment& environment) {
+    if (const auto file = value_of(line, "filename")) {
+      const std::string_view name = file->substr(file->rfind('/') + 1);
+      inside_ = name == "nvidia.ko" || name.starts_with("nvidia.ko.") || name == "nvidia-current.ko";
+      return inside_;
+    }
+    if (!inside_) return false;
+    facts::KernelDriver& driver = environment.driver;
+    if (const auto version = value_of(line, "version"); version && begins_with_digit(*version))
+      keep(driver.on_disk_version, *version);
+    if (const auto signer = value_of(line, "signer")) keep(driver.signer, *signer);
+    if (const auto licence = value_of(line, "license"); licence && !driver.flavour)
+      driver.flavour = licence->contains("GPL") ? facts::ModuleFlavour::open : facts::ModuleFlavour::proprietary;
+    if (line.empty()) inside_ = false;
+    return true;
+  }
+
+ private:
+  bool inside_ = false;
+};
+
+/// systemctl status: "* nvidia-fabricmanager.service - ...", then "Active: active (running) since ...".
+class Status {
+ public:
+  bool take(std::string_view line, Environment& environment) {
+    if (line.empty() || (name_.empty() && !line.contains(".service"))) return false;
+    const auto words = split_words(line);
+    const auto unit = std::ranges::find_if(words, [](std::string_view word) { return word.ends_with(".service"); });
+    if (unit != words.end() && unit - words.begin() <= 1 && words.end() - unit >= 2 && *(unit + 1) == "-") {
+      name_ = unit->substr(0, unit->size() - 8);
+      return true;
+    }
+    const auto active = name_.empty() ? std::nullopt : value_of(line, "Active");
+    if (!active) return false;
+    const bool known = facts::find_service(environment, name_) != nullptr;
+    const std::string_view state = active->starts_with("active (running)")  ? "running"
+                                   : active->starts_with("failed")          ? "failed"
+                                   : active->starts_with("inactive (dead)") ? "stopped"
+                                                                            : "";
+    if (!known && !state.empty()) environment.services.push_back({printable(name_), std::string(state), std::nullopt});
+    name_.clear();
+    return true;
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+
+std::uint32_t read_system_output(std::span<const Line> lines, Environment& environment) {
+  constexpr auto kTakers = std::to_array<bool (*)(std::string_view, Environment&)>(
+      {take_uname, take_release, take_lsb_release, take_module, take_package, take_compiler, take_libc, take_limit,
+       take_docker, take_variable});
+  Modinfo modinfo;
+  Status status;
+  std::uint32_t first = 0;
+  for (const Line& line : lines) {
+    // What was cut may go on.
+    if (!line.ended) continue;
+    const std::string_view text = trim(line.text);
+    const bool taken = modinfo.take(text, environment) || status.take(text, environment) ||
+                       std::ranges::any_of(kTakers, [&](auto take) { return take(text, environment); });
+    if (taken && first == 0) first = line.number;
+  }
+  return first;
+}
+
+}  // namespace gpuwarden::capture
