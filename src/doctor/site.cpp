@@ -83,7 +83,7 @@ std::string why_of(const SiteRule& rule) {
 
 }  // namespace
 
-std::string site_id(const SiteRule& rule) { return "site:" + std::string(rule.id); }
+std::string site_id(const SiteRule& rule) { return "site:" + printable(rule.id); }
 
 Area site_area(const SiteRule& rule) {
   return rule.driver_minimum || rule.driver_recommended || rule.driver_required || rule.driver_optimal ? Area::driver

@@ -73,7 +73,7 @@ std::vector<SiteFinding> judge_run(const RunReport& report, std::span<const know
     situation.gpus_requested = static_cast<int>(report.gpus.size());
     situation.gpus_used = used;
     for (const RuleHit& hit : knowledge::judge(rules, situation)) {
-      SiteFinding finding{.id = "site:" + std::string(hit.rule->id),
+      SiteFinding finding{.id = "site:" + printable(hit.rule->id),
                           .severity = std::string(hit.severity),
                           .message = printable(hit.message),
                           .fix = printable(hit.fix)};
