@@ -8,11 +8,15 @@
 #include <utility>
 
 #include "doctor/groups.hpp"
+#include "doctor/site.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::doctor {
 
 namespace {
+
+constexpr std::string_view kSite = "site";
 
 std::vector<Check> join_groups() {
   std::vector<Check> all;
@@ -23,12 +27,42 @@ std::vector<Check> join_groups() {
   return all;
 }
 
-bool names(const std::vector<std::string>& list, const Check& check) {
-  return std::ranges::any_of(list, [&](const auto& name) { return name == check.id || name == to_string(check.area); });
+/// Whether one of the list's names means a check: its id, its area, or the group of all of a site's rules.
+bool names(const std::vector<std::string>& list, std::string_view id, Area area) {
+  return std::ranges::any_of(list, [&](const auto& name) {
+    return name == id || name == to_string(area) || (name == kSite && id.starts_with("site:"));
+  });
 }
 
-bool is_wanted(const Choice& choice, const Check& check) {
-  return (choice.only.empty() || names(choice.only, check)) && !names(choice.skip, check);
+bool is_wanted(const Choice& choice, std::string_view id, Area area) {
+  return (choice.only.empty() || names(choice.only, id, area)) && !names(choice.skip, id, area);
+}
+
+void run_checks(const Subject& subject, const Choice& choice, Examination& result) {
+  for (const Check& check : checks()) {
+    if (!is_wanted(choice, check.id, check.area)) continue;
+    Report report(check, result.findings);
+    check.run(subject, report);
+    ++result.checks_run;
+    result.areas.try_emplace(check.area, Status::not_judged);
+  }
+}
+
+void run_site_rules(const Subject& subject, const Choice& choice, Examination& result) {
+  for (const knowledge::SiteRule& rule : subject.knowledge.rules()) {
+    const Area area = site_area(rule);
+    if (!is_wanted(choice, site_id(rule), area)) continue;
+    for (Finding& finding : site_findings(subject, rule)) result.findings.push_back(std::move(finding));
+    result.site_rules.emplace_back(site_id(rule), area);
+    ++result.checks_run;
+    result.areas.try_emplace(area, Status::not_judged);
+  }
+}
+
+/// The place of its check in the table; a site's rules come behind.
+std::ptrdiff_t place_of(const Finding& finding) {
+  const Check* check = find_check(finding.id);
+  return check != nullptr ? check - checks().data() : static_cast<std::ptrdiff_t>(checks().size());
 }
 
 /// Consequences of something else that was found are not findings of their own.
@@ -36,7 +70,8 @@ void drop_consequences(std::vector<Finding>& findings) {
   std::vector<std::string> found;
   for (const Finding& finding : findings) found.push_back(finding.id);
   std::erase_if(findings, [&](const Finding& finding) {
-    const std::string_view causes = find_check(finding.id)->explained_by;
+    const Check* check = find_check(finding.id);
+    const std::string_view causes = check != nullptr ? check->explained_by : "";
     return std::ranges::any_of(split_words(causes),
                                [&](std::string_view cause) { return std::ranges::find(found, cause) != found.end(); });
   });
@@ -76,7 +111,9 @@ bool has_facts(Area area, const Subject& subject) {
   return true;
 }
 
-bool is_for_something(const Purpose& purpose) { return purpose.package || purpose.architecture || purpose.work; }
+bool is_for_something(const Purpose& purpose) {
+  return purpose.package || purpose.architecture || purpose.work || !purpose.text.empty();
+}
 
 }  // namespace
 
@@ -110,8 +147,9 @@ const Check* find_check(std::string_view id) {
   return found == all.end() ? nullptr : &*found;
 }
 
-Result<void> validate(const Choice& choice) {
-  std::vector<std::string> known;
+Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledge) {
+  std::vector<std::string> known{std::string(kSite)};
+  for (const knowledge::SiteRule& rule : knowledge.rules()) known.push_back(site_id(rule));
   for (const Check& check : checks()) known.emplace_back(check.id);
   for (int area = 0; area <= std::to_underlying(Area::cluster); ++area)
     known.emplace_back(to_string(static_cast<Area>(area)));
@@ -131,17 +169,11 @@ Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge&
   static const facts::Environment kNothing;
   const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose};
   Examination result;
-  for (const Check& check : checks()) {
-    if (!is_wanted(choice, check)) continue;
-    Report report(check, result.findings);
-    check.run(subject, report);
-    ++result.checks_run;
-    result.areas.try_emplace(check.area, Status::not_judged);
-  }
+  run_checks(subject, choice, result);
+  run_site_rules(subject, choice, result);
   drop_consequences(result.findings);
   std::ranges::sort(result.findings, [](const Finding& a, const Finding& b) {
-    const auto place = [](const Finding& f) { return find_check(f.id) - checks().data(); };
-    return std::tuple(b.severity, place(a), a.title) < std::tuple(a.severity, place(b), b.title);
+    return std::tuple(b.severity, place_of(a), a.title) < std::tuple(a.severity, place_of(b), b.title);
   });
   std::map<Area, Severity> worst;
   for (const Finding& finding : result.findings) {

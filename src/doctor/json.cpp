@@ -38,11 +38,10 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-std::string case_of(const Check& check, const Examination& examination, Severity fail_on) {
-  std::string text =
-      fmt::format("    <testcase classname=\"gpuwarden.{}\" name=\"{}\">", to_string(check.area), check.id);
+std::string case_of(std::string_view id, Area area, const Examination& examination, Severity fail_on) {
+  std::string text = fmt::format("    <testcase classname=\"gpuwarden.{}\" name=\"{}\">", to_string(area), escaped(id));
   for (const Finding& finding : examination.findings) {
-    if (finding.id != check.id) continue;
+    if (finding.id != id) continue;
     const bool fails = finding.severity >= fail_on;
     text += fails ? fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", to_string(finding.severity),
                                 escaped(finding.title), escaped(finding.why))
@@ -103,7 +102,12 @@ std::string to_junit(const Examination& examination, Severity fail_on) {
     int count = 0;
     for (const Check& check : checks()) {
       if (check.area != area) continue;
-      cases += case_of(check, examination, fail_on);
+      cases += case_of(check.id, area, examination, fail_on);
+      ++count;
+    }
+    for (const auto& [id, rule_area] : examination.site_rules) {
+      if (rule_area != area) continue;
+      cases += case_of(id, area, examination, fail_on);
       ++count;
     }
     const auto failed = std::ranges::count_if(

@@ -127,6 +127,7 @@ static void describe(A& a, Host& record) {
   a.field("libc", record.libc);
   a.field("cpu_model", record.cpu_model);
   a.field("cpus", record.cpus);
+  a.field("load_average", record.load_average);
   a.field("cpus_allowed", record.cpus_allowed);
   a.field("sockets", record.sockets);
   a.field("numa_nodes", record.numa_nodes);

@@ -136,6 +136,10 @@ std::vector<GpuReport> Sampler::finish() {
 }
 
 Json to_json(const RunReport& report) {
+  Json findings = Json::array();
+  for (const SiteFinding& finding : report.findings)
+    findings.push_back(
+        {{"id", finding.id}, {"severity", finding.severity}, {"message", finding.message}, {"fix", finding.fix}});
   Json gpus = Json::array();
   const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
   for (const GpuReport& gpu : report.gpus) {
@@ -170,7 +174,8 @@ Json to_json(const RunReport& report) {
           {"exit_code", report.end.exit_code},
           {"first_failure", report.end.first_failure ? Json(*report.end.first_failure) : Json()},
           {"ranks", ranks},
-          {"gpus", gpus}};
+          {"gpus", gpus},
+          {"findings", findings}};
 }
 
 }  // namespace gpuwarden::launch

@@ -55,22 +55,32 @@ class Golden : public testing::Program {
   std::vector<Transcript> transcripts() const {
     const std::string fleet = file("lab.yaml", kFleet);
     const std::string mixed = file("mixed.txt", kMixed);
-    return {{"list", {"list", "--simulate", fleet}},
-            {"list_processes", {"list", "--processes", "--simulate", fleet}},
-            {"list_one", {"list", "-i", "0", "--simulate", fleet}},
-            {"list_from", {"list", "--from", mixed}},
-            {"select_explain", {"select", "-n", "1", "--explain", "--simulate", fleet}},
-            {"select_mig", {"select", "--mig", "-n", "2", "--explain", "--simulate", fleet}},
-            {"select_too_many", {"select", "-n", "3", "--simulate", fleet}},
-            {"select_from", {"select", "-n", "1", "--from", mixed}},
-            {"sim_list", {"sim", "list"}},
-            {"overview", {"help"}},
-            {"help_list", {"list", "--help"}},
-            {"help_select", {"select", "--help"}},
-            {"help_run", {"run", "--help"}},
-            {"help_snapshot", {"snapshot", "--help"}},
-            {"unknown_command", {"lsit"}},
-            {"unknown_option", {"list", "--proceses"}}};
+    return {
+        {"list", {"list", "--simulate", fleet}},
+        {"list_processes", {"list", "--processes", "--simulate", fleet}},
+        {"list_one", {"list", "-i", "0", "--simulate", fleet}},
+        {"list_from", {"list", "--from", mixed}},
+        {"select_explain", {"select", "-n", "1", "--explain", "--simulate", fleet}},
+        {"select_mig", {"select", "--mig", "-n", "2", "--explain", "--simulate", fleet}},
+        {"select_too_many", {"select", "-n", "3", "--simulate", fleet}},
+        {"select_from", {"select", "-n", "1", "--from", mixed}},
+        {"sim_list", {"sim", "list"}},
+        {"overview", {"help"}},
+        {"help_list", {"list", "--help"}},
+        {"help_select", {"select", "--help"}},
+        {"help_run", {"run", "--help"}},
+        {"help_snapshot", {"snapshot", "--help"}},
+        {"help_compat", {"compat", "--help"}},
+        {"compat_machine", {"compat", "--from", mixed, "--on", "2026-11-21"}},
+        {"compat_cuda", {"compat", "cu124", "--driver", "535.104.05", "--gpu", "RTX 4090"}},
+        {"compat_torch",
+         {"compat", "torch==2.5.1+cu124", "--driver", "570.86.16", "--gpu", "RTX 5090", "--on", "2026-11"}},
+        {"compat_gpu", {"compat", "H100 PCIe", "--on", "2026-11-21", "--why"}},
+        {"compat_xid", {"compat", "xid", "79"}},
+        {"compat_job", {"compat", "train", "llama-3-8b", "--gpu", "H100 PCIe,A100,RTX 4090"}},
+        {"compat_matrix", {"compat", "--matrix", "--gpu", "L4,V100", "--driver", "550.54.15", "--on", "2026-11-21"}},
+        {"unknown_command", {"lsit"}},
+        {"unknown_option", {"list", "--proceses"}}};
   }
 
   /// Times, host and the test's own folder differ from run to run.

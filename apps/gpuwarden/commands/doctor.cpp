@@ -12,7 +12,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/knowledge/compatibility.hpp"
+#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/doctor_text.hpp"
 
@@ -33,10 +33,16 @@ Result<Severity> fail_on(const Args& args) {
   return *severity;
 }
 
-Result<doctor::Purpose> purpose_of(const Args& args) {
+/// --for. What a rule of the site calls a workload is a purpose, even where nothing else knows it.
+Result<doctor::Purpose> purpose_of(const Args& args, const knowledge::Knowledge& knowledge) {
   const auto text = args.text("for");
   if (!text) return doctor::Purpose{};
-  return doctor::parse_purpose(*text);
+  auto purpose = doctor::parse_purpose(*text);
+  const bool is_the_sites = std::ranges::any_of(knowledge.rules(), [&](const knowledge::SiteRule& rule) {
+    return !rule.workload.empty() && contains_ignoring_case(*text, rule.workload);
+  });
+  if (!purpose && is_the_sites) return doctor::Purpose{.text = *text};
+  return purpose;
 }
 
 int compare_machines(Context& context) {
@@ -129,33 +135,36 @@ int print(const Context& context, const facts::Snapshot& snapshot, const doctor:
   return examination.worst >= least ? kNo : kFine;
 }
 
+Result<int> examine_machine(Context& context) {
+  GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
+  if (context.args.has("list")) {
+    fmt::print("{}", check_list(knowledge));
+    return kFine;
+  }
+  GPUWARDEN_TRY(const Severity least, fail_on(context.args));
+  GPUWARDEN_TRY(const doctor::Purpose purpose, purpose_of(context.args, knowledge));
+  const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
+  GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
+  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  const facts::Snapshot snapshot =
+      read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
+  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice);
+  if (context.args.has("deep"))
+    warn("--deep was not run: this build has no GPU kernels for memory, bandwidth and matrix tests");
+  if (const auto fixed = fix(context, machine, examination)) return *fixed;
+  return print(context, snapshot, purpose, examination, least);
+}
+
 }  // namespace
 
 int run_doctor(Context& context) {
-  if (context.args.has("list")) {
-    fmt::print("{}", check_list());
-    return kFine;
-  }
   if (context.args.has("compare")) return compare_machines(context);
   if (!context.args.rest.empty())
     return complain({ErrorCode::invalid_argument,
                      fmt::format("doctor takes no operand '{}'", printable(context.args.rest[0])),
                      "--from FILE looks at a capture, --compare A B compares machines"});
-  const auto least = fail_on(context.args);
-  if (!least) return complain(least.error());
-  const auto purpose = purpose_of(context.args);
-  if (!purpose) return complain(purpose.error());
-  const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
-  if (const auto valid = doctor::validate(choice); !valid) return complain(valid.error());
-  const auto machine = open_machine(context);
-  if (!machine) return complain(machine.error());
-  const facts::Snapshot snapshot =
-      read_everything(context, *machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  const Examination examination = doctor::examine(snapshot, knowledge::Knowledge::built_in(), *purpose, choice);
-  if (context.args.has("deep"))
-    warn("--deep was not run: this build has no GPU kernels for memory, bandwidth and matrix tests");
-  if (const auto fixed = fix(context, *machine, examination)) return *fixed;
-  return print(context, snapshot, *purpose, examination, *least);
+  const auto code = examine_machine(context);
+  return code ? *code : complain(code.error());
 }
 
 }  // namespace gpuwarden::cli

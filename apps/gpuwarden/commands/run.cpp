@@ -12,6 +12,8 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/report.hpp"
+#include "gpuwarden/launch/run_rules.hpp"
+#include "knowledge_base.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -82,6 +84,9 @@ void print_report(const RunReport& report) {
                gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu),
                throttling, gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
   }
+  for (const launch::SiteFinding& finding : report.findings)
+    fmt::print(stderr, "  {}: {} [{}]{}\n", finding.severity, finding.message, finding.id,
+               finding.fix.empty() ? "" : ": " + finding.fix);
 }
 
 /// The job's processes show in a simulated fleet as holding memory and load.
@@ -114,7 +119,14 @@ int finish(const Context& context, const RunReport& report) {
   return report.end.exit_code;
 }
 
-int run_acquired(Context& context, Machine& machine, Acquired& acquired, const RunPlan& plan) {
+/// How busy the CPUs are is needed only where a rule looks at it; the file costs nothing.
+std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
+
+/// Words in which a rule may find its workload.
+std::string workload_of(const RunPlan& plan) { return join(plan.job.argv, " ") + " " + plan.model; }
+
+int run_acquired(Context& context, Machine& machine, Acquired& acquired, const RunPlan& plan,
+                 const knowledge::Knowledge& knowledge) {
   JobSpec spec = plan.job;
   spec.visible_devices = placement::cuda_visible_devices(acquired.decision);
   spec.held_descriptors = acquired.leases.descriptors();
@@ -128,6 +140,7 @@ int run_acquired(Context& context, Machine& machine, Acquired& acquired, const R
   std::optional<launch::Sampler> sampler;
   if (!acquired.decision.selected.empty())
     sampler.emplace(machine.reader, acquired.leases.devices(), plan.sample_period, system_clock());
+  const std::string before = cpu_reading();
   const auto end = launch::run_job(spec, system_clock(), declare_to(machine, plan.load, spec));
   if (sampler) report.gpus = sampler->finish();
   if (!end) {
@@ -137,6 +150,11 @@ int run_acquired(Context& context, Machine& machine, Acquired& acquired, const R
                                                               : kNo;
   }
   report.end = *end;
+  const std::string driver = acquired.snapshot.driver_version.value_or("");
+  report.findings = launch::judge_run(report, knowledge.rules(),
+                                      {.workload = workload_of(plan),
+                                       .driver = knowledge::Version::parse(driver),
+                                       .cpu_percent = launch::busy_percent(before, cpu_reading())});
   return finish(context, report);
 }
 
@@ -148,6 +166,8 @@ int run_run(Context& context) {
   auto plan = plan_run(context, *selection);
   if (!plan) return complain(plan.error());
   if (const int code = check_program(plan->job.argv[0], context.environment); code != 0) return code;
+  const auto knowledge = open_knowledge(context);
+  if (!knowledge) return complain(knowledge.error());
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
   if (machine->simulated()) plan->job.extra_environment["GPUWARDEN_SIMULATE"] = machine->fleet_folder;
@@ -159,7 +179,7 @@ int run_run(Context& context) {
     return code;
   }
   show_warnings(acquired->decision);
-  return run_acquired(context, *machine, *acquired, *plan);
+  return run_acquired(context, *machine, *acquired, *plan, *knowledge);
 }
 
 }  // namespace gpuwarden::cli

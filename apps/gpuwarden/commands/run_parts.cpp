@@ -97,6 +97,7 @@ Result<RunPlan> plan_run(Context& context, Selection& selection) {
   if (args.rest.empty())
     return fail(ErrorCode::invalid_argument, "no command to run was given", "gpuwarden run -n 2 -- python train.py");
   plan.job.argv = args.rest;
+  plan.model = selection.config.model.model_name_or_path.value_or("");
   plan.job.run_id = launch::make_run_id();
   plan.job.environment = context.environment;
   plan.job.extra_environment = placement::job_environment(selection.config);

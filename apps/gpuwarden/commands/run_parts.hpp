@@ -22,6 +22,7 @@ struct RunPlan {
   bool rank_per_gpu = false;
   std::chrono::milliseconds sample_period = std::chrono::seconds(1);
   SimulatedLoad load;
+  std::string model;  ///< the configuration's model_name_or_path
 };
 
 /// Reads run's own options and the configuration.

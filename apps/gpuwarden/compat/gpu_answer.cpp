@@ -145,10 +145,9 @@ void add_frameworks(const Asked& asked, int architecture, Answer& answer) {
 /// Which compiled code runs on an architecture (source: CUDA programming guide, binary compatibility).
 std::string code_text(int architecture) {
   constexpr int kFirstWithOwnCode = 90;
-  const std::string own =
-      architecture >= kFirstWithOwnCode
-          ? fmt::format("; of code for one architecture alone only sm_{}a", architecture)
-          : "";
+  const std::string own = architecture >= kFirstWithOwnCode
+                              ? fmt::format("; of code for one architecture alone only sm_{}a", architecture)
+                              : "";
   return fmt::format("sm_{0}0 to sm_{1}, and PTX up to compute_{1}{2}", architecture / 10, architecture, own);
 }
 

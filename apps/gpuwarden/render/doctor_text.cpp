@@ -98,7 +98,7 @@ std::string doctor_text(const doctor::Examination& examination, const std::strin
   return text;
 }
 
-std::string check_list() {
+std::string check_list(const knowledge::Knowledge& knowledge) {
   std::string text;
   for (int area = 0; area <= std::to_underlying(doctor::Area::cluster); ++area) {
     text += fmt::format("{}:\n", to_string(static_cast<doctor::Area>(area)));
@@ -107,6 +107,9 @@ std::string check_list() {
         text += fmt::format("  {:<38} {:<9} {}\n", check.id, to_string(check.severity), check.looks_at);
     }
   }
+  if (!knowledge.rules().empty()) text += "site:\n";
+  for (const knowledge::SiteRule& rule : knowledge.rules())
+    text += fmt::format("  {:<38} {:<9} {}\n", "site:" + printable(rule.id), rule.severity, printable(rule.source));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpuwarden/doctor/finding.hpp"
@@ -59,13 +60,13 @@ class Report {
 std::span<const Check> checks();
 const Check* find_check(std::string_view id);
 
-/// Which checks run: ids or areas; both empty: all.
+/// Which checks run: ids or areas, "site" for a site's rules, "site:ID" for one of them; both empty: all.
 struct Choice {
   std::vector<std::string> only;
   std::vector<std::string> skip;
 };
 /// Fails with invalid_argument, naming the nearest, where a name is neither a check's nor an area's.
-Result<void> validate(const Choice& choice);
+Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledge);
 
 /// The verdict.
 struct Examination {
@@ -74,8 +75,10 @@ struct Examination {
   Status overall = Status::compatible;
   Severity worst = Severity::ok;
   int checks_run = 0;
+  std::vector<std::pair<std::string, Area>> site_rules;  ///< that were judged: "site:ID"
 };
 
+/// Runs the checks, and the site's rules of `knowledge`.
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose = {},
                     const Choice& choice = {});
 

@@ -153,8 +153,9 @@ struct Host {
   std::optional<std::string> machine;  ///< "x86_64", "aarch64"
   std::optional<std::string> libc;     ///< "2.36"
   std::optional<std::string> cpu_model;
-  std::optional<int> cpus;          ///< logical
-  std::optional<int> cpus_allowed;  ///< to this process, by affinity and cgroup
+  std::optional<int> cpus;             ///< logical
+  std::optional<double> load_average;  ///< tasks that ran or waited to run, over the last minute
+  std::optional<int> cpus_allowed;     ///< to this process, by affinity and cgroup
   std::optional<int> sockets;
   std::optional<int> numa_nodes;
   std::optional<bool> numa_balancing;

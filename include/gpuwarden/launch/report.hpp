@@ -33,6 +33,15 @@ struct GpuReport {
   std::string trouble;  ///< what went wrong with the GPU meanwhile
 };
 
+/// What a rule of the site says about the run (run_rules.hpp).
+struct SiteFinding {
+  std::string id;  ///< "site:idle-gpus"
+  std::string severity;
+  std::string message;
+  std::string fix;
+  bool operator==(const SiteFinding&) const = default;
+};
+
 struct RunReport {
   bool simulated = false;
   std::string run_id;
@@ -40,6 +49,7 @@ struct RunReport {
   std::chrono::system_clock::time_point started{};
   JobEnd end;
   std::vector<GpuReport> gpus;
+  std::vector<SiteFinding> findings;
 };
 
 /// Collects snapshots of the named GPUs; pure.
