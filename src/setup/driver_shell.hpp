@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shell functions that the steps of a driver plan share. POSIX sh; $B is the run's folder of records. Every
+// function may be cut off anywhere and run again: what is recorded is written beside and renamed, what exists is not
+// made anew.
+#pragma once
+
+#include <string_view>
+
+namespace gpuwarden::setup {
+
+/// Package names that belong to the driver, as a `case` pattern of the shell: first those that do not.
+inline constexpr std::string_view kNotDriverPackages =
+    "nvidia-container-*|libnvidia-container*|nvidia-docker*|nvidia-cuda-*|nvidia-cudnn*|nvidia-nsight*|nvidia-profiler|"
+    "nvidia-visual-profiler|nvidia-openjdk-*|libnvidia-ml-dev|nvidia-dcgm*|nvidia-cg-*|nvidia-texture-tools|"
+    "libnvidia-egl-*";
+inline constexpr std::string_view kDriverPackages =
+    "nvidia-*|libnvidia-*|nvidia|libcuda1|libcudadebugger1|cuda-drivers*|xserver-xorg-video-nvidia*|"
+    "firmware-nvidia-*|libnvcuvid1|libnvoptix1|libxnvctrl0|libgl1-nvidia*|libegl-nvidia*|libgles-nvidia*|"
+    "libglx-nvidia*|libegl1-nvidia*|libgles1-nvidia*|libgles2-nvidia*|linux-modules-nvidia-*|linux-objects-nvidia-*|"
+    "linux-signatures-nvidia-*|nvlsm|kmod-nvidia*|xorg-x11-drv-nvidia*|xorg-x11-nvidia*|dkms-nvidia|akmod-nvidia*|"
+    "cuda-compat-driver*|libnvsdm*";
+
+inline constexpr std::string_view kCommonShell = R"sh(export LC_ALL=C
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+say() { printf '%s\n' "$*"; }
+die() { printf '%s\n' "$*" >&2; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+loaded() { grep -q "^$1 " /proc/modules 2>/dev/null; }
+# Who has a GPU's device file open.
+holders() { ls -l /proc/[0-9]*/fd 2>/dev/null | awk '/^\/proc\//{split($0,p,"/")} /-> \/dev\/nvidia[0-9]/{print p[3]}' | sort -u; }
+active() { has systemctl && systemctl is-active --quiet "$1" 2>/dev/null; }
+stop() { ! active "$1" || systemctl stop "$1"; }
+was_active() { grep -qx "$1" "$B/services"; }
+start_again() { if was_active "$1" && ! active "$1"; then systemctl start "$1"; fi; }
+unload() {
+  for module in nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; do
+    ! loaded "$module" || modprobe -r "$module" || die "the module $module is in use and cannot be unloaded; end what uses it, or plan with --through-reboot"
+  done
+}
+# Configuration that speaks of the driver: what is restored byte by byte on the way back.
+configuration() {
+  for file in /etc/X11/xorg.conf /root/.nvidia-settings-rc /home/*/.nvidia-settings-rc; do [ ! -f "$file" ] || say "$file"; done
+  for folder in /etc/X11/xorg.conf.d /etc/modprobe.d /etc/modules-load.d /etc/modules /etc/nvidia /etc/udev/rules.d \
+    /etc/dracut.conf.d /etc/initramfs-tools /etc/default/grub /etc/apt/preferences.d /etc/apt/sources.list.d \
+    /etc/yum.repos.d /etc/zypp/repos.d /etc/zypp/locks /etc/dnf/plugins /etc/dnf/modules.d /etc/systemd/system \
+    /etc/ld.so.conf.d; do
+    [ -e "$folder" ] || continue
+    grep -rlIis -e nvidia -e nouveau "$folder" || true
+    find "$folder" -type f -iname '*nvidia*'
+  done
+}
+dkms_entries() { ! has dkms || dkms status 2>/dev/null | sed -n 's/^nvidia[a-z-]*\/\([^,]*\), \([^,]*\),.*: installed.*$/\1 \2/p' | sort -u; }
+record_common() {
+  configuration | sort -u >"$1/configuration"
+  tar -C / -cpf "$1/configuration.tar" -T - <<END
+$(sed 's,^/,,' "$1/configuration")
+END
+  for service in display-manager nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-dcgm dcgm-exporter nvidia-powerd; do
+    ! active "$service" || say "$service"
+  done >"$1/services"
+  sed -n 's/^\(nvidia[a-z_]*\|nouveau\) .*/\1/p' /proc/modules 2>/dev/null >"$1/modules" || true
+  dkms_entries >"$1/dkms"
+  { ! has docker || docker ps --format '{{.Names}} {{.Image}}' 2>/dev/null || true; } >"$1/containers"
+}
+restore_configuration() {
+  [ -e "$B/complete" ] || return 0
+  [ ! -s "$B/configuration" ] || tar -C / -xpf "$B/configuration.tar"
+}
+# DKMS on the way back: built again for the kernels that had it, and nothing left of the version that leaves.
+restore_dkms() {
+  [ -e "$B/complete" ] && has dkms || return 0
+  dkms_entries | while read -r version kernel; do
+    grep -qx "$version $kernel" "$B/dkms" || dkms remove "nvidia/$version" -k "${kernel}" || true
+  done
+  while read -r version kernel; do
+    dkms_entries | grep -qx "$version $kernel" || dkms install "nvidia/$version" -k "$kernel" || say "dkms could not build $version for $kernel: see its log"
+  done <"$B/dkms"
+}
+restore_modules() {
+  [ -e "$B/complete" ] || return 0
+  while read -r module; do loaded "$module" || modprobe "$module" || say "$module could not be loaded; a reboot will do it"; done <"$B/modules"
+}
+rebuild_initramfs() {
+  if has update-initramfs; then update-initramfs -u
+  elif has dracut; then dracut --force
+  fi
+}
+# What the .run installer put on the disk, so that it can be put back without the .run file.
+runfile_files() {
+  for log in /var/lib/nvidia/log /var/lib/nvidia/dirs; do
+    [ ! -f "$log" ] || tr ' ' '\n' <"$log" | grep '^/' || true
+  done | while read -r file; do [ ! -e "$file" ] && [ ! -L "$file" ] || [ -d "$file" ] || say "$file"; done
+  [ ! -e /var/lib/nvidia ] || find /var/lib/nvidia -type f
+  for tree in /usr/src/nvidia-[0-9]* /var/lib/dkms/nvidia; do [ ! -d "$tree" ] || find "$tree" ! -type d; done
+}
+save_runfile() {
+  [ ! -e "$B/runfile.tar" ] || return 0
+  runfile_files | sort -u | sed 's,^/,,' >"$B/runfile.list"
+  tar -C / -cpf "$B/runfile.tar.part" -T "$B/runfile.list"
+  mv "$B/runfile.tar.part" "$B/runfile.tar"
+}
+uninstall_runfile() {
+  if has nvidia-uninstall; then nvidia-uninstall --silent
+  elif has nvidia-installer; then nvidia-installer --uninstall --silent
+  fi
+}
+restore_runfile() {
+  [ -e "$B/runfile.tar" ] || return 0
+  tar -C / -xpf "$B/runfile.tar"
+  ! has ldconfig || ldconfig
+  ! has depmod || depmod -a || true
+}
+)sh";
+
+inline constexpr std::string_view kAptShell = R"sh(export DEBIAN_FRONTEND=noninteractive
+apt_get() { apt-get -y -q -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@"; }
+all_packages() { dpkg-query -W -f '${Package}:${Architecture} ${Version} ${db:Status-Abbrev}\n' | sort; }
+# Records are written once, before the first change, and never again.
+record() {
+  [ ! -e "$B/complete" ] || return 0
+  rm -rf "$B/part"; mkdir -p "$B/part"
+  all_packages >"$B/part/packages"
+  dpkg --get-selections >"$B/part/selections"
+  apt-mark showauto | sort >"$B/part/auto"
+  apt-mark showhold | sort >"$B/part/hold"
+  driver_packages <"$B/part/packages" >"$B/part/driver"
+  record_common "$B/part"
+  mv "$B"/part/* "$B/"; rmdir "$B/part"
+  : >"$B/touched"; sync; : >"$B/complete"
+}
+# Names of all packages that apt would install, upgrade or remove, kept before it does: what the way back looks at.
+touch_packages() {
+  apt-get -s -q --allow-downgrades --allow-change-held-packages "$@" >"$B/simulated"
+  sed -n 's/^\(Inst\|Remv\|Purg\|Conf\) \([^ ]*\) .*/\2/p' "$B/simulated" | sed 's/:.*//' >>"$B/touched"
+}
+touched() { { sed 's/:.*//' "$B/driver"; cat "$B/touched"; all_packages | driver_packages | sed 's/:.*//'; } | sort -u; }
+recorded() { grep "^$1:" "$B/packages" | grep '^[^ ]* [^ ]* [iht]i ' || true; }
+present() { dpkg-query -W -f '${Package}:${Architecture} ${Version} ${db:Status-Abbrev}\n' "$1" 2>/dev/null | grep '^[^ ]* [^ ]* [iht]i ' || true; }
+# The packages of today, so that they can come back although no archive has them any more.
+save_packages() {
+  mkdir -p "$B/archives"
+  touched | while read -r name; do
+    recorded "$name" | while read -r full version state; do
+      arch=${full##*:}
+      file="${name}_$(printf '%s' "$version" | sed 's/:/%3a/g')_$arch.deb"
+      [ ! -e "$B/archives/$file" ] || continue
+      if [ -e "/var/cache/apt/archives/$file" ]; then cp "/var/cache/apt/archives/$file" "$B/archives/$file.part"
+      else
+        rm -rf "$B/fetch"; mkdir -p "$B/fetch"; chmod 755 "$B/fetch"
+        if ! (cd "$B/fetch" && apt-get -q -o APT::Sandbox::User=root download "$name=$version") && has dpkg-repack; then
+          (cd "$B/fetch" && dpkg-repack "$name")
+        fi
+        set -- "$B"/fetch/*.deb
+        [ -e "$1" ] || { say "$name=$version" >>"$B/unsaved"; continue; }
+        mv "$1" "$B/archives/$file.part"
+      fi
+      mv "$B/archives/$file.part" "$B/archives/$file"
+    done
+  done
+  rm -rf "$B/fetch"
+  [ ! -s "$B/unsaved" ] || [ -n "${NO_WAY_BACK:-}" ] || {
+    list=$(sort -u "$B/unsaved" | tr '\n' ' '); rm -f "$B/unsaved"
+    die "no archive has these packages any more, so that there would be no way back: $list(install dpkg-repack, or --force way-back)"; }
+}
+# Brings every touched package to its recorded version, and takes away those that were not there.
+restore_packages() {
+  [ -e "$B/complete" ] || return 0
+  dpkg --configure -a || true
+  files='' gone=''
+  for name in $(touched); do
+    for full in $(dpkg-query -W -f '${Package}:${Architecture}|${db:Status-Abbrev}\n' "$name" 2>/dev/null | grep '|..R' | sed 's/|.*//'); do
+      dpkg --remove --force-remove-reinstreq --force-depends "$full" || true
+    done
+    [ "$(recorded "$name" | cut -d ' ' -f 1,2)" != "$(present "$name" | cut -d ' ' -f 1,2)" ] || continue
+    if [ -z "$(recorded "$name")" ]; then [ -z "$(present "$name")" ] || gone="$gone $name-"
+    else
+      for file in "$B/archives/${name}_"*.deb; do if [ -e "$file" ]; then files="$files $file"; fi; done
+    fi
+  done
+  if [ -n "$files$gone" ]; then apt_get --allow-downgrades --allow-change-held-packages --no-install-recommends install $files $gone; fi
+  for name in $(touched); do
+    if [ -z "$(grep "^$name:" "$B/packages")" ] && dpkg-query -W "$name" >/dev/null 2>&1; then dpkg --purge "$name"; fi
+    [ "$(recorded "$name" | cut -d ' ' -f 1,2)" = "$(present "$name" | cut -d ' ' -f 1,2)" ] || die "$name could not be brought back to what it was"
+  done
+  restore_configuration
+  restore_marks
+}
+restore_marks() {
+  [ -e "$B/complete" ] || return 0
+  for name in $(touched); do
+    [ -n "$(present "$name")" ] || continue
+    if grep -q "^$name\(:.*\)\?$" "$B/auto"; then apt-mark auto "$name" >/dev/null; else apt-mark manual "$name" >/dev/null; fi
+    if grep -q "^$name\(:.*\)\?$" "$B/hold"; then apt-mark hold "$name" >/dev/null; else apt-mark unhold "$name" >/dev/null; fi
+  done
+}
+unhold() { for name in $(touched); do if grep -q "^$name\(:.*\)\?$" "$B/hold"; then apt-mark unhold "$name"; fi; done; }
+is_installed() { for name in "$@"; do [ -n "$(present "${name%%=*}")" ] || return 1; done; }
+)sh";
+
+inline constexpr std::string_view kRpmShell =
+    R"sh(all_packages() { rpm -qa --qf '%{NAME}:%{ARCH} %{EPOCHNUM}:%{VERSION}-%{RELEASE} ii \n' | sort; }
+record() {
+  [ ! -e "$B/complete" ] || return 0
+  rm -rf "$B/part"; mkdir -p "$B/part"
+  all_packages >"$B/part/packages"
+  driver_packages <"$B/part/packages" >"$B/part/driver"
+  record_common "$B/part"
+  mv "$B"/part/* "$B/"; rmdir "$B/part"
+  : >"$B/touched"; sync; : >"$B/complete"
+}
+present() { rpm -q "$1" >/dev/null 2>&1; }
+is_installed() { for name in "$@"; do present "$name" || return 1; done; }
+# full name as rpm prints it: name-version-release.arch
+driver_files() { cut -d ' ' -f 1,2 "$B/driver" | sed 's/^\(.*\):\([^ ]*\) \([0-9]*\):\(.*\)$/\1-\4.\2/'; }
+saved() { ls "$B/archives" 2>/dev/null | grep -q .; }
+save_packages() {
+  mkdir -p "$B/archives"
+  for package in $(driver_files); do
+    [ ! -e "$B/archives/$package.rpm" ] || continue
+    fetch_package "$package" || [ -n "${NO_WAY_BACK:-}" ] || die "no repository has $package any more, so that there would be no way back (--force way-back)"
+  done
+}
+# Everything of the driver that is there now and was not goes; then the recorded packages come back from their files.
+restore_packages() {
+  [ -e "$B/complete" ] || return 0
+  all_packages | driver_packages >"$B/now"
+  if ! cmp -s "$B/now" "$B/driver"; then
+    new=$(cut -d ' ' -f 1,2 "$B/now" | while read -r name version; do grep -q "^$name $version " "$B/driver" || say "${name%%:*}"; done | sort -u)
+    [ -z "$new" ] || remove_packages $new
+    ! saved || add_files "$B"/archives/*.rpm
+    all_packages | driver_packages >"$B/now"
+    cmp -s "$B/now" "$B/driver" || die "the driver's packages could not be brought back to what they were: compare $B/driver and $B/now"
+  fi
+  restore_configuration
+}
+)sh";
+
+inline constexpr std::string_view kDnfShell = R"sh(fetch_package() { dnf -y download --destdir "$B/archives" "$1"; }
+remove_packages() { dnf -y remove "$@"; }
+add_files() { dnf -y install --allowerasing "$@"; }
+)sh";
+
+inline constexpr std::string_view kZypperShell =
+    R"sh(fetch_package() { zypper --non-interactive --pkg-cache-dir "$B/cache" download "$1" && find "$B/cache" -name '*.rpm' -exec mv {} "$B/archives/" \; ; }
+remove_packages() { zypper --non-interactive remove "$@"; }
+add_files() { zypper --non-interactive install --allow-unsigned-rpm --oldpackage --force "$@"; }
+)sh";
+
+}  // namespace gpuwarden::setup
