@@ -156,7 +156,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"sessions", "people at graphical screens", sessions, "", true},
     {"space", "free space", space,
      "for need in /:3145728 /var:2097152 /boot:307200; do\n"
-     "  [ \"$(df -Pk \"${need%%:*}\" | awk 'NR == 2 { print $4 }')\" -ge \"${need#*:}\" ]\ndone",
+     "  [ \"$(df -Pk \"${need%%:*}\" | awk 'NR == 2 { print $4 }')\" -ge \"${need#*:}\" ] || exit 1\ndone",
      true},
     {"headers", "kernel headers", headers, "[ -e \"/lib/modules/$(uname -r)/build\" ]", true},
     {"compiler", "compiler", compiler, "", true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a driver plan needs to know of a machine besides its GPUs, read from files below a root: package state,
-// services, sessions, module, DKMS. Facts that a survey has already gathered stay as they are.
+// What a driver plan needs to know of a machine besides its GPUs, read from files below a root: packages,
+// sessions, devices. The rest comes from a survey of the same root.
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <sys/statvfs.h>
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
@@ -24,8 +25,6 @@ namespace {
 
 using facts::ModuleFlavour;
 
-/// The UEFI variable that tells of Secure Boot: four bytes of attributes, then 1 or 0 (source: UEFI specification 3.3).
-constexpr std::string_view kSecureBoot = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 constexpr std::string_view kCudaRepository = "developer.download.nvidia.com/compute/cuda/repos";
 
 bool is_there(const fs::path& path) {
@@ -106,7 +105,12 @@ void read_rpm(const fs::path& root, DriverFacts& facts) {
     if (words.size() == 2 && is_driver_package(words[0]))
       facts.packages.push_back({.name = std::string(words[0]), .version = std::string(words[1])});
   }
-  if (!facts.packages.empty()) facts.packaging = Packaging::cuda_repository;
+  if (facts.packages.empty()) return;
+  // RPM Fusion's, for Fedora and its kin.
+  const bool fusion = std::ranges::any_of(facts.packages, [](const InstalledPackage& package) {
+    return package.name.starts_with("akmod-nvidia") || package.name.starts_with("xorg-x11-drv-nvidia");
+  });
+  facts.packaging = fusion ? Packaging::distribution : Packaging::cuda_repository;
 }
 
 bool mentions_repository(const fs::path& folder) {
@@ -153,32 +157,11 @@ void read_sessions(const fs::path& root, DriverFacts& facts) {
   }
 }
 
+/// What a survey does not look at below another root, and file systems that only matter here.
 void read_host(const fs::path& root, facts::Host& host) {
-  if (const auto release = read_file(root / "etc/os-release", std::size_t{1} << 16U); release && !host.distribution) {
-    host.distribution = assignment(*release, "ID");
-    host.distribution_version = assignment(*release, "VERSION_ID");
-    host.distribution_name = assignment(*release, "PRETTY_NAME");
-  }
-  if (host.installed_kernels.empty()) {
-    for (const auto& folder : list_directory(root / "lib/modules"))
-      host.installed_kernels.push_back(folder.filename().string());
-  }
   utsname name{};
-  if (!host.kernel && root == "/" && ::uname(&name) == 0) host.kernel = name.release;
   if (!host.machine && ::uname(&name) == 0) host.machine = name.machine;
-  if (!host.kernel && !host.installed_kernels.empty()) host.kernel = host.installed_kernels.back();
-  if (!host.kernel_headers && host.kernel)
-    host.kernel_headers = is_there(root / "lib/modules" / *host.kernel / "build") ||
-                          is_there(root / "usr/src" / ("linux-headers-" + *host.kernel));
   if (!host.root) host.root = ::geteuid() == 0;
-  if (!host.secure_boot) {
-    if (const auto variable = read_file(root / kSecureBoot, 64); variable && variable->size() >= 5)
-      host.secure_boot = (*variable)[4] == 1;
-  }
-  if (!host.wsl) {
-    const auto version = read_line(root / "proc/version");
-    host.wsl = version && contains_ignoring_case(*version, "microsoft") ? 2 : 0;
-  }
   for (const char* mount : {"/", "/boot", "/var"}) {
     struct statvfs room{};
     if (std::ranges::find(host.file_systems, mount, &facts::FileSystem::mount) != host.file_systems.end()) continue;
@@ -187,57 +170,32 @@ void read_host(const fs::path& root, facts::Host& host) {
   }
 }
 
-/// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 ..."; the open one says so.
-void read_loaded(const fs::path& root, facts::KernelDriver& driver) {
-  const auto line = read_line(root / "proc/driver/nvidia/version");
-  if (!driver.loaded_version && line) {
-    const auto words = split_words(*line);
-    for (const auto word : words) {
-      if (!driver.loaded_version && word.contains('.') && knowledge::Version::parse(word)) driver.loaded_version = word;
-    }
-    if (!driver.flavour)
-      driver.flavour = line->contains("Open Kernel Module") ? ModuleFlavour::open : ModuleFlavour::proprietary;
-  }
-  if (!driver.loaded_version) driver.loaded_version = read_line(root / "sys/module/nvidia/version");
-  if (!driver.loaded_modules.empty()) return;
-  const auto modules = read_file(root / "proc/modules", std::size_t{1} << 20U);
-  if (!modules) return;
-  for (const auto entry : split(*modules, '\n')) {
-    const auto name = entry.substr(0, entry.find(' '));
-    if (name.starts_with("nvidia") || name == "nouveau") driver.loaded_modules.emplace_back(name);
-  }
+std::optional<std::uint32_t> hexadecimal(const fs::path& file) {
+  const auto line = read_line(file);
+  if (!line || !line->starts_with("0x")) return std::nullopt;
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(line->data() + 2, line->data() + line->size(), value, 16);
+  return error == std::errc() && end == line->data() + line->size() ? std::optional(value) : std::nullopt;
 }
 
-void read_dkms(const fs::path& root, facts::KernelDriver& driver) {
-  if (driver.dkms_version || !driver.dkms_built_for.empty()) return;
-  knowledge::Version newest;
-  for (const auto& module : list_directory(root / "var/lib/dkms")) {
-    if (!module.filename().string().starts_with("nvidia")) continue;
-    for (const auto& version : list_directory(module)) {
-      const auto number = knowledge::Version::parse(version.filename().string());
-      if (!number || *number < newest) continue;
-      newest = *number;
-      driver.dkms_version = version.filename().string();
-      driver.dkms_built_for.clear();
-      for (const auto& kernel : list_directory(version)) {
-        const std::string name = kernel.filename();
-        if (name != "source" && name != "build") driver.dkms_built_for.push_back(name);
-      }
-    }
-  }
-}
-
-void read_libraries(const fs::path& root, facts::KernelDriver& driver) {
-  if (driver.library_version) return;
-  for (const char* folder : {"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
-                             "usr/lib/x86_64-linux-gnu/nvidia/current"}) {
-    for (const auto& file : list_directory(root / folder)) {
-      const std::string name = file.filename();
-      constexpr std::string_view kPrefix = "libnvidia-ml.so.";
-      if (!name.starts_with(kPrefix) || !name.substr(kPrefix.size()).contains('.')) continue;
-      driver.library_version = name.substr(kPrefix.size());
-      return;
-    }
+/// NVIDIA's devices on the bus: GPUs where nobody has listed any (no driver yet), and NVSwitches. PCI classes: 0x03 is
+/// a display controller, 0x0680 another bridge (source: PCI code and ID assignment specification).
+void read_bus(const fs::path& root, DriverFacts& facts) {
+  constexpr std::uint32_t kNvidia = 0x10de;
+  const bool list_gpus = facts.snapshot.gpus.empty();
+  for (const auto& device : list_directory(root / "sys/bus/pci/devices")) {
+    const auto number = hexadecimal(device / "device");
+    const auto kind = hexadecimal(device / "class");
+    if (!number || !kind || hexadecimal(device / "vendor") != kNvidia) continue;
+    if (*kind >> 8U == 0x0680) facts.nvswitch = true;
+    if (!list_gpus || *kind >> 16U != 0x03) continue;
+    facts::GpuRecord record;
+    record.gpu.index = GpuIndex(static_cast<std::uint32_t>(facts.snapshot.gpus.size()));
+    record.gpu.pci_bus_id = device.filename().string();
+    record.gpu.pci_device_id = (*number << 16U) | kNvidia;
+    record.state = facts::GpuState::disabled;
+    record.processes.emplace();
+    facts.snapshot.gpus.push_back(std::move(record));
   }
 }
 
@@ -248,17 +206,8 @@ std::string upstream_of(std::string_view version) {
   return std::string(version.substr(0, version.find_first_not_of("0123456789.")));
 }
 
-void read_driver(const fs::path& root, const DriverFacts& facts, facts::Environment& environment) {
+void read_driver(const DriverFacts& facts, facts::Environment& environment) {
   facts::KernelDriver& driver = environment.driver;
-  read_loaded(root, driver);
-  read_dkms(root, driver);
-  read_libraries(root, driver);
-  if (!driver.firmware_version) {
-    for (const auto& folder : list_directory(root / "lib/firmware/nvidia")) {
-      if (is_there(folder / "gsp_tu10x.bin") || is_there(folder / "gsp_ga10x.bin"))
-        driver.firmware_version = folder.filename().string();
-    }
-  }
   static constexpr auto kMain = std::to_array<std::string_view>(
       {"nvidia-driver", "cuda-drivers", "nvidia-open", "nvidia-kernel-dkms", "nvidia-driver-*", "nvidia-headless-*"});
   for (const auto pattern : kMain) {
@@ -305,20 +254,17 @@ void read_driver_facts(const fs::path& root, DriverFacts& facts) {
   read_packages(root, facts);
   read_sessions(root, facts);
   read_host(root, environment.host);
-  read_driver(root, facts, environment);
-  if (!environment.containers.inside && (is_there(root / ".dockerenv") || is_there(root / "run/.containerenv")))
-    environment.containers.inside = is_there(root / ".dockerenv") ? "docker" : "podman";
+  read_bus(root, facts);
+  read_driver(facts, environment);
   if (environment.compilers.empty()) {
     for (const char* name : {"gcc", "cc", "clang"}) {
       if (is_there(root / "usr/bin" / name))
         environment.compilers.push_back({name, "", fmt::format("/usr/bin/{}", name)});
     }
   }
-  if (!facts.nvswitch) {
-    facts.nvswitch =
-        !list_directory(root / "proc/driver/nvidia-nvswitch/devices").empty() ||
-        std::ranges::any_of(facts.snapshot.gpus, [](const auto& one) { return one.gpu.fabric.has_value(); });
-  }
+  if (!facts.nvswitch &&
+      std::ranges::any_of(facts.snapshot.gpus, [](const auto& one) { return one.gpu.fabric.has_value(); }))
+    facts.nvswitch = true;
   read_machine_owner_key(root, facts);
 }
 

@@ -138,6 +138,7 @@ InstallWords apt_words(const DriverFacts& facts, const DriverRequest& request, c
       "dpkg --configure -a\n"
       "apt_get --allow-downgrades --allow-change-held-packages install{}\n",
       what);
+  words.check = fmt::format("settled{}\n", what);
   return words;
 }
 
@@ -163,9 +164,11 @@ InstallWords dnf_words(const DriverFacts& facts, const DriverRequest& request, c
   if (streams) {
     words.fetch += fmt::format("dnf -y module reset nvidia-driver\ndnf -y module enable nvidia-driver:{}-{}\n",
                                target.branch, is_open(target) ? "open" : "dkms");
+    words.fetch_undo = "dnf -y module reset nvidia-driver\n";
   } else {
     words.fetch += fmt::format("dnf -y install 'dnf-command(versionlock)'\ndnf versionlock {}'*nvidia*{}*'\n",
                                host.distribution == "fedora" ? "add " : "", target.branch);
+    words.fetch_undo = fmt::format("dnf versionlock delete '*nvidia*{}*' || true\n", target.branch);
   }
   words.fetch += fmt::format("dnf -y --downloadonly --allowerasing install{}\n", names);
   words.install = fmt::format("dnf -y --allowerasing install{}\n", names);

@@ -92,9 +92,10 @@ void prepare(const Making& making, std::vector<Step>& steps) {
   steps.push_back({.id = "fetch",
                    .title = "download the new driver; nothing is changed yet",
                    .commands = making.words.fetch,
-                   .undo = "restore_configuration\n"});
+                   .undo = making.words.fetch_undo + "restore_configuration\n"});
   std::string save;
   if (making.facts.manager != PackageManager::none) save += "save_packages\n";
+  if (making.facts.manager == PackageManager::apt) save += "save_conffiles save\n";
   if (has_runfile(making)) save += "save_runfile\n";
   const auto& forced = making.request.forced;
   if (std::ranges::find(forced, "way-back") != forced.end()) save = "NO_WAY_BACK=1\n" + save;
@@ -134,13 +135,7 @@ void exchange(const Making& making, std::vector<Step>& steps) {
   if (needs_removal(making)) {
     std::string commands;
     if (has_runfile(making)) commands += "uninstall_runfile\n";
-    if (!making.facts.packages.empty()) {
-      commands += "list=$(all_packages | driver_packages | sed 's/:.*//' | grep -v -e -pinning- | sort -u)\n";
-      commands += making.facts.manager == PackageManager::apt
-                      ? "dpkg --configure -a\n[ -z \"$list\" ] || { touch_packages purge $list; "
-                        "apt_get --allow-change-held-packages purge $list; }\n"
-                      : "[ -z \"$list\" ] || remove_packages $list\n";
-    }
+    if (!making.facts.packages.empty()) commands += "remove_driver\n";
     steps.push_back(
         {.id = "remove",
          .title = making.facts.packaging == making.target.packaging
@@ -150,13 +145,11 @@ void exchange(const Making& making, std::vector<Step>& steps) {
          .commands = commands,
          .undo = restore(making)});
   }
-  std::string check;
-  for (const auto& name : making.words.packages) check += " " + shell_quoted(name);
   steps.push_back({.id = "install",
                    .title = fmt::format("install R{}, {}, from {}", making.target.branch,
                                         words_of(making.target.flavour), words_of(making.target.packaging)),
                    .commands = making.words.install,
-                   .check = check.empty() ? "" : fmt::format("is_installed{}\n", check),
+                   .check = making.words.check,
                    .undo = restore(making)});
   if (is_loaded(making, "nouveau"))
     steps.push_back({.id = "nouveau",
@@ -248,7 +241,8 @@ std::string prelude_of(const DriverFacts& facts) {
       break;
   }
   return text +
-         "record() {\n  [ ! -e \"$B/complete\" ] || return 0\n  rm -rf \"$B/part\"; mkdir -p \"$B/part\"\n"
+         "packaged_configuration() { :; }\nrecord() {\n  [ ! -e \"$B/complete\" ] || return 0\n  rm -rf \"$B/part\"; "
+         "mkdir -p \"$B/part\"\n"
          "  record_common \"$B/part\"\n  mv \"$B\"/part/* \"$B/\"; rmdir \"$B/part\"; sync; : >\"$B/complete\"\n}\n";
 }
 

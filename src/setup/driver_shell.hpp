@@ -50,12 +50,17 @@ configuration() {
     find "$folder" -type f -iname '*nvidia*'
   done
 }
-dkms_entries() { ! has dkms || dkms status 2>/dev/null | sed -n 's/^nvidia[a-z-]*\/\([^,]*\), \([^,]*\),.*: installed.*$/\1 \2/p' | sort -u; }
+# "nvidia/580.126.09 KERNEL" for each that is built; dkms 2 writes "nvidia, 580.126.09, KERNEL, ...".
+dkms_entries() { ! has dkms || dkms status 2>/dev/null | sed -n 's;^\(nvidia[a-z-]*\)[/,] *\([^,]*\), \([^,]*\),.*: installed.*$;\1/\2 \3;p' | sort -u; }
+# Archives the files whose names come in; the archive appears whole or not at all.
+pack() {
+  sed 's,^/,,' >"$1.list"
+  tar -C / -cpf "$1.part" -T "$1.list"
+  mv "$1.part" "$1"
+}
 record_common() {
-  configuration | sort -u >"$1/configuration"
-  tar -C / -cpf "$1/configuration.tar" -T - <<END
-$(sed 's,^/,,' "$1/configuration")
-END
+  { configuration; packaged_configuration; } | sort -u >"$1/configuration"
+  pack "$1/configuration.tar" <"$1/configuration"
   for service in display-manager nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-dcgm dcgm-exporter nvidia-powerd; do
     ! active "$service" || say "$service"
   done >"$1/services"
@@ -65,16 +70,16 @@ END
 }
 restore_configuration() {
   [ -e "$B/complete" ] || return 0
-  [ ! -s "$B/configuration" ] || tar -C / -xpf "$B/configuration.tar"
+  for archive in "$B/configuration.tar" "$B"/conffiles-*.tar; do [ ! -e "$archive" ] || tar -C / -xpf "$archive"; done
 }
 # DKMS on the way back: built again for the kernels that had it, and nothing left of the version that leaves.
 restore_dkms() {
   [ -e "$B/complete" ] && has dkms || return 0
-  dkms_entries | while read -r version kernel; do
-    grep -qx "$version $kernel" "$B/dkms" || dkms remove "nvidia/$version" -k "${kernel}" || true
+  dkms_entries | while read -r module kernel; do
+    grep -qx "$module $kernel" "$B/dkms" || dkms remove "$module" -k "$kernel" || true
   done
-  while read -r version kernel; do
-    dkms_entries | grep -qx "$version $kernel" || dkms install "nvidia/$version" -k "$kernel" || say "dkms could not build $version for $kernel: see its log"
+  while read -r module kernel; do
+    dkms_entries | grep -qx "$module $kernel" || dkms install "$module" -k "$kernel" || say "dkms could not build $module for $kernel: see its log"
   done <"$B/dkms"
 }
 restore_modules() {
@@ -96,9 +101,7 @@ runfile_files() {
 }
 save_runfile() {
   [ ! -e "$B/runfile.tar" ] || return 0
-  runfile_files | sort -u | sed 's,^/,,' >"$B/runfile.list"
-  tar -C / -cpf "$B/runfile.tar.part" -T "$B/runfile.list"
-  mv "$B/runfile.tar.part" "$B/runfile.tar"
+  runfile_files | sort -u | pack "$B/runfile.tar"
 }
 uninstall_runfile() {
   if has nvidia-uninstall; then nvidia-uninstall --silent
@@ -129,10 +132,13 @@ record() {
   mv "$B"/part/* "$B/"; rmdir "$B/part"
   : >"$B/touched"; sync; : >"$B/complete"
 }
+conffiles_of() { for name in "$@"; do dpkg-query -W -f '${Conffiles}\n' "$name" 2>/dev/null || true; done | awk '$1 ~ /^\// { print $1 }' | while read -r file; do [ ! -f "$file" ] || say "$file"; done; }
+packaged_configuration() { conffiles_of $(all_packages | driver_packages | sed 's/ .*//'); }
+save_conffiles() { [ -e "$B/conffiles-$1.tar" ] || conffiles_of $(touched) | sort -u | pack "$B/conffiles-$1.tar"; }
 # Names of all packages that apt would install, upgrade or remove, kept before it does: what the way back looks at.
 touch_packages() {
   apt-get -s -q --allow-downgrades --allow-change-held-packages "$@" >"$B/simulated"
-  sed -n 's/^\(Inst\|Remv\|Purg\|Conf\) \([^ ]*\) .*/\2/p' "$B/simulated" | sed 's/:.*//' >>"$B/touched"
+  sed -n 's/^\(Inst\|Remv\|Purg\|Conf\) \([^ ]*\).*/\2/p' "$B/simulated" | sed 's/:.*//' >>"$B/touched"
 }
 touched() { { sed 's/:.*//' "$B/driver"; cat "$B/touched"; all_packages | driver_packages | sed 's/:.*//'; } | sort -u; }
 recorded() { grep "^$1:" "$B/packages" | grep '^[^ ]* [^ ]* [iht]i ' || true; }
@@ -148,8 +154,8 @@ save_packages() {
       if [ -e "/var/cache/apt/archives/$file" ]; then cp "/var/cache/apt/archives/$file" "$B/archives/$file.part"
       else
         rm -rf "$B/fetch"; mkdir -p "$B/fetch"; chmod 755 "$B/fetch"
-        if ! (cd "$B/fetch" && apt-get -q -o APT::Sandbox::User=root download "$name=$version") && has dpkg-repack; then
-          (cd "$B/fetch" && dpkg-repack "$name")
+        if ! (cd "$B/fetch" && apt-get -q -o APT::Sandbox::User=root download "${full%:all}=$version") && has dpkg-repack; then
+          (cd "$B/fetch" && dpkg-repack "${full%:all}")
         fi
         set -- "$B"/fetch/*.deb
         [ -e "$1" ] || { say "$name=$version" >>"$B/unsaved"; continue; }
@@ -173,10 +179,10 @@ restore_packages() {
       dpkg --remove --force-remove-reinstreq --force-depends "$full" || true
     done
     [ "$(recorded "$name" | cut -d ' ' -f 1,2)" != "$(present "$name" | cut -d ' ' -f 1,2)" ] || continue
-    if [ -z "$(recorded "$name")" ]; then [ -z "$(present "$name")" ] || gone="$gone $name-"
-    else
-      for file in "$B/archives/${name}_"*.deb; do if [ -e "$file" ]; then files="$files $file"; fi; done
-    fi
+    for file in "$B/archives/${name}_"*.deb; do [ ! -e "$file" ] || files="$files $file"; done
+    for full in $(present "$name" | cut -d ' ' -f 1); do
+      recorded "$name" | grep -q "^$full " || gone="$gone ${full%:all}-"
+    done
   done
   if [ -n "$files$gone" ]; then apt_get --allow-downgrades --allow-change-held-packages --no-install-recommends install $files $gone; fi
   for name in $(touched); do
@@ -188,14 +194,34 @@ restore_packages() {
 }
 restore_marks() {
   [ -e "$B/complete" ] || return 0
+  auto='' manual='' hold='' unhold=''
   for name in $(touched); do
     [ -n "$(present "$name")" ] || continue
-    if grep -q "^$name\(:.*\)\?$" "$B/auto"; then apt-mark auto "$name" >/dev/null; else apt-mark manual "$name" >/dev/null; fi
-    if grep -q "^$name\(:.*\)\?$" "$B/hold"; then apt-mark hold "$name" >/dev/null; else apt-mark unhold "$name" >/dev/null; fi
+    if grep -q "^$name\(:.*\)\?$" "$B/auto"; then auto="$auto $name"; else manual="$manual $name"; fi
+    if grep -q "^$name\(:.*\)\?$" "$B/hold"; then hold="$hold $name"; else unhold="$unhold $name"; fi
   done
+  [ -z "$auto" ] || apt-mark auto $auto >/dev/null
+  [ -z "$manual" ] || apt-mark manual $manual >/dev/null
+  [ -z "$hold" ] || apt-mark hold $hold >/dev/null
+  [ -z "$unhold" ] || apt-mark unhold $unhold >/dev/null
 }
 unhold() { for name in $(touched); do if grep -q "^$name\(:.*\)\?$" "$B/hold"; then apt-mark unhold "$name"; fi; done; }
-is_installed() { for name in "$@"; do [ -n "$(present "${name%%=*}")" ] || return 1; done; }
+# Whether these are installed, in the versions that an installation would bring.
+settled() {
+  for name in "$@"; do [ -n "$(present "${name%%=*}")" ] || return 1; done
+  apt-get -s -q --allow-downgrades --allow-change-held-packages install "$@" >"$B/simulated"
+  ! grep -q '^\(Inst\|Conf\) ' "$B/simulated"
+}
+# The driver's packages leave, with their configuration; what else leaves with them is kept for the way back.
+remove_driver() {
+  dpkg --configure -a
+  list=$(all_packages | grep -v ' [a-z]c ' | driver_packages | sed -e 's/ .*//' -e 's/:all$//' | grep -v -e -pinning- | sort -u) || true
+  [ -n "$list" ] || return 0
+  touch_packages purge $list
+  save_packages
+  save_conffiles remove
+  apt_get --allow-change-held-packages purge $list
+}
 )sh";
 
 inline constexpr std::string_view kRpmShell =
@@ -210,9 +236,13 @@ record() {
   : >"$B/touched"; sync; : >"$B/complete"
 }
 present() { rpm -q "$1" >/dev/null 2>&1; }
-is_installed() { for name in "$@"; do present "$name" || return 1; done; }
+packaged_configuration() { for name in $(all_packages | driver_packages | sed 's/:.*//'); do rpm -qc "$name" | grep '^/' || true; done | while read -r file; do [ ! -f "$file" ] || say "$file"; done; }
 # full name as rpm prints it: name-version-release.arch
 driver_files() { cut -d ' ' -f 1,2 "$B/driver" | sed 's/^\(.*\):\([^ ]*\) \([0-9]*\):\(.*\)$/\1-\4.\2/'; }
+remove_driver() {
+  list=$(all_packages | driver_packages | sed 's/:.*//' | sort -u)
+  [ -z "$list" ] || remove_packages $list
+}
 saved() { ls "$B/archives" 2>/dev/null | grep -q .; }
 save_packages() {
   mkdir -p "$B/archives"
