@@ -117,6 +117,11 @@ const DriverRun* DriverProcedure::open_run() const {
   return found == runs_.end() ? nullptr : &*found;
 }
 
+const DriverRun* DriverProcedure::latest() const {
+  if (worked_on_) return &runs_[*worked_on_];
+  return runs_.empty() ? nullptr : &runs_.back();
+}
+
 Result<void> DriverProcedure::append(const std::string& line) {
   std::string_view rest = line;
   while (!rest.empty()) {
@@ -131,6 +136,7 @@ Result<void> DriverProcedure::append(const std::string& line) {
 }
 
 Result<void> DriverProcedure::note_state(DriverRun& run, RunState state, const std::string& message) {
+  worked_on_ = static_cast<std::size_t>(&run - runs_.data());
   const std::string boot = state == RunState::waiting_for_reboot ? boot_id() : "";
   GPUWARDEN_CHECK(append(state_line(run.plan.id, now(), state, boot, message)));
   run.state = state;

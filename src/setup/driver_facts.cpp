@@ -248,6 +248,25 @@ bool is_driver_package(std::string_view name) {
   return !matches_one(name, kNotDriverPackages) && matches_one(name, kDriverPackages);
 }
 
+void assume_manager(DriverFacts& facts) {
+  static constexpr auto kManagers =
+      std::to_array<std::pair<std::string_view, PackageManager>>({{"debian", PackageManager::apt},
+                                                                  {"ubuntu", PackageManager::apt},
+                                                                  {"rhel", PackageManager::dnf},
+                                                                  {"fedora", PackageManager::dnf},
+                                                                  {"rocky", PackageManager::dnf},
+                                                                  {"almalinux", PackageManager::dnf},
+                                                                  {"ol", PackageManager::dnf},
+                                                                  {"centos", PackageManager::dnf},
+                                                                  {"amzn", PackageManager::dnf},
+                                                                  {"sles", PackageManager::zypper},
+                                                                  {"opensuse-leap", PackageManager::zypper}});
+  if (!facts.snapshot.environment || !facts.snapshot.environment->host.distribution) return;
+  const auto* const found = std::ranges::find(kManagers, *facts.snapshot.environment->host.distribution,
+                                              &std::pair<std::string_view, PackageManager>::first);
+  if (found != kManagers.end()) facts.manager = found->second;
+}
+
 void read_driver_facts(const fs::path& root, DriverFacts& facts) {
   if (!facts.snapshot.environment) facts.snapshot.environment.emplace();
   facts::Environment& environment = *facts.snapshot.environment;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/setup/driver_json.hpp"
 #include "setup/driver_words.hpp"
 
 namespace gpuwarden::setup {
@@ -15,31 +16,6 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr int kJournalSchema = 1;
-
-Json step_json(const Step& step) {
-  return {{"id", step.id},     {"title", step.title},   {"commands", step.commands},    {"check", step.check},
-          {"undo", step.undo}, {"reboot", step.reboot}, {"needs_root", step.needs_root}};
-}
-
-Json check_json(const PreCheck& check) {
-  return {{"id", check.id},
-          {"title", check.title},
-          {"state", to_string(check.state)},
-          {"found", check.found},
-          {"remedy", check.remedy},
-          {"command", check.command},
-          {"can_be_forced", check.can_be_forced}};
-}
-
-Json recommendation_json(const Recommendation& target) {
-  return {{"branch", target.branch},
-          {"flavour", facts::to_string(target.flavour)},
-          {"packaging", to_string(target.packaging)},
-          {"lowest", target.lowest},
-          {"highest", target.highest},
-          {"reasons", target.reasons},
-          {"warnings", target.warnings}};
-}
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
@@ -108,16 +84,6 @@ Result<void> take_step(const Json& line, DriverRun& run) {
 }
 
 }  // namespace
-
-Json to_json(const Plan& plan) {
-  Json json{{"id", plan.id},           {"from", plan.from},
-            {"to", plan.to},           {"target", recommendation_json(plan.target)},
-            {"prelude", plan.prelude}, {"notes", plan.notes},
-            {"steps", Json::array()},  {"checks", Json::array()}};
-  for (const Step& step : plan.steps) json["steps"].push_back(step_json(step));
-  for (const PreCheck& check : plan.checks) json["checks"].push_back(check_json(check));
-  return json;
-}
 
 std::string begin_line(const Plan& plan, const std::string& at) {
   return dump({{"schema", kJournalSchema}, {"at", at}, {"run", plan.id}, {"event", "begin"}, {"plan", to_json(plan)}});

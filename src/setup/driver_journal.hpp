@@ -2,7 +2,6 @@
 // The journal of driver runs: one JSON line for each change of state.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +9,6 @@
 #include "gpuwarden/setup/driver_run.hpp"
 
 namespace gpuwarden::setup {
-
-nlohmann::json to_json(const Plan& plan);
 
 std::string begin_line(const Plan& plan, const std::string& at);
 std::string step_line(const std::string& run, const std::string& at, const std::string& step, StepState state,

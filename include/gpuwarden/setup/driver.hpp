@@ -164,4 +164,7 @@ inline constexpr std::string_view kDriverFolder = "/var/lib/gpuwarden/driver";
 /// this machine.
 void read_driver_facts(const std::filesystem::path& root, DriverFacts& facts);
 
+/// For a machine of which only a capture is there: the package manager that its distribution uses.
+void assume_manager(DriverFacts& facts);
+
 }  // namespace gpuwarden::setup

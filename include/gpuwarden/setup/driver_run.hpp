@@ -73,6 +73,8 @@ class DriverProcedure {
   const std::vector<DriverRun>& runs() const { return runs_; }
   /// The run that is not over; nullptr where there is none.
   const DriverRun* open_run() const;
+  /// The run that apply, resume or rollback worked on last; else the newest, nullptr where there is none.
+  const DriverRun* latest() const;
 
   /// Each gives the state in which the run came to rest; a failed step is a state, not an error. apply() fails with
   /// unsatisfied where an earlier run is not over, resume() where none is.
@@ -106,6 +108,7 @@ class DriverProcedure {
   UniqueFd lock_;
   UniqueFd journal_;
   std::vector<DriverRun> runs_;
+  std::optional<std::size_t> worked_on_;
 };
 
 }  // namespace gpuwarden::setup
