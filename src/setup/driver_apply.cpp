@@ -188,7 +188,7 @@ Result<bool> DriverProcedure::carry_out(DriverRun& run, std::size_t index, const
   const Step step = run.plan.steps[index];
   // A step that was begun before may have come to its end without anybody to write it down.
   if (run.steps[index] != StepState::pending && !step.check.empty()) {
-    GPUWARDEN_TRY(const std::string undone, run_text(run, step.check, step.id));
+    GPUWARDEN_TRY(const std::string undone, run_text(run, step.check, step.id + "/check"));
     if (undone.empty()) {
       GPUWARDEN_CHECK(note_step(run, index, StepState::done, listener));
       return true;
@@ -197,7 +197,7 @@ Result<bool> DriverProcedure::carry_out(DriverRun& run, std::size_t index, const
   GPUWARDEN_CHECK(note_step(run, index, StepState::started, listener));
   GPUWARDEN_TRY(std::string problem, run_text(run, step.commands, step.id));
   if (problem.empty() && !step.check.empty()) {
-    GPUWARDEN_TRY(problem, run_text(run, step.check, step.id));
+    GPUWARDEN_TRY(problem, run_text(run, step.check, step.id + "/check"));
     if (!problem.empty()) problem = fmt::format("its commands succeeded, but it is not done: {}", problem);
   }
   if (!problem.empty()) {

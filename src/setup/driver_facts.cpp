@@ -14,6 +14,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/gpu_models.hpp"
 #include "gpuwarden/setup/driver.hpp"
 #include "setup/driver_shell.hpp"
 
@@ -192,6 +193,8 @@ void read_bus(const fs::path& root, DriverFacts& facts) {
     facts::GpuRecord record;
     record.gpu.index = GpuIndex(static_cast<std::uint32_t>(facts.snapshot.gpus.size()));
     record.gpu.pci_bus_id = device.filename().string();
+    record.gpu.name =
+        std::string(knowledge::pci_device_name(static_cast<std::uint16_t>(*number)).value_or(std::string_view()));
     record.gpu.pci_device_id = (*number << 16U) | kNvidia;
     record.state = facts::GpuState::disabled;
     record.processes.emplace();

@@ -134,10 +134,7 @@ InstallWords apt_words(const DriverFacts& facts, const DriverRequest& request, c
       "touch_packages install{0}\n"
       "apt_get --download-only --allow-downgrades --allow-change-held-packages install{0}\n",
       what);
-  words.install = fmt::format(
-      "dpkg --configure -a\n"
-      "apt_get --allow-downgrades --allow-change-held-packages install{}\n",
-      what);
+  words.install = fmt::format("apt_install{}\n", what);
   words.check = fmt::format("settled{}\n", what);
   return words;
 }

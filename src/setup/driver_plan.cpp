@@ -89,8 +89,15 @@ void prepare(const Making& making, std::vector<Step>& steps) {
                      .title = "add NVIDIA's package repository",
                      .commands = making.words.repository,
                      .undo = making.words.repository_undo + "restore_configuration\n"});
+  // apt cannot plan a change of what is held.
+  const bool held = std::ranges::any_of(making.facts.packages, &InstalledPackage::held);
+  if (held && making.facts.manager == PackageManager::apt)
+    steps.push_back({.id = "unhold",
+                     .title = "take the hold off the driver's packages",
+                     .commands = "unhold\n",
+                     .undo = "restore_marks\n"});
   steps.push_back({.id = "fetch",
-                   .title = "download the new driver; nothing is changed yet",
+                   .title = "download the new driver; nothing is installed yet",
                    .commands = making.words.fetch,
                    .undo = making.words.fetch_undo + "restore_configuration\n"});
   std::string save;
@@ -100,12 +107,6 @@ void prepare(const Making& making, std::vector<Step>& steps) {
   const auto& forced = making.request.forced;
   if (std::ranges::find(forced, "way-back") != forced.end()) save = "NO_WAY_BACK=1\n" + save;
   steps.push_back({.id = "save", .title = "keep the present driver's packages for the way back", .commands = save});
-  const bool held = std::ranges::any_of(making.facts.packages, &InstalledPackage::held);
-  if (held && making.facts.manager == PackageManager::apt)
-    steps.push_back({.id = "unhold",
-                     .title = "take the hold off the driver's packages",
-                     .commands = "unhold\n",
-                     .undo = "restore_marks\n"});
 }
 
 void stop(const Making& making, std::vector<Step>& steps) {
@@ -151,6 +152,10 @@ void exchange(const Making& making, std::vector<Step>& steps) {
                    .commands = making.words.install,
                    .check = making.words.check,
                    .undo = restore(making)});
+  if (needs_removal(making) && making.facts.manager == PackageManager::apt)
+    steps.push_back({.id = "dependents",
+                     .title = "bring back the programs that left with the old driver",
+                     .commands = "bring_back\n"});
   if (is_loaded(making, "nouveau"))
     steps.push_back({.id = "nouveau",
                      .title = "keep nouveau from loading",

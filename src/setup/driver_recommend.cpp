@@ -33,12 +33,11 @@ struct Needs {
   std::string only_open;         ///< a GPU that the proprietary module does not serve
   std::string only_proprietary;  ///< a GPU that the open module does not serve
   std::vector<std::string> unknown;
+  bool seen = false;
 };
 
 const GpuModel* model_of(const facts::Gpu& gpu, const Knowledge& knowledge) {
-  std::optional<std::uint32_t> device;
-  if (gpu.pci_device_id) device = *gpu.pci_device_id >> 16U;
-  if (const GpuModel* known = knowledge.model(gpu.name, device)) return known;
+  if (const GpuModel* known = knowledge.model(gpu.name, gpu.pci_device_id)) return known;
   // A model that is not in the tables: any one of its architecture has the same limits.
   std::optional<int> number = knowledge.architecture_of_name(gpu.name);
   if (gpu.compute_capability) number = gpu.compute_capability->major * 10 + gpu.compute_capability->minor;
@@ -65,6 +64,7 @@ Needs needs_of(const DriverFacts& facts, const Knowledge& knowledge) {
   Needs needs;
   for (const auto& record : facts.snapshot.gpus) {
     if (record.gpu.vendor != "NVIDIA") continue;
+    needs.seen = true;
     const std::string name = record.gpu.name.empty() ? record.gpu.pci_bus_id : record.gpu.name;
     const GpuModel* model = model_of(record.gpu, knowledge);
     if (model != nullptr)
@@ -104,12 +104,28 @@ std::optional<Version> cuda_of(const DriverRequest& request, const Knowledge& kn
   return package.build ? knowledge::cuda_of_build(*package.build) : std::nullopt;
 }
 
+/// A driver alone does not help a GPU for which that CUDA version builds no code.
+void warn_of_dropped(const DriverFacts& facts, const Version& cuda, const Knowledge& knowledge,
+                     Recommendation& answer) {
+  for (const auto& record : facts.snapshot.gpus) {
+    const GpuModel* const model = record.gpu.vendor == "NVIDIA" ? model_of(record.gpu, knowledge) : nullptr;
+    if (model == nullptr) continue;
+    const int architecture = model->capability_major * 10 + model->capability_minor;
+    if (knowledge.can_target(cuda, architecture).value_or(true)) continue;
+    std::string text = fmt::format("CUDA {} builds no code for {} (sm_{}), whatever the driver",
+                                   knowledge::to_string(cuda), model->name, architecture);
+    if (std::ranges::find(answer.warnings, text) == answer.warnings.end()) answer.warnings.push_back(std::move(text));
+  }
+}
+
 /// Raises the lowest branch for the purpose.
-void heed_purpose(const DriverRequest& request, const Knowledge& knowledge, Recommendation& answer) {
+void heed_purpose(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
+                  Recommendation& answer) {
   std::string why;
   Version at_least;
   const auto cuda = cuda_of(request, knowledge, why, at_least);
   if (cuda) {
+    warn_of_dropped(facts, *cuda, knowledge, answer);
     const auto native = knowledge.min_driver(*cuda, true);
     const auto floor = knowledge.min_driver(*cuda, false);
     if (native) at_least = std::max(at_least, *native);
@@ -150,6 +166,7 @@ Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
     answer.reasons.push_back(fmt::format("{} is served from R{} on", needs.lowest_name, needs.lowest));
   for (const std::string& name : needs.unknown)
     answer.warnings.push_back(fmt::format("nothing is known of {}: it is not heeded", name));
+  if (!needs.seen) answer.warnings.emplace_back("no NVIDIA GPU was seen: the branch is chosen without any");
   return {};
 }
 
@@ -269,7 +286,7 @@ Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRe
   Recommendation answer;
   const Needs needs = needs_of(facts, knowledge);
   GPUWARDEN_CHECK(heed_gpus(needs, answer));
-  heed_purpose(request, knowledge, answer);
+  heed_purpose(facts, request, knowledge, answer);
   GPUWARDEN_CHECK(choose_branch(request, knowledge, now, answer));
   tell_branch(knowledge, now, answer);
   GPUWARDEN_CHECK(choose_flavour(facts, request, needs, answer));

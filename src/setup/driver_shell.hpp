@@ -72,6 +72,8 @@ restore_configuration() {
   [ -e "$B/complete" ] || return 0
   for archive in "$B/configuration.tar" "$B"/conffiles-*.tar; do [ ! -e "$archive" ] || tar -C / -xpf "$archive"; done
 }
+# Two DKMS packages write the same file: the last to leave takes the other's along.
+in_place() { ! has modinfo || [ "$(modinfo -k "$2" -F version nvidia 2>/dev/null)" = "${1#*/}" ]; }
 # DKMS on the way back: built again for the kernels that had it, and nothing left of the version that leaves.
 restore_dkms() {
   [ -e "$B/complete" ] && has dkms || return 0
@@ -79,7 +81,7 @@ restore_dkms() {
     grep -qx "$module $kernel" "$B/dkms" || dkms remove "$module" -k "$kernel" || true
   done
   while read -r module kernel; do
-    dkms_entries | grep -qx "$module $kernel" || dkms install "$module" -k "$kernel" || say "dkms could not build $module for $kernel: see its log"
+    { dkms_entries | grep -qx "$module $kernel" && in_place "$module" "$kernel"; } || dkms install --force "$module" -k "$kernel" || say "dkms could not build $module for $kernel: see its log"
   done <"$B/dkms"
 }
 restore_modules() {
@@ -134,15 +136,29 @@ record() {
 }
 conffiles_of() { for name in "$@"; do dpkg-query -W -f '${Conffiles}\n' "$name" 2>/dev/null || true; done | awk '$1 ~ /^\// { print $1 }' | while read -r file; do [ ! -f "$file" ] || say "$file"; done; }
 packaged_configuration() { conffiles_of $(all_packages | driver_packages | sed 's/ .*//'); }
-save_conffiles() { [ -e "$B/conffiles-$1.tar" ] || conffiles_of $(touched) | sort -u | pack "$B/conffiles-$1.tar"; }
+save_conffiles() { [ -e "$B/conffiles-$1.tar" ] || for name in $(touched); do conffiles_of $(recorded "$name" | cut -d " " -f 1); done | sort -u | pack "$B/conffiles-$1.tar"; }
 # Names of all packages that apt would install, upgrade or remove, kept before it does: what the way back looks at.
 touch_packages() {
   apt-get -s -q --allow-downgrades --allow-change-held-packages "$@" >"$B/simulated"
   sed -n 's/^\(Inst\|Remv\|Purg\|Conf\) \([^ ]*\).*/\2/p' "$B/simulated" | sed 's/:.*//' >>"$B/touched"
 }
 touched() { { sed 's/:.*//' "$B/driver"; cat "$B/touched"; all_packages | driver_packages | sed 's/:.*//'; } | sort -u; }
-recorded() { grep "^$1:" "$B/packages" | grep '^[^ ]* [^ ]* [iht]i ' || true; }
-present() { dpkg-query -W -f '${Package}:${Architecture} ${Version} ${db:Status-Abbrev}\n' "$1" 2>/dev/null | grep '^[^ ]* [^ ]* [iht]i ' || true; }
+# Of all rows only those of packages that are really there, whatever is wanted of them (purge, cut off, leaves "pi").
+recorded() { grep "^$1:" "$B/packages" | grep '^[^ ]* [^ ]* .i ' || true; }
+present() { dpkg-query -W -f '${Package}:${Architecture} ${Version} ${db:Status-Abbrev}\n' "$1" 2>/dev/null | grep '^[^ ]* [^ ]* .i ' || true; }
+# After dpkg was cut off: what it had half unpacked goes, what it had unpacked is configured.
+mend() {
+  for name in $(touched); do
+    for full in $(dpkg-query -W -f '${Package}:${Architecture}|${db:Status-Abbrev}\n' "$name" 2>/dev/null | grep '|..R' | sed 's/|.*//'); do
+      dpkg --remove --force-remove-reinstreq --force-depends "$full" || true
+    done
+  done
+  dpkg --configure -a || true
+}
+apt_install() {
+  mend
+  apt_get --fix-broken --allow-downgrades --allow-change-held-packages install "$@"
+}
 # The packages of today, so that they can come back although no archive has them any more.
 save_packages() {
   mkdir -p "$B/archives"
@@ -169,22 +185,30 @@ save_packages() {
     list=$(sort -u "$B/unsaved" | tr '\n' ' '); rm -f "$B/unsaved"
     die "no archive has these packages any more, so that there would be no way back: $list(install dpkg-repack, or --force way-back)"; }
 }
+# Programs that left only because they need the old driver's libraries come back on the new one's, as configured.
+bring_back() {
+  for name in $(sort -u "$B/touched"); do
+    [ -n "$(recorded "$name")" ] && [ -z "$(present "$name")$(say "$name" | driver_packages)" ] || continue
+    apt_get --no-remove install "$name" || { say "$name does not go with the new driver: it stays away"; continue; }
+    ! grep -q "^$name\(:.*\)\?$" "$B/auto" || apt-mark auto "$name"
+    conffiles_of "$name" | sed 's,^/,,' | while read -r file; do
+      ! grep -qxF "$file" "$B/conffiles-remove.tar.list" || tar -C / -xpf "$B/conffiles-remove.tar" "$file"
+    done
+  done
+}
 # Brings every touched package to its recorded version, and takes away those that were not there.
 restore_packages() {
   [ -e "$B/complete" ] || return 0
-  dpkg --configure -a || true
+  mend
   files='' gone=''
   for name in $(touched); do
-    for full in $(dpkg-query -W -f '${Package}:${Architecture}|${db:Status-Abbrev}\n' "$name" 2>/dev/null | grep '|..R' | sed 's/|.*//'); do
-      dpkg --remove --force-remove-reinstreq --force-depends "$full" || true
-    done
     [ "$(recorded "$name" | cut -d ' ' -f 1,2)" != "$(present "$name" | cut -d ' ' -f 1,2)" ] || continue
     for file in "$B/archives/${name}_"*.deb; do [ ! -e "$file" ] || files="$files $file"; done
     for full in $(present "$name" | cut -d ' ' -f 1); do
       recorded "$name" | grep -q "^$full " || gone="$gone ${full%:all}-"
     done
   done
-  if [ -n "$files$gone" ]; then apt_get --allow-downgrades --allow-change-held-packages --no-install-recommends install $files $gone; fi
+  [ -z "$files$gone" ] || apt_install --no-install-recommends $files $gone
   for name in $(touched); do
     if [ -z "$(grep "^$name:" "$B/packages")" ] && dpkg-query -W "$name" >/dev/null 2>&1; then dpkg --purge "$name"; fi
     [ "$(recorded "$name" | cut -d ' ' -f 1,2)" = "$(present "$name" | cut -d ' ' -f 1,2)" ] || die "$name could not be brought back to what it was"
@@ -194,16 +218,14 @@ restore_packages() {
 }
 restore_marks() {
   [ -e "$B/complete" ] || return 0
-  auto='' manual='' hold='' unhold=''
+  auto='' manual=''
   for name in $(touched); do
     [ -n "$(present "$name")" ] || continue
     if grep -q "^$name\(:.*\)\?$" "$B/auto"; then auto="$auto $name"; else manual="$manual $name"; fi
-    if grep -q "^$name\(:.*\)\?$" "$B/hold"; then hold="$hold $name"; else unhold="$unhold $name"; fi
+    grep "^$name\(:[^[:space:]]*\)\?[[:space:]]" "$B/selections" | dpkg --set-selections || true
   done
   [ -z "$auto" ] || apt-mark auto $auto >/dev/null
   [ -z "$manual" ] || apt-mark manual $manual >/dev/null
-  [ -z "$hold" ] || apt-mark hold $hold >/dev/null
-  [ -z "$unhold" ] || apt-mark unhold $unhold >/dev/null
 }
 unhold() { for name in $(touched); do if grep -q "^$name\(:.*\)\?$" "$B/hold"; then apt-mark unhold "$name"; fi; done; }
 # Whether these are installed, in the versions that an installation would bring.
@@ -214,13 +236,13 @@ settled() {
 }
 # The driver's packages leave, with their configuration; what else leaves with them is kept for the way back.
 remove_driver() {
-  dpkg --configure -a
+  mend
   list=$(all_packages | grep -v ' [a-z]c ' | driver_packages | sed -e 's/ .*//' -e 's/:all$//' | grep -v -e -pinning- | sort -u) || true
   [ -n "$list" ] || return 0
   touch_packages purge $list
   save_packages
   save_conffiles remove
-  apt_get --allow-change-held-packages purge $list
+  apt_get --fix-broken --allow-change-held-packages purge $list
 }
 )sh";
 
