@@ -215,13 +215,13 @@ furnish() {
 
 # ---- what is compared ----
 
-# state ROOT: packages, marks, every file that is not a cache or a record, services, modules.
+# state ROOT: packages, marks, every file that is not a cache or a record (great ones by size), services, modules.
 state() {
   local root=$1
   dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package} ${Architecture} ${Version} ${Status}\n${Conffiles}\n'
   awk '/^Package:/ { name = $2 } /^Auto-Installed: 1/ { print "auto", name }' "$root/var/lib/apt/extended_states" | sort
-  (cd "$root" && find etc usr root var/lib/dkms srv ! -type d ! -path etc/ld.so.cache -printf '%p %M %u %l\n' | sort
-   find etc usr root var/lib/dkms -type f ! -path etc/ld.so.cache -print0 | sort -z | xargs -0 sha256sum)
+  (cd "$root" && find etc usr root var/lib/dkms srv ! -type d ! -path etc/ld.so.cache -printf '%p %M %u %s %l\n' | sort
+   find etc usr root var/lib/dkms -type f -size -64k ! -path etc/ld.so.cache -print0 | sort -z | xargs -0 sha256sum)
   sort "$root/var/standin/active" "$root/proc/modules"
   cat "$root/proc/driver/nvidia/version"
 }
@@ -303,9 +303,9 @@ test_forward() {
   for step in $(steps_of "$root"); do
     inject "$root" before "$step" fail; interrupted 1 "$root" "failure of $step" "${verb[@]}"
     verb=(apply --resume)
-    branch_back "$root" "a failure of $step"
     inject "$root" before "$step" kill; interrupted 137 "$root" "kill before $step" "${verb[@]}"
     case $step in remove|install)
+      branch_back "$root" "a kill before $step"
       inject "$root" mid "$step" kill; interrupted 137 "$root" "kill in $step" "${verb[@]}"
       branch_back "$root" "a kill in $step" ;;
     esac
