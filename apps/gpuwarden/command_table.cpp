@@ -45,6 +45,22 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
     {"--list", OptionKind::flag, "", "show all checks"},
 });
 
+constexpr auto kDriverOptions = std::to_array<Option>({
+    {"--branch", OptionKind::text, "N", "this driver branch: 580"},
+    {"--driver-version", OptionKind::text, "VERSION", "exactly this driver: 580.126.09"},
+    {"--packaging", OptionKind::text, "WHOSE", "distribution, cuda-repository or runfile"},
+    {"--runfile", OptionKind::text, "FILE", "install this NVIDIA-Linux-*.run"},
+    {"--module", OptionKind::text, "WHICH", "the open or the proprietary kernel module"},
+    {"--cuda", OptionKind::text, "VERSION", "programs of this CUDA version shall run"},
+    {"--for", OptionKind::text, "PURPOSE", "a driver for: pytorch==2.5.1+cu124, vllm, sm_90"},
+    {"--compute-only", OptionKind::flag, "", "no graphics libraries"},
+    {"--through-reboot", OptionKind::flag, "", "do not unload modules: reboot instead"},
+    {"--script", OptionKind::flag, "", "plan: print it as a shell script"},
+    {"--yes", OptionKind::flag, "", "apply, rollback: do not ask"},
+    {"--resume", OptionKind::flag, "", "apply: go on with the run that was cut off"},
+    {"--force", OptionKind::list, "NAME...", "apply although these pre-checks say no"},
+});
+
 constexpr auto kSnapshotOptions = std::to_array<Option>({
     {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
 });
@@ -138,6 +154,12 @@ const std::vector<Command>& commands() {
        {kDoctorOptions, kFromManyOptions, kKnowledgeOptions},
        Rest::operands,
        run_doctor},
+      {"driver",
+       "judge, plan, change and bring back NVIDIA's driver",
+       "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",
+       {kDriverOptions, kFromManyOptions},
+       Rest::operands,
+       run_driver},
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",
