@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::string_view kBegin = "-----BEGIN ";
 constexpr std::string_view kEnd = "-----END ";
-constexpr std::size_t kLongestUrl = std::size_t{4} << 10U;
+// Signed URLs have some KiB, user and password never.
+constexpr std::size_t kLongestUrl = std::size_t{8} << 10U;
+constexpr std::size_t kLongestUserinfo = 512;
 /// RFC 7468 blocks are some KiB; beyond this an END belongs to another block.
 constexpr std::size_t kLongestBlock = std::size_t{64} << 10U;
 
@@ -52,7 +54,7 @@ std::size_t end_of_userinfo(std::string_view text, std::size_t from) {
   std::size_t sign = std::string_view::npos;
   bool in_authority = true;
   bool password = false;
-  text = text.substr(0, from + kLongestUrl);
+  text = text.substr(0, from + kLongestUserinfo);
   while (at < text.size() && !is_space(text[at]) && !is_quote(text[at]) && text[at] != '<' && text[at] != '>') {
     const char c = text[at];
     // A slash ends the authority, but passwords hold slashes too: "u:p/w@host" has no port there.
@@ -97,7 +99,9 @@ void find_parameters(std::string_view text, std::size_t at, Spans& spans) {
     return i >= text.size() || is_space(text[i]) || is_quote(text[i]) || text[i] == '<' || text[i] == '>' ||
            text[i] == '\\';
   };
-  while (!ends(at) && text[at] != '?') ++at;
+  // A URL inside this one is looked at by itself.
+  while (!ends(at) && text[at] != '?' && !text.substr(at).starts_with("://")) ++at;
+  if (at_or_end(text, at) != '?') return;
   while (!ends(at)) {
     const std::size_t name = ++at;
     while (!ends(at) && text[at] != '=' && text[at] != '&') ++at;

@@ -211,9 +211,9 @@ TEST(RedactSecrets, WhatWasRedactedStaysAsItIs) {
 
 TEST(RedactSecrets, ManyNamesOnOneLineTakeTimeInProportionToItsLength) {
   std::string text;
-  for (int i = 0; i < 200000; ++i) text += "password=\"token='";
+  for (int i = 0; i < 50000; ++i) text += "password=\"token='";
   EXPECT_GT(redact_secrets(text).removed[Removed::named_value], 0U);
-  text.assign(3000000, 'x');
+  text.assign(600000, 'x');
   for (std::size_t i = 0; i + 3 < text.size(); i += 4) text.replace(i, 3, "://");
   EXPECT_EQ(redact_secrets(text).text, text);
 }
