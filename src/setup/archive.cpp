@@ -42,7 +42,7 @@ bool add(archive* writer, const ArchiveEntry& file, std::chrono::system_clock::t
 }
 
 std::unexpected<Error> refuse(std::string_view name, const std::string& why) {
-  return fail(ErrorCode::corrupt, fmt::format("{} is no bundle that can be read: {}", printable(name), why));
+  return fail(ErrorCode::corrupt, fmt::format("{} cannot be read as an archive: {}", printable(name), why));
 }
 
 /// Names that stay inside the folder they are unpacked in, on any system.
@@ -60,8 +60,7 @@ std::string objection(archive_entry* entry, const ArchiveLimits& limits) {
     return fmt::format("it holds the path '{}', which leads elsewhere", printable(name != nullptr ? name : ""));
   const auto type = ::archive_entry_filetype(entry);
   const bool link = ::archive_entry_hardlink(entry) != nullptr || ::archive_entry_symlink(entry) != nullptr;
-  if (link || (type != AE_IFREG && type != AE_IFDIR))
-    return fmt::format("'{}' is neither a file nor a folder", name);
+  if (link || (type != AE_IFREG && type != AE_IFDIR)) return fmt::format("'{}' is neither a file nor a folder", name);
   if (::archive_entry_size(entry) > static_cast<la_int64_t>(limits.entry_bytes))
     return fmt::format("'{}' is larger than {}", name, format_size(Bytes(limits.entry_bytes)));
   return {};

@@ -32,7 +32,8 @@ bool is_archive(std::string_view bytes);
 
 /// Reads a tar, gzipped or not. Fails with corrupt, naming what is wrong with `name`: truncated or damaged data, a path
 /// that leads out of the archive, anything but plain files and folders, one name twice, more than the limits allow.
-Result<std::vector<ArchiveEntry>> unpack(std::string_view bytes, std::string_view name, const ArchiveLimits& limits = {});
+Result<std::vector<ArchiveEntry>> unpack(std::string_view bytes, std::string_view name,
+                                         const ArchiveLimits& limits = {});
 
 /// The content of one gzipped file that is no tar (a log that was rotated). Fails like unpack.
 Result<std::string> unzip(std::string_view bytes, std::string_view name, const ArchiveLimits& limits = {});
