@@ -24,6 +24,8 @@ std::string said_by(archive* archive) {
   return text != nullptr ? printable(text) : "the data ends too early";
 }
 
+constexpr std::string_view kGzip = "\x1f\x8b";  // RFC 1952, 2.3.1
+
 la_ssize_t append(archive* /*archive*/, void* target, const void* bytes, std::size_t length) {
   static_cast<std::string*>(target)->append(static_cast<const char*>(bytes), length);
   return static_cast<la_ssize_t>(length);
@@ -95,6 +97,8 @@ Result<std::string> pack(const std::vector<ArchiveEntry>& entries, std::chrono::
   const Writer writer(::archive_write_new(), ::archive_write_free);
   ::archive_write_set_format_pax_restricted(writer.get());
   ::archive_write_add_filter_gzip(writer.get());
+  // Padding is for tapes.
+  ::archive_write_set_bytes_in_last_block(writer.get(), 1);
   // The archive's own time is in its manifest.
   ::archive_write_set_options(writer.get(), "gzip:!timestamp");
   bool fine = ::archive_write_open(writer.get(), &bytes, nullptr, append, nullptr) == ARCHIVE_OK;
@@ -106,7 +110,7 @@ Result<std::string> pack(const std::vector<ArchiveEntry>& entries, std::chrono::
 
 bool is_archive(std::string_view bytes) {
   constexpr std::size_t kMagic = 257;  // POSIX.1-2001, ustar header
-  return bytes.starts_with("\x1f\x8b") || (bytes.size() > kMagic + 5 && bytes.substr(kMagic, 5) == "ustar");
+  return bytes.starts_with(kGzip) || (bytes.size() > kMagic + 5 && bytes.substr(kMagic, 5) == "ustar");
 }
 
 Result<std::vector<ArchiveEntry>> unpack(std::string_view bytes, std::string_view name, const ArchiveLimits& limits) {
@@ -131,6 +135,7 @@ Result<std::vector<ArchiveEntry>> unpack(std::string_view bytes, std::string_vie
 }
 
 Result<std::string> unzip(std::string_view bytes, std::string_view name, const ArchiveLimits& limits) {
+  if (!bytes.starts_with(kGzip)) return refuse(name, "it is not gzipped");
   GPUWARDEN_TRY(const Reader reader, open(bytes, name, ::archive_read_support_format_raw));
   archive_entry* entry = nullptr;
   if (::archive_read_next_header(reader.get(), &entry) != ARCHIVE_OK) return refuse(name, said_by(reader.get()));

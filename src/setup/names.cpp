@@ -90,6 +90,8 @@ std::string_view serial_in(std::string_view line) {
 
 /// "Nov 20 10:00:00 node7 kernel: ..." and "Linux node7 6.1.0-18-amd64 #1 SMP": the machine's name.
 std::string_view host_in(std::string_view line) {
+  const bool typical = line.starts_with("Linux ") || (line.size() > 20 && line[3] == ' ' && line[9] == ':');
+  if (!typical) return {};
   const auto words = split_words(line.substr(0, 160));
   if (words.size() >= 4 && words[0] == "Linux" && words[2].contains('.') && is_digit(words[2][0])) return words[1];
   if (words.size() < 5 || words[0].size() != 3 || words[2].size() < 8 || words[2][2] != ':' || words[2][5] != ':')
@@ -256,7 +258,21 @@ void Redactor::Names::find_addresses(std::string_view text, Spans& spans) {
   }
 }
 
+/// Where a line's place says that a word is the machine's name, however short or common it is ("vm").
+void Redactor::Names::find_speakers(std::string_view text, Spans& spans) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view host = host_in(text.substr(begin, end - begin));
+    if (!host.empty() && host != "localhost") {
+      const auto at = static_cast<std::size_t>(host.data() - text.data());
+      spans.push_back({at, at + host.size(), Removed::host, hosts_.of(host.substr(0, host.find('.')))});
+    }
+    begin = end + 1;
+  }
+}
+
 void Redactor::Names::find(std::string_view text, bool addresses, Spans& spans) {
+  find_speakers(text, spans);
   for (const auto& [home, stand_in] : homes_) {
     for (std::size_t at = text.find(home); at != std::string_view::npos; at = text.find(home, at + home.size())) {
       if (!is_word(at_or_end(text, at + home.size()))) spans.push_back({at, at + home.size(), Removed::user, stand_in});
@@ -286,9 +302,8 @@ std::optional<Span> Redactor::Names::whole(std::string_view key, std::string_vie
   const auto span = [&](Removed kind, StandIns& names) { return Span{0, value.size(), kind, names.of(value)}; };
   if (key == "serial") return span(Removed::serial, serials_);
   if (key == "user" && value != "root" && !std::ranges::all_of(value, is_digit)) return span(Removed::user, users_);
-  if (key != "host" && key != "hostname") return std::nullopt;
-  add_host(value);
-  return hosts_.knows(value) ? std::optional(span(Removed::host, hosts_)) : std::nullopt;
+  if ((key != "host" && key != "hostname") || value == "localhost" || is_dotted_number(value)) return std::nullopt;
+  return span(Removed::host, hosts_);
 }
 
 }  // namespace gpuwarden::setup

@@ -46,6 +46,7 @@ class Redactor::Names {
   void learn_prompts(std::string_view text);
   void learn_line(std::string_view line);
   void find_paths(std::string_view text, std::string_view folder, Spans& spans);
+  void find_speakers(std::string_view text, Spans& spans);
   void find_mail(std::string_view text, Spans& spans);
   void find_uuids(std::string_view text, Spans& spans);
   void find_addresses(std::string_view text, Spans& spans);
