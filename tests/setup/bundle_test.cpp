@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
@@ -100,6 +101,31 @@ TEST(Bundle, ChangedOnesAreRefusedByName) {
   EXPECT_THAT(parse_bundle(none, "b"), FailsWith(ErrorCode::corrupt, HasSubstr("it has no MANIFEST.json")));
   const auto flat = tampered(path, [](auto& entries) { entries[0].name = "MANIFEST.json"; });
   EXPECT_THAT(parse_bundle(flat, "b"), FailsWith(ErrorCode::corrupt, HasSubstr("share no folder")));
+}
+
+TEST(Bundle, DamageAnywhereIsFoundOrChangesNoText) {
+  const TempDir dir;
+  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead));
+  const std::string bytes = *read_file(dir / "b.tar.gz");
+  const auto whole = parse_bundle(bytes, "b");
+  const auto is_same = [&](const std::string& other) {
+    const auto bundle = parse_bundle(other, "b");
+    if (!bundle) return true;
+    // The manifest's own prose has nobody who vouches for it; the texts have.
+    return std::ranges::all_of(whole->manifest.files, [&](const ManifestFile& file) {
+      const std::string* text = bundle->find(file.name);
+      return text == nullptr || *text == *whole->find(file.name);
+    });
+  };
+  std::size_t found = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    EXPECT_TRUE(is_same(damaged)) << "byte " << at;
+    found += parse_bundle(damaged, "b") ? 0U : 1U;
+    EXPECT_TRUE(is_same(bytes.substr(0, at))) << "cut at " << at;
+  }
+  EXPECT_GT(found, bytes.size() / 2);
 }
 
 TEST(Bundle, OtherFilesAreRefusedAsNoBundle) {
