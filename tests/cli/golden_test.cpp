@@ -69,6 +69,7 @@ class Golden : public testing::Program {
             {"help_select", {"select", "--help"}},
             {"help_run", {"run", "--help"}},
             {"help_snapshot", {"snapshot", "--help"}},
+            {"help_bundle", {"bundle", "--help"}},
             {"unknown_command", {"lsit"}},
             {"unknown_option", {"list", "--proceses"}}};
   }
