@@ -65,6 +65,16 @@ constexpr auto kSnapshotOptions = std::to_array<Option>({
     {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
 });
 
+constexpr auto kBundleOptions = std::to_array<Option>({
+    {"-o,--output", OptionKind::text, "FILE", "the archive to write (gpuwarden-bundle-HOST-TIME.tar.gz)"},
+    {"--anonymize", OptionKind::flag, "", "replace names of users and hosts, addresses, UUIDs and serials too"},
+    {"--log", OptionKind::list, "FILE...", "add these logs, without the secrets in them"},
+    {"--log-size", OptionKind::text, "SIZE", "how much of each log's end to keep (8MiB)"},
+    {"--seconds", OptionKind::text, "N", "how long to read the GPUs, once a second (3)"},
+    {"--for", OptionKind::text, "PURPOSE", "let the doctor judge for this purpose"},
+    {"--list", OptionKind::text, "FILE", "show what is in a bundle"},
+});
+
 constexpr auto kSelectOptions = std::to_array<Option>({
     {"--export", OptionKind::optional, "SHELL", "print commands to eval: sh (default), fish, powershell, cmd"},
     {"--uuid", OptionKind::flag, "", "print UUIDs (the default: right in every CUDA_DEVICE_ORDER)"},
@@ -160,6 +170,12 @@ const std::vector<Command>& commands() {
        {kDriverOptions, kFromManyOptions},
        Rest::operands,
        run_driver},
+      {"bundle",
+       "put everything for a ticket into one archive, without secrets",
+       "gpuwarden bundle [-o FILE.tar.gz] [--anonymize] [--log FILE...] | --list FILE",
+       {kBundleOptions, kFromManyOptions},
+       Rest::none,
+       run_bundle},
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",
