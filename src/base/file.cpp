@@ -38,7 +38,8 @@ Result<std::string> read_descriptor(int fd, const std::string& name, std::size_t
     if (got == 0) return content;
     content.append(block.data(), static_cast<std::size_t>(got));
     if (content.size() > cap)
-      return fail(ErrorCode::invalid_argument, fmt::format("{} is larger than {}", name, format_size(Bytes(cap))));
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is larger than {}", name, format_size(Bytes(cap))),
+                  "cut out the part that matters, with head -c, tail -c or grep");
   }
 }
 

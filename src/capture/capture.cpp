@@ -21,6 +21,7 @@
 #include "capture/system_output.hpp"
 #include "capture/toolkit_output.hpp"
 #include "capture/topology.hpp"
+#include "capture/unread.hpp"
 #include "capture/vendor_json.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
@@ -365,8 +366,7 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
     if (kernel) merge(capture->snapshot, read_kernel_log(rest));
   }
   if (capture->parts.empty()) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("{}: nothing in it is output of nvidia-smi or another tool known here", name),
+    return fail(ErrorCode::corrupt, fmt::format("{}: {}", name, describe_unread(text)),
                 "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
                 "amd-smi and xpu-smi JSON, collect_env and its kin, nvcc, Slurm, gpuwarden snapshot");
   }
