@@ -42,7 +42,7 @@ TEST_F(Compat, ADriverThatDoesNotKnowTheGpuComesFirst) {
   const auto done = run({"compat", "--driver", "550.54.15", "--gpu", "RTX 5090", "--on", "2026-11"});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.standard_output, HasSubstr("driver 550.54.15 does not know it: branch 570"));
-  EXPECT_THAT(done.standard_output, HasSubstr("driver         580"));
+  EXPECT_THAT(done.standard_output, HasSubstr("  driver       580 (long-term support"));
   const auto volta = answer({"--driver", "590.44.01", "--gpu", "V100"});
   EXPECT_THAT(volta["obstacles"][0].get<std::string>(), HasSubstr("580 is the last"));
 }
@@ -83,7 +83,7 @@ TEST_F(Compat, AToolkitsNeedsInManySpellings) {
 TEST_F(Compat, WhatIsNewerThanTheKnowledgeIsSaidToBeSo) {
   const auto cuda = answer({"cuda", "13.9", "--driver", "580.65.06"});
   EXPECT_EQ(cuda["newer_than_known"], true);
-  EXPECT_EQ(cuda["min_driver_minor_version"], "580.0") << "the rule of its major release";
+  EXPECT_EQ(cuda["min_driver_minor_version"], "580") << "the rule of its major release";
   const auto driver = run({"compat", "driver", "999.1"});
   EXPECT_EQ(driver.exit_code, 0);
   EXPECT_THAT(driver.standard_output, HasSubstr("newer than this knowledge base"));
@@ -137,15 +137,15 @@ TEST_F(Compat, AGpuWithItsDriversToolkitsAndFrameworks) {
   EXPECT_EQ(gpu["name"], "NVIDIA GeForce RTX 5090");
   EXPECT_EQ(gpu["compute_capability"], "12.0");
   EXPECT_EQ(gpu["first_cuda"], "12.8");
-  EXPECT_EQ(gpu["min_driver"], "570.0");
-  EXPECT_EQ(gpu["recommended_driver"], "580.0");
+  EXPECT_EQ(gpu["min_driver"], "570");
+  EXPECT_EQ(gpu["recommended_driver"], "580");
   EXPECT_EQ(gpu["open_kernel_module"], "required");
   EXPECT_EQ(gpu["mig_max_instances"], 0);
   EXPECT_THAT(gpu["first_torch"].get<std::string>(), HasSubstr("2.7"));
   EXPECT_EQ(answer({"Tesla", "V100-SXM2-32GB"})["last_driver_branch"], 580);
   EXPECT_EQ(answer({"A100-SXM4-80GB"})["mig_max_instances"], 7);
   expect_error({"compat", "Voodoo 2"}, 2, "no GPU that is known");
-  EXPECT_THAT(run({"compat", "RTX 4009"}).standard_error, HasSubstr("did you mean 'RTX 4090'?"));
+  EXPECT_THAT(run({"compat", "RTX 4O90"}).standard_error, HasSubstr("did you mean 'RTX 4090'?"));
 }
 
 TEST_F(Compat, AnArchitectureAndAnXid) {
@@ -178,7 +178,7 @@ TEST_F(Compat, TheMatrixHasEveryGpuOrThoseThatAreNamed) {
   ASSERT_EQ(rows.size(), 3U) << "the 5090 D has the same words in its name";
   EXPECT_EQ(rows[0]["cuda"], "12.4");
   EXPECT_EQ(rows[0]["required"], "525.60.13");
-  EXPECT_EQ(rows[0]["recommended"], "580.0");
+  EXPECT_EQ(rows[0]["recommended"], "580");
   EXPECT_EQ(rows[0]["standing"], "below recommended");
   EXPECT_EQ(rows[1]["standing"], "below minimum");
   const std::string text = run({"compat", "--matrix"}).standard_output;
