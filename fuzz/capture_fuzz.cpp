@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -16,5 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (value && (*value < metric.range.low || *value > metric.range.high)) std::abort();
     }
   }
+  // Whatever was read is text that JSON can hold, and comes back as it was.
+  const auto json = gpuwarden::facts::to_json(capture->snapshot);
+  const auto again = gpuwarden::facts::snapshot_from_json(nlohmann::json::parse(json.dump()));
+  if (!again || again->environment != capture->snapshot.environment) std::abort();
   return 0;
 }

@@ -45,8 +45,34 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
     {"--list", OptionKind::flag, "", "show all checks"},
 });
 
+constexpr auto kDriverOptions = std::to_array<Option>({
+    {"--branch", OptionKind::text, "N", "this driver branch: 580"},
+    {"--driver-version", OptionKind::text, "VERSION", "exactly this driver: 580.126.09"},
+    {"--packaging", OptionKind::text, "WHOSE", "distribution, cuda-repository or runfile"},
+    {"--runfile", OptionKind::text, "FILE", "install this NVIDIA-Linux-*.run"},
+    {"--module", OptionKind::text, "WHICH", "the open or the proprietary kernel module"},
+    {"--cuda", OptionKind::text, "VERSION", "programs of this CUDA version shall run"},
+    {"--for", OptionKind::text, "PURPOSE", "a driver for: pytorch==2.5.1+cu124, vllm, sm_90"},
+    {"--compute-only", OptionKind::flag, "", "no graphics libraries"},
+    {"--through-reboot", OptionKind::flag, "", "do not unload modules: reboot instead"},
+    {"--script", OptionKind::flag, "", "plan: print it as a shell script"},
+    {"--yes", OptionKind::flag, "", "apply, rollback: do not ask"},
+    {"--resume", OptionKind::flag, "", "apply: go on with the run that was cut off"},
+    {"--force", OptionKind::list, "NAME...", "apply although these pre-checks say no"},
+});
+
 constexpr auto kSnapshotOptions = std::to_array<Option>({
     {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
+});
+
+constexpr auto kBundleOptions = std::to_array<Option>({
+    {"-o,--output", OptionKind::text, "FILE", "the archive to write (gpuwarden-bundle-HOST-TIME.tar.gz)"},
+    {"--anonymize", OptionKind::flag, "", "replace names of users and hosts, addresses, UUIDs and serials too"},
+    {"--log", OptionKind::list, "FILE...", "add these logs, without the secrets in them"},
+    {"--log-size", OptionKind::text, "SIZE", "how much of each log's end to keep (8MiB)"},
+    {"--seconds", OptionKind::text, "N", "how long to read the GPUs, once a second (3)"},
+    {"--for", OptionKind::text, "PURPOSE", "let the doctor judge for this purpose"},
+    {"--list", OptionKind::text, "FILE", "show what is in a bundle"},
 });
 
 constexpr auto kSelectOptions = std::to_array<Option>({
@@ -138,6 +164,18 @@ const std::vector<Command>& commands() {
        {kDoctorOptions, kFromManyOptions, kKnowledgeOptions},
        Rest::operands,
        run_doctor},
+      {"driver",
+       "judge, plan, change and bring back NVIDIA's driver",
+       "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",
+       {kDriverOptions, kFromManyOptions},
+       Rest::operands,
+       run_driver},
+      {"bundle",
+       "put everything for a ticket into one archive, without secrets",
+       "gpuwarden bundle [-o FILE.tar.gz] [--anonymize] [--log FILE...] | --list FILE",
+       {kBundleOptions, kFromManyOptions},
+       Rest::none,
+       run_bundle},
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",

@@ -15,6 +15,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
 #include "gpuwarden/probe/survey.hpp"
+#include "gpuwarden/setup/bundle.hpp"
 #include "options.hpp"
 #include "smi_fleet.hpp"
 
@@ -43,9 +44,10 @@ fs::path library_root(const Environment& environment) {
 Result<std::string> resolve_spec(const std::string& spec, const Environment& environment) {
   std::error_code ignored;
   if (!fs::is_regular_file(spec, ignored)) return spec;
-  GPUWARDEN_TRY(const std::string text, read_file(spec));
+  GPUWARDEN_TRY(std::string bytes, read_file(spec));
   const std::string extension = fs::path(spec).extension();
   if (extension == ".yaml" || extension == ".yml") return spec;
+  GPUWARDEN_TRY(const std::string text, setup::capture_text(std::move(bytes), spec));
   auto capture = capture::read_capture(text, spec);
   if (!capture) return text.starts_with('<') ? Result<std::string>(std::unexpected(capture.error())) : spec;
   const bool complete = std::ranges::any_of(capture->parts, [](const capture::Part& part) {
@@ -63,8 +65,10 @@ Result<std::string> resolve_spec(const std::string& spec, const Environment& env
 }
 
 Result<capture::Capture> read_one_capture(const std::string& file) {
-  GPUWARDEN_TRY(const std::string text, file == "-" ? read_descriptor(0, "standard input") : read_file(file));
-  return capture::read_capture(text, file == "-" ? "standard input" : file);
+  const std::string name = file == "-" ? "standard input" : file;
+  GPUWARDEN_TRY(std::string bytes, file == "-" ? read_descriptor(0, name) : read_file(file));
+  GPUWARDEN_TRY(const std::string text, setup::capture_text(std::move(bytes), name));
+  return capture::read_capture(text, name);
 }
 
 /// --probe, and the variables that stand in for parts of the machine.

@@ -54,14 +54,14 @@ std::optional<std::string> read_line(const std::filesystem::path& path) {
   return std::string(trim(std::string_view(*content).substr(0, content->find('\n'))));
 }
 
-Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {
   std::string temporary = path.string() + ".XXXXXX";
   const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
   const mode_t mask = ::umask(0);
   ::umask(mask);
   auto written = write_all(fd.get(), content, path.string());
-  if (written && ::fchmod(fd.get(), 0666 & ~mask) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  if (written && ::fchmod(fd.get(), mode & ~mask) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
   Error error = written ? error_from_errno(errno, "cannot write " + path.string()) : written.error();
   ::unlink(temporary.c_str());
   return std::unexpected(std::move(error));

@@ -51,7 +51,7 @@ constexpr std::pair<Kind, std::string_view> kKinds[] = {{Kind::gpuwarden_json, "
                                                         {Kind::collect_env, "PyTorch collect_env"},
                                                         {Kind::sglang_env, "sglang check_env"},
                                                         {Kind::ds_report, "ds_report"},
-                                                        {Kind::library_env, "transformers env"},
+                                                        {Kind::library_env, "report of a Python library"},
                                                         {Kind::toolkit, "toolkit and packages"},
                                                         {Kind::system, "system tools"},
                                                         {Kind::slurm, "Slurm"},
@@ -288,6 +288,7 @@ Kind kind_of_report(EnvTool tool) {
     case EnvTool::deepspeed:
       return Kind::ds_report;
     case EnvTool::transformers:
+    case EnvTool::jax:
       return Kind::library_env;
     case EnvTool::collect_env:
       break;

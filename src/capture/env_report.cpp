@@ -72,6 +72,11 @@ constexpr auto kLabels = std::to_array<Label>({
     {"accelerate version", "accelerate", EnvTool::transformers},
     {"platform", "platform", EnvTool::transformers},
     {"gpu type", "gpu_type", EnvTool::transformers},
+    {"jax", "jax", EnvTool::jax},
+    {"jaxlib", "jaxlib", EnvTool::jax, true},
+    {"numpy", "numpy", EnvTool::jax},
+    {"device info", "jax_devices", EnvTool::jax, true},
+    {"process_count", "processes", EnvTool::jax, true},
 });
 
 /// Distributions whose version sglang prints as "name: version" (and its module names on PyPI).
@@ -114,6 +119,9 @@ bool is_identifier(std::string_view text) {
   });
 }
 
+/// More GPUs, packages or variables than one machine has are a hostile file's.
+constexpr std::size_t kMostEntries = 2000;
+
 class Reader {
  public:
   explicit Reader(std::vector<Line>& lines) : lines_(lines) {}
@@ -134,13 +142,33 @@ class Reader {
     return found == kLabels.end() ? nullptr : found;
   }
 
+  static const Label* sure_label(std::string_view text) {
+    const auto cell = labelled(text);
+    const Label* label = cell ? find(cell->first, EnvTool::collect_env) : nullptr;
+    return label != nullptr && label->sure ? label : nullptr;
+  }
+
+  /// What stands behind gaps in a line: a terminal's line ends may have been pasted as blanks.
+  static std::vector<std::string_view> joined(std::string_view line) {
+    constexpr std::string_view kGap = "        ";
+    std::vector<std::string_view> pieces;
+    std::string_view rest = trim(line);
+    for (std::size_t gap = rest.find(kGap); gap != std::string_view::npos; gap = rest.find(kGap)) {
+      rest = trim(rest.substr(gap));
+      const std::string_view piece = rest.substr(0, rest.find(kGap));
+      if (piece.contains(": ")) pieces.push_back(piece);
+    }
+    return pieces;
+  }
+
   /// Two labels that no other program prints make a report, and say whose it is.
   bool is_report() {
     std::map<EnvTool, int> sure;
     for (const Line& line : lines_) {
-      const auto cell = labelled(line.text);
-      const Label* label = cell ? find(cell->first, EnvTool::collect_env) : nullptr;
-      if (label != nullptr && label->sure) ++sure[label->tool];
+      if (const Label* label = sure_label(line.text)) ++sure[label->tool];
+      for (const std::string_view piece : joined(line.text)) {
+        if (const Label* label = sure_label(piece)) ++sure[label->tool];
+      }
     }
     const auto most = std::ranges::max_element(sure, {}, [](const auto& entry) { return entry.second; });
     if (most == sure.end() || (most->second < 2 && most->first != EnvTool::transformers)) return false;
@@ -153,28 +181,20 @@ class Reader {
     if (text.empty()) return false;
     if (continues(text, line.ended)) return true;
     open_.clear();
-    const bool taken = take_package(text, line.ended) || take_gpu(text, line.ended) ||
-                       take_variable(text, line.ended) || take_label(text, line.ended);
-    if (taken && report_.line == 0) report_.line = line.number;
-    if (taken) take_joined(line);
-    return taken;
-  }
-
-  /// A terminal's line ends may have been pasted as blanks: further labels stand behind them.
-  void take_joined(const Line& line) {
-    constexpr std::string_view kGap = "        ";
-    std::string_view rest = trim(line.text);
-    for (std::size_t gap = rest.find(kGap); gap != std::string_view::npos; gap = rest.find(kGap)) {
-      rest = trim(rest.substr(gap));
-      const std::string_view piece = rest.substr(0, rest.find(kGap));
-      if (piece.contains(": ")) take_label(piece, line.ended || piece.size() < rest.size());
+    bool taken = take_package(text, line.ended) || take_gpu(text, line.ended) || take_variable(text, line.ended) ||
+                 take_label(text, line.ended);
+    for (const std::string_view piece : joined(text)) {
+      const bool ended = line.ended || piece.end() != text.end();
+      taken = take_gpu(piece, ended) || take_label(piece, ended) || taken;
     }
+    if (taken && report_.line == 0) report_.line = line.number;
+    return taken;
   }
 
   /// Lines below "GPU models and configuration:" and "cuDNN version: Probably one of the following:".
   bool continues(std::string_view text, bool ended) {
     if (open_ == "gpus" && (text.starts_with("GPU ") || text.starts_with("MIG "))) {
-      if (ended) report_.gpus.emplace_back(text);
+      if (ended) add_gpu(text);
       return true;
     }
     if (open_ != "cudnn" || !(text.starts_with('/') || (text.size() > 2 && text[1] == ':'))) return false;
@@ -202,9 +222,13 @@ class Reader {
       if (version.starts_with('(') && version.ends_with(')')) version = version.substr(1, version.size() - 2);
     }
     const bool dated = !version.empty() && std::isdigit(static_cast<unsigned char>(version[0])) != 0;
-    if (ended && is_identifier(name) && dated)
+    if (ended && is_identifier(name) && dated && report_.packages.size() < kMostEntries)
       report_.packages.push_back({std::string(name), std::string(split_words(version)[0]), conda ? "conda" : "pip"});
     return true;
+  }
+
+  void add_gpu(std::string_view text) {
+    if (report_.gpus.size() < kMostEntries) report_.gpus.emplace_back(text);
   }
 
   /// sglang's "GPU 0,1: NVIDIA A10G" and "GPU 0,1 Compute Capability: 8.6".
@@ -217,12 +241,13 @@ class Reader {
     const std::string_view head = text.substr(0, colon);
     const std::string_view value = text.substr(colon + 2);
     if (!head.ends_with(kCapability)) {
-      report_.gpus.emplace_back(text);
+      add_gpu(text);
       return true;
     }
     report_.cells.try_emplace("compute_capability", value);
     const std::string_view numbers = head.substr(4, head.size() - 4 - kCapability.size());
-    report_.capabilities.emplace_back(numbers, value.substr(0, value.find(' ')));
+    if (report_.capabilities.size() < kMostEntries)
+      report_.capabilities.emplace_back(numbers, value.substr(0, value.find(' ')));
     return true;
   }
 
@@ -232,7 +257,7 @@ class Reader {
     if (equals == std::string_view::npos || equals == 0 || text.substr(equals, 2) == "==") return false;
     const std::string_view name = text.substr(0, equals);
     if (!facts::is_gathered_variable(name)) return false;
-    if (ended) report_.variables.emplace_back(name, text.substr(equals + 1));
+    if (ended && report_.variables.size() < kMostEntries) report_.variables.emplace_back(name, text.substr(equals + 1));
     return true;
   }
 
@@ -247,7 +272,7 @@ class Reader {
     const auto [at, added] = report_.cells.try_emplace(std::string(label->slot), cell->second);
     if (!added) return true;
     open_ = label->slot;
-    if (label->slot == "gpus" && !cell->second.empty()) report_.gpus.emplace_back(cell->second);
+    if (label->slot == "gpus" && !cell->second.empty()) add_gpu(cell->second);
     return true;
   }
 

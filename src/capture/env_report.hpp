@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports of the software around the GPUs: PyTorch's collect_env (and vLLM's), sglang's check_env, DeepSpeed's
-// ds_report, transformers' and accelerate's env. All of them are labelled lines; one table knows the labels.
+// ds_report, transformers' and accelerate's env, JAX's. All of them are labelled lines; one table knows the labels.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace gpuwarden::capture {
 
-enum class EnvTool { collect_env, sglang, deepspeed, transformers };
+enum class EnvTool { collect_env, sglang, deepspeed, transformers, jax };
 
 /// What was printed, by slot ("torch", "cuda_build", "driver", ...), with "Could not collect" and the like as they are.
 struct EnvReport {

@@ -41,12 +41,6 @@ std::optional<int> count_of(std::string_view value) {
   return number && *number > 0 && *number < 100000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-std::string normalised(std::string_view name) {
-  std::string result = to_lower(name);
-  std::ranges::replace_if(result, [](char c) { return c == '_' || c == '.'; }, '-');
-  return result;
-}
-
 /// os-release's ID for the names that reports print.
 constexpr auto kDistributions =
     std::to_array<std::pair<std::string_view, std::string_view>>({{"Ubuntu", "ubuntu"},
@@ -87,8 +81,11 @@ void read_system(const EnvReport& report, facts::Host& host) {
   if (platform && platform->starts_with("Linux-")) {
     const std::size_t end = platform->find("-with-");
     host.kernel = platform->substr(6, end == std::string::npos ? end : end - 6);
-    if (host.machine && host.kernel->ends_with("-" + *host.machine))
-      host.kernel->resize(host.kernel->size() - host.machine->size() - 1);
+    for (const std::string_view machine : {"x86_64", "aarch64", "ppc64le"}) {
+      if (!host.kernel->ends_with("-" + std::string(machine))) continue;
+      host.kernel->resize(host.kernel->size() - machine.size() - 1);
+      if (!host.machine) host.machine = machine;
+    }
     host.wsl = host.kernel->contains("microsoft") ? 2 : 0;
   }
   host.cpu_model = known(report.cell("cpu_model"));
@@ -109,7 +106,7 @@ std::optional<std::string> torch_version(const EnvReport& report) {
 }
 
 void add_package(PythonEnvironment& python, std::string_view name, std::string_view version, std::string_view manager) {
-  const std::string normal = normalised(name);
+  const std::string normal = facts::normalised_package(name);
   if (version.empty() || facts::find_package(python, normal) != nullptr) return;
   python.packages.push_back({normal, printable(version), std::string(manager)});
 }
@@ -152,7 +149,7 @@ PythonEnvironment python_of(const EnvReport& report) {
     read_torch_build(report, *torch, python);
   }
   for (const auto& package : report.packages) add_package(python, package.name, package.version, package.manager);
-  for (const std::string_view slot : {"vllm", "transformers", "accelerate", "deepspeed"}) {
+  for (const std::string_view slot : {"vllm", "transformers", "accelerate", "deepspeed", "jax", "jaxlib", "numpy"}) {
     const auto value = known(report.cell(slot));
     const std::string first = value ? std::string(value->substr(0, value->find_first_of(" @,"))) : "";
     if (knowledge::Version::parse(first)) add_package(python, slot, first, "");
@@ -163,6 +160,10 @@ PythonEnvironment python_of(const EnvReport& report) {
   }
   python.torch_debug = truth_of(trim(report.cell("debug")));
   python.cuda_available = truth_of(trim(report.cell("cuda_available")));
+  // "2.4.1+cu121 (True)" of transformers.
+  const std::string_view with_gpu = report.cell("torch_gpu");
+  if (with_gpu.ends_with("(True)") || with_gpu.ends_with("(False)"))
+    python.cuda_available = with_gpu.ends_with("(True)");
   python.cuda_runtime = known(report.cell("cuda_runtime"));
   python.cudnn = cudnn_of(report);
   return python;
@@ -249,6 +250,22 @@ void read_capabilities(const EnvReport& report, Snapshot& snapshot) {
   }
 }
 
+/// JAX's "NVIDIA A100-SXM4-40GB-8, 4 local devices": of all processes 8, of this one 4. transformers name the first
+/// GPU.
+void read_device_names(const EnvReport& report, Snapshot& snapshot) {
+  const std::string_view type = report.cell("gpu_type");
+  if (!is_unknown_word(type) && snapshot.gpus.empty()) snapshot.gpus.push_back(gpu_named(0, type));
+  const std::string_view devices = report.cell("jax_devices");
+  const std::size_t comma = devices.rfind(", ");
+  const std::size_t dash = devices.substr(0, comma).rfind('-');
+  if (comma == std::string_view::npos || dash == std::string_view::npos) return;
+  const std::string_view name = devices.substr(0, dash);
+  const auto words = split_words(devices.substr(comma + 2));
+  const auto count = words.size() >= 3 && words[1] == "local" ? parse_integer(words[0]) : std::nullopt;
+  if (!count || *count < 1 || *count > 64 || name == "cpu" || name.starts_with("TPU")) return;
+  for (std::uint32_t i = 0; i < *count; ++i) snapshot.gpus.push_back(gpu_named(i, name));
+}
+
 /// "GPU 0: NVIDIA H200", "GPU 0,1,2: NVIDIA A10G", "MIG 1g.18gb     Device  0:", "AMD Instinct MI100 (gfx908...)".
 void read_gpus(const EnvReport& report, Snapshot& snapshot) {
   for (const std::string& text : report.gpus) {
@@ -271,6 +288,7 @@ void read_gpus(const EnvReport& report, Snapshot& snapshot) {
     for (const std::uint32_t index : indices_in(std::string_view(text).substr(4, colon - 4)))
       snapshot.gpus.push_back(gpu_named(index, text.substr(colon + 1)));
   }
+  read_device_names(report, snapshot);
   read_capabilities(report, snapshot);
 }
 

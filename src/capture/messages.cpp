@@ -94,6 +94,8 @@ std::optional<std::string> library_of(std::string_view line) {
 void add(facts::Environment& environment, const Message& message, const Line& line) {
   const auto value = message.kind == "library_missing" ? library_of(line.text) : value_of(message, line);
   if (!value) return;
+  constexpr std::size_t kMost = 500;  // more are a hostile file's
+  if (environment.messages.size() >= kMost) return;
   for (const auto& known : environment.messages) {
     if (known.kind == message.kind && known.value == *value) return;
   }

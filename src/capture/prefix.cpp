@@ -41,6 +41,16 @@ std::size_t time_at(std::string_view line) {
   return (bracketed ? 1 : 0) + std::min(length + 1, text.size());
 }
 
+/// "INFO 2024-05-01T12:00:00.123456Z ", as log services write it.
+std::size_t level_and_time_at(std::string_view line) {
+  for (const std::string_view level : {"INFO ", "ERROR ", "WARNING ", "WARN ", "DEBUG ", "DEFAULT "}) {
+    if (!line.starts_with(level)) continue;
+    const std::size_t time = time_at(line.substr(level.size()));
+    return time == 0 ? 0 : level.size() + time;
+  }
+  return time_at(line);
+}
+
 /// "stdout F ", as container runtimes write it behind the time.
 std::size_t stream_at(std::string_view text) {
   for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
@@ -81,7 +91,7 @@ Prefix prefix_of(std::string_view line) {
   Prefix whole;
   for (int round = 0; round < 4; ++round) {
     const std::string_view rest = line.substr(whole.length);
-    Prefix next{time_at(rest), {}};
+    Prefix next{level_and_time_at(rest), {}};
     if (next.length == 0 && whole.length > 0) next.length = stream_at(rest);
     if (next.length == 0) next = bracket_at(rest);
     if (next.length == 0) next = service_at(rest);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "capture/system_lines.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::capture {
@@ -16,24 +17,9 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-bool begins_with_digit(std::string_view text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
-}
-
 std::string_view unquoted(std::string_view text) {
   const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
   return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
-/// "label:   value": the value; nothing where the line has another label.
-std::optional<std::string_view> value_of(std::string_view line, std::string_view label) {
-  if (!line.starts_with(label)) return std::nullopt;
-  const std::string_view rest = trim(line.substr(label.size()));
-  return rest.starts_with(':') ? std::optional(trim(rest.substr(1))) : std::nullopt;
-}
-
-void keep(std::optional<std::string>& field, std::string_view value) {
-  if (!field && !value.empty()) field = printable(value);
 }
 
 /// "Linux box 5.15.0-91-generic #101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023 x86_64 x86_64 x86_64 GNU/Linux".
@@ -83,6 +69,39 @@ bool take_lsb_release(std::string_view line, Environment& environment) {
   return true;
 }
 
+/// Of lscpu, whose labels stand at the left edge.
+bool take_processor(std::string_view line, Environment& environment) {
+  facts::Host& host = environment.host;
+  if (const auto machine = value_of(line, "Architecture")) {
+    if (*machine != "x86_64" && *machine != "aarch64" && *machine != "ppc64le") return false;
+    keep(host.machine, *machine);
+    return true;
+  }
+  if (const auto model = value_of(line, "Model name"); model && line.contains("  ")) {
+    keep(host.cpu_model, *model);
+    return true;
+  }
+  constexpr auto kCounts = std::to_array<std::pair<std::string_view, std::optional<int> facts::Host::*>>(
+      {{"CPU(s)", &facts::Host::cpus},
+       {"Socket(s)", &facts::Host::sockets},
+       {"NUMA node(s)", &facts::Host::numa_nodes}});
+  for (const auto& [label, field] : kCounts) {
+    const auto value = value_of(line, label);
+    const auto number = value ? parse_integer(*value) : std::nullopt;
+    if (!number || *number < 1 || *number > 100'000) continue;
+    if (!(host.*field)) host.*field = static_cast<int>(*number);
+    return true;
+  }
+  return false;
+}
+
+/// Of mokutil --sb-state.
+bool take_secure_boot(std::string_view line, Environment& environment) {
+  if (line != "SecureBoot enabled" && line != "SecureBoot disabled") return false;
+  environment.host.secure_boot = line.ends_with("enabled");
+  return true;
+}
+
 /// "nvidia_uvm           1527808  2 nvidia": module, size, users.
 bool take_module(std::string_view line, Environment& environment) {
   constexpr auto kModules = std::to_array<std::string_view>({"nvidia", "nouveau", "gdrdrv", "nv_peer_mem", "amdgpu"});
@@ -91,53 +110,8 @@ bool take_module(std::string_view line, Environment& environment) {
   if (words.size() < 3 || words.size() > 4 || !is_number(words[1]) || words[1].size() < 3) return false;
   if (!is_number(words[2].starts_with('-') ? words[2].substr(1) : words[2])) return false;
   auto& modules = environment.driver.loaded_modules;
-  if (std::ranges::find(modules, words[0]) == modules.end()) modules.emplace_back(words[0]);
-  return true;
-}
-
-/// "ii  nvidia-driver-535   535.183.01-0ubuntu1  amd64  NVIDIA driver metapackage".
-bool take_package(std::string_view line, Environment& environment) {
-  if (!line.starts_with("ii ")) return false;
-  const auto words = split_words(line);
-  if (words.size() < 4 || !begins_with_digit(words[2])) return false;
-  const std::string_view name = words[1].substr(0, words[1].find(':'));
-  if (name.starts_with("nvidia-driver") && !name.contains("-libs"))
-    keep(environment.driver.package, std::string(name) + " " + std::string(words[2]));
-  if (name == "nvidia-container-toolkit") keep(environment.containers.toolkit_version, words[2]);
-  constexpr auto kBeginnings = std::to_array<std::string_view>(
-      {"nvidia-", "libnvidia-", "cuda", "libcu", "libnccl", "libnv", "linux-modules-nvidia"});
-  return std::ranges::any_of(kBeginnings, [&](auto beginning) { return name.starts_with(beginning); });
-}
-
-/// "12.2.0" of "gcc (Debian 12.2.0-14) 12.2.0 20220819": the first number behind the bracket.
-std::string_view gnu_version(std::string_view line) {
-  const std::size_t close = line.find(") ");
-  return close == std::string_view::npos ? std::string_view() : split_words(line.substr(close + 1))[0];
-}
-
-/// "14.0.0" of "Ubuntu clang version 14.0.0-1ubuntu1".
-std::string_view clang_version(std::string_view line) {
-  const std::size_t at = line.find("clang version ");
-  const auto words = split_words(line.substr(at + 14));
-  // A distribution's name may stand before it, a sentence may not.
-  const bool sentence = split_words(line.substr(0, at)).size() > 1;
-  return words.empty() || sentence ? std::string_view() : words[0].substr(0, words[0].find('-'));
-}
-
-bool take_compiler(std::string_view line, Environment& environment) {
-  std::string_view name;
-  std::string_view version;
-  if (line.starts_with("gcc (") || line.starts_with("g++ (")) {
-    name = line.substr(0, 3);
-    version = gnu_version(line);
-  } else if (line.contains("clang version ")) {
-    name = "clang";
-    version = clang_version(line);
-  }
-  if (!begins_with_digit(version) || !version.contains('.')) return false;
-  auto& compilers = environment.compilers;
-  const bool known = std::ranges::find(compilers, name, &facts::Compiler::name) != compilers.end();
-  if (!known) compilers.push_back({std::string(name), printable(version), ""});
+  constexpr std::size_t kMost = 100;
+  if (modules.size() < kMost && std::ranges::find(modules, words[0]) == modules.end()) modules.emplace_back(words[0]);
   return true;
 }
 
@@ -166,18 +140,6 @@ bool take_limit(std::string_view line, Environment& environment) {
   return true;
 }
 
-/// Of docker info: " Runtimes: io.containerd.runc.v2 nvidia runc", " Default Runtime: runc".
-bool take_docker(std::string_view line, Environment& environment) {
-  if (const auto runtime = value_of(line, "Default Runtime")) {
-    keep(environment.containers.default_runtime, *runtime);
-    return true;
-  }
-  const auto runtimes = value_of(line, "Runtimes");
-  if (!runtimes || !runtimes->contains("runc") || !environment.containers.runtimes.empty()) return false;
-  for (const std::string_view name : split_words(*runtimes)) environment.containers.runtimes.push_back(printable(name));
-  return true;
-}
-
 /// Of "/opt/lib:$LD_LIBRARY_PATH" the folders that are known here.
 std::string known_folders(std::string_view value) {
   std::vector<std::string> folders;
@@ -202,7 +164,8 @@ bool take_variable(std::string_view line, Environment& environment) {
   if (name == "LD_LIBRARY_PATH" || name == "LD_PRELOAD") value = known_folders(value);
   // What the shell would have to work out is not known here.
   if (value.contains('$') || value.contains('`')) return false;
-  if (facts::find_variable(environment, name) == nullptr)
+  constexpr std::size_t kMost = 1000;  // more are a hostile file's
+  if (environment.variables.size() < kMost && facts::find_variable(environment, name) == nullptr)
     environment.variables.push_back({printable(name), printable(value)});
   return true;
 }
@@ -231,41 +194,14 @@ class Modinfo {
   bool inside_ = false;
 };
 
-/// systemctl status: "* nvidia-fabricmanager.service - ...", then "Active: active (running) since ...".
-class Status {
- public:
-  bool take(std::string_view line, Environment& environment) {
-    if (line.empty() || (name_.empty() && !line.contains(".service"))) return false;
-    const auto words = split_words(line);
-    const auto unit = std::ranges::find_if(words, [](std::string_view word) { return word.ends_with(".service"); });
-    if (unit != words.end() && unit - words.begin() <= 1 && words.end() - unit >= 2 && *(unit + 1) == "-") {
-      name_ = unit->substr(0, unit->size() - 8);
-      return true;
-    }
-    const auto active = name_.empty() ? std::nullopt : value_of(line, "Active");
-    if (!active) return false;
-    const bool known = facts::find_service(environment, name_) != nullptr;
-    const std::string_view state = active->starts_with("active (running)")  ? "running"
-                                   : active->starts_with("failed")          ? "failed"
-                                   : active->starts_with("inactive (dead)") ? "stopped"
-                                                                            : "";
-    if (!known && !state.empty()) environment.services.push_back({printable(name_), std::string(state), std::nullopt});
-    name_.clear();
-    return true;
-  }
-
- private:
-  std::string name_;
-};
-
 }  // namespace
 
 std::uint32_t read_system_output(std::span<const Line> lines, Environment& environment) {
   constexpr auto kTakers = std::to_array<bool (*)(std::string_view, Environment&)>(
-      {take_uname, take_release, take_lsb_release, take_module, take_package, take_compiler, take_libc, take_limit,
-       take_docker, take_variable});
+      {take_uname, take_release, take_lsb_release, take_processor, take_secure_boot, take_module, take_libc, take_limit,
+       take_software, take_variable});
   Modinfo modinfo;
-  Status status;
+  ServiceStatus status;
   std::uint32_t first = 0;
   for (const Line& line : lines) {
     // What was cut may go on.

@@ -5,36 +5,11 @@
 #include <array>
 #include <cctype>
 
+#include "capture/package_list.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/knowledge/version.hpp"
 
 namespace gpuwarden::capture {
 namespace {
-
-/// The packages that matter to the doctor; a bare "name==version" of others says nothing about GPUs.
-constexpr auto kPackages = std::to_array<std::string_view>({"torch",
-                                                            "torchvision",
-                                                            "torchaudio",
-                                                            "vllm",
-                                                            "tensorflow",
-                                                            "jax",
-                                                            "jaxlib",
-                                                            "triton",
-                                                            "flash-attn",
-                                                            "xformers",
-                                                            "deepspeed",
-                                                            "bitsandbytes",
-                                                            "transformers",
-                                                            "accelerate",
-                                                            "sglang",
-                                                            "sgl-kernel",
-                                                            "flashinfer-python",
-                                                            "numpy",
-                                                            "nvidia-nccl-cu12",
-                                                            "nvidia-cudnn-cu12",
-                                                            "nvidia-cuda-runtime-cu12",
-                                                            "cupy-cuda12x",
-                                                            "onnxruntime-gpu"});
 
 std::string number_at(std::string_view text) {
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -95,8 +70,8 @@ bool take_cached_library(const Line& line, ToolkitOutput& output) {
   if (!text.substr(paren).starts_with(" (libc6")) return false;
   ++output.cached_libraries;
   if (!line.ended) return true;
-  const std::string path(text.substr(arrow + 5));
-  facts::Library library{std::string(text.substr(0, paren)), std::nullopt, path, "ldconfig"};
+  const std::string path = printable(text.substr(arrow + 5));
+  facts::Library library{printable(text.substr(0, paren)), std::nullopt, path, "ldconfig"};
   if (path.contains("/compat/")) library.origin = "compat";
   if (path.contains("/stubs/")) library.origin = "stubs";
   if (path.contains("/wsl/")) library.origin = "wsl";
@@ -106,37 +81,19 @@ bool take_cached_library(const Line& line, ToolkitOutput& output) {
   return true;
 }
 
-bool take_package(const Line& line, ToolkitOutput& output) {
-  const std::string_view text = trim(line.text);
-  const std::size_t equals = text.find("==");
-  std::string_view name = text.substr(0, equals);
-  std::string_view version = equals == std::string_view::npos ? "" : text.substr(equals + 2);
-  const auto words = split_words(text);
-  if (equals == std::string_view::npos && words.size() >= 2 && words.size() <= 4) {
-    name = words[0];
-    version = words[1];
-  }
-  std::string normal = to_lower(name);
-  std::ranges::replace(normal, '_', '-');
-  if (version.empty() || std::isdigit(static_cast<unsigned char>(version[0])) == 0 || !version.contains('.'))
-    return false;
-  if (!line.ended || std::ranges::find(kPackages, normal) == kPackages.end()) return false;
-  output.packages.emplace_back(normal, version);
-  return true;
-}
-
 }  // namespace
 
 std::optional<ToolkitOutput> read_toolkit_output(std::span<const Line> lines) {
   ToolkitOutput output;
+  PackageList packages;
   for (const Line& line : lines) {
     const bool taken = take_nvcc(line, output) || take_module(line, output) || take_architecture(line, output) ||
-                       take_cached_library(line, output) || take_package(line, output);
+                       take_cached_library(line, output) || packages.take(line);
     if (taken && output.line == 0) output.line = line.number;
   }
-  // One package alone may be a sentence's.
+  if (packages.sure()) output.python = packages.python();
   const bool told = !output.nvcc_release.empty() || !output.driver.empty() || !output.architectures.empty() ||
-                    output.cached_libraries > 0 || output.packages.size() > 1;
+                    output.cached_libraries > 0 || output.python;
   return told ? std::optional(std::move(output)) : std::nullopt;
 }
 
@@ -158,13 +115,7 @@ facts::Snapshot snapshot_of_toolkit_output(const ToolkitOutput& output) {
     snapshot.kernel_module_version = output.driver;
   }
   environment.libraries = output.libraries;
-  if (output.packages.empty()) return snapshot;
-  facts::PythonEnvironment& python = environment.pythons.emplace_back();
-  python.kind = "reported";
-  python.active = true;
-  for (const auto& [name, version] : output.packages) {
-    if (facts::find_package(python, name) == nullptr) python.packages.push_back({name, printable(version), "pip"});
-  }
+  if (output.python) environment.pythons.push_back(*output.python);
   return snapshot;
 }
 

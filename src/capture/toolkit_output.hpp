@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the toolkit's and the system's own tools print: nvcc --version and --list-gpu-arch, /proc/driver/nvidia/version,
-// ldconfig -p, os-release, uname, lists of packages.
+// What the toolkit's own tools print, and what shows the libraries around it: nvcc --version and --list-gpu-arch,
+// /proc/driver/nvidia/version, ldconfig -p, lists of Python's packages.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,15 @@
 namespace gpuwarden::capture {
 
 struct ToolkitOutput {
-  std::uint32_t line = 0;                       ///< of the first part
-  std::string nvcc_release;                     ///< "12.4"
-  std::string nvcc_version;                     ///< "12.4.131"
-  std::vector<std::string> architectures;       ///< "compute_90", "sm_90"
-  std::string driver;                           ///< of /proc/driver/nvidia/version: "550.54.15"
-  std::optional<facts::ModuleFlavour> flavour;  ///< of the same line
-  std::vector<facts::Library> libraries;        ///< of ldconfig -p, in its order
-  std::size_t cached_libraries = 0;             ///< lines of ldconfig -p
-  std::string gcc;                              ///< second line of /proc/driver/nvidia/version, gcc --version
-  std::vector<std::pair<std::string, std::string>> packages;  ///< pip freeze, pip list: name, version
+  std::uint32_t line = 0;                          ///< of the first part
+  std::string nvcc_release;                        ///< "12.4"
+  std::string nvcc_version;                        ///< "12.4.131"
+  std::vector<std::string> architectures;          ///< "compute_90", "sm_90"
+  std::string driver;                              ///< of /proc/driver/nvidia/version: "550.54.15"
+  std::optional<facts::ModuleFlavour> flavour;     ///< of the same line
+  std::vector<facts::Library> libraries;           ///< of ldconfig -p, in its order
+  std::size_t cached_libraries = 0;                ///< lines of ldconfig -p
+  std::optional<facts::PythonEnvironment> python;  ///< of pip freeze, conda list and the like
 };
 
 /// What of it stands in the lines; empty where nothing does.

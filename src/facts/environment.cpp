@@ -5,6 +5,8 @@
 #include <array>
 #include <cctype>
 
+#include "gpuwarden/base/text.hpp"
+
 namespace gpuwarden::facts {
 
 namespace {
@@ -24,7 +26,86 @@ constexpr auto kVariables =
 /// Words in names of secrets. TOKENIZERS_... and the like are none of the names above.
 constexpr auto kSecret = std::to_array<std::string_view>({"TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL", "AUTH"});
 
+/// Packages that matter to GPU software, by their normalised names; a last '*' stands for any ending.
+constexpr auto kPackages = std::to_array<std::string_view>({
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "torchao",
+    "vllm",
+    "sglang",
+    "sgl-kernel",
+    "flashinfer*",
+    "tensorflow*",
+    "jax",
+    "jaxlib",
+    "jax-cuda*",
+    "flash-attn*",
+    "triton*",
+    "xformers",
+    "bitsandbytes",
+    "deepspeed",
+    "transformers",
+    "accelerate",
+    "peft",
+    "numpy",
+    "nvidia-*",
+    "cupy*",
+    "onnxruntime*",
+    "tensorrt*",
+    "llama-cpp-python",
+    "xgrammar",
+    "apex",
+    "megatron*",
+    "transformer-engine*",
+    "ray",
+    "lightning",
+    "pytorch-lightning",
+    "pynvml",
+    "cuda-python",
+    "cudf*",
+    "numba*",
+    "cuda-nvcc*",
+    "cuda-version",
+    "cudatoolkit*",
+    "cudnn",
+    "nccl",
+    "pytorch-cuda",
+    "nemo-toolkit",
+    "paddlepaddle*",
+    "mxnet*",
+    "diffusers",
+    "unsloth*",
+    "trl",
+    "auto-gptq",
+    "autoawq",
+    "gptqmodel",
+    "exllamav2",
+    "mamba-ssm",
+    "causal-conv1d",
+    "onnx",
+    "lmdeploy",
+    "torchtune",
+    "dgl*",
+    "cuml*",
+    "nvshmem*",
+    "deep-ep",
+    "deep-gemm",
+});
+
 }  // namespace
+
+std::string normalised_package(std::string_view name) {
+  std::string result = to_lower(name);
+  std::ranges::replace_if(result, [](char c) { return c == '_' || c == '.'; }, '-');
+  return result;
+}
+
+bool is_gathered_package(std::string_view name) {
+  return std::ranges::any_of(kPackages, [&](std::string_view wanted) {
+    return wanted.ends_with('*') ? name.starts_with(wanted.substr(0, wanted.size() - 1)) : name == wanted;
+  });
+}
 
 bool is_gathered_variable(std::string_view name) {
   const bool identifier = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });

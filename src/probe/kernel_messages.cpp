@@ -6,19 +6,24 @@
 
 namespace gpuwarden::probe {
 
-Result<std::vector<facts::KernelFault>> read_kernel_faults(std::chrono::milliseconds deadline) {
+Result<std::string> read_kernel_messages(std::chrono::milliseconds deadline) {
   bool found = false;
   for (const std::vector<std::string>& argv :
        {std::vector<std::string>{"dmesg"},
         std::vector<std::string>{"journalctl", "-k", "-b", "--no-pager", "-o", "short"}}) {
-    const auto done = run_command({.argv = argv, .deadline = deadline, .output_cap = std::size_t{32} << 20U});
+    auto done = run_command({.argv = argv, .deadline = deadline, .output_cap = std::size_t{32} << 20U});
     found = found || done.has_value();
-    if (done && done->exit_code == 0) return capture::read_kernel_log(done->standard_output).faults;
+    if (done && done->exit_code == 0) return std::move(done->standard_output);
   }
   if (found)
     return fail(ErrorCode::permission_denied, "the kernel log may not be read by this user",
                 "sudo gpuwarden doctor, or allow it: sudo sysctl kernel.dmesg_restrict=0");
   return fail(ErrorCode::unavailable, "neither dmesg nor journalctl is installed", "");
+}
+
+Result<std::vector<facts::KernelFault>> read_kernel_faults(std::chrono::milliseconds deadline) {
+  GPUWARDEN_TRY(const std::string messages, read_kernel_messages(deadline));
+  return capture::read_kernel_log(messages).faults;
 }
 
 }  // namespace gpuwarden::probe

@@ -8,6 +8,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/probe/nvidia_smi.hpp"
 #include "probe/proc.hpp"
 #include "probe/sys_listing.hpp"
 #include "probe/sysfs.hpp"
@@ -19,20 +20,6 @@ namespace fs = std::filesystem;
 
 /// Where Windows puts it for its Linux guests, outside of PATH.
 constexpr const char* kWslProgram = "/usr/lib/wsl/lib/nvidia-smi";
-
-Result<Completed> run_smi(const fs::path& program, std::chrono::milliseconds deadline) {
-  auto done = run_command({.argv = {program.string(), "-q", "-x"}, .deadline = deadline});
-  const bool searched = !program.has_parent_path();
-  if (!done && done.error().code == ErrorCode::not_found && searched) {
-    // The first failure is the one to tell of.
-    auto second = run_command({.argv = {kWslProgram, "-q", "-x"}, .deadline = deadline});
-    if (second) done = std::move(second);
-  }
-  if (done) return done;
-  return fail(done.error().code, done.error().message,
-              "install NVIDIA's driver and its tools (Debian: apt install nvidia-smi), or name the program with "
-              "GPUWARDEN_NVIDIA_SMI");
-}
 
 /// What the program said when it gave up, as the captures of such output are read; else its first line.
 Error explain_failure(const fs::path& program, const Completed& done) {
@@ -61,9 +48,28 @@ void complete(const ReaderOptions& options, const ReadRequest& request, facts::S
 
 }  // namespace
 
+Result<Completed> run_nvidia_smi(const fs::path& program, const std::vector<std::string>& arguments,
+                                 std::chrono::milliseconds deadline) {
+  const auto run = [&](const std::string& name) {
+    std::vector<std::string> argv{name};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return run_command({.argv = std::move(argv), .deadline = deadline});
+  };
+  auto done = run(program.string());
+  const bool searched = !program.has_parent_path();
+  if (!done && done.error().code == ErrorCode::not_found && searched) {
+    // The first failure is the one to tell of.
+    if (auto second = run(kWslProgram)) done = std::move(second);
+  }
+  if (done) return done;
+  return fail(done.error().code, done.error().message,
+              "install NVIDIA's driver and its tools (Debian: apt install nvidia-smi), or name the program with "
+              "GPUWARDEN_NVIDIA_SMI");
+}
+
 Result<facts::Snapshot> read_with_nvidia_smi(const ReaderOptions& options, const ReadRequest& request) {
   const auto deadline = options.timeout * 2;
-  GPUWARDEN_TRY(const Completed done, run_smi(options.nvidia_smi, deadline));
+  GPUWARDEN_TRY(const Completed done, run_nvidia_smi(options.nvidia_smi, {"-q", "-x"}, deadline));
   if (done.timed_out) {
     return fail(ErrorCode::timed_out,
                 fmt::format("{} did not end within {} ms", options.nvidia_smi.string(), deadline.count()),

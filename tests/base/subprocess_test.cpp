@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/base/subprocess.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 
+#include "gpuwarden/base/file.hpp"
 #include "support/matchers.hpp"
+#include "support/temp_dir.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -40,6 +45,30 @@ TEST(RunCommand, KillsTheWholeGroupAtTheDeadline) {
   EXPECT_TRUE(done->timed_out);
   EXPECT_FALSE(done->exit_code);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(RunCommand, DiesWithItsCallerWhereThatIsWanted) {
+  const TempDir dir;
+  const pid_t caller = ::fork();
+  if (caller == 0) {
+    Command command = shell("echo $$ > pid.new; mv pid.new pid; exec sleep 60");
+    command.dies_with_caller = true;
+    std::error_code ignored;
+    std::filesystem::current_path(dir.path(), ignored);
+    static_cast<void>(run_command(command));
+    ::_exit(0);
+  }
+  std::optional<std::string> pid;
+  for (int i = 0; i < 1000 && !pid; ++i, ::usleep(10'000)) pid = read_line(dir / "pid");
+  ::kill(caller, SIGKILL);
+  ::waitpid(caller, nullptr, 0);
+  ASSERT_TRUE(pid);
+  const auto gone = [&] {
+    const auto status = read_file("/proc/" + *pid + "/stat");
+    return !status || status->contains(") Z ");
+  };
+  for (int i = 0; i < 1000 && !gone(); ++i) ::usleep(10'000);
+  EXPECT_TRUE(gone());
 }
 
 TEST(RunCommand, CapsTheOutputButLetsTheProgramFinish) {

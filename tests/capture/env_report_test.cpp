@@ -4,6 +4,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/capture/capture.hpp"
+#include "support/environment_parts.hpp"
 #include "support/matchers.hpp"
 
 namespace gpuwarden::capture {
@@ -176,6 +177,64 @@ TEST(DsReport, DotsStandForColons) {
   EXPECT_EQ(snapshot.environment->toolkits.at(0).version, "12.1");
 }
 
+TEST(SglangEnv, EachGroupOfGpusHasItsCapability) {
+  const auto snapshot = snapshot_of(
+      "CUDA available: True\nGPU 0,1: NVIDIA GeForce RTX 4090\nGPU 2: NVIDIA GeForce RTX 3090\n"
+      "GPU 0,1 Compute Capability: 8.9\nGPU 2 Compute Capability: 8.6\nCUDA Driver Version: 550.90.07\n");
+  ASSERT_EQ(snapshot.gpus.size(), 3U);
+  EXPECT_EQ(snapshot.gpus[1].gpu.compute_capability, (facts::ComputeCapability{8, 9}));
+  EXPECT_EQ(snapshot.gpus[2].gpu.compute_capability, (facts::ComputeCapability{8, 6}));
+}
+
+TEST(SglangEnv, LineEndsMayHaveBecomeBlanksOrLogPrefixes) {
+  const auto pasted = snapshot_of(
+      "warnings.warn(message)            CUDA available: True            GPU 0,1: NVIDIA H20            \n"
+      "GPU 0,1 Compute Capability: 9.0             CUDA_HOME: /usr/local/cuda\n"
+      "NVCC: Cuda compilation tools, release 12.4, V12.4.131          CUDA Driver Version: 535.161.08\n");
+  EXPECT_EQ(pasted.gpus.size(), 2U);
+  EXPECT_EQ(pasted.gpus.at(0).gpu.compute_capability, (facts::ComputeCapability{9, 0}));
+  EXPECT_EQ(pasted.driver_version, "535.161.08");
+  EXPECT_EQ(pasted.environment->toolkits.at(0).path, "/usr/local/cuda");
+  const auto logged = snapshot_of(
+      "INFO 2025-04-06T03:02:45.843415975Z CUDA available: True\n"
+      "INFO 2025-04-06T03:02:45.843419551Z CUDA Driver Version: 550.90.07\n");
+  EXPECT_EQ(logged.driver_version, "550.90.07");
+}
+
+TEST(LibraryEnv, AccelerateTellsPytorchAndAGpu) {
+  const auto snapshot = snapshot_of(
+      "- `Accelerate` version: 0.34.2\n- Platform: Linux-5.15.0-91-generic-x86_64-with-glibc2.35\n"
+      "- Python version: 3.10.12\n- PyTorch version (GPU?): 2.4.1+cu121 (True)\n- GPU type: NVIDIA A100-SXM4-40GB\n");
+  EXPECT_EQ(snapshot.gpus.at(0).gpu.name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(snapshot.environment->host.kernel, "5.15.0-91-generic");
+  EXPECT_EQ(snapshot.environment->host.machine, "x86_64");
+  const auto& python = snapshot.environment->pythons.at(0);
+  EXPECT_EQ(python.cuda_available, true);
+  EXPECT_EQ(facts::find_package(python, "accelerate")->version, "0.34.2");
+}
+
+TEST(LibraryEnv, JaxCountsItsDevices) {
+  const auto snapshot = snapshot_of(
+      "jax:    0.4.35\njaxlib: 0.4.34\nnumpy:  1.26.4\npython: 3.12.3 (main, Sep 11 2024) [GCC 13.2.0]\n"
+      "device info: NVIDIA A100-SXM4-40GB-8, 4 local devices\nprocess_count: 2\n");
+  ASSERT_EQ(snapshot.gpus.size(), 4U);
+  EXPECT_EQ(snapshot.gpus[3].gpu.name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(facts::find_package(snapshot.environment->pythons.at(0), "jaxlib")->version, "0.4.34");
+  const auto processor = snapshot_of("jaxlib: 0.4.34\ndevice info: cpu-1, 1 local devices\nprocess_count: 1\n");
+  EXPECT_THAT(processor.gpus, IsEmpty());
+}
+
+TEST(EnvReports, ACutLosesValuesAndChangesNone) {
+  const std::string text(kCollectEnv);
+  const auto whole = snapshot_of(text);
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    const auto part = read_capture(text.substr(0, length), "cut");
+    if (!part || !part->snapshot.environment) continue;
+    EXPECT_EQ(changed_facts(*whole.environment, *part->snapshot.environment), "") << length;
+    for (const auto& record : part->snapshot.gpus) EXPECT_EQ(record.gpu.name, "NVIDIA A100-SXM4-80GB") << length;
+  }
+}
+
 TEST(TorchMessages, SayWhatIsWrongWithItsNumbers) {
   const auto snapshot = snapshot_of(
       "UserWarning: NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch "
@@ -191,6 +250,19 @@ TEST(TorchMessages, SayWhatIsWrongWithItsNumbers) {
                                 std::pair("cuda_error", "803"), std::pair("glibc_missing", "2.32"),
                                 std::pair("library_missing", "libcudart.so.12"), std::pair("nvcc_arch_unknown", "89")));
   EXPECT_THAT(snapshot.environment->pythons.at(0).torch_architectures, ElementsAre("sm_50", "sm_80", "sm_90"));
+}
+
+TEST(TorchMessages, WordsOfCudaAreNumbersAndACutNumberIsNone) {
+  const auto snapshot = snapshot_of(
+      "ggml_cuda_init: failed to initialize CUDA: forward compatibility was attempted on non supported HW\n"
+      "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version\n"
+      "RuntimeError: No CUDA GPUs are available\n"
+      "ImportError: /usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by ./server)\n"
+      "The NVIDIA driver on your system is too old (found version 110");
+  std::vector<std::pair<std::string, std::string>> told;
+  for (const auto& message : snapshot.environment->messages) told.emplace_back(message.kind, message.value);
+  EXPECT_THAT(told, ElementsAre(std::pair("cuda_error", "804"), std::pair("cuda_error", "35"),
+                                std::pair("cuda_error", "100"), std::pair("glibcxx_missing", "3.4.30")));
 }
 
 TEST(ToolkitOutput, NvccKernelModuleAndLibraryCache) {

@@ -79,6 +79,7 @@ class Golden : public testing::Program {
         {"compat_xid", {"compat", "xid", "79"}},
         {"compat_job", {"compat", "train", "llama-3-8b", "--gpu", "H100 PCIe,A100,RTX 4090"}},
         {"compat_matrix", {"compat", "--matrix", "--gpu", "L4,V100", "--driver", "550.54.15", "--on", "2026-11-21"}},
+        {"help_bundle", {"bundle", "--help"}},
         {"unknown_command", {"lsit"}},
         {"unknown_option", {"list", "--proceses"}}};
   }

@@ -123,11 +123,7 @@ int print(const Context& context, const facts::Snapshot& snapshot, const doctor:
     if (!written) return complain(written.error());
   }
   if (context.args.has("json")) {
-    auto json = doctor::to_json(examination);
-    json["simulated"] = snapshot.simulated;
-    json["origin"] = snapshot.origin;
-    json["host"] = snapshot.host;
-    json["purpose"] = purpose.text.empty() ? nlohmann::json() : nlohmann::json(purpose.text);
+    const auto json = doctor_document(examination, snapshot, purpose);
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("{}", doctor_text(examination, subject_of(snapshot, purpose), context.args.has("why"), *style));

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -111,6 +113,16 @@ std::string check_list(const knowledge::Knowledge& knowledge) {
   for (const knowledge::SiteRule& rule : knowledge.rules())
     text += fmt::format("  {:<38} {:<9} {}\n", "site:" + printable(rule.id), rule.severity, printable(rule.source));
   return text;
+}
+
+nlohmann::json doctor_document(const doctor::Examination& examination, const facts::Snapshot& snapshot,
+                               const doctor::Purpose& purpose) {
+  nlohmann::json json = doctor::to_json(examination);
+  json["simulated"] = snapshot.simulated;
+  json["origin"] = snapshot.origin;
+  json["host"] = snapshot.host;
+  json["purpose"] = purpose.text.empty() ? nlohmann::json() : nlohmann::json(purpose.text);
+  return json;
 }
 
 std::string comparison_text(const doctor::Comparison& comparison) {

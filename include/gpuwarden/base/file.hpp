@@ -24,8 +24,9 @@ Result<std::string> read_descriptor(int fd, const std::string& name, std::size_t
 /// The file's first line without white space at its ends, as /proc and /sys files are read; nothing where unreadable.
 std::optional<std::string> read_line(const std::filesystem::path& path);
 
-/// Writes beside `path` and renames over it, so that a reader sees the old or the new content, never half of one.
-Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content);
+/// Writes beside `path` and renames over it, so that a reader sees the old or the new content, never half of one. The
+/// file gets `mode` without what the process's umask takes.
+Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode = 0666);
 
 /// The entries of a folder, sorted; empty where it cannot be read. Never throws, unlike the standard iterators.
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder);

@@ -34,7 +34,7 @@ enum class Kind {
   collect_env,  ///< python -m torch.utils.collect_env, and vLLM's
   sglang_env,   ///< python -m sglang.check_env
   ds_report,    ///< DeepSpeed's
-  library_env,  ///< transformers-cli env, accelerate env
+  library_env,  ///< transformers-cli env, accelerate env, JAX's print_environment_info
   toolkit,      ///< nvcc, /proc/driver/nvidia/version, ldconfig -p, pip freeze
   system,       ///< uname, os-release, lsmod, modinfo, dpkg -l, gcc --version, systemctl status, env
   slurm,        ///< scontrol show ..., sinfo, squeue, sacct

@@ -276,6 +276,10 @@ struct Environment {
 
 /// Whether a variable of this name is one that GPU software heeds; never where its value may be a secret.
 bool is_gathered_variable(std::string_view name);
+/// A package's name as PyPI has it: lower case, '-' for '_' and '.'.
+std::string normalised_package(std::string_view name);
+/// Whether a package of this normalised name matters to GPU software.
+bool is_gathered_package(std::string_view name);
 /// The value of an environment variable among the gathered ones; nullptr where it is not set.
 const std::string* find_variable(const Environment& environment, std::string_view name);
 /// The package of this normalised name; nullptr where it is not installed.

@@ -118,7 +118,8 @@ std::vector<std::string> gres_in_slurm_conf(std::string_view text, std::string_v
   for (const std::string& line : logical_lines(text)) {
     const auto settings = settings_of(line);
     if (!host_list_has(value_of(settings, "nodename"), host)) continue;
-    for (const auto piece : split(value_of(settings, "gres"), ',')) {
+    const std::string listed = value_of(settings, "gres");
+    for (const auto piece : split(listed, ',')) {
       // "gpu:a100:4(S:0-1)": the sockets in brackets are the scheduler's.
       const std::string_view plain = piece.substr(0, piece.find('('));
       if (!plain.empty()) gres.emplace_back(plain);

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden driver status | recommend | plan | apply | rollback | history
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/setup/driver_json.hpp"
+#include "machine.hpp"
+#include "render/driver_text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using setup::DriverFacts;
+using setup::DriverProcedure;
+using setup::DriverRequest;
+using setup::DriverRun;
+using setup::Plan;
+using setup::RunState;
+
+void print_json(const nlohmann::json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+fs::path root_of(const Context& context) {
+  const auto given = context.args.text("root");
+  std::error_code ignored;
+  return given ? fs::weakly_canonical(*given, ignored) : fs::path("/");
+}
+
+/// What is looked at: this machine or an image, or what a capture and a simulated fleet tell.
+struct Look {
+  DriverFacts facts;
+  bool on_paper = false;  ///< of a capture or a simulated fleet alone: nothing can be applied to it
+};
+
+Result<Look> look(Context& context) {
+  const fs::path root = root_of(context);
+  if (!fs::is_directory(root))
+    return fail(ErrorCode::not_found, fmt::format("--root: there is no folder {}", printable(root.string())));
+  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  Look result;
+  result.facts.snapshot = read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
+  result.on_paper = root == "/" && (machine.captured || machine.simulated());
+  if (result.on_paper)
+    setup::assume_manager(result.facts);
+  else
+    setup::read_driver_facts(root, result.facts);
+  return result;
+}
+
+Result<void> read_target(const Args& args, DriverRequest& request) {
+  if (const auto text = args.text("branch")) {
+    const auto number = parse_integer(text->starts_with('R') ? text->substr(1) : *text);
+    if (!number || *number < 300 || *number > 9999)
+      return fail(ErrorCode::invalid_argument, fmt::format("--branch: '{}' is no driver branch", printable(*text)),
+                  "for example --branch 580");
+    request.branch = static_cast<int>(*number);
+  }
+  if (const auto text = args.text("driver-version")) {
+    const auto version = knowledge::Version::parse(*text);
+    if (!version || !text->contains('.') || text->find_first_not_of("0123456789.") != std::string::npos)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--driver-version: '{}' is no driver version", printable(*text)),
+                  "for example --driver-version 580.126.09");
+    if (request.branch != 0 && request.branch != version->major)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--driver-version {} is not of the branch {}", *text, request.branch));
+    request.version = *text;
+  }
+  if (const auto text = args.text("packaging")) {
+    request.packaging = setup::packaging_from(*text);
+    if (!request.packaging)
+      return fail(ErrorCode::invalid_argument, fmt::format("--packaging: '{}' is not known", printable(*text)),
+                  "distribution, cuda-repository or runfile");
+  }
+  if (const auto text = args.text("module")) {
+    request.flavour = facts::module_flavour_from(*text);
+    if (!request.flavour)
+      return fail(ErrorCode::invalid_argument, fmt::format("--module: '{}' is not known", printable(*text)),
+                  "open or proprietary");
+  }
+  return {};
+}
+
+Result<DriverRequest> read_request(const Args& args) {
+  DriverRequest request;
+  GPUWARDEN_CHECK(read_target(args, request));
+  request.runfile = args.text("runfile").value_or("");
+  if (const auto text = args.text("cuda")) {
+    request.cuda = knowledge::Version::parse(*text);
+    if (!request.cuda)
+      return fail(ErrorCode::invalid_argument, fmt::format("--cuda: '{}' is no version", printable(*text)),
+                  "for example --cuda 12.8");
+  }
+  if (const auto text = args.text("for")) {
+    GPUWARDEN_TRY(request.purpose, doctor::parse_purpose(*text));
+  }
+  request.compute_only = args.has("compute-only");
+  request.through_reboot = args.has("through-reboot");
+  request.forced = args.list("force");
+  return request;
+}
+
+/// Names that --force knows: pre-checks that can be overruled, and the missing way back.
+Result<void> check_forced(const Plan& plan, const DriverRequest& request) {
+  std::vector<std::string> names{"way-back"};
+  for (const auto& check : plan.checks) {
+    if (check.can_be_forced) names.push_back(check.id);
+  }
+  for (const std::string& name : request.forced) {
+    if (std::ranges::find(names, name) == names.end())
+      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be overruled", printable(name)),
+                  "one of: " + join(names, ", "));
+  }
+  return {};
+}
+
+/// "20261121-080413", with a number behind it where a run has that name already.
+std::string run_id(const fs::path& root) {
+  std::string id;
+  for (const char c : format_utc(system_clock().wall_now())) {
+    if (c >= '0' && c <= '9') id += c;
+    if (id.size() == 8 && c == 'T') id += '-';
+    if (id.size() == 15) break;
+  }
+  const auto runs = DriverProcedure::history(root).value_or(std::vector<DriverRun>{});
+  const auto taken = [&](const std::string& name) {
+    return std::ranges::any_of(runs, [&](const DriverRun& run) { return run.plan.id == name; });
+  };
+  std::string name = id;
+  for (int i = 2; taken(name); ++i) name = fmt::format("{}-{}", id, i);
+  return name;
+}
+
+struct Prepared {
+  DriverRequest request;
+  Look look;
+  Plan plan;
+};
+
+Result<Prepared> prepare(Context& context) {
+  Prepared result;
+  GPUWARDEN_TRY(result.request, read_request(context.args));
+  GPUWARDEN_TRY(result.look, look(context));
+  GPUWARDEN_TRY(result.plan, setup::plan_driver(result.look.facts, result.request, knowledge::Knowledge::built_in(),
+                                                system_clock().wall_now(), run_id(root_of(context))));
+  GPUWARDEN_CHECK(check_forced(result.plan, result.request));
+  return result;
+}
+
+int status(Context& context) {
+  const auto seen = look(context);
+  if (!seen) return complain(seen.error());
+  const auto style = style_of(context);
+  if (!style) return complain(style.error());
+  const auto answer = setup::driver_status(seen->facts, knowledge::Knowledge::built_in(), system_clock().wall_now());
+  if (context.args.has("json"))
+    print_json(to_json(answer));
+  else
+    fmt::print("{}", status_text(answer, *style));
+  return answer.problems.empty() ? kFine : kNo;
+}
+
+int recommend(Context& context) {
+  const auto request = read_request(context.args);
+  if (!request) return complain(request.error());
+  const auto seen = look(context);
+  if (!seen) return complain(seen.error());
+  const auto style = style_of(context);
+  if (!style) return complain(style.error());
+  const auto answer =
+      setup::recommend_driver(seen->facts, *request, knowledge::Knowledge::built_in(), system_clock().wall_now());
+  if (!answer) return complain(answer.error());
+  if (context.args.has("json"))
+    print_json(to_json(*answer));
+  else
+    fmt::print("{}", recommendation_text(*answer, *style));
+  return kFine;
+}
+
+int plan(Context& context) {
+  const auto prepared = prepare(context);
+  if (!prepared) return complain(prepared.error());
+  const auto style = style_of(context);
+  if (!style) return complain(style.error());
+  if (context.args.has("json")) {
+    print_json(to_json(prepared->plan));
+  } else if (context.args.has("script")) {
+    fmt::print("{}", script_of(prepared->plan));
+  } else {
+    fmt::print("{}\ngpuwarden driver plan --script prints the commands, gpuwarden driver apply carries them out\n",
+               plan_text(prepared->plan, prepared->request, *style));
+  }
+  return kFine;
+}
+
+/// Tells each step on stderr while it proceeds.
+void tell(const setup::StepReport& report) {
+  using setup::StepState;
+  const setup::Step& step = *report.step;
+  switch (report.state) {
+    case StepState::started:
+      fmt::print(stderr, "{} ...\n", step.title);
+      break;
+    case StepState::undoing:
+      if (!step.undo.empty()) fmt::print(stderr, "back: {} ...\n", step.title);
+      break;
+    case StepState::failed:
+    case StepState::undo_failed:
+      fmt::print(stderr, "  failed: {}\n", printable(report.message));
+      break;
+    case StepState::pending:
+    case StepState::done:
+    case StepState::undone:
+      break;
+  }
+}
+
+/// The end of a run in words, and the exit code. `records`: where its log is.
+int conclude(const Context& context, const DriverRun& run) {
+  if (context.args.has("json")) print_json(to_json(run));
+  const std::string log = fmt::format(
+      "{}/{}/log", (root_of(context) / fs::path(setup::kDriverFolder).relative_path()).string(), run.plan.id);
+  switch (run.state) {
+    case RunState::completed:
+      fmt::print(stderr, "done: {} -> {}\n", run.plan.from.empty() ? "none" : run.plan.from, run.plan.to);
+      for (const std::string& note : run.plan.notes) fmt::print(stderr, "note: {}\n", printable(note));
+      return kFine;
+    case RunState::rolled_back:
+      fmt::print(stderr, "back at what was recorded: {}\n", run.plan.from.empty() ? "no driver" : run.plan.from);
+      return kFine;
+    case RunState::waiting_for_reboot:
+      fmt::print(stderr, "reboot now, then: gpuwarden driver apply --resume\n");
+      return kFine;
+    case RunState::in_progress:
+    case RunState::rolling_back:
+    case RunState::failed:
+      break;
+  }
+  return complain({ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
+                   fmt::format("its log is {}; mend the cause, then: gpuwarden driver apply --resume, or lead it back: "
+                               "gpuwarden driver rollback",
+                               log)});
+}
+
+bool is_agreed(const Context& context, std::string_view question) {
+  if (context.args.has("yes")) return true;
+  fmt::print(stderr, "{} [y/N] ", question);
+  std::string line;
+  return std::getline(std::cin, line) && (line == "y" || line == "yes");
+}
+
+int nothing_changed() {
+  fmt::print(stderr, "nothing was changed\n");
+  return kNo;
+}
+
+Result<DriverProcedure> open_procedure(const Context& context) {
+  if (::geteuid() != 0)
+    return fail(ErrorCode::permission_denied, "only root can change the driver", "sudo gpuwarden driver ...");
+  const fs::path root = root_of(context);
+  return DriverProcedure::open(root, setup::shell_in(root), system_clock());
+}
+
+int refuse(const std::vector<const setup::PreCheck*>& checks) {
+  for (const auto* const check : checks)
+    fmt::print(stderr, "gpuwarden: refused, {}: {}\nhint: {}{}\n", check->title, printable(check->found),
+               check->remedy.empty() ? "nothing was changed" : printable(check->remedy),
+               check->can_be_forced ? fmt::format("; --force {} overrules", check->id) : "");
+  return kNo;
+}
+
+int resume(Context& context) {
+  auto procedure = open_procedure(context);
+  if (!procedure) return complain(procedure.error());
+  const DriverRun* const open = procedure->open_run();
+  if (open != nullptr && !is_agreed(context, fmt::format("Go on with the run {}?", open->plan.id)))
+    return nothing_changed();
+  const auto state = procedure->resume(tell);
+  return state ? conclude(context, *procedure->latest()) : complain(state.error());
+}
+
+int apply(Context& context) {
+  if (context.args.has("resume")) return resume(context);
+  const auto prepared = prepare(context);
+  if (!prepared) return complain(prepared.error());
+  if (prepared->look.on_paper)
+    return complain({ErrorCode::invalid_argument, "a plan for a capture or a simulated fleet cannot be applied",
+                     "without --from and --simulate, or with --root DIR"});
+  auto procedure = open_procedure(context);
+  if (!procedure) return complain(procedure.error());
+  if (const auto refused = refusals(prepared->plan, prepared->request); !refused.empty()) return refuse(refused);
+  fmt::print(stderr, "{}\n", plan_text(prepared->plan, prepared->request, {}));
+  if (!is_agreed(context, fmt::format("Apply these {} steps?", prepared->plan.steps.size()))) return nothing_changed();
+  const auto state = procedure->apply(prepared->plan, tell);
+  return state ? conclude(context, *procedure->latest()) : complain(state.error());
+}
+
+int rollback(Context& context) {
+  auto procedure = open_procedure(context);
+  if (!procedure) return complain(procedure.error());
+  if (!is_agreed(context, "Return to the driver that was recorded?")) return nothing_changed();
+  const auto state = procedure->rollback(tell);
+  return state ? conclude(context, *procedure->latest()) : complain(state.error());
+}
+
+int history(Context& context) {
+  const auto runs = DriverProcedure::history(root_of(context));
+  if (!runs) return complain(runs.error());
+  const auto style = style_of(context);
+  if (!style) return complain(style.error());
+  if (!context.args.has("json")) {
+    fmt::print("{}", history_text(*runs, *style));
+    return kFine;
+  }
+  auto json = nlohmann::json::array();
+  for (const DriverRun& run : *runs) json.push_back(to_json(run));
+  print_json({{"runs", std::move(json)}});
+  return kFine;
+}
+
+struct Verb {
+  std::string_view name;
+  int (*run)(Context&);
+};
+constexpr auto kVerbs = std::to_array<Verb>({{"status", status},
+                                             {"recommend", recommend},
+                                             {"plan", plan},
+                                             {"apply", apply},
+                                             {"rollback", rollback},
+                                             {"history", history}});
+
+}  // namespace
+
+int run_driver(Context& context) {
+  if (context.args.rest.empty()) return plan(context);
+  const auto* const verb = std::ranges::find(kVerbs, context.args.rest[0], &Verb::name);
+  if (verb != kVerbs.end() && context.args.rest.size() == 1) return verb->run(context);
+  return complain({ErrorCode::invalid_argument,
+                   fmt::format("driver does not know '{}'", printable(join(context.args.rest, " "))),
+                   "gpuwarden driver status | recommend | plan | apply | rollback | history"});
+}
+
+}  // namespace gpuwarden::cli

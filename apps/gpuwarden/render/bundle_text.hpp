@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bundle's contents for people.
+#pragma once
+
+#include <string>
+
+#include "gpuwarden/setup/bundle.hpp"
+
+namespace gpuwarden::cli {
+
+/// What is inside, what was taken out, what is not there and why.
+std::string bundle_text(const setup::Manifest& manifest, const std::string& file);
+
+}  // namespace gpuwarden::cli

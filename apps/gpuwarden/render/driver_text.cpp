@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/driver_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using setup::DriverRun;
+using setup::Plan;
+using setup::PreCheck;
+
+constexpr std::size_t kLabel = 16;
+
+void add_row(std::string& text, std::string_view label, const std::string& value) {
+  if (!value.empty()) text += fmt::format("  {}{}\n", fit(label, kLabel), printable(value));
+}
+
+void add_list(std::string& text, std::string_view title, const std::vector<std::string>& lines, Tone tone,
+              const Style& style) {
+  if (lines.empty()) return;
+  text += fmt::format("\n{}\n", style.paint(title, Tone::bold));
+  for (const std::string& line : lines) text += fmt::format("  {}\n", style.paint(printable(line), tone));
+}
+
+std::string_view name_of(facts::ModuleFlavour flavour) {
+  return flavour == facts::ModuleFlavour::open ? "open" : "proprietary";
+}
+
+std::string_view name_of(setup::Packaging packaging) {
+  if (packaging == setup::Packaging::distribution) return "the distribution's packages";
+  return packaging == setup::Packaging::runfile ? "NVIDIA's .run installer" : "NVIDIA's package repository";
+}
+
+std::string branch_words(const setup::DriverStatus& status) {
+  if (status.branch == 0) return "";
+  std::string text = fmt::format("R{}", status.branch);
+  if (status.branch_type == "LTSB") text += ", long-term support";
+  if (status.branch_type == "PB") text += ", production";
+  if (status.branch_type == "NFB") text += ", new features";
+  if (status.end_of_life == "past") return text + ", past its end of life";
+  if (!status.end_of_life.empty())
+    text += fmt::format(", end of life {}{}", status.end_of_life, status.past_end_of_life ? " (past)" : "");
+  return text;
+}
+
+std::string check_line(const PreCheck& check, const setup::DriverRequest& request, const Style& style) {
+  const bool forced = std::ranges::find(request.forced, check.id) != request.forced.end();
+  std::string word(to_string(check.state));
+  Tone tone = Tone::dim;
+  if (check.state == PreCheck::State::ok) tone = Tone::good;
+  if (check.state == PreCheck::State::warning) tone = Tone::warning;
+  if (check.state == PreCheck::State::failed) {
+    word = forced && check.can_be_forced ? "forced" : "no";
+    tone = word == "no" ? Tone::bad : Tone::warning;
+  }
+  std::string text = fmt::format("  {} {} {}\n", style.paint(fit(word, 8), tone), fit(check.id, kLabel),
+                                 check.found.empty() ? "not known" : printable(check.found));
+  if (check.state != PreCheck::State::ok && !check.remedy.empty())
+    text += fmt::format("  {}{}\n", std::string(kLabel + 10, ' '), style.paint(printable(check.remedy), Tone::dim));
+  return text;
+}
+
+Tone tone_of(setup::RunState state) {
+  if (state == setup::RunState::completed) return Tone::good;
+  if (state == setup::RunState::rolled_back) return Tone::dim;
+  return state == setup::RunState::failed ? Tone::bad : Tone::warning;
+}
+
+std::string spoken(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string status_text(const setup::DriverStatus& status, const Style& style) {
+  std::string text = style.paint("NVIDIA driver", Tone::bold) + "\n";
+  add_row(text, "loaded", status.loaded.value_or("none"));
+  add_row(text, "on disk", status.on_disk.value_or(""));
+  add_row(text, "libraries", status.library.value_or(""));
+  add_row(text, "firmware", status.firmware.value_or(""));
+  add_row(text, "fabric manager", status.fabric_manager.value_or(""));
+  add_row(text, "module", status.flavour ? std::string(name_of(*status.flavour)) : "");
+  add_row(text, "branch", branch_words(status));
+  add_row(text, "from", status.packaging ? std::string(name_of(*status.packaging)) : "");
+  add_row(text, "package", status.package.value_or(""));
+  add_row(text, "DKMS", join(status.dkms_built_for, ", "));
+  if (status.secure_boot) add_row(text, "Secure Boot", *status.secure_boot ? "on" : "off");
+  add_list(text, "what is wrong", status.problems, Tone::bad, style);
+  return text;
+}
+
+std::string recommendation_text(const setup::Recommendation& target, const Style& style) {
+  std::string text = fmt::format("{}\n", style.paint(fmt::format("R{}, {} kernel module, from {}", target.branch,
+                                                                 name_of(target.flavour), name_of(target.packaging)),
+                                                     Tone::bold));
+  if (target.at_least) text += fmt::format("  at least {}\n", knowledge::to_string(target.at_least));
+  add_list(text, "why", target.reasons, Tone::plain, style);
+  add_list(text, "but", target.warnings, Tone::warning, style);
+  return text;
+}
+
+std::string plan_text(const Plan& plan, const setup::DriverRequest& request, const Style& style) {
+  std::string text = fmt::format("driver: {} -> {}\n", plan.from.empty() ? "none" : printable(plan.from),
+                                 style.paint(printable(plan.to), Tone::bold));
+  add_list(text, "why", plan.target.reasons, Tone::plain, style);
+  text += fmt::format("\n{}\n", style.paint("before anything is changed", Tone::bold));
+  for (const PreCheck& check : plan.checks) text += check_line(check, request, style);
+  text += fmt::format("\n{}\n", style.paint("steps", Tone::bold));
+  std::size_t number = 0;
+  for (const setup::Step& step : plan.steps)
+    text += fmt::format("  {:>2} {} {}\n", ++number, fit(step.id, kLabel - 2), step.title);
+  add_list(text, "notes", plan.notes, Tone::plain, style);
+  return text;
+}
+
+std::string history_text(const std::vector<DriverRun>& runs, const Style& style) {
+  if (runs.empty()) return "no driver was changed by gpuwarden here\n";
+  std::string text;
+  for (const DriverRun& run : runs) {
+    const auto done = std::ranges::count(run.steps, setup::StepState::done);
+    text += fmt::format("{}  {}  {}\n  {} -> {}\n  {} of {} steps are done\n", run.plan.id, run.started_at,
+                        style.paint(spoken(to_string(run.state)), tone_of(run.state)),
+                        run.plan.from.empty() ? "none" : printable(run.plan.from), printable(run.plan.to), done,
+                        run.steps.size());
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+      if (run.steps[i] == setup::StepState::failed || run.steps[i] == setup::StepState::undo_failed ||
+          run.steps[i] == setup::StepState::started || run.steps[i] == setup::StepState::undoing)
+        text += fmt::format("  {}: {}\n", run.plan.steps[i].id, spoken(to_string(run.steps[i])));
+    }
+    if (!run.message.empty() && !is_over(run.state))
+      text += fmt::format("  {}\n", style.paint(printable(run.message), Tone::bad));
+  }
+  return text;
+}
+
+}  // namespace gpuwarden::cli

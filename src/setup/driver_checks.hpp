@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The questions that are asked before a driver is changed.
+#pragma once
+
+#include <vector>
+
+#include "gpuwarden/setup/driver.hpp"
+
+namespace gpuwarden::setup {
+
+std::vector<PreCheck> pre_checks(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target);
+
+}  // namespace gpuwarden::setup

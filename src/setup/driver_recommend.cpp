@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which driver these GPUs should have: branch, flavour of the kernel module, packaging, each with its reason.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/setup/driver.hpp"
+#include "setup/driver_words.hpp"
+
+namespace gpuwarden::setup {
+
+using facts::ModuleFlavour;
+using knowledge::GpuModel;
+using knowledge::Knowledge;
+using knowledge::OpenModule;
+using knowledge::Version;
+
+namespace {
+
+/// From this branch on the open module is the default (source: NVIDIA driver installation guide, kernel modules).
+constexpr int kFirstOpenByDefault = 560;
+/// First with open modules at all (source: the same).
+constexpr int kFirstWithOpen = 515;
+
+/// What all GPUs of the machine together ask for.
+struct Needs {
+  int lowest = 0;
+  int highest = 0;
+  std::string lowest_name;
+  std::string highest_name;
+  std::string only_open;         ///< a GPU that the proprietary module does not serve
+  std::string only_proprietary;  ///< a GPU that the open module does not serve
+  std::vector<std::string> unknown;
+  bool seen = false;
+};
+
+const GpuModel* model_of(const facts::Gpu& gpu, const Knowledge& knowledge) {
+  if (const GpuModel* known = knowledge.model(gpu.name, gpu.pci_device_id)) return known;
+  // A model that is not in the tables: any one of its architecture has the same limits.
+  std::optional<int> number = knowledge.architecture_of_name(gpu.name);
+  if (gpu.compute_capability) number = gpu.compute_capability->major * 10 + gpu.compute_capability->minor;
+  const auto same = std::ranges::find_if(knowledge.models(), [&](const GpuModel& model) {
+    return number && model.capability_major * 10 + model.capability_minor == *number;
+  });
+  return same == knowledge.models().end() ? nullptr : &*same;
+}
+
+void add_needs(Needs& needs, const std::string& name, const GpuModel& model) {
+  if (model.first_driver_branch > needs.lowest) {
+    needs.lowest = model.first_driver_branch;
+    needs.lowest_name = name;
+  }
+  if (model.last_driver_branch != 0 && (needs.highest == 0 || model.last_driver_branch < needs.highest)) {
+    needs.highest = model.last_driver_branch;
+    needs.highest_name = name;
+  }
+  if (model.open_module == OpenModule::required) needs.only_open = name;
+  if (model.open_module == OpenModule::unsupported) needs.only_proprietary = name;
+}
+
+Needs needs_of(const DriverFacts& facts, const Knowledge& knowledge) {
+  Needs needs;
+  for (const auto& record : facts.snapshot.gpus) {
+    if (record.gpu.vendor != "NVIDIA") continue;
+    needs.seen = true;
+    const std::string name = record.gpu.name.empty() ? record.gpu.pci_bus_id : record.gpu.name;
+    const GpuModel* model = model_of(record.gpu, knowledge);
+    if (model != nullptr)
+      add_needs(needs, name, *model);
+    else
+      needs.unknown.push_back(name);
+  }
+  return needs;
+}
+
+/// The CUDA version of a purpose, and in `why` the words for it.
+std::optional<Version> cuda_of(const DriverRequest& request, const Knowledge& knowledge, std::string& why,
+                               Version& at_least) {
+  if (request.cuda) {
+    why = fmt::format("CUDA {}", knowledge::to_string(*request.cuda));
+    return request.cuda;
+  }
+  if (!request.purpose || !request.purpose->package) return std::nullopt;
+  const auto& package = *request.purpose->package;
+  why = request.purpose->text;
+  const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
+  if (package.name == "vllm") {
+    const auto* const release = version ? knowledge.vllm(*version) : nullptr;
+    if (release != nullptr) return release->cuda;
+    return knowledge.vllm_releases().empty() ? std::nullopt : std::optional(knowledge.vllm_releases().back().cuda);
+  }
+  if (package.name != "torch") return std::nullopt;
+  const auto builds = knowledge.torch_builds_of(version.value_or(knowledge.newest_torch()));
+  const auto found = std::ranges::find_if(builds, [&](const knowledge::TorchBuild* build) {
+    return package.build ? build->build == *package.build : build->is_default;
+  });
+  if (found != builds.end()) {
+    at_least = (*found)->min_driver;
+    why += fmt::format(" (build {})", (*found)->build);
+    return knowledge::cuda_of_build((*found)->build);
+  }
+  return package.build ? knowledge::cuda_of_build(*package.build) : std::nullopt;
+}
+
+/// A driver alone does not help a GPU for which that CUDA version builds no code.
+void warn_of_dropped(const DriverFacts& facts, const Version& cuda, const Knowledge& knowledge,
+                     Recommendation& answer) {
+  for (const auto& record : facts.snapshot.gpus) {
+    const GpuModel* const model = record.gpu.vendor == "NVIDIA" ? model_of(record.gpu, knowledge) : nullptr;
+    if (model == nullptr) continue;
+    const int architecture = model->capability_major * 10 + model->capability_minor;
+    if (knowledge.can_target(cuda, architecture).value_or(true)) continue;
+    std::string text = fmt::format("CUDA {} builds no code for {} (sm_{}), whatever the driver",
+                                   knowledge::to_string(cuda), model->name, architecture);
+    if (std::ranges::find(answer.warnings, text) == answer.warnings.end()) answer.warnings.push_back(std::move(text));
+  }
+}
+
+/// Raises the lowest branch for the purpose.
+void heed_purpose(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
+                  Recommendation& answer) {
+  std::string why;
+  Version at_least;
+  const auto cuda = cuda_of(request, knowledge, why, at_least);
+  if (cuda) {
+    warn_of_dropped(facts, *cuda, knowledge, answer);
+    const auto native = knowledge.min_driver(*cuda, true);
+    const auto floor = knowledge.min_driver(*cuda, false);
+    if (native) at_least = std::max(at_least, *native);
+    if (native && floor && *floor < *native)
+      answer.reasons.push_back(
+          fmt::format("{} needs driver {} for all of its features; {} suffices by minor-version compatibility, without "
+                      "new PTX",
+                      why, knowledge::to_string(*native), knowledge::to_string(*floor)));
+    else if (native)
+      answer.reasons.push_back(fmt::format("{} needs driver {}", why, knowledge::to_string(*native)));
+  } else if (request.purpose && request.purpose->architecture) {
+    for (const GpuModel& model : knowledge.models()) {
+      if (model.capability_major * 10 + model.capability_minor != *request.purpose->architecture) continue;
+      at_least = Version{.major = model.first_driver_branch};
+      answer.reasons.push_back(
+          fmt::format("{} is served from R{} on", request.purpose->text, model.first_driver_branch));
+      break;
+    }
+  } else if (request.purpose) {
+    answer.warnings.push_back(fmt::format("nothing is known of the driver that {} needs", request.purpose->text));
+  }
+  answer.at_least = at_least;
+  answer.lowest = std::max(answer.lowest, at_least.major);
+}
+
+Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
+  if (!needs.only_open.empty() && !needs.only_proprietary.empty())
+    return fail(ErrorCode::unsatisfied,
+                fmt::format("no driver serves {} and {} together: the first needs the open kernel module, the second "
+                            "the proprietary one",
+                            needs.only_open, needs.only_proprietary),
+                "move one of them to another machine");
+  answer.lowest = needs.lowest;
+  answer.highest = needs.highest;
+  if (needs.highest != 0)
+    answer.reasons.push_back(fmt::format("R{} is the last branch for {}", needs.highest, needs.highest_name));
+  if (needs.lowest != 0)
+    answer.reasons.push_back(fmt::format("{} is served from R{} on", needs.lowest_name, needs.lowest));
+  for (const std::string& name : needs.unknown)
+    answer.warnings.push_back(fmt::format("nothing is known of {}: it is not heeded", name));
+  if (!needs.seen) answer.warnings.emplace_back("no NVIDIA GPU was seen: the branch is chosen without any");
+  return {};
+}
+
+Result<void> choose_branch(const DriverRequest& request, const Knowledge& knowledge,
+                           std::chrono::system_clock::time_point now, Recommendation& answer) {
+  if (answer.highest != 0 && answer.lowest > answer.highest)
+    return fail(ErrorCode::unsatisfied,
+                fmt::format("R{} or newer is needed, but R{} is the last branch for a GPU of this machine",
+                            answer.lowest, answer.highest),
+                "ask for an older CUDA version, or take that GPU out");
+  const Version exact = Version::parse(request.version).value_or(Version{});
+  const int wanted = request.branch != 0 ? request.branch : exact.major;
+  if (wanted == 0) {
+    answer.branch = knowledge.recommended_branch(answer.lowest, answer.highest, now);
+    if (answer.branch == 0) answer.branch = answer.highest != 0 ? answer.highest : knowledge.newest_branch();
+  } else {
+    answer.branch = wanted;
+    answer.reasons.insert(answer.reasons.begin(), fmt::format("R{} was asked for", wanted));
+  }
+  if (answer.highest != 0 && answer.branch > answer.highest)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("R{} does not serve a GPU of this machine: R{} is the last branch for it", answer.branch,
+                            answer.highest),
+                fmt::format("--branch {}", answer.highest));
+  if (answer.branch < answer.lowest || (exact && answer.at_least && exact < answer.at_least))
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("driver {} is too old: {} is the lowest",
+                    request.version.empty() ? fmt::format("R{}", answer.branch) : request.version,
+                    answer.at_least ? knowledge::to_string(answer.at_least) : fmt::format("R{}", answer.lowest)),
+        "leave --branch away to get the recommended one");
+  return {};
+}
+
+void tell_branch(const Knowledge& knowledge, std::chrono::system_clock::time_point now, Recommendation& answer) {
+  const auto* const row = knowledge.branch(answer.branch);
+  if (row == nullptr) {
+    answer.warnings.push_back(
+        fmt::format("R{} is not in the tables: newer than they are, or never released", answer.branch));
+    return;
+  }
+  static constexpr auto kTypes = std::to_array<std::pair<std::string_view, std::string_view>>(
+      {{"LTSB", "a long-term support branch"}, {"PB", "a production branch"}, {"NFB", "a new-feature branch"}});
+  const auto* const type = std::ranges::find(kTypes, row->type, &decltype(kTypes)::value_type::first);
+  const bool over = knowledge::is_over(row->end_of_life, now);
+  if (type != kTypes.end() && !over)
+    answer.reasons.push_back(
+        fmt::format("R{} is {}{}", answer.branch, type->second,
+                    row->end_of_life.empty() ? "" : fmt::format(", kept until {}", row->end_of_life)));
+  if (over)
+    answer.warnings.push_back(fmt::format("R{} gets no security fixes any more (end of life {})", answer.branch,
+                                          row->end_of_life == "past" ? "is over" : row->end_of_life));
+}
+
+Result<void> choose_flavour(const DriverFacts& facts, const DriverRequest& request, const Needs& needs,
+                            Recommendation& answer) {
+  if (!needs.only_open.empty()) {
+    answer.flavour = ModuleFlavour::open;
+    answer.reasons.push_back(fmt::format("{} works with the open kernel module only", needs.only_open));
+  } else if (!needs.only_proprietary.empty()) {
+    answer.flavour = ModuleFlavour::proprietary;
+    answer.reasons.push_back(fmt::format("{} works with the proprietary kernel module only", needs.only_proprietary));
+  } else {
+    answer.flavour = answer.branch >= kFirstOpenByDefault ? ModuleFlavour::open : ModuleFlavour::proprietary;
+    const auto present = environment_of(facts).driver.flavour;
+    if (answer.branch >= kFirstWithOpen && answer.branch < kFirstOpenByDefault && present) answer.flavour = *present;
+  }
+  if (!request.flavour || *request.flavour == answer.flavour) return {};
+  const std::string& forbids = *request.flavour == ModuleFlavour::open ? needs.only_proprietary : needs.only_open;
+  if (!forbids.empty())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("the {} does not serve {}", words_of(*request.flavour), forbids));
+  if (*request.flavour == ModuleFlavour::open && answer.branch < kFirstWithOpen)
+    return fail(ErrorCode::invalid_argument, fmt::format("R{} has no open kernel module", answer.branch));
+  answer.flavour = *request.flavour;
+  answer.reasons.push_back(fmt::format("the {} was asked for", words_of(answer.flavour)));
+  return {};
+}
+
+/// Ubuntu's archive has all branches; Debian's has one a release; elsewhere NVIDIA's repository is the way.
+Packaging choose_packaging(const DriverFacts& facts, const DriverRequest& request, int branch) {
+  if (request.packaging) return *request.packaging;
+  if (!request.runfile.empty()) return Packaging::runfile;
+  const auto& host = environment_of(facts).host;
+  if (facts.manager != PackageManager::apt || facts.packaging == Packaging::cuda_repository)
+    return Packaging::cuda_repository;
+  if (host.distribution == "ubuntu") return Packaging::distribution;
+  return distribution_branch(host) == branch ? Packaging::distribution : Packaging::cuda_repository;
+}
+
+}  // namespace
+
+const facts::Environment& environment_of(const DriverFacts& facts) {
+  static const facts::Environment kNone;
+  return facts.snapshot.environment ? *facts.snapshot.environment : kNone;
+}
+
+std::optional<std::string> present_version(const DriverFacts& facts) {
+  const auto& driver = environment_of(facts).driver;
+  if (driver.loaded_version) return driver.loaded_version;
+  if (driver.on_disk_version) return driver.on_disk_version;
+  return facts.snapshot.driver_version;
+}
+
+// Source: packages.debian.org, nvidia-driver of bullseye, bookworm and trixie.
+int distribution_branch(const facts::Host& host) {
+  static constexpr auto kDebian =
+      std::to_array<std::pair<std::string_view, int>>({{"11", 470}, {"12", 535}, {"13", 550}});
+  if (host.distribution != "debian") return 0;
+  const auto* const found =
+      std::ranges::find(kDebian, host.distribution_version.value_or(""), &decltype(kDebian)::value_type::first);
+  return found == kDebian.end() ? 0 : found->second;
+}
+
+Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRequest& request,
+                                        const Knowledge& knowledge, std::chrono::system_clock::time_point now) {
+  Recommendation answer;
+  const Needs needs = needs_of(facts, knowledge);
+  GPUWARDEN_CHECK(heed_gpus(needs, answer));
+  heed_purpose(facts, request, knowledge, answer);
+  GPUWARDEN_CHECK(choose_branch(request, knowledge, now, answer));
+  tell_branch(knowledge, now, answer);
+  GPUWARDEN_CHECK(choose_flavour(facts, request, needs, answer));
+  answer.packaging = choose_packaging(facts, request, answer.branch);
+  if (answer.packaging == Packaging::cuda_repository && !request.packaging &&
+      distribution_branch(environment_of(facts).host) != 0)
+    answer.reasons.push_back(fmt::format("{} has R{} only; NVIDIA's repository has R{}",
+                                         environment_of(facts).host.distribution_name.value_or("the distribution"),
+                                         distribution_branch(environment_of(facts).host), answer.branch));
+  return answer;
+}
+
+}  // namespace gpuwarden::setup

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/secret_names.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpuwarden/base/text.hpp"
+#include "setup/spans.hpp"
+
+namespace gpuwarden::setup {
+namespace {
+
+using Words = std::vector<std::string>;
+
+template <std::size_t N>
+bool is_among(const std::array<std::string_view, N>& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+constexpr std::array<std::string_view, 19> kSecretWords{
+    "password",     "passwd",        "passphrase",    "passcode",      "secret",       "apikey",  "accesskey",
+    "secretkey",    "privatekey",    "authtoken",     "accesstoken",   "refreshtoken", "idtoken", "sessiontoken",
+    "clientsecret", "identitytoken", "registrytoken", "encryptionkey", "sshpass"};
+/// What makes a "key" a secret one.
+constexpr std::array<std::string_view, 22> kSecretKeys{
+    "api",     "access",       "secret", "private", "auth",  "account", "encryption", "encrypt",
+    "signing", "master",       "shared", "storage", "ssh",   "app",     "license",    "service",
+    "hmac",    "subscription", "aes",    "session", "wandb", "client"};
+/// Behind these a "token" is a piece of text.
+constexpr std::array<std::string_view, 34> kTextTokens{
+    "pad",    "eos",    "bos",     "unk",        "sep",   "cls",    "mask",   "eot",    "next",
+    "image",  "stop",   "special", "per",        "max",   "min",    "new",    "first",  "last",
+    "prompt", "start",  "end",     "decoder",    "audio", "video",  "begin",  "prefix", "suffix",
+    "middle", "target", "total",   "unexpected", "input", "output", "invalid"};
+/// Behind these it lets somebody in.
+constexpr std::array<std::string_view, 27> kAccessTokens{
+    "api",   "access", "auth", "bearer", "refresh",     "session",      "csrf",     "xsrf",     "security",
+    "hf",    "hub",    "gh",   "github", "gitlab",      "slack",        "wandb",    "bot",      "user",
+    "login", "deploy", "join", "node",   "huggingface", "registration", "personal", "identity", "secret"};
+/// What may follow without making it something else.
+constexpr std::array<std::string_view, 10> kForms{"data", "value", "base64", "b64",  "string",
+                                                  "str",  "raw",   "plain",  "hash", "enc"};
+
+/// "HFToken", "hf_token", "hf-token", "hf.token": the words, in lower case.
+Words words_of(std::string_view name) {
+  Words words(1);
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    const bool after_lower = i > 0 && (is_lower(name[i - 1]) || is_digit(name[i - 1]));
+    const bool before_lower = i > 0 && is_upper(name[i - 1]) && i + 1 < name.size() && is_lower(name[i + 1]);
+    const bool starts = !is_alnum(c) || (is_upper(c) && (after_lower || before_lower));
+    if (starts && !words.back().empty()) words.emplace_back();
+    if (is_alnum(c)) words.back() += is_upper(c) ? static_cast<char>(c + 32) : c;
+  }
+  if (words.back().empty()) words.pop_back();
+  const auto is_number = [](const std::string& word) { return std::ranges::all_of(word, is_digit); };
+  while (words.size() > 1 && (is_number(words.back()) || is_among(kForms, words.back()))) words.pop_back();
+  return words;
+}
+
+bool is_all_upper(std::string_view name) {
+  return std::ranges::none_of(name, is_lower) && std::ranges::any_of(name, is_upper);
+}
+
+Secrecy of_token(std::string_view previous, std::string_view name) {
+  if (is_among(kTextTokens, previous)) return Secrecy::none;
+  if (is_among(kAccessTokens, previous)) return Secrecy::certain;
+  return is_all_upper(name) && !previous.empty() ? Secrecy::certain : Secrecy::likely;
+}
+
+}  // namespace
+
+Secrecy secrecy_of(std::string_view name) {
+  if (name.size() > 128) return Secrecy::none;
+  const Words words = words_of(name);
+  if (words.empty()) return Secrecy::none;
+  const std::string& last = words.back();
+  const std::string_view previous = words.size() > 1 ? std::string_view(words[words.size() - 2]) : "";
+  const std::string_view third = words.size() > 2 ? std::string_view(words[words.size() - 3]) : "";
+  if (is_among(kSecretWords, last)) return Secrecy::certain;
+  if (last == "key" && is_among(kSecretKeys, previous)) return Secrecy::certain;
+  // AWS_ACCESS_KEY_ID
+  if (last == "id" && previous == "key" && third == "access") return Secrecy::certain;
+  if (last == "token") return of_token(previous, name);
+  if (last == "credential" || last == "credentials") return Secrecy::certain;
+  if ((last == "pass" || last == "pwd") && !previous.empty() && previous != "old" && is_all_upper(name))
+    return Secrecy::certain;
+  if (last == "auth" || last == "cookie" || last == "pwd") return Secrecy::likely;
+  return Secrecy::none;
+}
+
+bool is_placeholder(std::string_view value) {
+  static constexpr std::array<std::string_view, 20> kNothing{
+      "",  "null", "none",  "nil",       "true",     "false", "yes",    "no",       "on",       "off",
+      "0", "1",    "unset", "undefined", "redacted", "str",   "string", "required", "optional", "missing"};
+  if (value.size() <= 9 && is_among(kNothing, to_lower(value))) return true;
+  if (value.starts_with("$") || value.starts_with("{{") || value.starts_with("%(") || value.starts_with('<'))
+    return true;
+  if (value.starts_with(kRemoved) || value.starts_with("[removed")) return true;
+  return std::ranges::all_of(value, [](char c) { return c == '*' || c == 'x' || c == 'X' || c == '.' || c == '-'; });
+}
+
+bool is_path(std::string_view value) {
+  if (!value.starts_with('/') && !value.starts_with("~/") && !value.starts_with("./")) return false;
+  static constexpr std::array<std::string_view, 12> kFolders{"home", "etc", "run", "var",  "root",    "usr",
+                                                             "opt",  "tmp", "mnt", "data", "secrets", "Users"};
+  // Base64 may begin with a slash too; a path has a known first folder, or a dot somewhere.
+  const auto parts = split(value, '/');
+  return value.contains('.') || (parts.size() > 2 && is_among(kFolders, parts[1]));
+}
+
+bool is_secret_name(std::string_view name) { return secrecy_of(name) == Secrecy::certain; }
+
+std::vector<std::string> secret_values(const Environment& environment) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : environment) {
+    const Secrecy secrecy = secrecy_of(name);
+    const bool secret = secrecy == Secrecy::certain || (secrecy == Secrecy::likely && looks_random(value));
+    if (secret && !is_placeholder(value) && !is_path(value)) values.push_back(value);
+  }
+  return values;
+}
+
+}  // namespace gpuwarden::setup

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which driver these GPUs should have, and why.
+#include "setup/driver_machines.hpp"
+#include "support/matchers.hpp"
+
+namespace gpuwarden {
+namespace {
+
+using facts::ModuleFlavour;
+using setup::Packaging;
+using testing::recommendation_for;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+setup::DriverFacts machine_with(std::string_view name) {
+  return testing::bare_machine("ubuntu", "24.04", setup::PackageManager::apt, name);
+}
+
+struct Row {
+  const char* gpu;
+  int branch;
+  ModuleFlavour flavour;
+};
+
+TEST(DriverRecommendation, FollowsTheLimitsOfTheArchitecture) {
+  for (const Row& row : {Row{"NVIDIA H100 80GB HBM3", 580, ModuleFlavour::open},
+                         Row{"NVIDIA GeForce RTX 5090", 580, ModuleFlavour::open},
+                         Row{"NVIDIA B200", 580, ModuleFlavour::open},
+                         Row{"Tesla T4", 580, ModuleFlavour::open},
+                         Row{"Tesla V100-SXM2-16GB", 580, ModuleFlavour::proprietary},
+                         Row{"Tesla P100-PCIE-16GB", 580, ModuleFlavour::proprietary},
+                         Row{"Tesla K80", 470, ModuleFlavour::proprietary}}) {
+    const auto answer = recommendation_for(machine_with(row.gpu));
+    ASSERT_TRUE(answer.has_value()) << row.gpu << ": " << answer.error().message;
+    EXPECT_EQ(answer->branch, row.branch) << row.gpu;
+    EXPECT_EQ(answer->flavour, row.flavour) << row.gpu;
+    EXPECT_FALSE(answer->reasons.empty()) << row.gpu;
+  }
+}
+
+TEST(DriverRecommendation, NamesTheLastBranchOfAnOldGpu) {
+  const auto answer = recommendation_for(machine_with("Tesla P100-PCIE-16GB"));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->highest, 580);
+  EXPECT_THAT(answer->reasons, Contains(HasSubstr("R580 is the last branch for Tesla P100-PCIE-16GB")));
+}
+
+TEST(DriverRecommendation, SaysThatNoDriverServesBlackwellAndVoltaTogether) {
+  auto machine = machine_with("NVIDIA B200");
+  machine.snapshot.gpus.push_back(testing::gpu("Tesla V100-SXM2-16GB", 1));
+  const auto answer = recommendation_for(machine);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code, ErrorCode::unsatisfied);
+  EXPECT_THAT(answer.error().message, HasSubstr("no driver serves"));
+}
+
+TEST(DriverRecommendation, RaisesTheBranchForACudaVersion) {
+  setup::DriverRequest request;
+  request.cuda = knowledge::Version::parse("12.8");
+  const auto answer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(knowledge::to_string(answer->at_least), "570.86.10");
+  EXPECT_GE(answer->branch, 570);
+}
+
+TEST(DriverRecommendation, RefusesACudaVersionBeyondTheGpusLastBranch) {
+  setup::DriverRequest request;
+  request.cuda = knowledge::Version::parse("12.4");
+  const auto answer = recommendation_for(machine_with("Tesla K80"), request);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code, ErrorCode::unsatisfied);
+  EXPECT_THAT(answer.error().message, HasSubstr("R470 is the last branch"));
+}
+
+TEST(DriverRecommendation, WarnsThatACudaVersionBuildsNothingForTheGpu) {
+  setup::DriverRequest request;
+  request.cuda = knowledge::Version::parse("13.0");
+  const auto answer = recommendation_for(machine_with("Tesla V100-SXM2-16GB"), request);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("CUDA 13.0 builds no code for")));
+}
+
+TEST(DriverRecommendation, HeedsThePurposesOfPackagesAndArchitectures) {
+  for (const auto& [purpose, lowest] :
+       {std::pair("pytorch==2.5.1+cu124", 550), std::pair("sm_120", 570), std::pair("pytorch==2.7.0+cu128", 570)}) {
+    setup::DriverRequest request;
+    request.purpose = doctor::parse_purpose(purpose).value();
+    const auto answer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request);
+    ASSERT_TRUE(answer.has_value()) << purpose;
+    EXPECT_GE(answer->lowest, lowest) << purpose;
+    EXPECT_GE(answer->branch, answer->lowest) << purpose;
+  }
+}
+
+TEST(DriverRecommendation, SaysSoWhereNothingIsKnownOfThePurpose) {
+  setup::DriverRequest request;
+  request.purpose = doctor::parse_purpose("train llama-3-8b").value();
+  const auto answer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("nothing is known of the driver that train llama-3-8b needs")));
+}
+
+TEST(DriverRecommendation, TakesTheBranchThatWasAskedForAndWarnsOfItsEnd) {
+  const auto answer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), {.branch = 535});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->branch, 535);
+  EXPECT_EQ(answer->flavour, ModuleFlavour::proprietary);
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("R535 gets no security fixes any more")));
+}
+
+TEST(DriverRecommendation, RefusesWhatContradictsTheGpus) {
+  struct Refused {
+    const char* gpu;
+    setup::DriverRequest request;
+    const char* why;
+  };
+  for (const auto& [gpu, request, why] :
+       {Refused{"Tesla P100-PCIE-16GB", {.branch = 590}, "R580 is the last branch for it"},
+        Refused{"NVIDIA GeForce RTX 5090", {.branch = 535}, "is too old"},
+        Refused{"NVIDIA B200", {.flavour = ModuleFlavour::proprietary}, "proprietary module does not serve"},
+        Refused{"Tesla V100-SXM2-16GB", {.flavour = ModuleFlavour::open}, "open module does not serve"},
+        Refused{"Tesla T4", {.branch = 470, .flavour = ModuleFlavour::open}, "R470 has no open kernel module"}}) {
+    const auto answer = recommendation_for(machine_with(gpu), request);
+    ASSERT_FALSE(answer.has_value()) << gpu;
+    EXPECT_EQ(answer.error().code, ErrorCode::invalid_argument) << gpu;
+    EXPECT_THAT(answer.error().message, HasSubstr(why));
+  }
+}
+
+TEST(DriverRecommendation, RefusesAnExactVersionBelowThePurposesLowest) {
+  setup::DriverRequest request{.version = "570.26"};
+  request.cuda = knowledge::Version::parse("12.8");
+  const auto answer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_THAT(answer.error().message, HasSubstr("570.86.10 is the lowest"));
+}
+
+TEST(DriverRecommendation, ChoosesThePackagingThatHasTheBranch) {
+  const auto packaging = [](setup::DriverFacts machine, const setup::DriverRequest& request = {}) {
+    return recommendation_for(machine, request).value().packaging;
+  };
+  EXPECT_EQ(packaging(machine_with("Tesla T4")), Packaging::distribution);
+  const auto debian = testing::bare_machine("debian", "12", setup::PackageManager::apt, "Tesla T4");
+  EXPECT_EQ(packaging(debian), Packaging::cuda_repository);
+  EXPECT_EQ(packaging(debian, {.branch = 535}), Packaging::distribution);
+  const auto rocky = testing::bare_machine("rocky", "9.4", setup::PackageManager::dnf, "Tesla T4");
+  EXPECT_EQ(packaging(rocky), Packaging::cuda_repository);
+  EXPECT_EQ(packaging(rocky, {.runfile = "/tmp/x.run"}), Packaging::runfile);
+  auto own = machine_with("Tesla T4");
+  own.packaging = Packaging::cuda_repository;
+  EXPECT_EQ(packaging(own), Packaging::cuda_repository);
+}
+
+TEST(DriverRecommendation, SaysThatItSawNoGpu) {
+  auto machine = machine_with("Tesla T4");
+  machine.snapshot.gpus.clear();
+  const auto answer = recommendation_for(machine);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->branch, 580);
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("no NVIDIA GPU was seen")));
+}
+
+TEST(DriverRecommendation, LeavesGpusOfOtherMakersAndUnknownOnesOut) {
+  auto machine = machine_with("NVIDIA Z9999");
+  machine.snapshot.gpus.push_back(testing::gpu("AMD Instinct MI300X", 1));
+  machine.snapshot.gpus.back().gpu.vendor = "AMD";
+  const auto answer = recommendation_for(machine);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("nothing is known of NVIDIA Z9999")));
+  EXPECT_THAT(answer->warnings, ::testing::Not(Contains(HasSubstr("AMD"))));
+}
+
+}  // namespace
+}  // namespace gpuwarden
