@@ -249,6 +249,8 @@ TEST_F(Compat, TheDoctorKnowsTheRulesOfTheSite) {
   EXPECT_THAT(done.standard_output, HasSubstr("$ apt install nvidia-driver-570"));
   EXPECT_EQ(run({"doctor", "--simulate", "h100x8", "--knowledge", rules, "--only", "site"}).exit_code, 0);
   EXPECT_THAT(run({"doctor", "--list", "--knowledge", rules}).standard_output, HasSubstr("site:waste"));
+  const auto rows = answer({"--for", "our-model", "--gpu", "H100 PCIe", "--knowledge", rules})["matrix"];
+  EXPECT_EQ(rows[0]["required"], "565.57.01");
   expect_error({"doctor", "--simulate", "h100x8", "--for", "our-model"}, 2, "our-model");
   expect_error({"doctor", "--simulate", "h100x8", "--knowledge", file("bad.yaml", "rules: 1\n")}, 2, "bad.yaml:1:");
 }

@@ -45,6 +45,24 @@ TEST(DriverRecommendation, NamesTheLastBranchOfAnOldGpu) {
   EXPECT_THAT(answer->reasons, Contains(HasSubstr("R580 is the last branch for Tesla P100-PCIE-16GB")));
 }
 
+TEST(DriverRecommendation, HeedsWhatARuleOfTheSiteWants) {
+  const auto site = knowledge::Knowledge::built_in().with_overlay(
+      "rules: [{id: ours, gpu: H100, workload: our-model, driver: {minimum: 550.54.15, recommended: 595.45.04}}]",
+      "site.yaml");
+  ASSERT_TRUE(site.has_value()) << site.error().message;
+  const auto ask = [&](std::string_view gpu, const char* purpose) {
+    setup::DriverRequest request;
+    request.purpose = doctor::Purpose{.text = purpose};
+    return setup::recommend_driver(machine_with(gpu), request, *site, testing::autumn_2026());
+  };
+  const auto ours = ask("NVIDIA H100 80GB HBM3", "our-model");
+  ASSERT_TRUE(ours.has_value()) << ours.error().message;
+  EXPECT_EQ(ours->branch, 595);
+  EXPECT_THAT(ours->reasons, Contains(HasSubstr("rule ours wants driver 595.45.04 for NVIDIA H100 80GB HBM3")));
+  EXPECT_EQ(ask("NVIDIA H100 80GB HBM3", "another")->branch, 580);
+  EXPECT_EQ(ask("Tesla T4", "our-model")->branch, 580);
+}
+
 TEST(DriverRecommendation, SaysThatNoDriverServesBlackwellAndVoltaTogether) {
   auto machine = machine_with("NVIDIA B200");
   machine.snapshot.gpus.push_back(testing::gpu("Tesla V100-SXM2-16GB", 1));
