@@ -167,6 +167,7 @@ TEST_F(Compat, RanksGpusForAJobByARuleThatItStates) {
   const auto few = answer({"serve", "llama-3-70b", "--gpu", "A100,L4"})["ranking"];
   for (const auto& row : few)
     EXPECT_TRUE(row["gpu"].get<std::string>().contains("A100") || row["gpu"] == "NVIDIA L4") << row["gpu"];
+  EXPECT_GE(few.size(), 3U) << "all kinds of A100";
   EXPECT_EQ(answer({"--for", "train llama-3-8b", "--simulate", "h100x8"})["here"]["present"], 8);
   EXPECT_EQ(run({"compat", "--for", "train llama-3-405b", "--simulate", "t4x1"}).exit_code, 1);
 }
@@ -175,7 +176,7 @@ TEST_F(Compat, TheMatrixHasEveryGpuOrThoseThatAreNamed) {
   EXPECT_GT(answer({"--matrix"})["matrix"].size(), 100U);
   const auto rows = answer({"--matrix", "--gpu", "H100 PCIe", "--gpu", "RTX 5090", "--driver", "535.104.05", "--for",
                             "torch==2.5.1+cu124", "--on", "2026-11"})["matrix"];
-  ASSERT_EQ(rows.size(), 3U) << "the 5090 D has the same words in its name";
+  ASSERT_EQ(rows.size(), 2U) << "not the 5090 D, which has the same words in its name";
   EXPECT_EQ(rows[0]["cuda"], "12.4");
   EXPECT_EQ(rows[0]["required"], "525.60.13");
   EXPECT_EQ(rows[0]["recommended"], "580");
