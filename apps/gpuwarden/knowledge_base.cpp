@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "knowledge_base.hpp"
 
+#include <algorithm>
+
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 
@@ -48,6 +50,15 @@ Result<knowledge::Knowledge> open_knowledge(const Context& context) {
     GPUWARDEN_TRY(knowledge, knowledge.with_overlay(text, file.string()));
   }
   return knowledge;
+}
+
+Result<doctor::Purpose> read_purpose(const std::string& text, const knowledge::Knowledge& knowledge) {
+  auto purpose = doctor::parse_purpose(text);
+  const bool is_the_sites = std::ranges::any_of(knowledge.rules(), [&](const knowledge::SiteRule& rule) {
+    return !rule.workload.empty() && contains_ignoring_case(text, rule.workload);
+  });
+  if (!purpose && is_the_sites) return doctor::Purpose{.text = text};
+  return purpose;
 }
 
 }  // namespace gpuwarden::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "command.hpp"
+#include "gpuwarden/doctor/purpose.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::cli {
@@ -11,5 +12,8 @@ namespace gpuwarden::cli {
 /// $XDG_CONFIG_HOME/gpuwarden/knowledge (instead of both, the folders of GPUWARDEN_KNOWLEDGE_PATH, with colons
 /// between), and the files of --knowledge.
 Result<knowledge::Knowledge> open_knowledge(const Context& context);
+
+/// Reads --for. What a rule of the site calls a workload is a purpose, even where nothing else knows it.
+Result<doctor::Purpose> read_purpose(const std::string& text, const knowledge::Knowledge& knowledge);
 
 }  // namespace gpuwarden::cli

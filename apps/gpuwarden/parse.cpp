@@ -38,10 +38,11 @@ void declare(CLI::App& app, const Option& option, std::vector<std::string>& valu
     return;
   }
   CLI::Option* declared = app.add_option(option.names, values);
+  constexpr int kMost = 4096;
   if (option.kind == OptionKind::list)
-    declared->expected(1, 4096);
-  else
-    declared->expected(1)->allow_extra_args(false);
+    declared->expected(1, kMost);
+  else  // one value each time
+    declared->expected(1, option.kind == OptionKind::repeated ? kMost : 1)->allow_extra_args(false);
 }
 
 Error unknown_word(const std::string& word, const std::vector<Option>& options, const Command& command) {

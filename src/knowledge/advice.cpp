@@ -132,6 +132,8 @@ DriverNeeds driver_needs(const Knowledge& knowledge, const GpuModel& model, std:
     const auto optimal = knowledge.min_driver(*cuda, true);
     needs.required = std::max(needs.minimum, required.value_or(Version{}));
     needs.optimal = std::max(needs.required, optimal.value_or(Version{}));
+    // No driver that serves the GPU has all of that CUDA: its last one has most.
+    if (needs.last_branch != 0 && needs.optimal.major > needs.last_branch) needs.optimal = {needs.last_branch};
     if (const auto* toolkit = knowledge.toolkit(*cuda))
       needs.sources.push_back(fmt::format("required, optimal: CUDA {}: {}", to_string(*cuda), toolkit->source));
   }

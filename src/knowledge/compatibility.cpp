@@ -164,6 +164,8 @@ int Knowledge::recommended_branch(int at_least, int at_most, std::chrono::system
   const DriverBranch* best = nullptr;
   for (const DriverBranch& row : branches_) {
     if (row.branch < at_least || (at_most != 0 && row.branch > at_most)) continue;
+    const bool known_time = when.time_since_epoch().count() != 0;
+    if (known_time && !row.first_release.empty() && !is_over(row.first_release, when)) continue;
     // A branch without a life cycle is too new to be recommended, or too old to be known.
     if (row.type.empty() || row.end_of_life.empty() || is_over(row.end_of_life, when)) continue;
     const auto key = [](const DriverBranch& one) { return std::pair(rank_of(one.type), -one.branch); };

@@ -151,6 +151,29 @@ void heed_purpose(const DriverFacts& facts, const DriverRequest& request, const 
   answer.lowest = std::max(answer.lowest, at_least.major);
 }
 
+/// A rule of the site about a GPU and the purpose raises the lowest to what it wants: required, or recommended.
+void heed_site(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
+               Recommendation& answer) {
+  for (const auto& record : facts.snapshot.gpus) {
+    const GpuModel* const model = record.gpu.vendor == "NVIDIA" ? model_of(record.gpu, knowledge) : nullptr;
+    if (model == nullptr) continue;
+    const knowledge::Situation situation{.gpu = std::string(model->name),
+                                         .architecture = model->architecture,
+                                         .capability = model->capability_major * 10 + model->capability_minor,
+                                         .workload = request.purpose ? request.purpose->text : ""};
+    for (const knowledge::SiteRule& rule : knowledge.rules()) {
+      const Version wanted = std::max({rule.driver_minimum, rule.driver_required, rule.driver_recommended});
+      if (!wanted || !knowledge::concerns(rule, situation)) continue;
+      std::string reason =
+          fmt::format("the site's rule {} wants driver {} for {}", rule.id, knowledge::to_string(wanted), model->name);
+      if (std::ranges::find(answer.reasons, reason) == answer.reasons.end())
+        answer.reasons.push_back(std::move(reason));
+      answer.at_least = std::max(answer.at_least, wanted);
+      answer.lowest = std::max(answer.lowest, wanted.major);
+    }
+  }
+}
+
 Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
   if (!needs.only_open.empty() && !needs.only_proprietary.empty())
     return fail(ErrorCode::unsatisfied,
@@ -287,6 +310,7 @@ Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRe
   const Needs needs = needs_of(facts, knowledge);
   GPUWARDEN_CHECK(heed_gpus(needs, answer));
   heed_purpose(facts, request, knowledge, answer);
+  heed_site(facts, request, knowledge, answer);
   GPUWARDEN_CHECK(choose_branch(request, knowledge, now, answer));
   tell_branch(knowledge, now, answer);
   GPUWARDEN_CHECK(choose_flavour(facts, request, needs, answer));

@@ -42,7 +42,7 @@ TEST_F(Compat, ADriverThatDoesNotKnowTheGpuComesFirst) {
   const auto done = run({"compat", "--driver", "550.54.15", "--gpu", "RTX 5090", "--on", "2026-11"});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.standard_output, HasSubstr("driver 550.54.15 does not know it: branch 570"));
-  EXPECT_THAT(done.standard_output, HasSubstr("driver         580"));
+  EXPECT_THAT(done.standard_output, HasSubstr("  driver       580 (long-term support"));
   const auto volta = answer({"--driver", "590.44.01", "--gpu", "V100"});
   EXPECT_THAT(volta["obstacles"][0].get<std::string>(), HasSubstr("580 is the last"));
 }
@@ -83,7 +83,7 @@ TEST_F(Compat, AToolkitsNeedsInManySpellings) {
 TEST_F(Compat, WhatIsNewerThanTheKnowledgeIsSaidToBeSo) {
   const auto cuda = answer({"cuda", "13.9", "--driver", "580.65.06"});
   EXPECT_EQ(cuda["newer_than_known"], true);
-  EXPECT_EQ(cuda["min_driver_minor_version"], "580.0") << "the rule of its major release";
+  EXPECT_EQ(cuda["min_driver_minor_version"], "580") << "the rule of its major release";
   const auto driver = run({"compat", "driver", "999.1"});
   EXPECT_EQ(driver.exit_code, 0);
   EXPECT_THAT(driver.standard_output, HasSubstr("newer than this knowledge base"));
@@ -137,15 +137,15 @@ TEST_F(Compat, AGpuWithItsDriversToolkitsAndFrameworks) {
   EXPECT_EQ(gpu["name"], "NVIDIA GeForce RTX 5090");
   EXPECT_EQ(gpu["compute_capability"], "12.0");
   EXPECT_EQ(gpu["first_cuda"], "12.8");
-  EXPECT_EQ(gpu["min_driver"], "570.0");
-  EXPECT_EQ(gpu["recommended_driver"], "580.0");
+  EXPECT_EQ(gpu["min_driver"], "570");
+  EXPECT_EQ(gpu["recommended_driver"], "580");
   EXPECT_EQ(gpu["open_kernel_module"], "required");
   EXPECT_EQ(gpu["mig_max_instances"], 0);
   EXPECT_THAT(gpu["first_torch"].get<std::string>(), HasSubstr("2.7"));
   EXPECT_EQ(answer({"Tesla", "V100-SXM2-32GB"})["last_driver_branch"], 580);
   EXPECT_EQ(answer({"A100-SXM4-80GB"})["mig_max_instances"], 7);
   expect_error({"compat", "Voodoo 2"}, 2, "no GPU that is known");
-  EXPECT_THAT(run({"compat", "RTX 4009"}).standard_error, HasSubstr("did you mean 'RTX 4090'?"));
+  EXPECT_THAT(run({"compat", "RTX 4O90"}).standard_error, HasSubstr("did you mean 'RTX 4090'?"));
 }
 
 TEST_F(Compat, AnArchitectureAndAnXid) {
@@ -167,6 +167,7 @@ TEST_F(Compat, RanksGpusForAJobByARuleThatItStates) {
   const auto few = answer({"serve", "llama-3-70b", "--gpu", "A100,L4"})["ranking"];
   for (const auto& row : few)
     EXPECT_TRUE(row["gpu"].get<std::string>().contains("A100") || row["gpu"] == "NVIDIA L4") << row["gpu"];
+  EXPECT_GE(few.size(), 3U) << "all kinds of A100";
   EXPECT_EQ(answer({"--for", "train llama-3-8b", "--simulate", "h100x8"})["here"]["present"], 8);
   EXPECT_EQ(run({"compat", "--for", "train llama-3-405b", "--simulate", "t4x1"}).exit_code, 1);
 }
@@ -175,10 +176,10 @@ TEST_F(Compat, TheMatrixHasEveryGpuOrThoseThatAreNamed) {
   EXPECT_GT(answer({"--matrix"})["matrix"].size(), 100U);
   const auto rows = answer({"--matrix", "--gpu", "H100 PCIe", "--gpu", "RTX 5090", "--driver", "535.104.05", "--for",
                             "torch==2.5.1+cu124", "--on", "2026-11"})["matrix"];
-  ASSERT_EQ(rows.size(), 3U) << "the 5090 D has the same words in its name";
+  ASSERT_EQ(rows.size(), 2U) << "not the 5090 D, which has the same words in its name";
   EXPECT_EQ(rows[0]["cuda"], "12.4");
   EXPECT_EQ(rows[0]["required"], "525.60.13");
-  EXPECT_EQ(rows[0]["recommended"], "580.0");
+  EXPECT_EQ(rows[0]["recommended"], "580");
   EXPECT_EQ(rows[0]["standing"], "below recommended");
   EXPECT_EQ(rows[1]["standing"], "below minimum");
   const std::string text = run({"compat", "--matrix"}).standard_output;
@@ -249,6 +250,8 @@ TEST_F(Compat, TheDoctorKnowsTheRulesOfTheSite) {
   EXPECT_THAT(done.standard_output, HasSubstr("$ apt install nvidia-driver-570"));
   EXPECT_EQ(run({"doctor", "--simulate", "h100x8", "--knowledge", rules, "--only", "site"}).exit_code, 0);
   EXPECT_THAT(run({"doctor", "--list", "--knowledge", rules}).standard_output, HasSubstr("site:waste"));
+  const auto rows = answer({"--for", "our-model", "--gpu", "H100 PCIe", "--knowledge", rules})["matrix"];
+  EXPECT_EQ(rows[0]["required"], "565.57.01");
   expect_error({"doctor", "--simulate", "h100x8", "--for", "our-model"}, 2, "our-model");
   expect_error({"doctor", "--simulate", "h100x8", "--knowledge", file("bad.yaml", "rules: 1\n")}, 2, "bad.yaml:1:");
 }

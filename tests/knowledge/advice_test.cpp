@@ -94,6 +94,8 @@ TEST(Advice, TheLastBranchOfAnOldGpuIsAnUpperLimit) {
   EXPECT_EQ(standing_of(volta, {590, 44, 1}), DriverStanding::too_new);
   const DriverNeeds kepler = driver_needs(known(), *known().model("Tesla K80"), {}, "", kToday);
   EXPECT_EQ(kepler.recommended, Version{}) << "its last branch is past its end";
+  EXPECT_EQ(driver_needs(known(), *known().model("Tesla K80"), Version{11, 8}, "", kToday).optimal, (Version{470}))
+      << "CUDA 11.8's own driver no longer serves it";
 }
 
 TEST(Advice, ASitesRuleComesOverTheTables) {

@@ -8,9 +8,9 @@ namespace {
 
 using facts::ModuleFlavour;
 using setup::Packaging;
-using testing::recommendation_for;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::recommendation_for;
 
 setup::DriverFacts machine_with(std::string_view name) {
   return testing::bare_machine("ubuntu", "24.04", setup::PackageManager::apt, name);
@@ -23,13 +23,12 @@ struct Row {
 };
 
 TEST(DriverRecommendation, FollowsTheLimitsOfTheArchitecture) {
-  for (const Row& row : {Row{"NVIDIA H100 80GB HBM3", 580, ModuleFlavour::open},
-                         Row{"NVIDIA GeForce RTX 5090", 580, ModuleFlavour::open},
-                         Row{"NVIDIA B200", 580, ModuleFlavour::open},
-                         Row{"Tesla T4", 580, ModuleFlavour::open},
-                         Row{"Tesla V100-SXM2-16GB", 580, ModuleFlavour::proprietary},
-                         Row{"Tesla P100-PCIE-16GB", 580, ModuleFlavour::proprietary},
-                         Row{"Tesla K80", 470, ModuleFlavour::proprietary}}) {
+  for (const Row& row :
+       {Row{"NVIDIA H100 80GB HBM3", 580, ModuleFlavour::open},
+        Row{"NVIDIA GeForce RTX 5090", 580, ModuleFlavour::open}, Row{"NVIDIA B200", 580, ModuleFlavour::open},
+        Row{"Tesla T4", 580, ModuleFlavour::open}, Row{"Tesla V100-SXM2-16GB", 580, ModuleFlavour::proprietary},
+        Row{"Tesla P100-PCIE-16GB", 580, ModuleFlavour::proprietary},
+        Row{"Tesla K80", 470, ModuleFlavour::proprietary}}) {
     const auto answer = recommendation_for(machine_with(row.gpu));
     ASSERT_TRUE(answer.has_value()) << row.gpu << ": " << answer.error().message;
     EXPECT_EQ(answer->branch, row.branch) << row.gpu;
@@ -43,6 +42,24 @@ TEST(DriverRecommendation, NamesTheLastBranchOfAnOldGpu) {
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->highest, 580);
   EXPECT_THAT(answer->reasons, Contains(HasSubstr("R580 is the last branch for Tesla P100-PCIE-16GB")));
+}
+
+TEST(DriverRecommendation, HeedsWhatARuleOfTheSiteWants) {
+  const auto site = knowledge::Knowledge::built_in().with_overlay(
+      "rules: [{id: ours, gpu: H100, workload: our-model, driver: {minimum: 550.54.15, recommended: 595.45.04}}]",
+      "site.yaml");
+  ASSERT_TRUE(site.has_value()) << site.error().message;
+  const auto ask = [&](std::string_view gpu, const char* purpose) {
+    setup::DriverRequest request;
+    request.purpose = doctor::Purpose{.text = purpose};
+    return setup::recommend_driver(machine_with(gpu), request, *site, testing::autumn_2026());
+  };
+  const auto ours = ask("NVIDIA H100 80GB HBM3", "our-model");
+  ASSERT_TRUE(ours.has_value()) << ours.error().message;
+  EXPECT_EQ(ours->branch, 595);
+  EXPECT_THAT(ours->reasons, Contains(HasSubstr("rule ours wants driver 595.45.04 for NVIDIA H100 80GB HBM3")));
+  EXPECT_EQ(ask("NVIDIA H100 80GB HBM3", "another")->branch, 580);
+  EXPECT_EQ(ask("Tesla T4", "our-model")->branch, 580);
 }
 
 TEST(DriverRecommendation, SaysThatNoDriverServesBlackwellAndVoltaTogether) {

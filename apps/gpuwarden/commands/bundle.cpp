@@ -15,6 +15,7 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/setup/gather.hpp"
+#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/bundle_text.hpp"
@@ -78,15 +79,18 @@ setup::Redactor redactor_for(const Context& context, const facts::Snapshot& snap
 
 /// What the command was asked for, checked before anything is read.
 struct Wishes {
+  knowledge::Knowledge knowledge;
   doctor::Purpose purpose;
   std::chrono::seconds seconds{kSeconds};
   setup::Contents logs;
 };
 
-Result<Wishes> read_wishes(const Args& args) {
-  Wishes wishes;
+Result<Wishes> read_wishes(const Context& context) {
+  const Args& args = context.args;
+  GPUWARDEN_TRY(knowledge::Knowledge knowledge, open_knowledge(context));
+  Wishes wishes{.knowledge = std::move(knowledge), .purpose = {}, .logs = {}};
   if (const auto text = args.text("for")) {
-    GPUWARDEN_TRY(wishes.purpose, doctor::parse_purpose(*text));
+    GPUWARDEN_TRY(wishes.purpose, read_purpose(*text, wishes.knowledge));
   }
   GPUWARDEN_TRY(const auto seconds, count_option(args, "seconds", kMostSeconds));
   wishes.seconds = std::chrono::seconds(seconds.value_or(kSeconds));
@@ -122,8 +126,7 @@ void gather_live(const Context& context, const Machine& machine, std::chrono::se
 }
 
 setup::Contents gather(const Context& context, const Machine& machine, const facts::Snapshot& snapshot, Wishes wishes) {
-  const auto examination =
-      doctor::examine(snapshot, knowledge::Knowledge::built_in(), wishes.purpose, doctor::Choice{});
+  const auto examination = doctor::examine(snapshot, wishes.knowledge, wishes.purpose, doctor::Choice{});
   setup::Contents contents;
   contents.files.push_back(
       {std::string(setup::kSnapshotFile), "the facts, for gpuwarden ... --from", dump(facts::to_json(snapshot)), true});
@@ -165,7 +168,7 @@ int list_bundle(const Context& context, const std::string& file) {
 
 int run_bundle(Context& context) {
   if (const auto file = context.args.text("list")) return list_bundle(context, *file);
-  auto wishes = read_wishes(context.args);
+  auto wishes = read_wishes(context);
   if (!wishes) return complain(wishes.error());
   const auto machine = open_machine(context);
   if (!machine) return complain(machine.error());

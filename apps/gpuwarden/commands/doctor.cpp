@@ -33,18 +33,6 @@ Result<Severity> fail_on(const Args& args) {
   return *severity;
 }
 
-/// --for. What a rule of the site calls a workload is a purpose, even where nothing else knows it.
-Result<doctor::Purpose> purpose_of(const Args& args, const knowledge::Knowledge& knowledge) {
-  const auto text = args.text("for");
-  if (!text) return doctor::Purpose{};
-  auto purpose = doctor::parse_purpose(*text);
-  const bool is_the_sites = std::ranges::any_of(knowledge.rules(), [&](const knowledge::SiteRule& rule) {
-    return !rule.workload.empty() && contains_ignoring_case(*text, rule.workload);
-  });
-  if (!purpose && is_the_sites) return doctor::Purpose{.text = *text};
-  return purpose;
-}
-
 int compare_machines(Context& context) {
   std::vector<doctor::NamedMachine> machines;
   for (const std::string& file : context.args.rest) {
@@ -138,7 +126,10 @@ Result<int> examine_machine(Context& context) {
     return kFine;
   }
   GPUWARDEN_TRY(const Severity least, fail_on(context.args));
-  GPUWARDEN_TRY(const doctor::Purpose purpose, purpose_of(context.args, knowledge));
+  doctor::Purpose purpose;
+  if (const auto text = context.args.text("for")) {
+    GPUWARDEN_TRY(purpose, read_purpose(*text, knowledge));
+  }
   const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
   GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
   GPUWARDEN_TRY(const Machine machine, open_machine(context));

@@ -12,6 +12,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/driver_json.hpp"
+#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/driver_text.hpp"
 
@@ -91,7 +92,7 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
   return {};
 }
 
-Result<DriverRequest> read_request(const Args& args) {
+Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge& knowledge) {
   DriverRequest request;
   GPUWARDEN_CHECK(read_target(args, request));
   request.runfile = args.text("runfile").value_or("");
@@ -102,7 +103,7 @@ Result<DriverRequest> read_request(const Args& args) {
                   "for example --cuda 12.8");
   }
   if (const auto text = args.text("for")) {
-    GPUWARDEN_TRY(request.purpose, doctor::parse_purpose(*text));
+    GPUWARDEN_TRY(request.purpose, read_purpose(*text, knowledge));
   }
   request.compute_only = args.has("compute-only");
   request.through_reboot = args.has("through-reboot");
@@ -149,10 +150,11 @@ struct Prepared {
 
 Result<Prepared> prepare(Context& context) {
   Prepared result;
-  GPUWARDEN_TRY(result.request, read_request(context.args));
+  GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
+  GPUWARDEN_TRY(result.request, read_request(context.args, knowledge));
   GPUWARDEN_TRY(result.look, look(context));
-  GPUWARDEN_TRY(result.plan, setup::plan_driver(result.look.facts, result.request, knowledge::Knowledge::built_in(),
-                                                system_clock().wall_now(), run_id(root_of(context))));
+  GPUWARDEN_TRY(result.plan, setup::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(),
+                                                run_id(root_of(context))));
   GPUWARDEN_CHECK(check_forced(result.plan, result.request));
   return result;
 }
@@ -162,7 +164,9 @@ int status(Context& context) {
   if (!seen) return complain(seen.error());
   const auto style = style_of(context);
   if (!style) return complain(style.error());
-  const auto answer = setup::driver_status(seen->facts, knowledge::Knowledge::built_in(), system_clock().wall_now());
+  const auto knowledge = open_knowledge(context);
+  if (!knowledge) return complain(knowledge.error());
+  const auto answer = setup::driver_status(seen->facts, *knowledge, system_clock().wall_now());
   if (context.args.has("json"))
     print_json(to_json(answer));
   else
@@ -171,14 +175,15 @@ int status(Context& context) {
 }
 
 int recommend(Context& context) {
-  const auto request = read_request(context.args);
+  const auto knowledge = open_knowledge(context);
+  if (!knowledge) return complain(knowledge.error());
+  const auto request = read_request(context.args, *knowledge);
   if (!request) return complain(request.error());
   const auto seen = look(context);
   if (!seen) return complain(seen.error());
   const auto style = style_of(context);
   if (!style) return complain(style.error());
-  const auto answer =
-      setup::recommend_driver(seen->facts, *request, knowledge::Knowledge::built_in(), system_clock().wall_now());
+  const auto answer = setup::recommend_driver(seen->facts, *request, *knowledge, system_clock().wall_now());
   if (!answer) return complain(answer.error());
   if (context.args.has("json"))
     print_json(to_json(*answer));

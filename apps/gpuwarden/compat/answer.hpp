@@ -88,6 +88,8 @@ std::string_view words_for(knowledge::RunsOn how);
 std::string branch_text(const Asked& asked, int branch);
 /// Why the place's driver cannot drive the GPU at all; empty: it can, or it is not known.
 std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu);
+/// The driver can drive none of the place's GPUs.
+bool is_useless(const Asked& asked);
 /// The worst fit of a wheel over the place's GPUs.
 knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
 nlohmann::json version_json(const knowledge::Version& version);

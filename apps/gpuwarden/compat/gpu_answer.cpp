@@ -16,6 +16,8 @@ using knowledge::TorchBuild;
 using knowledge::Version;
 using Json = nlohmann::json;
 
+constexpr std::size_t kOthersShown = 8;
+
 Json number(double value) { return value > 0 ? Json(value) : Json(); }
 
 std::string_view words_of(OpenModule module) {
@@ -148,7 +150,10 @@ std::string code_text(int architecture) {
   const std::string own = architecture >= kFirstWithOwnCode
                               ? fmt::format("; of code for one architecture alone only sm_{}a", architecture)
                               : "";
-  return fmt::format("sm_{0}0 to sm_{1}, and PTX up to compute_{1}{2}", architecture / 10, architecture, own);
+  const int first = architecture / 10 * 10;
+  const std::string range =
+      first == architecture ? fmt::format("sm_{}", first) : fmt::format("sm_{} to sm_{}", first, architecture);
+  return fmt::format("{}, and PTX up to compute_{}{}", range, architecture, own);
 }
 
 Error unknown_gpu(const Asked& asked, const std::string& words) {
@@ -182,7 +187,10 @@ Result<Answer> answer_gpu(const Asked& asked, const std::string& words) {
   std::vector<std::string> others;
   for (std::size_t i = 1; i < models.size(); ++i) others.emplace_back(models[i]->name);
   answer.json["also"] = others;
-  if (!others.empty()) answer.text += line(asked, "also named so", join(others, ", "));
+  const std::size_t all = others.size();
+  others.resize(std::min(all, kOthersShown));
+  const std::string rest = all > kOthersShown ? fmt::format(" and {} more", all - kOthersShown) : "";
+  if (!others.empty()) answer.text += line(asked, "also named so", join(others, ", ") + rest);
   return answer;
 }
 

@@ -152,7 +152,8 @@ Answer answer_matrix(const Asked& asked, std::optional<Version> work, const std:
       "minimum: the first branch that knows the GPU; required: the oldest driver that runs the CUDA of the work (of "
       "the "
       "newest PyTorch where none is named); recommended: the branch to take today; optimal: the driver with which "
-      "nothing of that CUDA is missing; last: the last branch that serves the GPU. --why shows the sources.";
+      "nothing of that CUDA is missing (or the last that serves the GPU); last: the last branch that serves the GPU. "
+      "--why shows the sources.";
   answer.text += "\n" + wrapped(kLegend, 0, 0, asked.style.width) + "\n";
   answer.sources.assign(sources.begin(), sources.end());
   return answer;

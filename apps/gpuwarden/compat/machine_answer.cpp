@@ -99,6 +99,7 @@ void add_toolkits(const Asked& asked, Answer& answer) {
     answer.text += line(asked, "toolkits", building_text(asked));
     return;
   }
+  if (is_useless(asked)) return;
   answer.text += heading(asked, "CUDA toolkits whose programs run here");
   constexpr auto kRemarks = std::to_array<std::pair<RunsOn, std::string_view>>(
       {{RunsOn::natively, ""},
@@ -129,7 +130,9 @@ Answer answer_machine(const Asked& asked) {
   add_driver(asked, answer);
   add_gpus(asked, answer);
   add_toolkits(asked, answer);
-  add_torch(asked, answer);
+  // With a driver that drives none of the GPUs nothing runs: only the way out is worth showing.
+  answer.json["torch"] = Json::array();
+  if (!is_useless(asked)) add_torch(asked, answer);
   add_recommendation(asked, answer);
   return answer;
 }

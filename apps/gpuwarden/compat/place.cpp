@@ -36,8 +36,15 @@ Result<std::vector<PlaceGpu>> named_gpus(const std::vector<std::string>& names, 
         return fail(ErrorCode::invalid_argument,
                     fmt::format("there is no GPU '{}' in the knowledge base", printable(name)),
                     "name it as nvidia-smi does, for example \"RTX 4090\", or add it in a file for --knowledge");
-      add(gpus,
-          {models.empty() ? name : std::string(models[0]->name), architecture, models.empty() ? nullptr : models[0]});
+      PlaceGpu gpu{.name = name, .architecture = architecture};
+      if (!models.empty()) {
+        gpu.name = models[0]->name;
+        gpu.model = models[0];
+        // "RTX 5090" is that one, "A100" all of its kind.
+        const bool exact = to_lower(gpu.name).ends_with(to_lower(name));
+        gpu.meant = exact ? std::vector{models[0]} : models;
+      }
+      add(gpus, std::move(gpu));
     }
   }
   return gpus;

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "gpuwarden/base/text.hpp"
+#include "knowledge_base.hpp"
 
 namespace gpuwarden::cli::compat {
 
@@ -54,7 +55,9 @@ bool is_component(const Knowledge& knowledge, std::string_view name) {
 
 /// Takes what parse_purpose read for the question.
 void set_purpose(Question& question, Purpose purpose) {
-  question.kind = purpose.package ? "package" : purpose.architecture ? "architecture" : "job";
+  question.kind = purpose.package ? "package" : purpose.architecture ? "architecture" : purpose.work ? "job" : "matrix";
+  // What only the site's rules know is answered where they speak: with drivers.
+  question.matrix = question.kind == "matrix";
   question.purpose = std::move(purpose);
 }
 
@@ -113,7 +116,7 @@ Result<Question> read_question(Context& context, const Knowledge& knowledge) {
     GPUWARDEN_TRY(question.cuda, cuda_version(cuda->starts_with("cu") ? "" : *cuda));
     question.kind = "cuda";
   } else if (purpose) {
-    GPUWARDEN_TRY(Purpose read, doctor::parse_purpose(*purpose));
+    GPUWARDEN_TRY(Purpose read, read_purpose(*purpose, knowledge));
     set_purpose(question, std::move(read));
   } else if (!words.empty() && !is_driver(context, words)) {
     GPUWARDEN_TRY(question, read_words(knowledge, words));
@@ -122,7 +125,7 @@ Result<Question> read_question(Context& context, const Knowledge& knowledge) {
     question.gpu = *args.text("gpus");
   }
   question.text = !words.empty() ? words : purpose ? *purpose : cuda ? "CUDA " + *cuda : "";
-  question.matrix = args.has("matrix");
+  question.matrix = question.matrix || args.has("matrix");
   if (question.matrix) question.kind = "matrix";
   return question;
 }

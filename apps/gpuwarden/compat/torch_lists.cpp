@@ -66,8 +66,8 @@ void add_torch(const Asked& asked, Answer& answer) {
       if (knowledge::is_fit(fit_here(asked, *build)))
         builds.push_back(fmt::format("{}{}", build->build, build->is_default ? " (default)" : ""));
     }
-    answer.text +=
-        fmt::format("  {}.{}.{:<8} {}\n", shown[i].major, shown[i].minor, shown[i].patch, join(builds, ", "));
+    const std::string release = fmt::format("  {}.{}.{}", shown[i].major, shown[i].minor, shown[i].patch);
+    answer.text += line(asked, release, join(builds, ", "));
   }
   if (shown.size() > kReleasesShown) answer.text += fmt::format("  and older, back to {}\n", to_string(shown.back()));
 }

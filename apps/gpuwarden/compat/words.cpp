@@ -51,6 +51,7 @@ std::string_view words_for(WheelFit fit) {
 }
 
 RunsOn runs_here(const Asked& asked, const knowledge::Version& cuda) {
+  if (is_useless(asked)) return RunsOn::not_at_all;
   const RunsOn how = asked.knowledge.runs_on(cuda, *asked.place.driver);
   const bool only_consumers = !asked.place.gpus.empty() && std::ranges::all_of(asked.place.gpus, is_consumer);
   return how == RunsOn::by_forward_compatibility && only_consumers ? RunsOn::not_at_all : how;
@@ -113,6 +114,11 @@ std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu) {
   if (last != 0 && branch > last)
     return fmt::format("driver {} no longer serves it: {} is the last branch", to_string(*asked.place.driver), last);
   return "";
+}
+
+bool is_useless(const Asked& asked) {
+  return !asked.place.gpus.empty() &&
+         std::ranges::all_of(asked.place.gpus, [&](const PlaceGpu& gpu) { return !obstacle_of(asked, gpu).empty(); });
 }
 
 std::string heading(const Asked& asked, std::string_view text) {

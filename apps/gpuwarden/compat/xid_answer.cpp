@@ -28,7 +28,8 @@ Answer answer_xid(const Asked& asked, int code) {
                     : row->severity == "warning"                            ? Tone::warning
                                                                             : Tone::dim;
   answer.text = asked.style.paint(fmt::format("Xid {}", code), Tone::bold) +
-                fmt::format("  {}: {}\n", asked.style.paint(row->severity, tone), row->description);
+                fmt::format("  {}: {}\n", asked.style.paint(row->severity, tone),
+                            row->description.empty() ? "only its name is known" : row->description);
   if (!row->mnemonic.empty()) answer.text += line(asked, "name", row->mnemonic);
   if (!row->cause.empty()) answer.text += line(asked, "cause", row->cause);
   if (!row->action_plain.empty()) answer.text += line(asked, "do", row->action_plain);

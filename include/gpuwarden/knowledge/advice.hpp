@@ -43,11 +43,11 @@ std::string pip_command(const TorchBuild& build);
 
 /// The drivers for a GPU. Empty: not known, or none.
 struct DriverNeeds {
-  Version minimum;                   ///< first branch that knows the GPU
-  Version required;                  ///< for the work; at least the minimum
-  Version recommended;               ///< the branch to take today
-  Version optimal;                   ///< with which nothing of the work's toolkit is missing
-  int last_branch = 0;               ///< 0: still served
+  Version minimum;      ///< first branch that knows the GPU
+  Version required;     ///< for the work; at least the minimum
+  Version recommended;  ///< the branch to take today
+  Version optimal;      ///< with which nothing of the work's toolkit is missing; else the GPU's last branch
+  int last_branch = 0;  ///< 0: still served
   std::vector<std::string> sources;  ///< "minimum: ..."
 };
 /// `cuda`: what the work's binaries were built with (empty: no work in mind). Site rules on this GPU and `workload`
