@@ -7,4 +7,5 @@ target_compile_options(gpuwarden_warnings INTERFACE
   -Wno-missing-field-initializers $<$<BOOL:${GPUWARDEN_WERROR}>:-Werror>
   # GCC 12 sees overflows in inlined std::string code that are not there (GCC bugs 105329, 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-Wno-restrict$<SEMICOLON>-Wno-stringop-overflow$<SEMICOLON>-Wno-stringop-overread$<SEMICOLON>-Wno-array-bounds>
-  $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-designated-field-initializers>)
+  # clang: libstdc++ 12's own stable_sort calls what C++17 deprecates.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-designated-field-initializers$<SEMICOLON>-Wno-deprecated-declarations>)

@@ -275,7 +275,7 @@ void read_gpus(const EnvReport& report, Snapshot& snapshot) {
       auto& record = snapshot.gpus.back();
       facts::MigDevice& mig = record.mig_devices.emplace_back();
       mig.index = static_cast<std::uint32_t>(record.mig_devices.size() - 1);
-      mig.profile = std::string(split_words(text)[1]);
+      mig.profile = printable(split_words(text)[1]);
       record.gpu.mig_enabled = true;
       continue;
     }

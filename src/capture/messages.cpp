@@ -117,7 +117,7 @@ void read_supported(std::string_view line, facts::Environment& environment) {
   if (!architectures.empty()) return;
   for (std::string_view word : split_words(line.substr(at + kSupported.size()))) {
     while (word.ends_with('.') || word.ends_with(',')) word.remove_suffix(1);
-    if (word.starts_with("sm_") || word.starts_with("compute_")) architectures.emplace_back(word);
+    if (word.starts_with("sm_") || word.starts_with("compute_")) architectures.push_back(printable(word));
   }
 }
 

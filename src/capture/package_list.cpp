@@ -15,6 +15,10 @@ bool is_version(std::string_view text) {
       text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '+' || c == '!' || c == '-'; });
 }
 
+bool is_package_name(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
+}
+
 /// "2.1.0+cu121" of ".../torch-2.1.0%2Bcu121-cp310-cp310-linux_x86_64.whl".
 std::string version_of_wheel(std::string_view url) {
   if (const std::size_t hash = url.find('#'); hash != std::string_view::npos) url = url.substr(0, hash);
@@ -109,7 +113,7 @@ bool PackageList::take_row(std::string_view text) {
 
 bool PackageList::keep(std::string_view name, std::string_view version, std::string_view manager) {
   const std::string normal = facts::normalised_package(name);
-  if (!is_version(version) || !facts::is_gathered_package(normal)) return false;
+  if (!is_version(version) || !is_package_name(normal) || !facts::is_gathered_package(normal)) return false;
   const bool known = std::ranges::find(packages_, normal, &facts::PythonPackage::name) != packages_.end();
   constexpr std::size_t kMost = 2000;  // more are a hostile file's
   if (!known && packages_.size() < kMost) packages_.push_back({normal, std::string(version), std::string(manager)});

@@ -111,7 +111,8 @@ bool take_module(std::string_view line, Environment& environment) {
   if (!is_number(words[2].starts_with('-') ? words[2].substr(1) : words[2])) return false;
   auto& modules = environment.driver.loaded_modules;
   constexpr std::size_t kMost = 100;
-  if (modules.size() < kMost && std::ranges::find(modules, words[0]) == modules.end()) modules.emplace_back(words[0]);
+  if (modules.size() < kMost && std::ranges::find(modules, words[0]) == modules.end())
+    modules.push_back(printable(words[0]));
   return true;
 }
 

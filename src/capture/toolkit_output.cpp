@@ -42,7 +42,7 @@ bool take_architecture(const Line& line, ToolkitOutput& output) {
   const std::string_view number = text.substr(digits);
   if (number.substr(0, number.size() - 1).find_first_not_of("0123456789") != std::string_view::npos) return false;
   // The digits of a cut line may go on.
-  if (line.ended) output.architectures.emplace_back(text);
+  if (line.ended && std::isalnum(static_cast<unsigned char>(text.back())) != 0) output.architectures.emplace_back(text);
   return true;
 }
 

@@ -146,7 +146,7 @@ void read_nics(const Topology& topology, facts::Snapshot& snapshot) {
   for (const std::string& device : topology.devices) {
     if (gpu_number(device)) continue;
     facts::Nic nic;
-    nic.name = device;
+    nic.name = printable(device);
     for (const auto& [number, name] : topology.nic_names) {
       if (number == device) nic.name = printable(name);
     }
