@@ -228,7 +228,7 @@ void read_secure_boot(const Tree& tree, Host& host) {
 void read_memory(const Tree& tree, Host& host) {
   const std::string memory = tree.read("/proc/meminfo").value_or("");
   host.memory_total = kilobytes_in(memory, "MemTotal:");
-  const std::string load = scene.tree.line("/proc/loadavg").value_or("");
+  const std::string load = tree.line("/proc/loadavg").value_or("");
   if (const auto words = split_words(load); !words.empty()) host.load_average = parse_number(words[0]);
   host.memory_available = kilobytes_in(memory, "MemAvailable:");
   host.swap_total = kilobytes_in(memory, "SwapTotal:");
