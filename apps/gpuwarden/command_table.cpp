@@ -201,7 +201,7 @@ const std::vector<Command>& commands() {
        "       gpuwarden env module 12.4 [-o FILE] | persist 12.4 | persist --remove\n"
        "       gpuwarden env create NAME --cuda 12.4 [--python 3.11] [--with torch] [--yes]\n"
        "       gpuwarden env explain [NCCL_SOCKET_IFNAME | nccl | vllm ...] | generate nccl | vllm | pytorch",
-       {kEnvOptions},
+       {kEnvOptions, kKnowledgeOptions},
        Rest::operands,
        run_env},
       {"run",

@@ -19,6 +19,7 @@
 #include "gpuwarden/setup/modulefile.hpp"
 #include "gpuwarden/setup/start_file.hpp"
 #include "gpuwarden/setup/toolkits.hpp"
+#include "knowledge_base.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -54,7 +55,8 @@ std::optional<int> left_over(const Context& context, std::string_view action) {
                    "see gpuwarden env --help"});
 }
 
-json as_json(const facts::Toolkit& toolkit, std::optional<knowledge::Version> driver, const std::string& chosen) {
+json as_json(const facts::Toolkit& toolkit, std::optional<knowledge::Version> driver, const std::string& chosen,
+             const Knowledge& knowledge) {
   return {{"version", toolkit.version},
           {"path", toolkit.path},
           {"origin", toolkit.origin},
@@ -63,11 +65,11 @@ json as_json(const facts::Toolkit& toolkit, std::optional<knowledge::Version> dr
           {"active", toolkit.active},
           {"reasons", setup::reasons_in_use(toolkit)},
           {"chosen_by_env_use", toolkit.path == chosen},
-          {"targets", setup::targets_of(toolkit, Knowledge::built_in())},
-          {"on_driver", setup::on_driver(toolkit, driver, Knowledge::built_in())}};
+          {"targets", setup::targets_of(toolkit, knowledge)},
+          {"on_driver", setup::on_driver(toolkit, driver, knowledge)}};
 }
 
-std::string list_text(const facts::Snapshot& snapshot, const std::string& chosen) {
+std::string list_text(const facts::Snapshot& snapshot, const std::string& chosen, const Knowledge& knowledge) {
   const auto driver = driver_of(snapshot);
   const auto sorted = setup::newest_first(software_of(snapshot).toolkits);
   std::string text = driver ? fmt::format("driver {}\n", to_string(*driver)) : "driver: not known\n";
@@ -79,12 +81,12 @@ std::string list_text(const facts::Snapshot& snapshot, const std::string& chosen
     path = std::max(path, toolkit->path.size());
   }
   for (const auto* toolkit : sorted) {
-    const std::string runs = setup::on_driver(*toolkit, driver, Knowledge::built_in());
+    const std::string runs = setup::on_driver(*toolkit, driver, knowledge);
     std::vector<std::string> notes = setup::reasons_in_use(*toolkit);
     if (toolkit->path == chosen) notes.emplace_back("chosen by env use");
     if (!toolkit->nvcc) notes.emplace_back("has no nvcc");
     text += fmt::format("{} {:<{}}  {:<{}}  {}\n", toolkit->active ? '*' : ' ', toolkit->version, version,
-                        toolkit->path, path, setup::targets_of(*toolkit, Knowledge::built_in()));
+                        toolkit->path, path, setup::targets_of(*toolkit, knowledge));
     if (!notes.empty()) text += fmt::format("    {}\n", join(notes, "; "));
     if (!runs.empty() && runs != "as they are") text += fmt::format("    its programs run {}\n", runs);
   }
@@ -124,7 +126,7 @@ std::optional<int> foreign_option(const Context& context, const Action& action) 
   for (const auto options : context.command->options) {
     for (const Option& option : options) {
       const std::string key = key_of(option);
-      if (!context.args.has(key) || action.options.contains(" " + key + " ")) continue;
+      if (!context.args.has(key) || key == "knowledge" || action.options.contains(" " + key + " ")) continue;
       return complain({ErrorCode::invalid_argument, fmt::format("env {} takes no --{}", action.name, key),
                        "see gpuwarden env --help"});
     }
@@ -138,15 +140,17 @@ int env_list(Context& context) {
   if (const auto wrong = left_over(context, "list")) return *wrong;
   const auto snapshot = look_around(context, false);
   if (!snapshot) return complain(snapshot.error());
+  const auto knowledge = open_knowledge(context);
+  if (!knowledge) return complain(knowledge.error());
   const std::string chosen = setup::activated(context.environment);
   if (!context.args.has("json")) {
-    fmt::print("{}", list_text(*snapshot, chosen));
+    fmt::print("{}", list_text(*snapshot, chosen, *knowledge));
     return kFine;
   }
   const auto driver = driver_of(*snapshot);
   json toolkits = json::array();
   for (const auto* toolkit : setup::newest_first(software_of(*snapshot).toolkits))
-    toolkits.push_back(as_json(*toolkit, driver, chosen));
+    toolkits.push_back(as_json(*toolkit, driver, chosen, *knowledge));
   print_json(
       {{"schema", facts::kJsonSchema}, {"driver", driver ? json(to_string(*driver)) : json()}, {"toolkits", toolkits}});
   return kFine;

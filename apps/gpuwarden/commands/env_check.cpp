@@ -11,6 +11,7 @@
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/setup/toolkits.hpp"
+#include "knowledge_base.hpp"
 #include "render/doctor_text.hpp"
 
 namespace gpuwarden::cli {
@@ -55,9 +56,11 @@ int env_check(Context& context) {
   if (!style) return complain(style.error());
   const auto snapshot = look_around(context, true);
   if (!snapshot) return complain(snapshot.error());
+  const auto knowledge = open_knowledge(context);
+  if (!knowledge) return complain(knowledge.error());
   const doctor::Choice choice{{kChecks.begin(), kChecks.end()}, {}};
-  if (const auto valid = doctor::validate(choice); !valid) return complain(valid.error());
-  const auto examination = doctor::examine(*snapshot, knowledge::Knowledge::built_in(), {}, choice);
+  if (const auto valid = doctor::validate(choice, *knowledge); !valid) return complain(valid.error());
+  const auto examination = doctor::examine(*snapshot, *knowledge, {}, choice);
   if (context.args.has("json")) {
     fmt::print("{}\n", doctor::to_json(examination).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {

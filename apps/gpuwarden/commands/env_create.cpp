@@ -15,6 +15,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/setup/python_environment.hpp"
+#include "knowledge_base.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -106,7 +107,9 @@ int env_create(Context& context) {
   if (!maker) return complain(maker.error());
   const auto snapshot = look_around(context, false);
   if (!snapshot) return complain(snapshot.error());
-  const auto plan = setup::plan_environment(*request, *maker, driver_of(*snapshot), knowledge::Knowledge::built_in());
+  const auto known = open_knowledge(context);
+  if (!known) return complain(known.error());
+  const auto plan = setup::plan_environment(*request, *maker, driver_of(*snapshot), *known);
   if (!plan) return complain(plan.error());
   for (const std::string& note : plan->notes) warn(printable(note));
   const bool there = std::ranges::find(installed, *maker) != installed.end();

@@ -12,6 +12,7 @@
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/probe/survey.hpp"
 #include "gpuwarden/setup/toolkits.hpp"
+#include "knowledge_base.hpp"
 #include "machine.hpp"
 
 namespace gpuwarden::cli {
@@ -21,16 +22,17 @@ namespace {
 using knowledge::Knowledge;
 
 /// The architectures that --for names; "native": of all GPUs that are there.
-Result<std::vector<int>> architectures_for(const std::string& text, const facts::Snapshot& snapshot) {
+Result<std::vector<int>> architectures_for(const std::string& text, const facts::Snapshot& snapshot,
+                                           const Knowledge& knowledge) {
   if (text != "native") {
-    GPUWARDEN_TRY(const int one, setup::parse_architecture(text, Knowledge::built_in()));
+    GPUWARDEN_TRY(const int one, setup::parse_architecture(text, knowledge));
     return std::vector{one};
   }
   std::vector<int> architectures;
   for (const facts::GpuRecord& record : snapshot.gpus) {
     const auto& capability = record.gpu.compute_capability;
-    const auto architecture = capability ? capability->major * 10 + capability->minor
-                                         : Knowledge::built_in().architecture_of_name(record.gpu.name);
+    const auto architecture =
+        capability ? capability->major * 10 + capability->minor : knowledge.architecture_of_name(record.gpu.name);
     if (record.gpu.vendor == "NVIDIA" && architecture) architectures.push_back(*architecture);
   }
   if (architectures.empty())
@@ -100,9 +102,9 @@ Result<setup::Shell> shell_of(const Context& context, bool at_start) {
 Result<facts::Toolkit> take_toolkit(Context& context, const facts::Snapshot& snapshot) {
   const auto& toolkits = software_of(snapshot).toolkits;
   if (const auto wanted = context.args.text("for")) {
-    GPUWARDEN_TRY(const auto architectures, architectures_for(*wanted, snapshot));
-    GPUWARDEN_TRY(const auto choice,
-                  setup::choose_toolkit(toolkits, architectures, driver_of(snapshot), Knowledge::built_in()));
+    GPUWARDEN_TRY(const Knowledge knowledge, open_knowledge(context));
+    GPUWARDEN_TRY(const auto architectures, architectures_for(*wanted, snapshot, knowledge));
+    GPUWARDEN_TRY(const auto choice, setup::choose_toolkit(toolkits, architectures, driver_of(snapshot), knowledge));
     fmt::print(stderr, "gpuwarden: {}\n", printable(choice.why));
     for (const std::string& other : choice.passed_over) fmt::print(stderr, "  not {}\n", printable(other));
     return *choice.toolkit;
