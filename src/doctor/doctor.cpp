@@ -43,7 +43,7 @@ void run_checks(const Subject& subject, const Choice& choice, Examination& resul
     if (!is_wanted(choice, check.id, check.area)) continue;
     Report report(check, result.findings);
     check.run(subject, report);
-    ++result.checks_run;
+    result.ran.emplace_back(check.id, check.area);
     result.areas.try_emplace(check.area, Status::not_judged);
   }
 }
@@ -53,8 +53,7 @@ void run_site_rules(const Subject& subject, const Choice& choice, Examination& r
     const Area area = site_area(rule);
     if (!is_wanted(choice, site_id(rule), area)) continue;
     for (Finding& finding : site_findings(subject, rule)) result.findings.push_back(std::move(finding));
-    result.site_rules.emplace_back(site_id(rule), area);
-    ++result.checks_run;
+    result.ran.emplace_back(site_id(rule), area);
     result.areas.try_emplace(area, Status::not_judged);
   }
 }
@@ -184,7 +183,9 @@ Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge&
   for (auto& [area, status] : result.areas) {
     if (worst.contains(area) || has_facts(area, subject)) status = status_of(worst[area], purposeful);
   }
-  result.overall = status_of(result.worst, purposeful);
+  const bool judged =
+      std::ranges::any_of(result.areas, [](const auto& area) { return area.second != Status::not_judged; });
+  result.overall = judged ? status_of(result.worst, purposeful) : Status::not_judged;
   return result;
 }
 

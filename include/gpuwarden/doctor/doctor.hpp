@@ -70,12 +70,11 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
 
 /// The verdict.
 struct Examination {
-  std::vector<Finding> findings;  ///< worst first; among equals, in the order in which one would mend
-  std::map<Area, Status> areas;   ///< of all areas that were asked for
-  Status overall = Status::compatible;
+  std::vector<Finding> findings;        ///< worst first; among equals, in the order in which one would mend
+  std::map<Area, Status> areas;         ///< of all areas that were asked for
+  Status overall = Status::compatible;  ///< not_judged where no area was
   Severity worst = Severity::ok;
-  int checks_run = 0;
-  std::vector<std::pair<std::string, Area>> site_rules;  ///< that were judged: "site:ID"
+  std::vector<std::pair<std::string, Area>> ran;  ///< ids of the checks, and of the site's rules ("site:ID"), that ran
 };
 
 /// Runs the checks, and the site's rules of `knowledge`.
