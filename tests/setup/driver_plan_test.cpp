@@ -19,14 +19,14 @@ using setup::DriverRequest;
 using setup::PackageManager;
 using setup::Packaging;
 using setup::Plan;
-using testing::ids_of;
-using testing::plan_for;
-using testing::software;
-using testing::step_of;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::ids_of;
 using ::testing::Not;
+using testing::plan_for;
+using testing::software;
+using testing::step_of;
 
 const std::filesystem::path kGoldens = std::filesystem::path(__FILE__).parent_path() / "golden";
 
@@ -243,8 +243,7 @@ TEST(DriverPlan, ItsShellKnowsTheSamePackagesAsTheProgram) {
   EXPECT_TRUE(setup::is_driver_package("nvidia-open"));
   EXPECT_FALSE(setup::is_driver_package("nvidia-container-toolkit"));
   const auto plan = plan_for(testing::debian_machine()).value();
-  const auto done =
-      run_command({.argv = {"sh", "-euc", plan.prelude + "driver_packages\n"}, .standard_input = input});
+  const auto done = run_command({.argv = {"sh", "-euc", plan.prelude + "driver_packages\n"}, .standard_input = input});
   ASSERT_TRUE(done.has_value());
   EXPECT_EQ(done->standard_output, expected) << done->standard_error;
 }

@@ -8,9 +8,9 @@ namespace {
 
 using facts::ModuleFlavour;
 using setup::Packaging;
-using testing::recommendation_for;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::recommendation_for;
 
 setup::DriverFacts machine_with(std::string_view name) {
   return testing::bare_machine("ubuntu", "24.04", setup::PackageManager::apt, name);
@@ -23,13 +23,12 @@ struct Row {
 };
 
 TEST(DriverRecommendation, FollowsTheLimitsOfTheArchitecture) {
-  for (const Row& row : {Row{"NVIDIA H100 80GB HBM3", 580, ModuleFlavour::open},
-                         Row{"NVIDIA GeForce RTX 5090", 580, ModuleFlavour::open},
-                         Row{"NVIDIA B200", 580, ModuleFlavour::open},
-                         Row{"Tesla T4", 580, ModuleFlavour::open},
-                         Row{"Tesla V100-SXM2-16GB", 580, ModuleFlavour::proprietary},
-                         Row{"Tesla P100-PCIE-16GB", 580, ModuleFlavour::proprietary},
-                         Row{"Tesla K80", 470, ModuleFlavour::proprietary}}) {
+  for (const Row& row :
+       {Row{"NVIDIA H100 80GB HBM3", 580, ModuleFlavour::open},
+        Row{"NVIDIA GeForce RTX 5090", 580, ModuleFlavour::open}, Row{"NVIDIA B200", 580, ModuleFlavour::open},
+        Row{"Tesla T4", 580, ModuleFlavour::open}, Row{"Tesla V100-SXM2-16GB", 580, ModuleFlavour::proprietary},
+        Row{"Tesla P100-PCIE-16GB", 580, ModuleFlavour::proprietary},
+        Row{"Tesla K80", 470, ModuleFlavour::proprietary}}) {
     const auto answer = recommendation_for(machine_with(row.gpu));
     ASSERT_TRUE(answer.has_value()) << row.gpu << ": " << answer.error().message;
     EXPECT_EQ(answer->branch, row.branch) << row.gpu;
