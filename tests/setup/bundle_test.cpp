@@ -86,6 +86,15 @@ TEST(Bundle, IsTheOwnersAloneAndOnlyWrittenWhole) {
   EXPECT_EQ(list_directory(dir.path()).size(), 1U) << "nothing half-written stays";
 }
 
+TEST(Bundle, WhatCouldNotBeReadBackIsNotWritten) {
+  const TempDir dir;
+  Contents many;
+  for (int i = 0; i < 300; ++i) many.files.push_back({"logs/a.log", "one of many", "x"});
+  EXPECT_THAT(write_bundle(dir / "b.tar.gz", many, Redactor(), kHead),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("301 files")));
+  EXPECT_TRUE(list_directory(dir.path()).empty());
+}
+
 TEST(Bundle, ChangedOnesAreRefusedByName) {
   const TempDir dir;
   ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead));
