@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA driver, opened at run time. Only a forked child calls it: it may hang and it may crash.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deep/cuda_abi.hpp"
+#include "gpuwarden/base/result.hpp"
+
+namespace gpuwarden::deep {
+
+/// Opens libcuda and finds its functions. Fails with unavailable.
+Result<cuda::Functions> open_cuda(const std::filesystem::path& library);
+
+/// The first of the libraries that opens, with its name; nothing where none does.
+struct Cublas {
+  std::string name;
+  cuda::CublasFunctions functions;
+};
+std::optional<Cublas> open_cublas(const std::vector<std::filesystem::path>& libraries);
+
+/// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
+Error cuda_error(const cuda::Functions& cuda, std::string_view what, cuda::Result code);
+/// What to do about a CUDA that does not start.
+std::vector<std::string> next_steps(cuda::Result code);
+
+}  // namespace gpuwarden::deep
+
+/// GPUWARDEN_CUDA(cuda, allocate, &pointer, size): calls a function of the driver, and returns its error from the
+/// enclosing function.
+#define GPUWARDEN_CUDA(functions, name, ...)                                        \
+  if (const ::gpuwarden::cuda::Result code_of_call = (functions).name(__VA_ARGS__); \
+      code_of_call != ::gpuwarden::cuda::kSuccess)                                  \
+  return std::unexpected(::gpuwarden::deep::cuda_error(functions, #name, code_of_call))
