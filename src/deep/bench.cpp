@@ -111,7 +111,7 @@ Result<Timing> Bench::time(const std::function<Result<void>()>& work, std::chron
   double sum = 0;
   double best = 0;
   int runs = 0;
-  while (!out_of_time() && (runs < kLeastRuns || SteadyClock::now() - start < duration)) {
+  while (!out_of_time() && (runs < kLeastRuns || SteadyClock::now() - start < duration * pace)) {
     GPUWARDEN_CUDA(*cuda_, record_event, begin_, stream_);
     GPUWARDEN_CHECK(work());
     GPUWARDEN_CUDA(*cuda_, record_event, end_, stream_);

@@ -74,6 +74,8 @@ class Bench {
   void set_deadline(SteadyClock::time_point deadline) { deadline_ = deadline; }
   bool out_of_time() const { return SteadyClock::now() >= deadline_; }
 
+  /// Options::pace.
+  double pace = 1;
   /// Called with "pcie" and "load" when that begins: the moment to read the GPU's clocks from outside.
   std::function<void(std::string_view)> announce = [](std::string_view) {};
 

@@ -10,7 +10,7 @@
 
 #include "deep/bench.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/deep_json.hpp"
 #include "probe/reader_child.hpp"
 
 namespace gpuwarden::deep {
@@ -102,6 +102,7 @@ Result<void> run_steps(int fd, const cuda::Functions& cuda, int ordinal, const O
   cuda::Device device = 0;
   GPUWARDEN_CUDA(cuda, device, &device, ordinal);
   GPUWARDEN_TRY(Bench bench, Bench::open(cuda, device, after(kMemoryTime)));
+  bench.pace = options.pace;
   bench.announce = [fd](std::string_view what) { send_message(fd, {{"moment", what}}); };
   GPUWARDEN_TRY(const Bench::Memory memory, bench.memory());
   if (!options.force && static_cast<double>(memory.free) < kLeastFreeShare * static_cast<double>(memory.total)) {

@@ -10,7 +10,7 @@
 #include "deep/child.hpp"
 #include "deep/expectations.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/deep_json.hpp"
 #include "probe/child_process.hpp"
 
 namespace gpuwarden::deep {
@@ -202,7 +202,10 @@ DeepGpu introduce(const CudaDevice& device, const GpuRecord* record, const Optio
   for (const auto& mig : record->mig_devices) {
     if (same_uuid(device.uuid, mig.uuid.value)) gpu.uuid = mig.uuid;
   }
-  if (const auto why = in_use(*record); why && !options.force) gpu.not_possible = *why;
+  if (options.force) return gpu;
+  gpu.not_possible = in_use(*record);
+  const auto reserved = std::ranges::find(options.reserved, record->gpu.uuid, &std::pair<Uuid, std::string>::first);
+  if (reserved != options.reserved.end()) gpu.not_possible = reserved->second;
   return gpu;
 }
 

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "gpuwarden/facts/deep.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 

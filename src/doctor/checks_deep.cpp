@@ -27,7 +27,7 @@ std::string name_of(const DeepGpu& gpu) {
 
 /// Stand-ins are not to be taken for NVIDIA's driver.
 std::string told_by(const Subject& subject) {
-  const auto& deep = *subject.snapshot.deep;
+  const auto& deep = *subject.deep;
   return deep.stand_in ? fmt::format(" (told by {}, a stand-in for the system's CUDA driver)", deep.library) : "";
 }
 
@@ -41,8 +41,8 @@ std::string reset_of(const Subject& subject, const DeepGpu& gpu) {
 /// Every GPU that was tested.
 template <class Look>
 void each_gpu(const Subject& subject, Look look) {
-  if (!subject.snapshot.deep) return;
-  for (const DeepGpu& gpu : subject.snapshot.deep->gpus) look(gpu);
+  if (subject.deep == nullptr) return;
+  for (const DeepGpu& gpu : subject.deep->gpus) look(gpu);
 }
 
 void memory_errors(const Subject& subject, Report& report) {
@@ -72,9 +72,9 @@ void wrong_arithmetic(const Subject& subject, Report& report) {
 }
 
 void broken_off(const Subject& subject, Report& report) {
-  if (!subject.snapshot.deep) return;
-  if (const auto& why = subject.snapshot.deep->failed) {
-    auto steps = subject.snapshot.deep->next_steps;
+  if (subject.deep == nullptr) return;
+  if (const auto& why = subject.deep->failed) {
+    auto steps = subject.deep->next_steps;
     if (steps.empty()) steps = {"sudo dmesg | grep -i nvrm"};
     report.say(fmt::format("CUDA does not work: {}{}", *why, told_by(subject)), std::move(steps));
   }
@@ -134,9 +134,9 @@ void slow_arithmetic(const Subject& subject, Report& report) {
 }
 
 void not_tested(const Subject& subject, Report& report) {
-  if (!subject.snapshot.deep) return;
-  if (const auto& why = subject.snapshot.deep->not_possible)
-    report.say(fmt::format("the GPUs were not tested: {}", *why), subject.snapshot.deep->next_steps);
+  if (subject.deep == nullptr) return;
+  if (const auto& why = subject.deep->not_possible)
+    report.say(fmt::format("the GPUs were not tested: {}", *why), subject.deep->next_steps);
   each_gpu(subject, [&](const DeepGpu& gpu) {
     if (gpu.not_possible)
       report.say(fmt::format("{} was not tested: {}", name_of(gpu), *gpu.not_possible),

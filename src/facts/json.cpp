@@ -41,7 +41,6 @@ static void describe(A& a, Error& error) {
 }  // namespace gpuwarden
 
 #include "facts/archive.hpp"
-#include "facts/deep_json.hpp"
 #include "facts/environment_json.hpp"
 
 namespace gpuwarden::facts {
@@ -274,7 +273,6 @@ static void describe(A& a, Snapshot& snapshot) {
   a.field("kernel_faults", snapshot.kernel_faults);
   a.field("cuda_order", snapshot.cuda_order);
   a.field("environment", snapshot.environment);
-  a.field("deep", snapshot.deep);
 }
 
 template <class A>
@@ -317,8 +315,6 @@ Result<T> read(const Json& json) {
 
 Json to_json(const GpuRecord& record) { return Writer::encode(record); }
 Json to_json(const Environment& environment) { return Writer::encode(environment); }
-Json to_json(const DeepGpu& gpu) { return Writer::encode(gpu); }
-Json to_json(const DeepRun& run) { return Writer::encode(run); }
 Json to_json(const Lease& lease) { return Writer::encode(lease); }
 Json to_json(const Error& error) { return Writer::encode(error); }
 Json to_json(const GpuEvent& event) { return Writer::encode(event); }
@@ -331,7 +327,6 @@ Json to_json(const Snapshot& snapshot) {
 
 Result<GpuRecord> gpu_record_from_json(const Json& json) { return read<GpuRecord>(json); }
 Result<Environment> environment_from_json(const Json& json) { return read<Environment>(json); }
-Result<DeepGpu> deep_gpu_from_json(const Json& json) { return read<DeepGpu>(json); }
 Result<Lease> lease_from_json(const Json& json) { return read<Lease>(json); }
 Result<GpuEvent> gpu_event_from_json(const Json& json) { return read<GpuEvent>(json); }
 

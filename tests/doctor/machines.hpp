@@ -69,7 +69,6 @@ std::string found_in(const facts::Snapshot& machine, std::string_view purpose = 
 std::span<const Case> driver_cases();
 std::span<const Case> device_cases();
 std::span<const Case> health_cases();
-std::span<const Case> deep_cases();
 std::span<const Case> toolkit_cases();
 std::span<const Case> framework_cases();
 std::span<const Case> serving_cases();

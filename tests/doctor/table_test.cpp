@@ -24,7 +24,6 @@ std::vector<Group> groups() {
   return {{"driver", doctor::driver_checks(), driver_cases()},
           {"device", doctor::device_checks(), device_cases()},
           {"health", doctor::health_checks(), health_cases()},
-          {"deep", doctor::deep_checks(), deep_cases()},
           {"toolkit", doctor::toolkit_checks(), toolkit_cases()},
           {"framework", doctor::framework_checks(), framework_cases()},
           {"serving", doctor::serving_checks(), serving_cases()},

@@ -8,10 +8,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "deep.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/facts/deep_json.hpp"
 #include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/doctor_text.hpp"
@@ -103,7 +105,7 @@ std::optional<int> fix(const Context& context, const Machine& machine, const Exa
 }
 
 int print(const Context& context, const facts::Snapshot& snapshot, const doctor::Purpose& purpose,
-          const Examination& examination, Severity least) {
+          const Examination& examination, Severity least, const std::optional<facts::DeepRun>& deep) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   if (const auto file = context.args.text("junit")) {
@@ -111,10 +113,12 @@ int print(const Context& context, const facts::Snapshot& snapshot, const doctor:
     if (!written) return complain(written.error());
   }
   if (context.args.has("json")) {
-    const auto json = doctor_document(examination, snapshot, purpose);
+    auto json = doctor_document(examination, snapshot, purpose);
+    if (deep) json["deep"] = facts::to_json(*deep);
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("{}", doctor_text(examination, subject_of(snapshot, purpose), context.args.has("why"), *style));
+    if (deep) fmt::print("{}", deep_text(*deep, *style));
   }
   return examination.worst >= least ? kNo : kFine;
 }
@@ -135,11 +139,10 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice);
-  if (context.args.has("deep"))
-    warn("--deep was not run: this build has no GPU kernels for memory, bandwidth and matrix tests");
+  GPUWARDEN_TRY(const auto deep, run_deep(context, machine, snapshot, knowledge));
+  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, deep ? &*deep : nullptr);
   if (const auto fixed = fix(context, machine, examination)) return *fixed;
-  return print(context, snapshot, purpose, examination, least);
+  return print(context, snapshot, purpose, examination, least, deep);
 }
 
 }  // namespace

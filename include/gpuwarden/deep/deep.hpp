@@ -3,7 +3,7 @@
 // is tested in a process of its own, which may hang or crash without harm. Nothing stays behind.
 //
 //   deep::Options options;
-//   snapshot.deep = deep::run(snapshot, knowledge::Knowledge::built_in(), options);
+//   const facts::DeepRun run = deep::run(snapshot, knowledge::Knowledge::built_in(), options);
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "gpuwarden/facts/deep.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::knowledge {
@@ -31,10 +33,14 @@ struct Options {
   std::vector<std::filesystem::path> cublas = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
   /// All that one GPU's tests may take; what is still running then is killed.
   std::chrono::milliseconds deadline = std::chrono::seconds(30);
+  /// How long each rate is looked at, beside the usual 4 s for all: 0.1 is quick and rough.
+  double pace = 1;
   /// Of the memory that is free.
   double memory_share = 0.9;
   /// Tests GPUs that others use, too.
   bool force = false;
+  /// GPUs that are left alone without `force`, and why: those that others have reserved.
+  std::vector<std::pair<Uuid, std::string>> reserved;
   /// Only these, by UUID; empty: all that CUDA shows (it honours CUDA_VISIBLE_DEVICES itself).
   std::vector<Uuid> gpus;
 };

@@ -17,8 +17,6 @@ inline constexpr int kJsonSchema = 1;
 nlohmann::json to_json(const GpuRecord& record);
 nlohmann::json to_json(const Snapshot& snapshot);
 nlohmann::json to_json(const Environment& environment);
-nlohmann::json to_json(const DeepGpu& gpu);
-nlohmann::json to_json(const DeepRun& run);
 nlohmann::json to_json(const Lease& lease);
 nlohmann::json to_json(const Error& error);
 nlohmann::json to_json(const GpuEvent& event);
@@ -27,7 +25,6 @@ nlohmann::json to_json(const GpuEvent& event);
 Result<GpuRecord> gpu_record_from_json(const nlohmann::json& json);
 Result<Snapshot> snapshot_from_json(const nlohmann::json& json);
 Result<Environment> environment_from_json(const nlohmann::json& json);
-Result<DeepGpu> deep_gpu_from_json(const nlohmann::json& json);
 Result<Lease> lease_from_json(const nlohmann::json& json);
 Result<GpuEvent> gpu_event_from_json(const nlohmann::json& json);
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
-#include "gpuwarden/facts/deep.hpp"
 #include "gpuwarden/facts/environment.hpp"
 #include "gpuwarden/facts/gpu.hpp"
 
@@ -108,8 +107,6 @@ struct Snapshot {
   std::optional<std::vector<Uuid>> cuda_order;
   /// The software around the GPUs; empty where it was not looked at.
   std::optional<Environment> environment;
-  /// What the GPUs showed under test; empty where they were not tested.
-  std::optional<DeepRun> deep;
 
   bool operator==(const Snapshot&) const = default;
 };

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The deep test's description for the JSON codec. Included by json.cpp alone.
-#pragma once
+#include "gpuwarden/facts/deep_json.hpp"
+
+// enum_named() and describe() are found by argument-dependent lookup, which does not look into unnamed namespaces.
+namespace gpuwarden::facts {
+
+static std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason) {
+  return throttle_reason_from(name);
+}
+
+}  // namespace gpuwarden::facts
 
 #include "facts/archive.hpp"
-#include "gpuwarden/facts/deep.hpp"
 
 namespace gpuwarden::facts {
 
@@ -72,6 +79,18 @@ static void describe(A& a, DeepRun& record) {
   a.field("failed", record.failed);
   a.field("next_steps", record.next_steps);
   a.field("gpus", record.gpus);
+}
+
+Json to_json(const DeepGpu& gpu) { return Writer::encode(gpu); }
+Json to_json(const DeepRun& run) { return Writer::encode(run); }
+
+Result<DeepGpu> deep_gpu_from_json(const Json& json) {
+  std::optional<Error> error;
+  DeepGpu gpu;
+  Reader reader(json, error);
+  describe(reader, gpu);
+  if (error) return std::unexpected(*error);
+  return gpu;
 }
 
 }  // namespace gpuwarden::facts
