@@ -77,6 +77,13 @@ std::optional<std::string> elsewhere(const Context& context, const Machine& mach
   return std::nullopt;
 }
 
+/// Whether it is the lease of the run in which this program was started.
+bool is_own(const facts::Lease& lease, const Environment& environment) {
+  const auto* run = variable(environment, "GPUWARDEN_RUN_ID");
+  return run != nullptr &&
+         std::ranges::any_of(lease.holders, [&](const auto& holder) { return holder.run_id == *run; });
+}
+
 std::string holder_of(const facts::Lease& lease) {
   if (lease.holders.empty()) return "it is reserved";
   const auto& holder = lease.holders.front();
@@ -97,6 +104,7 @@ std::optional<lease::HeldLeases> reserve(const Context& context, const Machine& 
     for (const auto& record : snapshot.gpus) {
       const Uuid& uuid = record.gpu.uuid;
       const auto taken = std::ranges::find(situation.leases, uuid, &facts::Lease::uuid);
+      if (taken != situation.leases.end() && is_own(*taken, context.environment)) continue;
       if (taken != situation.leases.end())
         options.reserved.emplace_back(uuid, holder_of(*taken));
       else if (wanted(uuid) && facts::is_usable(record))

@@ -2,6 +2,8 @@
 #include "gpuwarden/deep/deep.hpp"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -66,8 +68,18 @@ bool is_wanted(const Options& options, const CudaDevice& device, const GpuRecord
 
 std::string seconds(std::chrono::milliseconds time) { return format_duration(time); }
 
+/// A process closes its socket a little before it can be asked how it ended.
+void await_end(pid_t pid) {
+  for (int i = 0; i < 1000; ++i) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid) return;
+    ::usleep(1000);
+  }
+}
+
 /// Why a child said nothing more.
 std::string why_silent(probe::ChildProcess& child, std::string_view phase, bool late, const Options& options) {
+  if (!late) await_end(child.pid());
   const auto signal = child.end();
   if (late) return fmt::format("{}: CUDA did not answer within {}; it was ended", phase, seconds(options.deadline));
   if (signal) return fmt::format("{}: CUDA's driver crashed (signal {})", phase, *signal);

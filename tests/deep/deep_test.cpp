@@ -176,7 +176,7 @@ TEST(DeepFailure, AHangIsEndedAtTheDeadlineAndTheNextGpuIsTested) {
   ASSERT_THAT(run.gpus, SizeIs(2));
   for (const auto& gpu : run.gpus) {
     ASSERT_TRUE(gpu.failed);
-    EXPECT_THAT(*gpu.failed, HasSubstr("did not answer within 2 s"));
+    EXPECT_THAT(*gpu.failed, HasSubstr("did not answer within 2.0 s"));
   }
 }
 
