@@ -104,23 +104,31 @@ std::optional<int> fix(const Context& context, const Machine& machine, const Exa
   return apply_fixes(context, examination);
 }
 
-int print(const Context& context, const facts::Snapshot& snapshot, const doctor::Purpose& purpose,
-          const Examination& examination, Severity least, const std::optional<facts::DeepRun>& deep) {
+/// What is told, and of what.
+struct Verdict {
+  const facts::Snapshot& snapshot;
+  const doctor::Purpose& purpose;
+  const std::optional<facts::DeepRun>& deep;
+  const Examination& examination;
+};
+
+int print(const Context& context, const Verdict& verdict, Severity least) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   if (const auto file = context.args.text("junit")) {
-    const auto written = write_file_atomically(*file, doctor::to_junit(examination, least));
+    const auto written = write_file_atomically(*file, doctor::to_junit(verdict.examination, least));
     if (!written) return complain(written.error());
   }
   if (context.args.has("json")) {
-    auto json = doctor_document(examination, snapshot, purpose);
-    if (deep) json["deep"] = facts::to_json(*deep);
+    auto json = doctor_document(verdict.examination, verdict.snapshot, verdict.purpose);
+    if (verdict.deep) json["deep"] = facts::to_json(*verdict.deep);
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}", doctor_text(examination, subject_of(snapshot, purpose), context.args.has("why"), *style));
-    if (deep) fmt::print("{}", deep_text(*deep, *style));
+    fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
+                                 context.args.has("why"), *style));
+    if (verdict.deep) fmt::print("{}", deep_text(*verdict.deep, *style));
   }
-  return examination.worst >= least ? kNo : kFine;
+  return verdict.examination.worst >= least ? kNo : kFine;
 }
 
 Result<int> examine_machine(Context& context) {
@@ -142,7 +150,7 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const auto deep, run_deep(context, machine, snapshot, knowledge));
   const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, deep ? &*deep : nullptr);
   if (const auto fixed = fix(context, machine, examination)) return *fixed;
-  return print(context, snapshot, purpose, examination, least, deep);
+  return print(context, {snapshot, purpose, deep, examination}, least);
 }
 
 }  // namespace
