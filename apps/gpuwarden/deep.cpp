@@ -49,6 +49,14 @@ Result<std::vector<Uuid>> chosen(const Context& context, const facts::Snapshot& 
   return uuids;
 }
 
+/// Where toolkits have their cuBLAS, which is not always on the loader's path.
+void add_cublas_of_toolkits(const facts::Snapshot& snapshot, std::vector<std::filesystem::path>& libraries) {
+  if (!snapshot.environment) return;
+  for (const auto& toolkit : snapshot.environment->toolkits) {
+    if (!toolkit.path.empty()) libraries.push_back(std::filesystem::path(toolkit.path) / "lib64/libcublas.so");
+  }
+}
+
 Result<deep::Options> read_options(const Context& context, const facts::Snapshot& snapshot) {
   deep::Options options;
   GPUWARDEN_TRY(const auto seconds, count_option(context.args, "deep-seconds", kLongest));
@@ -57,6 +65,7 @@ Result<deep::Options> read_options(const Context& context, const facts::Snapshot
   if (percent) options.memory_share = *percent / 100.0;
   options.force = context.args.has("force");
   GPUWARDEN_TRY(options.gpus, chosen(context, snapshot));
+  add_cublas_of_toolkits(snapshot, options.cublas);
   if (const auto* library = variable(context.environment, "GPUWARDEN_CUDA_LIBRARY")) {
     options.library = *library;
     options.stand_in = true;

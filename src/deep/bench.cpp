@@ -28,9 +28,7 @@ Result<Buffer> Buffer::allocate(const cuda::Functions& cuda, std::size_t bytes) 
   cuda::DevicePointer address = 0;
   const cuda::Result code = cuda.allocate(&address, bytes);
   if (code == cuda::kSuccess) return Buffer(cuda, address, bytes);
-  Error error = cuda_error(cuda, fmt::format("{} of device memory", format_size(Bytes(bytes))), code);
-  if (code == cuda::kOutOfMemory) error.code = ErrorCode::unsatisfied;
-  return std::unexpected(std::move(error));
+  return std::unexpected(cuda_error(cuda, fmt::format("{} of device memory", format_size(Bytes(bytes))), code));
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
@@ -44,9 +42,7 @@ Result<PinnedBuffer> PinnedBuffer::allocate(const cuda::Functions& cuda, std::si
   void* data = nullptr;
   const cuda::Result code = cuda.allocate_host(&data, bytes);
   if (code == cuda::kSuccess) return PinnedBuffer(cuda, data, bytes);
-  Error error = cuda_error(cuda, fmt::format("{} of pinned host memory", format_size(Bytes(bytes))), code);
-  if (code == cuda::kOutOfMemory) error.code = ErrorCode::unsatisfied;
-  return std::unexpected(std::move(error));
+  return std::unexpected(cuda_error(cuda, fmt::format("{} of pinned host memory", format_size(Bytes(bytes))), code));
 }
 
 PinnedBuffer::PinnedBuffer(PinnedBuffer&& other) noexcept

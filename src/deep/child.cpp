@@ -145,7 +145,10 @@ void test_device(int fd, int ordinal, const Options& options) {
   if (!cuda) return;
   facts::DeepGpu gpu;
   const auto done = run_steps(fd, *cuda, ordinal, options, gpu);
-  if (!done) gpu.failed = done.error().message;
+  const auto code = done ? ErrorCode::failed : done.error().code;
+  // An exclusive, a prohibited and a full GPU are somebody's wish or work, no fault.
+  const bool refused = code == ErrorCode::permission_denied || code == ErrorCode::unsatisfied;
+  if (!done) (refused ? gpu.not_possible : gpu.failed) = done.error().message;
   send_message(fd, {{"gpu", facts::to_json(gpu)}});
   send_message(fd, {{"done", true}});
 }

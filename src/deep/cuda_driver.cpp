@@ -27,6 +27,28 @@ constexpr auto kNames = std::to_array<std::pair<cuda::Result, std::string_view>>
     {cuda::kUnknown, "CUDA_ERROR_UNKNOWN"},
 });
 
+/// "cuLaunchKernel" of "launch"; other words stay as they are.
+std::string_view symbol_of(std::string_view role) {
+#define GPUWARDEN_CUDA_FUNCTION(name, symbol, parameters) \
+  if (role == #name) return #symbol;
+#include "deep/cuda_functions.inc"
+#undef GPUWARDEN_CUDA_FUNCTION
+  return role;
+}
+
+ErrorCode code_of(cuda::Result code) {
+  switch (code) {
+    case cuda::kNoDevice:
+      return ErrorCode::not_found;
+    case cuda::kOutOfMemory:
+      return ErrorCode::unsatisfied;
+    case cuda::kDevicesUnavailable:
+      return ErrorCode::permission_denied;
+    default:
+      return ErrorCode::failed;
+  }
+}
+
 void* open_library(const std::filesystem::path& library) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr || library.has_parent_path()) return handle;
@@ -70,18 +92,16 @@ Result<cuda::Functions> open_cuda(const std::filesystem::path& library) {
   return functions;
 }
 
-std::optional<Cublas> open_cublas(const std::vector<std::filesystem::path>& libraries) {
-  for (const auto& library : libraries) {
-    void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) continue;
-    Cublas result{library.filename().string(), {}};
-    find(handle, "cublasCreate_v2", result.functions.create);
-    find(handle, "cublasSetStream_v2", result.functions.set_stream);
-    find(handle, "cublasGemmEx", result.functions.multiply);
-    const auto& f = result.functions;
-    if (f.create != nullptr && f.set_stream != nullptr && f.multiply != nullptr) return result;
-  }
-  return std::nullopt;
+std::optional<Cublas> open_cublas(const std::filesystem::path& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return std::nullopt;
+  Cublas result{library.filename().string(), {}};
+  auto& f = result.functions;
+  find(handle, "cublasCreate_v2", f.create);
+  find(handle, "cublasSetStream_v2", f.set_stream);
+  find(handle, "cublasGemmEx", f.multiply);
+  if (f.create == nullptr || f.set_stream == nullptr || f.multiply == nullptr) return std::nullopt;
+  return result;
 }
 
 Error cuda_error(const cuda::Functions& cuda, std::string_view what, cuda::Result code) {
@@ -91,8 +111,8 @@ Error cuda_error(const cuda::Functions& cuda, std::string_view what, cuda::Resul
   if (cuda.error_string == nullptr || cuda.error_string(code, &text) != cuda::kSuccess) text = nullptr;
   const auto* const known = std::ranges::find(kNames, code, &decltype(kNames)::value_type::first);
   const std::string_view word = name != nullptr ? name : known != kNames.end() ? known->second : "error of CUDA";
-  return {code == cuda::kNoDevice ? ErrorCode::not_found : ErrorCode::failed,
-          printable(fmt::format("{}: {} ({}){}{}", what, word, code, text != nullptr ? ": " : "",
+  return {code_of(code),
+          printable(fmt::format("{}: {} ({}){}{}", symbol_of(what), word, code, text != nullptr ? ": " : "",
                                 text != nullptr ? text : "")),
           ""};
 }

@@ -16,14 +16,15 @@ namespace gpuwarden::deep {
 /// Opens libcuda and finds its functions. Fails with unavailable.
 Result<cuda::Functions> open_cuda(const std::filesystem::path& library);
 
-/// The first of the libraries that opens, with its name; nothing where none does.
+/// cuBLAS, with its file's name; nothing where it cannot be opened.
 struct Cublas {
   std::string name;
   cuda::CublasFunctions functions;
 };
-std::optional<Cublas> open_cublas(const std::vector<std::filesystem::path>& libraries);
+std::optional<Cublas> open_cublas(const std::filesystem::path& library);
 
-/// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
+/// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory"; `what` is a role of cuda::Functions, or words. Out of
+/// memory is unsatisfied, an exclusive or prohibited device permission_denied, no device not_found, all else failed.
 Error cuda_error(const cuda::Functions& cuda, std::string_view what, cuda::Result code);
 /// What to do about a CUDA that does not start.
 std::vector<std::string> next_steps(cuda::Result code);

@@ -61,7 +61,7 @@ TEST(Deep, CublasIsTheMeasureOfTheTensorCoresWhereItIsThere) {
   const auto without = only_gpu(run_deep(machine_with_gpus(), options));
   EXPECT_EQ(figure(without, "matrix_bf16").value, -1);
   EXPECT_TRUE(figure(without, "tensor_bf16").least);
-  EXPECT_THAT(without.notes, Contains(HasSubstr("no libcublas is there")));
+  EXPECT_THAT(without.notes, Contains(HasSubstr("no libcublas that works is there")));
 }
 
 TEST(Deep, ACublasThatRefusesIsANote) {
@@ -148,7 +148,7 @@ TEST(DeepFailure, ALaunchThatFailsSaysInWhichTestAndKeepsTheRest) {
   const StandInSettings settings("memory=8;fail=cuLaunchKernel:719");
   const auto gpu = only_gpu(run_deep(machine_with_gpus(), stand_in_options()));
   ASSERT_TRUE(gpu.failed);
-  EXPECT_EQ(*gpu.failed, "memory: launch: CUDA_ERROR_LAUNCH_FAILED (719)");
+  EXPECT_EQ(*gpu.failed, "memory: cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED (719)");
 }
 
 TEST(DeepFailure, ADriverThatCannotCompileTheKernelsLeavesThemOut) {
@@ -286,6 +286,13 @@ TEST(DeepChoice, AMigInstanceIsFoundOnItsGpuAndHeldAgainstNoWholeGpu) {
   const auto gpu = only_gpu(run_deep(machine, stand_in_options()));
   EXPECT_EQ(gpu.uuid.value, "MIG-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee");
   EXPECT_FALSE(figure(gpu, "memory_bandwidth").least);
+}
+
+TEST(DeepChoice, AGpuInExclusiveModeIsNoFaultyGpu) {
+  const StandInSettings settings("memory=4;fail=cuDevicePrimaryCtxRetain:46");
+  const auto gpu = only_gpu(run_deep(machine_with_gpus(), stand_in_options()));
+  EXPECT_EQ(gpu.failed, std::nullopt);
+  EXPECT_THAT(gpu.not_possible.value_or(""), HasSubstr("cuDevicePrimaryCtxRetain: CUDA_ERROR_DEVICE_UNAVAILABLE (46)"));
 }
 
 TEST(DeepListener, IsAskedBeforeUnderLoadAndAfter) {
