@@ -11,7 +11,7 @@
 #include "deep/bench.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/deep_json.hpp"
-#include "probe/reader_child.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 
 namespace gpuwarden::deep {
 

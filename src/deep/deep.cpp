@@ -13,7 +13,7 @@
 #include "deep/expectations.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/deep_json.hpp"
-#include "probe/child_process.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 
 namespace gpuwarden::deep {
 
