@@ -20,9 +20,10 @@ constexpr std::string_view kSite = "site";
 
 std::vector<Check> join_groups() {
   std::vector<Check> all;
-  for (const auto group : {driver_checks(), device_checks(), health_checks(), toolkit_checks(), framework_checks(),
-                           serving_checks(), library_checks(), variable_checks(), container_checks(),
-                           multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
+  for (const auto group :
+       {driver_checks(), device_checks(), health_checks(), deep_checks(), toolkit_checks(), framework_checks(),
+        serving_checks(), library_checks(), variable_checks(), container_checks(), multi_gpu_checks(), system_checks(),
+        cluster_checks(), reported_checks(), purpose_checks()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
@@ -91,7 +92,8 @@ bool has_facts(Area area, const Subject& subject) {
       return snapshot.driver_version || environment.driver != facts::KernelDriver{} ||
              !environment.device_nodes.empty() || !snapshot.gpus.empty();
     case Area::device:
-      return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty());
+      return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) ||
+             subject.deep != nullptr;
     case Area::toolkit:
       return !environment.toolkits.empty() || environment.compilers_sought.value_or(false);
     case Area::frameworks:
@@ -164,9 +166,9 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
 }
 
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose,
-                    const Choice& choice) {
+                    const Choice& choice, const facts::DeepRun* deep) {
   static const facts::Environment kNothing;
-  const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose};
+  const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose, deep};
   Examination result;
   run_checks(subject, choice, result);
   run_site_rules(subject, choice, result);

@@ -9,10 +9,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "deep.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/facts/deep_json.hpp"
 #include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/doctor_text.hpp"
@@ -111,21 +113,31 @@ std::optional<int> fix(const Context& context, const Machine& machine, const Exa
   return apply_fixes(context, examination);
 }
 
-int print(const Context& context, const facts::Snapshot& snapshot, const doctor::Purpose& purpose,
-          const Examination& examination, Severity least) {
+/// What is told, and of what.
+struct Verdict {
+  const facts::Snapshot& snapshot;
+  const doctor::Purpose& purpose;
+  const std::optional<facts::DeepRun>& deep;
+  const Examination& examination;
+};
+
+int print(const Context& context, const Verdict& verdict, Severity least) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   if (const auto file = context.args.text("junit")) {
-    const auto written = write_file_atomically(*file, doctor::to_junit(examination, least));
+    const auto written = write_file_atomically(*file, doctor::to_junit(verdict.examination, least));
     if (!written) return complain(written.error());
   }
   if (context.args.has("json")) {
-    const auto json = doctor_document(examination, snapshot, purpose);
+    auto json = doctor_document(verdict.examination, verdict.snapshot, verdict.purpose);
+    if (verdict.deep) json["deep"] = facts::to_json(*verdict.deep);
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}", doctor_text(examination, subject_of(snapshot, purpose), context.args.has("why"), *style));
+    fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
+                                 context.args.has("why"), *style));
+    if (verdict.deep) fmt::print("{}", deep_text(*verdict.deep, *style));
   }
-  return examination.worst >= least ? kNo : kFine;
+  return verdict.examination.worst >= least ? kNo : kFine;
 }
 
 /// Options that mean nothing together are told, not left out in silence.
@@ -177,11 +189,10 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice);
-  if (context.args.has("deep"))
-    warn("--deep was not run: this build has no GPU kernels for memory, bandwidth and matrix tests");
+  GPUWARDEN_TRY(const auto deep, run_deep(context, machine, snapshot, knowledge));
+  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, deep ? &*deep : nullptr);
   if (const auto fixed = fix(context, machine, examination, least)) return *fixed;
-  return print(context, snapshot, purpose, examination, least);
+  return print(context, {snapshot, purpose, deep, examination}, least);
 }
 
 }  // namespace
