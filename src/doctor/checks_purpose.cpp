@@ -8,7 +8,9 @@
 #include "doctor/groups.hpp"
 #include "doctor/lore.hpp"
 #include "doctor/remedies.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/advice.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -17,16 +19,19 @@ namespace {
 using knowledge::TorchBuild;
 using knowledge::Version;
 
-/// Bytes per parameter. Training: bf16 weights and gradients, fp32 master weights and two AdamW moments, 16 in all
-/// (source: ZeRO, Rajbhandari et al. 2020, section 3.1), spread over all GPUs as FSDP does. Serving: bf16 weights.
-constexpr double kTrainingBytes = 16;
-constexpr double kServingBytes = 2;
-/// What is left to activations, KV cache and the CUDA context, at least.
-constexpr double kUsable = 0.85;
-
 const facts::PythonEnvironment& any_python(const Subject& subject) {
   static const facts::PythonEnvironment kNone;
   return subject.environment.pythons.empty() ? kNone : subject.environment.pythons.front();
+}
+
+/// The release of vLLM that is wanted, by the needs of the nearest one that is known; nullptr: none is wanted.
+const knowledge::VllmRelease* vllm_wanted(const Subject& subject) {
+  if (!subject.purpose.package || subject.purpose.package->name != "vllm") return nullptr;
+  const auto& text = subject.purpose.package->version;
+  const auto releases = subject.knowledge.vllm_releases();
+  const auto version = text ? Version::parse(*text) : std::nullopt;
+  if (version) return subject.knowledge.vllm_near(*version);
+  return releases.empty() ? nullptr : &releases.back();
 }
 
 /// The wheels that the purpose names; for vLLM and others, those of the PyTorch that they need.
@@ -35,15 +40,13 @@ std::vector<const TorchBuild*> wheels_for(const Subject& subject) {
   std::optional<Version> torch;
   if (package.name == "torch" && package.version) torch = Version::parse(*package.version);
   if (package.name == "torch" && !package.version) torch = subject.knowledge.newest_torch();
-  if (package.name == "vllm") {
-    const auto releases = subject.knowledge.vllm_releases();
-    const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
-    const auto* row = version ? subject.knowledge.vllm(*version) : releases.empty() ? nullptr : &releases.back();
-    if (row != nullptr) torch = row->torch;
-  }
+  // vLLM's wheel is built for one CUDA release, and takes the PyTorch of that.
+  const auto* vllm = vllm_wanted(subject);
+  if (vllm != nullptr) torch = vllm->torch;
   std::vector<const TorchBuild*> wheels;
   if (!torch) return wheels;
   for (const TorchBuild* wheel : subject.knowledge.torch_builds_of(*torch)) {
+    if (vllm != nullptr && !package.build && !wheel->build.contains(fmt::format("cu{}", vllm->cuda.major))) continue;
     if (!package.build || wheel->build == *package.build) wheels.push_back(wheel);
   }
   return wheels;
@@ -98,6 +101,50 @@ void purpose_gpu(const Subject& subject, Report& report) {
                                : "gpuwarden compat   # what runs on this GPU"});
 }
 
+/// The least compute capability of what is wanted; 0: not known. FlashAttention 2's README names Ampere.
+int least_capability(const Subject& subject) {
+  if (!subject.purpose.package) return 0;
+  if (const auto* vllm = vllm_wanted(subject)) return vllm->min_capability;
+  constexpr int kAmpere = 80;
+  return subject.purpose.package->name == "flash-attn" ? kAmpere : 0;
+}
+
+void purpose_capability(const Subject& subject, Report& report) {
+  const int least = least_capability(subject);
+  const auto gpus = gpus_below(subject, least);
+  if (least == 0 || gpus.empty()) return;
+  report.say(fmt::format("{} needs compute capability {}; {} {} ({})", subject.purpose.text, capability_text(least),
+                         name_gpus(gpus, "has", "have"),
+                         capability_text(architecture_of(subject, gpus[0]->gpu).value_or(0)), gpus[0]->gpu.name),
+             {"gpuwarden compat   # what runs on this GPU"});
+}
+
+/// An older release of vLLM whose own needs are not recorded, one that is to come: said, so that silence means
+/// something.
+void purpose_not_known(const Subject& subject, Report& report) {
+  const auto& purpose = subject.purpose;
+  if (purpose.architecture && subject.knowledge.architecture(*purpose.architecture) == nullptr) {
+    report.say(fmt::format("nothing is known of sm_{}: it was not judged", *purpose.architecture));
+    return;
+  }
+  if (!purpose.package) return;
+  const auto& package = *purpose.package;
+  const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
+  const auto* vllm = vllm_wanted(subject);
+  if (vllm != nullptr && version && *version > subject.knowledge.vllm_releases().back().last) {
+    report.say(fmt::format("vLLM {} is newer than this program's knowledge; it was judged as {}", *package.version,
+                           to_string(vllm->first)));
+    return;
+  }
+  const bool judged = vllm != nullptr || least_capability(subject) != 0 ||
+                      (package.name == "torch" && (!wheels_for(subject).empty() || package.build));
+  if (judged) return;
+  report.say(
+      fmt::format("what {} needs of driver and GPU is not in the knowledge base: only what is installed was judged",
+                  purpose.text),
+      {"gpuwarden compat " + shell_word(package.name)});
+}
+
 void purpose_architecture(const Subject& subject, Report& report) {
   if (!subject.purpose.architecture || subject.environment.toolkits.empty()) return;
   const int architecture = *subject.purpose.architecture;
@@ -130,11 +177,11 @@ void purpose_memory(const Subject& subject, Report& report) {
     else if (model != nullptr)
       have += model->memory_gb * 1e9;
   }
-  const double need = work.parameters * (work.training ? kTrainingBytes : kServingBytes);
-  if (have == 0 || need <= have * kUsable) return;
+  const double need = knowledge::bytes_needed({.training = work.training, .parameters = work.parameters});
+  if (have == 0 || need <= have * knowledge::kUsableMemory) return;
   report.say(fmt::format("{} needs about {} for {} alone; the GPUs have {} together", subject.purpose.text,
                          format_size(Bytes(static_cast<std::uint64_t>(need))),
-                         work.training ? "weights, gradients and AdamW" : "its weights",
+                         work.training ? "weights, gradients and AdamW" : "weights and cache",
                          format_size(Bytes(static_cast<std::uint64_t>(have)))),
              {work.training ? "train with LoRA or an 8-bit optimizer, or on more GPUs"
                             : "serve it quantized (8 or 4 bits per weight), or on more GPUs"});
@@ -152,6 +199,11 @@ constexpr auto kChecks = std::to_array<Check>({
     {"purpose-has-no-code-for-gpu", Area::frameworks, Severity::error, "the GPUs against what is wanted",
      "Every kernel would fail: \"no kernel image is available\".", "PyTorch build matrix (pytorch/test-infra)", "",
      purpose_gpu},
+    {"purpose-gpu-too-old", Area::frameworks, Severity::error, "the GPUs' compute capability against what is wanted",
+     "It has no kernels for them.", "vLLM documentation, GPU installation (vllm table); flash-attention README", "",
+     purpose_capability, "purpose-has-no-code-for-gpu"},
+    {"purpose-not-known", Area::frameworks, Severity::info, "purposes of which nothing is known",
+     "That nothing was found then says little.", "gpuwarden's knowledge base", "", purpose_not_known},
     {"purpose-architecture-not-built", Area::toolkit, Severity::error, "the toolkits against the architecture",
      "nvcc would answer \"Unsupported gpu architecture\".", "CUDA release notes", "", purpose_architecture},
     {"purpose-needs-more-memory", Area::device, Severity::error, "the GPUs' memory against the model",

@@ -178,12 +178,11 @@ double bytes_needed(const Job& job) {
 
 std::vector<Suggestion> rank_for(const Knowledge& knowledge, const Job& job,
                                  const std::vector<const GpuModel*>& candidates, int most) {
-  constexpr double kUsable = 0.9;  // the rest is for activations, the context and fragments
   std::vector<Suggestion> ranking;
   for (const GpuModel* model : candidates) {
     if (model->memory_gb <= 0 || !is_served_by_newest(knowledge, *model)) continue;
     Suggestion one{.model = model};
-    const double count = std::ceil(bytes_needed(job) / (model->memory_gb * 1e9 * kUsable));
+    const double count = std::ceil(bytes_needed(job) / (model->memory_gb * 1e9 * kUsableMemory));
     if (count > most) continue;
     one.gpus = even_count(static_cast<int>(std::max(count, 1.0)));
     one.half = job.training && model->bf16_dense_tflops == 0;

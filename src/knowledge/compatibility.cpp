@@ -204,7 +204,8 @@ std::optional<Version> Knowledge::min_driver(const Version& cuda, bool native) c
   if (lowest) return lowest;
   const CudaToolkit* known = toolkit(cuda);
   if (known != nullptr && known->branch > 0) return Version{known->branch};
-  return floor;
+  // Of a release without a row nobody can say which driver has all of it.
+  return native ? std::nullopt : floor;
 }
 
 RunsOn Knowledge::runs_on(const Version& cuda, const Version& driver) const {
@@ -284,6 +285,15 @@ const VllmRelease* Knowledge::vllm(const Version& version) const {
     if (version >= row.first && version <= row.last) return &row;
   }
   return nullptr;
+}
+
+const VllmRelease* Knowledge::vllm_near(const Version& version) const {
+  if (const auto* row = vllm(version)) return row;
+  const VllmRelease* best = nullptr;
+  for (const VllmRelease& row : vllm_) {
+    if (row.first <= version && (best == nullptr || best->first < row.first)) best = &row;
+  }
+  return best;
 }
 
 const XidCode* Knowledge::xid(int code) const {

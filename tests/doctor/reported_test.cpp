@@ -46,6 +46,10 @@ constexpr auto kReported = std::to_array<Case>({
 });
 
 constexpr auto kPurpose = std::to_array<Case>({
+    {"purpose-gpu-too-old", use_v100_without_cuda, [](Snapshot&) {},
+     "flash-attn needs compute capability 8.0; GPUs 0-3 have 7.0", "flash-attn"},
+    {"purpose-not-known", [](Snapshot&) {}, [](Snapshot&) {}, "what jax needs of driver and GPU", "jax",
+     "vllm==0.11.0"},
     {"purpose-without-gpu", remove_gpus, [](Snapshot&) {}, "there is no GPU for pytorch==2.9.1+cu130",
      "pytorch==2.9.1+cu130"},
     {"purpose-build-unknown", [](Snapshot&) {}, [](Snapshot&) {}, "PyTorch 2.9.1 has no build cu118",

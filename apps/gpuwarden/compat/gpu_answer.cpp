@@ -120,20 +120,35 @@ void add_drivers(const Asked& asked, const GpuModel& model, Answer& answer) {
   answer.sources.insert(answer.sources.end(), needs.sources.begin(), needs.sources.end());
 }
 
+/// The place's driver, unless it is of a branch that does not serve such a GPU (0: no bound); then it is told.
+std::optional<knowledge::Version> serving_driver(const Asked& asked, int first_branch, int last_branch,
+                                                 Answer& answer) {
+  const auto driver = asked.place.driver;
+  if (!driver) return driver;
+  const bool too_old = first_branch != 0 && driver->major < first_branch;
+  if (!too_old && (last_branch == 0 || driver->major <= last_branch)) return driver;
+  answer.text += line(asked, "",
+                      fmt::format("driver {} {}; what follows is for one that does", to_string(*driver),
+                                  too_old ? "does not know it" : "no longer serves it"));
+  answer.exit_code = kNo;
+  return std::nullopt;
+}
+
 /// The first and the newest PyTorch with code for an architecture.
-void add_frameworks(const Asked& asked, int architecture, Answer& answer) {
-  const TorchBuild* newest = knowledge::newest_torch_for(asked.knowledge, {architecture}, asked.place.driver);
+void add_frameworks(const Asked& asked, int architecture, const std::optional<knowledge::Version>& driver,
+                    Answer& answer) {
+  const TorchBuild* newest = knowledge::newest_torch_for(asked.knowledge, {architecture}, driver);
   const TorchBuild* first = nullptr;
   for (const TorchBuild& build : asked.knowledge.torch_builds()) {
-    if (!knowledge::is_fit(knowledge::wheel_fit(asked.knowledge, build, architecture, asked.place.driver))) continue;
+    if (!knowledge::is_fit(knowledge::wheel_fit(asked.knowledge, build, architecture, driver))) continue;
     if (first == nullptr || build.torch < first->torch) first = &build;
   }
-  const auto* vllm = knowledge::newest_vllm_for(asked.knowledge, {architecture}, asked.place.driver);
+  const auto* vllm = knowledge::newest_vllm_for(asked.knowledge, {architecture}, driver);
   answer.json["first_torch"] = first != nullptr ? Json(wheel_name(*first)) : Json();
   answer.json["newest_torch"] = newest != nullptr ? Json(wheel_name(*newest)) : Json();
   answer.json["torch_command"] = newest != nullptr ? Json(knowledge::pip_command(*newest)) : Json();
   answer.json["newest_vllm"] = vllm != nullptr ? version_json(vllm->first) : Json();
-  const std::string on = asked.place.driver ? " on driver " + to_string(*asked.place.driver) : "";
+  const std::string on = driver ? " on driver " + to_string(*driver) : "";
   if (newest == nullptr) {
     answer.text += line(asked, "PyTorch", "no wheel that is known has code for it" + on);
   } else {
@@ -183,7 +198,8 @@ Result<Answer> answer_gpu(const Asked& asked, const std::string& words) {
   Answer answer;
   add_hardware(asked, *models[0], answer);
   add_drivers(asked, *models[0], answer);
-  add_frameworks(asked, knowledge::architecture_of(*models[0]), answer);
+  const auto driver = serving_driver(asked, models[0]->first_driver_branch, models[0]->last_driver_branch, answer);
+  add_frameworks(asked, knowledge::architecture_of(*models[0]), driver, answer);
   std::vector<std::string> others;
   for (std::size_t i = 1; i < models.size(); ++i) others.emplace_back(models[i]->name);
   answer.json["also"] = others;
@@ -228,7 +244,7 @@ Answer answer_architecture(const Asked& asked, int architecture) {
                                     last_branch != 0 ? fmt::format(", {} is the last", last_branch) : ""));
   answer.text += line(asked, "runs code for", code_text(architecture));
   if (!names.empty()) answer.text += line(asked, "GPUs", join(names, ", "));
-  add_frameworks(asked, architecture, answer);
+  add_frameworks(asked, architecture, serving_driver(asked, first_branch, last_branch, answer), answer);
   answer.sources.push_back(fmt::format("sm_{}: {}", architecture, row->source));
   return answer;
 }

@@ -174,16 +174,6 @@ std::string obstacle(const Asked& asked, const VllmRelease& row) {
   return "";
 }
 
-/// The row of a release; where it has none, that of the last one before it.
-const VllmRelease* nearest(const Asked& asked, const Version& version) {
-  if (const auto* row = asked.knowledge.vllm(version)) return row;
-  const VllmRelease* best = nullptr;
-  for (const VllmRelease& row : asked.knowledge.vllm_releases()) {
-    if (row.first <= version && (best == nullptr || best->first < row.first)) best = &row;
-  }
-  return best;
-}
-
 void add_vllm_place(const Asked& asked, const VllmRelease& row, Answer& answer) {
   answer.json["here"] = nullptr;
   if (asked.place.is_empty()) return;
@@ -199,7 +189,7 @@ Answer answer_vllm(const Asked& asked, const std::optional<std::string>& text) {
   Answer answer;
   const auto* newest = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), asked.place.driver);
   const auto version = text ? Version::parse(*text) : newest != nullptr ? std::optional(newest->first) : std::nullopt;
-  const VllmRelease* row = version ? nearest(asked, *version) : nullptr;
+  const VllmRelease* row = version ? asked.knowledge.vllm_near(*version) : nullptr;
   answer.json = {{"package", "vllm"}, {"version", version ? Json(three(*version)) : Json()}};
   if (row == nullptr) {
     answer.text = text ? fmt::format("vLLM {} is not in this knowledge base\n", printable(*text))

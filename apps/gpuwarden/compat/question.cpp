@@ -72,7 +72,8 @@ Result<Question> read_words(const Knowledge& knowledge, const std::string& text)
   if (question.xid || question.cuda) return question;
   auto words = split_words(lower);
   std::string joined = lower;
-  if (words.size() == 2 && begins_with_digit(words[1])) joined = fmt::format("{}=={}", words[0], words[1]);
+  const bool verb = lower.starts_with("train ") || lower.starts_with("serve ");
+  if (words.size() == 2 && begins_with_digit(words[1]) && !verb) joined = fmt::format("{}=={}", words[0], words[1]);
   auto purpose = doctor::parse_purpose(joined);
   if (purpose) {
     set_purpose(question, std::move(*purpose));
@@ -86,8 +87,7 @@ Result<Question> read_words(const Knowledge& knowledge, const std::string& text)
     return question;
   }
   // What has a version, or begins with a verb, was not meant for a GPU.
-  if (lower.contains("==") || lower.starts_with("train ") || lower.starts_with("serve "))
-    return std::unexpected(purpose.error());
+  if (lower.contains("==") || verb) return std::unexpected(purpose.error());
   question.kind = "gpu";
   question.gpu = text;
   return question;

@@ -69,6 +69,8 @@ struct Job {
 /// Bytes that the job's state takes: training 16 bytes per parameter (mixed precision with Adam; source: ZeRO, 2020),
 /// serving 2 bytes with a fifth on top (source: EleutherAI, Transformer Math 101).
 double bytes_needed(const Job& job);
+/// The share of a GPU's memory that the state may take: the rest is for activations, the context and fragments.
+inline constexpr double kUsableMemory = 0.9;
 
 /// A GPU for a job.
 struct Suggestion {

@@ -185,6 +185,8 @@ class Knowledge {
   /// builds of a release the default one is taken if it fits.
   const TorchBuild* torch_for(int architecture, std::optional<Version> driver) const;
   const VllmRelease* vllm(const Version& version) const;
+  /// The same, else the nearest release before it that is known.
+  const VllmRelease* vllm_near(const Version& version) const;
 
   const XidCode* xid(int code) const;
 
