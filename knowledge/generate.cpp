@@ -197,6 +197,19 @@ void write_xid(std::ofstream& out, const Row& row) {
       << text(row, "action_plain") << "," << text(row, "investigate") << "," << text(row, "source") << "},\n";
 }
 
+void write_variable(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  static const std::set<std::string> software{"nccl", "cuda", "pytorch", "vllm", "container", "system"};
+  once(seen, row.at("name"));
+  if (!software.contains(row.at("software"))) stop("software '" + row.at("software") + "' is not known");
+  const char* between = "{";
+  for (const char* column : {"name", "software", "values", "default", "meaning", "when", "source"}) {
+    out << between << needed(row, column);
+    between = ",";
+  }
+  out << "},\n";
+}
+
 std::string hexadecimal(const Row& row, const std::string& column) {
   const std::string& text = row.at(column);
   if (text.empty()) return "0";
@@ -221,7 +234,7 @@ const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
     {"toolkits", write_toolkit}, {"architectures", write_architecture},
     {"branches", write_branch},  {"torch", write_torch},
     {"vllm", write_vllm},        {"components", write_component},
-    {"xid", write_xid}};
+    {"xid", write_xid},          {"variables", write_variable}};
 
 }  // namespace
 

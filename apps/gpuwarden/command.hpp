@@ -99,6 +99,7 @@ int run_select(Context& context);
 int run_doctor(Context& context);
 int run_driver(Context& context);
 int run_bundle(Context& context);
+int run_env(Context& context);
 int run_run(Context& context);
 int run_lease(Context& context);
 int run_sim(Context& context);

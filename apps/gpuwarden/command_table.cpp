@@ -61,6 +61,23 @@ constexpr auto kDriverOptions = std::to_array<Option>({
     {"--force", OptionKind::list, "NAME...", "apply although these pre-checks say no"},
 });
 
+constexpr auto kEnvOptions = std::to_array<Option>({
+    {"--for", OptionKind::text, "ARCH", "use, exec: the newest toolkit that builds for sm_89, \"NVIDIA L4\", native"},
+    {"--none", OptionKind::flag, "", "use: take back what an earlier use has set"},
+    {"--shell", OptionKind::text, "SHELL", "use, persist, generate: bash, zsh or fish (the shell around this)"},
+    {"--file", OptionKind::text, "FILE", "persist: this start file"},
+    {"--remove", OptionKind::flag, "", "persist: take the block out again"},
+    {"-o,--output", OptionKind::text, "FILE", "module: write there instead of to standard output"},
+    {"--lmod", OptionKind::flag, "", "module: in Lua, for Lmod (a FILE that ends with .lua is so by itself)"},
+    {"--cuda", OptionKind::text, "VERSION", "create: the CUDA version"},
+    {"--python", OptionKind::text, "VERSION", "create: the Python version"},
+    {"--with", OptionKind::list, "PACKAGE...", "create: packages, for example torch"},
+    {"--tool", OptionKind::text, "TOOL", "create: mamba, conda, micromamba, uv or venv (the first that is installed)"},
+    {"--yes", OptionKind::flag, "", "create: run the commands instead of showing them"},
+    {"--root", OptionKind::text, "DIR", "look at the software below this folder: an image, a chroot"},
+    {"--from", OptionKind::list, "FILE...", "list, check, generate: of a captured machine instead of this one"},
+});
+
 constexpr auto kSnapshotOptions = std::to_array<Option>({
     {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
 });
@@ -176,6 +193,17 @@ const std::vector<Command>& commands() {
        {kBundleOptions, kFromManyOptions, kKnowledgeOptions},
        Rest::none,
        run_bundle},
+      {"env",
+       "CUDA toolkits side by side: choose one for a shell, a command, or for good",
+       "gpuwarden env list | check\n"
+       "       eval \"$(gpuwarden env use 12.4 | --for sm_89 | --none)\"\n"
+       "       gpuwarden env exec 12.4 -- COMMAND...\n"
+       "       gpuwarden env module 12.4 [-o FILE] | persist 12.4 | persist --remove\n"
+       "       gpuwarden env create NAME --cuda 12.4 [--python 3.11] [--with torch] [--yes]\n"
+       "       gpuwarden env explain [NCCL_SOCKET_IFNAME | nccl | vllm ...] | generate nccl | vllm | pytorch",
+       {kEnvOptions, kKnowledgeOptions},
+       Rest::operands,
+       run_env},
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",

@@ -139,13 +139,18 @@ void libc_too_new(const Subject& subject, Report& report) {
              {"install the CUDA toolkit 13.1 or newer, or build in a container with an older glibc"});
 }
 
+bool is_named_by(const Toolkit& toolkit, std::string_view name) {
+  return std::ranges::find(toolkit.named_by, name) != toolkit.named_by.end();
+}
+
 void home_differs(const Subject& subject, Report& report) {
   const auto* home = facts::find_variable(subject.environment, "CUDA_HOME");
   if (home == nullptr || home->empty()) return;
   const auto& all = subject.environment.toolkits;
   const auto active = std::ranges::find(all, true, &Toolkit::active);
   if (active == all.end() || active->path.empty()) return;
-  const auto named = std::ranges::find_if(all, [&](const Toolkit& toolkit) { return toolkit.path == *home; });
+  const auto named = std::ranges::find_if(
+      all, [&](const Toolkit& toolkit) { return toolkit.path == *home || is_named_by(toolkit, "CUDA_HOME"); });
   if (named == all.end() || named->version == active->version) return;
   report.say(fmt::format("CUDA_HOME is {} (CUDA {}), but the nvcc on PATH is {}'s (CUDA {})", *home, named->version,
                          active->path, active->version),
@@ -166,6 +171,29 @@ void home_missing(const Subject& subject, Report& report) {
   if (there) return;
   report.say(fmt::format("CUDA_HOME is {}, where no toolkit is", *home),
              {"unset CUDA_HOME", "gpuwarden env list   # shows the toolkits that are there"});
+}
+
+void path_variable_differs(const Subject& subject, Report& report) {
+  const auto* home = facts::find_variable(subject.environment, "CUDA_HOME");
+  const auto* path = facts::find_variable(subject.environment, "CUDA_PATH");
+  if (home == nullptr || path == nullptr || home->empty() || path->empty() || *home == *path) return;
+  const bool one = std::ranges::any_of(subject.environment.toolkits, [](const Toolkit& toolkit) {
+    return is_named_by(toolkit, "CUDA_HOME") && is_named_by(toolkit, "CUDA_PATH");
+  });
+  if (one) return;
+  report.say(fmt::format("CUDA_HOME is {}, but CUDA_PATH is {}", *home, *path), {"export CUDA_PATH=\"$CUDA_HOME\""});
+}
+
+void library_path_differs(const Subject& subject, Report& report) {
+  const auto& all = subject.environment.toolkits;
+  const auto active = std::ranges::find(all, true, &Toolkit::active);
+  const auto first =
+      std::ranges::find_if(all, [](const Toolkit& toolkit) { return is_named_by(toolkit, "LD_LIBRARY_PATH"); });
+  if (active == all.end() || first == all.end() || first->version == active->version) return;
+  report.say(fmt::format("LD_LIBRARY_PATH leads to CUDA {} ({}) first, but the nvcc on PATH is {}'s (CUDA {})",
+                         first->version, first->path, active->path, active->version),
+             {fmt::format("eval \"$(gpuwarden env use {})\"",
+                          release_text(Version::parse(active->version).value_or(Version{})))});
 }
 
 void torch_differs(const Subject& subject, Report& report) {
@@ -221,6 +249,12 @@ constexpr auto kChecks = std::to_array<Check>({
      "", home_differs},
     {"cuda-home-without-toolkit", Area::toolkit, Severity::warning, "the folder that CUDA_HOME names",
      "Builds look for the toolkit there and fail.", "PyTorch cpp_extension: CUDA_HOME", "", home_missing},
+    {"cuda-path-differs-from-cuda-home", Area::toolkit, Severity::warning, "CUDA_HOME against CUDA_PATH",
+     "Some builds heed the one, some the other: half of a project is built with each.",
+     "PyTorch cpp_extension: CUDA_HOME or CUDA_PATH; CMake FindCUDAToolkit: CUDA_PATH", "", path_variable_differs},
+    {"library-path-of-other-toolkit", Area::toolkit, Severity::warning, "LD_LIBRARY_PATH against PATH",
+     "What this nvcc builds is started with the other toolkit's libraries.", "ld.so(8): LD_LIBRARY_PATH", "",
+     library_path_differs},
     {"toolkit-differs-from-torch", Area::toolkit, Severity::warning, "nvcc against PyTorch's CUDA",
      "Extensions (flash-attn, apex, vLLM from source) must be built with PyTorch's CUDA version.",
      "PyTorch cpp_extension: \"The detected CUDA version mismatches\"",

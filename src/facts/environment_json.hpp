@@ -49,6 +49,8 @@ static void describe(A& a, Toolkit& record) {
   a.field("nvcc", record.nvcc);
   a.field("architectures", record.architectures);
   a.field("active", record.active);
+  a.field("libraries", record.libraries);
+  a.field("named_by", record.named_by);
 }
 
 template <class A>
@@ -99,6 +101,23 @@ static void describe(A& a, Service& record) {
   a.field("name", record.name);
   a.field("state", record.state);
   a.field("version", record.version);
+}
+
+template <class A>
+static void describe(A& a, NetworkInterface& record) {
+  a.field("name", record.name);
+  a.field("up", record.up);
+  a.field("physical", record.physical);
+  a.field("default_route", record.default_route);
+  a.field("megabits_per_second", record.megabits);
+}
+
+template <class A>
+static void describe(A& a, RdmaAdapter& record) {
+  a.field("name", record.name);
+  a.field("active", record.active);
+  a.field("link_layer", record.link_layer);
+  a.field("gigabits_per_second", record.gigabits);
 }
 
 template <class A>
@@ -235,6 +254,8 @@ static void describe(A& a, Environment& record) {
   a.field("services", record.services);
   a.field("variables", record.variables);
   a.field("host", record.host);
+  a.field("interfaces", record.interfaces);
+  a.field("rdma_adapters", record.rdma_adapters);
   a.field("slurm", record.slurm);
   a.field("messages", record.messages);
   a.field("not_probed", record.not_probed);

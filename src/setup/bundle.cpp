@@ -97,7 +97,7 @@ Result<void> check(const Manifest& manifest, const std::vector<ArchiveEntry>& en
 
 }  // namespace
 
-Result<Manifest> write_bundle(const std::filesystem::path& path, Contents contents, Redactor redactor,
+Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, Redactor redactor,
                               const BundleHead& head) {
   for (const BundleFile& file : contents.files) redactor.learn(file.text);
   Manifest manifest{head.program_version, format_utc(head.created), head.simulated, redactor.anonymizes(), {}, {}};

@@ -65,6 +65,8 @@ std::unexpected<Error> damaged(std::string_view why) {
 Result<void> begin_run(const Json& line, const std::string& at, std::vector<DriverRun>& runs) {
   const auto plan = line.find("plan");
   if (plan == line.end() || !plan->is_object()) return damaged("a run without a plan");
+  const auto steps = plan->find("steps");
+  if (steps == plan->end() || !steps->is_array()) return damaged("a run without steps");
   DriverRun run;
   run.plan = plan_of(*plan);
   if (run.plan.id.empty() || run.plan.steps.empty()) return damaged("a run without steps");

@@ -206,10 +206,15 @@ void start(const Making& making, std::vector<Step>& steps) {
                          "dmesg | grep -i nvrm says why\"\n  done\nfi\n",
                      .undo = "unload\n"});
   }
+  // A fabric manager that was not there before is not enabled by its package.
+  const bool fabric = making.facts.nvswitch == true &&
+                      facts::find_service(environment_of(making.facts), "nvidia-fabricmanager") == nullptr;
+  const std::string_view enable = fabric ? "! has systemctl || systemctl enable --now nvidia-fabricmanager\n" : "";
+  const std::string_view disable = fabric ? "! has systemctl || systemctl disable --now nvidia-fabricmanager\n" : "";
   steps.push_back({.id = "start-services",
                    .title = "start the services again",
-                   .commands = for_services_backwards("start_again"),
-                   .undo = for_services("stop")});
+                   .commands = fmt::format("{}{}", enable, for_services_backwards("start_again")),
+                   .undo = fmt::format("{}{}", for_services("stop"), disable)});
   if (making.facts.display_manager != "")
     steps.push_back({.id = "start-display",
                      .title = "start the display manager again",

@@ -58,12 +58,20 @@ bool is_secret(Secrecy secrecy, std::string_view value) {
 
 void find_at_separator(std::string_view text, std::size_t separator, Spans& spans) {
   const std::string_view name = name_before(text, separator);
-  if (name.size() < 3) return;
+  // A path is no name: "-v /etc/passwd:/etc/passwd:ro".
+  if (name.size() < 3 || before(text, static_cast<std::size_t>(name.data() - text.data())) == '/') return;
   const Secrecy secrecy = secrecy_of(name);
   if (secrecy == Secrecy::none) return;
   const std::size_t begin = value_begin(text, separator);
   if (begin == std::string_view::npos) return;
   Value value = value_at(text, begin);
+  // Python's annotation: password: str = "..."
+  if (text[separator] == ':' && !value.quoted) {
+    std::size_t equals = value.end;
+    while (is_blank(at_or_end(text, equals)) || at_or_end(text, equals) == ']') ++equals;
+    const bool annotated = at_or_end(text, equals) == '=' && value_begin(text, equals) != std::string_view::npos;
+    if (annotated) value = value_at(text, value_begin(text, equals));
+  }
   if (!value.quoted && is_pass_phrase(name) && is_environment_line(text, name, separator))
     value.end = std::min(text.find_first_of("\r\n", begin), text.size());
   if (is_secret(secrecy, text.substr(value.begin, value.end - value.begin)))

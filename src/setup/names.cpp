@@ -224,22 +224,24 @@ void Redactor::Names::find_mail(std::string_view text, Spans& spans) {
   }
 }
 
-/// "GPU-xxxxxxxx-...", "MIG-...", and their beginnings as CUDA_VISIBLE_DEVICES takes them.
-void Redactor::Names::find_uuids(std::string_view text, Spans& spans) {
-  for (const std::string_view type : {"GPU-", "MIG-"}) {
-    for (std::size_t at = text.find(type); at != std::string_view::npos; at = text.find(type, at + 4)) {
-      const std::size_t begin = at + 4;
-      std::size_t end = begin;
-      while (end < text.size() && end - begin < 40 && (is_alnum(text[end]) || text[end] == '-')) ++end;
-      while (end > begin && text[end - 1] == '-') --end;
-      const std::string name = to_lower(text.substr(begin, end - begin));
-      const bool hex = name.size() >= 8 && std::ranges::all_of(name, [](char c) { return is_hex(c) || c == '-'; });
-      std::optional<std::string> stand_in;
-      if (uuids_.knows(name)) stand_in = uuids_.of(name);
-      if (!stand_in && name.size() >= 2) stand_in = uuids_.of_beginning(name);
-      if (!stand_in && hex && !is_word(at_or_end(text, end))) stand_in = uuids_.of(name);
-      if (stand_in) spans.push_back({begin, end, Removed::gpu_uuid, *stand_in});
-    }
+/// What stands for a UUID, or for a beginning of one as CUDA_VISIBLE_DEVICES takes it.
+std::optional<std::string> Redactor::Names::uuid_stand_in_of(const std::string& name, bool ends_word) {
+  if (uuids_.knows(name)) return uuids_.of(name);
+  if (auto known = name.size() >= 2 ? uuids_.of_beginning(name) : std::nullopt) return known;
+  const bool hex = name.size() >= 8 && std::ranges::all_of(name, [](char c) { return is_hex(c) || c == '-'; });
+  return hex && ends_word ? std::optional(uuids_.of(name)) : std::nullopt;
+}
+
+/// "GPU-xxxxxxxx-...", "MIG-...".
+void Redactor::Names::find_uuids(std::string_view text, std::string_view type, Spans& spans) {
+  for (std::size_t at = text.find(type); at != std::string_view::npos; at = text.find(type, at + type.size())) {
+    const std::size_t begin = at + type.size();
+    std::size_t end = begin;
+    while (end < text.size() && end - begin < 40 && (is_alnum(text[end]) || text[end] == '-')) ++end;
+    while (end > begin && text[end - 1] == '-') --end;
+    const std::string name = to_lower(text.substr(begin, end - begin));
+    if (const auto stand_in = uuid_stand_in_of(name, !is_word(at_or_end(text, end))))
+      spans.push_back({begin, end, Removed::gpu_uuid, *stand_in});
   }
 }
 
@@ -293,7 +295,7 @@ void Redactor::Names::find(std::string_view text, bool addresses, Spans& spans) 
         spans.push_back({at, end, Removed::serial, stand_in});
     }
   }
-  find_uuids(text, spans);
+  for (const std::string_view type : {"GPU-", "MIG-"}) find_uuids(text, type, spans);
   if (addresses) find_addresses(text, spans);
 }
 

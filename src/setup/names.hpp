@@ -48,7 +48,8 @@ class Redactor::Names {
   void find_paths(std::string_view text, std::string_view folder, Spans& spans);
   void find_speakers(std::string_view text, Spans& spans);
   void find_mail(std::string_view text, Spans& spans);
-  void find_uuids(std::string_view text, Spans& spans);
+  std::optional<std::string> uuid_stand_in_of(const std::string& name, bool ends_word);
+  void find_uuids(std::string_view text, std::string_view type, Spans& spans);
   void find_addresses(std::string_view text, Spans& spans);
 
   StandIns users_;

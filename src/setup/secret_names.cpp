@@ -22,10 +22,10 @@ constexpr std::array<std::string_view, 19> kSecretWords{
     "secretkey",    "privatekey",    "authtoken",     "accesstoken",   "refreshtoken", "idtoken", "sessiontoken",
     "clientsecret", "identitytoken", "registrytoken", "encryptionkey", "sshpass"};
 /// What makes a "key" a secret one.
-constexpr std::array<std::string_view, 22> kSecretKeys{
-    "api",     "access",       "secret", "private", "auth",  "account", "encryption", "encrypt",
-    "signing", "master",       "shared", "storage", "ssh",   "app",     "license",    "service",
-    "hmac",    "subscription", "aes",    "session", "wandb", "client"};
+constexpr std::array<std::string_view, 26> kSecretKeys{
+    "tls",     "rsa",        "jwt",     "vault",        "api",    "access",  "secret",  "private", "auth",
+    "account", "encryption", "encrypt", "signing",      "master", "shared",  "storage", "ssh",     "app",
+    "license", "service",    "hmac",    "subscription", "aes",    "session", "wandb",   "client"};
 /// Behind these a "token" is a piece of text.
 constexpr std::array<std::string_view, 34> kTextTokens{
     "pad",    "eos",    "bos",     "unk",        "sep",   "cls",    "mask",   "eot",    "next",
@@ -38,8 +38,8 @@ constexpr std::array<std::string_view, 27> kAccessTokens{
     "hf",    "hub",    "gh",   "github", "gitlab",      "slack",        "wandb",    "bot",      "user",
     "login", "deploy", "join", "node",   "huggingface", "registration", "personal", "identity", "secret"};
 /// What may follow without making it something else.
-constexpr std::array<std::string_view, 10> kForms{"data", "value", "base64", "b64",  "string",
-                                                  "str",  "raw",   "plain",  "hash", "enc"};
+constexpr std::array<std::string_view, 11> kForms{"base", "data", "value", "base64", "b64", "string",
+                                                  "str",  "raw",  "plain", "hash",   "enc"};
 
 /// "HFToken", "hf_token", "hf-token", "hf.token": the words, in lower case.
 Words words_of(std::string_view name) {
@@ -85,14 +85,16 @@ Secrecy secrecy_of(std::string_view name) {
   if (last == "credential" || last == "credentials") return Secrecy::certain;
   if ((last == "pass" || last == "pwd") && !previous.empty() && previous != "old" && is_all_upper(name))
     return Secrecy::certain;
-  if (last == "auth" || last == "cookie" || last == "pwd") return Secrecy::likely;
+  if (last == "key" && is_all_upper(name) && !previous.empty()) return Secrecy::likely;
+  if (last == "auth" || last == "cookie" || last == "pwd" || last == "pat" || last == "dsn") return Secrecy::likely;
   return Secrecy::none;
 }
 
 bool is_placeholder(std::string_view value) {
-  static constexpr std::array<std::string_view, 20> kNothing{
-      "",  "null", "none",  "nil",       "true",     "false", "yes",    "no",       "on",       "off",
-      "0", "1",    "unset", "undefined", "redacted", "str",   "string", "required", "optional", "missing"};
+  static constexpr std::array<std::string_view, 25> kNothing{
+      "",         "null",    "none",   "nil",   "true",      "false",    "yes",  "no",     "on",
+      "off",      "0",       "1",      "unset", "undefined", "redacted", "str",  "string", "required",
+      "optional", "missing", "(null)", "(null", "(none)",    "(none",    "empty"};
   if (value.size() <= 9 && is_among(kNothing, to_lower(value))) return true;
   if (value.starts_with("$") || value.starts_with("{{") || value.starts_with("%(") || value.starts_with('<'))
     return true;

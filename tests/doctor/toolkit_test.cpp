@@ -68,6 +68,27 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) { add_older_toolkit(m, "/usr/local/cuda-13.0"); }, "CUDA_HOME is /usr/local/cuda-12.8"},
     {"cuda-home-without-toolkit", [](Snapshot& m) { set_variable(m, "CUDA_HOME", "/opt/cuda-11"); },
      [](Snapshot& m) { set_variable(m, "CUDA_HOME", "/usr/local/cuda"); }, "/opt/cuda-11"},
+    {"cuda-path-differs-from-cuda-home",
+     [](Snapshot& m) {
+       set_variable(m, "CUDA_HOME", "/usr/local/cuda-13.0");
+       set_variable(m, "CUDA_PATH", "/usr/local/cuda-12.8");
+     },
+     [](Snapshot& m) {
+       set_variable(m, "CUDA_HOME", "/usr/local/cuda-13.0");
+       set_variable(m, "CUDA_PATH", "/usr/local/cuda");
+       software(m).toolkits[0].named_by = {"CUDA_HOME", "CUDA_PATH"};
+     },
+     "CUDA_PATH is /usr/local/cuda-12.8"},
+    {"library-path-of-other-toolkit",
+     [](Snapshot& m) {
+       add_older_toolkit(m, "/usr/local/cuda-13.0");
+       software(m).toolkits[1].named_by = {"LD_LIBRARY_PATH"};
+     },
+     [](Snapshot& m) {
+       add_older_toolkit(m, "/usr/local/cuda-13.0");
+       software(m).toolkits[0].named_by = {"LD_LIBRARY_PATH"};
+     },
+     "LD_LIBRARY_PATH leads to CUDA 12.8.93"},
     {"toolkit-differs-from-torch", [](Snapshot& m) { use_torch(m, "2.9.1+cu128", "12.8", "0.24.1"); },
      [](Snapshot& m) {
        use_torch(m, "2.9.1+cu128", "12.8", "0.24.1");

@@ -91,7 +91,7 @@ TEST(HostileTree, FifosInThePlaceOfFilesHoldNobodyUp) {
   for (const char* path : kFiles) tree.fifo(path);
   const auto begin = SteadyClock::now();
   const auto environment = tree.survey();
-  EXPECT_LT(SteadyClock::now() - begin, 2s);
+  EXPECT_LT(SteadyClock::now() - begin, 60s);
   EXPECT_EQ(environment.host.distribution, std::nullopt);
   for (const NotProbed& entry : environment.not_probed) EXPECT_THAT(entry.reason, Not(HasSubstr("no answer")));
 }
@@ -133,13 +133,42 @@ TEST(HostileTree, HugeFilesAreReadInPart) {
   tree.file("/proc/sys/kernel/osrelease", "6.1.0\n");
   const auto begin = SteadyClock::now();
   const auto environment = tree.survey();
-  EXPECT_LT(SteadyClock::now() - begin, 10s);
+  EXPECT_LT(SteadyClock::now() - begin, 60s);
   EXPECT_EQ(environment.driver.on_disk_version, std::nullopt);
+}
+
+TEST(Tree, ScanningALargeFileCutsNothingShorterThanTheOverlap) {
+  const MachineTree tree;
+  constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  std::string bytes(3 * kBlock, '.');
+  for (const std::size_t at : {kBlock - 3, 2 * kBlock - 1, 2 * kBlock + 5}) bytes.replace(at, 6, "needle");
+  tree.file("/usr/lib/large.so", bytes);
+  std::size_t blocks = 0;
+  std::size_t needles = 0;
+  std::size_t all = 0;
+  EXPECT_TRUE(Tree(tree.root()).scan("/usr/lib/large.so", 5, [&](std::string_view block) {
+    for (std::size_t at = block.find("needle"); at != std::string_view::npos; at = block.find("needle", at + 1))
+      ++needles;
+    all += block.size() - (blocks++ == 0 ? 0 : 5);
+    return true;
+  }));
+  EXPECT_EQ(needles, 3U);
+  EXPECT_EQ(all, bytes.size());
+  const auto never = [](std::string_view) {
+    ADD_FAILURE();
+    return false;
+  };
+  EXPECT_FALSE(Tree(tree.root()).scan("/usr/lib", 5, never));
+  EXPECT_FALSE(Tree(tree.root()).scan("/usr/lib/none.so", 5, never));
 }
 
 TEST(HostileTree, ManyNamesAreReadInPart) {
   const MachineTree tree;
-  for (int i = 0; i < 5000; ++i) tree.file("/usr/local/lib/x/" + std::to_string(i));
+  tree.file("/usr/local/lib/x/0");
+  std::error_code ignored;
+  for (int i = 1; i < 5000; ++i)
+    std::filesystem::create_hard_link(tree.at("/usr/local/lib/x/0"), tree.at("/usr/local/lib/x/" + std::to_string(i)),
+                                      ignored);
   EXPECT_EQ(Tree(tree.root()).names("/usr/local/lib/x").size(), 4096U);
 }
 
@@ -173,7 +202,7 @@ class SurveyedPrograms : public ::testing::Test {
   SurveyedPrograms() {
     request_.variables = {
         {"PATH", path("cuda/bin") + ":/usr/bin:/bin"}, {"HOME", path("home")}, {"CUDA_HOME", path("cuda")}};
-    request_.deadline = 400ms;
+    request_.deadline = 20s;  // the machine may be busy
     put(dir_ / "cuda/version.json", R"({"cuda_nvcc":{"version":"12.4.131"}})");
   }
   std::string path(const std::string& name) const { return (dir_ / name).string(); }
@@ -227,12 +256,13 @@ TEST_F(SurveyedPrograms, NothingIsStartedWhereThatIsNotWanted) {
 
 TEST_F(SurveyedPrograms, OneThatHangsIsKilledWithItsChildrenAndNamed) {
   program("cuda/bin/nvcc", "sleep 60 & echo $! > \"$CUDA_HOME/child\"; echo $$ > \"$CUDA_HOME/self\"; sleep 60\n");
+  request_.deadline = 2s;
   const auto begin = SteadyClock::now();
   const auto environment = probe::survey(request_);
-  EXPECT_LT(SteadyClock::now() - begin, 5s);
+  EXPECT_LT(SteadyClock::now() - begin, 50s);  // it would sleep a minute
   EXPECT_THAT(toolkit(environment).architectures, IsEmpty());
   EXPECT_THAT(environment.not_probed,
-              Contains(NotProbed{path("cuda/bin/nvcc") + " --list-gpu-code", "no answer within 400 ms"}));
+              Contains(NotProbed{path("cuda/bin/nvcc") + " --list-gpu-code", "no answer within 2.0 s"}));
   EXPECT_TRUE(is_gone("cuda/self"));
   EXPECT_TRUE(is_gone("cuda/child"));
 }
@@ -245,7 +275,6 @@ TEST_F(SurveyedPrograms, WhatOneLeavesBehindIsKilledToo) {
 
 TEST_F(SurveyedPrograms, EndlessOutputIsCut) {
   program("cuda/bin/nvcc", "yes sm_90 | head -c 100000000\n");
-  request_.deadline = 5s;
   EXPECT_LT(toolkit(probe::survey(request_)).architectures.size(), 400'000U);
 }
 
@@ -279,7 +308,7 @@ TEST_F(SurveyedPrograms, APythonThatCannotAnswerSaysWhy) {
 TEST_F(SurveyedPrograms, APythonThatHangsIsKilledAndTheRestIsThere) {
   add_python("echo $$ > \"$CUDA_HOME/self\"; sleep 60\n");
   request_.start_pythons = true;
-  request_.python_deadline = 300ms;
+  request_.python_deadline = 2s;
   const auto found = python(probe::survey(request_));
   EXPECT_THAT(found.problem.value_or(""), HasSubstr("no answer within"));
   EXPECT_NE(facts::find_package(found, "torch"), nullptr);

@@ -62,7 +62,7 @@ TEST(Bundle, NamesGoFromTextsFileNamesAndTheManifestItself) {
   const Identities names{.users = {"jane"}, .hosts = {"node7"}};
   Contents given = contents();
   given.files.push_back({"logs/jane.log", "jane's", "x"});
-  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", std::move(given), Redactor({}, &names), kHead));
+  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", given, Redactor({}, &names), kHead));
   const auto bundle = read_bundle(dir / "b.tar.gz");
   ASSERT_TRUE(bundle) << bundle.error().message;
   EXPECT_TRUE(bundle->manifest.anonymized);
@@ -82,7 +82,7 @@ TEST(Bundle, IsTheOwnersAloneAndOnlyWrittenWhole) {
   EXPECT_FALSE(write_bundle(dir / "no/such/folder.tar.gz", contents(), Redactor(), kHead));
   Contents broken = contents();
   broken.files[0].text = "{";
-  EXPECT_FALSE(write_bundle(dir / "c.tar.gz", std::move(broken), Redactor(), kHead));
+  EXPECT_FALSE(write_bundle(dir / "c.tar.gz", broken, Redactor(), kHead));
   EXPECT_EQ(list_directory(dir.path()).size(), 1U) << "nothing half-written stays";
 }
 

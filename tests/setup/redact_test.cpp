@@ -94,6 +94,9 @@ TEST(RedactSecrets, WhatOnlyLooksLikeASecretStays) {
            "basic block layout of a kernel; Bearer of news",
            "if token == other_token: return",
            "eyJust a word",
+           "docker run -v /etc/passwd:/etc/passwd:ro -v /etc/group:/etc/group:ro",
+           "JobCredentialPrivateKey = (null)",
+           "api_key=\"EMPTY\"",
        }) {
     const Redacted result = redact_secrets(text);
     EXPECT_EQ(result.text, text);
@@ -126,6 +129,9 @@ TEST(RedactSecrets, ValuesGoBehindNamesThatSaySo) {
       {"AccountName=a;AccountKey=Zm9vYmFy==", "AccountName=a;AccountKey=[removed]"},
       {R"("auths": {"nvcr.io": {"auth": "JG9hdXRodG9rZW46YWJj"}})", R"("auths": {"nvcr.io": {"auth": "[removed]"}})"},
       {"//registry.npmjs.org/:_authToken=abc", "//registry.npmjs.org/:_authToken=[removed]"},
+      {"password: str = 'hunter2', n: int = 2", "password: str = '[removed]', n: int = 2"},
+      {"api_key: Optional[str] = \"hunter2\"", "api_key: Optional[str] = \"[removed]\""},
+      {"SECRET_KEY_BASE=abc KAGGLE_KEY=0123456789abcdef0123", "SECRET_KEY_BASE=[removed] KAGGLE_KEY=[removed]"},
       {"client-key-data: LS0tLS1CRUdJTg==", "client-key-data: [removed]"}};
   for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
 }

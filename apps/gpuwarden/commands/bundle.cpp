@@ -176,8 +176,8 @@ int run_bundle(Context& context) {
       context, *machine, {.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
   const auto now = std::chrono::system_clock::now();
   const std::string file = context.args.text("output").value_or(default_file(context, snapshot, now));
-  setup::Contents contents = gather(context, *machine, snapshot, std::move(*wishes));
-  const auto manifest = setup::write_bundle(file, std::move(contents), redactor_for(context, snapshot),
+  const setup::Contents contents = gather(context, *machine, snapshot, std::move(*wishes));
+  const auto manifest = setup::write_bundle(file, contents, redactor_for(context, snapshot),
                                             {GPUWARDEN_VERSION, now, snapshot.simulated});
   if (!manifest) return complain(manifest.error());
   show(context, *manifest, file);

@@ -92,10 +92,20 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
   return {};
 }
 
+/// "580.126.09" of "NVIDIA-Linux-x86_64-580.126.09.run"; empty where the name does not tell.
+std::string version_in_name(const std::string& runfile) {
+  const std::string name = fs::path(runfile).stem();
+  for (const auto part : split(name, '-')) {
+    if (part.contains('.') && part.find_first_not_of("0123456789.") == std::string_view::npos) return std::string(part);
+  }
+  return "";
+}
+
 Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge& knowledge) {
   DriverRequest request;
   GPUWARDEN_CHECK(read_target(args, request));
   request.runfile = args.text("runfile").value_or("");
+  if (request.branch == 0 && request.version.empty()) request.version = version_in_name(request.runfile);
   if (const auto text = args.text("cuda")) {
     request.cuda = knowledge::Version::parse(*text);
     if (!request.cuda)

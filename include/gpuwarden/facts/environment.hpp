@@ -68,6 +68,10 @@ struct Toolkit {
   std::optional<std::string> nvcc;         ///< the compiler's path
   std::vector<std::string> architectures;  ///< as nvcc lists them: "sm_90", "compute_90"
   bool active = false;                     ///< its nvcc is the one that PATH finds
+  std::optional<std::string> libraries;    ///< the folder of its shared libraries
+  /// What leads to it: "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH" (its first folder of a toolkit), "/usr/local/cuda",
+  /// "update-alternatives".
+  std::vector<std::string> named_by;
   bool operator==(const Toolkit&) const = default;
 };
 
@@ -139,6 +143,25 @@ struct FileSystem {
   Bytes total;
   Bytes free;
   bool operator==(const FileSystem&) const = default;
+};
+
+/// A network interface of the kernel.
+struct NetworkInterface {
+  std::string name;             ///< "eth0"
+  bool up = false;              ///< it has a link, or does not say ("unknown")
+  bool physical = false;        ///< a device stands behind it; bridges, tunnels and containers' have none
+  bool default_route = false;   ///< IPv4
+  std::optional<int> megabits;  ///< speed of the link
+  bool operator==(const NetworkInterface&) const = default;
+};
+
+/// An InfiniBand or RoCE adapter; its state is that of its best port.
+struct RdmaAdapter {
+  std::string name;  ///< "mlx5_0"
+  bool active = false;
+  std::string link_layer;       ///< "InfiniBand", "Ethernet"; empty: not told
+  std::optional<int> gigabits;  ///< speed of the link
+  bool operator==(const RdmaAdapter&) const = default;
 };
 
 /// The machine and its operating system.
@@ -268,6 +291,8 @@ struct Environment {
   std::vector<Service> services;
   std::vector<Variable> variables;
   Host host;
+  std::vector<NetworkInterface> interfaces;
+  std::vector<RdmaAdapter> rdma_adapters;
   std::optional<SlurmFacts> slurm;
   std::vector<ReportedMessage> messages;
   std::vector<NotProbed> not_probed;

@@ -75,7 +75,7 @@ struct BundleHead {
 
 /// Redacts all texts and writes them with their manifest to `path` (.tar.gz), which only its owner may read and which
 /// is complete or not there. `redactor` has no need to have learned the texts before.
-Result<Manifest> write_bundle(const std::filesystem::path& path, Contents contents, Redactor redactor,
+Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, Redactor redactor,
                               const BundleHead& head);
 
 struct Bundle {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
@@ -17,6 +18,14 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kNumber = "0123456789.";
+
+/// Like text.find(), but fast on binaries of many megabytes.
+std::size_t position_of(std::string_view part, std::string_view text, std::size_t from) {
+  if (from >= text.size()) return std::string_view::npos;
+  const void* found = ::memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
 
 /// The beginning of `text` that is a dotted number, without a last dot.
 std::string leading_number(std::string_view text) {
@@ -54,8 +63,8 @@ bool is_architecture(std::string_view word) {
   for (const std::string_view beginning : {"sm_", "compute_"}) {
     if (!word.starts_with(beginning)) continue;
     word.remove_prefix(beginning.size());
-    const std::size_t letter = word.find_first_not_of(kDigits);
-    return letter >= 2 && (letter == std::string_view::npos || letter + 1 == word.size());
+    const std::size_t digits = std::min(word.find_first_not_of(kDigits), word.size());
+    return digits >= 2 && digits + 1 >= word.size();  // "90", "90a"
   }
   return word.starts_with("gfx") && word.size() >= 6 && word.size() <= 16;
 }
@@ -103,12 +112,14 @@ std::vector<std::string> paths_in_loader_cache(std::string_view cache) {
 }
 
 std::optional<std::string> modinfo_field(std::string_view module, std::string_view key) {
+  constexpr std::size_t kLongestField = 200;
   const std::string needle = std::string(key) + "=";
-  for (std::size_t at = module.find(needle); at != std::string_view::npos; at = module.find(needle, at + 1)) {
-    // A field begins its section or stands behind a zero; "srcversion=" and messages of the driver do not count.
-    if (at > 0 && module[at - 1] >= ' ' && module[at - 1] <= '~') continue;
-    const std::string_view value = module.substr(at + needle.size(), 200);
-    return printable(value.substr(0, value.find('\0')));
+  for (std::size_t at = position_of(needle, module, 0); at != std::string_view::npos;
+       at = position_of(needle, module, at + 1)) {
+    // A field stands behind a zero or such; "srcversion=" and messages of the driver do not count.
+    if (at == 0 || (module[at - 1] >= ' ' && module[at - 1] <= '~')) continue;
+    const std::string_view value = module.substr(at + needle.size(), kLongestField);
+    if (const std::size_t end = value.find('\0'); end != std::string_view::npos) return printable(value.substr(0, end));
   }
   return std::nullopt;
 }
@@ -147,9 +158,11 @@ std::optional<std::string> version_in_header(std::string_view text, std::string_
 std::optional<std::string> version_in_nccl_library(std::string_view library) {
   // The same words stand in messages, with a place holder behind them.
   constexpr std::string_view kLabel = "NCCL version ";
-  for (std::size_t at = library.find(kLabel); at != std::string_view::npos; at = library.find(kLabel, at + 1)) {
+  for (std::size_t at = position_of(kLabel, library, 0); at != std::string_view::npos;
+       at = position_of(kLabel, library, at + 1)) {
     std::string number = leading_number(library.substr(at + kLabel.size(), 32));
-    if (number.contains('.')) return number;
+    const bool whole = at + kLabel.size() + number.size() < library.size();
+    if (whole && number.contains('.')) return number;
   }
   return std::nullopt;
 }
@@ -169,19 +182,17 @@ std::optional<std::string> python_assignment(std::string_view text, std::string_
   return std::nullopt;
 }
 
-std::vector<std::string> torch_architectures_in(std::string_view library) {
-  constexpr std::size_t kLongest = 1024;
+std::vector<std::string> torch_architectures_in(std::string_view library, bool rocm) {
+  const std::string needle = std::string(1, '\0') + (rocm ? "gfx" : "sm_");
   std::vector<std::string> best;
-  for (const std::string_view beginning : {"sm_", "compute_", "gfx"}) {
-    const std::string needle = std::string(1, '\0') + std::string(beginning);
-    for (std::size_t at = library.find(needle); at != std::string_view::npos; at = library.find(needle, at + 1)) {
-      const std::string_view rest = library.substr(at + 1, kLongest);
-      const std::size_t end = rest.find('\0');
-      if (end == std::string_view::npos) continue;
-      const auto words = split_words(rest.substr(0, end));
-      if (words.size() > best.size() && std::ranges::all_of(words, is_architecture))
-        best.assign(words.begin(), words.end());
-    }
+  for (std::size_t at = position_of(needle, library, 0); at != std::string_view::npos;
+       at = position_of(needle, library, at + 1)) {
+    const std::string_view rest = library.substr(at + 1, kLongestArchitectures);
+    const std::size_t end = rest.find('\0');
+    if (end == std::string_view::npos) continue;
+    const auto words = split_words(rest.substr(0, end));
+    if (words.size() > best.size() && std::ranges::all_of(words, is_architecture))
+      best.assign(words.begin(), words.end());
   }
   return best;
 }

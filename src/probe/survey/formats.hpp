@@ -19,7 +19,8 @@ std::optional<std::string> version_in(std::string_view text);
 /// with "glibc-ld.so.cache1.1", entries of 24 bytes with flags, key and value; offsets count from the magic.
 std::vector<std::string> paths_in_loader_cache(std::string_view cache);
 
-/// "550.54.15" of "version=550.54.15" between zero bytes, as kernel modules carry it.
+/// "550.54.15" of "version=550.54.15" between zero bytes, as kernel modules carry it. A value that the text's end may
+/// have cut does not count; the same goes for the versions inside libraries below.
 std::optional<std::string> modinfo_field(std::string_view module, std::string_view key);
 
 /// The compiler's version in a toolkit's version.json, else the toolkit's own.
@@ -36,9 +37,12 @@ std::optional<std::string> version_in_nccl_library(std::string_view library);
 /// The value of "cuda: Optional[str] = '12.4'" in Python; an empty text for None, "True" and
 /// "False" as they are; nothing where the name is not set.
 std::optional<std::string> python_assignment(std::string_view text, std::string_view name);
+/// No list of architectures is longer.
+inline constexpr std::size_t kLongestArchitectures = 1024;
 /// The architectures that PyTorch's build wrote into libtorch_python.so: the longest text that is nothing but
-/// "sm_50 sm_60 ... compute_90" (or gfx...). It is what torch._C._cuda_getArchFlags() gives.
-std::vector<std::string> torch_architectures_in(std::string_view library);
+/// "sm_50 sm_60 ... compute_90", with ROCm "gfx90a gfx942". It is what torch._C._cuda_getArchFlags() gives (source:
+/// torch/csrc/cuda/Module.cpp, CUDA_ARCH_FLAGS).
+std::vector<std::string> torch_architectures_in(std::string_view library, bool rocm);
 
 struct NamedVersion {
   std::string name;

@@ -79,23 +79,44 @@ bool read_modinfo(const Scene& scene, facts::Environment& environment) {
   return driver.on_disk_version.has_value();
 }
 
-/// The module's bytes, decompressed by the program that made them.
-std::optional<std::string> bytes_of(const Scene& scene, const std::string& path, facts::Environment& environment) {
+constexpr std::string_view kSignature = "~Module signature appended~\n";
+
+/// What the module says of itself, gathered from its bytes in the order of the file.
+struct ModuleFacts {
+  std::optional<std::string> version;
+  std::optional<std::string> license;
+  bool is_signed = false;
+
+  void look(std::string_view bytes) {
+    if (!version) version = modinfo_field(bytes, "version");
+    if (!license) license = modinfo_field(bytes, "license");
+    is_signed = bytes.ends_with(kSignature);
+  }
+};
+
+/// Reads the file, or what the program that compressed it makes of it.
+bool read_file(const Scene& scene, const std::string& path, ModuleFacts& module, facts::Environment& environment) {
+  constexpr std::size_t kLongestField = 512;
   const auto* const found = std::ranges::find_if(
       kCompressions, [&](const Compression& compression) { return path.ends_with(compression.suffix); });
   if (found == kCompressions.end()) {
-    auto bytes = scene.tree.read(path, kMostBytes);
-    if (!bytes) note(environment, "kernel module on disk", path + " cannot be read");
-    return bytes;
+    const bool readable = scene.tree.scan(path, kLongestField, [&](std::string_view bytes) {
+      module.look(bytes);
+      return true;  // the signature stands at the end
+    });
+    if (!readable) note(environment, "kernel module on disk", path + " cannot be read");
+    return readable;
   }
   const auto real = scene.tree.resolve(path);
-  auto bytes = scene.run({.argv = {found->program, "-dc", real ? real->string() : path},
-                          .deadline = scene.request.deadline,
-                          .output_cap = kMostBytes});
-  if (bytes) return std::move(*bytes);
-  note(environment, "kernel module on disk",
-       fmt::format("{} is compressed; {}: {}", path, found->program, bytes.error().message));
-  return std::nullopt;
+  const auto bytes = scene.run({.argv = {found->program, "-dc", real ? real->string() : path},
+                                .deadline = scene.request.deadline,
+                                .output_cap = kMostBytes});
+  if (bytes)
+    module.look(*bytes);
+  else
+    note(environment, "kernel module on disk",
+         fmt::format("{} is compressed; {}: {}", path, found->program, bytes.error().message));
+  return bytes.has_value();
 }
 
 }  // namespace
@@ -103,12 +124,11 @@ std::optional<std::string> bytes_of(const Scene& scene, const std::string& path,
 void read_module_on_disk(const Scene& scene, facts::Environment& environment) {
   if (read_modinfo(scene, environment)) return;
   const auto path = find_module(scene.tree, environment.host.kernel.value_or(""));
-  const auto module = path ? bytes_of(scene, *path, environment) : std::nullopt;
-  if (!module) return;
-  KernelDriver& driver = environment.driver;
-  driver.on_disk_version = modinfo_field(*module, "version");
-  set_flavour(modinfo_field(*module, "license").value_or(""), driver);
-  if (driver.on_disk_version) driver.signer = module->ends_with("~Module signature appended~\n") ? "signed" : "";
+  ModuleFacts module;
+  if (!path || !read_file(scene, *path, module, environment) || !module.version) return;
+  environment.driver.on_disk_version = module.version;
+  environment.driver.signer = module.is_signed ? "signed" : "";
+  set_flavour(module.license.value_or(""), environment.driver);
 }
 
 }  // namespace gpuwarden::probe

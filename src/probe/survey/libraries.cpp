@@ -81,7 +81,7 @@ std::optional<std::string> version_of_package(const Scene& scene, const Wanted& 
 
 /// The library's own version, from its file's name, then from what lies around it.
 std::optional<std::string> version_of(const Scene& scene, const fs::path& real, const Wanted& wanted) {
-  constexpr std::size_t kMostSearched = std::size_t{64} << 20U;
+  constexpr std::size_t kLongestSentence = 128;
   const fs::path folder = real.parent_path();
   const std::string& path = real.native();
   if (auto version = version_of_library(real.filename().native())) return version;
@@ -91,8 +91,12 @@ std::optional<std::string> version_of(const Scene& scene, const fs::path& real, 
     if (auto version = version_of_package(scene, wanted)) return version;
   }
   if (wanted.name != "libnccl") return std::nullopt;
-  const auto bytes = scene.tree.read(real, kMostSearched);
-  return bytes ? version_in_nccl_library(*bytes) : std::nullopt;
+  std::optional<std::string> found;
+  scene.tree.scan(real, kLongestSentence, [&](std::string_view block) {
+    found = version_in_nccl_library(block);
+    return !found;
+  });
+  return found;
 }
 
 void add_library(const Scene& scene, const std::string& path, std::string_view found_by, Environment& environment) {

@@ -63,6 +63,7 @@ void survey_pythons(const Scene& scene, facts::Environment& environment);
 void ask_pythons(const Scene& scene, facts::Environment& environment);
 void survey_containers(const Scene& scene, facts::Environment& environment);
 void survey_services(const Scene& scene, facts::Environment& environment);
+void survey_network(const Scene& scene, facts::Environment& environment);
 void survey_slurm(const Scene& scene, facts::Environment& environment);
 
 /// No more Pythons than this are started.

@@ -101,7 +101,6 @@ void add_package(PythonEnvironment& python, const NamedVersion& package, std::st
 
 /// What the build wrote down: torch/version.py, and the architectures inside the library.
 void read_torch(const Tree& tree, const std::string& site, PythonEnvironment& python) {
-  constexpr std::size_t kMostSearched = std::size_t{96} << 20U;
   const auto text = tree.read(site + "/torch/version.py", 16384);
   if (!text) return;
   const auto cuda = python_assignment(*text, "cuda");
@@ -115,8 +114,11 @@ void read_torch(const Tree& tree, const std::string& site, PythonEnvironment& py
     if (package.name == "torch" && version && !version->empty()) package.version = *version;
   }
   if (cuda && cuda->empty() && !python.torch_rocm) return;
-  const auto library = tree.read(site + "/torch/lib/libtorch_python.so", kMostSearched);
-  if (library) python.torch_architectures = torch_architectures_in(*library);
+  tree.scan(site + "/torch/lib/libtorch_python.so", kLongestArchitectures, [&](std::string_view block) {
+    auto found = torch_architectures_in(block, python.torch_rocm.has_value());
+    if (found.size() > python.torch_architectures.size()) python.torch_architectures = std::move(found);
+    return python.torch_architectures.size() < 2;  // one alone may stand in a message
+  });
 }
 
 /// site-packages: the folders NAME-VERSION.dist-info.

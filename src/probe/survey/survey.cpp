@@ -37,6 +37,7 @@ constexpr auto kProbes = std::to_array<Probe>({{"environment variables", survey_
                                                {"compilers", survey_compilers, true},
                                                {"containers", survey_containers, true},
                                                {"services", survey_services, true},
+                                               {"network", survey_network},
                                                {"Slurm", survey_slurm, true},
                                                {"asking Pythons", ask_pythons, true}});
 

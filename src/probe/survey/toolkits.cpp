@@ -60,6 +60,11 @@ void add_toolkit(const Tree& tree, const std::string& folder, std::string_view o
   toolkit.version = toolkit_version(tree, toolkit.path);
   toolkit.origin = origin;
   if (tree.is_file(toolkit.path + "/bin/nvcc")) toolkit.nvcc = toolkit.path + "/bin/nvcc";
+  for (const char* part : {"/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib", "/lib"}) {
+    if (!tree.is_folder(toolkit.path + part)) continue;
+    toolkit.libraries = toolkit.path + part;
+    break;
+  }
   if (!toolkit.version.empty()) environment.toolkits.push_back(std::move(toolkit));
 }
 
@@ -149,6 +154,36 @@ Toolkit* mark_active(const Scene& scene, Environment& environment) {
   return nullptr;
 }
 
+void note_name(const Tree& tree, const std::string& path, std::string_view name, Environment& environment) {
+  const auto real = path.starts_with('/') ? tree.resolve(path) : std::nullopt;
+  if (!real) return;
+  for (Toolkit& toolkit : environment.toolkits) {
+    if (*real == toolkit.path) toolkit.named_by.emplace_back(name);
+  }
+}
+
+/// Of several toolkits on the library path the loader takes the first.
+void note_library_path(const Scene& scene, Environment& environment) {
+  for (const std::string& folder : scene.folders("LD_LIBRARY_PATH")) {
+    const auto real = scene.tree.resolve(folder);
+    const auto owner = std::ranges::find_if(environment.toolkits, [&](const Toolkit& toolkit) {
+      // The distribution's toolkit has the system's folders; that they are on the path says nothing.
+      return real && toolkit.origin != "package" && real->native().starts_with(toolkit.path + "/");
+    });
+    if (owner == environment.toolkits.end()) continue;
+    owner->named_by.emplace_back("LD_LIBRARY_PATH");
+    return;
+  }
+}
+
+void note_names(const Scene& scene, Environment& environment) {
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    note_name(scene.tree, scene.variable(name).value_or(""), name, environment);
+  note_library_path(scene, environment);
+  note_name(scene.tree, "/usr/local/cuda", "/usr/local/cuda", environment);
+  note_name(scene.tree, "/etc/alternatives/cuda", "update-alternatives", environment);
+}
+
 /// "sm_90" before "sm_90a" before "sm_100"; nvcc does not list them in order.
 std::pair<std::int64_t, std::string> rank_of(const std::string& architecture) {
   const std::size_t begin = architecture.find('_') + 1;
@@ -203,6 +238,7 @@ void survey_toolkits(const Scene& scene, Environment& environment) {
     if (folder.ends_with("/bin") && folder != "/bin")
       add_toolkit(tree, folder.substr(0, folder.size() - 4), "PATH", environment);
   }
+  note_names(scene, environment);
   if (Toolkit* active = mark_active(scene, environment)) ask_nvcc(scene, *active, environment);
 }
 

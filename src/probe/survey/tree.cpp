@@ -10,7 +10,6 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/base/unique_fd.hpp"
 
 namespace gpuwarden::probe {
 
@@ -20,6 +19,10 @@ namespace {
 
 constexpr int kMostLinks = 40;
 constexpr std::size_t kMostNames = 4096;
+constexpr std::size_t kBlock = 65536;
+constexpr std::size_t kScanned = std::size_t{1} << 20U;
+/// Libraries and modules of a GPU's software stay below this.
+constexpr std::size_t kMostScanned = std::size_t{256} << 20U;
 
 std::deque<fs::path> parts_of(const fs::path& path) {
   std::deque<fs::path> parts;
@@ -64,22 +67,45 @@ std::optional<fs::path> Tree::resolve(const fs::path& path) const {
   return real;
 }
 
-std::optional<std::string> Tree::read(const fs::path& path, std::size_t cap) const {
+/// The regular file, opened; nothing else ever is. Not blocking: a FIFO in a file's place must not hold anyone up.
+UniqueFd Tree::open(const fs::path& path) const {
   const auto real = resolve(path);
-  if (!real) return std::nullopt;
-  // Not blocking: a FIFO in a file's place must not hold anyone up.
-  const UniqueFd file(::open(outside(*real).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!real) return {};
+  UniqueFd file(::open(outside(*real).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY));
   struct stat status{};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return file;
+}
+
+std::optional<std::string> Tree::read(const fs::path& path, std::size_t cap) const {
+  const UniqueFd file = open(path);
+  if (!file) return std::nullopt;
   std::string text;
   while (text.size() < cap) {
     const std::size_t before = text.size();
-    text.resize(std::min(cap, before + 65536));
+    text.resize(std::min(cap, before + kBlock));
     const ssize_t got = ::read(file.get(), text.data() + before, text.size() - before);
     text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got <= 0) break;
   }
   return text;
+}
+
+bool Tree::scan(const fs::path& path, std::size_t overlap, const std::function<bool(std::string_view)>& look) const {
+  const UniqueFd file = open(path);
+  if (!file) return false;
+  std::string block(overlap + kScanned, '\0');
+  std::size_t kept = 0;
+  for (std::size_t all = 0; all < kMostScanned;) {
+    const ssize_t got = ::read(file.get(), block.data() + kept, block.size() - kept);
+    if (got <= 0) break;
+    all += static_cast<std::size_t>(got);
+    const std::size_t filled = kept + static_cast<std::size_t>(got);
+    if (!look(std::string_view(block).substr(0, filled))) break;
+    kept = std::min(overlap, filled);
+    std::copy_n(block.begin() + static_cast<std::ptrdiff_t>(filled - kept), kept, block.begin());
+  }
+  return true;
 }
 
 std::optional<std::string> Tree::line(const fs::path& path) const {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "gpuwarden/base/unique_fd.hpp"
 
 namespace gpuwarden::probe {
 
@@ -20,6 +23,10 @@ class Tree {
   std::optional<std::filesystem::path> resolve(const std::filesystem::path& path) const;
   /// The file's bytes, at most `cap` of them; empty where it is no readable regular file.
   std::optional<std::string> read(const std::filesystem::path& path, std::size_t cap = std::size_t{1} << 20U) const;
+  /// Shows a large file's bytes block by block, each beginning with the last `overlap` bytes of the one before, so that
+  /// nothing shorter than that is cut, until `look` gives false. False where it is no readable regular file.
+  bool scan(const std::filesystem::path& path, std::size_t overlap,
+            const std::function<bool(std::string_view)>& look) const;
   /// The first line, without white space at its ends.
   std::optional<std::string> line(const std::filesystem::path& path) const;
   /// Names in a folder, sorted; at most 4096.
@@ -31,6 +38,8 @@ class Tree {
   std::filesystem::path outside(const std::filesystem::path& path) const;
 
  private:
+  UniqueFd open(const std::filesystem::path& path) const;
+
   std::filesystem::path root_;
 };
 

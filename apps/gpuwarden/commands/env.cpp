@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden env: toolkits side by side.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "commands/env_parts.hpp"
+#include "commands/run_parts.hpp"
+#include "gpuwarden/base/child.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/setup/activation.hpp"
+#include "gpuwarden/setup/modulefile.hpp"
+#include "gpuwarden/setup/start_file.hpp"
+#include "gpuwarden/setup/toolkits.hpp"
+#include "knowledge_base.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using knowledge::Knowledge;
+using nlohmann::json;
+
+struct Action {
+  std::string_view name;
+  int (*run)(Context&);
+  std::string_view options;  ///< those that mean something to it, between blanks
+};
+
+constexpr auto kActions = std::to_array<Action>({
+    {"list", env_list, " root from "},
+    {"use", env_use, " for none shell root "},
+    {"exec", env_exec, " for "},
+    {"module", env_module, " for output lmod root "},
+    {"persist", env_persist, " for shell file remove "},
+    {"check", env_check, " root from "},
+    {"create", env_create, " cuda python with tool yes root "},
+    {"explain", env_explain, ""},
+    {"generate", env_generate, " shell root from "},
+});
+
+void print_json(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
+
+/// An operand too many, where an action has taken what it needs.
+std::optional<int> left_over(const Context& context, std::string_view action) {
+  if (context.args.rest.empty()) return std::nullopt;
+  return complain({ErrorCode::invalid_argument,
+                   fmt::format("env {}: unexpected argument '{}'", action, printable(context.args.rest.front())),
+                   "see gpuwarden env --help"});
+}
+
+json as_json(const facts::Toolkit& toolkit, std::optional<knowledge::Version> driver, const std::string& chosen,
+             const Knowledge& knowledge) {
+  return {{"version", toolkit.version},
+          {"path", toolkit.path},
+          {"origin", toolkit.origin},
+          {"nvcc", toolkit.nvcc ? json(*toolkit.nvcc) : json()},
+          {"libraries", toolkit.libraries ? json(*toolkit.libraries) : json()},
+          {"active", toolkit.active},
+          {"reasons", setup::reasons_in_use(toolkit)},
+          {"chosen_by_env_use", toolkit.path == chosen},
+          {"targets", setup::targets_of(toolkit, knowledge)},
+          {"on_driver", setup::on_driver(toolkit, driver, knowledge)}};
+}
+
+std::string list_text(const facts::Snapshot& snapshot, const std::string& chosen, const Knowledge& knowledge) {
+  const auto driver = driver_of(snapshot);
+  const auto sorted = setup::newest_first(software_of(snapshot).toolkits);
+  std::string text = driver ? fmt::format("driver {}\n", to_string(*driver)) : "driver: not known\n";
+  if (sorted.empty()) return text + "no CUDA toolkit was found\n";
+  std::size_t version = 0;
+  std::size_t path = 0;
+  for (const auto* toolkit : sorted) {
+    version = std::max(version, toolkit->version.size());
+    path = std::max(path, toolkit->path.size());
+  }
+  for (const auto* toolkit : sorted) {
+    const std::string runs = setup::on_driver(*toolkit, driver, knowledge);
+    std::vector<std::string> notes = setup::reasons_in_use(*toolkit);
+    if (toolkit->path == chosen) notes.emplace_back("chosen by env use");
+    if (!toolkit->nvcc) notes.emplace_back("has no nvcc");
+    text += fmt::format("{} {:<{}}  {:<{}}  {}\n", toolkit->active ? '*' : ' ', toolkit->version, version,
+                        toolkit->path, path, setup::targets_of(*toolkit, knowledge));
+    if (!notes.empty()) text += fmt::format("    {}\n", join(notes, "; "));
+    if (!runs.empty() && runs != "as they are") text += fmt::format("    its programs run {}\n", runs);
+  }
+  return text;
+}
+
+/// Prints the changes for the shell to evaluate; on a terminal nobody does, so it is said. `what` was asked for.
+int hand_out(const Context& context, const std::vector<setup::Change>& changes, const std::string& what) {
+  const auto shell = shell_of(context);
+  if (!shell) return complain(shell.error());
+  if (context.args.has("json")) {
+    json values = json::object();
+    for (const auto& change : changes) values[change.name] = change.value ? json(*change.value) : json();
+    print_json({{"schema", facts::kJsonSchema}, {"variables", values}});
+    return kFine;
+  }
+  fmt::print("{}", setup::commands_for(*shell, changes));
+  if (::isatty(STDOUT_FILENO) != 0)
+    fmt::print(stderr, "hint: these are commands for the shell: {}\n",
+               *shell == setup::Shell::fish ? fmt::format("gpuwarden env use {} | source", what)
+                                            : fmt::format("eval \"$(gpuwarden env use {})\"", what));
+  return kFine;
+}
+
+int unknown_action(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Action& action : kActions) names.emplace_back(action.name);
+  const std::string close = closest_match(name, names);
+  return complain(
+      {ErrorCode::invalid_argument,
+       name.empty() ? "env: no action was given" : fmt::format("env: there is no action '{}'", printable(name)),
+       close.empty() ? "one of " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
+}
+
+/// An option that means nothing to an action would be ignored silently.
+std::optional<int> foreign_option(const Context& context, const Action& action) {
+  for (const auto options : context.command->options) {
+    for (const Option& option : options) {
+      const std::string key = key_of(option);
+      if (!context.args.has(key) || key == "knowledge" || action.options.contains(" " + key + " ")) continue;
+      return complain({ErrorCode::invalid_argument, fmt::format("env {} takes no --{}", action.name, key),
+                       "see gpuwarden env --help"});
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int env_list(Context& context) {
+  if (const auto wrong = left_over(context, "list")) return *wrong;
+  const auto snapshot = look_around(context, false);
+  if (!snapshot) return complain(snapshot.error());
+  const auto knowledge = open_knowledge(context);
+  if (!knowledge) return complain(knowledge.error());
+  const std::string chosen = setup::activated(context.environment);
+  if (!context.args.has("json")) {
+    fmt::print("{}", list_text(*snapshot, chosen, *knowledge));
+    return kFine;
+  }
+  const auto driver = driver_of(*snapshot);
+  json toolkits = json::array();
+  for (const auto* toolkit : setup::newest_first(software_of(*snapshot).toolkits))
+    toolkits.push_back(as_json(*toolkit, driver, chosen, *knowledge));
+  print_json(
+      {{"schema", facts::kJsonSchema}, {"driver", driver ? json(to_string(*driver)) : json()}, {"toolkits", toolkits}});
+  return kFine;
+}
+
+int env_use(Context& context) {
+  if (context.args.has("none")) {
+    if (const auto wrong = left_over(context, "use --none")) return *wrong;
+    const auto changes = setup::deactivate(context.environment);
+    if (changes.empty()) fmt::print(stderr, "gpuwarden: no toolkit was chosen in this shell; nothing is taken back\n");
+    return hand_out(context, changes, "--none");
+  }
+  const auto snapshot = look_around(context, context.args.text("for") == "native");
+  if (!snapshot) return complain(snapshot.error());
+  const auto toolkit = take_toolkit(context, *snapshot);
+  if (!toolkit) return complain(toolkit.error());
+  if (const auto wrong = left_over(context, "use")) return *wrong;
+  return hand_out(context, setup::activate(*toolkit, software_of(*snapshot).toolkits, context.environment),
+                  toolkit->version);
+}
+
+int env_exec(Context& context) {
+  const auto snapshot = look_around(context, context.args.text("for") == "native");
+  if (!snapshot) return complain(snapshot.error());
+  const auto toolkit = take_toolkit(context, *snapshot);
+  if (!toolkit) return complain(toolkit.error());
+  const auto& words = context.args.rest;
+  if (words.empty())
+    return complain({ErrorCode::invalid_argument, "env exec: no command to run", "gpuwarden env exec 12.4 -- make"});
+  const Environment environment = setup::with_changes(
+      context.environment, setup::activate(*toolkit, software_of(*snapshot).toolkits, context.environment));
+  if (const int code = check_program(words.front(), environment); code != 0) return code;
+  const ExecArray argv(words);
+  const ExecArray envp(environment);
+  // The command is looked for on its own PATH: execvpe would take this program's.
+  if (const auto path = environment.find("PATH"); path != environment.end()) ::setenv("PATH", path->second.c_str(), 1);
+  std::fflush(nullptr);
+  ::execvpe(words.front().c_str(), argv.get(), envp.get());
+  const int error = errno;
+  complain(error_from_errno(error, "cannot run " + words.front()));
+  return error == ENOENT ? kNotFound : kNotExecutable;
+}
+
+int env_module(Context& context) {
+  const auto snapshot = look_around(context, context.args.text("for") == "native");
+  if (!snapshot) return complain(snapshot.error());
+  const auto toolkit = take_toolkit(context, *snapshot);
+  if (!toolkit) return complain(toolkit.error());
+  if (const auto wrong = left_over(context, "module")) return *wrong;
+  const auto file = context.args.text("output");
+  const bool lua = context.args.has("lmod") || (file && file->ends_with(".lua"));
+  const std::string text = setup::modulefile(*toolkit, lua ? setup::ModuleSyntax::lua : setup::ModuleSyntax::tcl);
+  if (!file) {
+    fmt::print("{}", text);
+    return kFine;
+  }
+  if (const auto written = write_file_atomically(*file, text); !written) return complain(written.error());
+  return kFine;
+}
+
+int env_persist(Context& context) {
+  const auto shell = shell_of(context, true);
+  if (!shell) return complain(shell.error());
+  const auto given = context.args.text("file");
+  const auto file = given ? Result<std::filesystem::path>(*given) : setup::start_file_of(*shell, context.environment);
+  if (!file) return complain(file.error());
+  if (context.args.has("remove")) {
+    if (const auto wrong = left_over(context, "persist --remove")) return *wrong;
+    const auto removed = setup::unpersist(*file);
+    if (!removed) return complain(removed.error());
+    fmt::print("{}: the block was taken out; before: {}\n", removed->file.string(), removed->backup->string());
+    return kFine;
+  }
+  const auto snapshot = look_around(context, context.args.text("for") == "native");
+  if (!snapshot) return complain(snapshot.error());
+  const auto toolkit = take_toolkit(context, *snapshot);
+  if (!toolkit) return complain(toolkit.error());
+  if (const auto wrong = left_over(context, "persist")) return *wrong;
+  const auto done = setup::persist(*file, setup::lasting_commands(*shell, *toolkit));
+  if (!done) return complain(done.error());
+  fmt::print("{}: new shells {} CUDA {} ({}){}\n", done->file.string(), done->changed ? "use" : "use already",
+             toolkit->version, toolkit->path, done->backup ? "; before: " + done->backup->string() : "");
+  return kFine;
+}
+
+int run_env(Context& context) {
+  auto& rest = context.args.rest;
+  const std::string name = rest.empty() ? "" : rest.front();
+  const auto* const action = std::ranges::find(kActions, name, &Action::name);
+  if (action == kActions.end()) return unknown_action(name);
+  rest.erase(rest.begin());
+  if (const auto wrong = foreign_option(context, *action)) return *wrong;
+  return action->run(context);
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden driver, on captures, simulated fleets and test roots; nothing is applied here (scripts/driver_test.sh).
+#include "cli/program.hpp"
+
+namespace gpuwarden {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::string_view kPascal = "GPU 0: Tesla P100-PCIE-16GB (UUID: GPU-aaaaaaaa-1111-2222-3333-444444444440)\n";
+
+class DriverCommand : public testing::Program {
+ protected:
+  /// A Debian 12 with Debian's R535 for an H100.
+  std::string debian_root() const {
+    const auto root = dir_ / "root";
+    testing::put(root / "etc/os-release", "ID=debian\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n");
+    testing::put(root / "var/lib/dpkg/status",
+                 "Package: nvidia-driver\nStatus: install ok installed\nMaintainer: Debian <x@example.org>\n"
+                 "Version: 535.183.01-1~deb12u1\n\n");
+    for (const auto& [file, text] :
+         {std::pair("vendor", "0x10de\n"), std::pair("device", "0x2330\n"), std::pair("class", "0x030200\n")})
+      testing::put(root / "sys/bus/pci/devices/0000:18:00.0" / file, text);
+    return root.string();
+  }
+};
+
+TEST_F(DriverCommand, RecommendsForACapture) {
+  const std::string capture = file("p100.txt", kPascal);
+  const auto done = run({"driver", "recommend", "--from", capture});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_THAT(done.standard_output, AllOf(HasSubstr("R580, proprietary kernel module"),
+                                          HasSubstr("R580 is the last branch for Tesla P100-PCIE-16GB")));
+  const auto answer = json({"driver", "recommend", "--from", capture, "--cuda", "12.8"});
+  EXPECT_EQ(answer["branch"], 580);
+  EXPECT_EQ(answer["at_least"], "570.86.10");
+  EXPECT_EQ(answer["flavour"], "proprietary");
+}
+
+TEST_F(DriverCommand, RecommendsForAPurposeOnASimulatedFleet) {
+  const auto answer = json({"driver", "recommend", "--simulate", "h100x8", "--for", "pytorch==2.7.0+cu128"});
+  EXPECT_GE(answer["lowest"], 570);
+  EXPECT_EQ(answer["flavour"], "open");
+}
+
+TEST_F(DriverCommand, ShowsTheStateOfARoot) {
+  const auto done = run({"driver", "status", "--root", debian_root()});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.standard_output, AllOf(HasSubstr("535.183.01"), HasSubstr("the distribution's packages"),
+                                          HasSubstr("installed, but not loaded")));
+  const auto status = json({"driver", "status", "--root", debian_root()});
+  EXPECT_EQ(status["branch"], 535);
+  EXPECT_EQ(status["packaging"], "distribution");
+}
+
+TEST_F(DriverCommand, PlansWithoutAnyWord) {
+  const auto done = run({"driver", "--root", debian_root()});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output,
+              AllOf(HasSubstr("535.183.01 (the distribution's packages) -> R580, open module"), HasSubstr("1 record"),
+                    HasSubstr("NVIDIA H100 80GB HBM3"), HasSubstr("gpuwarden driver apply")));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "root/var/lib/gpuwarden"));
+}
+
+TEST_F(DriverCommand, PrintsAScriptToReview) {
+  const auto done = run({"driver", "plan", "--script", "--root", debian_root()});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(done.standard_output.starts_with("#!/bin/sh\n"));
+  const std::string script = file("plan.sh", done.standard_output);
+  EXPECT_EQ(run_command({.argv = {"sh", "-n", script}})->exit_code, 0);
+}
+
+TEST_F(DriverCommand, GivesThePlanAsJson) {
+  const auto plan = json({"driver", "plan", "--root", debian_root(), "--branch", "535"});
+  EXPECT_EQ(plan["target"]["branch"], 535);
+  EXPECT_EQ(plan["steps"][0]["id"], "record");
+  EXPECT_TRUE(plan["steps"][0]["commands"].is_string());
+  EXPECT_FALSE(plan["checks"].empty());
+}
+
+TEST_F(DriverCommand, TakesTheVersionFromTheNameOfARunFile) {
+  const auto plan =
+      json({"driver", "plan", "--root", debian_root(), "--runfile", "/root/NVIDIA-Linux-x86_64-570.133.20.run"});
+  EXPECT_EQ(plan["target"]["branch"], 570);
+  EXPECT_EQ(plan["target"]["packaging"], "runfile");
+  EXPECT_THAT(plan["to"].get<std::string>(), HasSubstr("570.133.20"));
+}
+
+TEST_F(DriverCommand, HasNoHistoryAtFirst) {
+  EXPECT_THAT(run({"driver", "history", "--root", debian_root()}).standard_output, HasSubstr("no driver was changed"));
+  EXPECT_TRUE(json({"driver", "history", "--root", debian_root()})["runs"].empty());
+}
+
+TEST_F(DriverCommand, RefusesADamagedHistory) {
+  const std::string root = debian_root();
+  testing::put(dir_ / "root/var/lib/gpuwarden/driver/journal.jsonl", "x\ny\n");
+  expect_error({"driver", "history", "--root", root}, 2, "journal of driver runs is damaged");
+}
+
+TEST_F(DriverCommand, AppliesNothingToACapture) {
+  expect_error({"driver", "apply", "--yes", "--from", file("p100.txt", kPascal)}, 1, "neither dpkg nor rpm");
+  expect_error({"driver", "apply", "--yes", "--packaging", "runfile", "--runfile", "/x.run", "--from",
+                file("p100.txt", kPascal)},
+               2, "cannot be applied");
+}
+
+TEST_F(DriverCommand, RefusesWrongWords) {
+  const std::string root = debian_root();
+  expect_error({"driver", "upgrade"}, 2, "driver does not know 'upgrade'");
+  expect_error({"driver", "plan", "now"}, 2, "driver does not know 'plan now'");
+  expect_error({"driver", "plan", "--root", root, "--branch", "new"}, 2, "'new' is no driver branch");
+  expect_error({"driver", "plan", "--root", root, "--driver-version", "580"}, 2, "'580' is no driver version");
+  expect_error({"driver", "plan", "--root", root, "--driver-version", "580.1;reboot"}, 2, "is no driver version");
+  expect_error({"driver", "plan", "--root", root, "--branch", "570", "--driver-version", "580.65.06"}, 2,
+               "is not of the branch 570");
+  expect_error({"driver", "plan", "--root", root, "--packaging", "snap"}, 2, "'snap' is not known");
+  expect_error({"driver", "plan", "--root", root, "--module", "free"}, 2, "'free' is not known");
+  expect_error({"driver", "plan", "--root", root, "--cuda", "new"}, 2, "'new' is no version");
+  expect_error({"driver", "plan", "--root", root, "--force", "processes"}, 2, "'processes' cannot be overruled");
+  expect_error({"driver", "plan", "--root", (dir_ / "nowhere").string()}, 2, "there is no folder");
+  expect_error({"driver", "recommend", "--root", root, "--branch", "390"}, 2, "too old");
+}
+
+}  // namespace
+}  // namespace gpuwarden

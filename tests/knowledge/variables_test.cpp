@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/knowledge/variables.hpp"
+
+#include <algorithm>
+
+namespace gpuwarden::knowledge {
+namespace {
+
+TEST(KnownVariables, AreManyAndEachIsExplainedWithItsSource) {
+  EXPECT_GE(known_variables().size(), 60U);
+  for (const auto& one : known_variables()) {
+    EXPECT_EQ(one.name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"), std::string_view::npos) << one.name;
+    for (const auto text : {one.meaning, one.when}) {
+      EXPECT_TRUE(text.ends_with('.')) << one.name << ": " << text;
+      EXPECT_TRUE(std::ranges::all_of(text, [](unsigned char c) { return c >= ' ' && c < 127; })) << one.name;
+    }
+    EXPECT_FALSE(one.values.empty() || one.default_value.empty() || one.source.empty()) << one.name;
+  }
+}
+
+TEST(KnownVariables, AreFoundInAnyLetterCase) {
+  const auto* found = find_known_variable("nccl_socket_ifname");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->name, "NCCL_SOCKET_IFNAME");
+  EXPECT_EQ(found->software, "nccl");
+  EXPECT_EQ(find_known_variable("NCCL_SOCKET"), nullptr);
+  EXPECT_EQ(find_known_variable(""), nullptr);
+}
+
+}  // namespace
+}  // namespace gpuwarden::knowledge

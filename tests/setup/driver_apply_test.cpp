@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carrying plans out, with a shell that only notes what it is told, and may fail or vanish at any moment.
+#include <algorithm>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/setup/driver_run.hpp"
+#include "setup/driver_machines.hpp"
+#include "support/fake_clock.hpp"
+#include "support/temp_dir.hpp"
+
+namespace gpuwarden {
+namespace {
+
+using setup::DriverProcedure;
+using setup::Plan;
+using setup::RunState;
+using setup::StepState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Plan plan_with_reboot(bool reboot = false) {
+  Plan plan;
+  plan.id = "test";
+  plan.prelude = "P\n";
+  for (const char* id : {"a", "b", "c", "d"})
+    plan.steps.push_back(
+        {.id = id, .title = id, .commands = std::string("do ") + id, .undo = std::string("undo ") + id});
+  plan.steps[1].undo = "";
+  plan.steps[2].check = "check c";
+  plan.steps[2].reboot = reboot;
+  return plan;
+}
+
+class DriverRuns : public ::testing::Test {
+ protected:
+  /// What the shell was told: "a", "c/check", "c/undo".
+  std::vector<std::string> told_;
+  std::string fails_at_;     ///< the step whose shell ends with an error
+  std::string vanishes_at_;  ///< the step in which gpuwarden ends; what was done of it nobody knows
+  bool done_ = false;        ///< what `check` finds
+  testing::TempDir dir_;
+  testing::FakeClock clock_;
+
+  setup::ShellRunner shell() {
+    return [this](const std::string& text, const std::string& step, const std::string&) -> Result<Completed> {
+      EXPECT_THAT(text, HasSubstr("P\n"));
+      EXPECT_THAT(text, HasSubstr("B=/var/lib/gpuwarden/driver/test"));
+      told_.push_back(step);
+      if (step == vanishes_at_) return fail(ErrorCode::interrupted, "gone");
+      Completed completed;
+      completed.exit_code = step == fails_at_ || (step.ends_with("/check") && !done_) ? 1 : 0;
+      if (!step.contains('/') && completed.exit_code == 0) done_ = step == "c" || done_;
+      return completed;
+    };
+  }
+  Result<DriverProcedure> open() { return DriverProcedure::open(dir_.path(), shell(), clock_); }
+  DriverProcedure opened() { return std::move(open()).value(); }
+  void boot(const std::string& id) const { testing::put(dir_ / "proc/sys/kernel/random/boot_id", id + "\n"); }
+};
+
+TEST_F(DriverRuns, GoThroughAllStepsAndKeepTheRecord) {
+  auto procedure = opened();
+  std::vector<std::string> heard;
+  const auto state = procedure.apply(plan_with_reboot(), [&](const setup::StepReport& report) {
+    heard.push_back(report.step->id + ":" + std::string(to_string(report.state)));
+  });
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  EXPECT_EQ(*state, RunState::completed);
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c", "c/check", "d"));
+  EXPECT_THAT(heard,
+              ElementsAre("a:started", "a:done", "b:started", "b:done", "c:started", "c:done", "d:started", "d:done"));
+  const auto history = DriverProcedure::history(dir_.path());
+  ASSERT_TRUE(history.has_value());
+  EXPECT_EQ(history->at(0).state, RunState::completed);
+  EXPECT_EQ(procedure.open_run(), nullptr);
+  EXPECT_EQ(procedure.latest()->plan.id, "test");
+}
+
+TEST_F(DriverRuns, StopWhereAStepFailsAndResumeThere) {
+  for (const char* step : {"a", "b", "c", "d"}) {
+    const testing::TempDir dir;
+    auto procedure = DriverProcedure::open(dir.path(), shell(), clock_).value();
+    fails_at_ = step;
+    done_ = false;
+    EXPECT_EQ(procedure.apply(plan_with_reboot(), {}).value(), RunState::failed) << step;
+    EXPECT_EQ(told_.back(), step);
+    told_.clear();
+    fails_at_ = "";
+    EXPECT_EQ(procedure.resume({}).value(), RunState::completed) << step;
+    EXPECT_EQ(told_.front(), std::string(step) == "c" ? "c/check" : step);
+  }
+}
+
+TEST_F(DriverRuns, CanBeResumedByAnotherProcessAfterEveryInterruption) {
+  for (const char* step : {"a", "b", "c", "c/check", "d"}) {
+    const testing::TempDir dir;
+    vanishes_at_ = step;
+    done_ = false;
+    {
+      auto procedure = DriverProcedure::open(dir.path(), shell(), clock_).value();
+      EXPECT_EQ(procedure.apply(plan_with_reboot(), {}).error().code, ErrorCode::interrupted);
+    }
+    vanishes_at_ = "";
+    auto procedure = DriverProcedure::open(dir.path(), shell(), clock_).value();
+    ASSERT_NE(procedure.open_run(), nullptr) << step;
+    EXPECT_EQ(procedure.open_run()->state, RunState::in_progress);
+    EXPECT_EQ(procedure.resume({}).value(), RunState::completed) << step;
+  }
+}
+
+TEST_F(DriverRuns, DoNotRepeatAStepThatItsCheckFindsDone) {
+  vanishes_at_ = "c";
+  {
+    auto procedure = opened();
+    EXPECT_FALSE(procedure.apply(plan_with_reboot(), {}).has_value());
+  }
+  vanishes_at_ = "";
+  done_ = true;
+  told_.clear();
+  auto procedure = opened();
+  EXPECT_EQ(procedure.resume({}).value(), RunState::completed);
+  EXPECT_THAT(told_, ElementsAre("c/check", "d"));
+}
+
+TEST_F(DriverRuns, CallAStepFailedWhoseCheckDeniesIt) {
+  auto procedure = opened();
+  fails_at_ = "c/check";
+  EXPECT_EQ(procedure.apply(plan_with_reboot(), {}).value(), RunState::failed);
+  EXPECT_THAT(procedure.latest()->message, HasSubstr("its commands succeeded, but it is not done"));
+}
+
+TEST_F(DriverRuns, LeadBackInReverseFromTheStepThatFailed) {
+  auto procedure = opened();
+  fails_at_ = "d";
+  EXPECT_EQ(procedure.apply(plan_with_reboot(), {}).value(), RunState::failed);
+  told_.clear();
+  EXPECT_EQ(procedure.rollback({}).value(), RunState::rolled_back);
+  EXPECT_THAT(told_, ElementsAre("d/undo", "c/undo", "a/undo"));
+  EXPECT_EQ(procedure.open_run(), nullptr);
+}
+
+TEST_F(DriverRuns, LeadBackACompletedRunOnce) {
+  auto procedure = opened();
+  ASSERT_TRUE(procedure.apply(plan_with_reboot(), {}).has_value());
+  told_.clear();
+  EXPECT_EQ(procedure.rollback({}).value(), RunState::rolled_back);
+  EXPECT_THAT(told_, ElementsAre("d/undo", "c/undo", "a/undo"));
+  EXPECT_EQ(procedure.rollback({}).error().code, ErrorCode::unsatisfied);
+}
+
+TEST_F(DriverRuns, GoOnWithAnInterruptedWayBackButNeverForwardFromIt) {
+  auto procedure = opened();
+  ASSERT_TRUE(procedure.apply(plan_with_reboot(), {}).has_value());
+  fails_at_ = "c/undo";
+  EXPECT_EQ(procedure.rollback({}).value(), RunState::failed);
+  EXPECT_THAT(procedure.resume({}).error().message, HasSubstr("on its way back"));
+  fails_at_ = "";
+  told_.clear();
+  EXPECT_EQ(procedure.rollback({}).value(), RunState::rolled_back);
+  EXPECT_THAT(told_, ElementsAre("c/undo", "a/undo"));
+}
+
+TEST_F(DriverRuns, UndoNothingThatWasNeverBegun) {
+  auto procedure = opened();
+  fails_at_ = "a";
+  EXPECT_EQ(procedure.apply(plan_with_reboot(), {}).value(), RunState::failed);
+  told_.clear();
+  EXPECT_EQ(procedure.rollback({}).value(), RunState::rolled_back);
+  EXPECT_THAT(told_, ElementsAre("a/undo"));
+}
+
+TEST_F(DriverRuns, WaitForAnotherBootBeforeTheyGoOn) {
+  boot("first");
+  auto procedure = opened();
+  EXPECT_EQ(procedure.apply(plan_with_reboot(true), {}).value(), RunState::waiting_for_reboot);
+  EXPECT_THAT(procedure.resume({}).error().message, HasSubstr("has not been rebooted"));
+  boot("second");
+  told_.clear();
+  EXPECT_EQ(procedure.resume({}).value(), RunState::completed);
+  EXPECT_THAT(told_, ElementsAre("d"));
+}
+
+TEST_F(DriverRuns, DoNotBeginBesideAnUnfinishedOne) {
+  auto procedure = opened();
+  fails_at_ = "b";
+  ASSERT_TRUE(procedure.apply(plan_with_reboot(), {}).has_value());
+  const auto second = procedure.apply(plan_with_reboot(), {});
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, ErrorCode::unsatisfied);
+  EXPECT_THAT(second.error().hint, HasSubstr("--resume"));
+}
+
+TEST_F(DriverRuns, AreForOneProcessAtATime) {
+  const auto first = opened();
+  const auto second = open();
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, ErrorCode::unsatisfied);
+  EXPECT_THAT(second.error().message, HasSubstr("another gpuwarden"));
+}
+
+TEST_F(DriverRuns, MendAJournalThatWasCutOffInItsLastLine) {
+  fails_at_ = "b";
+  ASSERT_TRUE(opened().apply(plan_with_reboot(), {}).has_value());
+  const auto file = dir_ / "var/lib/gpuwarden/driver/journal.jsonl";
+  const std::string whole = read_file(file).value();
+  testing::put(file, whole + "{\"at\":\"2026");
+  fails_at_ = "";
+  auto procedure = opened();
+  EXPECT_EQ(read_file(file).value(), whole);
+  EXPECT_EQ(procedure.resume({}).value(), RunState::completed);
+}
+
+TEST_F(DriverRuns, RefuseADamagedJournal) {
+  testing::put(dir_ / "var/lib/gpuwarden/driver/journal.jsonl", "nonsense\n{\"event\":\"begin\"}\n");
+  EXPECT_EQ(open().error().code, ErrorCode::corrupt);
+  EXPECT_EQ(DriverProcedure::history(dir_.path()).error().code, ErrorCode::corrupt);
+}
+
+TEST_F(DriverRuns, HaveNoHistoryWhereNothingWasDone) {
+  EXPECT_THAT(DriverProcedure::history(dir_.path()).value(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "var"));
+  EXPECT_EQ(opened().resume({}).error().code, ErrorCode::unsatisfied);
+}
+
+TEST_F(DriverRuns, KeepTheirRecordsFromOtherUsers) {
+  const auto procedure = opened();
+  const auto mode = std::filesystem::status(dir_ / "var/lib/gpuwarden/driver").permissions();
+  EXPECT_EQ(mode & std::filesystem::perms::all, std::filesystem::perms::owner_all);
+}
+
+// With a real shell: a way there and back over files, in steps that were each written to be run twice.
+TEST_F(DriverRuns, CarryRealShellTextOut) {
+  const auto shell = [this](const std::string& text, const std::string& step, const std::string& log) {
+    std::string local = text;
+    for (std::size_t at = 0; (at = local.find("/var/lib", at)) != std::string::npos;
+         at += dir_.path().string().size() + 8)
+      local.replace(at, 8, dir_.path().string() + "/var/lib");
+    return run_command({.argv = {"sh", "-euc", "exec >>" + dir_.path().string() + log + " 2>&1\n" + local},
+                        .environment = Environment{{"PATH", "/usr/bin:/bin"}, {"GPUWARDEN_STEP", step}}});
+  };
+  Plan plan = plan_with_reboot();
+  plan.prelude = "P() { :; }\nP\n";
+  for (auto& step : plan.steps) {
+    step.commands = "echo " + step.id + " >\"$B/" + step.id + "\"\n";
+    step.check = "[ -s \"$B/" + step.id + "\" ]\n";
+    step.undo = "rm -f \"$B/" + step.id + "\"\n";
+  }
+  plan.steps[3].commands += "echo 'no room on the disk'; exit 4\n";
+  auto procedure = DriverProcedure::open(dir_.path(), shell, clock_).value();
+  EXPECT_EQ(procedure.apply(plan, {}).value(), RunState::failed);
+  EXPECT_EQ(procedure.latest()->message, "no room on the disk");
+  const auto records = dir_ / "var/lib/gpuwarden/driver/test";
+  EXPECT_EQ(read_file(records / "c").value(), "c\n");
+  EXPECT_EQ(procedure.rollback({}).value(), RunState::rolled_back);
+  EXPECT_FALSE(std::filesystem::exists(records / "a"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "var/lib/gpuwarden/driver/running"));
+}
+
+}  // namespace
+}  // namespace gpuwarden
