@@ -84,7 +84,8 @@ if [ "$1" = -r ]; then
 fi
 [ -e "$module" ] || { echo "Module $1 not found" >&2; exit 1; }
 for name in nvidia "$1"; do grep -q "^$name " /proc/modules || echo "$name 1 0 - Live 0x0" >>/proc/modules; done
-echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  $(tr '\0' '\n' <"$module" | sed -n 's/^version=//p')  Tue Jan 13" >/proc/driver/nvidia/version
+kind=''; ! grep -q MIT "$module" || kind='Open '
+echo "NVRM version: NVIDIA UNIX ${kind}Kernel Module for x86_64  $(tr '\0' '\n' <"$module" | sed -n 's/^version=//p')  Tue Jan 13" >/proc/driver/nvidia/version
 END
   cat >"$root/usr/sbin/modinfo" <<'END'
 #!/bin/sh
@@ -137,7 +138,7 @@ case $verb in
       [ ! -d "$folder" ] || echo "$folder" | sed 's,^/var/lib/dkms/\([^/]*/[^/]*\)/\(.*\)$,\1\, \2\, x86_64: installed,'
     done ;;
   install)
-    mkdir -p "/var/lib/dkms/$module/$kernel/x86_64" "$place"
+    mkdir -p "/var/lib/dkms/$module/$kernel/x86_64/module" "$place"
     printf 'ELF\0version=%s\0license=%s\0' "${module#*/}" "$(cat "/usr/src/$(echo "$module" | tr / -)/dkms.conf")" >"$place/nvidia.ko" ;;
   remove)
     rm -rf "/var/lib/dkms/$module"; rm -f "$place/nvidia.ko"
@@ -231,7 +232,8 @@ same() {  # same STATE-FILE ROOT WHAT
   cmp -s "$1" "$2.state" || { diff "$1" "$2.state" | head -n 20 >&2; tail -n 30 "$2"/var/lib/gpuwarden/driver/*/log >&2; die "$3: not the state it should be"; }
 }
 
-driver() { "$program" driver "$2" --root "$1" --yes "${@:3}" >"$1.out" 2>&1 </dev/null; }
+# In a subshell, so that bash's word about a killed program goes to the output too.
+driver() { ("$program" driver "$2" --root "$1" --yes "${@:3}"; exit $?) >"$1.out" 2>&1 </dev/null; }
 
 expect() {  # expect CODE ROOT VERB ARGUMENT...
   local code=0
@@ -370,12 +372,13 @@ test_applied() {
   state "$work/applied" >"$work/after"
   local wanted
   for wanted in 'nvidia-open amd64 580.126.09-1 hold ok installed' 'nvidia-fabricmanager amd64 580.126.09-1' 'trainer amd64 1.0 install' \
-    'Kernel Module  580.126.09' '^display-manager$' '^nvidia-persistenced$'; do
+    'Open Kernel Module for x86_64  580.126.09' '^display-manager$' '^nvidia-persistenced$'; do
     grep -q "$wanted" "$work/after" || { cat "$work/applied.out" >&2; die "after the run there is no '$wanted'"; }
   done
   grep -q 'nvidia-driver amd64' "$work/after" && die "the old driver is still there"
-  "$program" driver history --root "$work/applied" | grep -q completed || die "history does not tell of the run"
-  "$program" driver status --root "$work/applied" --json | grep -q '"loaded": "580.126.09"' || die "status does not see the new driver"
+  "$program" driver history --root "$work/applied" >"$work/history"; grep -q completed "$work/history" || die "history does not tell of the run"
+  "$program" driver status --root "$work/applied" >"$work/status" || { cat "$work/status" >&2; die "status finds something wrong"; }
+  grep -q 'loaded *580.126.09' "$work/status" && grep -q 'module *open' "$work/status" || die "status does not see the new driver"
 }
 
 [ -e build/driver-root.tar ] || make_root

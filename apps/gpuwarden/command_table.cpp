@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "command.hpp"
+#include "deep.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "options.hpp"
@@ -41,7 +42,6 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
     {"--apply", OptionKind::flag, "", "with --fix: run those that are safe, asking before each"},
     {"--yes", OptionKind::flag, "", "with --apply: do not ask"},
     {"--compare", OptionKind::flag, "", "compare machines: the operands are their captures"},
-    {"--deep", OptionKind::flag, "", "test memory and speed of the GPUs too"},
     {"--list", OptionKind::flag, "", "show all checks"},
 });
 
@@ -178,7 +178,7 @@ const std::vector<Command>& commands() {
       {"doctor",
        "judge driver, GPUs, toolkits, frameworks and machine, and say what to do first",
        "gpuwarden doctor [--for PURPOSE] [--from FILE...] | --compare A.json B.json...",
-       {kDoctorOptions, kFromManyOptions, kKnowledgeOptions},
+       {kDoctorOptions, kDeepOptions, kFromManyOptions, kKnowledgeOptions},
        Rest::operands,
        run_doctor},
       {"driver",

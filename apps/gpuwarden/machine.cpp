@@ -2,17 +2,20 @@
 #include "machine.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
 #include "gpuwarden/probe/survey.hpp"
 #include "gpuwarden/setup/bundle.hpp"
@@ -64,9 +67,18 @@ Result<std::string> resolve_spec(const std::string& spec, const Environment& env
   return file.string();
 }
 
+/// A pipe, as in --from <(ssh node nvidia-smi), is read until its writer ends.
+Result<std::string> read_file_or_pipe(const std::string& file) {
+  std::error_code ignored;
+  if (!fs::is_fifo(file, ignored)) return read_file(file);
+  const UniqueFd pipe(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!pipe) return std::unexpected(error_from_errno(errno, "cannot read " + file));
+  return read_descriptor(pipe.get(), file);
+}
+
 Result<capture::Capture> read_one_capture(const std::string& file) {
   const std::string name = file == "-" ? "standard input" : file;
-  GPUWARDEN_TRY(std::string bytes, file == "-" ? read_descriptor(0, name) : read_file(file));
+  GPUWARDEN_TRY(std::string bytes, file == "-" ? read_descriptor(0, name) : read_file_or_pipe(file));
   GPUWARDEN_TRY(const std::string text, setup::capture_text(std::move(bytes), name));
   return capture::read_capture(text, name);
 }
@@ -192,6 +204,7 @@ facts::Snapshot read_everything(const Context& context, const Machine& machine, 
     request.start_pythons = context.args.has("ask-pythons");
     snapshot.environment = probe::survey(request);
   }
+  if (elsewhere && snapshot.origin.empty()) snapshot.origin = *root + ": the software in this folder";
   if (!here || elsewhere || snapshot.gpus.empty()) return snapshot;
   auto faults = probe::read_kernel_faults(std::chrono::seconds(2));
   if (faults) {
@@ -207,6 +220,9 @@ facts::Snapshot Machine::read(const probe::ReadRequest& request) const {
 }
 
 Result<Machine> open_machine(Context& context) {
+  if (const auto root = context.args.text("root"); root && !fs::is_directory(*root))
+    return fail(ErrorCode::not_found, fmt::format("--root {}: there is no such folder", printable(*root)),
+                "the top of an image, a chroot or a mounted system");
   if (context.args.has("from")) {
     if (context.args.has("simulate"))
       return fail(ErrorCode::invalid_argument, "--from and --simulate cannot be given together",

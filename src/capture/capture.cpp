@@ -246,6 +246,9 @@ std::string take_xml(std::string_view text, Capture& capture) {
         capture.parts.push_back({Kind::smi_xml, static_cast<std::uint32_t>(line)});
         merge(capture.snapshot, std::move(snapshot));
       }
+      if (close == std::string_view::npos)
+        capture.warnings.push_back(
+            fmt::format("line {}: nvidia-smi's XML is cut; what is missing is not judged", line));
     }
     rest.append(text.substr(0, begin));
     text.remove_prefix(end);

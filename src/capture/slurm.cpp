@@ -47,6 +47,10 @@ class Taker {
       text_.records.push_back(std::move(*job));
       return 1;
     }
+    if (auto node = headless_node(rest[0])) {
+      text_.records.push_back(std::move(*node));
+      return 1;
+    }
     return take_gres(rest[0]) || take_cpus(rest[0]) ? 1 : 0;
   }
 
@@ -123,6 +127,9 @@ class Entries {
     return entries_[found->second];
   }
 
+  /// An entry that has no name.
+  T& add() { return entries_.emplace_back(); }
+
  private:
   std::vector<T>& entries_;
   std::string T::* key_;
@@ -151,8 +158,9 @@ void read_node(const SlurmRecord& record, Cluster& cluster) {
   const std::string name = shown(record.first({"NodeName", "HOSTNAMES", "NODELIST"}));
   const std::string_view state = record.first({"State", "STATE", "REASON"});
   const std::string_view gres = record.first({"Gres", "GRES"});
-  if (name.empty() || name == "DEFAULT" || (state.empty() && gres.empty())) return;
-  SlurmNode& node = cluster.nodes.at(name);
+  const bool counted = name.empty() && !record.first({"NODES"}).empty();
+  if ((name.empty() && !counted) || name == "DEFAULT" || (state.empty() && gres.empty())) return;
+  SlurmNode& node = counted ? cluster.nodes.add() : cluster.nodes.at(name);
   if (const auto count = number_in(record.first({"NODES"})); count && *count > 0) node.count = *count;
   if (const std::string_view word = record.first({"State", "STATE"}); is_node_state(word)) keep(node.state, word);
   keep(node.reason, record.first({"Reason", "REASON"}));

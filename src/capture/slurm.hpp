@@ -48,6 +48,9 @@ std::size_t read_slurm_table(std::span<const Line> lines, std::vector<SlurmRecor
 /// A row of squeue or sacct without its header: a job's number and its state. Its cells are JOBID, STATE and TRES.
 std::optional<SlurmRecord> headless_job(const Line& line);
 
+/// A row of sinfo without its header: a node, or how many nodes are in a state or have some GPUs.
+std::optional<SlurmRecord> headless_node(const Line& line);
+
 /// Slurm's long word for a job's state: "RUNNING" of "R", "CANCELLED" of "CANCELLED by 1000"; empty for other words.
 std::string_view job_state(std::string_view text);
 /// "idle", "mixed-", "MAINTENANCE+DRAIN", "down*".

@@ -8,6 +8,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/lore.hpp"
 #include "doctor/remedies.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::doctor {
@@ -123,7 +124,7 @@ void open_on_old_gpus(const Subject& subject, Report& report) {
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::open) return;
   report.say(fmt::format("{} the proprietary kernel module ({}), which the open one does not replace",
                          name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
-             {"gpuwarden driver plan --flavour proprietary", "sudo reboot"});
+             {"gpuwarden driver plan --module proprietary", "sudo reboot"});
 }
 
 void no_common_module(const Subject& subject, Report& report) {
@@ -164,7 +165,7 @@ void too_new_for_gpu(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   report.say(fmt::format("driver branch {} no longer knows {} ({}): {} is the last that does", *branch, name_gpus(gpus),
                          gpus[0]->gpu.name, last),
-             {fmt::format("gpuwarden driver plan --branch {} --flavour proprietary", last), "sudo reboot"});
+             {fmt::format("gpuwarden driver plan --branch {} --module proprietary", last), "sudo reboot"});
 }
 
 void end_of_life(const Subject& subject, Report& report) {
@@ -209,9 +210,10 @@ void not_built_for_kernel(const Subject& subject, Report& report) {
   const std::string& newest = host.installed_kernels.back();
   const auto& built = driver.dkms_built_for;
   if (std::ranges::find(built, newest) != built.end()) return;
-  report.say(fmt::format("DKMS has not built driver {} for kernel {}, which the next boot may start",
-                         *driver.dkms_version, newest),
-             {install_kernel_headers(subject.environment), fmt::format("sudo dkms autoinstall -k {}", newest)});
+  report.say(
+      fmt::format("DKMS has not built driver {} for kernel {}, which the next boot may start", *driver.dkms_version,
+                  newest),
+      {install_kernel_headers(subject.environment), fmt::format("sudo dkms autoinstall -k {}", shell_word(newest))});
 }
 
 void headers_missing(const Subject& subject, Report& report) {
@@ -270,7 +272,7 @@ void nodes_not_permitted(const Subject& subject, Report& report) {
   if (closed.empty()) return;
   const bool joinable = !group.empty() && group != "root";
   report.say(fmt::format("this user may not open {}", join(closed, ", ")),
-             {joinable ? fmt::format("sudo usermod -aG {} $USER   # then log in again", group)
+             {joinable ? fmt::format("sudo usermod -aG {} $USER   # then log in again", shell_word(group))
                        : "sudo chmod 0666 /dev/nvidia*   # or NVreg_DeviceFileMode=0666 in /etc/modprobe.d"});
 }
 

@@ -53,9 +53,10 @@ void wrong_maker(const Subject& subject, Report& report) {
                              where(*torch.python)),
                  {fitting_torch(subject, *torch.python, driver_of(subject))});
     if (!rocm && amd && !nvidia && torch.cuda)
-      report.say(fmt::format("PyTorch {}{} was built for NVIDIA (CUDA), the GPU is AMD's", torch.version,
-                             where(*torch.python)),
-                 {pip_install_torch(*torch.python, torch.version, "rocm6.2")});
+      report.say(
+          fmt::format("PyTorch {}{} was built for NVIDIA (CUDA), the GPU is AMD's", torch.version,
+                      where(*torch.python)),
+          {"install the ROCm build: https://pytorch.org/get-started/locally/ has the command for each ROCm release"});
   }
 }
 
@@ -185,10 +186,12 @@ void companions_differ(const Subject& subject, Report& report) {
         knowledge::release_of(*audio) != knowledge::release_of(*own))
       wrong.push_back(fmt::format("torchaudio {}", to_string(*audio)));
     if (wrong.empty()) continue;
-    report.say(
-        fmt::format("PyTorch {}{} does not go with {}", torch.version, where(*torch.python), join(wrong, ", ")),
-        {fmt::format("{} torchvision torchaudio",
-                     pip_install_torch(*torch.python, torch.version, torch.build.empty() ? "cu128" : torch.build))});
+    // A nightly, or a build of somebody else, is on no index that is known here.
+    const bool released = subject.knowledge.torch(*own, torch.build) != nullptr && !torch.build.empty();
+    const std::string companions = own->major == 2 && own->minor <= 8 ? "torchvision torchaudio" : "torchvision";
+    report.say(fmt::format("PyTorch {}{} does not go with {}", torch.version, where(*torch.python), join(wrong, ", ")),
+               {released ? pip_install_torch(*torch.python, torch.version, torch.build) + " " + companions
+                         : fmt::format("install the {} of the same source and day as this PyTorch", companions)});
   }
 }
 
@@ -220,7 +223,7 @@ void two_cuda_majors(const Subject& subject, Report& report) {
     if (eleven.empty() || others.empty()) continue;
     report.say(fmt::format("NVIDIA's libraries are installed for two CUDA releases{}: {} and {}", where(python),
                            eleven[0], others[0]),
-               {fmt::format("pip uninstall {}", join(eleven, " "))});
+               {pip_uninstall(python, eleven)});
   }
 }
 
@@ -231,7 +234,7 @@ void onnxruntime_twice(const Subject& subject, Report& report) {
     if (cpu == nullptr || gpu == nullptr) continue;
     report.say(
         fmt::format("onnxruntime and onnxruntime-gpu are both installed{}: the CPU one hides the other", where(python)),
-        {"pip uninstall onnxruntime onnxruntime-gpu", pip_install(python, "onnxruntime-gpu")});
+        {pip_uninstall(python, {"onnxruntime", "onnxruntime-gpu"}), pip_install(python, "onnxruntime-gpu")});
   }
 }
 

@@ -147,14 +147,20 @@ void cudnn_of_two_majors(const Subject& subject, Report& report) {
 
 void nccl_twice(const Subject& subject, Report& report) {
   for (const auto& python : subject.environment.pythons) {
+    // PyTorch brings the one of its own CUDA release.
+    const std::string own = "nvidia-nccl-cu" + python.torch_cuda.value_or("").substr(0, 2);
     std::vector<std::string> found;
+    std::vector<std::string> others;
     for (const auto& package : python.packages) {
-      if (package.name.starts_with("nvidia-nccl-cu")) found.push_back(package.name + " " + package.version);
+      if (!package.name.starts_with("nvidia-nccl-cu")) continue;
+      found.push_back(package.name + " " + package.version);
+      if (package.name != own) others.push_back(package.name);
     }
     if (found.size() < 2) continue;
-    report.say(fmt::format("NCCL is installed more than once{}: {}", where(python), join(found, ", ")),
-               {fmt::format("pip uninstall {}   # the one that does not fit PyTorch's CUDA",
-                            split_words(found.front()).front())});
+    const bool known = others.size() < found.size();
+    report.say(
+        fmt::format("NCCL is installed more than once{}: {}", where(python), join(found, ", ")),
+        {known ? pip_uninstall(python, others) : "keep the one of PyTorch's CUDA release, uninstall the others"});
   }
 }
 

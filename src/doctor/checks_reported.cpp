@@ -83,7 +83,7 @@ void cuda_errors(const Subject& subject, Report& report) {
     const auto* const known = std::ranges::find(kCudaErrors, message->value, &CudaError::number);
     if (known == kCudaErrors.end())
       report.say(fmt::format("CUDA does not start: error {}{}", message->value, at_line(*message)),
-                 {fmt::format("gpuwarden diagnose --explain cuda={}", message->value)});
+                 {fmt::format("look up CUDA error {} in the CUDA driver API's list, CUresult", message->value)});
     else
       report.say(fmt::format("CUDA does not start, error {}: {}{}", message->value, known->meaning, at_line(*message)),
                  {std::string(known->fix)});
@@ -112,7 +112,7 @@ void library_missing(const Subject& subject, Report& report) {
                       message->value.starts_with("libnccl");
     if (!cuda) continue;
     report.say(fmt::format("{} is not found{}", message->value, at_line(*message)),
-               {"pip install --force-reinstall the framework for the CUDA release in that name",
+               {"the number behind .so names the CUDA release: install the framework's build for the one that is there",
                 "gpuwarden env list   # is there a toolkit with it?"});
   }
 }

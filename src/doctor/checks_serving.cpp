@@ -70,8 +70,8 @@ void vllm_cuda(const Subject& subject, Report& report) {
     report.say(fmt::format("vLLM {}'s wheel is built for CUDA {}, PyTorch {} for {}{}", to_string(*vllm),
                            to_string(knowledge::release_of(row->cuda)), torch.version,
                            to_string(knowledge::release_of(*torch.cuda)), where(*torch.python)),
-               {pip_install(*torch.python,
-                            fmt::format("vllm=={}   # brings the PyTorch that it was built for", to_string(*vllm)))});
+               {pip_install(*torch.python, fmt::format("vllm=={}", to_string(*vllm)),
+                            "  # brings the PyTorch that it was built for")});
   }
 }
 
@@ -157,7 +157,7 @@ void flash_attention_four(const Subject& subject, Report& report) {
     if (!all) continue;
     report.say(fmt::format("flash-attn {} needs Ampere or newer; {} is {}", to_string(*flash), name_gpus(gpus),
                            gpus[0]->gpu.name),
-               {fmt::format("pip uninstall flash-attn   # frameworks then take another attention{}", where(python))});
+               {pip_uninstall(python, {"flash-attn"}) + "   # frameworks then take another attention"});
   }
 }
 
@@ -172,7 +172,7 @@ void flashinfer_differs(const Subject& subject, Report& report) {
       if (!made_for || !own || knowledge::release_of(*made_for) == knowledge::release_of(*own)) continue;
       report.say(fmt::format("{} {} is built for PyTorch {}, {} is installed", name, package->version,
                              to_string(*made_for), torch.version),
-                 {pip_install(*torch.python, fmt::format("{} --force-reinstall", name))});
+                 {pip_install(*torch.python, name, "--force-reinstall --no-deps")});
     }
   }
 }

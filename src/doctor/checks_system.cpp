@@ -8,6 +8,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/lore.hpp"
 #include "doctor/remedies.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::doctor {
@@ -92,8 +93,7 @@ void disk_full(const Subject& subject, Report& report) {
     if (system.mount == "/dev/shm" || system.free >= kLittle || system.total.value < 4 * kGibibyte) continue;
     report.say(fmt::format("{} has {} free of {}: checkpoints and caches will not fit", system.mount,
                            format_size(system.free), format_size(system.total)),
-               {fmt::format("du -xh {} | sort -h | tail -20", system.mount),
-                "pip cache purge; rm -rf ~/.cache/huggingface/hub/*.incomplete"});
+               {fmt::format("du -xh {} | sort -h | tail -20", shell_word(system.mount)), "pip cache purge"});
     return;
   }
 }

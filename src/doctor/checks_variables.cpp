@@ -65,7 +65,7 @@ void listed_twice(const Subject& subject, Report& report) {
   const auto twice = std::ranges::adjacent_find(entries);
   if (twice == entries.end() || trim(*twice).empty()) return;
   report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} twice; CUDA then sees no device", trim(*twice)),
-             {"export CUDA_VISIBLE_DEVICES with each GPU once"});
+             {"name each GPU once in CUDA_VISIBLE_DEVICES"});
 }
 
 void order_matters(const Subject& subject, Report& report) {
@@ -146,7 +146,7 @@ void rocm_masks(const Subject& subject, Report& report) {
   if (!twice && *rocr == "0") return;
   report.say(
       fmt::format("ROCR_VISIBLE_DEVICES={} renumbers the GPUs from 0: masks and ranks behind it count anew", *rocr),
-      {"unset ROCR_VISIBLE_DEVICES", "export HIP_VISIBLE_DEVICES with the same value   # the one mask to use"});
+      {"unset ROCR_VISIBLE_DEVICES", "put the same value into HIP_VISIBLE_DEVICES, as the only mask"});
 }
 
 /// source: PyTorch documentation, CUDA semantics, optimizing memory usage

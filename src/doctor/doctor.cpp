@@ -20,9 +20,10 @@ constexpr std::string_view kSite = "site";
 
 std::vector<Check> join_groups() {
   std::vector<Check> all;
-  for (const auto group : {driver_checks(), device_checks(), health_checks(), toolkit_checks(), framework_checks(),
-                           serving_checks(), library_checks(), variable_checks(), container_checks(),
-                           multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
+  for (const auto group :
+       {driver_checks(), device_checks(), health_checks(), deep_checks(), toolkit_checks(), framework_checks(),
+        serving_checks(), library_checks(), variable_checks(), container_checks(), multi_gpu_checks(), system_checks(),
+        cluster_checks(), reported_checks(), purpose_checks()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
@@ -43,7 +44,7 @@ void run_checks(const Subject& subject, const Choice& choice, Examination& resul
     if (!is_wanted(choice, check.id, check.area)) continue;
     Report report(check, result.findings);
     check.run(subject, report);
-    ++result.checks_run;
+    result.ran.emplace_back(check.id, check.area);
     result.areas.try_emplace(check.area, Status::not_judged);
   }
 }
@@ -53,8 +54,7 @@ void run_site_rules(const Subject& subject, const Choice& choice, Examination& r
     const Area area = site_area(rule);
     if (!is_wanted(choice, site_id(rule), area)) continue;
     for (Finding& finding : site_findings(subject, rule)) result.findings.push_back(std::move(finding));
-    result.site_rules.emplace_back(site_id(rule), area);
-    ++result.checks_run;
+    result.ran.emplace_back(site_id(rule), area);
     result.areas.try_emplace(area, Status::not_judged);
   }
 }
@@ -92,7 +92,8 @@ bool has_facts(Area area, const Subject& subject) {
       return snapshot.driver_version || environment.driver != facts::KernelDriver{} ||
              !environment.device_nodes.empty() || !snapshot.gpus.empty();
     case Area::device:
-      return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty());
+      return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) ||
+             subject.deep != nullptr;
     case Area::toolkit:
       return !environment.toolkits.empty() || environment.compilers_sought.value_or(false);
     case Area::frameworks:
@@ -165,9 +166,9 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
 }
 
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose,
-                    const Choice& choice) {
+                    const Choice& choice, const facts::DeepRun* deep) {
   static const facts::Environment kNothing;
-  const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose};
+  const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose, deep};
   Examination result;
   run_checks(subject, choice, result);
   run_site_rules(subject, choice, result);
@@ -184,7 +185,9 @@ Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge&
   for (auto& [area, status] : result.areas) {
     if (worst.contains(area) || has_facts(area, subject)) status = status_of(worst[area], purposeful);
   }
-  result.overall = status_of(result.worst, purposeful);
+  const bool judged =
+      std::ranges::any_of(result.areas, [](const auto& area) { return area.second != Status::not_judged; });
+  result.overall = judged ? status_of(result.worst, purposeful) : Status::not_judged;
   return result;
 }
 

@@ -38,16 +38,32 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-std::string case_of(std::string_view id, Area area, const Examination& examination, Severity fail_on) {
-  std::string text = fmt::format("    <testcase classname=\"gpuwarden.{}\" name=\"{}\">", to_string(area), escaped(id));
+/// One test case, however many findings its check has; those that fail in one failure.
+struct JunitCase {
+  std::string text;
+  bool failed = false;
+};
+
+JunitCase case_of(std::string_view id, Area area, const Examination& examination, Severity fail_on) {
+  JunitCase result;
+  std::string failures;
+  std::string notes;
+  Severity worst = Severity::ok;
   for (const Finding& finding : examination.findings) {
     if (finding.id != id) continue;
     const bool fails = finding.severity >= fail_on;
-    text += fails ? fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", to_string(finding.severity),
-                                escaped(finding.title), escaped(finding.why))
-                  : fmt::format("<system-out>{}: {}</system-out>", to_string(finding.severity), escaped(finding.title));
+    if (fails) worst = std::max(worst, finding.severity);
+    (fails ? failures : notes) += fmt::format("{}: {} ({})\n", to_string(finding.severity), finding.title, finding.why);
   }
-  return text + "</testcase>\n";
+  result.failed = !failures.empty();
+  result.text = fmt::format("    <testcase classname=\"gpuwarden.{}\" name=\"{}\">", to_string(area), escaped(id));
+  if (examination.areas.at(area) == Status::not_judged) result.text += "<skipped message=\"nothing is known of it\"/>";
+  if (result.failed)
+    result.text += fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", to_string(worst),
+                               escaped(failures.substr(0, failures.find('\n'))), escaped(failures));
+  if (!notes.empty()) result.text += fmt::format("<system-out>{}</system-out>", escaped(notes));
+  result.text += "</testcase>\n";
+  return result;
 }
 
 }  // namespace
@@ -72,7 +88,7 @@ Json to_json(const Examination& examination) {
   return {{"schema", facts::kJsonSchema},
           {"overall", to_string(examination.overall)},
           {"worst", to_string(examination.worst)},
-          {"checks_run", examination.checks_run},
+          {"checks_run", examination.ran.size()},
           {"areas", areas},
           {"findings", findings}};
 }
@@ -91,31 +107,27 @@ Json to_json(const Comparison& comparison) {
 }
 
 std::string to_junit(const Examination& examination, Severity fail_on) {
-  const auto failing = [&](const Finding& finding) { return finding.severity >= fail_on; };
-  const auto failures = std::ranges::count_if(examination.findings, failing);
-  std::string text = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gpuwarden doctor\" tests=\"{}\" "
-      "failures=\"{}\">\n",
-      examination.checks_run, failures);
+  std::string suites;
+  int all_failed = 0;
   for (const auto& [area, status] : examination.areas) {
     std::string cases;
     int count = 0;
-    for (const Check& check : checks()) {
-      if (check.area != area) continue;
-      cases += case_of(check.id, area, examination, fail_on);
+    int failed = 0;
+    for (const auto& [id, own] : examination.ran) {
+      if (own != area) continue;
+      const JunitCase one = case_of(id, area, examination, fail_on);
+      cases += one.text;
+      failed += one.failed ? 1 : 0;
       ++count;
     }
-    for (const auto& [id, rule_area] : examination.site_rules) {
-      if (rule_area != area) continue;
-      cases += case_of(id, area, examination, fail_on);
-      ++count;
-    }
-    const auto failed = std::ranges::count_if(
-        examination.findings, [&](const Finding& finding) { return finding.area == area && failing(finding); });
-    text += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\">\n{}  </testsuite>\n", to_string(area),
-                        count, failed, cases);
+    suites += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n{}  </testsuite>\n",
+                          to_string(area), count, failed, status == Status::not_judged ? count : 0, cases);
+    all_failed += failed;
   }
-  return text + "</testsuites>\n";
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gpuwarden doctor\" tests=\"{}\" "
+      "failures=\"{}\">\n{}</testsuites>\n",
+      examination.ran.size(), all_failed, suites);
 }
 
 }  // namespace gpuwarden::doctor

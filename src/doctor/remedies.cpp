@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::doctor {
@@ -110,7 +111,7 @@ std::vector<std::string> install_driver(const facts::Environment& environment, i
 }
 
 std::string install_kernel_headers(const facts::Environment& environment) {
-  const std::string kernel = kernel_of(environment);
+  const std::string kernel = shell_word(kernel_of(environment));
   const std::string headers = "linux-headers-" + kernel;
   const std::string devel = "kernel-devel-" + kernel;
   return install_command(environment, {headers, headers, devel, "kernel-default-devel", "linux-headers"});
@@ -137,16 +138,25 @@ std::vector<std::string> reload_driver() {
 
 std::string enable_service(std::string_view service) { return fmt::format("sudo systemctl enable --now {}", service); }
 
-std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement) {
+std::string pip_of(const facts::PythonEnvironment& python) {
   const bool in_folder = !python.path.empty() && python.kind != "system" && python.kind != "reported";
-  return fmt::format("{} install '{}'", in_folder ? fmt::format("{}/bin/python -m pip", python.path) : "pip",
-                     requirement);
+  return in_folder ? fmt::format("{} -m pip", shell_word(python.path + "/bin/python")) : "pip";
+}
+
+std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement, std::string_view rest) {
+  return fmt::format("{} install {}{}{}", pip_of(python), shell_word(requirement), rest.empty() ? "" : " ", rest);
+}
+
+std::string pip_uninstall(const facts::PythonEnvironment& python, const std::vector<std::string>& packages) {
+  std::string text = pip_of(python) + " uninstall";
+  for (const std::string& package : packages) text += " " + shell_word(package);
+  return text;
 }
 
 std::string pip_install_torch(const facts::PythonEnvironment& python, std::string_view version,
                               std::string_view build) {
   const std::string requirement = version.empty() ? "torch" : fmt::format("torch=={}", version);
-  return fmt::format("{} --index-url https://download.pytorch.org/whl/{}", pip_install(python, requirement), build);
+  return pip_install(python, requirement, fmt::format("--index-url https://download.pytorch.org/whl/{}", build));
 }
 
 std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus) {

@@ -37,7 +37,11 @@ std::string enable_service(std::string_view service);
 /// "pip install 'torch==2.9.1' --index-url https://download.pytorch.org/whl/cu128", with that Python's own pip. An
 /// empty version: the newest.
 std::string pip_install_torch(const facts::PythonEnvironment& python, std::string_view version, std::string_view build);
-std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement);
+/// "pip install 'numpy<2'", with that Python's own pip; `rest`: options and a comment behind the requirement.
+std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement,
+                        std::string_view rest = {});
+/// "pip uninstall a b", with that Python's own pip.
+std::string pip_uninstall(const facts::PythonEnvironment& python, const std::vector<std::string>& packages);
 /// "GPU 3", or "GPUs 0-3,7": by their indices.
 std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus);
 /// "GPU 3 has", or "GPUs 0-3 have".

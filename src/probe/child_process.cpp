@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/child_process.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "gpuwarden/facts/json.hpp"
-#include "probe/child_process.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 #include "probe/event_child.hpp"
 
 namespace gpuwarden::probe {

@@ -7,7 +7,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "probe/child_process.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 #include "probe/proc.hpp"
 
 namespace gpuwarden::probe {

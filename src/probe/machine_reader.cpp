@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "probe/child_process.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 #include "probe/holders.hpp"
 #include "probe/nics.hpp"
 #include "probe/other_gpus.hpp"

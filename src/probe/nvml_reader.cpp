@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
-#include "probe/child_process.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 #include "probe/reader_child.hpp"
 #include "probe/sys_listing.hpp"
 #include "probe/sysfs.hpp"

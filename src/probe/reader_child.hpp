@@ -11,16 +11,11 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "gpuwarden/probe/child_process.hpp"
 #include "gpuwarden/probe/nvml_reader.hpp"
 #include "probe/nvml_library.hpp"
 
 namespace gpuwarden::probe {
-
-/// Sends one message; false when the other side is gone.
-bool send_message(int fd, const nlohmann::json& message);
-/// Receives one message, waiting at most `timeout` (negative: for ever); nothing at the deadline, at the end of the
-/// stream or for a damaged message.
-std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout);
 
 /// Words for an NVML that does not come up.
 Error explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderOptions& options);

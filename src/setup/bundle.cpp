@@ -95,6 +95,18 @@ Result<void> check(const Manifest& manifest, const std::vector<ArchiveEntry>& en
   return {};
 }
 
+/// What is written must be what can be read.
+Result<void> check_size(const std::vector<ArchiveEntry>& entries) {
+  const ArchiveLimits limits;
+  std::size_t all = 0;
+  for (const ArchiveEntry& entry : entries) all += entry.content.size();
+  if (all <= limits.all_bytes && entries.size() <= limits.entries) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("the bundle would hold {} in {} files", format_size(Bytes(all)), entries.size()),
+              fmt::format("at most {} in {} files; name fewer logs, or keep less of each (--log-size)",
+                          format_size(Bytes(limits.all_bytes)), limits.entries));
+}
+
 }  // namespace
 
 Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, Redactor redactor,
@@ -117,6 +129,7 @@ Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents&
     manifest.omitted.push_back({redactor.redact(omission.what, in_reasons), redactor.redact(omission.why, in_reasons)});
   // First in the archive: who looks into it with other tools sees what is inside before anything else.
   entries[0] = {fmt::format("{}/{}", folder, kManifestFile), dump(to_json(manifest))};
+  GPUWARDEN_CHECK(check_size(entries));
   GPUWARDEN_TRY(const std::string bytes, pack(entries, head.created));
   GPUWARDEN_CHECK(write_file_atomically(path, bytes, kOwnerOnly));
   return manifest;
@@ -146,7 +159,7 @@ Result<Bundle> parse_bundle(std::string_view bytes, std::string_view name) {
 }
 
 Result<Bundle> read_bundle(const std::filesystem::path& path) {
-  GPUWARDEN_TRY(const std::string bytes, read_file(path));
+  GPUWARDEN_TRY(const std::string bytes, read_file(path, ArchiveLimits{}.all_bytes));
   return parse_bundle(bytes, path.string());
 }
 

@@ -210,12 +210,6 @@ InstallWords runfile_words(const DriverRequest& request, const Recommendation& t
 
 }  // namespace
 
-std::string shell_quoted(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
 Result<InstallWords> install_words(const DriverFacts& facts, const DriverRequest& request,
                                    const Recommendation& target) {
   if (target.packaging == Packaging::runfile) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/setup/driver.hpp"
 
 namespace gpuwarden::setup {
@@ -23,8 +24,5 @@ struct InstallWords {
 /// Fails with unsatisfied where the machine's package manager has no way to this target.
 Result<InstallWords> install_words(const DriverFacts& facts, const DriverRequest& request,
                                    const Recommendation& target);
-
-/// 'text' in single quotes for the shell.
-std::string shell_quoted(std::string_view text);
 
 }  // namespace gpuwarden::setup

@@ -13,6 +13,12 @@ constexpr std::size_t kLongestName = 128;
 
 bool is_name(char c) { return is_word(c) || c == '-' || c == '.'; }
 
+std::size_t word_begin(std::string_view text, std::size_t end) {
+  std::size_t begin = end;
+  while (begin > 0 && end - begin < kLongestName && is_name(text[begin - 1])) --begin;
+  return begin;
+}
+
 /// The name that ends before `separator`, without quotes, brackets and blanks between: os.environ["X"] = ...
 std::string_view name_before(std::string_view text, std::size_t separator) {
   std::size_t end = separator;
@@ -22,8 +28,10 @@ std::string_view name_before(std::string_view text, std::size_t separator) {
     --end;
   // XML's quote is a word of its own.
   if (end >= 5 && text.substr(end - 5, 5) == "&quot") end -= 5;
-  std::size_t begin = end;
-  while (begin > 0 && end - begin < kLongestName && is_name(text[begin - 1])) --begin;
+  std::size_t begin = word_begin(text, end);
+  // "API key: ...": in prose the word before tells what kind of key.
+  const bool in_prose = has_at(text, begin, "key") || has_at(text, begin, "token");
+  if (in_prose && before(text, begin) == ' ' && begin >= 2) begin = word_begin(text, begin - 1);
   return text.substr(begin, end - begin);
 }
 

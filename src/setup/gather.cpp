@@ -111,16 +111,19 @@ std::string archive_name(const fs::path& path) {
 void gather_samples(probe::MachineReader& reader, Clock& clock, std::chrono::seconds duration, Contents& contents) {
   const auto begin = clock.now();
   Json readings = Json::array();
+  std::string why_none = "--seconds 0";
   for (auto next = begin; next - begin < duration; next += std::chrono::seconds(1)) {
     if (next > clock.now()) clock.sleep_for(next - clock.now());
     // A driver that takes its time is not read more often than it answers.
     if (clock.now() - begin >= duration && !readings.empty()) break;
     const facts::Snapshot snapshot = reader.read({.detail = probe::Detail::full, .processes = false});
-    if (snapshot.problem) return contents.omitted.push_back({"samples", snapshot.problem->message});
-    if (snapshot.gpus.empty()) return contents.omitted.push_back({"samples", "there is no GPU"});
+    if (snapshot.problem || snapshot.gpus.empty()) {
+      why_none = snapshot.problem ? snapshot.problem->message : "there is no GPU";
+      break;
+    }
     readings.push_back(reading_of(snapshot, clock.wall_now()));
   }
-  if (readings.empty()) return contents.omitted.push_back({"samples", "--seconds 0"});
+  if (readings.empty()) return contents.omitted.push_back({"samples", why_none});
   const std::string about = fmt::format("the GPUs' metrics, {} readings", readings.size());
   const Json document{{"schema", facts::kJsonSchema}, {"period_seconds", 1}, {"readings", std::move(readings)}};
   contents.files.push_back(

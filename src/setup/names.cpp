@@ -303,8 +303,10 @@ std::optional<Span> Redactor::Names::whole(std::string_view key, std::string_vie
   if (value.empty()) return std::nullopt;
   const auto span = [&](Removed kind, StandIns& names) { return Span{0, value.size(), kind, names.of(value)}; };
   if (key == "serial") return span(Removed::serial, serials_);
-  if (key == "user" && value != "root" && !std::ranges::all_of(value, is_digit)) return span(Removed::user, users_);
-  if ((key != "host" && key != "hostname") || value == "localhost" || is_dotted_number(value)) return std::nullopt;
+  const bool user = key == "user" || is_among(kUserVariables, key);
+  if (user && value != "root" && !std::ranges::all_of(value, is_digit)) return span(Removed::user, users_);
+  const bool host = key == "host" || key == "hostname" || is_among(kHostVariables, key);
+  if (!host || value == "localhost" || is_dotted_number(value)) return std::nullopt;
   return span(Removed::host, hosts_);
 }
 

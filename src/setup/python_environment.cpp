@@ -47,8 +47,9 @@ Result<void> check(const EnvironmentRequest& request, Maker maker) {
   if (!good_name || request.name.starts_with('-'))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no name for an environment", printable(request.name)),
                 "letters, digits, '.', '_' and '-'");
-  if (request.python && (!consists_of(*request.python, ".") || !Version::parse(*request.python) ||
-                         std::isdigit(static_cast<unsigned char>(request.python->front())) == 0))
+  const bool digits = !request.python || (request.python->find_first_not_of("0123456789.") == std::string::npos &&
+                                          Version::parse(*request.python) && !request.python->ends_with('.'));
+  if (!digits)
     return fail(ErrorCode::invalid_argument, fmt::format("--python: '{}' is no version", printable(*request.python)),
                 "for example 3.11");
   for (const std::string& package : request.packages) {

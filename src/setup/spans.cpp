@@ -2,6 +2,7 @@
 #include "setup/spans.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace gpuwarden::setup {
 namespace {
@@ -62,8 +63,9 @@ Value bare_value(std::string_view text, std::size_t at) {
 
 std::string replace(std::string_view text, Spans spans, Removals& removed) {
   std::erase_if(spans, [](const Span& span) { return span.begin >= span.end; });
-  std::ranges::stable_sort(
-      spans, [](const Span& a, const Span& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
+  std::ranges::sort(spans, [](const Span& a, const Span& b) {
+    return std::tuple(a.begin, b.end, a.kind) < std::tuple(b.begin, a.end, b.kind);
+  });
   std::string result;
   std::size_t done = 0;
   for (std::size_t i = 0; i < spans.size();) {

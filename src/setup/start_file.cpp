@@ -118,7 +118,7 @@ Result<void> replace(const fs::path& file, std::string_view content) {
 }
 
 Result<fs::path> back_up(const fs::path& file, std::string_view content) {
-  const fs::path backup = file.string() + ".gpuwarden-backup";
+  fs::path backup = file.string() + ".gpuwarden-backup";
   GPUWARDEN_CHECK(write_file_atomically(backup, content));
   struct stat original{};
   if (::stat(file.c_str(), &original) == 0) take_after(backup, original);

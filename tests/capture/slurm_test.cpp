@@ -166,6 +166,23 @@ TEST(SlurmTables, SinfoCountsCpusOfTheCluster) {
   EXPECT_FALSE(read_capture("100/20/4/12", "cut")) << "numbers that do not add up are none";
 }
 
+TEST(SlurmTables, SinfoWithoutAHeader) {
+  const auto states = cluster_of("28,idle\n1,drained*\n");
+  ASSERT_THAT(states.nodes, SizeIs(2));
+  EXPECT_EQ(states.nodes[0].count, 28);
+  EXPECT_EQ(states.nodes[1].state, "drained*");
+  EXPECT_EQ(states.nodes[1].name, "") << "nobody said which";
+  const auto gpus = cluster_of("4 gpu:a100:8(S:0-1) gpu:a100:2(IDX:0-1)\n10 gpu:l4:1\n");
+  ASSERT_THAT(gpus.nodes, SizeIs(2));
+  EXPECT_EQ(gpus.nodes[0].gpus, 8);
+  EXPECT_EQ(gpus.nodes[0].gpus_allocated, 2);
+  const auto named = cluster_of("gpu01   163840   193000   12/4/0/16   mixed\n");
+  ASSERT_THAT(named.nodes, SizeIs(1));
+  EXPECT_EQ(named.nodes[0].name, "gpu01");
+  EXPECT_EQ(named.nodes[0].cpus, 16);
+  EXPECT_FALSE(read_capture("3,error\n4,unknown\n2 gpu\n12 apples idle\nfrom 1/2/3/5 to idle\n", "prose"));
+}
+
 TEST(SlurmTables, SqueueHasNodesOrAReason) {
   const auto cluster = cluster_of(
       "  JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"

@@ -38,12 +38,15 @@ TEST_F(DriverCommand, RecommendsForACapture) {
   EXPECT_EQ(answer["branch"], 580);
   EXPECT_EQ(answer["at_least"], "570.86.10");
   EXPECT_EQ(answer["flavour"], "proprietary");
+  EXPECT_EQ(answer["schema"], 1);
+  EXPECT_EQ(answer["simulated"], false);
 }
 
 TEST_F(DriverCommand, RecommendsForAPurposeOnASimulatedFleet) {
   const auto answer = json({"driver", "recommend", "--simulate", "h100x8", "--for", "pytorch==2.7.0+cu128"});
   EXPECT_GE(answer["lowest"], 570);
   EXPECT_EQ(answer["flavour"], "open");
+  EXPECT_EQ(answer["simulated"], true);
 }
 
 TEST_F(DriverCommand, ShowsTheStateOfARoot) {

@@ -99,7 +99,7 @@ TEST(SiteRules, AreChosenAndLeftOutLikeChecks) {
   const Purpose llama{.text = "llama"};
   EXPECT_TRUE(examine(machine, site, llama, {.skip = {"site"}}).findings.empty());
   EXPECT_TRUE(examine(machine, site, llama, {.skip = {"driver"}}).findings.empty());
-  EXPECT_EQ(examine(machine, site, llama, {.only = {"site"}}).checks_run, 1);
+  EXPECT_EQ(examine(machine, site, llama, {.only = {"site"}}).ran.size(), 1U);
 }
 
 TEST(SiteRules, AreCasesOfTheJunitReport) {

@@ -98,7 +98,8 @@ TEST(Anonymize, DocumentsKeepTheirKeysAndVersions) {
   const Identities names{.users = {"jane"}};
   Redactor redactor({}, &names);
   nlohmann::json document = nlohmann::json::parse(R"({"host": "vm", "user": "li", "jane": "jane", "version": "12.4.5.8",
-    "serial": "0324", "variables": [{"name": "MASTER_ADDR", "value": "10.0.0.7"}], "path": "/home/jane/.venv"})");
+    "serial": "0324", "variables": [{"name": "MASTER_ADDR", "value": "10.0.0.7"},
+    {"name": "SLURMD_NODENAME", "value": "gpu-a-17"}], "path": "/home/jane/.venv"})");
   Removals removed;
   redactor.redact(document, removed);
   EXPECT_EQ(document["host"], "host-1");
@@ -107,6 +108,8 @@ TEST(Anonymize, DocumentsKeepTheirKeysAndVersions) {
   EXPECT_EQ(document["version"], "12.4.5.8");
   EXPECT_EQ(document["serial"], "serial-1");
   EXPECT_EQ(document["variables"][0]["value"], "ip-1");
+  EXPECT_EQ(document["variables"][1]["value"], "host-2");
+  EXPECT_EQ(redactor.redact("gpu-a-17 is down", removed), "host-2 is down");
   EXPECT_EQ(document["path"], "/home/user-1/.venv");
 }
 

@@ -86,6 +86,15 @@ TEST(Bundle, IsTheOwnersAloneAndOnlyWrittenWhole) {
   EXPECT_EQ(list_directory(dir.path()).size(), 1U) << "nothing half-written stays";
 }
 
+TEST(Bundle, WhatCouldNotBeReadBackIsNotWritten) {
+  const TempDir dir;
+  Contents many;
+  for (int i = 0; i < 300; ++i) many.files.push_back({"logs/a.log", "one of many", "x"});
+  EXPECT_THAT(write_bundle(dir / "b.tar.gz", many, Redactor(), kHead),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("301 files")));
+  EXPECT_TRUE(list_directory(dir.path()).empty());
+}
+
 TEST(Bundle, ChangedOnesAreRefusedByName) {
   const TempDir dir;
   ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead));
@@ -162,6 +171,13 @@ TEST(CaptureText, IsTheFactsOfABundleAndAnyOtherTextAsItIs) {
   ASSERT_TRUE(facts);
   EXPECT_EQ(nlohmann::json::parse(*facts)["host"], "node7");
   EXPECT_EQ(*capture_text("NVIDIA-SMI 550", "x"), "NVIDIA-SMI 550");
+  // "GPU 0: NVIDIA L4\n" through gzip -n: nvidia-bug-report.log.gz is one such text.
+  static constexpr unsigned char kZipped[] = {
+      0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x73, 0x0f, 0x08, 0x55, 0x30, 0xb0, 0x52, 0xf0, 0x0b,
+      0xf3, 0x74, 0xf1, 0x74, 0x54, 0xf0, 0x31, 0xe1, 0x02, 0x00, 0xf7, 0xd2, 0xc7, 0xbb, 0x11, 0x00, 0x00, 0x00};
+  const std::string zipped(reinterpret_cast<const char*>(kZipped), sizeof kZipped);
+  EXPECT_EQ(*capture_text(zipped, "x.gz"), "GPU 0: NVIDIA L4\n");
+  EXPECT_FALSE(capture_text(zipped.substr(0, 25), "x.gz"));
   std::string cut = *read_file(dir / "b.tar.gz");
   cut.resize(cut.size() / 2);
   EXPECT_THAT(capture_text(cut, "cut.tar.gz"), FailsWith(ErrorCode::corrupt, HasSubstr("cut.tar.gz")));

@@ -94,6 +94,7 @@ TEST(RedactSecrets, WhatOnlyLooksLikeASecretStays) {
            "basic block layout of a kernel; Bearer of news",
            "if token == other_token: return",
            "eyJust a word",
+           "pad token: abcdef0123, the key: left, Partition key: 12ab34cd56",
            "docker run -v /etc/passwd:/etc/passwd:ro -v /etc/group:/etc/group:ro",
            "JobCredentialPrivateKey = (null)",
            "api_key=\"EMPTY\"",
@@ -132,6 +133,7 @@ TEST(RedactSecrets, ValuesGoBehindNamesThatSaySo) {
       {"password: str = 'hunter2', n: int = 2", "password: str = '[removed]', n: int = 2"},
       {"api_key: Optional[str] = \"hunter2\"", "api_key: Optional[str] = \"[removed]\""},
       {"SECRET_KEY_BASE=abc KAGGLE_KEY=0123456789abcdef0123", "SECRET_KEY_BASE=[removed] KAGGLE_KEY=[removed]"},
+      {"your API key: abc; access token = q", "your API key: [removed]; access token = [removed]"},
       {"client-key-data: LS0tLS1CRUdJTg==", "client-key-data: [removed]"}};
   for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
 }

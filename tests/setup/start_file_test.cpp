@@ -26,6 +26,12 @@ facts::Toolkit toolkit(const std::string& path) {
   return result;
 }
 
+/// What stays without the block; "(nothing)" where the file goes with it, "(error)" where its marks are broken.
+std::string rest_of(std::string_view text) {
+  const auto rest = without_block(text);
+  return rest ? rest->value_or("(nothing)") : "(error)";
+}
+
 TEST(StartFileText, TheBlockGoesToTheEndAndOutAgainByteForByte) {
   const std::vector<std::string> texts{"",
                                        "alias ll='ls -l'\n",
@@ -39,7 +45,7 @@ TEST(StartFileText, TheBlockGoesToTheEndAndOutAgainByteForByte) {
     ASSERT_TRUE(with) << text;
     EXPECT_TRUE(with->starts_with(text));
     EXPECT_THAT(*with, HasSubstr("\nexport A=1\n"));
-    EXPECT_EQ(without_block(*with), std::optional(text));
+    EXPECT_EQ(rest_of(*with), text);
   }
 }
 
@@ -48,19 +54,18 @@ TEST(StartFileText, ASecondTimeItIsRenewedInItsPlace) {
   const std::string twice = *with_block(once, "export A=2\n");
   EXPECT_THAT(twice, HasSubstr("export A=2\n"));
   EXPECT_THAT(twice, Not(HasSubstr("A=1")));
-  EXPECT_EQ(without_block(twice), std::optional<std::string>("before\nafter\n"));
+  EXPECT_EQ(rest_of(twice), "before\nafter\n");
   EXPECT_EQ(with_block(twice, "export A=2\n"), twice);
 }
 
 TEST(StartFileText, AFileThatCameWithTheBlockGoesWithIt) {
   const std::string made = *with_block(std::nullopt, "export A=1\n");
-  EXPECT_EQ(without_block(made), std::optional<std::string>());
-  EXPECT_EQ(without_block(made + "mine\n"), std::optional<std::string>("mine\n")) << "something was added since";
+  EXPECT_EQ(rest_of(made), "(nothing)");
+  EXPECT_EQ(rest_of(made + "mine\n"), "mine\n") << "something was added since";
 }
 
 TEST(StartFileText, ATextWithoutABlockStaysAsItIs) {
-  EXPECT_EQ(without_block("echo '>>> gpuwarden env >>>'\n"),
-            std::optional<std::string>("echo '>>> gpuwarden env >>>'\n"));
+  EXPECT_EQ(rest_of("echo '>>> gpuwarden env >>>'\n"), "echo '>>> gpuwarden env >>>'\n");
 }
 
 TEST(StartFileText, BrokenMarksAreRefusedWithTheirLine) {
@@ -74,7 +79,7 @@ TEST(StartFileText, BrokenMarksAreRefusedWithTheirLine) {
   EXPECT_THAT(with_block(begin + end + begin + end, ""), FailsWith(ErrorCode::corrupt, HasSubstr("line 3")));
 }
 
-TEST(StartFile, IsTheOneOfTheShell) {
+TEST(StartFileName, IsTheOneOfTheShell) {
   const Environment home{{"HOME", "/home/ada"}};
   EXPECT_EQ(start_file_of(Shell::bash, home), "/home/ada/.bashrc");
   EXPECT_EQ(start_file_of(Shell::zsh, home), "/home/ada/.zshrc");

@@ -416,6 +416,9 @@ Json slurm_answer(std::string_view text) {
     give("gres", std::string(record.first({"Gres", "GRES"})));
     give("tres", std::string(record.first({"TRES_ALLOC", "AllocTRES"})));
     if (record.thing != SlurmThing::job) continue;
+    for (const auto& [key, value] : record.cells) {
+      if (key == "TRES") answer["TRES"].push_back(value);
+    }
     answer["gres_idx"] = places_of(record);
     if (const auto each = record.first({"TresPerNode"}); !each.empty()) answer["TresPerNode"] = {std::string(each)};
   }

@@ -4,14 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "deep.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/facts/deep_json.hpp"
 #include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/doctor_text.hpp"
@@ -33,12 +36,19 @@ Result<Severity> fail_on(const Args& args) {
   return *severity;
 }
 
+/// The file's name without its ending; the path where two files have the same name.
+std::string name_of_machine(const std::string& file, const std::vector<std::string>& files) {
+  const auto stem = [](const std::string& path) { return std::filesystem::path(path).stem().string(); };
+  const auto alike = std::ranges::count_if(files, [&](const std::string& other) { return stem(other) == stem(file); });
+  return alike > 1 ? file : stem(file);
+}
+
 int compare_machines(Context& context) {
   std::vector<doctor::NamedMachine> machines;
   for (const std::string& file : context.args.rest) {
     auto captured = read_captures({file});
     if (!captured) return complain(captured.error());
-    machines.push_back({std::filesystem::path(file).stem().string(), std::move(captured->snapshot)});
+    machines.push_back({name_of_machine(file, context.args.rest), std::move(captured->snapshot)});
   }
   if (machines.size() < 2)
     return complain({ErrorCode::invalid_argument, "--compare needs two machines at least",
@@ -73,6 +83,7 @@ int apply_fixes(const Context& context, const Examination& examination) {
   for (const doctor::Finding& finding : examination.findings) {
     if (!finding.safe) continue;
     for (const std::string& command : finding.fix) {
+      if (!doctor::is_command(command)) continue;
       ++offered;
       if (!context.args.has("yes") && !is_agreed(command)) continue;
       const auto done = run_command({.argv = {"sh", "-c", command}, .deadline = std::chrono::minutes(5)});
@@ -90,11 +101,11 @@ int apply_fixes(const Context& context, const Examination& examination) {
 }
 
 /// --fix and --apply where they were asked for; empty otherwise.
-std::optional<int> fix(const Context& context, const Machine& machine, const Examination& examination) {
+std::optional<int> fix(const Context& context, const Machine& machine, const Examination& examination, Severity least) {
   if (!context.args.has("fix")) return std::nullopt;
   if (!context.args.has("apply")) {
     fmt::print("{}", fix_script(examination));
-    return kFine;
+    return examination.worst >= least ? kNo : kFine;
   }
   if (machine.captured || machine.simulated())
     return complain(
@@ -102,21 +113,64 @@ std::optional<int> fix(const Context& context, const Machine& machine, const Exa
   return apply_fixes(context, examination);
 }
 
-int print(const Context& context, const facts::Snapshot& snapshot, const doctor::Purpose& purpose,
-          const Examination& examination, Severity least) {
+/// What is told, and of what.
+struct Verdict {
+  const facts::Snapshot& snapshot;
+  const doctor::Purpose& purpose;
+  const std::optional<facts::DeepRun>& deep;
+  const Examination& examination;
+};
+
+int print(const Context& context, const Verdict& verdict, Severity least) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   if (const auto file = context.args.text("junit")) {
-    const auto written = write_file_atomically(*file, doctor::to_junit(examination, least));
+    const auto written = write_file_atomically(*file, doctor::to_junit(verdict.examination, least));
     if (!written) return complain(written.error());
   }
   if (context.args.has("json")) {
-    const auto json = doctor_document(examination, snapshot, purpose);
+    auto json = doctor_document(verdict.examination, verdict.snapshot, verdict.purpose);
+    if (verdict.deep) json["deep"] = facts::to_json(*verdict.deep);
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}", doctor_text(examination, subject_of(snapshot, purpose), context.args.has("why"), *style));
+    fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
+                                 context.args.has("why"), *style));
+    if (verdict.deep) fmt::print("{}", deep_text(*verdict.deep, *style));
   }
-  return examination.worst >= least ? kNo : kFine;
+  return verdict.examination.worst >= least ? kNo : kFine;
+}
+
+/// Options that mean nothing together are told, not left out in silence.
+Result<void> check_options(const Context& context) {
+  struct Clash {
+    const char* one;
+    const char* other;
+    const char* hint;
+  };
+  static constexpr auto kClashes = std::to_array<Clash>({
+      {"fix", "json", "--json has the steps of every finding under fix"},
+      {"fix", "junit", "run it once for each"},
+      {"compare", "junit", "--json is for programs"},
+      {"compare", "fix", "judge one machine to mend it: --from FILE --fix"},
+      {"compare", "for", "judge each machine for it"},
+      {"compare", "from", "the machines are the operands of --compare"},
+      {"compare", "deep", "--deep is for one machine"},
+      {"list", "json", "the list is text"},
+      {"simulate", "root", "a simulated fleet has no software on disks"},
+      {"from", "deep", "--deep needs the GPUs of this machine"},
+      {"root", "deep", "--deep needs the GPUs of this machine"},
+  });
+  const Args& args = context.args;
+  for (const Clash& clash : kClashes) {
+    if (args.has(clash.one) && args.has(clash.other))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} do not go together", clash.one, clash.other),
+                  clash.hint);
+  }
+  if (args.has("apply") && !args.has("fix"))
+    return fail(ErrorCode::invalid_argument, "--apply needs --fix", "gpuwarden doctor --fix --apply");
+  if (args.has("yes") && !args.has("apply"))
+    return fail(ErrorCode::invalid_argument, "--yes needs --fix --apply", "gpuwarden doctor --fix --apply --yes");
+  return {};
 }
 
 Result<int> examine_machine(Context& context) {
@@ -135,16 +189,16 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice);
-  if (context.args.has("deep"))
-    warn("--deep was not run: this build has no GPU kernels for memory, bandwidth and matrix tests");
-  if (const auto fixed = fix(context, machine, examination)) return *fixed;
-  return print(context, snapshot, purpose, examination, least);
+  GPUWARDEN_TRY(const auto deep, run_deep(context, machine, snapshot, knowledge));
+  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, deep ? &*deep : nullptr);
+  if (const auto fixed = fix(context, machine, examination, least)) return *fixed;
+  return print(context, {snapshot, purpose, deep, examination}, least);
 }
 
 }  // namespace
 
 int run_doctor(Context& context) {
+  if (const auto checked = check_options(context); !checked) return complain(checked.error());
   if (context.args.has("compare")) return compare_machines(context);
   if (!context.args.rest.empty())
     return complain({ErrorCode::invalid_argument,

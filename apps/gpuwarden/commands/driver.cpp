@@ -11,6 +11,7 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/setup/driver_json.hpp"
 #include "knowledge_base.hpp"
 #include "machine.hpp"
@@ -27,7 +28,9 @@ using setup::DriverRun;
 using setup::Plan;
 using setup::RunState;
 
-void print_json(const nlohmann::json& json) {
+void print_json(nlohmann::json json, bool simulated = false) {
+  json["schema"] = facts::kJsonSchema;
+  json["simulated"] = simulated;
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -178,7 +181,7 @@ int status(Context& context) {
   if (!knowledge) return complain(knowledge.error());
   const auto answer = setup::driver_status(seen->facts, *knowledge, system_clock().wall_now());
   if (context.args.has("json"))
-    print_json(to_json(answer));
+    print_json(to_json(answer), seen->facts.snapshot.simulated);
   else
     fmt::print("{}", status_text(answer, *style));
   return answer.problems.empty() ? kFine : kNo;
@@ -196,7 +199,7 @@ int recommend(Context& context) {
   const auto answer = setup::recommend_driver(seen->facts, *request, *knowledge, system_clock().wall_now());
   if (!answer) return complain(answer.error());
   if (context.args.has("json"))
-    print_json(to_json(*answer));
+    print_json(to_json(*answer), seen->facts.snapshot.simulated);
   else
     fmt::print("{}", recommendation_text(*answer, *style));
   return kFine;
@@ -208,7 +211,7 @@ int plan(Context& context) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   if (context.args.has("json")) {
-    print_json(to_json(prepared->plan));
+    print_json(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
   } else if (context.args.has("script")) {
     fmt::print("{}", script_of(prepared->plan));
   } else {

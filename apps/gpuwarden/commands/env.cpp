@@ -72,7 +72,8 @@ json as_json(const facts::Toolkit& toolkit, std::optional<knowledge::Version> dr
 std::string list_text(const facts::Snapshot& snapshot, const std::string& chosen, const Knowledge& knowledge) {
   const auto driver = driver_of(snapshot);
   const auto sorted = setup::newest_first(software_of(snapshot).toolkits);
-  std::string text = driver ? fmt::format("driver {}\n", to_string(*driver)) : "driver: not known\n";
+  std::string text = snapshot.simulated ? fmt::format("SIMULATED {}  ", printable(snapshot.fleet)) : "";
+  text += driver ? fmt::format("driver {}\n", to_string(*driver)) : "driver: not known\n";
   if (sorted.empty()) return text + "no CUDA toolkit was found\n";
   std::size_t version = 0;
   std::size_t path = 0;
@@ -85,8 +86,8 @@ std::string list_text(const facts::Snapshot& snapshot, const std::string& chosen
     std::vector<std::string> notes = setup::reasons_in_use(*toolkit);
     if (toolkit->path == chosen) notes.emplace_back("chosen by env use");
     if (!toolkit->nvcc) notes.emplace_back("has no nvcc");
-    text += fmt::format("{} {:<{}}  {:<{}}  {}\n", toolkit->active ? '*' : ' ', toolkit->version, version,
-                        toolkit->path, path, setup::targets_of(*toolkit, knowledge));
+    text += fmt::format("{} {:<{}}  {:<{}}  {}\n", toolkit->active ? '*' : ' ', printable(toolkit->version), version,
+                        printable(toolkit->path), path, setup::targets_of(*toolkit, knowledge));
     if (!notes.empty()) text += fmt::format("    {}\n", join(notes, "; "));
     if (!runs.empty() && runs != "as they are") text += fmt::format("    its programs run {}\n", runs);
   }
@@ -151,8 +152,10 @@ int env_list(Context& context) {
   json toolkits = json::array();
   for (const auto* toolkit : setup::newest_first(software_of(*snapshot).toolkits))
     toolkits.push_back(as_json(*toolkit, driver, chosen, *knowledge));
-  print_json(
-      {{"schema", facts::kJsonSchema}, {"driver", driver ? json(to_string(*driver)) : json()}, {"toolkits", toolkits}});
+  print_json({{"schema", facts::kJsonSchema},
+              {"simulated", snapshot->simulated},
+              {"driver", driver ? json(to_string(*driver)) : json()},
+              {"toolkits", toolkits}});
   return kFine;
 }
 

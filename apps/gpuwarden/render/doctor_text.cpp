@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -83,14 +84,20 @@ void add_finding(std::string& text, const Finding& finding, bool reasons, const 
   if (!finding.link.empty()) text += fmt::format("{:>{}}{}\n", "", kIndent, finding.link);
 }
 
+/// Steps that stop work or end the script: whoever runs it is to decide on them.
+bool is_drastic(std::string_view step) {
+  constexpr auto kDrastic = std::to_array<std::string_view>({"reboot", "--gpu-reset", "kill ", "rmmod ", "rm -"});
+  return std::ranges::any_of(kDrastic, [&](std::string_view word) { return step.contains(word); });
+}
+
 }  // namespace
 
 std::string doctor_text(const doctor::Examination& examination, const std::string& subject, bool reasons,
                         const Style& style) {
   std::string text = subject.empty() ? "" : subject + "\n";
-  text += fmt::format("{}: {} ({} checks)\n",
+  text += fmt::format("{}: {} ({} {})\n",
                       style.paint(spoken(to_string(examination.overall), ' '), tone_of(examination.overall)),
-                      counts_of(examination), examination.checks_run);
+                      counts_of(examination), examination.ran.size(), examination.ran.size() == 1 ? "check" : "checks");
   text += areas_text(examination, style);
   if (!examination.findings.empty() && examination.worst >= Severity::warning) {
     const Finding& first = examination.findings.front();
@@ -145,11 +152,16 @@ std::string comparison_text(const doctor::Comparison& comparison) {
 }
 
 std::string fix_script(const doctor::Examination& examination) {
-  std::string text = "#!/bin/sh\n# What gpuwarden doctor proposes, worst first. Read it before you run it.\n";
+  std::string text =
+      "#!/bin/sh\n# What gpuwarden doctor proposes, worst first. Read it before you run it.\n"
+      "# Advice, and what stops work or restarts the machine, stands in comments.\n";
   for (const Finding& finding : examination.findings) {
     if (finding.fix.empty()) continue;
     text += fmt::format("\n# {}: {}\n", finding.id, printable(finding.title));
-    for (const std::string& command : finding.fix) text += printable(command) + "\n";
+    for (const std::string& step : finding.fix) {
+      const bool runs = doctor::is_command(step) && !is_drastic(step);
+      text += (runs ? "" : "# ") + printable(step) + "\n";
+    }
   }
   return text;
 }

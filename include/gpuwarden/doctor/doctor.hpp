@@ -11,6 +11,7 @@
 
 #include "gpuwarden/doctor/finding.hpp"
 #include "gpuwarden/doctor/purpose.hpp"
+#include "gpuwarden/facts/deep.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::knowledge {
@@ -25,6 +26,7 @@ struct Subject {
   const facts::Environment& environment;  ///< the snapshot's own, or an empty one
   const knowledge::Knowledge& knowledge;
   const Purpose& purpose;
+  const facts::DeepRun* deep = nullptr;  ///< what the GPUs showed under test, where they were tested
 };
 
 class Report;
@@ -70,16 +72,15 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
 
 /// The verdict.
 struct Examination {
-  std::vector<Finding> findings;  ///< worst first; among equals, in the order in which one would mend
-  std::map<Area, Status> areas;   ///< of all areas that were asked for
-  Status overall = Status::compatible;
+  std::vector<Finding> findings;        ///< worst first; among equals, in the order in which one would mend
+  std::map<Area, Status> areas;         ///< of all areas that were asked for
+  Status overall = Status::compatible;  ///< not_judged where no area was
   Severity worst = Severity::ok;
-  int checks_run = 0;
-  std::vector<std::pair<std::string, Area>> site_rules;  ///< that were judged: "site:ID"
+  std::vector<std::pair<std::string, Area>> ran;  ///< ids of the checks, and of the site's rules ("site:ID"), that ran
 };
 
 /// Runs the checks, and the site's rules of `knowledge`.
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose = {},
-                    const Choice& choice = {});
+                    const Choice& choice = {}, const facts::DeepRun* deep = nullptr);
 
 }  // namespace gpuwarden::doctor

@@ -203,7 +203,7 @@ struct Host {
 
 /// A node of a Slurm cluster, or several alike that sinfo told in one row.
 struct SlurmNode {
-  std::string name;    ///< "gpu01", or a list as Slurm writes it: "gpu[01-26,28]"
+  std::string name;    ///< "gpu01", or a list as Slurm writes it: "gpu[01-26,28]"; empty where sinfo only counted
   int count = 1;       ///< how many nodes that is
   std::string state;   ///< as printed: "idle", "mixed-", "MAINTENANCE+DRAIN"
   std::string reason;  ///< why it is drained or down

@@ -85,7 +85,7 @@ struct Bundle {
   const std::string* find(std::string_view name) const;
 };
 
-/// Reads a bundle from memory, or from a file of at most 64 MiB. Fails with corrupt where it is none, holds what its
+/// Reads a bundle from memory, or from a file of at most 256 MiB. Fails with corrupt where it is none, holds what its
 /// manifest does not, or differs from it; nothing is ever unpacked to the disk.
 Result<Bundle> parse_bundle(std::string_view bytes, std::string_view name);
 Result<Bundle> read_bundle(const std::filesystem::path& path);

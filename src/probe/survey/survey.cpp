@@ -9,7 +9,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
-#include "probe/child_process.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 #include "probe/reader_child.hpp"
 #include "probe/survey/probes.hpp"
 

@@ -17,6 +17,12 @@ namespace gpuwarden::probe {
 /// The name that such a process has (in ps -o comm, /proc/PID/status).
 inline constexpr const char* kChildName = "gpuwarden-probe";
 
+/// Sends one message, a 4-byte length and a CBOR map; false when the other side is gone.
+bool send_message(int fd, const nlohmann::json& message);
+/// Receives one message, waiting at most `timeout` (negative: for ever); nothing at the deadline, at the end of the
+/// stream or for a damaged message.
+std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout);
+
 /// The child has nothing of its parent's open but its end of the socket, and dies with the thread that started it.
 class ChildProcess {
  public:

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words for a shell, as a shell reads them.
+#include "gpuwarden/base/shell.hpp"
+
+#include <gtest/gtest.h>
+
+#include "gpuwarden/base/subprocess.hpp"
+
+namespace gpuwarden {
+namespace {
+
+TEST(ShellWord, PlainWordsStayAsTheyAre) {
+  EXPECT_EQ(shell_word("torch==2.9.1+cu128"), "torch==2.9.1+cu128");
+  EXPECT_EQ(shell_word("/usr/local/cuda-12.4/bin"), "/usr/local/cuda-12.4/bin");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("numpy<2"), "'numpy<2'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+}
+
+TEST(ShellWord, AShellReadsEveryTextBackAsOneWord) {
+  for (const std::string text :
+       {"a b", "$(touch x)", "`id`", "a;b", "a'b\"c", "*", "~", "#x", "a\nb", "\\", "!", "-n", ""}) {
+    const auto done = run_command({.argv = {"sh", "-c", "printf %s " + shell_word(text)}});
+    ASSERT_TRUE(done.has_value());
+    EXPECT_EQ(done->standard_output, text);
+  }
+}
+
+}  // namespace
+}  // namespace gpuwarden
