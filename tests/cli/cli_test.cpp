@@ -126,7 +126,8 @@ TEST_F(Cli, FleetFilesWithImpossibleValuesAreRefusedWithTheirPlace) {
   expect_error({"list", "--simulate", file("c.yaml", "gpus:\n\t- x\n")}, 2, "a tab");
   expect_error({"list", "--simulate", file("d.yaml", "gpus: &a\n  - *a\n")}, 2, "anchors and aliases");
   expect_error({"list", "--simulate", file("e.yaml", "gpus:\n  - {model: Tesla T4, count: 65}\n")}, 2, "e.yaml:2:");
-  expect_error({"list", "--simulate", file("f.xml", "<html></html>")}, 2, "it is XML or HTML, but not of nvidia-smi -q -x");
+  expect_error({"list", "--simulate", file("f.xml", "<html></html>")}, 2,
+               "it is XML or HTML, but not of nvidia-smi -q -x");
 }
 
 TEST_F(Cli, ConfigurationStandsBehindFlagsAndEnvironment) {
@@ -273,7 +274,8 @@ TEST_F(Cli, ACaptureStandsForTheMachine) {
   EXPECT_THAT(select.standard_error, HasSubstr("judged from " + table));
   expect_error({"select", "--from", table, "-n", "2"}, 1, "in use by ? (pid 4242: python)");
   expect_error({"list", "--from", table, "--simulate", "t4x1"}, 2, "--from and --simulate");
-  expect_error({"list", "--from", file("prose.txt", "hello\n")}, 2, "a line of text, nothing in it is output of nvidia-smi");
+  expect_error({"list", "--from", file("prose.txt", "hello\n")}, 2,
+               "a line of text, nothing in it is output of nvidia-smi");
   expect_error({"list", "--from", "/nowhere.txt"}, 2, "/nowhere.txt");
   const auto names = file("names.txt", "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n");
   expect_error({"select", "--from", names, "--min-free-memory", "10GiB"}, 1, "its memory is unknown");

@@ -31,7 +31,7 @@ Result<Version> cuda_version(std::string_view text) {
 
 /// "cu128", "cuda 12.8", "cuda==12.8", "cuda12.8"; empty where the text is nothing of that kind.
 Result<std::optional<Version>> cuda_of(std::string_view text) {
-  if (const auto build = knowledge::cuda_of_build(text)) return std::optional(*build);
+  if (const auto build = knowledge::cuda_of_build(text)) return build;
   if (!text.starts_with("cuda")) return std::nullopt;
   text.remove_prefix(4);
   while (!text.empty() && (text[0] == ' ' || text[0] == '=' || text[0] == '-')) text.remove_prefix(1);

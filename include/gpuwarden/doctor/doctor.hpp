@@ -42,7 +42,7 @@ struct Check {
   std::string_view link;
   void (*run)(const Subject&, Report&);
   /// Ids, separated by blanks: if one of them found something, this check's findings are its consequences.
-  std::string_view explained_by = "";
+  std::string_view explained_by;
 };
 
 /// What a check writes its findings to.

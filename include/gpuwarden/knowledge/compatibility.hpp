@@ -157,7 +157,7 @@ class Knowledge {
 
   const DriverBranch* branch(int number) const;
   int newest_branch() const;
-  /// The branch to take: long-term support before production before new features, still alive at `when`, not older
+  /// The branch to take: long-term support before production before new features, out and alive at `when`, not older
   /// than `at_least` and not newer than `at_most` (0: any). 0 where there is none.
   int recommended_branch(int at_least, int at_most, std::chrono::system_clock::time_point when) const;
   /// The highest CUDA version of a driver, by its branch; for a branch between two known ones, the older's; for one
