@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "gpuwarden/base/text.hpp"
@@ -16,86 +15,9 @@ namespace {
 using facts::Environment;
 using facts::PythonEnvironment;
 
-/// Packages that matter to GPU software, by their normalised names; a last '*' stands for any ending.
-constexpr auto kPackages = std::to_array<std::string_view>({"torch",
-                                                            "torchvision",
-                                                            "torchaudio",
-                                                            "torchao",
-                                                            "vllm",
-                                                            "sglang",
-                                                            "sgl-kernel",
-                                                            "flashinfer*",
-                                                            "tensorflow*",
-                                                            "jax",
-                                                            "jaxlib",
-                                                            "jax-cuda*",
-                                                            "flash-attn*",
-                                                            "triton*",
-                                                            "xformers",
-                                                            "bitsandbytes",
-                                                            "deepspeed",
-                                                            "transformers",
-                                                            "accelerate",
-                                                            "peft",
-                                                            "numpy",
-                                                            "nvidia-*",
-                                                            "cupy*",
-                                                            "onnxruntime*",
-                                                            "tensorrt*",
-                                                            "llama-cpp-python",
-                                                            "xgrammar",
-                                                            "apex",
-                                                            "megatron*",
-                                                            "transformer-engine*",
-                                                            "ray",
-                                                            "lightning",
-                                                            "pytorch-lightning",
-                                                            "pynvml",
-                                                            "cuda-python",
-                                                            "cudf*",
-                                                            "numba*",
-                                                            "cuda-nvcc*",
-                                                            "cuda-version",
-                                                            "cudatoolkit*",
-                                                            "cudnn",
-                                                            "nccl",
-                                                            "pytorch-cuda",
-                                                            "nemo-toolkit",
-                                                            "paddlepaddle*",
-                                                            "mxnet*",
-                                                            "diffusers",
-                                                            "unsloth*",
-                                                            "trl",
-                                                            "auto-gptq",
-                                                            "autoawq",
-                                                            "gptqmodel",
-                                                            "exllamav2",
-                                                            "mamba-ssm",
-                                                            "causal-conv1d",
-                                                            "onnx",
-                                                            "lmdeploy",
-                                                            "torchtune",
-                                                            "dgl*",
-                                                            "cuml*",
-                                                            "nvshmem*",
-                                                            "deep-ep",
-                                                            "deep-gemm"});
-
-bool matters(std::string_view name) {
-  return std::ranges::any_of(kPackages, [&](std::string_view wanted) {
-    return wanted.ends_with('*') ? name.starts_with(wanted.substr(0, wanted.size() - 1)) : name == wanted;
-  });
-}
-
-std::string normalised(std::string_view name) {
-  std::string result = to_lower(name);
-  std::ranges::replace_if(result, [](char c) { return c == '_' || c == '.'; }, '-');
-  return result;
-}
-
 void add_package(PythonEnvironment& python, const NamedVersion& package, std::string_view manager) {
-  const std::string name = normalised(package.name);
-  if (!matters(name) || facts::find_package(python, name) != nullptr) return;
+  const std::string name = facts::normalised_package(package.name);
+  if (!facts::is_gathered_package(name) || facts::find_package(python, name) != nullptr) return;
   python.packages.push_back({printable(name), package.version, std::string(manager)});
 }
 
