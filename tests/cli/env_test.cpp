@@ -87,12 +87,11 @@ TEST_F(Env, UseAndNoneInEveryShellThatIsHere) {
       "/old\n/usr/local/bin:/usr/bin:/bin\n/mine\n0\n";
   environment_["CUDA_HOME"] = "/old";
   environment_["LD_LIBRARY_PATH"] = "/mine";
+  const std::string use =
+      R"x(eval "$("$gw" env use 12.4 --root "$root")"; eval "$("$gw" env use 11.8 --root "$root")"; )x";
+  const std::string none = R"x(eval "$("$gw" env use --none)"; )x";
   for (const char* shell : {"bash", "zsh", "sh"}) {
-    const auto told = in_shell(shell, R"(eval "$("$gw" env use 12.4 --root "$root")";
-                               eval "$(" $gw " env use 11.8 --root " $root ")";) " +
-                      show +
-                      R"(eval "$("$gw" env use --none)"; )" + show +
-                                   "env | grep -c GPUWARDEN_ENV_ || true");
+    const auto told = in_shell(shell, use + show + none + show + "env | grep -c GPUWARDEN_ENV_ || true");
     EXPECT_EQ(told.value_or(expected), expected) << shell;
   }
   const auto fish =
