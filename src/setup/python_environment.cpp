@@ -144,9 +144,9 @@ Words pip_of(const EnvironmentRequest& request, Maker maker, const std::string& 
   return {program_of(maker), "run", selector, request.name, "python", "-m", "pip", "install"};
 }
 
-/// The command that makes the environment, with its Python and, for conda, CUDA.
+/// The command that makes the environment, with its Python and, for conda, what brings CUDA.
 Words first_command(const EnvironmentRequest& request, Maker maker, const std::string& selector,
-                    const std::string& python, const Knowledge& knowledge, std::vector<std::string>& notes) {
+                    const std::string& python, const Words& cuda) {
   if (maker == Maker::uv) {
     Words words{"uv", "venv"};
     if (!python.empty()) words.insert(words.end(), {"--python", python});
@@ -155,7 +155,6 @@ Words first_command(const EnvironmentRequest& request, Maker maker, const std::s
   }
   if (maker == Maker::venv) return {"python" + (python.empty() ? "3" : python), "-m", "venv", request.name};
   Words words{program_of(maker), "create", "--yes", selector, request.name};
-  const Words cuda = conda_packages(request.cuda, knowledge, notes);
   words.insert(words.end(), cuda.begin(), cuda.end());
   words.push_back(python.empty() ? "python" : "python=" + python);
   return words;
@@ -261,7 +260,8 @@ Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& request, Make
   std::string python = request.python.value_or("");
   if (python.empty() && torch != nullptr && maker != Maker::venv) python = to_string(torch->python_highest);
   const std::string selector = in_folder ? "--prefix" : "--name";
-  plan.commands = {first_command(request, maker, selector, python, knowledge, plan.notes)};
+  const Words cuda = is_conda(maker) ? conda_packages(request.cuda, knowledge, plan.notes) : Words{};
+  plan.commands = {first_command(request, maker, selector, python, cuda)};
   GPUWARDEN_TRY(const auto more, package_commands(request, pip_of(request, maker, selector), is_conda(maker), torch));
   plan.commands.insert(plan.commands.end(), more.begin(), more.end());
   plan.activation = is_conda(maker) ? fmt::format("{} activate {}", plan.program, quoted(Shell::bash, request.name))
