@@ -181,6 +181,13 @@ Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
 
 namespace {
 
+/// The folder that --root names, without links; "/" where none is given.
+std::string root_of(const Args& args) {
+  std::error_code error;
+  const fs::path root = fs::canonical(args.text("root").value_or("/"), error);
+  return error ? args.text("root").value_or("/") : root.string();
+}
+
 /// Another machine's files are not judged by this shell's variables, but by those a login there would have at least.
 void enter(probe::SurveyRequest& request) {
   request.variables = {{"HOME", "/root"},
@@ -191,13 +198,14 @@ void enter(probe::SurveyRequest& request) {
 }  // namespace
 
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& gpus) {
-  const auto root = context.args.text("root");
-  const bool elsewhere = root && *root != "/";
+  const std::string root = root_of(context.args);
+  const bool elsewhere = root != "/";
   facts::Snapshot snapshot = machine.captured ? *machine.captured : elsewhere ? facts::Snapshot{} : machine.read(gpus);
+  if (elsewhere && !machine.captured) snapshot.origin = root;
   const bool here = !machine.captured && !machine.simulated();
   if (!here && !elsewhere) return snapshot;
   if (!context.args.has("no-environment")) {
-    probe::SurveyRequest request{.root = root.value_or("/"), .variables = context.environment};
+    probe::SurveyRequest request{.root = root, .variables = context.environment};
     std::error_code ignored;
     request.working_directory = fs::current_path(ignored);
     if (elsewhere) enter(request);
@@ -220,9 +228,10 @@ facts::Snapshot Machine::read(const probe::ReadRequest& request) const {
 }
 
 Result<Machine> open_machine(Context& context) {
-  if (const auto root = context.args.text("root"); root && !fs::is_directory(*root))
-    return fail(ErrorCode::not_found, fmt::format("--root {}: there is no such folder", printable(*root)),
-                "the top of an image, a chroot or a mounted system");
+  std::error_code ignored;
+  if (const auto root = context.args.text("root"); root && !fs::is_directory(*root, ignored))
+    return fail(ErrorCode::invalid_argument, fmt::format("--root: '{}' is no folder", printable(*root)),
+                "name the folder below which the other system's etc, usr and lib lie");
   if (context.args.has("from")) {
     if (context.args.has("simulate"))
       return fail(ErrorCode::invalid_argument, "--from and --simulate cannot be given together",
