@@ -212,7 +212,6 @@ facts::Snapshot read_everything(const Context& context, const Machine& machine, 
     request.start_pythons = context.args.has("ask-pythons");
     snapshot.environment = probe::survey(request);
   }
-  if (elsewhere && snapshot.origin.empty()) snapshot.origin = *root + ": the software in this folder";
   if (!here || elsewhere || snapshot.gpus.empty()) return snapshot;
   auto faults = probe::read_kernel_faults(std::chrono::seconds(2));
   if (faults) {
