@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs as they answer: state, Xid errors, modes, MIG, and who holds memory.
+// The GPUs as they answer: state, modes, MIG, and who holds memory.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "doctor/groups.hpp"
 #include "doctor/lore.hpp"
@@ -63,38 +64,6 @@ void no_permission(const Subject& subject, Report& report) {
              {"ls -l /dev/nvidia*", "in a container or job: ask for the GPU (--gpus, srun --gpus)"});
 }
 
-/// The worst Xid of each severity; 45 and 154 follow others and say nothing new.
-void xids(const Subject& subject, Report& report, std::string_view severity) {
-  if (!subject.snapshot.kernel_faults) return;
-  std::vector<std::uint32_t> said;
-  for (const auto& fault : *subject.snapshot.kernel_faults) {
-    const auto* row = fault.kind == "xid" ? subject.knowledge.xid(static_cast<int>(fault.code)) : nullptr;
-    if (row == nullptr || row->severity != severity || fault.code == 45 || fault.code == 154) continue;
-    if (std::ranges::find(said, fault.code) != said.end()) continue;
-    said.push_back(fault.code);
-    const std::string where = fault.pci_bus_id ? " on " + *fault.pci_bus_id : "";
-    report.say(fmt::format("Xid {}{}: {}", fault.code, where, row->description),
-               {std::string(row->action_plain.empty() ? "gpuwarden diagnose --explain xid=" : row->action_plain),
-                fmt::format("gpuwarden diagnose --explain xid={}", fault.code)});
-  }
-}
-
-void xid_critical(const Subject& subject, Report& report) { xids(subject, report, "critical"); }
-void xid_error(const Subject& subject, Report& report) { xids(subject, report, "error"); }
-void xid_warning(const Subject& subject, Report& report) { xids(subject, report, "warning"); }
-
-void sxid(const Subject& subject, Report& report) {
-  if (!subject.snapshot.kernel_faults) return;
-  for (const auto& fault : *subject.snapshot.kernel_faults) {
-    if (fault.kind != "sxid") continue;
-    const bool fatal = contains_ignoring_case(fault.text, "fatal") && !contains_ignoring_case(fault.text, "non-fatal");
-    report.say(fatal ? Severity::critical : Severity::warning,
-               fmt::format("NVSwitch reports SXid {}: {}", fault.code, printable(fault.text)),
-               {"sudo systemctl restart nvidia-fabricmanager", "sudo reboot   # if it was fatal"});
-    return;
-  }
-}
-
 void prohibited(const Subject& subject, Report& report) {
   const auto gpus =
       gpus_that(subject, [](const GpuRecord& gpu) { return gpu.gpu.compute_mode == facts::ComputeMode::prohibited; });
@@ -148,18 +117,31 @@ constexpr auto kMigMinimums = std::to_array<MigMinimum>({{"A100", {450, 80, 2}},
                                                          {"B200", {570, 133, 20}},
                                                          {"GB300", {595, 58, 3}},
                                                          {"B300", {580, 82, 7}},
-                                                         {"RTX PRO 6000", {575, 51, 3}}});
+                                                         {"RTX PRO 6000", {575, 51, 3}},
+                                                         {"RTX PRO 5000", {575, 57, 8}},
+                                                         {"RTX PRO 4500", {575, 64, 0}}});
+
+/// Whether the name has these words, not as parts of others: "H200" is no word of "NVIDIA GH200 480GB".
+bool has_words(std::string_view name, std::string_view words) {
+  const auto is_part = [&](std::size_t at) {
+    return at < name.size() && std::isalnum(static_cast<unsigned char>(name[at])) != 0;
+  };
+  for (std::size_t at = name.find(words); at != std::string_view::npos; at = name.find(words, at + 1)) {
+    if (!(at > 0 && is_part(at - 1)) && !is_part(at + words.size())) return true;
+  }
+  return false;
+}
 
 void mig_driver(const Subject& subject, Report& report) {
   const auto driver = driver_of(subject);
   if (!driver) return;
   for (const auto* gpu : gpus_that(subject, [](const GpuRecord& one) { return one.gpu.mig_enabled == true; })) {
     const auto* const row =
-        std::ranges::find_if(kMigMinimums, [&](const MigMinimum& one) { return gpu->gpu.name.contains(one.name); });
+        std::ranges::find_if(kMigMinimums, [&](const MigMinimum& one) { return has_words(gpu->gpu.name, one.name); });
     if (row == kMigMinimums.end() || *driver >= row->driver) continue;
     report.say(fmt::format("MIG on {} needs driver {}; {} is installed", gpu->gpu.name, to_string(row->driver),
                            to_string(*driver)),
-               {fmt::format("gpuwarden driver plan --branch {}", row->driver.major)});
+               {fmt::format("gpuwarden driver plan --branch {}", fitting_branch(subject, row->driver.major))});
     return;
   }
 }
@@ -234,14 +216,6 @@ constexpr auto kChecks = std::to_array<Check>({
     {"gpu-not-permitted", Area::device, Severity::error, "GPUs that may not be read",
      "This user's programs cannot use it either.", "nvml.h NVML_ERROR_NO_PERMISSION", "", no_permission,
      "device-nodes-not-permitted device-nodes-blocked"},
-    {"xid-critical", Area::device, Severity::critical, "Xid errors that need hands",
-     "The driver reported a fault of the hardware.", "NVIDIA Xid catalog (xid table)", kXids, xid_critical, "gpu-lost"},
-    {"xid-error", Area::device, Severity::error, "Xid errors that need a reset",
-     "Work on that GPU was or will be lost.", "NVIDIA Xid catalog (xid table)", kXids, xid_error},
-    {"xid-application", Area::device, Severity::warning, "Xid errors that programs cause",
-     "A program was stopped; mostly its own bug.", "NVIDIA Xid catalog (xid table)", kXids, xid_warning},
-    {"sxid", Area::device, Severity::warning, "NVSwitch errors", "They stop traffic between GPUs.",
-     "NVIDIA fabric manager user guide, SXid errors", kXids, sxid},
     {"compute-prohibited", Area::device, Severity::error, "compute mode Prohibited",
      "CUDA refuses every context there.", "nvml.h NVML_COMPUTEMODE_PROHIBITED", "", prohibited},
     {"compute-exclusive", Area::device, Severity::info, "compute mode Exclusive Process",

@@ -23,10 +23,6 @@ constexpr std::string_view kKernelModules =
 constexpr std::string_view kMatrix =
     "https://docs.nvidia.com/datacenter/tesla/drivers/cuda-toolkit-driver-and-architecture-matrix.html";
 
-/// First compute capability with a GSP, which the open module needs: Turing.
-constexpr int kFirstForOpenModule = 75;
-/// From Blackwell on only the open module works.
-constexpr int kFirstWithoutProprietaryModule = 100;
 bool has_loaded(const Subject& subject, std::string_view module) {
   return std::ranges::find(subject.environment.driver.loaded_modules, module) !=
          subject.environment.driver.loaded_modules.end();
@@ -34,11 +30,12 @@ bool has_loaded(const Subject& subject, std::string_view module) {
 
 bool knows_modules(const Subject& subject) { return !subject.environment.driver.loaded_modules.empty(); }
 
-std::vector<const GpuRecord*> between(const Subject& subject, int first, int last) {
-  return gpus_that(subject, [&](const GpuRecord& gpu) {
-    const auto architecture = architecture_of(subject, gpu.gpu);
-    return architecture && *architecture >= first && *architecture <= last;
-  });
+std::vector<const GpuRecord*> gpus_for_open_module(const Subject& subject) {
+  return gpus_that(subject, [&](const GpuRecord& gpu) { return needs_open_module(subject, gpu.gpu); });
+}
+
+std::vector<const GpuRecord*> gpus_for_proprietary_module(const Subject& subject) {
+  return gpus_that(subject, [&](const GpuRecord& gpu) { return needs_proprietary_module(subject, gpu.gpu); });
 }
 
 void nouveau_loaded(const Subject& subject, Report& report) {
@@ -52,8 +49,7 @@ void no_driver(const Subject& subject, Report& report) {
   const auto idle = gpus_that(subject, [](const GpuRecord& gpu) { return gpu.state == facts::GpuState::disabled; });
   if (idle.empty() || driver_of(subject) || is_wsl(subject)) return;
   if (subject.environment.driver.on_disk_version || subject.environment.driver.package) return;
-  report.say(fmt::format("no NVIDIA driver is installed for {}", name_gpus(idle)),
-             install_driver(subject.environment, 0));
+  report.say(fmt::format("no NVIDIA driver is installed for {}", name_gpus(idle)), install_driver(subject, 0));
 }
 
 void not_loaded(const Subject& subject, Report& report) {
@@ -82,7 +78,7 @@ void library_differs(const Subject& subject, Report& report) {
   const std::string title =
       told ? problem->message
            : fmt::format("the libraries are of driver {}, the loaded kernel module is {}", library, module);
-  report.say(title, reload_driver());
+  report.say(title, reload_driver(subject.environment));
 }
 
 void waiting_for_reload(const Subject& subject, Report& report) {
@@ -90,7 +86,7 @@ void waiting_for_reload(const Subject& subject, Report& report) {
   if (!driver.loaded_version || !driver.on_disk_version || *driver.loaded_version == *driver.on_disk_version) return;
   report.say(fmt::format("driver {} is loaded, {} lies on disk and will come with the next boot",
                          *driver.loaded_version, *driver.on_disk_version),
-             reload_driver());
+             reload_driver(subject.environment));
 }
 
 void does_not_answer(const Subject& subject, Report& report) {
@@ -112,15 +108,15 @@ void unknown_error(const Subject& subject, Report& report) {
 }
 
 void proprietary_on_blackwell(const Subject& subject, Report& report) {
-  const auto gpus = between(subject, kFirstWithoutProprietaryModule, 9999);
+  const auto gpus = gpus_for_open_module(subject);
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::proprietary) return;
   report.say(fmt::format("{} the open kernel module ({}); the proprietary one is installed",
                          name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
-             install_driver(subject.environment, driver_branch(subject).value_or(0)));
+             install_driver(subject, driver_branch(subject).value_or(0)));
 }
 
 void open_on_old_gpus(const Subject& subject, Report& report) {
-  const auto gpus = between(subject, 10, kFirstForOpenModule - 1);
+  const auto gpus = gpus_for_proprietary_module(subject);
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::open) return;
   report.say(fmt::format("{} the proprietary kernel module ({}), which the open one does not replace",
                          name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
@@ -128,8 +124,8 @@ void open_on_old_gpus(const Subject& subject, Report& report) {
 }
 
 void no_common_module(const Subject& subject, Report& report) {
-  const auto old_gpus = between(subject, 10, kFirstForOpenModule - 1);
-  const auto new_gpus = between(subject, kFirstWithoutProprietaryModule, 9999);
+  const auto old_gpus = gpus_for_proprietary_module(subject);
+  const auto new_gpus = gpus_for_open_module(subject);
   if (old_gpus.empty() || new_gpus.empty()) return;
   report.say(fmt::format("{} the proprietary kernel module and {} the open one: no driver serves both",
                          name_gpus(old_gpus, "needs", "need"), name_gpus(new_gpus)),
@@ -149,7 +145,7 @@ void too_old_for_gpu(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   report.say(fmt::format("driver branch {} is older than {} ({}), which came with {}", *branch, name_gpus(gpus),
                          gpus[0]->gpu.name, needed),
-             install_driver(subject.environment, needed));
+             install_driver(subject, fitting_branch(subject, needed)));
 }
 
 void too_new_for_gpu(const Subject& subject, Report& report) {
@@ -173,13 +169,7 @@ void end_of_life(const Subject& subject, Report& report) {
   const auto* row = branch ? subject.knowledge.branch(*branch) : nullptr;
   const auto when = subject.snapshot.taken_at;
   if (row == nullptr || !knowledge::is_over(row->end_of_life, when)) return;
-  int most = 0;
-  for (const auto* gpu : nvidia_gpus(subject)) {
-    const auto* model = model_of(subject, gpu->gpu);
-    if (model != nullptr && model->last_driver_branch > 0)
-      most = most == 0 ? model->last_driver_branch : std::min(most, model->last_driver_branch);
-  }
-  const int next = subject.knowledge.recommended_branch(*branch + 1, most, when);
+  const int next = subject.knowledge.recommended_branch(*branch + 1, last_driver_branch(subject), when);
   const std::string end = row->end_of_life == "past" ? "" : fmt::format(" since {}", row->end_of_life);
   if (next == 0) return;
   report.say(fmt::format("driver branch {} gets no more fixes{}; branch {} does", *branch, end, next),
@@ -225,6 +215,9 @@ void headers_missing(const Subject& subject, Report& report) {
 
 void firmware_missing(const Subject& subject, Report& report) {
   const auto& driver = subject.environment.driver;
+  // Before Turing there is no GSP, and nobody loads that file.
+  const auto gpus = nvidia_gpus(subject);
+  if (!gpus.empty() && gpus_for_proprietary_module(subject).size() == gpus.size()) return;
   if (!driver.loaded_version || !driver.firmware_version || *driver.firmware_version == *driver.loaded_version) return;
   report.say(
       fmt::format("GSP firmware {} lies in /lib/firmware/nvidia, the loaded driver is {}",

@@ -26,10 +26,17 @@ constexpr std::string_view kVllmGpu = "https://docs.vllm.ai/en/latest/getting_st
 /// The command for a PyTorch that fits all GPUs and the driver; a sentence where there is none.
 std::string fitting_torch(const Subject& subject, const PythonEnvironment& python, std::optional<Version> driver) {
   const auto architectures = all_architectures(subject);
-  const auto* wheel =
-      architectures.empty() ? nullptr : knowledge::newest_torch_for(subject.knowledge, architectures, driver);
+  if (architectures.empty())
+    return fmt::format("nothing tells this GPU's architecture; choose PyTorch for it at {}", kGetStarted);
+  const auto* wheel = knowledge::newest_torch_for(subject.knowledge, architectures, driver);
   if (wheel == nullptr) return "no PyTorch wheel fits this GPU and driver; gpuwarden compat shows what would";
   return pip_install_torch(python, to_string(wheel->torch), wheel->build);
+}
+
+/// The same as another way out.
+std::string build_for_driver(const Subject& subject, const PythonEnvironment& python, const Version& driver) {
+  const std::string step = fitting_torch(subject, python, driver);
+  return is_command(step) ? step + "   # or a build for this driver" : step;
 }
 
 void cpu_build(const Subject& subject, Report& report) {
@@ -74,7 +81,7 @@ void driver_too_old(const Subject& subject, Report& report) {
                            to_string(knowledge::release_of(*torch.cuda)), where(*torch.python), to_string(*needed),
                            to_string(*driver), works ? ", and runs by cuda-compat" : ""),
                {fmt::format("gpuwarden driver plan --cuda {}", to_string(knowledge::release_of(*torch.cuda))),
-                fitting_torch(subject, *torch.python, driver) + "   # or a build for this driver"});
+                build_for_driver(subject, *torch.python, *driver)});
   }
 }
 
@@ -100,7 +107,7 @@ void not_available(const Subject& subject, Report& report) {
   for (const Torch& torch : torches(subject)) {
     if (torch.python->cuda_available != false || !torch.cuda || torch.build == "cpu") continue;
     const auto* hidden = facts::find_variable(subject.environment, "CUDA_VISIBLE_DEVICES");
-    if (hidden != nullptr && (hidden->empty() || *hidden == "-1")) continue;
+    if (hidden != nullptr && hides_all_gpus(*hidden)) continue;
     report.say(
         fmt::format("PyTorch {}{} sees no GPU (torch.cuda.is_available() is False), though {} and driver {} are "
                     "there",

@@ -28,6 +28,12 @@ constexpr std::uint64_t kManyCorrected = 10'000;
 constexpr std::uint32_t kLoaded = 50;
 constexpr std::uint64_t kManyReplays = 1000;
 
+/// The PCIe link that a virtual machine shows is made up by its host; the real one is to be looked at there.
+bool has_virtual_link(const Subject& subject, const GpuRecord& gpu) {
+  const std::string mode = gpu.gpu.virtualization_mode.value_or("");
+  return mode == "pass_through" || mode == "vgpu" || is_virtual_machine(subject);
+}
+
 std::uint64_t value_of(const std::optional<Count>& count) { return count ? count->value : 0; }
 
 void ecc_now(const Subject& subject, Report& report) {
@@ -189,9 +195,9 @@ void fan_stopped(const Subject& subject, Report& report) {
 }
 
 void narrow_link(const Subject& subject, Report& report) {
-  const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) {
+  const auto gpus = gpus_that(subject, [&](const GpuRecord& gpu) {
     return gpu.sample.pcie_width && gpu.gpu.pcie_width_max && gpu.sample.pcie_width->value > 0 &&
-           gpu.sample.pcie_width->value < gpu.gpu.pcie_width_max->value;
+           gpu.sample.pcie_width->value < gpu.gpu.pcie_width_max->value && !has_virtual_link(subject, gpu);
   });
   if (gpus.empty()) return;
   report.say(fmt::format("{} on x{} of x{} PCIe lanes", name_gpus(gpus, "runs", "run"),
@@ -200,9 +206,9 @@ void narrow_link(const Subject& subject, Report& report) {
 }
 
 void slow_link(const Subject& subject, Report& report) {
-  const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) {
+  const auto gpus = gpus_that(subject, [&](const GpuRecord& gpu) {
     const bool loaded = gpu.sample.utilization_gpu && gpu.sample.utilization_gpu->value >= kLoaded;
-    return loaded && gpu.sample.pcie_generation && gpu.gpu.pcie_generation_max &&
+    return loaded && !has_virtual_link(subject, gpu) && gpu.sample.pcie_generation && gpu.gpu.pcie_generation_max &&
            gpu.sample.pcie_generation->value < gpu.gpu.pcie_generation_max->value;
   });
   if (gpus.empty()) return;

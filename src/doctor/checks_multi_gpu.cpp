@@ -21,9 +21,15 @@ constexpr std::string_view kFabricManager = "https://docs.nvidia.com/datacenter/
 constexpr std::string_view kNcclTrouble =
     "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html";
 
+bool is_ready(const facts::Fabric& fabric) {
+  return fabric.state == "completed" && fabric.status.value_or("success") == "success";
+}
+
+/// A GPU behind an NVSwitch has a fabric state. Where every fabric is ready somebody cares for it: on machines whose
+/// NVLinks end in switch trays, the fabric manager runs there.
 bool needs_fabric_manager(const Subject& subject) {
-  // A GPU behind an NVSwitch has a fabric state, whatever it is.
-  return std::ranges::any_of(subject.snapshot.gpus, [](const GpuRecord& gpu) { return gpu.gpu.fabric.has_value(); });
+  return std::ranges::any_of(subject.snapshot.gpus,
+                             [](const GpuRecord& gpu) { return gpu.gpu.fabric && !is_ready(*gpu.gpu.fabric); });
 }
 
 void manager_not_running(const Subject& subject, Report& report) {
@@ -51,10 +57,8 @@ void manager_version(const Subject& subject, Report& report) {
 }
 
 void fabric_not_ready(const Subject& subject, Report& report) {
-  const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) {
-    return gpu.gpu.fabric &&
-           (gpu.gpu.fabric->state != "completed" || gpu.gpu.fabric->status.value_or("success") != "success");
-  });
+  const auto gpus =
+      gpus_that(subject, [](const GpuRecord& gpu) { return gpu.gpu.fabric && !is_ready(*gpu.gpu.fabric); });
   if (gpus.empty()) return;
   const auto& fabric = *gpus[0]->gpu.fabric;
   report.say(fmt::format("the NVLink fabric of {} is {}{}", name_gpus(gpus),
@@ -207,18 +211,22 @@ void no_numa(const Subject& subject, Report& report) {
              {"update the firmware (BIOS), or turn on NUMA in its setup"});
 }
 
-void nic_far(const Subject& subject, Report& report) {
-  for (const auto* gpu : nvidia_gpus(subject)) {
-    std::optional<LinkLevel> nearest;
-    for (const auto& nic : subject.snapshot.nics) {
-      for (const auto& distance : nic.distances) {
-        if (distance.gpu == gpu->gpu.index && (!nearest || distance.level < *nearest)) nearest = distance.level;
-      }
+std::optional<LinkLevel> nearest_adapter(const Subject& subject, GpuIndex gpu) {
+  std::optional<LinkLevel> nearest;
+  for (const auto& nic : subject.snapshot.nics) {
+    for (const auto& distance : nic.distances) {
+      if (distance.gpu == gpu && (!nearest || distance.level < *nearest)) nearest = distance.level;
     }
-    if (nearest != LinkLevel::system || !has_infiniband(subject)) continue;
-    report.say(fmt::format("GPU {} reaches every network adapter only across CPU sockets", gpu->gpu.index.value));
-    return;
   }
+  return nearest;
+}
+
+void nic_far(const Subject& subject, Report& report) {
+  if (!has_infiniband(subject)) return;
+  const auto gpus = gpus_that(
+      subject, [&](const GpuRecord& gpu) { return nearest_adapter(subject, gpu.gpu.index) == LinkLevel::system; });
+  if (gpus.empty()) return;
+  report.say(fmt::format("{} every network adapter only across CPU sockets", name_gpus(gpus, "reaches", "reach")));
 }
 
 constexpr auto kChecks = std::to_array<Check>({
@@ -227,7 +235,7 @@ constexpr auto kChecks = std::to_array<Check>({
      kFabricManager, manager_not_running},
     {"fabric-manager-version-differs", Area::multi_gpu, Severity::error, "the fabric manager against the driver",
      "It refuses to run with another driver.", "NVIDIA fabric manager user guide; NVIDIA/NVSentinel#883",
-     kFabricManager, manager_version},
+     kFabricManager, manager_version, "driver-library-mismatch driver-waits-for-reboot"},
     {"fabric-not-ready", Area::multi_gpu, Severity::error, "the state of the NVLink fabric",
      "CUDA waits for it, or the GPU has no NVLink.", "nvml.h, nvmlDeviceGetGpuFabricInfoV", kFabricManager,
      fabric_not_ready, "fabric-manager-not-running fabric-manager-version-differs"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine under the GPUs: memory, limits, disks, kernel; and the cluster that it is part of.
+// The machine under the GPUs: memory, limits, disks, kernel.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -150,64 +150,7 @@ void libc_for_torch(const Subject& subject, Report& report) {
   }
 }
 
-void gpus_not_constrained(const Subject& subject, Report& report) {
-  const auto& slurm = subject.environment.slurm;
-  if (!slurm || slurm->constrain_devices != false || nvidia_gpus(subject).empty()) return;
-  report.say("Slurm does not keep jobs from each other's GPUs (ConstrainDevices=no)",
-             {"echo 'ConstrainDevices=yes' | sudo tee -a /etc/slurm/cgroup.conf", "sudo systemctl restart slurmd"});
-}
-
-void job_without_gpus(const Subject& subject, Report& report) {
-  const auto& slurm = subject.environment.slurm;
-  if (!slurm || !slurm->job_id || !slurm->granted_gpus.empty() || nvidia_gpus(subject).empty()) return;
-  report.say(fmt::format("Slurm job {} was granted no GPU, though the node has {}", *slurm->job_id,
-                         nvidia_gpus(subject).size()),
-             {"sbatch --gpus=1 ...", "srun --gpus=1 ..."});
-}
-
-void job_sees_more(const Subject& subject, Report& report) {
-  const auto& slurm = subject.environment.slurm;
-  if (!slurm || !slurm->job_id || slurm->granted_gpus.empty()) return;
-  const auto* mask = facts::find_variable(subject.environment, "CUDA_VISIBLE_DEVICES");
-  if (mask == nullptr || trim(*mask).empty()) return;
-  const std::size_t seen = split(*mask, ',').size();
-  if (seen <= slurm->granted_gpus.size()) return;
-  report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} GPUs, Slurm granted {} to job {}", seen,
-                         slurm->granted_gpus.size(), *slurm->job_id),
-             {"leave CUDA_VISIBLE_DEVICES as Slurm set it"});
-}
-
-void fewer_than_requested(const Subject& subject, Report& report) {
-  const auto& slurm = subject.environment.slurm;
-  if (!slurm || !slurm->gpus_requested || nvidia_gpus(subject).empty()) return;
-  const auto seen = static_cast<int>(nvidia_gpus(subject).size());
-  if (*slurm->gpus_requested <= seen || !slurm->job_id) return;
-  report.say(
-      fmt::format("job {} asked for {} GPUs on this node and sees {}", *slurm->job_id, *slurm->gpus_requested, seen),
-      {"scontrol show node $(hostname)   # a GPU may be drained or lost", "gpuwarden list"});
-}
-
-/// "gpu:a100:4(S:0-1)" is 4.
-int gres_count(std::string_view gres) {
-  gres = gres.substr(0, gres.find('('));
-  const std::size_t colon = gres.rfind(':');
-  const auto number = colon == std::string_view::npos ? std::nullopt : parse_integer(gres.substr(colon + 1));
-  return number && *number > 0 && *number < 1024 ? static_cast<int>(*number) : 0;
-}
-
-void gres_differs(const Subject& subject, Report& report) {
-  const auto& slurm = subject.environment.slurm;
-  if (!slurm || slurm->job_id || slurm->gres.empty() || nvidia_gpus(subject).empty()) return;
-  int configured = 0;
-  for (const auto& gres : slurm->gres) configured += gres.starts_with("gpu") ? gres_count(gres) : 0;
-  std::size_t present = 0;
-  for (const auto* gpu : nvidia_gpus(subject)) present += gpu->mig_devices.empty() ? 1 : gpu->mig_devices.size();
-  if (configured == 0 || static_cast<std::size_t>(configured) == present) return;
-  report.say(fmt::format("Slurm's configuration gives this node {} GPUs, it has {}", configured, present),
-             {"correct Gres= in slurm.conf and gres.conf (AutoDetect=nvml)", "sudo scontrol reconfigure"});
-}
-
-constexpr auto kSystem = std::to_array<Check>({
+constexpr auto kChecks = std::to_array<Check>({
     {"memlock-low", Area::system, Severity::warning, "how much memory may be locked",
      "Registering buffers fails: \"ibv_reg_mr failed: Cannot allocate memory\".", "NCCL user guide, troubleshooting",
      kNccl, memlock},
@@ -236,27 +179,8 @@ constexpr auto kSystem = std::to_array<Check>({
      "The wheels are built for manylinux_2_28 since 2.6.", "PyTorch 2.6 release notes", "", libc_for_torch},
 });
 
-constexpr auto kCluster = std::to_array<Check>({
-    {"slurm-gpus-not-constrained", Area::cluster, Severity::warning, "Slurm's device constraint",
-     "Jobs can take GPUs that were granted to others.", "Slurm documentation, cgroup.conf",
-     "https://slurm.schedmd.com/cgroup.conf.html", gpus_not_constrained},
-    {"slurm-job-without-gpus", Area::cluster, Severity::error, "the GPUs of this job",
-     "Programs of this job should not use any.", "Slurm documentation, gres", "https://slurm.schedmd.com/gres.html",
-     job_without_gpus},
-    {"slurm-mask-wider-than-grant", Area::cluster, Severity::error, "CUDA_VISIBLE_DEVICES against the grant",
-     "The job would use GPUs of others, or fail on them.", "Slurm documentation, gres",
-     "https://slurm.schedmd.com/gres.html", job_sees_more},
-    {"slurm-fewer-gpus-than-asked", Area::cluster, Severity::error, "the GPUs that are seen against those asked for",
-     "Ranks without a GPU fail at start.", "Slurm documentation, sbatch --gpus-per-node",
-     "https://slurm.schedmd.com/gres.html", fewer_than_requested},
-    {"slurm-gres-differs", Area::cluster, Severity::warning, "Slurm's count of GPUs",
-     "Slurm drains the node, or starts jobs that find no GPU.", "Slurm documentation, gres.conf",
-     "https://slurm.schedmd.com/gres.conf.html", gres_differs},
-});
-
 }  // namespace
 
-std::span<const Check> system_checks() { return kSystem; }
-std::span<const Check> cluster_checks() { return kCluster; }
+std::span<const Check> system_checks() { return kChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -39,9 +39,10 @@ std::string release_text(const Version& version) { return to_string(knowledge::r
 void newer_than_driver(const Subject& subject, Report& report) {
   const auto cuda = version_in_use(subject);
   const auto driver = driver_of(subject);
-  if (!cuda || !driver || nvidia_gpus(subject).empty() || uses_forward_compatibility(subject)) return;
+  if (!cuda || !driver || nvidia_gpus(subject).empty()) return;
   const RunsOn how = subject.knowledge.runs_on(*cuda, *driver);
   if (how != RunsOn::by_forward_compatibility && how != RunsOn::not_at_all) return;
+  if (runs_by_compatibility(subject, *cuda)) return;
   const auto needed = subject.knowledge.min_driver(*cuda, false);
   const auto own = driver_cuda(subject);
   report.say(

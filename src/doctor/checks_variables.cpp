@@ -29,19 +29,26 @@ bool is_on(const Subject& subject, std::string_view name) {
 
 void hides_all(const Subject& subject, Report& report) {
   const auto* value = variable(subject, "CUDA_VISIBLE_DEVICES");
-  if (value == nullptr || nvidia_gpus(subject).empty() || (!trim(*value).empty() && *value != "-1")) return;
+  if (value == nullptr || nvidia_gpus(subject).empty() || !hides_all_gpus(*value)) return;
   report.say(fmt::format("CUDA_VISIBLE_DEVICES is '{}': CUDA programs see no GPU", *value),
              {"unset CUDA_VISIBLE_DEVICES"});
 }
 
+/// Whether an entry of the mask can name a GPU at all.
+bool names_a_gpu(std::string_view word) { return !hides_all_gpus(word); }
+
 void absent_gpu(const Subject& subject, Report& report) {
   const auto* value = variable(subject, "CUDA_VISIBLE_DEVICES");
   const auto gpus = nvidia_gpus(subject);
-  if (value == nullptr || gpus.empty()) return;
+  if (value == nullptr || gpus.empty() || hides_all_gpus(*value)) return;
   std::vector<std::string> absent;
-  for (const auto entry : split(*value, ',')) {
+  const auto entries = split(*value, ',');
+  for (const auto& entry : entries) {
     const auto word = trim(entry);
     const auto number = parse_integer(word);
+    // What ends the list cuts nothing off.
+    const bool cuts = !names_a_gpu(word) && &entry != &entries.back();
+    if (cuts) absent.push_back(fmt::format("'{}'", word));
     // A report may have been taken behind the mask, where fewer GPUs are seen than there are.
     const bool behind_mask = subject.snapshot.source == "report";
     if (number && *number >= static_cast<std::int64_t>(gpus.size()) && !behind_mask) absent.emplace_back(word);
@@ -60,12 +67,22 @@ void absent_gpu(const Subject& subject, Report& report) {
 void listed_twice(const Subject& subject, Report& report) {
   const auto* value = variable(subject, "CUDA_VISIBLE_DEVICES");
   if (value == nullptr) return;
-  auto entries = split(*value, ',');
+  std::vector<std::string_view> entries;
+  for (const auto entry : split(*value, ',')) {
+    if (!names_a_gpu(trim(entry))) break;  // CUDA reads no further
+    entries.push_back(trim(entry));
+  }
   std::ranges::sort(entries);
   const auto twice = std::ranges::adjacent_find(entries);
+<<<<<<< HEAD
   if (twice == entries.end() || trim(*twice).empty()) return;
   report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} twice; CUDA then sees no device", trim(*twice)),
              {"name each GPU once in CUDA_VISIBLE_DEVICES"});
+=======
+  if (twice == entries.end()) return;
+  report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} twice; CUDA then sees no device", *twice),
+             {"export CUDA_VISIBLE_DEVICES with each GPU once"});
+>>>>>>> d5abbe4 (Mend what the doctor says of drivers, Xids, masks and nodes)
 }
 
 void order_matters(const Subject& subject, Report& report) {
@@ -131,7 +148,8 @@ void nvidia_void(const Subject& subject, Report& report) {
 
 void no_compute_capability(const Subject& subject, Report& report) {
   const auto* value = variable(subject, "NVIDIA_DRIVER_CAPABILITIES");
-  if (value == nullptr || value->empty() || value->contains("compute") || value->contains("all")) return;
+  if (value == nullptr || value->empty() || !is_container(subject)) return;
+  if (value->contains("compute") || value->contains("all")) return;
   report.say(fmt::format("NVIDIA_DRIVER_CAPABILITIES is {}: without 'compute' the container has no libcuda", *value),
              {"docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ..."});
 }

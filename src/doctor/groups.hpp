@@ -10,6 +10,7 @@ namespace gpuwarden::doctor {
 
 std::span<const Check> driver_checks();
 std::span<const Check> device_checks();
+std::span<const Check> fault_checks();
 std::span<const Check> health_checks();
 std::span<const Check> deep_checks();
 std::span<const Check> toolkit_checks();

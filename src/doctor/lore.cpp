@@ -17,6 +17,39 @@ using knowledge::Version;
 constexpr auto kNoServerWords = std::to_array<std::string_view>(
     {"GeForce", "GTX", "RTX", "Quadro", "TITAN", "Orin", "Xavier", "Thor", "MX", "T400", "T1000", "GB10"});
 
+/// First compute capability with a GSP, which the open module needs: Turing.
+constexpr int kFirstForOpenModule = 75;
+/// From Blackwell on only the open module works.
+constexpr int kFirstWithoutProprietaryModule = 100;
+/// PCI device ids below this one are of Volta and older (source: pci.ids, vendor 10de).
+constexpr std::uint32_t kFirstTuringDevice = 0x1E00;
+/// From this one on they are of Maxwell and newer.
+constexpr std::uint32_t kFirstMaxwellDevice = 0x1340;
+
+struct LastBranch {
+  int below;  ///< architectures below this
+  int branch;
+};
+/// source: NVIDIA CUDA toolkit, driver and architecture matrix
+constexpr auto kLastBranches = std::to_array<LastBranch>({{30, 390}, {50, 470}, {75, 580}});
+
+/// 0x2330 of an id as PCI has it, device above vendor; nothing where it is not known.
+std::optional<std::uint32_t> device_of(const facts::Gpu& gpu) {
+  constexpr unsigned kVendorBits = 16;
+  return gpu.pci_device_id ? std::optional(*gpu.pci_device_id >> kVendorBits) : std::nullopt;
+}
+
+int last_branch_of(const Subject& subject, const facts::Gpu& gpu) {
+  if (const auto* model = model_of(subject, gpu)) return model->last_driver_branch;
+  if (const auto architecture = architecture_of(subject, gpu)) {
+    const auto* const row =
+        std::ranges::find_if(kLastBranches, [&](const LastBranch& one) { return *architecture < one.below; });
+    return row == kLastBranches.end() ? 0 : row->branch;
+  }
+  const auto device = device_of(gpu);
+  return device && *device >= kFirstMaxwellDevice && *device < kFirstTuringDevice ? kLastBranches.back().branch : 0;
+}
+
 /// "12.4" of "2.5.1+cu124", of the report's own word, or of nothing.
 Torch torch_of(const Subject& subject, const facts::PythonEnvironment& python, const facts::PythonPackage& package) {
   Torch torch{.python = &python};
@@ -56,6 +89,34 @@ std::optional<int> architecture_of(const Subject& subject, const facts::Gpu& gpu
   if (gpu.compute_capability) return gpu.compute_capability->major * 10 + gpu.compute_capability->minor;
   if (const auto* model = model_of(subject, gpu)) return model->capability_major * 10 + model->capability_minor;
   return subject.knowledge.architecture_of_name(gpu.name);
+}
+
+bool needs_open_module(const Subject& subject, const facts::Gpu& gpu) {
+  const auto* model = model_of(subject, gpu);
+  if (model != nullptr && model->open_module != knowledge::OpenModule::unknown)
+    return model->open_module == knowledge::OpenModule::required;
+  return architecture_of(subject, gpu).value_or(0) >= kFirstWithoutProprietaryModule;
+}
+
+bool needs_proprietary_module(const Subject& subject, const facts::Gpu& gpu) {
+  if (const auto architecture = architecture_of(subject, gpu)) return *architecture < kFirstForOpenModule;
+  const auto device = device_of(gpu);
+  return device && *device < kFirstTuringDevice;
+}
+
+int last_driver_branch(const Subject& subject) {
+  int last = 0;
+  for (const auto* gpu : nvidia_gpus(subject)) {
+    const int own = last_branch_of(subject, gpu->gpu);
+    if (own > 0) last = last == 0 ? own : std::min(last, own);
+  }
+  return last;
+}
+
+int fitting_branch(const Subject& subject, int at_least) {
+  const int last = last_driver_branch(subject);
+  const int branch = subject.knowledge.recommended_branch(at_least, last, subject.snapshot.taken_at);
+  return branch != 0 ? branch : std::max(at_least, last);
 }
 
 std::string capability_text(int architecture) { return fmt::format("{}.{}", architecture / 10, architecture % 10); }
@@ -106,6 +167,20 @@ std::vector<Torch> torches(const Subject& subject) {
       result.push_back(torch_of(subject, python, *package));
   }
   return result;
+}
+
+bool runs_by_compatibility(const Subject& subject, const Version& cuda) {
+  if (uses_forward_compatibility(subject)) return true;
+  return std::ranges::any_of(torches(subject), [&](const Torch& torch) {
+    return torch.python->cuda_available == true && torch.cuda && torch.cuda->major >= cuda.major;
+  });
+}
+
+bool hides_all_gpus(std::string_view mask) {
+  const std::string_view first = trim(mask.substr(0, mask.find(',')));
+  if (first.starts_with("GPU-") || first.starts_with("MIG-")) return false;
+  const auto number = parse_integer(first);
+  return !number || *number < 0;
 }
 
 std::string where(const facts::PythonEnvironment& python) {

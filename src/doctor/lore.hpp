@@ -40,6 +40,16 @@ std::string capability_text(int architecture);
 bool is_server_gpu(const facts::Gpu& gpu);
 bool is_geforce(const facts::Gpu& gpu);
 
+/// Whether NVIDIA's open kernel module alone drives this GPU (Grace Hopper, Blackwell), or the proprietary one alone
+/// (before Turing). Both false: either, or not known.
+bool needs_open_module(const Subject& subject, const facts::Gpu& gpu);
+bool needs_proprietary_module(const Subject& subject, const facts::Gpu& gpu);
+/// The last driver branch that serves all of the machine's GPUs; 0: every one, as far as is known.
+int last_driver_branch(const Subject& subject);
+/// The branch to install where one of at least this number is needed: one that still gets fixes, and that serves all
+/// GPUs where there is such a one.
+int fitting_branch(const Subject& subject, int at_least);
+
 /// The driver in force, as the driver itself, its module or a report tells it. On WSL and Windows the number is the
 /// Windows driver's, of the same branch.
 std::optional<knowledge::Version> driver_of(const Subject& subject);
@@ -49,6 +59,10 @@ std::optional<int> driver_branch(const Subject& subject);
 std::optional<knowledge::Version> driver_cuda(const Subject& subject);
 /// cuda-compat's libcuda is on the library path: CUDA's version is then not the kernel driver's to limit.
 bool uses_forward_compatibility(const Subject& subject);
+
+/// Whether programs of this CUDA version run although the driver is older: cuda-compat is on the library path, or a
+/// PyTorch of that major release, which asks for as new a driver, has said that it can use the GPU.
+bool runs_by_compatibility(const Subject& subject, const knowledge::Version& cuda);
 
 /// A PyTorch of this machine, taken apart.
 struct Torch {
@@ -67,6 +81,9 @@ std::string where(const facts::PythonEnvironment& python);
 
 /// Whether code compiled for these ("sm_80", "sm_90a", "compute_90") runs on this architecture (90).
 bool code_runs_on(const std::vector<std::string>& compiled, int architecture);
+
+/// Whether CUDA_VISIBLE_DEVICES with this value hides every GPU: CUDA stops at the first entry that names none.
+bool hides_all_gpus(std::string_view mask);
 
 /// GPU and machine are inside a virtual machine.
 bool is_virtual_machine(const Subject& subject);

@@ -25,13 +25,14 @@ struct PackageNames {
 };
 /// "sudo apt install linux-headers-6.1.0-28-amd64"; on an unknown distribution, a sentence with the Debian name.
 std::string install_command(const facts::Environment& environment, const PackageNames& names);
-/// How a driver of this branch (0: the distribution's own) is installed; ends with the reboot.
-std::vector<std::string> install_driver(const facts::Environment& environment, int branch);
+/// How a driver of this branch (0: the distribution's own) is installed, with the kernel module that the machine's GPUs
+/// can use and no newer than the last branch that serves them; ends with the reboot.
+std::vector<std::string> install_driver(const Subject& subject, int branch);
 /// Headers of the running kernel.
 std::string install_kernel_headers(const facts::Environment& environment);
 std::string rebuild_initramfs(const facts::Environment& environment);
 /// Takes the module of another version in use, without a reboot where that can be.
-std::vector<std::string> reload_driver();
+std::vector<std::string> reload_driver(const facts::Environment& environment);
 /// "sudo systemctl enable --now nvidia-persistenced".
 std::string enable_service(std::string_view service);
 /// "pip install 'torch==2.9.1' --index-url https://download.pytorch.org/whl/cu128", with that Python's own pip. An

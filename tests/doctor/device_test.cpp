@@ -13,10 +13,6 @@ using facts::GpuState;
 using facts::Snapshot;
 using facts::ThrottleReason;
 
-void add_fault(Snapshot& machine, std::string_view kind, std::uint32_t code, std::string_view text) {
-  machine.kernel_faults->push_back({std::string(kind), code, "0000:27:00", std::nullopt, std::string(text), 1});
-}
-
 void add_process(Snapshot& machine, bool listed) {
   facts::GpuProcess process;
   process.pid = Pid{4711};
@@ -58,14 +54,6 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) { m.gpus[1].state = GpuState::busy; }, "GPU 1 does not answer"},
     {"gpu-not-permitted", [](Snapshot& m) { m.gpus[1].state = GpuState::no_permission; },
      [](Snapshot& m) { m.gpus[1].state = GpuState::suspended; }, "GPU 1"},
-    {"xid-critical", [](Snapshot& m) { add_fault(m, "xid", 79, "GPU has fallen off the bus."); },
-     [](Snapshot& m) { add_fault(m, "xid", 43, "Reset Channel Verif Error"); }, "Xid 79 on 0000:27:00"},
-    {"xid-error", [](Snapshot& m) { add_fault(m, "xid", 46, "GPU stopped processing"); },
-     [](Snapshot& m) { add_fault(m, "xid", 154, "GPU recovery action changed"); }, "Xid 46"},
-    {"xid-application", [](Snapshot& m) { add_fault(m, "xid", 31, "MMU Fault"); },
-     [](Snapshot& m) { add_fault(m, "xid", 45, "Preemptive Channel Removal"); }, "Xid 31"},
-    {"sxid", [](Snapshot& m) { add_fault(m, "sxid", 20034, "Fatal, Link 33 LTSSM Fault Up"); },
-     [](Snapshot& m) { m.kernel_faults.reset(); }, "SXid 20034"},
     {"memory-held-by-unlisted-process", [](Snapshot& m) { add_process(m, false); },
      [](Snapshot& m) { add_process(m, true); }, "pid 4711 (python train.py)"},
     {"memory-held-by-nobody", [](Snapshot& m) { m.gpus[0].sample.memory_used = Bytes(40ULL << 30U); },
@@ -110,6 +98,29 @@ std::span<const Case> device_cases() { return kCases; }
 namespace {
 
 TEST(DeviceChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(device_cases()); }
+
+TEST(DeviceChecks, MigOfGraceHopperIsNotThatOfH200) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_gpus(machine, "NVIDIA GH200 480GB", {9, 0});
+  use_driver(machine, "535.129.03");
+  divide(machine);
+  EXPECT_FALSE(found_in(machine).contains("mig-driver-too-old")) << found_in(machine);
+  use_gpus(machine, "NVIDIA H200 NVL", {9, 0});
+  EXPECT_TRUE(found_in(machine).contains("mig-driver-too-old")) << found_in(machine);
+}
+
+TEST(DeviceChecks, MigOfWorkstationGpusHasMinimaToo) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_gpus(machine, "NVIDIA RTX PRO 5000 Blackwell", {12, 0});
+  divide(machine);
+  use_driver(machine, "575.51.03");
+  EXPECT_TRUE(found_in(machine).contains("mig-driver-too-old")) << found_in(machine);
+  EXPECT_TRUE(fixes_of(machine).contains("gpuwarden driver plan --branch 580")) << fixes_of(machine);
+  use_driver(machine, "575.57.08");
+  EXPECT_FALSE(found_in(machine).contains("mig-driver-too-old")) << found_in(machine);
+}
 
 }  // namespace
 }  // namespace gpuwarden::testing

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <tuple>
 
 #include "doctor/machines.hpp"
 
@@ -173,6 +175,108 @@ TEST(DriverChecks, AClosedDeviceFileIsOpenedByItsGroup) {
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_TRUE(found.findings[0].fix[0].contains("usermod -aG video")) << found.findings[0].fix[0];
+}
+
+void lack_driver(Snapshot& machine, std::string_view gpu, facts::ComputeCapability capability) {
+  machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_gpus(machine, gpu, capability);
+  disable_gpus(machine);
+  forget_driver(machine);
+}
+
+TEST(DriverChecks, GpusBeforeTuringGetTheProprietaryModuleOfTheirLastBranch) {
+  Snapshot machine;
+  lack_driver(machine, "Tesla V100-SXM2-32GB", {7, 0});
+  EXPECT_EQ(fixes_of(machine), "sudo apt update\nsudo apt install nvidia-driver-580\nsudo reboot");
+  use_distribution(machine, "rocky", "9.4");
+  EXPECT_EQ(fixes_of(machine), "sudo dnf module install nvidia-driver:580-dkms\nsudo reboot");
+  for (const auto& [id, version] : {std::pair{"fedora", "42"}, {"sles", "15.6"}, {"debian", "13"}, {"", ""}}) {
+    use_distribution(machine, id, version);
+    EXPECT_EQ(fixes_of(machine), "gpuwarden driver plan --branch 580 --flavour proprietary\nsudo reboot") << id;
+  }
+  use_distribution(machine, "arch", "");
+  EXPECT_TRUE(fixes_of(machine).starts_with("install nvidia-580xx-dkms")) << fixes_of(machine);
+  lack_driver(machine, "Tesla K80", {3, 7});
+  EXPECT_TRUE(fixes_of(machine).contains("sudo apt install nvidia-driver-470\n")) << fixes_of(machine);
+}
+
+TEST(DriverChecks, APciIdAloneTellsAnOldGpu) {
+  Snapshot machine;
+  lack_driver(machine, "unknown GPU", {6, 1});
+  for (auto& record : machine.gpus) {
+    record.gpu.compute_capability.reset();
+    record.gpu.pci_device_id = 0x1BA110DE;
+  }
+  use_distribution(machine, "rocky", "9.4");
+  EXPECT_EQ(fixes_of(machine), "sudo dnf module install nvidia-driver:580-dkms\nsudo reboot");
+}
+
+TEST(DriverChecks, NewerGpusGetTheOpenModule) {
+  Snapshot machine;
+  lack_driver(machine, "NVIDIA H100 80GB HBM3", {9, 0});
+  for (const auto& [id, version, says] : {std::tuple{"ubuntu", "24.04", "sudo ubuntu-drivers install"},
+                                          {"rocky", "9.4", "nvidia-driver:open-dkms"},
+                                          {"fedora", "42", "sudo dnf install nvidia-open"},
+                                          {"sles", "15.6", "nvidia-open-driver-G06-signed-kmp-default"},
+                                          {"debian", "12", "sudo apt install nvidia-driver "},
+                                          {"arch", "", "sudo pacman -S nvidia-open"}}) {
+    use_distribution(machine, id, version);
+    EXPECT_TRUE(fixes_of(machine).contains(says)) << id << ": " << fixes_of(machine);
+  }
+  lack_driver(machine, "NVIDIA B200", {10, 0});
+  use_distribution(machine, "debian", "12");
+  EXPECT_EQ(fixes_of(machine), "gpuwarden driver plan\nsudo reboot") << "Debian's own module is the proprietary one";
+}
+
+TEST(DriverChecks, AnOldDriverIsReplacedByABranchThatStillGetsFixes) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_gpus(machine, "NVIDIA GeForce RTX 4090", {8, 9});
+  use_driver(machine, "470.256.02");
+  machine.taken_at = std::chrono::sys_days{std::chrono::year(2026) / 11 / 1};
+  const std::string fixes = fixes_of(machine);
+  EXPECT_TRUE(fixes.contains("sudo apt install nvidia-driver-580-open")) << fixes;
+  EXPECT_FALSE(fixes.contains("520")) << fixes;
+}
+
+TEST(DriverChecks, GraceHopperNeedsTheOpenModuleThoughHopperDoesNot) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_gpus(machine, "NVIDIA GH200 480GB", {9, 0});
+  use_module(machine, ModuleFlavour::proprietary);
+  EXPECT_EQ(found_in(machine), "module-proprietary-on-blackwell");
+  use_gpus(machine, "NVIDIA H100 80GB HBM3", {9, 0});
+  EXPECT_EQ(found_in(machine), "");
+}
+
+TEST(DriverChecks, AReloadStartsAgainWhatItStopped) {
+  Snapshot machine = healthy_machine();
+  driver(machine).library_version = "580.95.05";
+  const std::string fixes = fixes_of(machine);
+  EXPECT_TRUE(fixes.contains("systemctl stop nvidia-persistenced nvidia-fabricmanager\n")) << fixes;
+  EXPECT_TRUE(fixes.contains("rmmod nvidia_peermem nvidia_uvm nvidia_drm nvidia_modeset nvidia &&")) << fixes;
+  EXPECT_TRUE(fixes.contains("systemctl start nvidia-persistenced nvidia-fabricmanager\n")) << fixes;
+  EXPECT_LT(fixes.find("modprobe nvidia"), fixes.find("systemctl start"));
+  software(machine).services = {{"docker", "running", std::nullopt}};
+  EXPECT_FALSE(fixes_of(machine).contains("systemctl")) << fixes_of(machine);
+}
+
+TEST(DriverChecks, AFabricManagerOfTheNewDriverWaitsForItsReload) {
+  Snapshot machine = healthy_machine();
+  software(machine).services[1].version = "580.126.09";
+  driver(machine).on_disk_version = "580.126.09";
+  EXPECT_EQ(found_in(machine), "driver-waits-for-reboot");
+}
+
+TEST(DriverChecks, GpusWithoutGspNeedNoFirmware) {
+  Snapshot machine = healthy_machine();
+  use_v100(machine, "580.105.08", ModuleFlavour::proprietary);
+  driver(machine).firmware_version = "";
+  EXPECT_EQ(found_in(machine), "");
+  machine.gpus[3].gpu.name = "Tesla T4";
+  machine.gpus[3].gpu.compute_capability = {7, 5};
+  EXPECT_TRUE(found_in(machine).contains("gsp-firmware-mismatch")) << found_in(machine);
 }
 
 TEST(DriverChecks, WindowsHoldsTheDriverOfWsl) {

@@ -128,5 +128,15 @@ TEST(FrameworkChecks, TheFixForADroppedGpuIsAWheelThatHasItsCode) {
   EXPECT_TRUE(found.findings[0].fix[0].contains("/whl/cu126")) << found.findings[0].fix[0];
 }
 
+TEST(FrameworkChecks, NoWheelIsRuledOutForAnArchitectureThatIsNotKnown) {
+  Snapshot machine = healthy_machine();
+  use_torch(machine, "2.9.1+cpu", "", "0.24.1+cpu");
+  use_gpus(machine, "NVIDIA Z9000", {9, 0});
+  for (auto& record : machine.gpus) record.gpu.compute_capability.reset();
+  const std::string fixes = fixes_of(machine);
+  EXPECT_TRUE(fixes.contains("nothing tells this GPU's architecture")) << fixes;
+  EXPECT_FALSE(fixes.contains("no PyTorch wheel fits")) << fixes;
+}
+
 }  // namespace
 }  // namespace gpuwarden::testing

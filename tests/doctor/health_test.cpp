@@ -77,5 +77,22 @@ namespace {
 
 TEST(HealthChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(health_cases()); }
 
+TEST(HealthChecks, TheLinkOfAVirtualMachineIsItsHosts) {
+  Snapshot machine = healthy_machine();
+  machine.gpus[0].sample.pcie_width = Count(1);
+  machine.gpus[1].sample.pcie_generation = Count(1);
+  machine.gpus[1].sample.utilization_gpu = Percent(99);
+  EXPECT_EQ(found_in(machine), "pcie-width-reduced pcie-slow-under-load");
+  Snapshot guest = machine;
+  host(guest).hypervisor = "kvm";
+  EXPECT_EQ(found_in(guest), "");
+  for (const char* mode : {"pass_through", "vgpu"}) {
+    for (auto& record : machine.gpus) record.gpu.virtualization_mode = mode;
+    EXPECT_EQ(found_in(machine), "") << mode;
+  }
+  for (auto& record : machine.gpus) record.gpu.virtualization_mode = "none";
+  EXPECT_EQ(found_in(machine), "pcie-width-reduced pcie-slow-under-load");
+}
+
 }  // namespace
 }  // namespace gpuwarden::testing

@@ -317,6 +317,18 @@ std::string found_in(const facts::Snapshot& machine, std::string_view purpose) {
   return join(found, " ");
 }
 
+std::string fixes_of(const facts::Snapshot& machine, std::string_view purpose) {
+  std::vector<std::string> steps;
+  for (const auto& finding : examined(machine, purpose).findings)
+    steps.insert(steps.end(), finding.fix.begin(), finding.fix.end());
+  return join(steps, "\n");
+}
+
+void use_distribution(facts::Snapshot& machine, std::string_view id, std::string_view version) {
+  machine.environment->host.distribution = id;
+  machine.environment->host.distribution_version = version;
+}
+
 void expect_cases(std::span<const Case> cases) {
   for (const Case& test : cases) expect_case(test);
 }

@@ -29,6 +29,7 @@ void use_module(facts::Snapshot& machine, facts::ModuleFlavour flavour);
 void remove_gpus(facts::Snapshot& machine);
 void remove_toolkits(facts::Snapshot& machine);
 void use_v100(facts::Snapshot& machine);
+void use_distribution(facts::Snapshot& machine, std::string_view id, std::string_view version);
 void add_amd_gpu(facts::Snapshot& machine, std::string_view architecture);
 /// Takes the toolkits, Pythons and variables away, for machines that they would not fit.
 void remove_cuda_software(facts::Snapshot& machine);
@@ -65,9 +66,13 @@ doctor::Examination examined(const facts::Snapshot& machine, std::string_view pu
 /// The ids that it has, worst first, joined by blanks: "gpu-lost xid-error"; empty where nothing was found.
 std::string found_in(const facts::Snapshot& machine, std::string_view purpose = "");
 
+/// All fixes of all findings, a line each.
+std::string fixes_of(const facts::Snapshot& machine, std::string_view purpose = "");
+
 /// The cases of each group of checks, each in its own file; the table's test holds them against the checks.
 std::span<const Case> driver_cases();
 std::span<const Case> device_cases();
+std::span<const Case> fault_cases();
 std::span<const Case> health_cases();
 std::span<const Case> toolkit_cases();
 std::span<const Case> framework_cases();

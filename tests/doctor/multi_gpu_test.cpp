@@ -33,12 +33,12 @@ void add_node(Snapshot& machine, std::string_view path) {
 }
 
 constexpr auto kCases = std::to_array<Case>({
-    {"fabric-manager-not-running", [](Snapshot& m) { set_service(m, "nvidia-fabricmanager", "failed"); },
+    {"fabric-manager-not-running",
      [](Snapshot& m) {
-       set_service(m, "nvidia-fabricmanager", "stopped");
-       move_into_container(m, "docker");
+       set_service(m, "nvidia-fabricmanager", "failed");
+       m.gpus[2].gpu.fabric->state = "in_progress";
      },
-     "failed"},
+     [](Snapshot& m) { set_service(m, "nvidia-fabricmanager", "stopped"); }, "failed"},
     {"fabric-manager-version-differs", [](Snapshot& m) { software(m).services[1].version = "580.95.05"; },
      [](Snapshot& m) { software(m).services[1].version.reset(); }, "580.95.05 does not go with driver 580.105.08"},
     {"fabric-not-ready", [](Snapshot& m) { m.gpus[2].gpu.fabric->state = "in_progress"; },
@@ -99,6 +99,7 @@ TEST(MultiGpuChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(multi_gp
 TEST(MultiGpuChecks, AMissingFabricManagerIsInstalledInTheDriversBranch) {
   Snapshot machine = healthy_machine();
   software(machine).services.pop_back();
+  for (auto& record : machine.gpus) record.gpu.fabric->state = "not_started";
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_EQ(found.findings[0].id, "fabric-manager-not-running");
@@ -110,6 +111,25 @@ TEST(MultiGpuChecks, AStoppedFabricManagerExplainsAFabricThatIsNotReady) {
   set_service(machine, "nvidia-fabricmanager", "stopped");
   for (auto& record : machine.gpus) record.gpu.fabric->state = "not_started";
   EXPECT_EQ(found_in(machine), "fabric-manager-not-running");
+}
+
+TEST(MultiGpuChecks, AContainerDoesNotRunTheFabricManager) {
+  Snapshot machine = healthy_machine();
+  set_service(machine, "nvidia-fabricmanager", "stopped");
+  machine.gpus[0].gpu.fabric->state = "in_progress";
+  move_into_container(machine, "docker");
+  EXPECT_EQ(found_in(machine), "fabric-not-ready");
+}
+
+TEST(MultiGpuChecks, AllGpusFarFromTheNetworkAreNamed) {
+  Snapshot machine = healthy_machine();
+  add_adapter(machine, LinkLevel::system);
+  for (auto& distance : machine.nics[0].distances) {
+    if (distance.gpu.value != 3) distance.level = LinkLevel::system;
+  }
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_TRUE(found.findings[0].title.starts_with("GPUs 0-2 reach every network adapter")) << found.findings[0].title;
 }
 
 TEST(MultiGpuChecks, OneGpuHasNoPeersToBeSlowWith) {

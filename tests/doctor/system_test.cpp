@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each check of the machine and its cluster: what makes it speak alone, and what only nearly does.
+// Each check of the machine: what makes it speak alone, and what only nearly does.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,19 +41,7 @@ void use_machine(Snapshot& machine, std::string_view name) {
   host(machine).machine = name;
 }
 
-facts::SlurmFacts& enter_job(Snapshot& machine, std::vector<std::string> granted) {
-  software(machine).slurm.emplace();
-  software(machine).slurm->job_id = "4242";
-  software(machine).slurm->granted_gpus = std::move(granted);
-  return *software(machine).slurm;
-}
-
-void configure_gres(Snapshot& machine, std::string_view gres) {
-  software(machine).slurm.emplace();
-  software(machine).slurm->gres = {std::string(gres)};
-}
-
-constexpr auto kSystem = std::to_array<Case>({
+constexpr auto kCases = std::to_array<Case>({
     {"memlock-low",
      [](Snapshot& m) {
        add_adapter(m);
@@ -87,51 +75,18 @@ constexpr auto kSystem = std::to_array<Case>({
      "this system has 2.27"},
 });
 
-constexpr auto kCluster = std::to_array<Case>({
-    {"slurm-gpus-not-constrained", [](Snapshot& m) { enter_job(m, {"0", "1"}).constrain_devices = false; },
-     [](Snapshot& m) { enter_job(m, {"0", "1"}).constrain_devices = true; }, "ConstrainDevices"},
-    {"slurm-job-without-gpus", [](Snapshot& m) { enter_job(m, {}); }, [](Snapshot& m) { enter_job(m, {"0"}); },
-     "job 4242"},
-    {"slurm-mask-wider-than-grant",
-     [](Snapshot& m) {
-       enter_job(m, {"0"});
-       set_variable(m, "CUDA_VISIBLE_DEVICES", "0,1");
-     },
-     [](Snapshot& m) {
-       enter_job(m, {"0", "1"});
-       set_variable(m, "CUDA_VISIBLE_DEVICES", "0,1");
-     },
-     "names 2 GPUs, Slurm granted 1"},
-    {"slurm-fewer-gpus-than-asked", [](Snapshot& m) { enter_job(m, {"0", "1", "2", "3"}).gpus_requested = 8; },
-     [](Snapshot& m) { enter_job(m, {"0", "1", "2", "3"}).gpus_requested = 4; }, "asked for 8 GPUs"},
-    {"slurm-gres-differs", [](Snapshot& m) { configure_gres(m, "gpu:h100:8(S:0-1)"); },
-     [](Snapshot& m) { configure_gres(m, "gpu:h100:4(S:0-1)"); }, "gives this node 8 GPUs, it has 4"},
-});
-
 }  // namespace
 
-std::span<const Case> system_cases() { return kSystem; }
-std::span<const Case> cluster_cases() { return kCluster; }
+std::span<const Case> system_cases() { return kCases; }
 
 namespace {
 
 TEST(SystemChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(system_cases()); }
-TEST(ClusterChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(cluster_cases()); }
 
 TEST(SystemChecks, ACgroupThatAllowsAllMemoryIsNoLimit) {
   Snapshot machine = healthy_machine();
   use_memory(machine, 320);
   host(machine).memory_limit = Bytes(320 * kGibibyte);
-  EXPECT_EQ(found_in(machine), "");
-}
-
-TEST(ClusterChecks, InstancesOfDividedGpusCountAsGpus) {
-  Snapshot machine = healthy_machine();
-  for (auto& record : machine.gpus) {
-    record.gpu.mig_enabled = record.gpu.mig_pending = true;
-    record.mig_devices.resize(7);
-  }
-  configure_gres(machine, "gpu:1g.10gb:28");
   EXPECT_EQ(found_in(machine), "");
 }
 

@@ -23,6 +23,7 @@ struct Group {
 std::vector<Group> groups() {
   return {{"driver", doctor::driver_checks(), driver_cases()},
           {"device", doctor::device_checks(), device_cases()},
+          {"fault", doctor::fault_checks(), fault_cases()},
           {"health", doctor::health_checks(), health_cases()},
           {"toolkit", doctor::toolkit_checks(), toolkit_cases()},
           {"framework", doctor::framework_checks(), framework_cases()},

@@ -133,5 +133,20 @@ TEST(ToolkitChecks, CudaCompatLetsANewerToolkitRun) {
   EXPECT_EQ(found_in(machine), "");
 }
 
+TEST(ToolkitChecks, WhatRunsByCompatibilityIsNotSaidToNeedAnotherDriver) {
+  Snapshot machine = healthy_machine();
+  use_driver(machine, "550.54.15");
+  EXPECT_FALSE(found_in(machine).contains("toolkit-newer-than-driver")) << "PyTorch of that CUDA has used the GPU";
+  software(machine).pythons.front().cuda_available = false;
+  EXPECT_TRUE(found_in(machine).contains("toolkit-newer-than-driver")) << found_in(machine);
+}
+
+TEST(ToolkitChecks, AWorkingPyTorchOfAnOlderCudaProvesNothingOfANewerToolkit) {
+  Snapshot machine = healthy_machine();
+  use_driver(machine, "550.54.15");
+  use_torch(machine, "2.6.0+cu124", "12.4", "0.21.0+cu124");
+  EXPECT_TRUE(found_in(machine).contains("toolkit-newer-than-driver")) << found_in(machine);
+}
+
 }  // namespace
 }  // namespace gpuwarden::testing

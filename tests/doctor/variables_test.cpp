@@ -52,8 +52,12 @@ constexpr auto kCases = std::to_array<Case>({
        set_variable(m, "NVIDIA_VISIBLE_DEVICES", "all");
      },
      "void"},
-    {"container-without-compute", [](Snapshot& m) { set_variable(m, "NVIDIA_DRIVER_CAPABILITIES", "utility"); },
-     [](Snapshot& m) { set_variable(m, "NVIDIA_DRIVER_CAPABILITIES", "compute,utility"); }, "utility"},
+    {"container-without-compute",
+     [](Snapshot& m) {
+       move_into_container(m, "docker");
+       set_variable(m, "NVIDIA_DRIVER_CAPABILITIES", "utility");
+     },
+     [](Snapshot& m) { set_variable(m, "NVIDIA_DRIVER_CAPABILITIES", "utility"); }, "utility"},
     {"rocm-masks-renumber",
      [](Snapshot& m) {
        add_amd_gpu(m, "gfx942");
@@ -96,8 +100,22 @@ TEST(VariableChecks, AnEmptyMaskHidesAsMuchAsMinusOne) {
   EXPECT_EQ(found_in(machine), "visible-devices-empty");
 }
 
+TEST(VariableChecks, AMaskIsReadAsCudaReadsIt) {
+  const auto judged = [](std::string_view mask) {
+    Snapshot machine = healthy_machine();
+    set_variable(machine, "CUDA_VISIBLE_DEVICES", mask);
+    return found_in(machine);
+  };
+  for (const char* mask : {" ", "-1,0", " -1 ", "NoDevFiles", ",0"})
+    EXPECT_EQ(judged(mask), "visible-devices-empty") << mask;
+  for (const char* mask : {"0, 0", " 1,0,1"}) EXPECT_EQ(judged(mask), "visible-devices-twice") << mask;
+  for (const char* mask : {"0,-1,1", "0, 4", "1,,2"}) EXPECT_EQ(judged(mask), "visible-devices-absent") << mask;
+  for (const char* mask : {"0,-1", "0, 1", "3,2,1,0", "1,"}) EXPECT_EQ(judged(mask), "") << mask;
+}
+
 TEST(VariableChecks, ValuesAreMadePrintable) {
   Snapshot machine = healthy_machine();
+  move_into_container(machine, "docker");
   set_variable(machine, "NVIDIA_DRIVER_CAPABILITIES", "uti\033[31mlity");
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);

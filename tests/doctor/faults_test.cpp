@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each check of the kernel log's faults: what makes it speak alone, and what only nearly does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "doctor/machines.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using facts::Snapshot;
+
+constexpr std::string_view kReboot = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)";
+constexpr std::string_view kReset = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)";
+constexpr std::string_view kNone = "GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)";
+
+void add_fault(Snapshot& machine, std::string_view kind, std::uint32_t code, std::string_view text,
+               std::string_view place = "0000:27:00") {
+  machine.kernel_faults->push_back({std::string(kind), code, std::string(place), std::nullopt, std::string(text), 1});
+}
+
+constexpr auto kCases = std::to_array<Case>({
+    {"xid-critical", [](Snapshot& m) { add_fault(m, "xid", 79, "GPU has fallen off the bus."); },
+     [](Snapshot& m) { add_fault(m, "xid", 43, "Reset Channel Verif Error"); }, "Xid 79 on 0000:27:00"},
+    {"xid-error", [](Snapshot& m) { add_fault(m, "xid", 46, "GPU stopped processing"); },
+     [](Snapshot& m) { add_fault(m, "xid", 154, kNone); }, "Xid 46"},
+    {"xid-application", [](Snapshot& m) { add_fault(m, "xid", 31, "MMU Fault"); },
+     [](Snapshot& m) { add_fault(m, "xid", 45, "Preemptive Channel Removal"); }, "Xid 31"},
+    {"sxid", [](Snapshot& m) { add_fault(m, "sxid", 20034, "Fatal, Link 33 LTSSM Fault Up"); },
+     [](Snapshot& m) { m.kernel_faults.reset(); }, "SXid 20034"},
+    {"xid-recovery", [](Snapshot& m) { add_fault(m, "xid", 154, kReboot); },
+     [](Snapshot& m) {
+       add_fault(m, "xid", 154, kReboot);
+       add_fault(m, "xid", 154, kNone);
+     },
+     "on 0000:27:00 asks for a reboot"},
+    {"xid-unknown", [](Snapshot& m) { add_fault(m, "xid", 9999, "Something new"); },
+     [](Snapshot& m) { add_fault(m, "xid", 43, "Reset Channel Verif Error"); }, "Xid 9999 on 0000:27:00"},
+});
+
+}  // namespace
+
+std::span<const Case> fault_cases() { return kCases; }
+
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(FaultChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(fault_cases()); }
+
+TEST(FaultChecks, AnXidNamesEveryGpuThatHadItAndHowOften) {
+  Snapshot machine = healthy_machine();
+  add_fault(machine, "xid", 31, "MMU Fault", "0000:27:00");
+  add_fault(machine, "xid", 31, "MMU Fault", "0000:37:00");
+  add_fault(machine, "xid", 31, "MMU Fault", "0000:27:00");
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_THAT(found.findings[0].title, HasSubstr("Xid 31 on 0000:27:00, 0000:37:00 (3 times)"));
+}
+
+TEST(FaultChecks, ARemappedRowIsNoProgramsBug) {
+  Snapshot machine = healthy_machine();
+  add_fault(machine, "xid", 63, "Row Remapper: New row marked for remapping");
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_THAT(found.findings[0].why, HasSubstr("no program was stopped"));
+  EXPECT_THAT(found.findings[0].fix[0], HasSubstr("nothing needs to be done"));
+  add_fault(machine, "xid", 13, "Graphics Exception");
+  EXPECT_THAT(examined(machine).findings[0].why + examined(machine).findings[1].why, HasSubstr("its own bug"));
+}
+
+TEST(FaultChecks, ARecoveryActionIsTheConsequenceOfAnotherXidOfThatGpu) {
+  Snapshot machine = healthy_machine();
+  add_fault(machine, "xid", 46, "GPU stopped processing");
+  add_fault(machine, "xid", 154, kReset);
+  EXPECT_EQ(found_in(machine), "xid-error");
+  add_fault(machine, "xid", 154, kReset, "0000:37:00");
+  EXPECT_EQ(found_in(machine), "xid-error xid-recovery");
+}
+
+TEST(FaultChecks, ARecoveryActionIsCarriedOutOnItsGpu) {
+  Snapshot machine = healthy_machine();
+  add_fault(machine, "xid", 154, kReset, "0000:37:00");
+  EXPECT_THAT(fixes_of(machine), HasSubstr("--gpu-reset -i 2"));
+  machine.kernel_faults->clear();
+  add_fault(machine, "xid", 154, kReset, "0001:37:00");
+  EXPECT_THAT(fixes_of(machine), ::testing::Not(HasSubstr("-i 2"))) << "that is another PCI domain";
+  machine.kernel_faults->clear();
+  add_fault(machine, "xid", 154, "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)");
+  EXPECT_EQ(examined(machine).worst, doctor::Severity::error);
+  machine.kernel_faults->clear();
+  add_fault(machine, "xid", 154, "GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)");
+  EXPECT_EQ(examined(machine).worst, doctor::Severity::warning);
+}
+
+}  // namespace
+}  // namespace gpuwarden::testing
