@@ -49,11 +49,11 @@ std::optional<std::string> find_module(const Tree& tree, const std::string& kern
     folders.push_back(base + folder);
   // Ubuntu's signed modules: kernel/nvidia-550srv/nvidia.ko.
   for (const std::string& name : tree.names(base + "kernel")) {
-    if (name.starts_with("nvidia")) folders.push_back(base + "kernel/" + name);
+    if (name.starts_with("nvidia")) folders.push_back(fmt::format("{}kernel/{}", base, name));
   }
   for (const std::string& folder : folders) {
     for (const std::string& name : tree.names(folder)) {
-      if (is_main_module(name)) return folder + "/" + name;
+      if (is_main_module(name)) return fmt::format("{}/{}", folder, name);
     }
   }
   return std::nullopt;

@@ -52,7 +52,7 @@ std::vector<std::string> python_folders(const Tree& tree, const std::string& lib
 /// "python3.11": what /usr/bin/python3 is a link to; else the newest that has a library.
 std::string release_of(const Tree& tree, const std::string& prefix) {
   const auto program = tree.resolve(prefix + "/bin/python3");
-  const std::string name = program ? program->filename().string() : "";
+  std::string name = program ? program->filename().string() : "";
   if (name.starts_with("python3.") && parse_integer(name.substr(8))) return name;
   const auto folders = python_folders(tree, prefix + "/lib");
   return folders.empty() ? "" : folders.front();
@@ -112,14 +112,14 @@ class Finder {
     if (conda) read_conda(tree_, prefix, python);
     for (const std::string& folder : python_folders(tree_, prefix + "/lib")) {
       if (!python.version) python.version = folder.substr(6);
-      read_site(tree_, prefix + "/lib/" + folder + "/site-packages", python);
+      read_site(tree_, fmt::format("{}/lib/{}/site-packages", prefix, folder), python);
       if (settings.with_system) read_system_sites("/usr", folder, python);
     }
     if (!python.packages.empty() || active) environment_.pythons.push_back(std::move(python));
   }
 
   void add_each(const std::string& folder, std::string_view kind) {
-    for (const std::string& name : tree_.names(folder)) add(folder + "/" + name, kind, false);
+    for (const std::string& name : tree_.names(folder)) add(fmt::format("{}/{}", folder, name), kind, false);
   }
 
   void add_conda_installation(const std::string& base) {

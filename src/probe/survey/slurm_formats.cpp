@@ -139,7 +139,7 @@ std::vector<std::string> gres_in_gres_conf(std::string_view text, std::string_vi
     const std::int64_t said = parse_integer(value_of(settings, "count")).value_or(0);
     const std::string files = value_of(settings, settings.contains("multiplefiles") ? "multiplefiles" : "file");
     const std::int64_t count = said > 0 && said < 4096 ? said : std::max<std::int64_t>(1, files_in(files));
-    counts[type.empty() ? name : name + ":" + type] += count;
+    counts[type.empty() ? name : fmt::format("{}:{}", name, type)] += count;
   }
   std::vector<std::string> gres;
   for (const auto& [name, count] : counts) gres.push_back(fmt::format("{}:{}", name, count));
