@@ -36,7 +36,7 @@ TEST_F(DriverCommand, RecommendsForACapture) {
                                           HasSubstr("R580 is the last branch for Tesla P100-PCIE-16GB")));
   const auto answer = json({"driver", "recommend", "--from", capture, "--cuda", "12.8"});
   EXPECT_EQ(answer["branch"], 580);
-  EXPECT_EQ(answer["at_least"], "570.86.10");
+  EXPECT_TRUE(answer["at_least"].get<std::string>().starts_with("570."));
   EXPECT_EQ(answer["flavour"], "proprietary");
   EXPECT_EQ(answer["schema"], 1);
   EXPECT_EQ(answer["simulated"], false);
