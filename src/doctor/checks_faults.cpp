@@ -87,7 +87,7 @@ void xids(const Subject& subject, Report& report, std::string_view severity) {
       fix.emplace_back("nothing needs to be done; watch whether it comes again");
     else if (!row->action_plain.empty())
       fix.emplace_back(row->action_plain);
-    fix.push_back(fmt::format("gpuwarden diagnose --explain xid={}", group.code));
+    fix.push_back(fmt::format("gpuwarden compat xid {}", group.code));
     Finding& finding = report.say(
         fmt::format("{}: {}", title_of(group), row->description.empty() ? row->mnemonic : row->description), fix);
     if (const auto why = why_of(*row); !why.empty()) finding.why = why;

@@ -74,15 +74,9 @@ void listed_twice(const Subject& subject, Report& report) {
   }
   std::ranges::sort(entries);
   const auto twice = std::ranges::adjacent_find(entries);
-<<<<<<< HEAD
-  if (twice == entries.end() || trim(*twice).empty()) return;
-  report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} twice; CUDA then sees no device", trim(*twice)),
-             {"name each GPU once in CUDA_VISIBLE_DEVICES"});
-=======
   if (twice == entries.end()) return;
   report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} twice; CUDA then sees no device", *twice),
-             {"export CUDA_VISIBLE_DEVICES with each GPU once"});
->>>>>>> d5abbe4 (Mend what the doctor says of drivers, Xids, masks and nodes)
+             {"name each GPU once in CUDA_VISIBLE_DEVICES"});
 }
 
 void order_matters(const Subject& subject, Report& report) {

@@ -21,15 +21,9 @@ constexpr std::string_view kSite = "site";
 std::vector<Check> join_groups() {
   std::vector<Check> all;
   for (const auto group :
-<<<<<<< HEAD
-       {
-         driver_checks(), device_checks(), health_checks(), deep_checks(), toolkit_checks(), framework_checks(),
-=======
-       {driver_checks(), device_checks(), fault_checks(), health_checks(), toolkit_checks(), framework_checks(),
->>>>>>> d5abbe4 (Mend what the doctor says of drivers, Xids, masks and nodes)
-             serving_checks(), library_checks(), variable_checks(), container_checks(), multi_gpu_checks(),
-             system_checks(), cluster_checks(), reported_checks(), purpose_checks()
-       })
+       {driver_checks(), device_checks(), fault_checks(), health_checks(), deep_checks(), toolkit_checks(),
+        framework_checks(), serving_checks(), library_checks(), variable_checks(), container_checks(),
+        multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

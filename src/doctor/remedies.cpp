@@ -7,264 +7,256 @@
 #include <array>
 #include <utility>
 
-<<<<<<< HEAD
-#include "gpuwarden/base/shell.hpp"
-    =======
 #include "doctor/lore.hpp"
-    >>>>>>> d5abbe4 (Mend what the doctor says of drivers, Xids, masks and nodes)
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
-    namespace gpuwarden::doctor {
+namespace gpuwarden::doctor {
 
-  namespace {
+namespace {
 
-  struct Distribution {
-    std::string_view id;
-    Family family;
+struct Distribution {
+  std::string_view id;
+  Family family;
+};
+
+/// os-release IDs.
+constexpr auto kDistributions = std::to_array<Distribution>({
+    {"debian", Family::debian},
+    {"raspbian", Family::debian},
+    {"ubuntu", Family::ubuntu},
+    {"linuxmint", Family::ubuntu},
+    {"pop", Family::ubuntu},
+    {"rhel", Family::redhat},
+    {"centos", Family::redhat},
+    {"rocky", Family::redhat},
+    {"almalinux", Family::redhat},
+    {"fedora", Family::redhat},
+    {"amzn", Family::redhat},
+    {"ol", Family::redhat},
+    {"sles", Family::suse},
+    {"opensuse", Family::suse},
+    {"opensuse-leap", Family::suse},
+    {"opensuse-tumbleweed", Family::suse},
+    {"arch", Family::arch},
+    {"manjaro", Family::arch},
+});
+
+constexpr std::string_view kReboot = "sudo reboot";
+/// First branch with NVIDIA's open kernel module.
+constexpr int kFirstWithOpenModule = 515;
+/// Services that hold the driver while they run.
+constexpr auto kHolders =
+    std::to_array<std::string_view>({"nvidia-persistenced", "nvidia-fabricmanager", "nvidia-dcgm"});
+/// The driver's modules, each before those that it stands on.
+constexpr auto kModules =
+    std::to_array<std::string_view>({"nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"});
+
+/// The driver that shall be installed.
+struct DriverWish {
+  int branch = 0;  ///< 0: the distribution's own
+  bool proprietary = false;
+  bool open_only = false;
+};
+
+std::string plan(const DriverWish& wish) {
+  return fmt::format("gpuwarden driver plan{}{}", wish.branch > 0 ? fmt::format(" --branch {}", wish.branch) : "",
+                     wish.proprietary ? " --flavour proprietary" : "");
+}
+
+std::vector<std::string> install_on_ubuntu(const DriverWish& wish) {
+  if (wish.branch == 0) return {wish.proprietary ? plan(wish) : "sudo ubuntu-drivers install"};
+  const bool open = !wish.proprietary && wish.branch >= kFirstWithOpenModule;
+  return {"sudo apt update", fmt::format("sudo apt install nvidia-driver-{}{}", wish.branch, open ? "-open" : "")};
+}
+
+/// NVIDIA's repository has module streams for these; others have dnf without modules.
+bool has_streams(const facts::Host& host) {
+  const std::string version = host.distribution_version.value_or("");
+  const std::string_view major = std::string_view(version).substr(0, version.find('.'));
+  return host.distribution == "amzn" ||
+         (host.distribution != "fedora" && (major.empty() || major == "8" || major == "9"));
+}
+
+std::vector<std::string> install_on_redhat(const facts::Host& host, const DriverWish& wish) {
+  if (!has_streams(host))
+    return {wish.branch > 0 || wish.proprietary ? plan(wish)
+                                                : "sudo dnf install nvidia-open   # from NVIDIA's repository"};
+  if (wish.branch > 0)
+    return {
+        fmt::format("sudo dnf module install nvidia-driver:{}-{}", wish.branch, wish.proprietary ? "dkms" : "open")};
+  return {wish.proprietary ? plan(wish) : "sudo dnf module install nvidia-driver:open-dkms"};
+}
+
+std::vector<std::string> install_on_suse(const DriverWish& wish) {
+  if (wish.proprietary) return {plan(wish)};
+  return {wish.branch > 0
+              ? fmt::format("sudo zypper install 'nvidia-open-driver-G06-signed-kmp-default>={}'", wish.branch)
+              : "sudo zypper install nvidia-open-driver-G06-signed-kmp-default"};
+}
+
+std::vector<std::string> install_on_arch(const DriverWish& wish) {
+  if (!wish.proprietary) return {"sudo pacman -S nvidia-open"};
+  if (wish.branch == 0) return {plan(wish)};
+  return {fmt::format("install nvidia-{}xx-dkms and nvidia-{}xx-utils from the AUR", wish.branch, wish.branch)};
+}
+
+/// What is installed; the reboot comes behind it.
+std::vector<std::string> install_steps(const facts::Environment& environment, const DriverWish& wish) {
+  switch (family_of(environment)) {
+    case Family::ubuntu:
+      return install_on_ubuntu(wish);
+    case Family::debian:
+      // Debian's own package has no branch in its name and the proprietary module; NVIDIA's repository pins one.
+      if (wish.branch > 0 || wish.proprietary || wish.open_only) return {plan(wish)};
+      return {"sudo apt update", "sudo apt install nvidia-driver firmware-misc-nonfree   # needs contrib non-free"};
+    case Family::redhat:
+      return install_on_redhat(environment.host, wish);
+    case Family::suse:
+      return install_on_suse(wish);
+    case Family::arch:
+      return install_on_arch(wish);
+    case Family::unknown:
+      break;
+  }
+  return {plan(wish)};
+}
+
+std::string kernel_of(const facts::Environment& environment) {
+  return environment.host.kernel ? *environment.host.kernel : "$(uname -r)";
+}
+
+}  // namespace
+
+Family family_of(const facts::Environment& environment) {
+  const auto* const found =
+      std::ranges::find(kDistributions, environment.host.distribution.value_or(""), &Distribution::id);
+  return found == kDistributions.end() ? Family::unknown : found->family;
+}
+
+std::string install_command(const facts::Environment& environment, const PackageNames& names) {
+  switch (family_of(environment)) {
+    case Family::debian:
+      if (!names.debian.empty()) return fmt::format("sudo apt install {}", names.debian);
+      break;
+    case Family::ubuntu:
+      if (!names.ubuntu.empty()) return fmt::format("sudo apt install {}", names.ubuntu);
+      break;
+    case Family::redhat:
+      if (!names.redhat.empty()) return fmt::format("sudo dnf install {}", names.redhat);
+      break;
+    case Family::suse:
+      if (!names.suse.empty()) return fmt::format("sudo zypper install {}", names.suse);
+      break;
+    case Family::arch:
+      if (!names.arch.empty()) return fmt::format("sudo pacman -S {}", names.arch);
+      break;
+    case Family::unknown:
+      break;
+  }
+  return fmt::format("install {} with your distribution's package manager (that is its name on Debian)", names.debian);
+}
+
+std::vector<std::string> install_driver(const Subject& subject, int branch) {
+  const auto any = [&](auto needs) {
+    return std::ranges::any_of(nvidia_gpus(subject), [&](const auto* gpu) { return needs(subject, gpu->gpu); });
   };
+  DriverWish wish{branch, any(needs_proprietary_module), any(needs_open_module)};
+  // A distribution's own driver is of any branch, so for GPUs that new ones have left behind the branch is said.
+  const int last = last_driver_branch(subject);
+  if (last > 0 && (wish.branch == 0 || wish.branch > last)) wish.branch = last;
+  std::vector<std::string> steps = install_steps(subject.environment, wish);
+  steps.emplace_back(kReboot);
+  return steps;
+}
 
-  /// os-release IDs.
-  constexpr auto kDistributions = std::to_array<Distribution>({
-      {"debian", Family::debian},
-      {"raspbian", Family::debian},
-      {"ubuntu", Family::ubuntu},
-      {"linuxmint", Family::ubuntu},
-      {"pop", Family::ubuntu},
-      {"rhel", Family::redhat},
-      {"centos", Family::redhat},
-      {"rocky", Family::redhat},
-      {"almalinux", Family::redhat},
-      {"fedora", Family::redhat},
-      {"amzn", Family::redhat},
-      {"ol", Family::redhat},
-      {"sles", Family::suse},
-      {"opensuse", Family::suse},
-      {"opensuse-leap", Family::suse},
-      {"opensuse-tumbleweed", Family::suse},
-      {"arch", Family::arch},
-      {"manjaro", Family::arch},
-  });
+std::string install_kernel_headers(const facts::Environment& environment) {
+  const std::string kernel = shell_word(kernel_of(environment));
+  const std::string headers = "linux-headers-" + kernel;
+  const std::string devel = "kernel-devel-" + kernel;
+  return install_command(environment, {headers, headers, devel, "kernel-default-devel", "linux-headers"});
+}
 
-  constexpr std::string_view kReboot = "sudo reboot";
-  /// First branch with NVIDIA's open kernel module.
-  constexpr int kFirstWithOpenModule = 515;
-  /// Services that hold the driver while they run.
-  constexpr auto kHolders =
-      std::to_array<std::string_view>({"nvidia-persistenced", "nvidia-fabricmanager", "nvidia-dcgm"});
-  /// The driver's modules, each before those that it stands on.
-  constexpr auto kModules =
-      std::to_array<std::string_view>({"nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"});
-
-  /// The driver that shall be installed.
-  struct DriverWish {
-    int branch = 0;  ///< 0: the distribution's own
-    bool proprietary = false;
-    bool open_only = false;
-  };
-
-  std::string plan(const DriverWish& wish) {
-    return fmt::format("gpuwarden driver plan{}{}", wish.branch > 0 ? fmt::format(" --branch {}", wish.branch) : "",
-                       wish.proprietary ? " --flavour proprietary" : "");
+std::string rebuild_initramfs(const facts::Environment& environment) {
+  switch (family_of(environment)) {
+    case Family::redhat:
+    case Family::suse:
+      return "sudo dracut --force";
+    case Family::arch:
+      return "sudo mkinitcpio -P";
+    default:
+      return "sudo update-initramfs -u";
   }
+}
 
-  std::vector<std::string> install_on_ubuntu(const DriverWish& wish) {
-    if (wish.branch == 0) return {wish.proprietary ? plan(wish) : "sudo ubuntu-drivers install"};
-    const bool open = !wish.proprietary && wish.branch >= kFirstWithOpenModule;
-    return {"sudo apt update", fmt::format("sudo apt install nvidia-driver-{}{}", wish.branch, open ? "-open" : "")};
+std::vector<std::string> reload_driver(const facts::Environment& environment) {
+  // What runs is stopped and started again; where nobody told what runs, whatever there is of these.
+  std::vector<std::string> holders;
+  for (const auto name : kHolders) {
+    const auto* service = facts::find_service(environment, name);
+    if (environment.services.empty() || (service != nullptr && service->state == "running")) holders.emplace_back(name);
   }
-
-  /// NVIDIA's repository has module streams for these; others have dnf without modules.
-  bool has_streams(const facts::Host& host) {
-    const std::string version = host.distribution_version.value_or("");
-    const std::string_view major = std::string_view(version).substr(0, version.find('.'));
-    return host.distribution == "amzn" ||
-           (host.distribution != "fedora" && (major.empty() || major == "8" || major == "9"));
+  std::vector<std::string> modules;
+  const auto& loaded = environment.driver.loaded_modules;
+  for (const auto name : kModules) {
+    const bool asked_for = loaded.empty() ? name != "nvidia_peermem" : std::ranges::find(loaded, name) != loaded.end();
+    if (asked_for || name == "nvidia") modules.emplace_back(name);
   }
+  const std::string_view quietly = environment.services.empty() ? " 2>/dev/null" : "";
+  std::vector<std::string> steps{"sudo fuser -v /dev/nvidia*   # end what it lists"};
+  if (!holders.empty()) steps.push_back(fmt::format("sudo systemctl stop {}{}", join(holders, " "), quietly));
+  steps.push_back(fmt::format("sudo rmmod {} && sudo modprobe nvidia", join(modules, " ")));
+  if (!holders.empty()) steps.push_back(fmt::format("sudo systemctl start {}{}", join(holders, " "), quietly));
+  steps.emplace_back("sudo reboot   # instead, if rmmod says that a module is in use");
+  return steps;
+}
 
-  std::vector<std::string> install_on_redhat(const facts::Host& host, const DriverWish& wish) {
-    if (!has_streams(host))
-      return {wish.branch > 0 || wish.proprietary ? plan(wish)
-                                                  : "sudo dnf install nvidia-open   # from NVIDIA's repository"};
-    if (wish.branch > 0)
-      return {
-          fmt::format("sudo dnf module install nvidia-driver:{}-{}", wish.branch, wish.proprietary ? "dkms" : "open")};
-    return {wish.proprietary ? plan(wish) : "sudo dnf module install nvidia-driver:open-dkms"};
+std::string enable_service(std::string_view service) { return fmt::format("sudo systemctl enable --now {}", service); }
+
+std::string pip_of(const facts::PythonEnvironment& python) {
+  const bool in_folder = !python.path.empty() && python.kind != "system" && python.kind != "reported";
+  return in_folder ? fmt::format("{} -m pip", shell_word(python.path + "/bin/python")) : "pip";
+}
+
+std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement, std::string_view rest) {
+  return fmt::format("{} install {}{}{}", pip_of(python), shell_word(requirement), rest.empty() ? "" : " ", rest);
+}
+
+std::string pip_uninstall(const facts::PythonEnvironment& python, const std::vector<std::string>& packages) {
+  std::string text = pip_of(python) + " uninstall";
+  for (const std::string& package : packages) text += " " + shell_word(package);
+  return text;
+}
+
+std::string pip_install_torch(const facts::PythonEnvironment& python, std::string_view version,
+                              std::string_view build) {
+  const std::string requirement = version.empty() ? "torch" : fmt::format("torch=={}", version);
+  return pip_install(python, requirement, fmt::format("--index-url https://download.pytorch.org/whl/{}", build));
+}
+
+std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus) {
+  std::vector<std::uint32_t> indices;
+  for (const auto* gpu : gpus) indices.push_back(gpu->gpu.index.value);
+  std::ranges::sort(indices);
+  std::string text;
+  for (std::size_t i = 0; i < indices.size();) {
+    std::size_t last = i;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    text += text.empty() ? "" : ",";
+    text += last == i ? std::to_string(indices[i]) : fmt::format("{}-{}", indices[i], indices[last]);
+    i = last + 1;
   }
+  return fmt::format("{} {}", indices.size() == 1 ? "GPU" : "GPUs", text);
+}
 
-  std::vector<std::string> install_on_suse(const DriverWish& wish) {
-    if (wish.proprietary) return {plan(wish)};
-    return {wish.branch > 0
-                ? fmt::format("sudo zypper install 'nvidia-open-driver-G06-signed-kmp-default>={}'", wish.branch)
-                : "sudo zypper install nvidia-open-driver-G06-signed-kmp-default"};
-  }
+std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus, std::string_view has, std::string_view have) {
+  return fmt::format("{} {}", name_gpus(gpus), gpus.size() == 1 ? has : have);
+}
 
-  std::vector<std::string> install_on_arch(const DriverWish& wish) {
-    if (!wish.proprietary) return {"sudo pacman -S nvidia-open"};
-    if (wish.branch == 0) return {plan(wish)};
-    return {fmt::format("install nvidia-{}xx-dkms and nvidia-{}xx-utils from the AUR", wish.branch, wish.branch)};
-  }
-
-  /// What is installed; the reboot comes behind it.
-  std::vector<std::string> install_steps(const facts::Environment& environment, const DriverWish& wish) {
-    switch (family_of(environment)) {
-      case Family::ubuntu:
-        return install_on_ubuntu(wish);
-      case Family::debian:
-        // Debian's own package has no branch in its name and the proprietary module; NVIDIA's repository pins one.
-        if (wish.branch > 0 || wish.proprietary || wish.open_only) return {plan(wish)};
-        return {"sudo apt update", "sudo apt install nvidia-driver firmware-misc-nonfree   # needs contrib non-free"};
-      case Family::redhat:
-        return install_on_redhat(environment.host, wish);
-      case Family::suse:
-        return install_on_suse(wish);
-      case Family::arch:
-        return install_on_arch(wish);
-      case Family::unknown:
-        break;
-    }
-    return {plan(wish)};
-  }
-
-  std::string kernel_of(const facts::Environment& environment) {
-    return environment.host.kernel ? *environment.host.kernel : "$(uname -r)";
-  }
-
-  }  // namespace
-
-  Family family_of(const facts::Environment& environment) {
-    const auto* const found =
-        std::ranges::find(kDistributions, environment.host.distribution.value_or(""), &Distribution::id);
-    return found == kDistributions.end() ? Family::unknown : found->family;
-  }
-
-  std::string install_command(const facts::Environment& environment, const PackageNames& names) {
-    switch (family_of(environment)) {
-      case Family::debian:
-        if (!names.debian.empty()) return fmt::format("sudo apt install {}", names.debian);
-        break;
-      case Family::ubuntu:
-        if (!names.ubuntu.empty()) return fmt::format("sudo apt install {}", names.ubuntu);
-        break;
-      case Family::redhat:
-        if (!names.redhat.empty()) return fmt::format("sudo dnf install {}", names.redhat);
-        break;
-      case Family::suse:
-        if (!names.suse.empty()) return fmt::format("sudo zypper install {}", names.suse);
-        break;
-      case Family::arch:
-        if (!names.arch.empty()) return fmt::format("sudo pacman -S {}", names.arch);
-        break;
-      case Family::unknown:
-        break;
-    }
-    return fmt::format("install {} with your distribution's package manager (that is its name on Debian)",
-                       names.debian);
-  }
-
-  std::vector<std::string> install_driver(const Subject& subject, int branch) {
-    const auto any = [&](auto needs) {
-      return std::ranges::any_of(nvidia_gpus(subject), [&](const auto* gpu) { return needs(subject, gpu->gpu); });
-    };
-    DriverWish wish{branch, any(needs_proprietary_module), any(needs_open_module)};
-    // A distribution's own driver is of any branch, so for GPUs that new ones have left behind the branch is said.
-    const int last = last_driver_branch(subject);
-    if (last > 0 && (wish.branch == 0 || wish.branch > last)) wish.branch = last;
-    std::vector<std::string> steps = install_steps(subject.environment, wish);
-    steps.emplace_back(kReboot);
-    return steps;
-  }
-
-  std::string install_kernel_headers(const facts::Environment& environment) {
-    const std::string kernel = shell_word(kernel_of(environment));
-    const std::string headers = "linux-headers-" + kernel;
-    const std::string devel = "kernel-devel-" + kernel;
-    return install_command(environment, {headers, headers, devel, "kernel-default-devel", "linux-headers"});
-  }
-
-  std::string rebuild_initramfs(const facts::Environment& environment) {
-    switch (family_of(environment)) {
-      case Family::redhat:
-      case Family::suse:
-        return "sudo dracut --force";
-      case Family::arch:
-        return "sudo mkinitcpio -P";
-      default:
-        return "sudo update-initramfs -u";
-    }
-  }
-
-  std::vector<std::string> reload_driver(const facts::Environment& environment) {
-    // What runs is stopped and started again; where nobody told what runs, whatever there is of these.
-    std::vector<std::string> holders;
-    for (const auto name : kHolders) {
-      const auto* service = facts::find_service(environment, name);
-      if (environment.services.empty() || (service != nullptr && service->state == "running"))
-        holders.emplace_back(name);
-    }
-    std::vector<std::string> modules;
-    const auto& loaded = environment.driver.loaded_modules;
-    for (const auto name : kModules) {
-      const bool asked_for =
-          loaded.empty() ? name != "nvidia_peermem" : std::ranges::find(loaded, name) != loaded.end();
-      if (asked_for || name == "nvidia") modules.emplace_back(name);
-    }
-    const std::string_view quietly = environment.services.empty() ? " 2>/dev/null" : "";
-    std::vector<std::string> steps{"sudo fuser -v /dev/nvidia*   # end what it lists"};
-    if (!holders.empty()) steps.push_back(fmt::format("sudo systemctl stop {}{}", join(holders, " "), quietly));
-    steps.push_back(fmt::format("sudo rmmod {} && sudo modprobe nvidia", join(modules, " ")));
-    if (!holders.empty()) steps.push_back(fmt::format("sudo systemctl start {}{}", join(holders, " "), quietly));
-    steps.emplace_back("sudo reboot   # instead, if rmmod says that a module is in use");
-    return steps;
-  }
-
-  std::string enable_service(std::string_view service) {
-    return fmt::format("sudo systemctl enable --now {}", service);
-  }
-
-  std::string pip_of(const facts::PythonEnvironment& python) {
-    const bool in_folder = !python.path.empty() && python.kind != "system" && python.kind != "reported";
-    return in_folder ? fmt::format("{} -m pip", shell_word(python.path + "/bin/python")) : "pip";
-  }
-
-  std::string pip_install(const facts::PythonEnvironment& python, std::string_view requirement, std::string_view rest) {
-    return fmt::format("{} install {}{}{}", pip_of(python), shell_word(requirement), rest.empty() ? "" : " ", rest);
-  }
-
-  std::string pip_uninstall(const facts::PythonEnvironment& python, const std::vector<std::string>& packages) {
-    std::string text = pip_of(python) + " uninstall";
-    for (const std::string& package : packages) text += " " + shell_word(package);
-    return text;
-  }
-
-  std::string pip_install_torch(const facts::PythonEnvironment& python, std::string_view version,
-                                std::string_view build) {
-    const std::string requirement = version.empty() ? "torch" : fmt::format("torch=={}", version);
-    return pip_install(python, requirement, fmt::format("--index-url https://download.pytorch.org/whl/{}", build));
-  }
-
-  std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus) {
-    std::vector<std::uint32_t> indices;
-    for (const auto* gpu : gpus) indices.push_back(gpu->gpu.index.value);
-    std::ranges::sort(indices);
-    std::string text;
-    for (std::size_t i = 0; i < indices.size();) {
-      std::size_t last = i;
-      while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
-      text += text.empty() ? "" : ",";
-      text += last == i ? std::to_string(indices[i]) : fmt::format("{}-{}", indices[i], indices[last]);
-      i = last + 1;
-    }
-    return fmt::format("{} {}", indices.size() == 1 ? "GPU" : "GPUs", text);
-  }
-
-  std::string name_gpus(const std::vector<const facts::GpuRecord*>& gpus, std::string_view has, std::string_view have) {
-    return fmt::format("{} {}", name_gpus(gpus), gpus.size() == 1 ? has : have);
-  }
-
-  std::string reset_command(const std::vector<const facts::GpuRecord*>& gpus) {
-    std::vector<std::string> indices;
-    for (const auto* gpu : gpus) indices.push_back(std::to_string(gpu->gpu.index.value));
-    return fmt::format("sudo nvidia-smi --gpu-reset -i {}   # after their processes have ended", join(indices, ","));
-  }
+std::string reset_command(const std::vector<const facts::GpuRecord*>& gpus) {
+  std::vector<std::string> indices;
+  for (const auto* gpu : gpus) indices.push_back(std::to_string(gpu->gpu.index.value));
+  return fmt::format("sudo nvidia-smi --gpu-reset -i {}   # after their processes have ended", join(indices, ","));
+}
 
 }  // namespace gpuwarden::doctor
