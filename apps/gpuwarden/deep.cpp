@@ -121,8 +121,8 @@ std::optional<lease::HeldLeases> reserve(const Context& context, const Machine& 
     }
     return choice;
   });
-  if (!held || !*held) return std::nullopt;
-  return std::move(**held);
+  if (!held) return std::nullopt;
+  return std::move(*held);
 }
 
 const facts::GpuRecord* find(const facts::Snapshot& snapshot, const Uuid& uuid) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
@@ -76,7 +77,7 @@ Result<void> Bench::finish() const {
 Result<cuda::Function> Bench::compile(const std::string& ptx, std::string_view function) const {
   std::array<char, kLogSize> log{};
   std::array<int, 2> options{cuda::kJitErrorLogBuffer, cuda::kJitErrorLogBufferSize};
-  std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
+  std::array<void*, 2> values{log.data(), std::bit_cast<void*>(log.size())};
   cuda::Module module = nullptr;
   const cuda::Result code = cuda_->load_module(&module, ptx.c_str(), options.size(), options.data(), values.data());
   if (code != cuda::kSuccess) {

@@ -55,8 +55,15 @@ constexpr std::string_view kPatternParameters =
 
 /// The frame of the arithmetic kernels: parameters, `rounds` times the body, then the comparison of all sums. Every sum
 /// starts at a number of its own, lest the compiler finds that they are all the same and computes one.
-std::string arithmetic(std::string_view name, std::string_view version, int target, std::string_view one_type,
-                       unsigned sums, std::string_view body) {
+struct Frame {
+  std::string_view name;
+  std::string_view version;
+  int target = 0;
+  std::string_view one_type;
+  unsigned sums = 0;
+};
+std::string arithmetic(const Frame& frame, std::string_view body) {
+  const auto& [name, version, target, one_type, sums] = frame;
   std::string text = fmt::format(
       ".version {0}\n.target sm_{1}\n.address_size 64\n"
       ".visible .entry {2}(.param .u64 wrong, .param .u32 rounds, .param .{3} one, .param .f32 expected)\n{{\n"
@@ -161,21 +168,21 @@ std::string fma_kernel() {
     for (unsigned chain = 0; chain < kChains; ++chain)
       body += fmt::format("  fma.rn.f32 %f{0}, %f{0}, %one, %one;\n", chain);
   }
-  return arithmetic(kFma, "6.0", 50, "f32", kChains, body);
+  return arithmetic({kFma, "6.0", 50, "f32", kChains}, body);
 }
 
 std::string mma_bf16_kernel() {
-  return arithmetic(kMmaBf16, "7.0", 80, "b32", kChains * 4,
+  return arithmetic({kMmaBf16, "7.0", 80, "b32", kChains * 4},
                     mma_round("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 4, 4, 2));
 }
 
 std::string mma_f16_kernel() {
-  return arithmetic(kMmaF16, "6.5", 75, "b32", kChains * 4,
+  return arithmetic({kMmaF16, "6.5", 75, "b32", kChains * 4},
                     mma_round("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", 4, 2, 1));
 }
 
 std::string mma_volta_kernel() {
-  return arithmetic(kMmaVolta, "6.4", 70, "b32", kChains * 8,
+  return arithmetic({kMmaVolta, "6.4", 70, "b32", kChains * 8},
                     mma_round("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", 8, 2, 2));
 }
 

@@ -33,8 +33,9 @@ std::string figure_words(const DeepFigure& figure) {
 }
 
 std::string memory_words(const facts::DeepMemory& memory) {
-  std::string words = fmt::format("{} of {} free, {} pattern{}", format_size(memory.tested), format_size(memory.free),
-                                  memory.patterns.size(), memory.patterns.size() == 1 ? "" : "s");
+  const std::string words =
+      fmt::format("{} of {} free, {} pattern{}", format_size(memory.tested), format_size(memory.free),
+                  memory.patterns.size(), memory.patterns.size() == 1 ? "" : "s");
   if (memory.mismatches == 0) return words + ": all came back as written";
   return words + fmt::format(": {} words did not come back as written", memory.mismatches);
 }
