@@ -157,8 +157,6 @@ Result<void> check_options(const Context& context) {
       {"compare", "deep", "--deep is for one machine"},
       {"list", "json", "the list is text"},
       {"simulate", "root", "a simulated fleet has no software on disks"},
-      {"from", "deep", "--deep needs the GPUs of this machine"},
-      {"root", "deep", "--deep needs the GPUs of this machine"},
   });
   const Args& args = context.args;
   for (const Clash& clash : kClashes) {
