@@ -79,8 +79,8 @@ struct NodeTrouble {
 constexpr auto kNodeTroubles = std::to_array<NodeTrouble>({
     {"down error inval invalid_reg", "down"},
     {"fail failing failg", "failing"},
-    {"no_respond not_responding", "not responding"},
     {"drain drained draining drng", "drained"},
+    {"no_respond not_responding", "not responding"},
 });
 /// source: sinfo(1), NODE STATE CODES: '*' behind a state says that the node does not respond.
 constexpr char kNotResponding = '*';

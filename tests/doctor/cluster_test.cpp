@@ -90,7 +90,7 @@ TEST(ClusterChecks, StatesOfSinfoAndScontrolAreBothRead) {
   for (const char* state : {"down", "down*", "DOWN*+CLOUD+DRAIN", "inval"})
     EXPECT_THAT(judged(state), HasSubstr("a node down")) << state;
   for (const char* state : {"drain", "drng", "drained*", "IDLE+DRAIN"})
-    EXPECT_THAT(judged(state), ::testing::ContainsRegex("a node (drained|not responding)")) << state;
+    EXPECT_THAT(judged(state), HasSubstr("a node drained")) << state;
   EXPECT_THAT(judged("fail"), HasSubstr("failing"));
   EXPECT_THAT(judged("idle*"), HasSubstr("not responding"));
   for (const char* state : {"idle", "mixed-", "alloc", "idle~", "POWERED_DOWN", "IDLE+POWERED_DOWN", "pow_dn", "drain$",
