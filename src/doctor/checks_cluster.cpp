@@ -7,6 +7,7 @@
 
 #include "doctor/groups.hpp"
 #include "doctor/lore.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::doctor {
@@ -78,8 +79,8 @@ struct NodeTrouble {
 constexpr auto kNodeTroubles = std::to_array<NodeTrouble>({
     {"down error inval invalid_reg", "down"},
     {"fail failing failg", "failing"},
-    {"no_respond not_responding", "not responding"},
     {"drain drained draining drng", "drained"},
+    {"no_respond not_responding", "not responding"},
 });
 /// source: sinfo(1), NODE STATE CODES: '*' behind a state says that the node does not respond.
 constexpr char kNotResponding = '*';
@@ -129,26 +130,15 @@ std::vector<NodesOut> nodes_out(const Subject& subject) {
   return all;
 }
 
-/// "gpu01,gpu[03-05]" for a shell; empty where a name has what is in no node's name.
-std::string node_operand(const std::vector<std::string>& names) {
-  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.[],";
-  const std::string list = join(names, ",");
-  return list.find_first_not_of(kAllowed) == std::string::npos ? fmt::format("'{}'", list) : "";
-}
-
 void nodes_not_working(const Subject& subject, Report& report) {
   for (const NodesOut& group : nodes_out(subject)) {
-    const std::string names = node_operand(group.names);
+    const std::string names = shell_word(join(group.names, ","));
     const std::string reason = group.reason.empty() || to_lower(group.reason) == "none" ? "" : ": " + group.reason;
-    std::vector<std::string> fix{names.empty()
-                                     ? "sinfo -R   # who took them out, when and why"
-                                     : fmt::format("scontrol show node {}   # who took it out, and why", names)};
-    if (!names.empty())
-      fix.push_back(fmt::format("sudo scontrol update nodename={} state=resume   # once it is mended", names));
     report.say(group.is_here ? Severity::error : Severity::warning,
                fmt::format("Slurm has {} {} ({}){}", group.count == 1 ? "a node" : fmt::format("{} nodes", group.count),
                            group.trouble, join(group.names, ", "), reason),
-               std::move(fix));
+               {fmt::format("scontrol show node {}   # who took it out, and why", names),
+                fmt::format("sudo scontrol update nodename={} state=resume   # once it is mended", names)});
   }
 }
 

@@ -17,7 +17,6 @@ namespace {
 
 using facts::GpuRecord;
 using facts::GpuState;
-using facts::ThrottleReason;
 using knowledge::Version;
 
 constexpr std::string_view kXids = "https://docs.nvidia.com/deploy/xid-errors/";

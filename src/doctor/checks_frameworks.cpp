@@ -21,7 +21,6 @@ using knowledge::RunsOn;
 using knowledge::Version;
 
 constexpr std::string_view kGetStarted = "https://pytorch.org/get-started/locally/";
-constexpr std::string_view kVllmGpu = "https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html";
 
 /// The command for a PyTorch that fits all GPUs and the driver; a sentence where there is none.
 std::string fitting_torch(const Subject& subject, const PythonEnvironment& python, std::optional<Version> driver) {

@@ -61,7 +61,7 @@ struct DriverWish {
 
 std::string plan(const DriverWish& wish) {
   return fmt::format("gpuwarden driver plan{}{}", wish.branch > 0 ? fmt::format(" --branch {}", wish.branch) : "",
-                     wish.proprietary ? " --flavour proprietary" : "");
+                     wish.proprietary ? " --module proprietary" : "");
 }
 
 std::vector<std::string> install_on_ubuntu(const DriverWish& wish) {

@@ -67,7 +67,6 @@ std::span<const Case> cluster_cases() { return kCases; }
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(ClusterChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(cluster_cases()); }
 
@@ -91,7 +90,7 @@ TEST(ClusterChecks, StatesOfSinfoAndScontrolAreBothRead) {
   for (const char* state : {"down", "down*", "DOWN*+CLOUD+DRAIN", "inval"})
     EXPECT_THAT(judged(state), HasSubstr("a node down")) << state;
   for (const char* state : {"drain", "drng", "drained*", "IDLE+DRAIN"})
-    EXPECT_THAT(judged(state), ::testing::ContainsRegex("a node (drained|not responding)")) << state;
+    EXPECT_THAT(judged(state), HasSubstr("a node drained")) << state;
   EXPECT_THAT(judged("fail"), HasSubstr("failing"));
   EXPECT_THAT(judged("idle*"), HasSubstr("not responding"));
   for (const char* state : {"idle", "mixed-", "alloc", "idle~", "POWERED_DOWN", "IDLE+POWERED_DOWN", "pow_dn", "drain$",
@@ -120,10 +119,10 @@ TEST(ClusterChecks, ThisNodeBeingOutIsAnError) {
   EXPECT_EQ(examined(machine).worst, doctor::Severity::error);
 }
 
-TEST(ClusterChecks, ANameThatIsNoneDoesNotReachACommand) {
+TEST(ClusterChecks, ANodesNameIsOneWordOfACommand) {
   Snapshot machine = healthy_machine();
   add_node(machine, "gpu01'; reboot; '", "down");
-  EXPECT_THAT(fixes_of(machine), Not(HasSubstr("reboot")));
+  EXPECT_THAT(fixes_of(machine), HasSubstr(R"(scontrol show node 'gpu01'\''; reboot; '\''' )"));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@ namespace {
 
 using facts::GpuState;
 using facts::Snapshot;
-using facts::ThrottleReason;
 
 void add_process(Snapshot& machine, bool listed) {
   facts::GpuProcess process;

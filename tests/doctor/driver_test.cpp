@@ -193,7 +193,7 @@ TEST(DriverChecks, GpusBeforeTuringGetTheProprietaryModuleOfTheirLastBranch) {
   EXPECT_EQ(fixes_of(machine), "sudo dnf module install nvidia-driver:580-dkms\nsudo reboot");
   for (const auto& [id, version] : {std::pair{"fedora", "42"}, {"sles", "15.6"}, {"debian", "13"}, {"", ""}}) {
     use_distribution(machine, id, version);
-    EXPECT_EQ(fixes_of(machine), "gpuwarden driver plan --branch 580 --flavour proprietary\nsudo reboot") << id;
+    EXPECT_EQ(fixes_of(machine), "gpuwarden driver plan --branch 580 --module proprietary\nsudo reboot") << id;
   }
   use_distribution(machine, "arch", "");
   EXPECT_TRUE(fixes_of(machine).starts_with("install nvidia-580xx-dkms")) << fixes_of(machine);
