@@ -77,7 +77,8 @@ const facts::Environment& software_of(const facts::Snapshot& snapshot) {
 
 std::optional<knowledge::Version> driver_of(const facts::Snapshot& snapshot) {
   const auto& driver = software_of(snapshot).driver;
-  for (const auto& text : {snapshot.driver_version, driver.loaded_version, driver.library_version}) {
+  // Libraries alone are no driver: a package of another program may bring them. An image has its module on disk.
+  for (const auto& text : {snapshot.driver_version, driver.loaded_version, driver.on_disk_version}) {
     if (text) return knowledge::Version::parse(*text);
   }
   return std::nullopt;
