@@ -4,6 +4,23 @@
 # tests/NAME/*_test.cpp. A room without sources is an interface library.
 set_property(GLOBAL PROPERTY GPUWARDEN_ROOMS "")
 
+# Parsing the standard library, fmt and JSON is half of what a file costs. Release builds go without, so that every
+# file still has to include what it uses.
+function(gpuwarden_precompile target)
+  if(NOT GPUWARDEN_PCH)
+    return()
+  endif()
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  set(headers <algorithm> <array> <chrono> <filesystem> <functional> <map> <optional> <ranges> <span> <string> <string_view> <vector>)
+  if("fmt::fmt" IN_LIST libraries)
+    list(APPEND headers <fmt/format.h>)
+  endif()
+  if("nlohmann_json::nlohmann_json" IN_LIST libraries)
+    list(APPEND headers <nlohmann/json.hpp>)
+  endif()
+  target_precompile_headers(${target} PRIVATE ${headers})
+endfunction()
+
 function(gpuwarden_module name)
   cmake_parse_arguments(ARG "" "FLOOR" "DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
@@ -15,6 +32,7 @@ function(gpuwarden_module name)
     add_library(${target} STATIC ${sources})
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:gpuwarden_warnings> PUBLIC ${ARG_LIBRARIES})
+    gpuwarden_precompile(${target})
   else()
     add_library(${target} INTERFACE)
     set(visibility INTERFACE)
