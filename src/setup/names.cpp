@@ -13,19 +13,23 @@ namespace {
 
 /// Accounts and machines of this name are everywhere: they tell nothing, and their names are ordinary words.
 constexpr auto kCommonNames = std::to_array<std::string_view>(
-    {"root",      "nobody",    "daemon",    "bin",    "sys",       "sync",  "mail",     "systemd", "ubuntu",
-     "debian",    "admin",     "user",      "users",  "test",      "guest", "gpu",      "cuda",    "nvidia",
-     "python",    "python3",   "torch",     "data",   "docker",    "slurm", "ray",      "jovyan",  "work",
-     "vagrant",   "ec2-user",  "azureuser", "runner", "default",   "none",  "linux",    "local",   "host",
-     "localhost", "home",      "shared",    "public", "kernel",    "model", "models",   "train",   "gdm",
-     "username",  "hostname",  "node",      "worker", "all",       "null",  "true",     "false",   "unknown",
-     "other",     "app",       "build",     "busy",   "available", "lost",  "disabled", "conda",   "miniconda3",
-     "git",       "anaconda3", "spack"});
+    {"root",      "nobody",    "daemon",    "bin",     "sys",       "sync",  "mail",     "systemd", "ubuntu",
+     "debian",    "admin",     "user",      "users",   "test",      "guest", "gpu",      "cuda",    "nvidia",
+     "python",    "python3",   "torch",     "data",    "docker",    "slurm", "ray",      "jovyan",  "work",
+     "vagrant",   "ec2-user",  "azureuser", "runner",  "default",   "none",  "linux",    "local",   "host",
+     "localhost", "home",      "shared",    "public",  "kernel",    "model", "models",   "train",   "gdm",
+     "username",  "hostname",  "node",      "worker",  "all",       "null",  "true",     "false",   "unknown",
+     "other",     "app",       "build",     "busy",    "available", "lost",  "disabled", "conda",   "miniconda3",
+     "git",       "anaconda3", "spack",     "com",     "org",       "net",   "edu",      "gov",     "internal",
+     "lan",       "example",   "cluster",   "compute", "server",    "str",   "string",   "self",    "args",
+     "config",    "socket",    "optional"});
 
 constexpr std::array<std::string_view, 4> kHomeFolders{"/home/", "/Users/", "/users/", "\\Users\\"};
 
 constexpr std::array<std::string_view, 6> kUserVariables{"USER",      "LOGNAME",        "USERNAME",
                                                          "SUDO_USER", "SLURM_JOB_USER", "JUPYTERHUB_USER"};
+/// In small letters, before a ':' or a '=': "hostname: node-a12", "NodeName=gpu17".
+constexpr std::array<std::string_view, 5> kHostKeys{"hostname", "nodename", "node_name", "host_name", "nodehostname"};
 constexpr std::array<std::string_view, 9> kHostVariables{"HOSTNAME",          "HOST",        "SLURMD_NODENAME",
                                                          "SLURM_SUBMIT_HOST", "MASTER_ADDR", "COMPUTERNAME",
                                                          "NODE_NAME",         "NODENAME",    "RAY_HEAD_NODE"};
@@ -44,7 +48,7 @@ bool is_name_character(char c) { return is_word(c) || c == '-' || c == '.'; }
 /// A name that may be replaced wherever it stands as a word.
 bool is_telling(std::string_view name) {
   return name.size() >= 3 && std::ranges::any_of(name, is_letter) &&
-         std::ranges::find(kCommonNames, name) == kCommonNames.end();
+         std::ranges::find(kCommonNames, to_lower(name)) == kCommonNames.end();
 }
 
 /// The name that begins at `at`.
@@ -63,16 +67,6 @@ std::string_view name_before(std::string_view text, std::size_t at) {
 
 bool is_dotted_number(std::string_view name) {
   return std::ranges::all_of(name, [](char c) { return is_digit(c) || c == '.'; });
-}
-
-void find_words(std::string_view text, const StandIns& names, Removed kind, Spans& spans) {
-  for (const auto& [name, stand_in] : names.all()) {
-    if (!is_telling(name)) continue;
-    for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + name.size())) {
-      const std::size_t end = at + name.size();
-      if (!is_word(before(text, at)) && !is_word(at_or_end(text, end))) spans.push_back({at, end, kind, stand_in});
-    }
-  }
 }
 
 /// The serial number that a line tells ("Serial Number : 132...", "<serial>132...</serial>"), or an empty one.
@@ -106,20 +100,6 @@ bool is_among(const std::array<std::string_view, N>& list, std::string_view name
 }
 
 }  // namespace
-
-const std::string& StandIns::of(std::string_view name) {
-  const auto found = known_.find(name);
-  if (found != known_.end()) return found->second;
-  return known_.emplace(name, format_(known_.size() + 1)).first->second;
-}
-
-std::optional<std::string> StandIns::of_beginning(std::string_view beginning) const {
-  const auto first = known_.lower_bound(beginning);
-  if (first == known_.end() || !first->first.starts_with(beginning)) return std::nullopt;
-  const auto second = std::next(first);
-  if (second != known_.end() && second->first.starts_with(beginning)) return std::nullopt;
-  return first->second;
-}
 
 Redactor::Names::Names(const Identities& identities)
     : users_(user_stand_in),
@@ -182,17 +162,92 @@ void Redactor::Names::learn_prompts(std::string_view text) {
 void Redactor::Names::learn_line(std::string_view line) {
   add_serial(serial_in(line));
   if (const auto host = host_in(line); !host.empty()) add_host(host);
-  const std::size_t equals = line.find('=');
-  if (equals == std::string_view::npos) return;
-  const std::string_view name = name_before(line, equals);
-  const std::string_view value = name_at(line, equals + 1);
-  if (is_among(kUserVariables, name)) add_user(value);
-  if (is_among(kHostVariables, name)) add_host(value);
+  for (std::size_t at = line.find_first_of("=:"); at != std::string_view::npos; at = line.find_first_of("=:", at + 1))
+    learn_assignment(line, at);
+}
+
+/// "HOSTNAME=box9", "hostname: node-a12", in JSON and YAML too.
+void Redactor::Names::learn_assignment(std::string_view line, std::size_t separator) {
+  std::size_t end = separator;
+  while (end > 0 && separator - end < 4 &&
+         (is_blank(line[end - 1]) || is_quote(line[end - 1]) || line[end - 1] == '\\'))
+    --end;
+  const std::string_view name = name_before(line, end);
+  const bool user = is_among(kUserVariables, name);
+  if (!user && !is_among(kHostVariables, name) && !is_among(kHostKeys, to_lower(name))) return;
+  std::size_t begin = separator + 1;
+  while (is_blank(at_or_end(line, begin)) || is_quote(at_or_end(line, begin)) || at_or_end(line, begin) == '\\')
+    ++begin;
+  const std::string_view value = name_at(line, begin);
+  const std::string_view behind = line.substr(begin + value.size());
+  if (behind.starts_with("://") || behind.starts_with('(') || behind.starts_with('[')) return;
+  // "USER: process exited" is prose; "USER: jane" ends with the name.
+  const bool prose = line[separator] == ':' && !behind.empty() && is_blank(behind.front()) && !trim(behind).empty();
+  if (user && !prose)
+    add_user(value);
+  else if (!user)
+    add_host(value);
+}
+
+/// "ip-10-1-2-3.ec2.internal": a machine's address in its name (docs.aws.amazon.com, "Amazon EC2 instance hostnames").
+void Redactor::Names::learn_cloud_hosts(std::string_view text) {
+  for (std::size_t at = text.find("ip-"); at != std::string_view::npos; at = text.find("ip-", at + 3)) {
+    if (is_word(before(text, at))) continue;
+    const std::string_view name = name_at(text, at);
+    const auto parts = split(name.substr(0, name.find('.')), '-');
+    const auto is_part = [](std::string_view part) {
+      return !part.empty() && part.size() <= 3 && std::ranges::all_of(part, is_digit);
+    };
+    if (parts.size() == 5 && std::all_of(parts.begin() + 1, parts.end(), is_part)) add_host(name);
+  }
+}
+
+void Redactor::Names::learn_lists(std::string_view text) {
+  for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1)) {
+    const auto list = host_list_at(text, at);
+    if (!list) continue;
+    for (const std::string& host : list->hosts) add_host(host);
+  }
+}
+
+/// A list has a stand-in of its own: how many hosts it means is no secret, but their numbers are names.
+void Redactor::Names::find_lists(std::string_view text, Spans& spans) {
+  for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1)) {
+    const auto list = host_list_at(text, at);
+    if (list)
+      spans.push_back(
+          {list->begin, list->end, Removed::host, hosts_.of(text.substr(list->begin, list->end - list->begin))});
+  }
+}
+
+/// Known names as words of their own: one pass over the text, whatever their number.
+void Redactor::Names::find_words(std::string_view text, Spans& spans) {
+  struct Kind {
+    const StandIns* names;
+    Removed kind;
+  };
+  const std::array<Kind, 4> kinds{
+      {{&domains_, Removed::domain}, {&hosts_, Removed::host}, {&users_, Removed::user}, {&serials_, Removed::serial}}};
+  for (const Kind& kind : kinds) {
+    const StandIns::Visit add = [&](std::string_view name, std::size_t at, const std::string& stand_in) {
+      // A serial number may be all digits: no word, but long enough to be nothing else.
+      const bool serial = kind.kind == Removed::serial && name.size() >= 6;
+      if (serial || is_telling(name)) spans.push_back({at, at + name.size(), kind.kind, stand_in});
+    };
+    for (std::size_t at = next_word(text, 0); at < text.size();) {
+      const std::size_t end = end_of_word(text, at);
+      kind.names->find_at(text, at, end, add);
+      at = next_word(text, end);
+    }
+    kind.names->find_odd(text, add);
+  }
 }
 
 void Redactor::Names::learn(std::string_view text) {
   for (const std::string_view folder : kHomeFolders) learn_paths(text, folder);
   learn_prompts(text);
+  learn_cloud_hosts(text);
+  learn_lists(text);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     learn_line(text.substr(begin, end - begin));
@@ -282,19 +337,8 @@ void Redactor::Names::find(std::string_view text, bool addresses, Spans& spans) 
   }
   for (const std::string_view folder : kHomeFolders) find_paths(text, folder, spans);
   find_mail(text, spans);
-  find_words(text, domains_, Removed::domain, spans);
-  find_words(text, hosts_, Removed::host, spans);
-  find_words(text, users_, Removed::user, spans);
-  find_words(text, serials_, Removed::serial, spans);
-  for (const auto& [serial, stand_in] : serials_.all()) {
-    // All digits: no word, but long enough to be nothing else.
-    if (is_telling(serial) || serial.size() < 6) continue;
-    for (std::size_t at = text.find(serial); at != std::string_view::npos; at = text.find(serial, at + serial.size())) {
-      const std::size_t end = at + serial.size();
-      if (!is_word(before(text, at)) && !is_word(at_or_end(text, end)))
-        spans.push_back({at, end, Removed::serial, stand_in});
-    }
-  }
+  find_lists(text, spans);
+  find_words(text, spans);
   for (const std::string_view type : {"GPU-", "MIG-"}) find_uuids(text, type, spans);
   if (addresses) find_addresses(text, spans);
 }
