@@ -126,6 +126,7 @@ constexpr auto kHabits = std::to_array<Habit>({{"docker login", " -p "},
                                                {"sshpass -p", ""},
                                                {"mysql", " -p"},
                                                {"curl", " -u "},
+                                               {"curl", " -u"},
                                                {"curl", " --user "},
                                                {"curl", " --proxy-user "},
                                                {"wget", " --user "},
@@ -133,6 +134,11 @@ constexpr auto kHabits = std::to_array<Habit>({{"docker login", " -p "},
                                                {"wandb.login(", "key="},
                                                {"ngc config set", " "},
                                                {"machine", " password "}});
+
+/// "-phunter2", but neither "-port" nor "-p3306:3306".
+bool mixes_letters_and_digits(std::string_view word) {
+  return word.size() >= 4 && std::ranges::any_of(word, is_letter) && std::ranges::any_of(word, is_digit);
+}
 
 void find_habit(std::string_view line, std::size_t offset, const Habit& habit, Spans& spans) {
   const std::size_t program = line.find(habit.program);
@@ -142,7 +148,8 @@ void find_habit(std::string_view line, std::size_t offset, const Habit& habit, S
   const Value value = value_at(line, option + habit.option.size());
   const std::string_view word = line.substr(value.begin, value.end - value.begin);
   const bool bare = habit.option == " " || habit.option == " -p" || habit.option == "key=";
-  if (word.empty() || word.starts_with('-') || is_placeholder(word) || (bare && !looks_random(word))) return;
+  if (word.empty() || word.starts_with('-') || is_placeholder(word)) return;
+  if (bare && !looks_random(word) && (habit.option != " -p" || !mixes_letters_and_digits(word))) return;
   if (habit.program == "curl" && !word.contains(':')) return;
   spans.push_back({offset + value.begin, offset + value.end, Removed::named_value});
 }

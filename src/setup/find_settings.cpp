@@ -93,6 +93,22 @@ void find_argument(std::string_view text, std::size_t comma, Spans& spans) {
   if (value.quoted && !is_name) add_value(name, text, value.begin, value.end, spans);
 }
 
+bool is_login_line(std::string_view line) {
+  static constexpr std::array<std::string_view, 4> kWords{"machine", "login", "account", "default"};
+  const auto words = split_words(line.substr(0, 512));
+  return !words.empty() && std::ranges::find(kWords, words[0]) != kWords.end();
+}
+
+/// "password incorrect" on a line of its own is a message.
+bool is_said_of_passwords(std::string_view word) {
+  static constexpr std::array<std::string_view, 24> kSaid{
+      "incorrect", "required", "prompt", "authentication", "changed", "expired", "accepted",   "failed",
+      "for",       "is",       "reset",  "updated",        "file",    "not",     "mismatch",   "protected",
+      "missing",   "ok",       "set",    "hash",           "policy",  "wrong",   "protection", "login"};
+  while (!word.empty() && !is_alnum(word.back())) word.remove_suffix(1);
+  return std::ranges::find(kSaid, word) != kSaid.end();
+}
+
 /// netrc (Python's and curl's manual): "password X" in a line of its own near "machine" or "login".
 void find_netrc(std::string_view text, std::size_t begin, std::string_view previous, Spans& spans) {
   const std::string_view line = text.substr(begin, line_end(text, begin) - begin);
@@ -101,11 +117,9 @@ void find_netrc(std::string_view text, std::size_t begin, std::string_view previ
   const bool alone = words.size() == 2 && words[0] == "password";
   const bool behind_login = words.size() == 4 && words[0] == "login" && words[2] == "password";
   if (!alone && !behind_login) return;
-  const auto above = split_words(previous.substr(0, 512));
-  static constexpr std::array<std::string_view, 4> kAbove{"machine", "login", "account", "default"};
-  const bool near = behind_login || (!above.empty() && std::ranges::find(kAbove, above[0]) != kAbove.end());
+  const bool prose = alone && !is_login_line(previous) && is_said_of_passwords(words[1]);
   const std::string_view word = words.back();
-  if (!near && !looks_random(word)) return;
+  if (prose) return;
   const auto at = static_cast<std::size_t>(word.data() - text.data());
   add_value("password", text, at, at + word.size(), spans);
 }
@@ -135,6 +149,24 @@ std::size_t end_of_block(std::string_view text, std::size_t at, std::size_t inde
     at += line.size() + 1;
   }
   return end;
+}
+
+/// {"name": "HF_TOKEN", "value": "x"} and "- name: HF_TOKEN", "  value: x", as Kubernetes lists variables.
+void find_listed_variable(std::string_view text, std::size_t at, Spans& spans) {
+  const auto skip = [&](std::size_t from, std::string_view characters) {
+    return std::min(text.substr(0, std::min(text.size(), from + 128)).find_first_not_of(characters, from), text.size());
+  };
+  std::size_t from = skip(at + 4, "\"'\\");
+  if (at_or_end(text, from) != ':') return;
+  from = skip(from + 1, " \"'\\");
+  std::size_t end = from;
+  while (end < text.size() && end - from < kLongestName && is_word(text[end])) ++end;
+  std::size_t key = skip(end, " \t\r\n,\"'\\");
+  if (!has_at(text, key, "value") || key == end) return;
+  key = skip(key + 5, "\"'\\");
+  if (at_or_end(text, key) != ':') return;
+  const Value value = value_at(text, skip_blanks(text, key + 1));
+  add_value(text.substr(from, end - from), text, value.begin, value.end, spans);
 }
 
 /// "password: |" with its value in the lines below, and "hf_token: !secret X".
@@ -170,7 +202,9 @@ void find_yaml(std::string_view text, std::size_t begin, Spans& spans) {
 /// "openssl ... -passin pass:X" (openssl-passphrase-options).
 void find_pass_source(std::string_view text, std::size_t at, Spans& spans) {
   std::size_t end = at;
-  while (end > 0 && (is_blank(text[end - 1]) || is_quote(text[end - 1]) || text[end - 1] == ',')) --end;
+  while (end > 0 &&
+         (is_blank(text[end - 1]) || is_quote(text[end - 1]) || text[end - 1] == ',' || text[end - 1] == '='))
+    --end;
   static constexpr std::array<std::string_view, 4> kOptions{"-passin", "-passout", "-pass", "-password"};
   if (end == at || std::ranges::none_of(kOptions, [&](std::string_view o) { return text.substr(0, end).ends_with(o); }))
     return;
@@ -189,6 +223,8 @@ void find_settings(std::string_view text, Spans& spans) {
     find_argument(text, at, spans);
   for (std::size_t at = text.find("pass:"); at != std::string_view::npos; at = text.find("pass:", at + 1))
     find_pass_source(text, at, spans);
+  for (std::size_t at = text.find("name"); at != std::string_view::npos; at = text.find("name", at + 1))
+    find_listed_variable(text, at, spans);
   std::string_view previous;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = line_end(text, begin);

@@ -71,6 +71,9 @@ TEST(RedactSettings, CommandsThatSetVariablesLoseTheValues) {
       {R"x({"code": "put(\"HF_TOKEN\", \"q\")"})x", R"x({"code": "put(\"HF_TOKEN\", \"[removed]\")"})x"},
       {std::string("wandb.login(key=\"") + kHex + "\")", "wandb.login(key=\"[removed]\")"},
       {"sshpass -phunter2 ssh node", "sshpass -p[removed] ssh node"},
+      {"openssl rsa -passin=pass:hunter2", "openssl rsa -passin=pass:[removed]"},
+      {"mysql -uroot -phunter2 db", "mysql -uroot -p[removed] db"},
+      {"curl -ujane:hunter2 https://x.org", "curl -u[removed] https://x.org"},
       {"openssl rsa -passin pass:hunter2 -in k", "openssl rsa -passin pass:[removed] -in k"}};
   for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
 }
@@ -84,19 +87,36 @@ TEST(RedactSettings, FilesOfNetrcAndYamlLoseTheirValues) {
       {"password: >-\n  hunter2\nport: 1", "password: >-\n  [removed]\nport: 1"},
       {"- password: !vault |\n    $ANSIBLE\n    6162\n- x", "- password: !vault |\n    [removed]\n- x"},
       {"- password: !vault |\n    a1b2\n    6162\n- x", "- password: !vault |\n    [removed]\n- x"},
+      {"password hunter2", "password [removed]"},
+      {"- name: HF_TOKEN\n  value: hunter2\n- name: A\n  value: b",
+       "- name: HF_TOKEN\n  value: [removed]\n- name: A\n  value: b"},
+      {R"({"name":"HF_TOKEN","value":"hunter2"})", R"({"name":"HF_TOKEN","value":"[removed]"})"},
       {"hf_token: !secret hunter2", "hf_token: [removed]"},
       {"password: !hunter2, user: jane", "password: [removed] jane"}};
   for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
 }
 
 TEST(RedactSettings, WhatOnlyLooksLikeASettingStays) {
-  for (const char* text :
-       {"commit 0123456789abcdef0123456789abcdef01234567", "GPU-5fd4a1c2-3b7e-4c1d-9e8f-0123456789ab", "password: ",
-        "Password: \nLast login: today", "max_tokens: 4096", "HF_TOKEN is not set, HF_TOKEN environment variable",
-        "password incorrect\nnext", "(\"HF_TOKEN\", \"OPENAI_API_KEY\")", "('max_tokens', '12')", "NOPASSWD: ALL",
-        "forward_pass: 12ms first_pass=ok", "auth: none, \"auth\": \"basic\"", "set -euo pipefail\nENV PATH /usr/bin",
-        "wandb.login(key=os.environ)", "password: |\nport: 1", "pass: 12, bypass: off", "sshpass -e ssh -p22 node",
-        "description: |\n  what it does\n"})
+  for (const char* text : {"commit 0123456789abcdef0123456789abcdef01234567",
+                           "GPU-5fd4a1c2-3b7e-4c1d-9e8f-0123456789ab",
+                           "password: ",
+                           "Password: \nLast login: today",
+                           "max_tokens: 4096",
+                           "HF_TOKEN is not set, HF_TOKEN environment variable",
+                           "password incorrect\nnext",
+                           "(\"HF_TOKEN\", \"OPENAI_API_KEY\")",
+                           "('max_tokens', '12')",
+                           "NOPASSWD: ALL",
+                           "forward_pass: 12ms first_pass=ok",
+                           "auth: none, \"auth\": \"basic\"",
+                           "set -euo pipefail\nENV PATH /usr/bin",
+                           "wandb.login(key=os.environ)",
+                           "password: |\nport: 1",
+                           "name: max_tokens\nvalue: 5",
+                           "docker run mysql -p3306:3306",
+                           "pass: 12, bypass: off",
+                           "sshpass -e ssh -p22 node",
+                           "description: |\n  what it does\n"})
     EXPECT_EQ(clean(text), text);
 }
 
