@@ -109,8 +109,32 @@ Result<void> check_size(const std::vector<ArchiveEntry>& entries) {
 
 }  // namespace
 
+Result<void> check_output(const std::filesystem::path& path, const std::vector<std::string>& sources) {
+  namespace fs = std::filesystem;
+  const std::string shown = printable(path.string());
+  std::error_code ignored;
+  for (const std::string& source : sources) {
+    if (fs::equivalent(path, source, ignored) ||
+        fs::absolute(path).lexically_normal() == fs::absolute(source).lexically_normal())
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is one of the logs that go into the bundle", shown),
+                  "name another file with -o");
+  }
+  const fs::file_status status = fs::status(path, ignored);
+  if (!fs::exists(status)) return {};
+  if (!fs::is_regular_file(status))
+    return fail(ErrorCode::invalid_argument, fmt::format("{} is there and is no file", shown),
+                "name a file with -o; it is made, or an older bundle replaced");
+  if (fs::file_size(path, ignored) == 0 && !ignored) return {};
+  if (!read_bundle(path))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is there already and is no bundle: it is left as it is", shown),
+                "name another file with -o, or remove it first");
+  return {};
+}
+
 Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, Redactor redactor,
                               const BundleHead& head) {
+  GPUWARDEN_CHECK(check_output(path));
   for (const BundleFile& file : contents.files) redactor.learn(file.text);
   Manifest manifest{head.program_version, format_utc(head.created), head.simulated, redactor.anonymizes(), {}, {}};
   const std::string folder = folder_of(head.created);

@@ -59,19 +59,17 @@ bool is_pass_phrase(std::string_view name) {
   return name.ends_with("PASSWORD") || name.ends_with("PASSPHRASE") || name.ends_with("PASSWD");
 }
 
-bool is_secret(Secrecy secrecy, std::string_view value) {
-  if (secrecy == Secrecy::none || is_placeholder(value) || is_path(value)) return false;
-  return secrecy == Secrecy::certain || looks_random(value);
-}
-
 void find_at_separator(std::string_view text, std::size_t separator, Spans& spans) {
   const std::string_view name = name_before(text, separator);
   // A path is no name: "-v /etc/passwd:/etc/passwd:ro".
   if (name.size() < 3 || before(text, static_cast<std::size_t>(name.data() - text.data())) == '/') return;
-  const Secrecy secrecy = secrecy_of(name);
-  if (secrecy == Secrecy::none) return;
+  if (secrecy_of(name) == Secrecy::none) return;
   const std::size_t begin = value_begin(text, separator);
   if (begin == std::string_view::npos) return;
+  // The value of a block, or behind a tag, is found by find_settings.
+  const char sign = at_or_end(text, begin);
+  const std::size_t line_end = std::min(text.find('\n', begin), text.size());
+  if ((sign == '|' || sign == '>' || sign == '!') && is_block_sign(text.substr(begin, line_end - begin))) return;
   Value value = value_at(text, begin);
   // Python's annotation: password: str = "..."
   if (text[separator] == ':' && !value.quoted) {
@@ -82,7 +80,7 @@ void find_at_separator(std::string_view text, std::size_t separator, Spans& span
   }
   if (!value.quoted && is_pass_phrase(name) && is_environment_line(text, name, separator))
     value.end = std::min(text.find_first_of("\r\n", begin), text.size());
-  if (is_secret(secrecy, text.substr(value.begin, value.end - value.begin)))
+  if (is_secret_value(name, text.substr(value.begin, value.end - value.begin)))
     spans.push_back({value.begin, value.end, Removed::named_value});
 }
 
@@ -93,8 +91,7 @@ void find_in_element(std::string_view text, std::size_t close, Spans& spans) {
   if (name.size() < 3 || text[open] != '<' || secrecy_of(name) == Secrecy::none) return;
   const std::size_t end = std::min(text.find('<', close + 1), text.size());
   const std::string_view value = text.substr(close + 1, end - close - 1);
-  if (!value.contains('\n') && is_secret(secrecy_of(name), value))
-    spans.push_back({close + 1, end, Removed::named_value});
+  if (!value.contains('\n') && is_secret_value(name, value)) spans.push_back({close + 1, end, Removed::named_value});
 }
 
 /// Over what stands between an option and its value: blanks, or the quotes and the comma of a printed list. `at` itself
@@ -126,14 +123,22 @@ struct Habit {
 constexpr auto kHabits = std::to_array<Habit>({{"docker login", " -p "},
                                                {"podman login", " -p "},
                                                {"sshpass", " -p "},
+                                               {"sshpass -p", ""},
                                                {"mysql", " -p"},
                                                {"curl", " -u "},
+                                               {"curl", " -u"},
                                                {"curl", " --user "},
                                                {"curl", " --proxy-user "},
                                                {"wget", " --user "},
                                                {"wandb login", " "},
+                                               {"wandb.login(", "key="},
                                                {"ngc config set", " "},
                                                {"machine", " password "}});
+
+/// "-phunter2", but neither "-port" nor "-p3306:3306".
+bool mixes_letters_and_digits(std::string_view word) {
+  return word.size() >= 4 && std::ranges::any_of(word, is_letter) && std::ranges::any_of(word, is_digit);
+}
 
 void find_habit(std::string_view line, std::size_t offset, const Habit& habit, Spans& spans) {
   const std::size_t program = line.find(habit.program);
@@ -142,8 +147,9 @@ void find_habit(std::string_view line, std::size_t offset, const Habit& habit, S
   if (option == std::string_view::npos) return;
   const Value value = value_at(line, option + habit.option.size());
   const std::string_view word = line.substr(value.begin, value.end - value.begin);
-  const bool bare = habit.option == " " || habit.option == " -p";
-  if (word.empty() || word.starts_with('-') || is_placeholder(word) || (bare && !looks_random(word))) return;
+  const bool bare = habit.option == " " || habit.option == " -p" || habit.option == "key=";
+  if (word.empty() || word.starts_with('-') || is_placeholder(word)) return;
+  if (bare && !looks_random(word) && (habit.option != " -p" || !mixes_letters_and_digits(word))) return;
   if (habit.program == "curl" && !word.contains(':')) return;
   spans.push_back({offset + value.begin, offset + value.end, Removed::named_value});
 }

@@ -28,6 +28,10 @@ struct Shape {
 
 constexpr std::size_t kAny = 4096;
 
+/// Shorter values of secret variables could be anything; from the second length on they are no part of other words.
+constexpr std::size_t kShortestKnown = 5;
+constexpr std::size_t kShortestAnywhere = 8;
+
 // Sources: GitHub's, GitLab's, Slack's, AWS's and Stripe's documentation of their token formats; the lists of known
 // prefixes that GitHub's secret scanning publishes (docs.github.com, "Supported secret scanning patterns"). Lengths are
 // lower bounds, since issuers lengthen their tokens and never shorten them.
@@ -184,6 +188,13 @@ std::size_t find_webhook(std::string_view text, std::size_t from, Spans& spans) 
   return next;
 }
 
+/// Whether a token may begin here: also behind a line end that another program has escaped ("...\\nhf_...").
+bool begins_word(std::string_view text, std::size_t at) {
+  const char previous = before(text, at);
+  if (!is_word(previous)) return true;
+  return at >= 2 && text[at - 2] == '\\' && (previous == 'n' || previous == 'r' || previous == 't');
+}
+
 constexpr bool begins_shape(char c) {
   return c == 'e' || is_digit(c) ||
          std::ranges::any_of(kShapes, [c](const Shape& shape) { return shape.prefix[0] == c; });
@@ -199,7 +210,7 @@ constexpr auto kBegins = [] {
 
 void find_tokens(std::string_view text, Spans& spans) {
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (!kBegins[static_cast<unsigned char>(text[at])] || is_word(before(text, at))) continue;
+    if (!kBegins[static_cast<unsigned char>(text[at])] || !begins_word(text, at)) continue;
     std::size_t length = token_at(text, at);
     if (length == 0) length = web_token_at(text, at);
     if (length == 0) length = bot_token_at(text, at);
@@ -213,9 +224,13 @@ void find_tokens(std::string_view text, Spans& spans) {
 
 void find_known_values(std::string_view text, std::span<const std::string> known, Spans& spans) {
   for (const std::string& value : known) {
-    if (value.size() < 8) continue;
-    for (std::size_t at = text.find(value); at != std::string_view::npos; at = text.find(value, at + value.size()))
-      spans.push_back({at, at + value.size(), Removed::known_value});
+    if (value.size() < kShortestKnown) continue;
+    const bool short_one = value.size() < kShortestAnywhere;
+    for (std::size_t at = text.find(value); at != std::string_view::npos; at = text.find(value, at + value.size())) {
+      const std::size_t end = at + value.size();
+      if (short_one && (!begins_word(text, at) || is_word(at_or_end(text, end)))) continue;
+      spans.push_back({at, end, Removed::known_value});
+    }
   }
 }
 

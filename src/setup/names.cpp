@@ -7,25 +7,15 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
+#include "setup/name_places.hpp"
 
 namespace gpuwarden::setup {
 namespace {
 
-/// Accounts and machines of this name are everywhere: they tell nothing, and their names are ordinary words.
-constexpr auto kCommonNames = std::to_array<std::string_view>(
-    {"root",      "nobody",    "daemon",    "bin",    "sys",       "sync",  "mail",     "systemd", "ubuntu",
-     "debian",    "admin",     "user",      "users",  "test",      "guest", "gpu",      "cuda",    "nvidia",
-     "python",    "python3",   "torch",     "data",   "docker",    "slurm", "ray",      "jovyan",  "work",
-     "vagrant",   "ec2-user",  "azureuser", "runner", "default",   "none",  "linux",    "local",   "host",
-     "localhost", "home",      "shared",    "public", "kernel",    "model", "models",   "train",   "gdm",
-     "username",  "hostname",  "node",      "worker", "all",       "null",  "true",     "false",   "unknown",
-     "other",     "app",       "build",     "busy",   "available", "lost",  "disabled", "conda",   "miniconda3",
-     "git",       "anaconda3", "spack"});
-
-constexpr std::array<std::string_view, 4> kHomeFolders{"/home/", "/Users/", "/users/", "\\Users\\"};
-
 constexpr std::array<std::string_view, 6> kUserVariables{"USER",      "LOGNAME",        "USERNAME",
                                                          "SUDO_USER", "SLURM_JOB_USER", "JUPYTERHUB_USER"};
+/// In small letters, before a ':' or a '=': "hostname: node-a12", "NodeName=gpu17".
+constexpr std::array<std::string_view, 5> kHostKeys{"hostname", "nodename", "node_name", "host_name", "nodehostname"};
 constexpr std::array<std::string_view, 9> kHostVariables{"HOSTNAME",          "HOST",        "SLURMD_NODENAME",
                                                          "SLURM_SUBMIT_HOST", "MASTER_ADDR", "COMPUTERNAME",
                                                          "NODE_NAME",         "NODENAME",    "RAY_HEAD_NODE"};
@@ -39,87 +29,12 @@ std::string mac_stand_in(std::size_t n) { return fmt::format("mac-{}", n); }
 /// Of a UUID's own form, so that what reads UUIDs reads this one; the number stands first, for abbreviations.
 std::string uuid_stand_in(std::size_t n) { return fmt::format("{:08x}-0000-0000-0000-000000000000", n); }
 
-bool is_name_character(char c) { return is_word(c) || c == '-' || c == '.'; }
-
-/// A name that may be replaced wherever it stands as a word.
-bool is_telling(std::string_view name) {
-  return name.size() >= 3 && std::ranges::any_of(name, is_letter) &&
-         std::ranges::find(kCommonNames, name) == kCommonNames.end();
-}
-
-/// The name that begins at `at`.
-std::string_view name_at(std::string_view text, std::size_t at) {
-  std::size_t end = at;
-  while (end < text.size() && end - at < 64 && is_name_character(text[end])) ++end;
-  while (end > at && (text[end - 1] == '.' || text[end - 1] == '-')) --end;
-  return text.substr(at, end - at);
-}
-
-std::string_view name_before(std::string_view text, std::size_t at) {
-  std::size_t begin = at;
-  while (begin > 0 && at - begin < 64 && (is_name_character(text[begin - 1]) || text[begin - 1] == '+')) --begin;
-  return text.substr(begin, at - begin);
-}
-
-bool is_dotted_number(std::string_view name) {
-  return std::ranges::all_of(name, [](char c) { return is_digit(c) || c == '.'; });
-}
-
-void find_words(std::string_view text, const StandIns& names, Removed kind, Spans& spans) {
-  for (const auto& [name, stand_in] : names.all()) {
-    if (!is_telling(name)) continue;
-    for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + name.size())) {
-      const std::size_t end = at + name.size();
-      if (!is_word(before(text, at)) && !is_word(at_or_end(text, end))) spans.push_back({at, end, kind, stand_in});
-    }
-  }
-}
-
-/// The serial number that a line tells ("Serial Number : 132...", "<serial>132...</serial>"), or an empty one.
-std::string_view serial_in(std::string_view line) {
-  for (std::size_t at = 0; at + 6 < line.size(); ++at) {
-    if (!has_at(line, at, "serial")) continue;
-    const std::size_t separator = line.find_first_of(":=>", at);
-    if (separator == std::string_view::npos || separator - at > 40) return {};
-    const std::string_view value = trim(line.substr(separator + 1, line.find('<', separator) - separator - 1));
-    const std::string_view name = name_at(value, 0);
-    return name.size() >= 6 && std::ranges::count_if(name, is_digit) >= 4 ? name : std::string_view{};
-  }
-  return {};
-}
-
-/// "Nov 20 10:00:00 node7 kernel: ..." and "Linux node7 6.1.0-18-amd64 #1 SMP": the machine's name.
-std::string_view host_in(std::string_view line) {
-  const bool typical = line.starts_with("Linux ") || (line.size() > 20 && line[3] == ' ' && line[9] == ':');
-  if (!typical) return {};
-  const auto words = split_words(line.substr(0, 160));
-  if (words.size() >= 4 && words[0] == "Linux" && words[2].contains('.') && is_digit(words[2][0])) return words[1];
-  if (words.size() < 5 || words[0].size() != 3 || words[2].size() < 8 || words[2][2] != ':' || words[2][5] != ':')
-    return {};
-  const std::string_view speaker = words[4];
-  return speaker == "kernel:" || speaker.contains("]:") || speaker == "systemd:" ? words[3] : std::string_view{};
-}
-
 template <std::size_t N>
 bool is_among(const std::array<std::string_view, N>& list, std::string_view name) {
   return std::ranges::find(list, name) != list.end();
 }
 
 }  // namespace
-
-const std::string& StandIns::of(std::string_view name) {
-  const auto found = known_.find(name);
-  if (found != known_.end()) return found->second;
-  return known_.emplace(name, format_(known_.size() + 1)).first->second;
-}
-
-std::optional<std::string> StandIns::of_beginning(std::string_view beginning) const {
-  const auto first = known_.lower_bound(beginning);
-  if (first == known_.end() || !first->first.starts_with(beginning)) return std::nullopt;
-  const auto second = std::next(first);
-  if (second != known_.end() && second->first.starts_with(beginning)) return std::nullopt;
-  return first->second;
-}
 
 Redactor::Names::Names(const Identities& identities)
     : users_(user_stand_in),
@@ -182,121 +97,64 @@ void Redactor::Names::learn_prompts(std::string_view text) {
 void Redactor::Names::learn_line(std::string_view line) {
   add_serial(serial_in(line));
   if (const auto host = host_in(line); !host.empty()) add_host(host);
-  const std::size_t equals = line.find('=');
-  if (equals == std::string_view::npos) return;
-  const std::string_view name = name_before(line, equals);
-  const std::string_view value = name_at(line, equals + 1);
-  if (is_among(kUserVariables, name)) add_user(value);
-  if (is_among(kHostVariables, name)) add_host(value);
+  for (std::size_t at = line.find_first_of("=:"); at != std::string_view::npos; at = line.find_first_of("=:", at + 1))
+    learn_assignment(line, at);
+}
+
+/// "HOSTNAME=box9", "hostname: node-a12", in JSON and YAML too.
+void Redactor::Names::learn_assignment(std::string_view line, std::size_t separator) {
+  std::size_t end = separator;
+  while (end > 0 && separator - end < 4 &&
+         (is_blank(line[end - 1]) || is_quote(line[end - 1]) || line[end - 1] == '\\'))
+    --end;
+  const std::string_view name = name_before(line, end);
+  const bool user = is_among(kUserVariables, name);
+  if (!user && !is_among(kHostVariables, name) && !is_among(kHostKeys, to_lower(name))) return;
+  std::size_t begin = separator + 1;
+  while (is_blank(at_or_end(line, begin)) || is_quote(at_or_end(line, begin)) || at_or_end(line, begin) == '\\')
+    ++begin;
+  const std::string_view value = name_at(line, begin);
+  const std::string_view behind = line.substr(begin + value.size());
+  if (behind.starts_with("://") || behind.starts_with('(') || behind.starts_with('[')) return;
+  // "USER: process exited" is prose; "USER: jane" ends with the name.
+  const bool prose = line[separator] == ':' && !behind.empty() && is_blank(behind.front()) && !trim(behind).empty();
+  if (user && !prose)
+    add_user(value);
+  else if (!user)
+    add_host(value);
+}
+
+/// "ip-10-1-2-3.ec2.internal": a machine's address in its name (docs.aws.amazon.com, "Amazon EC2 instance hostnames").
+void Redactor::Names::learn_cloud_hosts(std::string_view text) {
+  for (std::size_t at = text.find("ip-"); at != std::string_view::npos; at = text.find("ip-", at + 3)) {
+    if (is_word(before(text, at))) continue;
+    const std::string_view name = name_at(text, at);
+    const auto parts = split(name.substr(0, name.find('.')), '-');
+    const auto is_part = [](std::string_view part) {
+      return !part.empty() && part.size() <= 3 && std::ranges::all_of(part, is_digit);
+    };
+    if (parts.size() == 5 && std::all_of(parts.begin() + 1, parts.end(), is_part)) add_host(name);
+  }
+}
+
+void Redactor::Names::learn_lists(std::string_view text) {
+  for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1)) {
+    const auto list = host_list_at(text, at);
+    if (!list) continue;
+    for (const std::string& host : list->hosts) add_host(host);
+  }
 }
 
 void Redactor::Names::learn(std::string_view text) {
   for (const std::string_view folder : kHomeFolders) learn_paths(text, folder);
   learn_prompts(text);
+  learn_cloud_hosts(text);
+  learn_lists(text);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     learn_line(text.substr(begin, end - begin));
     begin = end + 1;
   }
-}
-
-void Redactor::Names::find_paths(std::string_view text, std::string_view folder, Spans& spans) {
-  for (std::size_t at = text.find(folder); at != std::string_view::npos; at = text.find(folder, at + 1)) {
-    const std::size_t begin = at + folder.size();
-    const std::string_view name = name_at(text, begin);
-    if (!name.empty() && users_.knows(name))
-      spans.push_back({begin, begin + name.size(), Removed::user, users_.of(name)});
-  }
-}
-
-/// Addresses of mail: "jane.doe@lab.example.org" tells who and where.
-void Redactor::Names::find_mail(std::string_view text, Spans& spans) {
-  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
-    const std::string_view user = name_before(text, at);
-    const std::string_view domain = name_at(text, at + 1);
-    const std::size_t begin = at - user.size();
-    if (user.empty() || domain.empty() || user == "git" || before(text, begin) == '/') continue;
-    const std::string_view top = domain.substr(domain.rfind('.') + 1);
-    const bool mail = domain.contains('.') && top.size() >= 2 && std::ranges::all_of(top, is_letter);
-    if (!mail && !hosts_.knows(domain) && !users_.knows(user)) continue;
-    if (is_telling(user) || users_.knows(user)) spans.push_back({begin, at, Removed::user, users_.of(user)});
-    if (mail) spans.push_back({at + 1, at + 1 + domain.size(), Removed::domain, domains_.of(domain)});
-  }
-}
-
-/// What stands for a UUID, or for a beginning of one as CUDA_VISIBLE_DEVICES takes it.
-std::optional<std::string> Redactor::Names::uuid_stand_in_of(const std::string& name, bool ends_word) {
-  if (uuids_.knows(name)) return uuids_.of(name);
-  if (auto known = name.size() >= 2 ? uuids_.of_beginning(name) : std::nullopt) return known;
-  const bool hex = name.size() >= 8 && std::ranges::all_of(name, [](char c) { return is_hex(c) || c == '-'; });
-  return hex && ends_word ? std::optional(uuids_.of(name)) : std::nullopt;
-}
-
-/// "GPU-xxxxxxxx-...", "MIG-...".
-void Redactor::Names::find_uuids(std::string_view text, std::string_view type, Spans& spans) {
-  for (std::size_t at = text.find(type); at != std::string_view::npos; at = text.find(type, at + type.size())) {
-    const std::size_t begin = at + type.size();
-    std::size_t end = begin;
-    while (end < text.size() && end - begin < 40 && (is_alnum(text[end]) || text[end] == '-')) ++end;
-    while (end > begin && text[end - 1] == '-') --end;
-    const std::string name = to_lower(text.substr(begin, end - begin));
-    if (const auto stand_in = uuid_stand_in_of(name, !is_word(at_or_end(text, end))))
-      spans.push_back({begin, end, Removed::gpu_uuid, *stand_in});
-  }
-}
-
-void Redactor::Names::find_addresses(std::string_view text, Spans& spans) {
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if ((!is_hex(text[at]) && text[at] != ':') || is_word(before(text, at))) continue;
-    const std::size_t mac = mac_at(text, at);
-    const std::size_t ip = mac > 0 ? 0 : std::max(ipv4_at(text, at), ipv6_at(text, at));
-    const std::size_t length = std::max(mac, ip);
-    if (length == 0) continue;
-    const std::string address = to_lower(text.substr(at, length));
-    if (!is_common_address(address))
-      spans.push_back({at, at + length, mac > 0 ? Removed::mac_address : Removed::ip_address,
-                       mac > 0 ? macs_.of(address) : ips_.of(address)});
-    at += length - 1;
-  }
-}
-
-/// Where a line's place says that a word is the machine's name, however short or common it is ("vm").
-void Redactor::Names::find_speakers(std::string_view text, Spans& spans) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view host = host_in(text.substr(begin, end - begin));
-    if (!host.empty() && host != "localhost") {
-      const auto at = static_cast<std::size_t>(host.data() - text.data());
-      spans.push_back({at, at + host.size(), Removed::host, hosts_.of(host.substr(0, host.find('.')))});
-    }
-    begin = end + 1;
-  }
-}
-
-void Redactor::Names::find(std::string_view text, bool addresses, Spans& spans) {
-  find_speakers(text, spans);
-  for (const auto& [home, stand_in] : homes_) {
-    for (std::size_t at = text.find(home); at != std::string_view::npos; at = text.find(home, at + home.size())) {
-      if (!is_word(at_or_end(text, at + home.size()))) spans.push_back({at, at + home.size(), Removed::user, stand_in});
-    }
-  }
-  for (const std::string_view folder : kHomeFolders) find_paths(text, folder, spans);
-  find_mail(text, spans);
-  find_words(text, domains_, Removed::domain, spans);
-  find_words(text, hosts_, Removed::host, spans);
-  find_words(text, users_, Removed::user, spans);
-  find_words(text, serials_, Removed::serial, spans);
-  for (const auto& [serial, stand_in] : serials_.all()) {
-    // All digits: no word, but long enough to be nothing else.
-    if (is_telling(serial) || serial.size() < 6) continue;
-    for (std::size_t at = text.find(serial); at != std::string_view::npos; at = text.find(serial, at + serial.size())) {
-      const std::size_t end = at + serial.size();
-      if (!is_word(before(text, at)) && !is_word(at_or_end(text, end)))
-        spans.push_back({at, end, Removed::serial, stand_in});
-    }
-  }
-  for (const std::string_view type : {"GPU-", "MIG-"}) find_uuids(text, type, spans);
-  if (addresses) find_addresses(text, spans);
 }
 
 std::optional<Span> Redactor::Names::whole(std::string_view key, std::string_view value) {

@@ -29,8 +29,7 @@ constexpr std::pair<Removed, std::string_view> kKinds[] = {{Removed::token, "acc
                                                            {Removed::serial, "serial number"},
                                                            {Removed::domain, "domain"}};
 
-Spans secrets_in(std::string_view text, std::span<const std::string> known) {
-  Spans spans;
+void find_secrets(std::string_view text, std::span<const std::string> known, Spans& spans) {
   find_private_keys(text, spans);
   find_known_values(text, known, spans);
   find_tokens(text, spans);
@@ -38,6 +37,20 @@ Spans secrets_in(std::string_view text, std::span<const std::string> known) {
   find_headers(text, spans);
   find_named_values(text, spans);
   find_option_values(text, spans);
+  find_settings(text, spans);
+}
+
+Spans secrets_in(std::string_view text, std::span<const std::string> known) {
+  Spans spans;
+  const Plain plain(text, Joint::blank);
+  find_secrets(plain.text(), known, spans);
+  plain.move_back(spans);
+  if (!plain.coloured()) return spans;
+  Spans more;
+  const Plain joined(text, Joint::nothing);
+  find_secrets(joined.text(), known, more);
+  joined.move_back(more);
+  spans.insert(spans.end(), more.begin(), more.end());
   return spans;
 }
 
@@ -47,12 +60,6 @@ bool may_hold_addresses(std::string_view key, std::string_view value) {
   const std::string name = to_lower(key);
   static constexpr std::array<std::string_view, 6> kAddressKeys{"addr", "host", "value", "gateway", "server", "master"};
   return name == "ip" || std::ranges::any_of(kAddressKeys, [&](std::string_view part) { return name.contains(part); });
-}
-
-bool is_secret_string(std::string_view key, std::string_view value) {
-  if (is_placeholder(value) || is_path(value)) return false;
-  const Secrecy secrecy = secrecy_of(key);
-  return secrecy == Secrecy::certain || (secrecy == Secrecy::likely && looks_random(value));
 }
 
 }  // namespace
@@ -77,12 +84,21 @@ Redactor::~Redactor() = default;
 bool Redactor::anonymizes() const { return names_ != nullptr; }
 
 void Redactor::learn(std::string_view text) {
-  if (names_) names_->learn(text);
+  if (names_) names_->learn(Plain(text, Joint::blank).text());
+}
+
+void Redactor::add_names(std::string_view text, bool addresses, Spans& spans) {
+  if (!names_) return;
+  const Plain plain(text, Joint::blank);
+  Spans found;
+  names_->find(plain.text(), addresses, found);
+  plain.move_back(found);
+  spans.insert(spans.end(), found.begin(), found.end());
 }
 
 std::string Redactor::redact(std::string_view text, Removals& removed) {
   Spans spans = secrets_in(text, known_);
-  if (names_) names_->find(text, true, spans);
+  add_names(text, true, spans);
   return replace(text, std::move(spans), removed);
 }
 
@@ -110,11 +126,11 @@ void Redactor::redact(Json& document, Removals& removed) {
   walk(document, "", [&](const std::string& key, Json& value) {
     const auto& text = value.get_ref<const std::string&>();
     Spans spans;
-    if (is_secret_string(key, text)) spans.push_back({0, text.size(), Removed::named_value});
+    if (is_secret_value(key, text)) spans.push_back({0, text.size(), Removed::named_value});
     if (const auto whole = names_ ? names_->whole(key, text) : std::nullopt) spans.push_back(*whole);
     if (spans.empty()) {
       spans = secrets_in(text, known_);
-      if (names_) names_->find(text, may_hold_addresses(key, text), spans);
+      add_names(text, may_hold_addresses(key, text), spans);
     }
     if (!spans.empty()) value = replace(text, std::move(spans), removed);
   });

@@ -17,15 +17,25 @@ bool is_among(const std::array<std::string_view, N>& list, std::string_view word
   return std::ranges::find(list, word) != list.end();
 }
 
-constexpr std::array<std::string_view, 19> kSecretWords{
-    "password",     "passwd",        "passphrase",    "passcode",      "secret",       "apikey",  "accesskey",
-    "secretkey",    "privatekey",    "authtoken",     "accesstoken",   "refreshtoken", "idtoken", "sessiontoken",
-    "clientsecret", "identitytoken", "registrytoken", "encryptionkey", "sshpass"};
+constexpr std::array<std::string_view, 25> kSecretWords{
+    "dbpass",        "dbpwd",         "userpass",      "hftoken",      "ghtoken", "rootpass",     "password",
+    "passwd",        "passphrase",    "passcode",      "secret",       "apikey",  "accesskey",    "secretkey",
+    "privatekey",    "authtoken",     "accesstoken",   "refreshtoken", "idtoken", "sessiontoken", "clientsecret",
+    "identitytoken", "registrytoken", "encryptionkey", "sshpass"};
 /// What makes a "key" a secret one.
 constexpr std::array<std::string_view, 26> kSecretKeys{
     "tls",     "rsa",        "jwt",     "vault",        "api",    "access",  "secret",  "private", "auth",
     "account", "encryption", "encrypt", "signing",      "master", "shared",  "storage", "ssh",     "app",
     "license", "service",    "hmac",    "subscription", "aes",    "session", "wandb",   "client"};
+/// What names end with that are written together: "PGPASSWORD", "dbpassword".
+constexpr std::array<std::string_view, 5> kSecretEndings{"password", "passwd", "passphrase", "apikey", "secretkey"};
+/// And what ends so without a secret: "NOPASSWD: ALL" of sudo.
+constexpr std::array<std::string_view, 2> kNoSecrets{"nopasswd", "nopassword"};
+/// In front of a "pass" or "pwd" in small letters; a "forward_pass" is something else.
+constexpr std::array<std::string_view, 26> kPassOwners{
+    "db",   "database", "user",  "become", "ssh",  "sudo", "admin",   "root",    "mysql",
+    "pg",   "postgres", "redis", "smtp",   "mail", "ldap", "login",   "ftp",     "auth",
+    "http", "proxy",    "mongo", "vault",  "key",  "cert", "account", "rabbitmq"};
 /// Behind these a "token" is a piece of text.
 constexpr std::array<std::string_view, 34> kTextTokens{
     "pad",    "eos",    "bos",     "unk",        "sep",   "cls",    "mask",   "eot",    "next",
@@ -77,13 +87,17 @@ Secrecy secrecy_of(std::string_view name) {
   const std::string& last = words.back();
   const std::string_view previous = words.size() > 1 ? std::string_view(words[words.size() - 2]) : "";
   const std::string_view third = words.size() > 2 ? std::string_view(words[words.size() - 3]) : "";
+  if (is_among(kNoSecrets, last)) return Secrecy::none;
   if (is_among(kSecretWords, last)) return Secrecy::certain;
+  if (std::ranges::any_of(kSecretEndings, [&](std::string_view ending) { return last.ends_with(ending); }))
+    return Secrecy::certain;
   if (last == "key" && is_among(kSecretKeys, previous)) return Secrecy::certain;
   // AWS_ACCESS_KEY_ID
   if (last == "id" && previous == "key" && third == "access") return Secrecy::certain;
   if (last == "token") return of_token(previous, name);
   if (last == "credential" || last == "credentials") return Secrecy::certain;
-  if ((last == "pass" || last == "pwd") && !previous.empty() && previous != "old" && is_all_upper(name))
+  if ((last == "pass" || last == "pwd") && !previous.empty() && previous != "old" &&
+      (is_all_upper(name) || is_among(kPassOwners, previous)))
     return Secrecy::certain;
   if (last == "key" && is_all_upper(name) && !previous.empty()) return Secrecy::likely;
   if (last == "auth" || last == "cookie" || last == "pwd" || last == "pat" || last == "dsn") return Secrecy::likely;
@@ -111,14 +125,40 @@ bool is_path(std::string_view value) {
   return value.contains('.') || (parts.size() > 2 && is_among(kFolders, parts[1]));
 }
 
+bool is_login_in_base64(std::string_view value) {
+  while (value.ends_with('=')) value.remove_suffix(1);
+  if (value.size() < 4 || value.size() > 4096) return false;
+  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  unsigned bits = 0;
+  unsigned count = 0;
+  bool colon = false;
+  for (const char c : value) {
+    const std::size_t digit = kDigits.find(c);
+    if (digit == std::string_view::npos) return false;
+    bits = (bits << 6U | static_cast<unsigned>(digit)) & 0xFFFFU;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    const unsigned byte = (bits >> count) & 0xFFU;
+    if (byte < 0x20 || byte == 0x7F) return false;
+    colon = colon || byte == ':';
+  }
+  return colon;
+}
+
+bool is_secret_value(std::string_view name, std::string_view value) {
+  const Secrecy secrecy = secrecy_of(name);
+  if (secrecy == Secrecy::none || is_placeholder(value) || is_path(value)) return false;
+  return secrecy == Secrecy::certain || looks_random(value) ||
+         (to_lower(name).ends_with("auth") && is_login_in_base64(value));
+}
+
 bool is_secret_name(std::string_view name) { return secrecy_of(name) == Secrecy::certain; }
 
 std::vector<std::string> secret_values(const Environment& environment) {
   std::vector<std::string> values;
   for (const auto& [name, value] : environment) {
-    const Secrecy secrecy = secrecy_of(name);
-    const bool secret = secrecy == Secrecy::certain || (secrecy == Secrecy::likely && looks_random(value));
-    if (secret && !is_placeholder(value) && !is_path(value)) values.push_back(value);
+    if (is_secret_value(name, value)) values.push_back(value);
   }
   return values;
 }

@@ -16,7 +16,13 @@ Secrecy secrecy_of(std::string_view name);
 /// "null", "***", "$HF_TOKEN", "<your token>": nothing is lost, and nothing told, by leaving it.
 bool is_placeholder(std::string_view value);
 
+/// Base64 of "user:password", as docker keeps it under "auth".
+bool is_login_in_base64(std::string_view value);
+
 /// "/run/secrets/hf": where a secret is, not the secret.
 bool is_path(std::string_view value);
+
+/// Whether the value of this name is to go.
+bool is_secret_value(std::string_view name, std::string_view value);
 
 }  // namespace gpuwarden::setup

@@ -52,8 +52,39 @@ struct Value {
 /// space or a quote, without commas and brackets at its end.
 Value value_at(std::string_view text, std::size_t at);
 
+/// What stands in place of a control sequence between two letters.
+enum class Joint {
+  blank,    ///< "x ESC[1m hf_...": a new word
+  nothing,  ///< "hf_ ESC[m a1b2...": a word that a search has highlighted in part
+};
+
+/// A text without a terminal's control sequences, and the way back to the places in it.
+class Plain {
+ public:
+  /// `text` must live as long as this.
+  Plain(std::string_view text, Joint joint);
+  std::string_view text() const { return cuts_.empty() ? text_ : std::string_view(own_); }
+  bool coloured() const { return !cuts_.empty(); }
+  /// From places in text() to those in the original.
+  void move_back(Spans& spans) const;
+
+ private:
+  struct Cut {
+    std::size_t plain;   ///< from here on in text() ...
+    std::size_t origin;  ///< ... the original goes on here
+  };
+  std::size_t origin(std::size_t at) const;
+
+  std::string_view text_;
+  std::string own_;
+  std::vector<Cut> cuts_;
+};
+
 /// Whether a word looks drawn by lot: digits among letters, or very long without being a path, a number or a sentence.
 bool looks_random(std::string_view word);
+
+/// Whether a value is YAML's sign of a block ("|", ">-"): the value itself stands in the lines below.
+bool is_block_sign(std::string_view value);
 
 // The finders.
 void find_tokens(std::string_view text, Spans& spans);
@@ -62,6 +93,7 @@ void find_url_credentials(std::string_view text, Spans& spans);
 void find_headers(std::string_view text, Spans& spans);
 void find_named_values(std::string_view text, Spans& spans);
 void find_option_values(std::string_view text, Spans& spans);
+void find_settings(std::string_view text, Spans& spans);
 void find_known_values(std::string_view text, std::span<const std::string> known, Spans& spans);
 
 }  // namespace gpuwarden::setup

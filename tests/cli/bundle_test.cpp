@@ -107,6 +107,24 @@ TEST_F(BundleCommand, WrongWishesWriteNothing) {
   EXPECT_FALSE(std::filesystem::exists(archive()));
 }
 
+TEST_F(BundleCommand, OverwritesNoFileButAnOlderBundle) {
+  const auto log = file("train.log", "step 1\n");
+  const auto other = file("notes.txt", "mine\n");
+  const std::vector<std::string> words{"bundle", "--simulate", "t4x1", "--seconds", "0", "--log", log, "-o"};
+  const auto with = [&](const std::string& output) {
+    auto all = words;
+    all.push_back(output);
+    return all;
+  };
+  expect_error(with(log), 2, "one of the logs");
+  expect_error(with(other), 2, "no bundle");
+  EXPECT_EQ(read_file(log).value_or(""), "step 1\n");
+  EXPECT_EQ(read_file(other).value_or(""), "mine\n");
+  EXPECT_EQ(run(with(archive())).exit_code, 0);
+  EXPECT_EQ(run(with(archive())).exit_code, 0);
+  expect_error({"bundle", "--simulate", "t4x1", "--seconds", "0", "--log", archive(), "-o", archive()}, 2, archive());
+}
+
 TEST_F(BundleCommand, WhatIsNoBundleIsRefusedWithItsName) {
   expect_error({"bundle", "--list", file("x.txt", "hello\n")}, 2, "x.txt is no bundle");
   ASSERT_EQ(run({"bundle", "--simulate", "t4x1", "--seconds", "0", "-o", archive()}).exit_code, 0);

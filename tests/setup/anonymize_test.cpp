@@ -51,6 +51,42 @@ TEST(Anonymize, NamesAreLearnedFromWhereTheyStand) {
   EXPECT_EQ(anonymous("mail jane.doe@lab.example.org now"), "mail user-1@domain-1.example now");
 }
 
+TEST(Anonymize, HostsAreLearnedFromAssignmentsOfEveryForm) {
+  EXPECT_EQ(anonymous("hostname: node-a12\non node-a12"), "hostname: host-1\non host-1");
+  EXPECT_EQ(anonymous("RANK=3 HOSTNAME=box9 on box9"), "RANK=3 HOSTNAME=host-1 on host-1");
+  EXPECT_EQ(anonymous(R"({"log": "{\"Hostname\": \"box9\"}"} box9)"),
+            R"({"log": "{\"Hostname\": \"host-1\"}"} host-1)");
+  EXPECT_EQ(anonymous("NodeName=gpu17 CPUs=8"), "NodeName=host-1 CPUs=8");
+  EXPECT_EQ(anonymous("\x1b[32mjane@node7\x1b[0m:\x1b[34m~/x$ \x1b[1mnode7"),
+            "\x1b[32muser-1@host-1\x1b[0m:\x1b[34m~/x$ \x1b[1mhost-1");
+}
+
+TEST(Anonymize, AddressesInNamesAndListsOfHostsGo) {
+  EXPECT_EQ(anonymous("tcp://ip-10-1-2-3.ec2.internal:29500"), "tcp://host-1.domain-1.example:29500");
+  EXPECT_EQ(anonymous("on gpu-[17-19]: gpu-18 died"), "on host-4: host-2 died");
+  EXPECT_EQ(anonymous("node[01-02,07] idle"), "host-4 idle");
+  EXPECT_EQ(anonymous("SLURM_JOB_NODELIST=gpu[3,5]"), "SLURM_JOB_NODELIST=host-3");
+  for (const char* text : {"values[0-3] x[12] epoch[1,2] cuda-[x]", "a-[9-1]", "hostname: str = socket.gethostname()",
+                           "hostname = socket.gethostname()", "ip-1 ip-10-1", "USER: process exited, process 2"})
+    EXPECT_EQ(anonymous(text), text);
+}
+
+TEST(Anonymize, ManyNamesTakeNoTimeForEachByteOfText) {
+  std::string text;
+  for (int i = 0; i < 30000; ++i) text += "/home/person" + std::to_string(i) + "/x of the same home\n";
+  const std::string after = anonymous(text);
+  EXPECT_FALSE(after.contains("person"));
+  EXPECT_TRUE(after.contains("/home/user-30000/"));
+}
+
+TEST(Anonymize, NamesOfSeveralWordsAndOfOtherAlphabetsAreFound) {
+  const Identities names{.users = {"jane", "jane.doe", "j\xc3\xbcrgen", "\xc3\xb6zg\xc3\xbcr"},
+                         .domains = {"lab.example.org"}};
+  EXPECT_EQ(
+      anonymous("jane, jane.doe, (j\xc3\xbcrgen) \xe2\x94\x82\xc3\xb6zg\xc3\xbcr\xe2\x94\x82 x.lab.example.org", names),
+      "user-1, user-2, (user-3) \xe2\x94\x82user-4\xe2\x94\x82 x.domain-1.example");
+}
+
 TEST(Anonymize, WordsThatNameNobodyStay) {
   for (const char* text : {"/home/ubuntu/x", "root@localhost: user=root", "git@github.com:org/repo.git",
                            "actions/checkout@v4", "torch @ file:///x", "python train.py on cuda"})

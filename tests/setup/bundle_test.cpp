@@ -37,6 +37,25 @@ std::string tampered(const std::filesystem::path& path, const Change& change) {
   return *pack(entries, kHead.created);
 }
 
+TEST(Bundle, ReplacesAnOlderBundleAndNothingElse) {
+  const TempDir dir;
+  const auto path = dir.path() / "b.tar.gz";
+  ASSERT_TRUE(write_bundle(path, contents(), Redactor(), kHead));
+  EXPECT_TRUE(write_bundle(path, contents(), Redactor(), kHead)) << "an older one";
+  EXPECT_THAT(check_output(path, std::vector<std::string>{(dir.path() / "." / "b.tar.gz").string()}),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("one of the logs")));
+  const auto log = dir.path() / "train.log";
+  const auto empty = dir.path() / "empty";
+  ASSERT_TRUE(write_file_atomically(log, "step 1\n"));
+  ASSERT_TRUE(write_file_atomically(empty, ""));
+  EXPECT_THAT(write_bundle(log, contents(), Redactor(), kHead),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("no bundle")));
+  EXPECT_EQ(*read_file(log), "step 1\n");
+  EXPECT_THAT(check_output(dir.path()), FailsWith(ErrorCode::invalid_argument, HasSubstr("no file")));
+  EXPECT_TRUE(check_output(empty));
+  EXPECT_TRUE(check_output(dir.path() / "new.tar.gz", std::vector<std::string>{log.string()}));
+}
+
 TEST(Bundle, ComesBackWithoutItsSecretsAndWithAManifestOfWhatWasRemoved) {
   const TempDir dir;
   const auto written = write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead);

@@ -199,13 +199,13 @@ TEST(RedactSecrets, PemBlocksGoWholeEvenIfOneEndWasCutOff) {
 
 TEST(RedactSecrets, ValuesOfSecretVariablesGoWhereverTheyStand) {
   const Environment environment{{"WANDB_API_KEY", "0123456789abcdef0123456789abcdef01234567"},
-                                {"HF_TOKEN", "short"},
+                                {"HF_TOKEN", "tiny"},
                                 {"CUDA_HOME", "/usr/local/cuda"},
                                 {"SSL_CREDENTIALS", "/etc/ssl/x.pem"}};
   const auto known = secret_values(environment);
-  EXPECT_EQ(known, (std::vector<std::string>{"short", "0123456789abcdef0123456789abcdef01234567"}));
-  const Redacted result = redact_secrets("sending 0123456789abcdef0123456789abcdef01234567, in short", known);
-  EXPECT_EQ(result.text, "sending [removed], in short");
+  EXPECT_EQ(known, (std::vector<std::string>{"tiny", "0123456789abcdef0123456789abcdef01234567"}));
+  const Redacted result = redact_secrets("sending 0123456789abcdef0123456789abcdef01234567, in tiny", known);
+  EXPECT_EQ(result.text, "sending [removed], in tiny");
   EXPECT_EQ(result.removed, (Removals{{Removed::known_value, 1}}));
 }
 

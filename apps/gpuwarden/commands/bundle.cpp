@@ -100,6 +100,8 @@ Result<Wishes> read_wishes(const Context& context) {
                 fmt::format("--log-size: at most {} of each log", format_size(Bytes(kLargestLogCap))));
   const auto logs = args.list("log");
   if (logs.size() > kLogs) return fail(ErrorCode::invalid_argument, fmt::format("--log: at most {} logs", kLogs));
+  if (const auto output = args.text("output"))
+    GPUWARDEN_CHECK(setup::check_output(*output, {logs.begin(), logs.end()}));
   for (const std::string& log : logs)
     GPUWARDEN_CHECK(setup::gather_log(log, size ? size->value : kLogCap, wishes.logs));
   return wishes;

@@ -73,8 +73,13 @@ struct BundleHead {
   bool simulated = false;
 };
 
+/// Fails with invalid_argument where writing a bundle to `path` would destroy something: one of `sources` (files that
+/// go into it), or any file that is there and is neither a bundle nor empty.
+Result<void> check_output(const std::filesystem::path& path, const std::vector<std::string>& sources = {});
+
 /// Redacts all texts and writes them with their manifest to `path` (.tar.gz), which only its owner may read and which
-/// is complete or not there. `redactor` has no need to have learned the texts before.
+/// is complete or not there. Replaces an older bundle, and nothing else (check_output). `redactor` has no need to have
+/// learned the texts before.
 Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, Redactor redactor,
                               const BundleHead& head);
 

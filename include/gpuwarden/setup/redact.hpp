@@ -37,6 +37,8 @@ std::string_view to_string(Removed kind);
 
 using Removals = std::map<Removed, std::size_t>;
 
+struct Span;
+
 /// What stands where a secret stood.
 inline constexpr std::string_view kRemoved = "[removed]";
 
@@ -46,8 +48,8 @@ struct Redacted {
 };
 
 /// The text without its secrets. `known` are values that are secret wherever they stand (secret_values()); those
-/// shorter than 8 characters are left alone, since they could be anything. A commit hash, a checksum or a GPU's UUID
-/// stays. Texts are read as bytes: invalid UTF-8 is no obstacle.
+/// with 5 to 7 characters only as words of their own; shorter ones are left alone, since they could be anything. A
+/// commit hash, a checksum or a GPU's UUID stays. Texts are read as bytes: invalid UTF-8 is no obstacle.
 Redacted redact_secrets(std::string_view text, std::span<const std::string> known = {});
 
 /// Whether a name (of a variable, an option, a key) says that its value is a secret: "HF_TOKEN", "api-key",
@@ -87,6 +89,7 @@ class Redactor {
 
  private:
   class Names;
+  void add_names(std::string_view text, bool addresses, std::vector<Span>& spans);
   std::vector<std::string> known_;
   std::unique_ptr<Names> names_;
 };
