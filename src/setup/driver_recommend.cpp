@@ -118,24 +118,38 @@ void warn_of_dropped(const DriverFacts& facts, const Version& cuda, const Knowle
   }
 }
 
+/// The driver that a CUDA version needs. Fails with unsatisfied where the tables know nothing of it.
+Result<Version> driver_for_cuda(const Version& cuda, const std::string& why, const Knowledge& knowledge,
+                                Recommendation& answer) {
+  const auto native = knowledge.min_driver(cuda, true);
+  const auto floor = knowledge.min_driver(cuda, false);
+  if (native && floor && *floor < *native)
+    answer.reasons.push_back(
+        fmt::format("{} needs driver {} for all of its features; {} suffices by minor-version compatibility, without "
+                    "new PTX",
+                    why, knowledge::to_string(*native), knowledge::to_string(*floor)));
+  else if (native)
+    answer.reasons.push_back(fmt::format("{} needs driver {}", why, knowledge::to_string(*native)));
+  if (native) return *native;
+  if (!floor)
+    return fail(ErrorCode::unsatisfied, fmt::format("it is not known which driver {} needs", why),
+                "gpuwarden compat lists the CUDA versions that are known");
+  answer.warnings.push_back(
+      fmt::format("{} is not in the tables; all of its major release run on driver {} by minor-version compatibility",
+                  why, knowledge::to_string(*floor)));
+  return *floor;
+}
+
 /// Raises the lowest branch for the purpose.
-void heed_purpose(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
-                  Recommendation& answer) {
+Result<void> heed_purpose(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
+                          Recommendation& answer) {
   std::string why;
   Version at_least;
   const auto cuda = cuda_of(request, knowledge, why, at_least);
   if (cuda) {
     warn_of_dropped(facts, *cuda, knowledge, answer);
-    const auto native = knowledge.min_driver(*cuda, true);
-    const auto floor = knowledge.min_driver(*cuda, false);
-    if (native) at_least = std::max(at_least, *native);
-    if (native && floor && *floor < *native)
-      answer.reasons.push_back(
-          fmt::format("{} needs driver {} for all of its features; {} suffices by minor-version compatibility, without "
-                      "new PTX",
-                      why, knowledge::to_string(*native), knowledge::to_string(*floor)));
-    else if (native)
-      answer.reasons.push_back(fmt::format("{} needs driver {}", why, knowledge::to_string(*native)));
+    GPUWARDEN_TRY(const Version needed, driver_for_cuda(*cuda, why, knowledge, answer));
+    at_least = std::max(at_least, needed);
   } else if (request.purpose && request.purpose->architecture) {
     for (const GpuModel& model : knowledge.models()) {
       if (model.capability_major * 10 + model.capability_minor != *request.purpose->architecture) continue;
@@ -149,6 +163,7 @@ void heed_purpose(const DriverFacts& facts, const DriverRequest& request, const 
   }
   answer.at_least = at_least;
   answer.lowest = std::max(answer.lowest, at_least.major);
+  return {};
 }
 
 /// A rule of the site about a GPU and the purpose raises the lowest to what it wants: required, or recommended.
@@ -193,7 +208,26 @@ Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
   return {};
 }
 
-Result<void> choose_branch(const DriverRequest& request, const Knowledge& knowledge,
+/// The branch that was asked for, 0: none. Debian's archive has one a release, so that asking for it asks for that one.
+Result<int> wanted_branch(const DriverFacts& facts, const DriverRequest& request, Recommendation& answer) {
+  const int wanted = request.branch != 0 ? request.branch : Version::parse(request.version).value_or(Version{}).major;
+  const auto& host = environment_of(facts).host;
+  if (request.packaging == Packaging::distribution && host.distribution == "debian") {
+    const int only = distribution_branch(host);
+    const std::string name = host.distribution_name.value_or("this Debian");
+    if (only == 0 || (wanted != 0 && wanted != only))
+      return fail(ErrorCode::unsatisfied,
+                  only == 0 ? fmt::format("it is not known which driver {} has", name)
+                            : fmt::format("{} has R{} only, not R{}", name, only, wanted),
+                  "--packaging cuda-repository");
+    if (wanted == 0) answer.reasons.insert(answer.reasons.begin(), fmt::format("{} has R{} only", name, only));
+    if (wanted == 0) return only;
+  }
+  if (wanted != 0) answer.reasons.insert(answer.reasons.begin(), fmt::format("R{} was asked for", wanted));
+  return wanted;
+}
+
+Result<void> choose_branch(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
                            std::chrono::system_clock::time_point now, Recommendation& answer) {
   if (answer.highest != 0 && answer.lowest > answer.highest)
     return fail(ErrorCode::unsatisfied,
@@ -201,26 +235,28 @@ Result<void> choose_branch(const DriverRequest& request, const Knowledge& knowle
                             answer.lowest, answer.highest),
                 "ask for an older CUDA version, or take that GPU out");
   const Version exact = Version::parse(request.version).value_or(Version{});
-  const int wanted = request.branch != 0 ? request.branch : exact.major;
+  GPUWARDEN_TRY(const int wanted, wanted_branch(facts, request, answer));
   if (wanted == 0) {
     answer.branch = knowledge.recommended_branch(answer.lowest, answer.highest, now);
     if (answer.branch == 0) answer.branch = answer.highest != 0 ? answer.highest : knowledge.newest_branch();
   } else {
     answer.branch = wanted;
-    answer.reasons.insert(answer.reasons.begin(), fmt::format("R{} was asked for", wanted));
   }
   if (answer.highest != 0 && answer.branch > answer.highest)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("R{} does not serve a GPU of this machine: R{} is the last branch for it", answer.branch,
                             answer.highest),
-                fmt::format("--branch {}", answer.highest));
+                request.packaging == Packaging::distribution ? "--packaging cuda-repository"
+                                                             : fmt::format("--branch {}", answer.highest));
   if (answer.branch < answer.lowest || (exact && answer.at_least && exact < answer.at_least))
     return fail(
         ErrorCode::invalid_argument,
         fmt::format("driver {} is too old: {} is the lowest",
                     request.version.empty() ? fmt::format("R{}", answer.branch) : request.version,
                     answer.at_least ? knowledge::to_string(answer.at_least) : fmt::format("R{}", answer.lowest)),
-        "leave --branch away to get the recommended one");
+        request.packaging == Packaging::distribution && request.branch == 0 && request.version.empty()
+            ? "--packaging cuda-repository"
+            : "leave --branch away to get the recommended one");
   return {};
 }
 
@@ -309,9 +345,9 @@ Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRe
   Recommendation answer;
   const Needs needs = needs_of(facts, knowledge);
   GPUWARDEN_CHECK(heed_gpus(needs, answer));
-  heed_purpose(facts, request, knowledge, answer);
+  GPUWARDEN_CHECK(heed_purpose(facts, request, knowledge, answer));
   heed_site(facts, request, knowledge, answer);
-  GPUWARDEN_CHECK(choose_branch(request, knowledge, now, answer));
+  GPUWARDEN_CHECK(choose_branch(facts, request, knowledge, now, answer));
   tell_branch(knowledge, now, answer);
   GPUWARDEN_CHECK(choose_flavour(facts, request, needs, answer));
   answer.packaging = choose_packaging(facts, request, answer.branch);

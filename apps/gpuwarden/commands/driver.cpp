@@ -110,7 +110,8 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
   request.runfile = args.text("runfile").value_or("");
   if (request.branch == 0 && request.version.empty()) request.version = version_in_name(request.runfile);
   if (const auto text = args.text("cuda")) {
-    request.cuda = knowledge::Version::parse(*text);
+    // Its beginning alone would be another version than the one that was asked for.
+    if (text->find_first_not_of("0123456789.") == std::string::npos) request.cuda = knowledge::Version::parse(*text);
     if (!request.cuda)
       return fail(ErrorCode::invalid_argument, fmt::format("--cuda: '{}' is no version", printable(*text)),
                   "for example --cuda 12.8");
@@ -213,7 +214,7 @@ int plan(Context& context) {
   if (context.args.has("json")) {
     print_json(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
   } else if (context.args.has("script")) {
-    fmt::print("{}", script_of(prepared->plan));
+    fmt::print("{}", script_of(prepared->plan, prepared->request));
   } else {
     fmt::print("{}\ngpuwarden driver plan --script prints the commands, gpuwarden driver apply carries them out\n",
                plan_text(prepared->plan, prepared->request, *style));

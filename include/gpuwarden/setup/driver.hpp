@@ -154,8 +154,9 @@ Result<Plan> plan_driver(const DriverFacts& facts, const DriverRequest& request,
 /// The checks that forbid a plan: failed, and not forced.
 std::vector<const PreCheck*> refusals(const Plan& plan, const DriverRequest& request);
 
-/// The plan as a script to review: `sh FILE` applies it, `sh FILE undo` leads back.
-std::string script_of(const Plan& plan);
+/// The plan as a script to review: `sh FILE` applies it, `sh FILE undo` leads back. Checks that the request overrules
+/// are left out.
+std::string script_of(const Plan& plan, const DriverRequest& request = {});
 
 /// Where plans keep their records, inside the root.
 inline constexpr std::string_view kDriverFolder = "/var/lib/gpuwarden/driver";
