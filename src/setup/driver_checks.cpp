@@ -173,20 +173,33 @@ constexpr auto kRows = std::to_array<Row>({
     {"holds", "packages on hold", held, "", true},
 });
 
+PreCheck answered(const Row& row, const Question& question) {
+  Answer answer = row.ask(question);
+  return {.id = std::string(row.id),
+          .title = std::string(row.title),
+          .state = answer.state,
+          .found = std::move(answer.found),
+          .remedy = std::move(answer.remedy),
+          .command = std::string(row.command),
+          .can_be_forced = row.can_be_forced};
+}
+
 }  // namespace
 
 std::vector<PreCheck> pre_checks(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target) {
   const Question question{facts, environment_of(facts), request, target};
   std::vector<PreCheck> checks;
+  for (const Row& row : kRows) checks.push_back(answered(row, question));
+  return checks;
+}
+
+std::vector<PreCheck> way_back_checks(const DriverFacts& facts) {
+  const DriverRequest request;
+  const Recommendation target;
+  const Question question{facts, environment_of(facts), request, target};
+  std::vector<PreCheck> checks;
   for (const Row& row : kRows) {
-    Answer answer = row.ask(question);
-    checks.push_back({.id = std::string(row.id),
-                      .title = std::string(row.title),
-                      .state = answer.state,
-                      .found = std::move(answer.found),
-                      .remedy = std::move(answer.remedy),
-                      .command = std::string(row.command),
-                      .can_be_forced = row.can_be_forced});
+    if (row.id == "processes" || row.id == "sessions") checks.push_back(answered(row, question));
   }
   return checks;
 }
@@ -196,8 +209,12 @@ bool is_forced(const PreCheck& check, const DriverRequest& request) {
 }
 
 std::vector<const PreCheck*> refusals(const Plan& plan, const DriverRequest& request) {
+  return refusals(plan.checks, request);
+}
+
+std::vector<const PreCheck*> refusals(const std::vector<PreCheck>& checks, const DriverRequest& request) {
   std::vector<const PreCheck*> result;
-  for (const PreCheck& check : plan.checks) {
+  for (const PreCheck& check : checks) {
     if (check.state == State::failed && !is_forced(check, request)) result.push_back(&check);
   }
   return result;

@@ -110,6 +110,19 @@ TEST(DriverPreChecks, CanBeOverruledExceptForProgramsOnTheGpus) {
   EXPECT_EQ(left[0]->id, "processes");
 }
 
+TEST(DriverPreChecks, ProtectPeopleAndProgramsOnTheWayBackToo) {
+  auto machine = testing::debian_machine();
+  software(machine).host.kernel_headers = false;
+  EXPECT_TRUE(refusals(setup::way_back_checks(machine), {}).empty()) << "headers are no question of the way back";
+  machine.sessions.emplace_back("ada on :0");
+  machine.snapshot.gpus[0].processes->push_back(process("python train.py"));
+  const auto checks = setup::way_back_checks(machine);
+  ASSERT_EQ(refusals(checks, {}).size(), 2U);
+  const auto left = refusals(checks, {.forced = {"sessions", "processes"}});
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_THAT(left[0]->found, HasSubstr("python train.py"));
+}
+
 TEST(DriverPreChecks, TheRunInstallerNeedsACompilerAndBringsNoFabricManager) {
   auto machine = testing::debian_machine();
   testing::add_fabric(machine);
