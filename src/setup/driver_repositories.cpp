@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 
+#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::setup {
 
 namespace {
 
+constexpr std::string_view kCudaRepository = "developer.download.nvidia.com/compute/cuda/repos";
 constexpr std::string_view kRunfile = "use NVIDIA's .run installer: --runfile FILE";
 
 /// How a path names a release: by its major number, or by all of it without the dots.
@@ -49,7 +51,67 @@ Result<void> check_plain(std::string_view what, const std::optional<std::string>
               "look at /etc/os-release of that machine, or at the capture");
 }
 
+bool equals_ignoring_case(std::string_view text, std::string_view other) {
+  return text.size() == other.size() && contains_ignoring_case(text, other);
+}
+
+/// NAME=value, NAME: value, with whatever spaces: whether the value is one of those that mean no.
+bool says_no(std::string_view line, std::string_view name) {
+  const std::size_t end = line.find_first_of("=:");
+  if (end == std::string_view::npos || !equals_ignoring_case(trim(line.substr(0, end)), name)) return false;
+  const auto value = trim(line.substr(end + 1));
+  return std::ranges::any_of(std::array{"0", "no", "false", "off", "without", "disable"},
+                             [&](const char* word) { return equals_ignoring_case(value, word); });
+}
+
+/// One-line sources (*.list): each line stands for itself.
+bool lists_repository(std::string_view text) {
+  return std::ranges::any_of(split(text, '\n'), [](std::string_view line) {
+    line = trim(line.substr(0, line.find('#')));
+    return line.starts_with("deb") && line.contains(kCudaRepository);
+  });
+}
+
+/// Stanzas (*.sources, behind empty lines) or sections (*.repo, behind [name]): one that names the repository and is
+/// not switched off. `opens`: whether a line begins a new one.
+bool describes_repository(std::string_view text, bool (*opens)(std::string_view line)) {
+  bool named = false;
+  bool enabled = true;
+  for (auto line : split(text, '\n')) {
+    line = trim(line);
+    if (line.starts_with('#') || line.starts_with(';')) continue;
+    if (opens(line)) {
+      if (named && enabled) return true;
+      named = false;
+      enabled = true;
+    }
+    named = named || line.contains(kCudaRepository);
+    enabled = enabled && !says_no(line, "enabled");
+  }
+  return named && enabled;
+}
+
+bool is_empty_line(std::string_view line) { return line.empty(); }
+bool is_section(std::string_view line) { return line.starts_with('['); }
+
+/// Other endings (*.list.save, *.disabled) are read by no package manager.
+bool is_source_of_repository(const std::filesystem::path& file) {
+  const auto ending = file.extension();
+  if (ending != ".list" && ending != ".sources" && ending != ".repo") return false;
+  const auto text = read_file(file, std::size_t{1} << 20U);
+  if (!text) return false;
+  if (ending == ".list") return lists_repository(*text);
+  return describes_repository(*text, ending == ".sources" ? is_empty_line : is_section);
+}
+
 }  // namespace
+
+bool has_cuda_repository(const std::filesystem::path& root) {
+  if (is_source_of_repository(root / "etc/apt/sources.list")) return true;
+  return std::ranges::any_of(
+      std::array{"etc/apt/sources.list.d", "etc/yum.repos.d", "etc/zypp/repos.d"},
+      [&](const char* folder) { return std::ranges::any_of(list_directory(root / folder), is_source_of_repository); });
+}
 
 Result<Repository> repository_for(const facts::Host& host) {
   GPUWARDEN_CHECK(check_plain("distribution", host.distribution));
@@ -76,8 +138,7 @@ Result<Repository> repository_for(const facts::Host& host) {
   Repository result;
   result.name = fmt::format("{}{}", row->prefix, release);
   result.machine = path->second;
-  result.url =
-      fmt::format("https://developer.download.nvidia.com/compute/cuda/repos/{}/{}", result.name, result.machine);
+  result.url = fmt::format("https://{}/{}/{}", kCudaRepository, result.name, result.machine);
   return result;
 }
 
