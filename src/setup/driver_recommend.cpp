@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/driver.hpp"
 #include "setup/driver_needs.hpp"
 #include "setup/driver_words.hpp"
