@@ -131,7 +131,7 @@ Result<void> take_line(std::string_view line, std::vector<DriverRun>& runs) {
 }
 
 std::size_t whole_part(std::string_view journal) {
-  std::size_t end = journal.rfind('\n');
+  const std::size_t end = journal.rfind('\n');
   if (end == std::string_view::npos) return 0;
   // A block that power took away can end in anything: a last line that is not JSON was never written.
   const std::size_t before = end == 0 ? std::string_view::npos : journal.rfind('\n', end - 1);
