@@ -328,10 +328,17 @@ test_forward() {
 test_backward() {
   local root=$work/backward step
   copy "$work/applied" "$root"
+  mkdir -p "$root/run/systemd/sessions"
+  printf 'USER=ada\nCLASS=user\nTYPE=x11\nSTATE=active\nDISPLAY=:0\n' >"$root/run/systemd/sessions/1"
+  expect 1 "$root" rollback
+  grep -q 'graphical sessions would end: ada on :0' "$root.out" || die "the way back would end a session: not told"
+  same "$work/after" "$root" "refused way back"
+  rm "$root/run/systemd/sessions/1"
   for step in $(steps_of "$work/root" | tr ' ' '\n' | tac); do
     # Steps that change nothing have nothing to undo.
     case $step in record|save|idle|dependents|verify) continue ;; esac
     inject "$root" before "$step/undo" fail; interrupted 1 "$root" "failure of $step/undo" rollback
+    if grep -q -e --resume "$root.out"; then die "after a failed way back, going forward is offered"; fi
     inject "$root" before "$step/undo" kill; interrupted 137 "$root" "kill before $step/undo" rollback
     if [ "$step" = install ]; then
       inject "$root" mid "$step/undo" kill; interrupted 137 "$root" "kill in $step/undo" rollback
@@ -349,6 +356,8 @@ test_script() {
   local root=$work/script
   copy "$work/root" "$root"
   "$program" driver plan --root "$root" --script >"$root/plan.sh"
+  if chroot "$root" /bin/sh /plan.sh undo >"$root.out" 2>&1; then die "the script undid what it never did"; fi
+  same "$work/before" "$root" "script that had nothing to undo"
   chroot "$root" /bin/sh /plan.sh >"$root.out" 2>&1 || { cat "$root.out" >&2; die "the script failed"; }
   same "$work/after" "$root" "script"
   chroot "$root" /bin/sh /plan.sh undo >"$root.out" 2>&1 || { cat "$root.out" >&2; die "the script failed on the way back"; }

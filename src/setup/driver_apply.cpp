@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/driver_run.hpp"
 #include "setup/driver_journal.hpp"
+#include "setup/driver_records.hpp"
 
 namespace gpuwarden::setup {
 
@@ -24,8 +24,6 @@ namespace {
 
 constexpr std::chrono::hours kLongestStep{3};
 constexpr std::chrono::minutes kLongestOrphan{60};
-
-fs::path folder_in(const fs::path& root) { return root / fs::path(kDriverFolder).relative_path(); }
 
 /// The last line that a step wrote to its log from `start` on.
 std::string last_words(const fs::path& log, std::size_t start) {
@@ -39,13 +37,6 @@ std::size_t size_of(const fs::path& file) {
   std::error_code error;
   const auto size = fs::file_size(file, error);
   return error ? 0 : static_cast<std::size_t>(size);
-}
-
-/// Whether a run is past the point from which only rollback leads on.
-bool is_on_the_way_back(const DriverRun& run) {
-  return run.state == RunState::rolling_back || std::ranges::any_of(run.steps, [](StepState state) {
-           return state == StepState::undoing || state == StepState::undone || state == StepState::undo_failed;
-         });
 }
 
 Result<UniqueFd> open_journal(const fs::path& file) {
@@ -71,13 +62,14 @@ ShellRunner shell_in(const fs::path& root) {
   };
 }
 
-Result<DriverProcedure> DriverProcedure::open(const fs::path& root, ShellRunner shell, Clock& clock) {
+Result<DriverProcedure> DriverProcedure::open(const fs::path& root, ShellRunner shell, Clock& clock, Records records) {
   DriverProcedure procedure(root, std::move(shell), clock);
   const fs::path folder = procedure.folder();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return std::unexpected(error_from_errno(error.value(), "cannot make " + folder.string()));
-  ::chmod(folder.c_str(), 0700);
+  std::error_code ignored;
+  if (records == Records::must_exist && !fs::exists(folder / "journal.jsonl", ignored))
+    return fail(ErrorCode::unsatisfied, "no driver was changed here: there is no run to go on with or to roll back",
+                "gpuwarden driver apply begins one");
+  GPUWARDEN_CHECK(make_records(root));
   procedure.lock_.reset(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!procedure.lock_) return std::unexpected(error_from_errno(errno, "cannot open " + (folder / "lock").string()));
   if (::flock(procedure.lock_.get(), LOCK_EX | LOCK_NB) != 0)
@@ -98,13 +90,15 @@ Result<DriverProcedure> DriverProcedure::open(const fs::path& root, ShellRunner 
 }
 
 Result<std::vector<DriverRun>> DriverProcedure::history(const fs::path& root) {
-  const auto text = read_file(folder_in(root) / "journal.jsonl");
+  const fs::path file = records_folder(root) / "journal.jsonl";
+  GPUWARDEN_CHECK(check_inside(root, file));
+  const auto text = read_file(file);
   if (!text && text.error().code == ErrorCode::not_found) return std::vector<DriverRun>{};
   if (!text) return std::unexpected(text.error());
   return replay(*text);
 }
 
-fs::path DriverProcedure::folder() const { return folder_in(root_); }
+fs::path DriverProcedure::folder() const { return records_folder(root_); }
 
 std::string DriverProcedure::now() const { return format_utc(clock_->wall_now()); }
 
@@ -115,6 +109,12 @@ std::string DriverProcedure::boot_id() const {
 const DriverRun* DriverProcedure::open_run() const {
   const auto found = std::ranges::find_if(runs_, [](const DriverRun& run) { return !is_over(run.state); });
   return found == runs_.end() ? nullptr : &*found;
+}
+
+const DriverRun* DriverProcedure::to_roll_back() const {
+  const auto found = std::find_if(runs_.rbegin(), runs_.rend(),
+                                  [](const DriverRun& run) { return run.state != RunState::rolled_back; });
+  return found == runs_.rend() ? nullptr : &*found;
 }
 
 const DriverRun* DriverProcedure::latest() const {
@@ -156,6 +156,7 @@ Result<void> DriverProcedure::note_step(DriverRun& run, std::size_t index, StepS
 
 Result<std::string> DriverProcedure::run_text(const DriverRun& run, const std::string& text, const std::string& step) {
   const std::string records = fmt::format("{}/{}", kDriverFolder, run.plan.id);
+  GPUWARDEN_CHECK(check_inside(root_, folder() / run.plan.id / "log"));
   std::error_code error;
   fs::create_directories(folder() / run.plan.id, error);
   if (error)
@@ -227,7 +228,9 @@ Result<RunState> DriverProcedure::apply(const Plan& plan, const Listener& listen
   if (const DriverRun* open = open_run())
     return fail(ErrorCode::unsatisfied,
                 fmt::format("the run {} is not over ({})", open->plan.id, to_string(open->state)),
-                "gpuwarden driver apply --resume goes on with it, gpuwarden driver rollback leads back");
+                is_on_the_way_back(*open)
+                    ? "gpuwarden driver rollback goes on with its way back"
+                    : "gpuwarden driver apply --resume goes on with it, gpuwarden driver rollback leads back");
   const std::string at = now();
   GPUWARDEN_CHECK(append(begin_line(plan, at)));
   DriverRun run;
@@ -245,6 +248,7 @@ Result<RunState> DriverProcedure::resume(const Listener& listener) {
   if (is_on_the_way_back(run))
     return fail(ErrorCode::unsatisfied, fmt::format("the run {} is on its way back", run.plan.id),
                 "gpuwarden driver rollback goes on with that");
+  GPUWARDEN_CHECK(check_records(root_, run));
   wait_for_orphan();
   if (run.state == RunState::waiting_for_reboot) {
     if (!run.boot_id.empty() && run.boot_id == boot_id())
@@ -273,11 +277,10 @@ Result<bool> DriverProcedure::undo(DriverRun& run, std::size_t index, const List
 }
 
 Result<RunState> DriverProcedure::rollback(const Listener& listener) {
-  const auto last = std::find_if(runs_.rbegin(), runs_.rend(),
-                                 [](const DriverRun& run) { return run.state != RunState::rolled_back; });
-  if (last == runs_.rend())
+  if (to_roll_back() == nullptr)
     return fail(ErrorCode::unsatisfied, "there is no run to roll back", "gpuwarden driver history shows what was done");
-  DriverRun& run = *last;
+  DriverRun& run = runs_[static_cast<std::size_t>(to_roll_back() - runs_.data())];
+  GPUWARDEN_CHECK(check_records(root_, run));
   wait_for_orphan();
   GPUWARDEN_CHECK(note_state(run, RunState::rolling_back));
   for (std::size_t i = run.plan.steps.size(); i-- > 0;) {

@@ -36,18 +36,25 @@ Answer root(const Question& question) {
                : Answer{State::warning, "not root: a plan can be made, but not applied", "sudo gpuwarden driver apply"};
 }
 
-/// Who computes or draws on a GPU. Services that the plan stops itself do not count.
+/// "Xorg" of "/usr/lib/xorg/Xorg :0 -core": the program alone, whatever its arguments and folders say.
+std::string_view program_of(std::string_view command) {
+  const auto words = split_words(command);
+  return words.empty() ? std::string_view() : words[0].substr(words[0].rfind('/') + 1);
+}
+
+/// Who computes or draws on a GPU. Programs that the plan stops itself do not count.
 Answer processes(const Question& question) {
-  static constexpr auto kStopped =
-      std::to_array<std::string_view>({"nvidia-persistenced", "nv-fabricmanager", "nv-hostengine", "nvidia-imex",
-                                       "dcgm-exporter", "Xorg", "gnome-shell", "Xwayland", "sddm", "gdm", "lightdm"});
+  static constexpr auto kStopped = std::to_array<std::string_view>(
+      {"nvidia-persistenced", "nv-fabricmanager", "nv-hostengine", "nvidia-imex", "dcgm-exporter", "nvidia-powerd", "X",
+       "Xorg", "Xwayland", "gnome-shell", "kwin_x11", "kwin_wayland", "sddm", "sddm-helper", "gdm", "gdm3",
+       "gdm-x-session", "gdm-wayland-session", "lightdm"});
   std::vector<std::string> found;
   bool known = question.facts.snapshot.gpus.empty();
   for (const auto& record : question.facts.snapshot.gpus) {
     known = known || record.processes.has_value();
     for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
       const std::string command = process.command.value_or("?");
-      if (std::ranges::any_of(kStopped, [&](std::string_view name) { return command.contains(name); })) continue;
+      if (std::ranges::find(kStopped, program_of(command)) != kStopped.end()) continue;
       const std::string text = printable(fmt::format("pid {} {}", process.pid.value, command.substr(0, 60)));
       if (std::ranges::find(found, text) == found.end()) found.push_back(text);
     }
@@ -166,29 +173,49 @@ constexpr auto kRows = std::to_array<Row>({
     {"holds", "packages on hold", held, "", true},
 });
 
+PreCheck answered(const Row& row, const Question& question) {
+  Answer answer = row.ask(question);
+  return {.id = std::string(row.id),
+          .title = std::string(row.title),
+          .state = answer.state,
+          .found = std::move(answer.found),
+          .remedy = std::move(answer.remedy),
+          .command = std::string(row.command),
+          .can_be_forced = row.can_be_forced};
+}
+
 }  // namespace
 
 std::vector<PreCheck> pre_checks(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target) {
   const Question question{facts, environment_of(facts), request, target};
   std::vector<PreCheck> checks;
+  for (const Row& row : kRows) checks.push_back(answered(row, question));
+  return checks;
+}
+
+std::vector<PreCheck> way_back_checks(const DriverFacts& facts) {
+  const DriverRequest request;
+  const Recommendation target;
+  const Question question{facts, environment_of(facts), request, target};
+  std::vector<PreCheck> checks;
   for (const Row& row : kRows) {
-    Answer answer = row.ask(question);
-    checks.push_back({.id = std::string(row.id),
-                      .title = std::string(row.title),
-                      .state = answer.state,
-                      .found = std::move(answer.found),
-                      .remedy = std::move(answer.remedy),
-                      .command = std::string(row.command),
-                      .can_be_forced = row.can_be_forced});
+    if (row.id == "processes" || row.id == "sessions") checks.push_back(answered(row, question));
   }
   return checks;
 }
 
+bool is_forced(const PreCheck& check, const DriverRequest& request) {
+  return check.can_be_forced && std::ranges::find(request.forced, check.id) != request.forced.end();
+}
+
 std::vector<const PreCheck*> refusals(const Plan& plan, const DriverRequest& request) {
+  return refusals(plan.checks, request);
+}
+
+std::vector<const PreCheck*> refusals(const std::vector<PreCheck>& checks, const DriverRequest& request) {
   std::vector<const PreCheck*> result;
-  for (const PreCheck& check : plan.checks) {
-    const bool forced = check.can_be_forced && std::ranges::find(request.forced, check.id) != request.forced.end();
-    if (check.state == State::failed && !forced) result.push_back(&check);
+  for (const PreCheck& check : checks) {
+    if (check.state == State::failed && !is_forced(check, request)) result.push_back(&check);
   }
   return result;
 }

@@ -9,5 +9,7 @@
 namespace gpuwarden::setup {
 
 std::vector<PreCheck> pre_checks(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target);
+/// Whether the request overrules the check.
+bool is_forced(const PreCheck& check, const DriverRequest& request);
 
 }  // namespace gpuwarden::setup

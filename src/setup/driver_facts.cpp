@@ -16,6 +16,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/gpu_models.hpp"
 #include "gpuwarden/setup/driver.hpp"
+#include "setup/driver_repositories.hpp"
 #include "setup/driver_shell.hpp"
 
 namespace gpuwarden::setup {
@@ -25,8 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using facts::ModuleFlavour;
-
-constexpr std::string_view kCudaRepository = "developer.download.nvidia.com/compute/cuda/repos";
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -114,24 +113,13 @@ void read_rpm(const fs::path& root, DriverFacts& facts) {
   facts.packaging = fusion ? Packaging::distribution : Packaging::cuda_repository;
 }
 
-bool mentions_repository(const fs::path& folder) {
-  return std::ranges::any_of(list_directory(folder), [](const fs::path& file) {
-    const auto text = read_file(file, std::size_t{1} << 20U);
-    return text && text->contains(kCudaRepository);
-  });
-}
-
 void read_packages(const fs::path& root, DriverFacts& facts) {
   read_dpkg(root, facts);
   if (facts.manager == PackageManager::none) read_rpm(root, facts);
   std::ranges::sort(facts.packages, {}, &InstalledPackage::name);
   if (facts.packages.empty() && (is_there(root / "usr/bin/nvidia-uninstall") || is_there(root / "var/lib/nvidia/log")))
     facts.packaging = Packaging::runfile;
-  const auto single = read_file(root / "etc/apt/sources.list", std::size_t{1} << 20U);
-  facts.cuda_repository =
-      (single && single->contains(kCudaRepository)) ||
-      std::ranges::any_of(std::array{"etc/apt/sources.list.d", "etc/yum.repos.d", "etc/zypp/repos.d"},
-                          [&](const char* folder) { return mentions_repository(root / folder); });
+  facts.cuda_repository = has_cuda_repository(root);
   facts.dkms =
       is_there(root / "usr/sbin/dkms") || is_there(root / "usr/bin/dkms") || is_there(root / "usr/local/sbin/dkms");
 }

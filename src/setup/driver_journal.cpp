@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/driver_json.hpp"
@@ -69,6 +70,11 @@ Result<void> begin_run(const Json& line, const std::string& at, std::vector<Driv
   if (steps == plan->end() || !steps->is_array()) return damaged("a run without steps");
   DriverRun run;
   run.plan = plan_of(*plan);
+  // It names a folder: nothing of a foreign journal may lead elsewhere.
+  const bool plain = std::ranges::all_of(run.plan.id, [](char c) {
+    return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+  if (!plain) return damaged("a run whose name is no plain word");
   if (run.plan.id.empty() || run.plan.steps.empty()) return damaged("a run without steps");
   run.started_at = run.ended_at = at;
   run.steps.assign(run.plan.steps.size(), StepState::pending);
@@ -125,12 +131,27 @@ Result<void> take_line(std::string_view line, std::vector<DriverRun>& runs) {
 }
 
 std::size_t whole_part(std::string_view journal) {
-  std::size_t end = journal.rfind('\n');
+  const std::size_t end = journal.rfind('\n');
   if (end == std::string_view::npos) return 0;
   // A block that power took away can end in anything: a last line that is not JSON was never written.
   const std::size_t before = end == 0 ? std::string_view::npos : journal.rfind('\n', end - 1);
   const std::size_t start = before == std::string_view::npos ? 0 : before + 1;
   return Json::accept(journal.substr(start, end - start)) ? end + 1 : start;
+}
+
+bool is_on_the_way_back(const DriverRun& run) {
+  return run.state == RunState::rolling_back || std::ranges::any_of(run.steps, [](StepState state) {
+           return state == StepState::undoing || state == StepState::undone || state == StepState::undo_failed;
+         });
+}
+
+bool serves_again(const DriverRun& run) {
+  static constexpr auto kSteps = std::to_array<std::string_view>({"load", "reboot", "start-services", "start-display"});
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const bool there = run.steps[i] != StepState::pending && run.steps[i] != StepState::undone;
+    if (there && std::ranges::find(kSteps, run.plan.steps[i].id) != kSteps.end()) return true;
+  }
+  return false;
 }
 
 Result<std::vector<DriverRun>> replay(std::string_view journal) {

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "gpuwarden/base/text.hpp"
+#include "setup/driver_repositories.hpp"
 #include "setup/driver_words.hpp"
 
 namespace gpuwarden::setup {
@@ -23,31 +25,8 @@ constexpr int kFirstWithModuleType = 560;
 
 bool is_open(const Recommendation& target) { return target.flavour == ModuleFlavour::open; }
 
-/// "12" of "12", "22.04" as "2204", as NVIDIA's repository paths have it.
-std::string repository_name(const facts::Host& host) {
-  std::string version = host.distribution_version.value_or("");
-  const std::string id = host.distribution.value_or("");
-  if (id == "ubuntu") {
-    std::erase(version, '.');
-    return "ubuntu" + version;
-  }
-  const std::string major = version.substr(0, version.find('.'));
-  if (id == "debian" || id == "fedora") return id + major;
-  if (id == "amzn") return "amzn" + major;
-  if (id == "sles") return "sles" + major;
-  if (id.starts_with("opensuse")) return "opensuse" + major;
-  return "rhel" + major;
-}
-
-std::string machine_of(const facts::Host& host) {
-  const std::string machine = host.machine.value_or("x86_64");
-  return machine == "aarch64" ? "sbsa" : machine;
-}
-
-std::string repository_url(const facts::Host& host) {
-  return fmt::format("https://developer.download.nvidia.com/compute/cuda/repos/{}/{}", repository_name(host),
-                     machine_of(host));
-}
+/// NVIDIA's repository where it must be added first, empty where it is among the sources.
+using Added = const std::optional<Repository>&;
 
 bool wants_fabric_manager(const DriverFacts& facts) {
   return facts.nvswitch == true || facts::find_service(environment_of(facts), "nvidia-fabricmanager") != nullptr;
@@ -108,19 +87,20 @@ std::string apt_operands(const InstallWords& words, const DriverRequest& request
   return text;
 }
 
-InstallWords apt_words(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target) {
+InstallWords apt_words(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target,
+                       Added added) {
   InstallWords words;
   const auto& host = environment_of(facts).host;
   if (target.packaging == Packaging::cuda_repository) {
     words.packages = cuda_apt_packages(facts, request, target);
-    if (facts.cuda_repository != true) {
+    if (added) {
       words.repository = fmt::format(
           "keyring=/var/cache/apt/archives/cuda-keyring_1.1-1_all.deb\n"
           "printf 'cuda-keyring\\n' >>\"$B/touched\"\n"
-          "if has curl; then curl -fsSL -o \"$keyring\" {0}/cuda-keyring_1.1-1_all.deb\n"
-          "else wget -qO \"$keyring\" {0}/cuda-keyring_1.1-1_all.deb\nfi\n"
+          "if has curl; then curl -fsSL -o \"$keyring\" {0}\n"
+          "else wget -qO \"$keyring\" {0}\nfi\n"
           "dpkg -i \"$keyring\"\n",
-          repository_url(host));
+          shell_quoted(added->url + "/cuda-keyring_1.1-1_all.deb"));
       words.repository_undo = "dpkg --purge cuda-keyring\n";
     }
   } else {
@@ -139,17 +119,19 @@ InstallWords apt_words(const DriverFacts& facts, const DriverRequest& request, c
   return words;
 }
 
-InstallWords dnf_words(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target) {
+InstallWords dnf_words(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target,
+                       Added added) {
   InstallWords words;
   const auto& host = environment_of(facts).host;
   words.packages = {is_open(target) ? "nvidia-open" : "cuda-drivers"};
   if (request.compute_only)
     words.packages = {"nvidia-driver-cuda", is_open(target) ? "kmod-nvidia-open-dkms" : "kmod-nvidia-latest-dkms"};
   add_fabric_manager(facts, target, words.packages);
-  if (facts.cuda_repository != true) {
-    words.repository = fmt::format("curl -fsSL -o /etc/yum.repos.d/cuda-{0}.repo {1}/cuda-{0}.repo\n",
-                                   repository_name(host), repository_url(host));
-    words.repository_undo = fmt::format("rm -f /etc/yum.repos.d/cuda-{}.repo\n", repository_name(host));
+  if (added) {
+    const std::string file = shell_quoted(fmt::format("/etc/yum.repos.d/cuda-{}.repo", added->name));
+    words.repository = fmt::format("curl -fsSL -o {} {}\n", file,
+                                   shell_quoted(fmt::format("{}/cuda-{}.repo", added->url, added->name)));
+    words.repository_undo = fmt::format("rm -f {}\n", file);
   }
   const std::string major =
       host.distribution_version.value_or("").substr(0, host.distribution_version.value_or("").find('.'));
@@ -172,16 +154,16 @@ InstallWords dnf_words(const DriverFacts& facts, const DriverRequest& request, c
   return words;
 }
 
-InstallWords zypper_words(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target) {
+InstallWords zypper_words(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target,
+                          Added added) {
   InstallWords words;
-  const auto& host = environment_of(facts).host;
   words.packages = {is_open(target) ? "nvidia-open" : "cuda-drivers"};
   add_fabric_manager(facts, target, words.packages);
-  if (facts.cuda_repository != true) {
-    words.repository = fmt::format("zypper --non-interactive addrepo --refresh {}/cuda-{}.repo\n", repository_url(host),
-                                   repository_name(host));
-    words.repository_undo =
-        fmt::format("zypper --non-interactive removerepo cuda-{}-{}\n", repository_name(host), machine_of(host));
+  if (added) {
+    words.repository = fmt::format("zypper --non-interactive addrepo --refresh {}\n",
+                                   shell_quoted(fmt::format("{}/cuda-{}.repo", added->url, added->name)));
+    words.repository_undo = fmt::format("zypper --non-interactive removerepo {}\n",
+                                        shell_quoted(fmt::format("cuda-{}-{}", added->name, added->machine)));
   }
   std::string names;
   for (const std::string& name : words.packages)
@@ -218,16 +200,23 @@ Result<InstallWords> install_words(const DriverFacts& facts, const DriverRequest
                   "--runfile /path/NVIDIA-Linux-x86_64-580.126.09.run");
     return runfile_words(request, target);
   }
-  if (target.packaging == Packaging::distribution && facts.manager != PackageManager::apt)
+  const facts::Host& host = environment_of(facts).host;
+  const bool known = host.distribution == "debian" || host.distribution == "ubuntu";
+  if (target.packaging == Packaging::distribution && (facts.manager != PackageManager::apt || !known))
     return fail(ErrorCode::unsatisfied, "only Debian and Ubuntu have driver packages of their own that are known here",
                 "--packaging cuda-repository");
+  std::optional<Repository> added;
+  if (target.packaging == Packaging::cuda_repository && facts.manager != PackageManager::none &&
+      facts.cuda_repository != true) {
+    GPUWARDEN_TRY(added, repository_for(host));
+  }
   switch (facts.manager) {
     case PackageManager::apt:
-      return apt_words(facts, request, target);
+      return apt_words(facts, request, target, added);
     case PackageManager::dnf:
-      return dnf_words(facts, request, target);
+      return dnf_words(facts, request, target, added);
     case PackageManager::zypper:
-      return zypper_words(facts, request, target);
+      return zypper_words(facts, request, target, added);
     case PackageManager::none:
       break;
   }

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <array>
 
-#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/driver.hpp"
+#include "setup/driver_needs.hpp"
 #include "setup/driver_words.hpp"
 
 namespace gpuwarden::setup {
 
 using facts::ModuleFlavour;
-using knowledge::GpuModel;
 using knowledge::Knowledge;
-using knowledge::OpenModule;
 using knowledge::Version;
 
 namespace {
@@ -23,156 +21,6 @@ namespace {
 constexpr int kFirstOpenByDefault = 560;
 /// First with open modules at all (source: the same).
 constexpr int kFirstWithOpen = 515;
-
-/// What all GPUs of the machine together ask for.
-struct Needs {
-  int lowest = 0;
-  int highest = 0;
-  std::string lowest_name;
-  std::string highest_name;
-  std::string only_open;         ///< a GPU that the proprietary module does not serve
-  std::string only_proprietary;  ///< a GPU that the open module does not serve
-  std::vector<std::string> unknown;
-  bool seen = false;
-};
-
-const GpuModel* model_of(const facts::Gpu& gpu, const Knowledge& knowledge) {
-  if (const GpuModel* known = knowledge.model(gpu.name, gpu.pci_device_id)) return known;
-  // A model that is not in the tables: any one of its architecture has the same limits.
-  std::optional<int> number = knowledge.architecture_of_name(gpu.name);
-  if (gpu.compute_capability) number = gpu.compute_capability->major * 10 + gpu.compute_capability->minor;
-  const auto same = std::ranges::find_if(knowledge.models(), [&](const GpuModel& model) {
-    return number && model.capability_major * 10 + model.capability_minor == *number;
-  });
-  return same == knowledge.models().end() ? nullptr : &*same;
-}
-
-void add_needs(Needs& needs, const std::string& name, const GpuModel& model) {
-  if (model.first_driver_branch > needs.lowest) {
-    needs.lowest = model.first_driver_branch;
-    needs.lowest_name = name;
-  }
-  if (model.last_driver_branch != 0 && (needs.highest == 0 || model.last_driver_branch < needs.highest)) {
-    needs.highest = model.last_driver_branch;
-    needs.highest_name = name;
-  }
-  if (model.open_module == OpenModule::required) needs.only_open = name;
-  if (model.open_module == OpenModule::unsupported) needs.only_proprietary = name;
-}
-
-Needs needs_of(const DriverFacts& facts, const Knowledge& knowledge) {
-  Needs needs;
-  for (const auto& record : facts.snapshot.gpus) {
-    if (record.gpu.vendor != "NVIDIA") continue;
-    needs.seen = true;
-    const std::string name = record.gpu.name.empty() ? record.gpu.pci_bus_id : record.gpu.name;
-    const GpuModel* model = model_of(record.gpu, knowledge);
-    if (model != nullptr)
-      add_needs(needs, name, *model);
-    else
-      needs.unknown.push_back(name);
-  }
-  return needs;
-}
-
-/// The CUDA version of a purpose, and in `why` the words for it.
-std::optional<Version> cuda_of(const DriverRequest& request, const Knowledge& knowledge, std::string& why,
-                               Version& at_least) {
-  if (request.cuda) {
-    why = fmt::format("CUDA {}", knowledge::to_string(*request.cuda));
-    return request.cuda;
-  }
-  if (!request.purpose || !request.purpose->package) return std::nullopt;
-  const auto& package = *request.purpose->package;
-  why = request.purpose->text;
-  const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
-  if (package.name == "vllm") {
-    const auto* const release = version ? knowledge.vllm(*version) : nullptr;
-    if (release != nullptr) return release->cuda;
-    return knowledge.vllm_releases().empty() ? std::nullopt : std::optional(knowledge.vllm_releases().back().cuda);
-  }
-  if (package.name != "torch") return std::nullopt;
-  const auto builds = knowledge.torch_builds_of(version.value_or(knowledge.newest_torch()));
-  const auto found = std::ranges::find_if(builds, [&](const knowledge::TorchBuild* build) {
-    return package.build ? build->build == *package.build : build->is_default;
-  });
-  if (found != builds.end()) {
-    at_least = (*found)->min_driver;
-    why += fmt::format(" (build {})", (*found)->build);
-    return knowledge::cuda_of_build((*found)->build);
-  }
-  return package.build ? knowledge::cuda_of_build(*package.build) : std::nullopt;
-}
-
-/// A driver alone does not help a GPU for which that CUDA version builds no code.
-void warn_of_dropped(const DriverFacts& facts, const Version& cuda, const Knowledge& knowledge,
-                     Recommendation& answer) {
-  for (const auto& record : facts.snapshot.gpus) {
-    const GpuModel* const model = record.gpu.vendor == "NVIDIA" ? model_of(record.gpu, knowledge) : nullptr;
-    if (model == nullptr) continue;
-    const int architecture = model->capability_major * 10 + model->capability_minor;
-    if (knowledge.can_target(cuda, architecture).value_or(true)) continue;
-    std::string text = fmt::format("CUDA {} builds no code for {} (sm_{}), whatever the driver",
-                                   knowledge::to_string(cuda), model->name, architecture);
-    if (std::ranges::find(answer.warnings, text) == answer.warnings.end()) answer.warnings.push_back(std::move(text));
-  }
-}
-
-/// Raises the lowest branch for the purpose.
-void heed_purpose(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
-                  Recommendation& answer) {
-  std::string why;
-  Version at_least;
-  const auto cuda = cuda_of(request, knowledge, why, at_least);
-  if (cuda) {
-    warn_of_dropped(facts, *cuda, knowledge, answer);
-    const auto native = knowledge.min_driver(*cuda, true);
-    const auto floor = knowledge.min_driver(*cuda, false);
-    if (native) at_least = std::max(at_least, *native);
-    if (native && floor && *floor < *native)
-      answer.reasons.push_back(
-          fmt::format("{} needs driver {} for all of its features; {} suffices by minor-version compatibility, without "
-                      "new PTX",
-                      why, knowledge::to_string(*native), knowledge::to_string(*floor)));
-    else if (native)
-      answer.reasons.push_back(fmt::format("{} needs driver {}", why, knowledge::to_string(*native)));
-  } else if (request.purpose && request.purpose->architecture) {
-    for (const GpuModel& model : knowledge.models()) {
-      if (model.capability_major * 10 + model.capability_minor != *request.purpose->architecture) continue;
-      at_least = Version{.major = model.first_driver_branch};
-      answer.reasons.push_back(
-          fmt::format("{} is served from R{} on", request.purpose->text, model.first_driver_branch));
-      break;
-    }
-  } else if (request.purpose) {
-    answer.warnings.push_back(fmt::format("nothing is known of the driver that {} needs", request.purpose->text));
-  }
-  answer.at_least = at_least;
-  answer.lowest = std::max(answer.lowest, at_least.major);
-}
-
-/// A rule of the site about a GPU and the purpose raises the lowest to what it wants: required, or recommended.
-void heed_site(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
-               Recommendation& answer) {
-  for (const auto& record : facts.snapshot.gpus) {
-    const GpuModel* const model = record.gpu.vendor == "NVIDIA" ? model_of(record.gpu, knowledge) : nullptr;
-    if (model == nullptr) continue;
-    const knowledge::Situation situation{.gpu = std::string(model->name),
-                                         .architecture = model->architecture,
-                                         .capability = model->capability_major * 10 + model->capability_minor,
-                                         .workload = request.purpose ? request.purpose->text : ""};
-    for (const knowledge::SiteRule& rule : knowledge.rules()) {
-      const Version wanted = std::max({rule.driver_minimum, rule.driver_required, rule.driver_recommended});
-      if (!wanted || !knowledge::concerns(rule, situation)) continue;
-      std::string reason =
-          fmt::format("the site's rule {} wants driver {} for {}", rule.id, knowledge::to_string(wanted), model->name);
-      if (std::ranges::find(answer.reasons, reason) == answer.reasons.end())
-        answer.reasons.push_back(std::move(reason));
-      answer.at_least = std::max(answer.at_least, wanted);
-      answer.lowest = std::max(answer.lowest, wanted.major);
-    }
-  }
-}
 
 Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
   if (!needs.only_open.empty() && !needs.only_proprietary.empty())
@@ -193,7 +41,26 @@ Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
   return {};
 }
 
-Result<void> choose_branch(const DriverRequest& request, const Knowledge& knowledge,
+/// The branch that was asked for, 0: none. Debian's archive has one a release, so that asking for it asks for that one.
+Result<int> wanted_branch(const DriverFacts& facts, const DriverRequest& request, Recommendation& answer) {
+  const int wanted = request.branch != 0 ? request.branch : Version::parse(request.version).value_or(Version{}).major;
+  const auto& host = environment_of(facts).host;
+  if (request.packaging == Packaging::distribution && host.distribution == "debian") {
+    const int only = distribution_branch(host);
+    const std::string name = host.distribution_name.value_or("this Debian");
+    if (only == 0 || (wanted != 0 && wanted != only))
+      return fail(ErrorCode::unsatisfied,
+                  only == 0 ? fmt::format("it is not known which driver {} has", name)
+                            : fmt::format("{} has R{} only, not R{}", name, only, wanted),
+                  "--packaging cuda-repository");
+    if (wanted == 0) answer.reasons.insert(answer.reasons.begin(), fmt::format("{} has R{} only", name, only));
+    if (wanted == 0) return only;
+  }
+  if (wanted != 0) answer.reasons.insert(answer.reasons.begin(), fmt::format("R{} was asked for", wanted));
+  return wanted;
+}
+
+Result<void> choose_branch(const DriverFacts& facts, const DriverRequest& request, const Knowledge& knowledge,
                            std::chrono::system_clock::time_point now, Recommendation& answer) {
   if (answer.highest != 0 && answer.lowest > answer.highest)
     return fail(ErrorCode::unsatisfied,
@@ -201,26 +68,28 @@ Result<void> choose_branch(const DriverRequest& request, const Knowledge& knowle
                             answer.lowest, answer.highest),
                 "ask for an older CUDA version, or take that GPU out");
   const Version exact = Version::parse(request.version).value_or(Version{});
-  const int wanted = request.branch != 0 ? request.branch : exact.major;
+  GPUWARDEN_TRY(const int wanted, wanted_branch(facts, request, answer));
   if (wanted == 0) {
     answer.branch = knowledge.recommended_branch(answer.lowest, answer.highest, now);
     if (answer.branch == 0) answer.branch = answer.highest != 0 ? answer.highest : knowledge.newest_branch();
   } else {
     answer.branch = wanted;
-    answer.reasons.insert(answer.reasons.begin(), fmt::format("R{} was asked for", wanted));
   }
   if (answer.highest != 0 && answer.branch > answer.highest)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("R{} does not serve a GPU of this machine: R{} is the last branch for it", answer.branch,
                             answer.highest),
-                fmt::format("--branch {}", answer.highest));
+                request.packaging == Packaging::distribution ? "--packaging cuda-repository"
+                                                             : fmt::format("--branch {}", answer.highest));
   if (answer.branch < answer.lowest || (exact && answer.at_least && exact < answer.at_least))
     return fail(
         ErrorCode::invalid_argument,
         fmt::format("driver {} is too old: {} is the lowest",
                     request.version.empty() ? fmt::format("R{}", answer.branch) : request.version,
                     answer.at_least ? knowledge::to_string(answer.at_least) : fmt::format("R{}", answer.lowest)),
-        "leave --branch away to get the recommended one");
+        request.packaging == Packaging::distribution && request.branch == 0 && request.version.empty()
+            ? "--packaging cuda-repository"
+            : "leave --branch away to get the recommended one");
   return {};
 }
 
@@ -309,9 +178,9 @@ Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRe
   Recommendation answer;
   const Needs needs = needs_of(facts, knowledge);
   GPUWARDEN_CHECK(heed_gpus(needs, answer));
-  heed_purpose(facts, request, knowledge, answer);
+  GPUWARDEN_CHECK(heed_purpose(facts, request, knowledge, answer));
   heed_site(facts, request, knowledge, answer);
-  GPUWARDEN_CHECK(choose_branch(request, knowledge, now, answer));
+  GPUWARDEN_CHECK(choose_branch(facts, request, knowledge, now, answer));
   tell_branch(knowledge, now, answer);
   GPUWARDEN_CHECK(choose_flavour(facts, request, needs, answer));
   answer.packaging = choose_packaging(facts, request, answer.branch);

@@ -122,6 +122,8 @@ TEST_F(DriverCommand, RefusesWrongWords) {
   expect_error({"driver", "plan", "--root", root, "--packaging", "snap"}, 2, "'snap' is not known");
   expect_error({"driver", "plan", "--root", root, "--module", "free"}, 2, "'free' is not known");
   expect_error({"driver", "plan", "--root", root, "--cuda", "new"}, 2, "'new' is no version");
+  expect_error({"driver", "recommend", "--root", root, "--cuda", "12.8beta"}, 2, "'12.8beta' is no version");
+  expect_error({"driver", "recommend", "--root", root, "--cuda", "99"}, 1, "which driver CUDA 99.0 needs");
   expect_error({"driver", "plan", "--root", root, "--force", "processes"}, 2, "'processes' cannot be overruled");
   expect_error({"driver", "plan", "--root", (dir_ / "nowhere").string()}, 2, "there is no folder");
   expect_error({"driver", "recommend", "--root", root, "--branch", "390"}, 2, "too old");

@@ -229,6 +229,101 @@ TEST_F(DriverRuns, KeepTheirRecordsFromOtherUsers) {
   EXPECT_EQ(mode & std::filesystem::perms::all, std::filesystem::perms::owner_all);
 }
 
+TEST_F(DriverRuns, LeaveTheModeOfAFolderThatWasThereBefore) {
+  const auto folder = dir_ / "var/lib/gpuwarden/driver";
+  std::filesystem::create_directories(folder);
+  const auto mode = std::filesystem::perms(0755);
+  std::filesystem::permissions(folder, mode);
+  ASSERT_TRUE(open().has_value());
+  EXPECT_EQ(std::filesystem::status(folder).permissions() & std::filesystem::perms::all, mode);
+}
+
+TEST_F(DriverRuns, FollowNoLinkOutOfTheRoot) {
+  for (const char* link : {"var", "var/lib", "var/lib/gpuwarden", "var/lib/gpuwarden/driver"}) {
+    const testing::TempDir root;
+    for (const bool exists : {true, false}) {
+      const testing::TempDir outside;
+      const auto target = exists ? outside.path() : outside / "not-yet";
+      std::filesystem::create_directories((root / link).parent_path());
+      std::filesystem::remove(root / link);
+      std::filesystem::create_directory_symlink(target, root / link);
+      const auto refused = DriverProcedure::open(root.path(), shell(), clock_);
+      ASSERT_FALSE(refused.has_value()) << link;
+      EXPECT_EQ(refused.error().code, ErrorCode::unsatisfied) << link;
+      EXPECT_THAT(refused.error().message, HasSubstr("leads out of")) << link;
+      EXPECT_FALSE(DriverProcedure::history(root.path()).has_value()) << link;
+      EXPECT_TRUE(std::filesystem::is_empty(outside.path())) << link;
+    }
+  }
+  // A relative link inside is as good as a folder.
+  std::filesystem::create_directories(dir_ / "data/lib");
+  std::filesystem::create_directory_symlink("data", dir_ / "var");
+  ASSERT_TRUE(open().has_value());
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "data/lib/gpuwarden/driver/journal.jsonl"));
+}
+
+TEST_F(DriverRuns, WriteNoRecordThroughALinkOfTheImage) {
+  const testing::TempDir outside;
+  auto procedure = opened();
+  std::filesystem::create_directory_symlink(outside.path(), dir_ / "var/lib/gpuwarden/driver/test");
+  EXPECT_FALSE(procedure.apply(plan_with_reboot(), {}).has_value());
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(DriverRuns, MakeNothingWhereThereIsNothingToLeadBack) {
+  const auto opened = DriverProcedure::open(dir_.path(), shell(), clock_, setup::Records::must_exist);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, ErrorCode::unsatisfied);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
+  ASSERT_TRUE(open()->apply(plan_with_reboot(), {}).has_value());
+  EXPECT_TRUE(DriverProcedure::open(dir_.path(), shell(), clock_, setup::Records::must_exist).has_value());
+}
+
+TEST_F(DriverRuns, DoNotPretendAWayBackWithoutTheRecords) {
+  auto procedure = opened();
+  Plan plan = plan_with_reboot();
+  plan.steps[0].id = "record";
+  const auto complete = dir_ / "var/lib/gpuwarden/driver/test/complete";
+  fails_at_ = "d";
+  ASSERT_EQ(procedure.apply(plan, {}).value(), RunState::failed);
+  told_.clear();
+  for (const auto& state : {procedure.rollback({}), procedure.resume({})}) {
+    ASSERT_FALSE(state.has_value());
+    EXPECT_EQ(state.error().code, ErrorCode::corrupt);
+    EXPECT_THAT(state.error().message, HasSubstr("the records of the run test are gone"));
+  }
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_EQ(procedure.latest()->state, RunState::failed);
+  testing::put(complete, "");
+  EXPECT_EQ(procedure.rollback({}).value(), RunState::rolled_back);
+}
+
+TEST_F(DriverRuns, KnowWhetherOnlyTheWayBackIsLeft) {
+  auto procedure = opened();
+  EXPECT_EQ(procedure.to_roll_back(), nullptr);
+  fails_at_ = "d";
+  ASSERT_TRUE(procedure.apply(plan_with_reboot(), {}).has_value());
+  EXPECT_FALSE(is_on_the_way_back(*procedure.to_roll_back()));
+  fails_at_ = "c/undo";
+  ASSERT_EQ(procedure.rollback({}).value(), RunState::failed);
+  EXPECT_TRUE(is_on_the_way_back(*procedure.latest()));
+  EXPECT_THAT(procedure.apply(plan_with_reboot(), {}).error().hint, ::testing::Not(HasSubstr("--resume")));
+}
+
+TEST_F(DriverRuns, KnowWhetherPeopleMayBeAtTheNewDriver) {
+  setup::DriverRun run;
+  for (const char* id : {"record", "install", "load", "start-display", "verify"}) run.plan.steps.push_back({.id = id});
+  using enum StepState;
+  run.steps = {done, failed, pending, pending, pending};
+  EXPECT_FALSE(serves_again(run)) << "its way back ends nobody's work";
+  run.steps = {done, done, done, done, failed};
+  EXPECT_TRUE(serves_again(run)) << "not completed, but at work";
+  run.steps = {done, done, done, done, done};
+  EXPECT_TRUE(serves_again(run));
+  run.steps = {done, undoing, undone, undone, undone};
+  EXPECT_FALSE(serves_again(run));
+}
+
 // With a real shell: a way there and back over files, in steps that were each written to be run twice.
 TEST_F(DriverRuns, CarryRealShellTextOut) {
   const auto shell = [this](const std::string& text, const std::string& step, const std::string& log) {

@@ -90,6 +90,15 @@ TEST(DriverPreChecks, LeaveOutWhatThePlanStopsItself) {
   EXPECT_EQ(check_of(machine, "processes").state, PreCheck::State::ok);
 }
 
+TEST(DriverPreChecks, CountAProgramThatOnlySpeaksOfAScreen) {
+  for (const char* command :
+       {"python train.py --gdm", "/home/lightdm/bin/train", "python /opt/Xorg/x.py", "gdm-train"}) {
+    auto machine = testing::debian_machine();
+    machine.snapshot.gpus[0].processes->push_back(process(command));
+    EXPECT_EQ(check_of(machine, "processes").state, PreCheck::State::failed) << command;
+  }
+}
+
 TEST(DriverPreChecks, CanBeOverruledExceptForProgramsOnTheGpus) {
   auto machine = testing::debian_machine();
   software(machine).host.kernel_headers = false;
@@ -99,6 +108,19 @@ TEST(DriverPreChecks, CanBeOverruledExceptForProgramsOnTheGpus) {
   const auto left = refusals(plan, {.forced = {"headers", "processes"}});
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0]->id, "processes");
+}
+
+TEST(DriverPreChecks, ProtectPeopleAndProgramsOnTheWayBackToo) {
+  auto machine = testing::debian_machine();
+  software(machine).host.kernel_headers = false;
+  EXPECT_TRUE(refusals(setup::way_back_checks(machine), {}).empty()) << "headers are no question of the way back";
+  machine.sessions.emplace_back("ada on :0");
+  machine.snapshot.gpus[0].processes->push_back(process("python train.py"));
+  const auto checks = setup::way_back_checks(machine);
+  ASSERT_EQ(refusals(checks, {}).size(), 2U);
+  const auto left = refusals(checks, {.forced = {"sessions", "processes"}});
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_THAT(left[0]->found, HasSubstr("python train.py"));
 }
 
 TEST(DriverPreChecks, TheRunInstallerNeedsACompilerAndBringsNoFabricManager) {
@@ -117,6 +139,7 @@ TEST(DriverPreChecks, NameTheHeadersOfTheDistribution) {
         std::pair(setup::PackageManager::dnf, "dnf install kernel-devel-6.1.0"),
         std::pair(setup::PackageManager::zypper, "zypper install kernel-default-devel")}) {
     auto machine = testing::bare_machine("x", "1", manager);
+    machine.cuda_repository = true;
     software(machine).host.kernel_headers = false;
     EXPECT_THAT(check_of(machine, "headers", {.packaging = setup::Packaging::cuda_repository}).remedy,
                 HasSubstr(command));

@@ -74,6 +74,30 @@ TEST_F(DriverFactsBelowARoot, SeeNvidiasRepositoryAmongTheSources) {
   EXPECT_EQ(read().cuda_repository, true);
 }
 
+TEST_F(DriverFactsBelowARoot, CountOnlySourcesThatAPackageManagerReads) {
+  const std::string url = "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64/";
+  const auto seen = [&](const char* name, const std::string& text) {
+    const testing::TempDir root;
+    put(root / "var/lib/dpkg/status", "");
+    put(root / name, text);
+    DriverFacts facts;
+    setup::read_driver_facts(root.path(), facts);
+    return facts.cuda_repository;
+  };
+  EXPECT_EQ(seen("etc/apt/sources.list", "deb http://deb.debian.org/debian bookworm main\ndeb " + url + " /\n"), true);
+  EXPECT_EQ(seen("etc/apt/sources.list.d/cuda.list", "# deb " + url + " /\n"), false);
+  EXPECT_EQ(seen("etc/apt/sources.list.d/cuda.list.save", "deb " + url + " /\n"), false);
+  EXPECT_EQ(seen("etc/apt/sources.list.d/cuda.list.disabled", "deb " + url + " /\n"), false);
+  const std::string stanza = "Types: deb\nURIs: " + url + "\nSuites: /\n";
+  EXPECT_EQ(seen("etc/apt/sources.list.d/cuda.sources", stanza), true);
+  EXPECT_EQ(seen("etc/apt/sources.list.d/cuda.sources", stanza + "Enabled: no\n"), false);
+  EXPECT_EQ(seen("etc/apt/sources.list.d/cuda.sources", "Enabled: no\nURIs: http://x\n\n" + stanza), true);
+  const std::string section = "[cuda]\nname=cuda\nbaseurl=" + url + "\n";
+  EXPECT_EQ(seen("etc/yum.repos.d/cuda.repo", section + "enabled=1\n"), true);
+  EXPECT_EQ(seen("etc/yum.repos.d/cuda.repo", section + "enabled = 0\n[other]\nenabled=1\n"), false);
+  EXPECT_EQ(seen("etc/zypp/repos.d/cuda.repo", "[a]\nenabled=0\n" + section), true);
+}
+
 TEST_F(DriverFactsBelowARoot, SeeARunInstallersDriverByWhatItLeaves) {
   status("");
   EXPECT_EQ(read().packaging, std::nullopt);

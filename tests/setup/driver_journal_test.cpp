@@ -134,5 +134,11 @@ TEST(DriverJournal, KnowsEveryNameThatItWrites) {
   }
 }
 
+TEST(DriverJournal, KnowsNoRunWhoseNameLeadsElsewhere) {
+  for (const char* name : {"../../etc", "/etc", "a b", ".."})
+    EXPECT_EQ(replay(begin_line(small_plan(name), kAt)).error().code, ErrorCode::corrupt) << name;
+  EXPECT_TRUE(replay(begin_line(small_plan("20261121-080413-2"), kAt)).has_value());
+}
+
 }  // namespace
 }  // namespace gpuwarden

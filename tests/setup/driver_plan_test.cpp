@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "setup/driver_machines.hpp"
 #include "support/temp_dir.hpp"
 
@@ -200,6 +201,7 @@ TEST(DriverPlan, KnowsTheRepositoriesOfDistributionsAndMachines) {
         Row{"ubuntu", "22.04", PackageManager::apt, "aarch64", "repos/ubuntu2204/sbsa"},
         Row{"almalinux", "8.10", PackageManager::dnf, "x86_64", "repos/rhel8/x86_64"},
         Row{"amzn", "2023", PackageManager::dnf, "x86_64", "repos/amzn2023/x86_64"},
+        Row{"azurelinux", "3.0", PackageManager::dnf, "x86_64", "repos/azl3/x86_64"},
         Row{"opensuse-leap", "15.6", PackageManager::zypper, "x86_64", "repos/opensuse15/x86_64"}}) {
     auto facts = testing::bare_machine(distribution, version, manager);
     software(facts).host.machine = machine;
@@ -210,6 +212,73 @@ TEST(DriverPlan, KnowsTheRepositoriesOfDistributionsAndMachines) {
     facts.cuda_repository = true;
     EXPECT_EQ(step_of(*plan_for(facts, {.packaging = Packaging::cuda_repository}), "repository"), nullptr);
   }
+}
+
+TEST(DriverPlan, InventsNoRepository) {
+  struct Row {
+    const char* distribution;
+    const char* version;
+    PackageManager manager;
+    const char* machine = "x86_64";
+  };
+  for (const auto& [distribution, version, manager, machine] :
+       {Row{"pop", "22.04", PackageManager::apt}, Row{"linuxmint", "21.3", PackageManager::apt},
+        Row{"opensuse-tumbleweed", "20251010", PackageManager::zypper}, Row{"debian", "", PackageManager::apt},
+        Row{"fedora", "rawhide", PackageManager::dnf}, Row{"debian", "12", PackageManager::apt, "riscv64"}}) {
+    auto facts = testing::bare_machine(distribution, version, manager);
+    software(facts).host.machine = machine;
+    const auto plan = plan_for(facts, {.packaging = Packaging::cuda_repository});
+    ASSERT_FALSE(plan.has_value()) << distribution;
+    EXPECT_EQ(plan.error().code, ErrorCode::unsatisfied) << distribution;
+    EXPECT_THAT(plan.error().hint, HasSubstr("--runfile")) << distribution;
+    facts.cuda_repository = true;
+    EXPECT_TRUE(plan_for(facts, {.packaging = Packaging::cuda_repository}).has_value()) << "it is there already";
+  }
+  const auto mint = testing::bare_machine("linuxmint", "21.3", PackageManager::apt);
+  EXPECT_EQ(plan_for(mint, {.packaging = Packaging::distribution}).error().code, ErrorCode::unsatisfied);
+}
+
+TEST(DriverPlan, TakesNoCommandFromACapture) {
+  for (const auto manager : {PackageManager::apt, PackageManager::dnf, PackageManager::zypper}) {
+    for (auto facts::Host::* const field :
+         {&facts::Host::distribution, &facts::Host::distribution_version, &facts::Host::machine}) {
+      auto machine = testing::bare_machine("debian", "12", manager);
+      software(machine).host.*field = "12;touch$IFS/tmp/x";
+      const auto plan = plan_for(machine, {.packaging = Packaging::cuda_repository});
+      ASSERT_FALSE(plan.has_value());
+      EXPECT_EQ(plan.error().code, ErrorCode::invalid_argument);
+    }
+  }
+  auto machine = testing::debian_machine();
+  software(machine).driver.loaded_version = "535\ntouch OWNED";
+  machine.display_manager = "gdm3\ntouch OWNED";
+  software(machine).host.kernel = "6.1\ntouch OWNED";
+  software(machine).host.kernel_headers = false;
+  for (const auto line : split(script_of(plan_for(machine).value()), '\n'))
+    EXPECT_FALSE(trim(line).starts_with("touch OWNED")) << line;
+}
+
+TEST(DriverPlan, ItsScriptUndoesNothingThatItNeverDid) {
+  const testing::TempDir dir;
+  std::string script = script_of(plan_for(testing::debian_machine()).value());
+  const std::string records = "B=" + std::string(setup::kDriverFolder) + "/test\n";
+  ASSERT_TRUE(script.contains(records));
+  script.replace(script.find(records), records.size(), "B=" + (dir / "records").string() + "\n");
+  testing::put(dir / "plan.sh", script);
+  const auto done = run_command({.argv = {"sh", (dir / "plan.sh").string(), "undo"}});
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->exit_code, 1);
+  EXPECT_THAT(done->standard_error, HasSubstr("nothing was recorded"));
+  EXPECT_EQ(done->standard_output, "");
+  EXPECT_FALSE(std::filesystem::exists(dir / "records"));
+}
+
+TEST(DriverPlan, ItsScriptDoesNotAskWhatWasOverruled) {
+  const auto plan = plan_for(testing::debian_machine()).value();
+  EXPECT_THAT(script_of(plan), HasSubstr("refuse 'kernel headers'"));
+  const std::string forced = script_of(plan, {.forced = {"headers", "root"}});
+  EXPECT_THAT(forced, AllOf(Not(HasSubstr("refuse 'kernel headers'")), HasSubstr("# overruled: --force headers")));
+  EXPECT_THAT(forced, HasSubstr("refuse 'administrator'")) << "root cannot be overruled";
 }
 
 // The shell's list of driver packages and the program's must be one.

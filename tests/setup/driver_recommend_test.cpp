@@ -80,6 +80,48 @@ TEST(DriverRecommendation, RaisesTheBranchForACudaVersion) {
   EXPECT_GE(answer->branch, 570);
 }
 
+TEST(DriverRecommendation, DoesNotPassOverACudaVersionThatItDoesNotKnow) {
+  setup::DriverRequest request;
+  request.cuda = knowledge::Version::parse("99");
+  const auto unknown = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request);
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().code, ErrorCode::unsatisfied);
+  EXPECT_THAT(unknown.error().message, HasSubstr("CUDA 99.0"));
+  // Of a major release that is known, the rule of all its versions.
+  request.cuda = knowledge::Version::parse("13.9");
+  const auto newer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request);
+  ASSERT_TRUE(newer.has_value()) << newer.error().message;
+  EXPECT_EQ(newer->lowest, 580);
+  EXPECT_THAT(newer->warnings, Contains(HasSubstr("CUDA 13.9 is not in the tables")));
+}
+
+TEST(DriverRecommendation, TellsOfABranchThatNobodyReleased) {
+  const auto answer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), {.branch = 9999});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("R9999 is not in the tables")));
+}
+
+TEST(DriverRecommendation, TakesTheOneBranchThatDebianHasWhereDebiansPackagesAreAskedFor) {
+  auto debian = testing::bare_machine("debian", "12", setup::PackageManager::apt, "Tesla T4");
+  const auto answer = recommendation_for(debian, {.packaging = Packaging::distribution});
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  EXPECT_EQ(answer->branch, 535);
+  EXPECT_THAT(answer->reasons, Contains(HasSubstr("has R535 only")));
+  for (const setup::DriverRequest& other :
+       {setup::DriverRequest{.branch = 580, .packaging = Packaging::distribution},
+        setup::DriverRequest{.version = "580.126.09", .packaging = Packaging::distribution}}) {
+    const auto refused = recommendation_for(debian, other);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::unsatisfied);
+    EXPECT_THAT(refused.error().message, HasSubstr("has R535 only, not R580"));
+  }
+  debian.snapshot.gpus[0] = testing::gpu("NVIDIA GeForce RTX 5090");
+  EXPECT_THAT(recommendation_for(debian, {.packaging = Packaging::distribution}).error().hint,
+              HasSubstr("cuda-repository"));
+  testing::software(debian).host.distribution_version.reset();
+  EXPECT_EQ(recommendation_for(debian, {.packaging = Packaging::distribution}).error().code, ErrorCode::unsatisfied);
+}
+
 TEST(DriverRecommendation, RefusesACudaVersionBeyondTheGpusLastBranch) {
   setup::DriverRequest request;
   request.cuda = knowledge::Version::parse("12.4");

@@ -110,7 +110,8 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
   request.runfile = args.text("runfile").value_or("");
   if (request.branch == 0 && request.version.empty()) request.version = version_in_name(request.runfile);
   if (const auto text = args.text("cuda")) {
-    request.cuda = knowledge::Version::parse(*text);
+    // Its beginning alone would be another version than the one that was asked for.
+    if (text->find_first_not_of("0123456789.") == std::string::npos) request.cuda = knowledge::Version::parse(*text);
     if (!request.cuda)
       return fail(ErrorCode::invalid_argument, fmt::format("--cuda: '{}' is no version", printable(*text)),
                   "for example --cuda 12.8");
@@ -124,10 +125,10 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
   return request;
 }
 
-/// Names that --force knows: pre-checks that can be overruled, and the missing way back.
-Result<void> check_forced(const Plan& plan, const DriverRequest& request) {
-  std::vector<std::string> names{"way-back"};
-  for (const auto& check : plan.checks) {
+/// Names that --force knows: `names`, and the checks that can be overruled.
+Result<void> check_forced(const std::vector<setup::PreCheck>& checks, const DriverRequest& request,
+                          std::vector<std::string> names) {
+  for (const auto& check : checks) {
     if (check.can_be_forced) names.push_back(check.id);
   }
   for (const std::string& name : request.forced) {
@@ -168,7 +169,7 @@ Result<Prepared> prepare(Context& context) {
   GPUWARDEN_TRY(result.look, look(context));
   GPUWARDEN_TRY(result.plan, setup::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(),
                                                 run_id(root_of(context))));
-  GPUWARDEN_CHECK(check_forced(result.plan, result.request));
+  GPUWARDEN_CHECK(check_forced(result.plan.checks, result.request, {"way-back"}));
   return result;
 }
 
@@ -213,7 +214,7 @@ int plan(Context& context) {
   if (context.args.has("json")) {
     print_json(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
   } else if (context.args.has("script")) {
-    fmt::print("{}", script_of(prepared->plan));
+    fmt::print("{}", script_of(prepared->plan, prepared->request));
   } else {
     fmt::print("{}\ngpuwarden driver plan --script prints the commands, gpuwarden driver apply carries them out\n",
                plan_text(prepared->plan, prepared->request, *style));
@@ -264,10 +265,11 @@ int conclude(const Context& context, const DriverRun& run) {
     case RunState::failed:
       break;
   }
-  return complain({ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
-                   fmt::format("its log is {}; mend the cause, then: gpuwarden driver apply --resume, or lead it back: "
-                               "gpuwarden driver rollback",
-                               log)});
+  return complain(
+      {ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
+       fmt::format("its log is {}; mend the cause, then: gpuwarden driver {}", log,
+                   setup::is_on_the_way_back(run) ? "rollback, which goes on with the way back"
+                                                  : "apply --resume, or lead it back: gpuwarden driver rollback")});
 }
 
 bool is_agreed(const Context& context, std::string_view question) {
@@ -282,11 +284,11 @@ int nothing_changed() {
   return kNo;
 }
 
-Result<DriverProcedure> open_procedure(const Context& context) {
+Result<DriverProcedure> open_procedure(const Context& context, setup::Records records) {
   if (::geteuid() != 0)
     return fail(ErrorCode::permission_denied, "only root can change the driver", "sudo gpuwarden driver ...");
   const fs::path root = root_of(context);
-  return DriverProcedure::open(root, setup::shell_in(root), system_clock());
+  return DriverProcedure::open(root, setup::shell_in(root), system_clock(), records);
 }
 
 int refuse(const std::vector<const setup::PreCheck*>& checks) {
@@ -298,7 +300,7 @@ int refuse(const std::vector<const setup::PreCheck*>& checks) {
 }
 
 int resume(Context& context) {
-  auto procedure = open_procedure(context);
+  auto procedure = open_procedure(context, setup::Records::must_exist);
   if (!procedure) return complain(procedure.error());
   const DriverRun* const open = procedure->open_run();
   if (open != nullptr && !is_agreed(context, fmt::format("Go on with the run {}?", open->plan.id)))
@@ -314,7 +316,7 @@ int apply(Context& context) {
   if (prepared->look.on_paper)
     return complain({ErrorCode::invalid_argument, "a plan for a capture or a simulated fleet cannot be applied",
                      "without --from and --simulate, or with --root DIR"});
-  auto procedure = open_procedure(context);
+  auto procedure = open_procedure(context, setup::Records::make);
   if (!procedure) return complain(procedure.error());
   if (const auto refused = refusals(prepared->plan, prepared->request); !refused.empty()) return refuse(refused);
   fmt::print(stderr, "{}\n", plan_text(prepared->plan, prepared->request, {}));
@@ -323,9 +325,21 @@ int apply(Context& context) {
   return state ? conclude(context, *procedure->latest()) : complain(state.error());
 }
 
+/// The checks that a way back must pass once the new driver serves.
+Result<std::vector<setup::PreCheck>> checks_of_way_back(Context& context, const DriverRun* run) {
+  if (run == nullptr || !setup::serves_again(*run)) return std::vector<setup::PreCheck>{};
+  GPUWARDEN_TRY(const Look seen, look(context));
+  return setup::way_back_checks(seen.facts);
+}
+
 int rollback(Context& context) {
-  auto procedure = open_procedure(context);
+  auto procedure = open_procedure(context, setup::Records::must_exist);
   if (!procedure) return complain(procedure.error());
+  const auto checks = checks_of_way_back(context, procedure->to_roll_back());
+  if (!checks) return complain(checks.error());
+  const DriverRequest request{.forced = context.args.list("force")};
+  if (const auto known = check_forced(*checks, request, {"sessions"}); !known) return complain(known.error());
+  if (const auto refused = refusals(*checks, request); !refused.empty()) return refuse(refused);
   if (!is_agreed(context, "Return to the driver that was recorded?")) return nothing_changed();
   const auto state = procedure->rollback(tell);
   return state ? conclude(context, *procedure->latest()) : complain(state.error());

@@ -151,11 +151,15 @@ struct Plan {
 Result<Plan> plan_driver(const DriverFacts& facts, const DriverRequest& request, const knowledge::Knowledge& knowledge,
                          std::chrono::system_clock::time_point now, const std::string& id);
 
-/// The checks that forbid a plan: failed, and not forced.
+/// What must hold before the way back ends people's sessions and takes the driver from programs.
+std::vector<PreCheck> way_back_checks(const DriverFacts& facts);
+/// The checks that forbid a plan, or a way back: failed, and not forced. They point into what is handed in.
 std::vector<const PreCheck*> refusals(const Plan& plan, const DriverRequest& request);
+std::vector<const PreCheck*> refusals(const std::vector<PreCheck>& checks, const DriverRequest& request);
 
-/// The plan as a script to review: `sh FILE` applies it, `sh FILE undo` leads back.
-std::string script_of(const Plan& plan);
+/// The plan as a script to review: `sh FILE` applies it, `sh FILE undo` leads back. Checks that the request overrules
+/// are left out.
+std::string script_of(const Plan& plan, const DriverRequest& request = {});
 
 /// Where plans keep their records, inside the root.
 inline constexpr std::string_view kDriverFolder = "/var/lib/gpuwarden/driver";

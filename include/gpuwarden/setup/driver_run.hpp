@@ -43,6 +43,11 @@ struct DriverRun {
   std::string message;           ///< of the last failure
 };
 
+/// Whether a run is past the point from which only rollback leads on.
+bool is_on_the_way_back(const DriverRun& run);
+/// Whether a run came so far that programs and people may be at the new driver: its way back would end them.
+bool serves_again(const DriverRun& run);
+
 /// The runs in a journal, oldest first. An unfinished last line (power was lost) is as if it had not been written;
 /// a damaged line in between fails with corrupt.
 Result<std::vector<DriverRun>> replay(std::string_view journal);
@@ -61,18 +66,25 @@ using ShellRunner =
 /// chroot ROOT sh -eu, or sh -eu where the root is "/".
 ShellRunner shell_in(const std::filesystem::path& root);
 
+/// What opening does where nothing was ever recorded.
+enum class Records { make, must_exist };
+
 /// The runs of one machine or image. One process at a time holds it: a lock is kept as long as the object lives.
 class DriverProcedure {
  public:
-  /// Opens (makes) the folder of records below `root`. Fails with unsatisfied while another process has it, and with
-  /// permission_denied, corrupt.
-  static Result<DriverProcedure> open(const std::filesystem::path& root, ShellRunner shell, Clock& clock);
+  /// Opens the folder of records below `root`, and makes it unless it must exist. Fails with unsatisfied while another
+  /// process has it, where a link in it leads out of the root, or where there is no journal although there must be one
+  /// (nothing is then made); and with permission_denied, corrupt.
+  static Result<DriverProcedure> open(const std::filesystem::path& root, ShellRunner shell, Clock& clock,
+                                      Records records = Records::make);
   /// Reads the journal alone; nothing is made and nothing locked.
   static Result<std::vector<DriverRun>> history(const std::filesystem::path& root);
 
   const std::vector<DriverRun>& runs() const { return runs_; }
   /// The run that is not over; nullptr where there is none.
   const DriverRun* open_run() const;
+  /// The run that rollback would undo; nullptr where there is none.
+  const DriverRun* to_roll_back() const;
   /// The run that apply, resume or rollback worked on last; else the newest, nullptr where there is none.
   const DriverRun* latest() const;
 
@@ -80,7 +92,8 @@ class DriverProcedure {
   /// unsatisfied where an earlier run is not over, resume() where none is.
   Result<RunState> apply(const Plan& plan, const Listener& listener);
   Result<RunState> resume(const Listener& listener);
-  /// Undoes the steps of the run that is not over, else of the last completed one, in reverse.
+  /// Undoes the steps of the run that is not over, else of the last completed one, in reverse. This and resume() fail
+  /// with corrupt where the run's records are gone.
   Result<RunState> rollback(const Listener& listener);
 
  private:
