@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/driver_json.hpp"
