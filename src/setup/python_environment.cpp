@@ -30,6 +30,8 @@ constexpr std::array<std::pair<std::string_view, Maker>, 5> kMakers{{{"mamba", M
                                                                      {"uv", Maker::uv},
                                                                      {"venv", Maker::venv}}};
 constexpr int kInterruptedCode = 128;
+constexpr std::chrono::minutes kListDeadline{1};
+constexpr int kMaxBraces = 100;  ///< in what stands before conda's JSON
 
 bool is_conda(Maker maker) { return maker != Maker::uv && maker != Maker::venv; }
 
@@ -42,8 +44,8 @@ bool consists_of(std::string_view text, std::string_view others) {
 /// Neither an option nor anything that a program would take for something else.
 Result<void> check(const EnvironmentRequest& request, Maker maker) {
   const bool folder = !is_conda(maker) || request.name.contains('/');
-  const bool good_name =
-      folder ? !request.name.empty() && printable(request.name) == request.name : consists_of(request.name, "._-");
+  const bool good_name = folder ? !request.name.empty() && printable(request.name) == request.name
+                                : consists_of(request.name, "._-") && request.name != "." && request.name != "..";
   if (!good_name || request.name.starts_with('-'))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no name for an environment", printable(request.name)),
                 "letters, digits, '.', '_' and '-'");
@@ -59,6 +61,16 @@ Result<void> check(const EnvironmentRequest& request, Maker maker) {
                 "for example torch or vllm==0.10.0");
   }
   return {};
+}
+
+/// The one way to write the folder, so that looking, making and removing mean the same: "new/../old" is no folder as
+/// long as "new" is none, but makers write to "old".
+Result<fs::path> folder_of(const EnvironmentRequest& request) {
+  const fs::path folder = (request.working_directory / request.name).lexically_normal();
+  if (folder.is_absolute()) return folder.has_filename() ? folder : folder.parent_path();
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("'{}': the working directory is not known", printable(request.name)),
+              "name the environment's folder from / on");
 }
 
 Result<void> check_cuda(const Version& cuda, const Knowledge& knowledge) {
@@ -189,34 +201,95 @@ Result<std::vector<Words>> package_commands(const EnvironmentRequest& request, c
   return commands;
 }
 
-/// Environments that conda knows, by their folders; empty where it does not tell.
-std::vector<std::string> known_environments(const std::string& program) {
-  std::vector<std::string> folders;
-  const auto done = run_command({.argv = {program, "env", "list", "--json"}, .deadline = std::chrono::minutes(1)});
-  if (!done || done->exit_code != 0) return folders;
-  const auto json = nlohmann::json::parse(done->standard_output, nullptr, false);
-  if (!json.is_object() || !json.contains("envs") || !json["envs"].is_array()) return folders;
-  for (const auto& folder : json["envs"]) {
-    if (folder.is_string()) folders.push_back(folder.get<std::string>());
+/// The list in conda's answer. Plugins and activation scripts write before it, so the first JSON that has one counts.
+std::optional<Words> environments_in(std::string_view answer) {
+  const std::size_t end = answer.rfind('}');
+  if (end == std::string_view::npos) return std::nullopt;
+  std::size_t begin = answer.find('{');
+  for (int tries = 0; begin < end && tries < kMaxBraces; ++tries, begin = answer.find('{', begin + 1)) {
+    const auto json = nlohmann::json::parse(answer.substr(begin, end + 1 - begin), nullptr, false);
+    if (!json.is_object() || !json.contains("envs") || !json["envs"].is_array()) continue;
+    Words folders;
+    for (const auto& folder : json["envs"]) {
+      if (!folder.is_string()) return std::nullopt;
+      folders.push_back(folder.get<std::string>());
+    }
+    return folders;
   }
-  return folders;
+  return std::nullopt;
 }
 
-bool exists(const EnvironmentPlan& plan) {
-  std::error_code ignored;
-  if (plan.folder && fs::exists(fs::symlink_status(*plan.folder, ignored))) return true;
-  if (plan.name.empty()) return false;
-  return std::ranges::any_of(known_environments(plan.program),
+/// Environments that conda knows, by their folders. No answer is an error, not an empty list: what is not known to be
+/// absent may be the user's.
+Result<Words> known_environments(const std::string& program) {
+  const Words argv{program, "env", "list", "--json"};
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::unavailable, fmt::format("{}: {}", join(argv, " "), why),
+                "without its list it is not known whether the environment exists; a folder with '/' needs no list");
+  };
+  const auto done = run_command({.argv = argv, .deadline = kListDeadline});
+  if (!done) return std::unexpected(done.error());
+  if (done->timed_out) return refuse("no answer within a minute");
+  if (done->exit_code != 0) {
+    const std::string_view said = trim(done->standard_error);
+    return refuse(done->exit_code ? fmt::format("exit code {}{}{}", *done->exit_code, said.empty() ? "" : ": ",
+                                                printable(said.substr(0, said.find('\n'))))
+                                  : "was ended by a signal");
+  }
+  auto folders = environments_in(done->standard_output);
+  if (done->truncated || !folders) return refuse("no list of environments in its answer");
+  return std::move(*folders);
+}
+
+Result<bool> exists(const EnvironmentPlan& plan) {
+  if (plan.folder) {
+    std::error_code error;
+    const auto type = fs::symlink_status(*plan.folder, error).type();
+    if (type == fs::file_type::not_found) return false;
+    if (type == fs::file_type::none)
+      return std::unexpected(error_from_errno(error.value(), "cannot look at " + plan.folder->string()));
+    return true;
+  }
+  if (plan.name == "base") return true;  // conda's own; its folder has another name
+  GPUWARDEN_TRY(const Words folders, known_environments(plan.program));
+  return std::ranges::any_of(folders,
                              [&](const std::string& folder) { return fs::path(folder).filename() == plan.name; });
 }
 
-/// Takes away what a failed creation has left; only what it made itself.
-void undo(const EnvironmentPlan& plan) {
+/// The folders above `folder` that are not there yet, the innermost first: makers make them too.
+std::vector<fs::path> missing_above(const fs::path& folder) {
+  std::vector<fs::path> missing;
   std::error_code ignored;
-  if (plan.folder) fs::remove_all(*plan.folder, ignored);
-  if (plan.name.empty() || !exists(plan)) return;
-  [[maybe_unused]] const auto done = run_command(
-      {.argv = {plan.program, "env", "remove", "--yes", "--name", plan.name}, .deadline = std::chrono::minutes(10)});
+  for (fs::path at = folder.parent_path(); at.has_relative_path(); at = at.parent_path()) {
+    if (fs::symlink_status(at, ignored).type() != fs::file_type::not_found) break;
+    missing.push_back(at);
+  }
+  return missing;
+}
+
+std::string undo_folder(const fs::path& folder, const std::vector<fs::path>& above) {
+  std::error_code error;
+  const auto removed = fs::remove_all(folder, error);
+  if (error) return fmt::format("; {} could not be removed: {}", folder.string(), error.message());
+  bool some = removed > 0;
+  for (const fs::path& parent : above) {
+    std::error_code ignored;  // one that is not empty holds something else by now, and stays
+    some = fs::remove(parent, ignored) || some;
+  }
+  return some ? "; what it had made was removed" : "";
+}
+
+/// Takes away what a failed creation has left; only called where it was not there before. Says what was done.
+std::string undo(const EnvironmentPlan& plan, const std::vector<fs::path>& above) {
+  if (plan.folder) return undo_folder(*plan.folder, above);
+  const Words remove{plan.program, "env", "remove", "--yes", "--name", plan.name};
+  const auto made = exists(plan);
+  if (made && !*made) return "";
+  if (made) {
+    const auto done = run_command({.argv = remove, .deadline = std::chrono::minutes(10)});
+    if (done && done->exit_code == 0) return "; what it had made was removed";
+  }
+  return fmt::format("; '{}' may be there in part: {}", plan.name, join(remove, " "));
 }
 
 }  // namespace
@@ -243,16 +316,19 @@ std::vector<Maker> installed_makers(const Environment& variables) {
   return makers;
 }
 
-Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& request, Maker maker, std::optional<Version> driver,
+Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& wanted, Maker maker, std::optional<Version> driver,
                                          const Knowledge& knowledge) {
-  GPUWARDEN_CHECK(check(request, maker));
+  GPUWARDEN_CHECK(check(wanted, maker));
+  EnvironmentRequest request = wanted;
   GPUWARDEN_CHECK(check_cuda(request.cuda, knowledge));
   EnvironmentPlan plan;
   const bool in_folder = !is_conda(maker) || request.name.contains('/');
-  if (in_folder)
-    plan.folder = request.name;
-  else
+  if (in_folder) {
+    GPUWARDEN_TRY(plan.folder, folder_of(request));
+    request.name = plan.folder->string();
+  } else {
     plan.name = request.name;
+  }
   plan.program = program_of(maker);
   const bool wants_torch = std::ranges::any_of(request.packages, is_torch);
   const auto* torch = wants_torch ? newest_torch(request.cuda, request.python, knowledge) : nullptr;
@@ -274,19 +350,21 @@ Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& request, Make
 }
 
 Result<void> create_environment(const EnvironmentPlan& plan, const Runner& run) {
-  if (exists(plan))
+  GPUWARDEN_TRY(const bool there, exists(plan));
+  if (there)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("there is already an environment '{}'", plan.folder ? plan.folder->string() : plan.name),
                 "choose another name, or remove it first");
+  const auto above = plan.folder ? missing_above(*plan.folder) : std::vector<fs::path>{};
   for (const Words& command : plan.commands) {
     const auto code = run(command);
     if (code && *code == 0) continue;
-    undo(plan);
-    if (!code) return std::unexpected(code.error());
+    const std::string undone = undo(plan, above);
+    if (!code) return fail(code.error().code, code.error().message + undone, code.error().hint);
     const bool stopped = *code > kInterruptedCode;
     return fail(stopped ? ErrorCode::interrupted : ErrorCode::failed,
-                fmt::format("{}: {}; what it had made was removed", join(command, " "),
-                            stopped ? "was interrupted" : fmt::format("failed with exit code {}", *code)));
+                fmt::format("{}: {}{}", join(command, " "),
+                            stopped ? "was interrupted" : fmt::format("failed with exit code {}", *code), undone));
   }
   return {};
 }
