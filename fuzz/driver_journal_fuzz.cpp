@@ -2,6 +2,7 @@
 // The journal of driver runs, in whatever state a disk gives it back.
 #include <cstdint>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "gpuwarden/setup/driver_json.hpp"

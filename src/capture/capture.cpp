@@ -339,7 +339,7 @@ std::string_view to_string(Kind kind) {
 }
 
 void add_capture(Capture& whole, Capture part) {
-  std::string origin = part.snapshot.origin;
+  const std::string origin = part.snapshot.origin;
   const std::size_t before = whole.parts.size();
   append(whole, std::move(part));
   if (whole.parts.size() > before && !origin.empty()) whole.snapshot.origin += "; " + origin;

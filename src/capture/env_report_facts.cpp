@@ -61,33 +61,37 @@ constexpr auto kDistributions =
                                                                   {"Manjaro", "manjaro"}});
 
 /// "Ubuntu 22.04.4 LTS (x86_64)".
-void read_system(const EnvReport& report, facts::Host& host) {
-  const auto os = known(report.cell("os"));
-  if (os) {
-    const std::size_t paren = os->rfind(" (");
-    host.distribution_name = os->substr(0, paren);
-    if (paren != std::string::npos && os->ends_with(')')) host.machine = os->substr(paren + 2, os->size() - paren - 3);
-    for (const auto& [name, id] : kDistributions) {
-      if (os->starts_with(name)) host.distribution = id;
-    }
-    for (const auto word : split_words(*host.distribution_name)) {
-      if (!host.distribution_version && word.find_first_not_of("0123456789.") == std::string_view::npos)
-        host.distribution_version = word;
-    }
+void read_distribution(const std::string& os, facts::Host& host) {
+  const std::size_t paren = os.rfind(" (");
+  host.distribution_name = os.substr(0, paren);
+  if (paren != std::string::npos && os.ends_with(')')) host.machine = os.substr(paren + 2, os.size() - paren - 3);
+  for (const auto& [name, id] : kDistributions) {
+    if (os.starts_with(name)) host.distribution = id;
   }
+  for (const auto word : split_words(*host.distribution_name)) {
+    if (!host.distribution_version && word.find_first_not_of("0123456789.") == std::string_view::npos)
+      host.distribution_version = word;
+  }
+}
+
+/// "Linux-5.15.0-105-generic-x86_64-with-glibc2.35".
+void read_platform(const std::string& platform, facts::Host& host) {
+  if (!platform.starts_with("Linux-")) return;
+  const std::size_t end = platform.find("-with-");
+  host.kernel = platform.substr(6, end == std::string::npos ? end : end - 6);
+  for (const std::string_view machine : {"x86_64", "aarch64", "ppc64le"}) {
+    if (!host.kernel->ends_with("-" + std::string(machine))) continue;
+    host.kernel->resize(host.kernel->size() - machine.size() - 1);
+    if (!host.machine) host.machine = machine;
+  }
+  host.wsl = host.kernel->contains("microsoft") ? 2 : 0;
+}
+
+void read_system(const EnvReport& report, facts::Host& host) {
+  if (const auto os = known(report.cell("os"))) read_distribution(*os, host);
   if (const auto machine = known(report.cell("machine"))) host.machine = machine;
   if (const auto libc = known(report.cell("libc"))) host.libc = version_in(*libc);
-  const auto platform = known(report.cell("platform"));
-  if (platform && platform->starts_with("Linux-")) {
-    const std::size_t end = platform->find("-with-");
-    host.kernel = platform->substr(6, end == std::string::npos ? end : end - 6);
-    for (const std::string_view machine : {"x86_64", "aarch64", "ppc64le"}) {
-      if (!host.kernel->ends_with("-" + std::string(machine))) continue;
-      host.kernel->resize(host.kernel->size() - machine.size() - 1);
-      if (!host.machine) host.machine = machine;
-    }
-    host.wsl = host.kernel->contains("microsoft") ? 2 : 0;
-  }
+  if (const auto platform = known(report.cell("platform"))) read_platform(*platform, host);
   host.cpu_model = known(report.cell("cpu_model"));
   host.cpus = count_of(report.cell("cpus"));
   host.sockets = count_of(report.cell("sockets"));

@@ -64,7 +64,7 @@ Prefix bracket_at(std::string_view text) {
   const bool square = text.starts_with('[');
   if (!square && !text.starts_with('(')) return {};
   const std::size_t close = text.find(square ? ']' : ')');
-  if (close == std::string_view::npos || close > 80) return {};
+  if (close > 80) return {};  // none at all is further still
   const std::string_view inside = text.substr(1, close - 1);
   const bool number = !inside.empty() && std::ranges::all_of(inside, is_digit);
   const bool rank = inside.starts_with("rank") || inside.starts_with("default") || inside.starts_with("pod/");

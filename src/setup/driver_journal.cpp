@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/driver_json.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/setup/driver_json.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "setup/driver_words.hpp"
 
 namespace gpuwarden::setup {

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/setup/shell.hpp"
@@ -29,7 +28,6 @@ constexpr std::array<std::pair<std::string_view, Maker>, 5> kMakers{{{"mamba", M
                                                                      {"micromamba", Maker::micromamba},
                                                                      {"uv", Maker::uv},
                                                                      {"venv", Maker::venv}}};
-constexpr int kInterruptedCode = 128;
 
 bool is_conda(Maker maker) { return maker != Maker::uv && maker != Maker::venv; }
 
@@ -42,8 +40,8 @@ bool consists_of(std::string_view text, std::string_view others) {
 /// Neither an option nor anything that a program would take for something else.
 Result<void> check(const EnvironmentRequest& request, Maker maker) {
   const bool folder = !is_conda(maker) || request.name.contains('/');
-  const bool good_name =
-      folder ? !request.name.empty() && printable(request.name) == request.name : consists_of(request.name, "._-");
+  const bool good_name = folder ? !request.name.empty() && printable(request.name) == request.name
+                                : consists_of(request.name, "._-") && request.name != "." && request.name != "..";
   if (!good_name || request.name.starts_with('-'))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no name for an environment", printable(request.name)),
                 "letters, digits, '.', '_' and '-'");
@@ -59,6 +57,16 @@ Result<void> check(const EnvironmentRequest& request, Maker maker) {
                 "for example torch or vllm==0.10.0");
   }
   return {};
+}
+
+/// The one way to write the folder, so that looking, making and removing mean the same: "new/../old" is no folder as
+/// long as "new" is none, but makers write to "old".
+Result<fs::path> folder_of(const EnvironmentRequest& request) {
+  const fs::path folder = (request.working_directory / request.name).lexically_normal();
+  if (folder.is_absolute()) return folder.has_filename() ? folder : folder.parent_path();
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("'{}': the working directory is not known", printable(request.name)),
+              "name the environment's folder from / on");
 }
 
 Result<void> check_cuda(const Version& cuda, const Knowledge& knowledge) {
@@ -189,36 +197,6 @@ Result<std::vector<Words>> package_commands(const EnvironmentRequest& request, c
   return commands;
 }
 
-/// Environments that conda knows, by their folders; empty where it does not tell.
-std::vector<std::string> known_environments(const std::string& program) {
-  std::vector<std::string> folders;
-  const auto done = run_command({.argv = {program, "env", "list", "--json"}, .deadline = std::chrono::minutes(1)});
-  if (!done || done->exit_code != 0) return folders;
-  const auto json = nlohmann::json::parse(done->standard_output, nullptr, false);
-  if (!json.is_object() || !json.contains("envs") || !json["envs"].is_array()) return folders;
-  for (const auto& folder : json["envs"]) {
-    if (folder.is_string()) folders.push_back(folder.get<std::string>());
-  }
-  return folders;
-}
-
-bool exists(const EnvironmentPlan& plan) {
-  std::error_code ignored;
-  if (plan.folder && fs::exists(fs::symlink_status(*plan.folder, ignored))) return true;
-  if (plan.name.empty()) return false;
-  return std::ranges::any_of(known_environments(plan.program),
-                             [&](const std::string& folder) { return fs::path(folder).filename() == plan.name; });
-}
-
-/// Takes away what a failed creation has left; only what it made itself.
-void undo(const EnvironmentPlan& plan) {
-  std::error_code ignored;
-  if (plan.folder) fs::remove_all(*plan.folder, ignored);
-  if (plan.name.empty() || !exists(plan)) return;
-  [[maybe_unused]] const auto done = run_command(
-      {.argv = {plan.program, "env", "remove", "--yes", "--name", plan.name}, .deadline = std::chrono::minutes(10)});
-}
-
 }  // namespace
 
 std::string_view to_string(Maker maker) { return kMakers[static_cast<std::size_t>(maker)].first; }
@@ -243,16 +221,19 @@ std::vector<Maker> installed_makers(const Environment& variables) {
   return makers;
 }
 
-Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& request, Maker maker, std::optional<Version> driver,
+Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& wanted, Maker maker, std::optional<Version> driver,
                                          const Knowledge& knowledge) {
-  GPUWARDEN_CHECK(check(request, maker));
+  GPUWARDEN_CHECK(check(wanted, maker));
+  EnvironmentRequest request = wanted;
   GPUWARDEN_CHECK(check_cuda(request.cuda, knowledge));
   EnvironmentPlan plan;
   const bool in_folder = !is_conda(maker) || request.name.contains('/');
-  if (in_folder)
-    plan.folder = request.name;
-  else
+  if (in_folder) {
+    GPUWARDEN_TRY(plan.folder, folder_of(request));
+    request.name = plan.folder->string();
+  } else {
     plan.name = request.name;
+  }
   plan.program = program_of(maker);
   const bool wants_torch = std::ranges::any_of(request.packages, is_torch);
   const auto* torch = wants_torch ? newest_torch(request.cuda, request.python, knowledge) : nullptr;
@@ -271,24 +252,6 @@ Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& request, Make
     plan.notes.push_back(fmt::format("programs of CUDA {} need driver {} or newer; {} is installed",
                                      to_string(request.cuda), to_string(*needed), to_string(*driver)));
   return plan;
-}
-
-Result<void> create_environment(const EnvironmentPlan& plan, const Runner& run) {
-  if (exists(plan))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("there is already an environment '{}'", plan.folder ? plan.folder->string() : plan.name),
-                "choose another name, or remove it first");
-  for (const Words& command : plan.commands) {
-    const auto code = run(command);
-    if (code && *code == 0) continue;
-    undo(plan);
-    if (!code) return std::unexpected(code.error());
-    const bool stopped = *code > kInterruptedCode;
-    return fail(stopped ? ErrorCode::interrupted : ErrorCode::failed,
-                fmt::format("{}: {}; what it had made was removed", join(command, " "),
-                            stopped ? "was interrupted" : fmt::format("failed with exit code {}", *code)));
-  }
-  return {};
 }
 
 }  // namespace gpuwarden::setup

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/setup/activation.hpp"
 
 namespace gpuwarden::setup {
@@ -87,41 +89,74 @@ Result<fs::path> behind_links(const fs::path& file) {
   return real;
 }
 
-Result<std::optional<std::string>> read_if_there(const fs::path& file) {
-  auto text = read_file(file);
-  if (text) return std::optional(std::move(*text));
-  if (text.error().code == ErrorCode::not_found) return std::optional<std::string>();
-  return std::unexpected(std::move(text).error());
+/// A start file as it was found: text, owner and permissions of one and the same file.
+struct Found {
+  std::string text;
+  struct stat status{};
+};
+
+Result<std::optional<Found>> read_if_there(const fs::path& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd && errno == ENOENT) return std::optional<Found>();
+  Found found;
+  if (!fd || ::fstat(fd.get(), &found.status) != 0)
+    return std::unexpected(error_from_errno(errno, "cannot read " + file.string()));
+  if (!S_ISREG(found.status.st_mode))
+    return fail(ErrorCode::invalid_argument, file.string() + " is no regular file", "--file FILE names a start file");
+  GPUWARDEN_TRY(found.text, read_descriptor(fd.get(), file.string()));
+  return std::optional(std::move(found));
 }
 
-/// The permissions and owner of a file, given to another. Only root can give files away; its group is tried.
-void take_after(const fs::path& copy, const struct stat& original) {
-  if (::chown(copy.c_str(), original.st_uid, original.st_gid) != 0) [[maybe_unused]]
-    const int group = ::chown(copy.c_str(), static_cast<uid_t>(-1), original.st_gid);
-  ::chmod(copy.c_str(), original.st_mode & 07777);
+/// Owner and permissions for a descriptor. Only root can give files away, so then the group is tried; where even that
+/// is not possible, the group that the file gets instead may do no more than everybody.
+bool take_after(int fd, const struct stat& original) {
+  mode_t mode = original.st_mode & 07777U;
+  if (::fchown(fd, original.st_uid, original.st_gid) != 0) {
+    mode &= 01777U;
+    if (::fchown(fd, static_cast<uid_t>(-1), original.st_gid) != 0) mode = (mode & ~070U) | ((mode & 07U) << 3U);
+  }
+  return ::fchmod(fd, mode) == 0;
 }
 
-/// Writes the whole file beside `file`, gives it the same owner and permissions, and renames it.
-Result<void> replace(const fs::path& file, std::string_view content) {
-  struct stat original{};
-  const bool there = ::stat(file.c_str(), &original) == 0;
-  if (there && ::access(file.c_str(), W_OK) != 0)
-    return std::unexpected(error_from_errno(errno, "cannot write " + file.string()));
-  if (!there) return write_file_atomically(file, content);
-  const fs::path beside = file.string() + ".gpuwarden-new";
-  GPUWARDEN_CHECK(write_file_atomically(beside, content));
-  take_after(beside, original);
-  if (::rename(beside.c_str(), file.c_str()) == 0) return {};
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// Writes under a new name that nobody can foresee, for nobody else to read, gives it owner and permissions of the
+/// original, and renames it: at no time is the content open to more people than the original is.
+Result<void> write_like(const fs::path& file, std::string_view content, const struct stat& original) {
+  std::string temporary = file.string() + ".XXXXXX";
+  const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + file.string()));
+  if (write_all(fd.get(), content) && take_after(fd.get(), original) && ::fsync(fd.get()) == 0 &&
+      ::rename(temporary.c_str(), file.c_str()) == 0)
+    return {};
   Error error = error_from_errno(errno, "cannot write " + file.string());
-  ::unlink(beside.c_str());
+  ::unlink(temporary.c_str());
   return std::unexpected(std::move(error));
 }
 
-Result<fs::path> back_up(const fs::path& file, std::string_view content) {
+Result<void> replace(const fs::path& file, std::string_view content, const Found& found) {
+  if (::access(file.c_str(), W_OK) != 0)
+    return std::unexpected(error_from_errno(errno, "cannot write " + file.string()));
+  return write_like(file, content, found.status);
+}
+
+/// The file as it was before gpuwarden first wrote to it. A backup that has the block itself is none of that.
+Result<fs::path> back_up(const fs::path& file, const Found& found) {
   fs::path backup = file.string() + ".gpuwarden-backup";
-  GPUWARDEN_CHECK(write_file_atomically(backup, content));
-  struct stat original{};
-  if (::stat(file.c_str(), &original) == 0) take_after(backup, original);
+  struct stat there{};
+  if (::lstat(backup.c_str(), &there) == 0 && S_ISREG(there.st_mode)) {
+    GPUWARDEN_TRY(const std::string first, read_file(backup));
+    if (!first.contains(kBegin)) return backup;
+  }
+  GPUWARDEN_CHECK(write_like(backup, found.text, found.status));
   return backup;
 }
 
@@ -201,16 +236,18 @@ Result<T> in_file(Result<T> result, const fs::path& file) {
 Result<StartFileChange> persist(const fs::path& file, std::string_view commands) {
   StartFileChange change;
   GPUWARDEN_TRY(change.file, behind_links(file));
-  GPUWARDEN_TRY(const auto text, read_if_there(change.file));
+  GPUWARDEN_TRY(const auto found, read_if_there(change.file));
+  const auto text = found ? std::optional(found->text) : std::nullopt;
   GPUWARDEN_TRY(const std::string renewed, in_file(with_block(text, commands), change.file));
   if (text == renewed) return change;
-  if (text) {
-    GPUWARDEN_TRY(change.backup, back_up(change.file, *text));
+  if (found) {
+    GPUWARDEN_TRY(change.backup, back_up(change.file, *found));
+    GPUWARDEN_CHECK(replace(change.file, renewed, *found));
   } else {
     std::error_code error;
     fs::create_directories(change.file.parent_path(), error);  // ~/.config/fish; a failure shows when writing
+    GPUWARDEN_CHECK(write_file_atomically(change.file, renewed));
   }
-  GPUWARDEN_CHECK(replace(change.file, renewed));
   change.changed = true;
   return change;
 }
@@ -218,14 +255,14 @@ Result<StartFileChange> persist(const fs::path& file, std::string_view commands)
 Result<StartFileChange> unpersist(const fs::path& file) {
   StartFileChange change;
   GPUWARDEN_TRY(change.file, behind_links(file));
-  GPUWARDEN_TRY(const auto text, read_if_there(change.file));
-  GPUWARDEN_TRY(const auto rest, in_file(without_block(text.value_or("")), change.file));
-  if (!text || rest == text)
+  GPUWARDEN_TRY(const auto found, read_if_there(change.file));
+  GPUWARDEN_TRY(const auto rest, in_file(without_block(found ? found->text : ""), change.file));
+  if (!found || rest == found->text)
     return fail(ErrorCode::not_found, fmt::format("{} has no block of gpuwarden", change.file.string()),
                 "--shell SHELL or --file FILE names another start file");
-  GPUWARDEN_TRY(change.backup, back_up(change.file, *text));
+  GPUWARDEN_TRY(change.backup, back_up(change.file, *found));
   if (rest) {
-    GPUWARDEN_CHECK(replace(change.file, *rest));
+    GPUWARDEN_CHECK(replace(change.file, *rest, *found));
   } else if (::unlink(change.file.c_str()) != 0) {
     return std::unexpected(error_from_errno(errno, "cannot remove " + change.file.string()));
   }

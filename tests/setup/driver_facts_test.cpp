@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read of a machine below a root, and what is wrong with its driver.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "gpuwarden/probe/survey.hpp"
 #include "gpuwarden/setup/driver_json.hpp"

@@ -3,6 +3,7 @@
 #include "setup/driver_journal.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "gpuwarden/setup/driver_json.hpp"
 #include "setup/driver_machines.hpp"

@@ -94,6 +94,10 @@ TEST(StartFileName, IsTheOneOfTheShell) {
 class StartFile : public ::testing::Test {
  protected:
   std::string text(const std::filesystem::path& path) const { return read_file(path).value_or("(none)"); }
+  static unsigned permissions(const std::filesystem::path& path) {
+    struct stat status{};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777U : 0U;
+  }
   TempDir dir_;
   std::filesystem::path file_ = dir_ / ".bashrc";
 };
@@ -106,14 +110,59 @@ TEST_F(StartFile, KeepsABackupItsPermissionsAndTheRestOfTheFile) {
   EXPECT_TRUE(done->changed);
   ASSERT_TRUE(done->backup);
   EXPECT_EQ(text(*done->backup), "alias x=y");
-  struct stat after{};
-  ASSERT_EQ(::stat(file_.c_str(), &after), 0);
-  EXPECT_EQ(after.st_mode & 07777, 0640U);
+  EXPECT_EQ(permissions(file_), 0640U);
   EXPECT_FALSE(persist(file_, "export A=1\n")->changed) << "idempotent";
   ASSERT_TRUE(unpersist(file_));
   EXPECT_EQ(text(file_), "alias x=y");
   EXPECT_EQ(list_directory(dir_.path()).size(), 2U) << "the file and its backup, nothing else";
   EXPECT_THAT(unpersist(file_), FailsWith(ErrorCode::not_found, HasSubstr("no block")));
+}
+
+TEST_F(StartFile, TheFirstBackupIsKept) {
+  put(file_, "mine\n");
+  ASSERT_TRUE(persist(file_, "export A=1\n"));
+  const auto again = persist(file_, "export A=2\n");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(text(*again->backup), "mine\n");
+  ASSERT_TRUE(unpersist(file_));
+  EXPECT_EQ(text(*again->backup), "mine\n");
+  put(*again->backup, text(file_) + *with_block("", "export OLD=1\n"));
+  put(file_, "yours\n");
+  ASSERT_TRUE(persist(file_, "export A=1\n"));
+  EXPECT_EQ(text(*again->backup), "yours\n") << "one with the block is no state from before it";
+}
+
+TEST_F(StartFile, APlantedLinkIsNeitherFollowedNorChanged) {
+  put(file_, "mine\n");
+  put(dir_ / "victim", "untouched");
+  ::chmod((dir_ / "victim").c_str(), 0640);
+  ::chmod(file_.c_str(), 0604);
+  for (const char* suffix : {".gpuwarden-backup", ".gpuwarden-new"})
+    std::filesystem::create_symlink("victim", file_.string() + suffix);
+  const auto done = persist(file_, "export A=1\n");
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(text(dir_ / "victim"), "untouched");
+  EXPECT_EQ(permissions(dir_ / "victim"), 0640U);
+  EXPECT_FALSE(std::filesystem::is_symlink(*done->backup));
+  EXPECT_EQ(text(*done->backup), "mine\n");
+}
+
+TEST_F(StartFile, APrivateFileHasAPrivateBackup) {
+  put(file_, "export TOKEN=x\n");
+  ::chmod(file_.c_str(), 0600);
+  const auto done = persist(file_, "export A=1\n");
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(permissions(*done->backup), 0600U);
+  EXPECT_EQ(permissions(file_), 0600U);
+  EXPECT_EQ(list_directory(dir_.path()).size(), 2U) << "nothing temporary is left";
+}
+
+TEST_F(StartFile, WhatIsNoFileIsRefusedWithoutWaiting) {
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  for (const auto& path : {dir_ / "pipe", dir_.path()}) {
+    EXPECT_THAT(persist(path, "export A=1\n"), FailsWith(ErrorCode::invalid_argument, HasSubstr("no regular file")));
+    EXPECT_THAT(unpersist(path), FailsWith(ErrorCode::invalid_argument, HasSubstr("no regular file")));
+  }
 }
 
 TEST_F(StartFile, LinksStayLinks) {

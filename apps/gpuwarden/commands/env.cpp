@@ -224,7 +224,7 @@ int env_persist(Context& context) {
     if (const auto wrong = left_over(context, "persist --remove")) return *wrong;
     const auto removed = setup::unpersist(*file);
     if (!removed) return complain(removed.error());
-    fmt::print("{}: the block was taken out; before: {}\n", removed->file.string(), removed->backup->string());
+    fmt::print("{}: the block was taken out; backup: {}\n", removed->file.string(), removed->backup->string());
     return kFine;
   }
   const auto snapshot = look_around(context, context.args.text("for") == "native");
@@ -235,7 +235,7 @@ int env_persist(Context& context) {
   const auto done = setup::persist(*file, setup::lasting_commands(*shell, *toolkit));
   if (!done) return complain(done.error());
   fmt::print("{}: new shells {} CUDA {} ({}){}\n", done->file.string(), done->changed ? "use" : "use already",
-             toolkit->version, toolkit->path, done->backup ? "; before: " + done->backup->string() : "");
+             toolkit->version, toolkit->path, done->backup ? "; as it was before: " + done->backup->string() : "");
   return kFine;
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 
 #include "commands/env_parts.hpp"
 #include "gpuwarden/base/child.hpp"
@@ -83,7 +84,9 @@ Result<setup::EnvironmentRequest> request_of(const Context& context) {
     return fail(ErrorCode::invalid_argument,
                 cuda ? fmt::format("--cuda: '{}' is no version", printable(*cuda)) : "env create needs --cuda VERSION",
                 "for example --cuda 12.4");
-  return setup::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with")};
+  std::error_code ignored;
+  return setup::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
+                                   std::filesystem::current_path(ignored)};
 }
 
 std::string shown(const std::vector<std::string>& words) {

@@ -2,7 +2,7 @@
 // The driver room's values as JSON (docs/json.md).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "gpuwarden/setup/driver_run.hpp"
 

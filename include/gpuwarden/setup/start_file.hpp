@@ -31,11 +31,12 @@ Result<std::optional<std::string>> without_block(std::string_view text);
 struct StartFileChange {
   std::filesystem::path file;  ///< with links resolved
   bool changed = false;
-  std::optional<std::filesystem::path> backup;  ///< the file as it was; none where there was no file
+  std::optional<std::filesystem::path> backup;  ///< the first state that was kept; none where there was no file
 };
 
-/// Puts the block into the file: written beside it and renamed over it, with its owner and permissions; through links;
-/// FILE.gpuwarden-backup keeps what was there. Nothing is written where nothing would change.
+/// Puts the block into the file: written beside it and renamed over it, with its owner and permissions; through links.
+/// FILE.gpuwarden-backup keeps what was there before the first block; a later change leaves it alone. Nothing is
+/// written where nothing would change. Fails with invalid_argument where it is no regular file.
 Result<StartFileChange> persist(const std::filesystem::path& file, std::string_view commands);
 /// Takes it out again. Fails with not_found where there is no block.
 Result<StartFileChange> unpersist(const std::filesystem::path& file);
