@@ -121,10 +121,11 @@ bool is_for_something(const Purpose& purpose) {
 Finding& Report::say(Severity severity, std::string title, std::vector<std::string> fix) {
   // Names, paths and values of other people's machines stand in titles and commands.
   for (std::string& step : fix) step = printable(step);
+  title = printable(title);
   findings_.push_back({.id = std::string(check_.id),
                        .area = check_.area,
                        .severity = severity,
-                       .title = printable(title),
+                       .title = std::move(title),
                        .why = std::string(check_.why),
                        .fix = std::move(fix),
                        .safe = false,

@@ -106,7 +106,7 @@ void OverlayFields::number(const char* key, std::optional<double>& value, double
   if (!given) return;
   const auto parsed = parse_number(*given);
   if (!parsed || *parsed < low || *parsed > high) return wrong(key, fmt::format("a number from {} to {}", low, high));
-  value = *parsed;
+  value = parsed;
 }
 
 void OverlayFields::number(const char* key, double& value, double low, double high) {

@@ -27,8 +27,8 @@ std::string container_of(const Scene& scene) {
   const std::string cgroup = tree.read("/proc/1/cgroup").value_or("");
   if (cgroup.contains("kubepods")) return "kubernetes";
   if (tree.exists("/.dockerenv") || cgroup.contains("/docker")) return "docker";
-  const std::string said = scene.variable("container").value_or("");
-  if (said == "podman" || said == "docker" || said == "lxc") return said;
+  const auto said = scene.variable("container");
+  if (said == "podman" || said == "docker" || said == "lxc") return *said;
   if (cgroup.contains("/lxc")) return "lxc";
   return "";
 }
@@ -82,9 +82,10 @@ void read_specifications(const Tree& tree, ContainerFacts& containers) {
     seen.push_back(*real);
     for (const std::string& name : tree.names(folder)) {
       const bool specification = name.ends_with(".yaml") || name.ends_with(".json");
-      const auto text = specification ? tree.read(folder + "/" + name, 65536) : std::nullopt;
+      const std::string path = fmt::format("{}/{}", folder, name);
+      const auto text = specification ? tree.read(path, 65536) : std::nullopt;
       if (text && (name.contains("nvidia") || text->contains("nvidia.com/")))
-        containers.cdi_specifications.push_back(folder + "/" + name);
+        containers.cdi_specifications.push_back(path);
     }
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network interfaces, and adapters for InfiniBand and RoCE, from the kernel's trees.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
@@ -26,7 +28,7 @@ std::vector<std::string> default_routes(const Tree& tree) {
 
 void read_ports(const Tree& tree, const std::string& folder, RdmaAdapter& adapter) {
   for (const std::string& port : tree.names(folder + "/ports")) {
-    const std::string path = folder + "/ports/" + port;
+    const std::string path = fmt::format("{}/ports/{}", folder, port);
     // "4: ACTIVE", "1: DOWN"; "InfiniBand"; "200 Gb/sec (4X HDR)".
     const bool active = tree.line(path + "/state").value_or("").contains("ACTIVE");
     if (adapter.active && !active) continue;
