@@ -90,22 +90,27 @@ bool is_newer(std::string_view version, const std::optional<std::string>& than) 
 }
 
 /// /var/lib/dkms/nvidia/550.54.15/6.1.0-28-amd64/x86_64/module: built for that kernel.
+std::vector<std::string> kernels_built_for(const Tree& tree, const std::string& folder) {
+  std::vector<std::string> kernels;
+  for (const std::string& kernel : tree.names(folder)) {
+    if (kernel == "build" || kernel == "source") continue;
+    const std::string of_kernel = folder + "/" + kernel;
+    const bool built = std::ranges::any_of(tree.names(of_kernel), [&](const std::string& machine) {
+      return tree.is_folder(of_kernel + "/" + machine + "/module");
+    });
+    if (built) kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 void read_dkms(const Tree& tree, KernelDriver& driver) {
   for (const std::string& package : tree.names("/var/lib/dkms")) {
     if (!package.starts_with("nvidia") || package.contains("fs")) continue;
-    for (const std::string& version : tree.names("/var/lib/dkms/" + package)) {
+    const std::string folder = "/var/lib/dkms/" + package;
+    for (const std::string& version : tree.names(folder)) {
       if (version.empty() || version[0] < '0' || version[0] > '9' || !is_newer(version, driver.dkms_version)) continue;
       driver.dkms_version = version;
-      driver.dkms_built_for.clear();
-      const std::string folder = "/var/lib/dkms/" + package + "/" + version;
-      for (const std::string& kernel : tree.names(folder)) {
-        if (kernel == "build" || kernel == "source") continue;
-        const auto machines = tree.names(folder + "/" + kernel);
-        const bool built = std::ranges::any_of(machines, [&](const std::string& machine) {
-          return tree.is_folder(folder + "/" + kernel + "/" + machine + "/module");
-        });
-        if (built) driver.dkms_built_for.push_back(kernel);
-      }
+      driver.dkms_built_for = kernels_built_for(tree, folder + "/" + version);
     }
   }
 }
