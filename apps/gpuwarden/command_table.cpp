@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "command.hpp"
 #include "deep.hpp"
@@ -153,10 +154,9 @@ void add_options(std::string& text, std::span<const Option> options) {
   }
 }
 
-}  // namespace
-
-const std::vector<Command>& commands() {
-  static const std::vector<Command> kCommands{
+/// Those that look, judge and set up.
+std::vector<Command> looking_commands() {
+  return {
       {"list",
        "show the GPUs: use, memory, temperature, power, processes, who holds them",
        "gpuwarden list [options]",
@@ -204,6 +204,12 @@ const std::vector<Command>& commands() {
        {kEnvOptions, kKnowledgeOptions},
        Rest::operands,
        run_env},
+  };
+}
+
+/// Those that take GPUs, and the rest.
+std::vector<Command> running_commands() {
+  return {
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",
@@ -233,6 +239,16 @@ const std::vector<Command>& commands() {
        Rest::operands,
        run_sim},
   };
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> kCommands = [] {
+    std::vector<Command> all = looking_commands();
+    std::ranges::move(running_commands(), std::back_inserter(all));
+    return all;
+  }();
   return kCommands;
 }
 
