@@ -65,7 +65,10 @@ cuda::Result enter(const std::string& function) {
   if (const auto* hang = setting("hang"); hang != nullptr && *hang == function) {
     for (;;) ::pause();
   }
-  if (const auto* crash = setting("crash"); crash != nullptr && *crash == function) std::raise(SIGSEGV);
+  if (const auto* crash = setting("crash"); crash != nullptr && *crash == function) {
+    std::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would end the process in another way
+    std::raise(SIGSEGV);
+  }
   const auto* fail = setting("fail");
   if (fail == nullptr || !fail->starts_with(function + ":")) return cuda::kSuccess;
   return std::atoi(fail->c_str() + function.size() + 1);
