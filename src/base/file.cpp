@@ -14,9 +14,7 @@
 #include "gpuwarden/base/unique_fd.hpp"
 
 namespace gpuwarden {
-namespace {
-
-Result<void> write_all(int fd, std::string_view content, const std::string& name) {
+Result<void> write_descriptor(int fd, std::string_view content, const std::string& name) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
@@ -25,8 +23,6 @@ Result<void> write_all(int fd, std::string_view content, const std::string& name
   }
   return {};
 }
-
-}  // namespace
 
 Result<std::string> read_descriptor(int fd, const std::string& name, std::size_t cap) {
   std::string content;
@@ -61,7 +57,7 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
   if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  auto written = write_all(fd.get(), content, path.string());
+  auto written = write_descriptor(fd.get(), content, path.string());
   if (written && ::fchmod(fd.get(), mode & ~mask) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
   Error error = written ? error_from_errno(errno, "cannot write " + path.string()) : written.error();
   ::unlink(temporary.c_str());

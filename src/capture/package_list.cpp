@@ -39,18 +39,6 @@ bool is_build(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> cuda_of_build(std::string_view build) {
-  const std::size_t at = build.find("cuda");
-  if (at == std::string_view::npos) return build.contains("cpu") ? std::optional<std::string>("") : std::nullopt;
-  const std::string_view rest = build.substr(at + 4);
-  const std::string_view number = rest.substr(0, std::min(rest.find_first_not_of("0123456789."), rest.size()));
-  const auto parts = split(number, '.');
-  if (parts.size() >= 2 && !parts[0].empty() && !parts[1].empty())
-    return std::string(parts[0]) + "." + std::string(parts[1]);
-  if (number.size() != 3) return std::nullopt;
-  return std::string(number.substr(0, 2)) + "." + std::string(number.substr(2));
-}
-
 bool PackageList::take(const Line& line) {
   const std::string_view text = trim(line.text);
   if (text.empty()) {
@@ -105,7 +93,7 @@ bool PackageList::take_row(std::string_view text) {
   const bool conda = built || table_ == Table::conda;
   const bool torch = conda && words[0] == "pytorch";
   if (!fits || !keep(torch ? "torch" : words[0], words[1], conda ? "conda" : "pip")) return false;
-  if (torch && built && !torch_cuda_) torch_cuda_ = cuda_of_build(words[2]);
+  if (torch && built && !torch_cuda_) torch_cuda_ = facts::cuda_of_build(words[2]);
   // Prose has no gaps.
   sure_ = sure_ || table_ != Table::none || text.contains("  ");
   return true;

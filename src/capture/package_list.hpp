@@ -38,7 +38,4 @@ class PackageList {
   std::optional<std::string> torch_cuda_;  ///< as a conda build is named after it
 };
 
-/// "12.1" of "py3.10_cuda12.1_cudnn8.9.2_0", "12.6" of "cuda126_py312h1234567_0"; "" of "cpu_generic_py312_0".
-std::optional<std::string> cuda_of_build(std::string_view build);
-
 }  // namespace gpuwarden::capture

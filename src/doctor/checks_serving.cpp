@@ -36,13 +36,20 @@ void vllm_torch(const Subject& subject, Report& report) {
   }
 }
 
+/// The needs of an installed vLLM; of one older than all that are known, those of the first.
+const knowledge::VllmRelease* vllm_release(const Subject& subject, const Version& version) {
+  const auto releases = subject.knowledge.vllm_releases();
+  const auto* near = subject.knowledge.vllm_near(version);
+  return near != nullptr || releases.empty() ? near : &releases.front();
+}
+
 void vllm_capability(const Subject& subject, Report& report) {
   for (const auto& python : subject.environment.pythons) {
     const auto vllm = package_version(python, "vllm");
     if (!vllm) continue;
-    const auto* row = subject.knowledge.vllm(*vllm);
-    constexpr Version kFirstForTuring{0, 20};
-    const int least = row != nullptr ? row->min_capability : *vllm >= kFirstForTuring ? 75 : 70;
+    const auto* row = vllm_release(subject, *vllm);
+    if (row == nullptr) continue;
+    const int least = row->min_capability;
     const auto gpus = gpus_below(subject, least);
     if (gpus.empty()) continue;
     // The whole machine is of no use to it, or only a part. Pascal runs with builds of one's own
@@ -89,17 +96,20 @@ void no_compiler(const Subject& subject, Report& report) {
 
 void vllm_driver(const Subject& subject, Report& report) {
   const auto driver = driver_of(subject);
-  constexpr Version kFirstForCudaThirteen{0, 20};
-  constexpr Version kNeeds{580};
-  if (!driver || *driver >= kNeeds || nvidia_gpus(subject).empty()) return;
+  if (!driver || nvidia_gpus(subject).empty() || uses_forward_compatibility(subject)) return;
   for (const auto& python : subject.environment.pythons) {
     const auto vllm = package_version(python, "vllm");
-    if (!vllm || *vllm < kFirstForCudaThirteen || uses_forward_compatibility(subject)) continue;
-    if (python.torch_cuda && !python.torch_cuda->starts_with("13")) continue;
-    report.say(fmt::format("vLLM {} comes built with CUDA 13, which needs driver 580; {} is installed",
-                           to_string(*vllm), to_string(*driver)),
+    const auto* row = vllm ? vllm_release(subject, *vllm) : nullptr;
+    // Before, the wheels were for CUDA 12, of which torch-needs-newer-driver speaks.
+    constexpr int kFirstOfItsOwn = 13;
+    if (row == nullptr || row->cuda.major < kFirstOfItsOwn) continue;
+    const auto needed = subject.knowledge.min_driver(row->cuda, false);
+    if (!needed || *driver >= *needed) continue;
+    if (python.torch_cuda && !python.torch_cuda->starts_with(std::to_string(row->cuda.major))) continue;
+    report.say(fmt::format("vLLM {} comes built with CUDA {}, which needs driver {}; {} is installed", to_string(*vllm),
+                           row->cuda.major, to_string(*needed), to_string(*driver)),
                {fmt::format("uv pip install 'vllm=={}' --torch-backend=cu129", to_string(*vllm)),
-                "gpuwarden driver plan --cuda 13.0"});
+                fmt::format("gpuwarden driver plan --cuda {}", to_string(row->cuda))});
   }
 }
 

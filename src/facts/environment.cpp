@@ -107,6 +107,18 @@ bool is_gathered_package(std::string_view name) {
   });
 }
 
+std::optional<std::string> cuda_of_build(std::string_view build) {
+  const std::size_t at = build.find("cuda");
+  if (at == std::string_view::npos) return build.contains("cpu") ? std::optional<std::string>("") : std::nullopt;
+  const std::string_view rest = build.substr(at + 4);
+  const std::string_view number = rest.substr(0, std::min(rest.find_first_not_of("0123456789."), rest.size()));
+  const auto parts = split(number, '.');
+  if (parts.size() >= 2 && !parts[0].empty() && !parts[1].empty())
+    return std::string(parts[0]) + "." + std::string(parts[1]);
+  if (number.size() != 3) return std::nullopt;
+  return std::string(number.substr(0, 2)) + "." + std::string(number.substr(2));
+}
+
 bool is_gathered_variable(std::string_view name) {
   const bool identifier = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
   return identifier && std::ranges::any_of(kVariables, [&](auto beginning) { return name.starts_with(beginning); }) &&

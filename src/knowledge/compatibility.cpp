@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "knowledge/names.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
@@ -76,11 +77,6 @@ std::optional<Target> target_of(std::string_view text) {
 bool is_cut_of(std::string_view name, std::string_view model) {
   if (!name.ends_with("...")) return false;
   return model.starts_with(trim(name.substr(0, name.size() - 3)));
-}
-
-std::string_view without_maker(std::string_view name) {
-  if (name.starts_with("NVIDIA ")) name.remove_prefix(7);
-  return name;
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <array>
 #include <tuple>
 
+#include "knowledge/names.hpp"
+
 namespace gpuwarden::knowledge {
 namespace {
 
@@ -23,11 +25,6 @@ struct PciDevice {
 constexpr PciDevice kPciDevices[] = {
 #include "knowledge/pci.inc"
 };
-
-std::string_view without_maker(std::string_view name) {
-  if (name.starts_with("NVIDIA ")) name.remove_prefix(7);
-  return name;
-}
 
 std::optional<std::string_view> exact_pci_name(std::uint16_t device, std::uint16_t vendor, std::uint16_t subsystem) {
   const auto key = std::tuple(device, vendor, subsystem);

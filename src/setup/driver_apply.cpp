@@ -123,13 +123,7 @@ const DriverRun* DriverProcedure::latest() const {
 }
 
 Result<void> DriverProcedure::append(const std::string& line) {
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(journal_.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return std::unexpected(error_from_errno(errno, "cannot write the journal of driver runs"));
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  GPUWARDEN_CHECK(write_descriptor(journal_.get(), line, "the journal of driver runs"));
   if (::fsync(journal_.get()) != 0)
     return std::unexpected(error_from_errno(errno, "cannot write the journal of driver runs"));
   return {};

@@ -118,26 +118,17 @@ bool take_after(int fd, const struct stat& original) {
   return ::fchmod(fd, mode) == 0;
 }
 
-bool write_all(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 /// Writes under a new name that nobody can foresee, for nobody else to read, gives it owner and permissions of the
 /// original, and renames it: at no time is the content open to more people than the original is.
 Result<void> write_like(const fs::path& file, std::string_view content, const struct stat& original) {
   std::string temporary = file.string() + ".XXXXXX";
   const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + file.string()));
-  if (write_all(fd.get(), content) && take_after(fd.get(), original) && ::fsync(fd.get()) == 0 &&
+  const auto written = write_descriptor(fd.get(), content, file.string());
+  if (written && take_after(fd.get(), original) && ::fsync(fd.get()) == 0 &&
       ::rename(temporary.c_str(), file.c_str()) == 0)
     return {};
-  Error error = error_from_errno(errno, "cannot write " + file.string());
+  Error error = written ? error_from_errno(errno, "cannot write " + file.string()) : written.error();
   ::unlink(temporary.c_str());
   return std::unexpected(std::move(error));
 }

@@ -2,6 +2,7 @@
 // Reports of the software around GPUs, in texts of our own in the shapes that the tools print.
 #include "capture/env_report.hpp"
 
+#include "capture/reading.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "support/environment_parts.hpp"
@@ -14,12 +15,6 @@ using namespace gpuwarden::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-facts::Snapshot snapshot_of(std::string_view text) {
-  const auto capture = read_capture(text, "report.txt");
-  EXPECT_THAT(capture, IsOk()) << text;
-  return capture ? capture->snapshot : facts::Snapshot{};
-}
 
 constexpr std::string_view kCollectEnv =
     "Collecting environment information...\n"

@@ -2,6 +2,7 @@
 // Each format, in texts of our own that have its shape, with the traps seen in real files.
 #include <algorithm>
 
+#include "capture/reading.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "support/matchers.hpp"
@@ -17,12 +18,6 @@ std::vector<Kind> kinds_of(const Capture& capture) {
   std::vector<Kind> kinds;
   for (const Part& part : capture.parts) kinds.push_back(part.kind);
   return kinds;
-}
-
-facts::Snapshot snapshot_of(std::string_view text) {
-  const auto capture = read_capture(text, "test");
-  EXPECT_THAT(capture, IsOk()) << text;
-  return capture ? capture->snapshot : facts::Snapshot{};
 }
 
 constexpr std::string_view kOldTable =

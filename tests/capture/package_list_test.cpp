@@ -64,11 +64,11 @@ TEST(PackageList, CondaTellsCudaInItsBuild) {
 }
 
 TEST(PackageList, CudaOfCondaBuilds) {
-  EXPECT_EQ(cuda_of_build("cuda126_py312h1234567_200"), "12.6");
-  EXPECT_EQ(cuda_of_build("py3.7_cuda10.0.130_cudnn7.4.1_1"), "10.0");
-  EXPECT_EQ(cuda_of_build("cpu_generic_py312_0"), "") << "built without CUDA";
-  EXPECT_EQ(cuda_of_build("py311h24aa872_0"), std::nullopt);
-  EXPECT_EQ(cuda_of_build("cuda_0"), std::nullopt);
+  EXPECT_EQ(facts::cuda_of_build("cuda126_py312h1234567_200"), "12.6");
+  EXPECT_EQ(facts::cuda_of_build("py3.7_cuda10.0.130_cudnn7.4.1_1"), "10.0");
+  EXPECT_EQ(facts::cuda_of_build("cpu_generic_py312_0"), "") << "built without CUDA";
+  EXPECT_EQ(facts::cuda_of_build("py311h24aa872_0"), std::nullopt);
+  EXPECT_EQ(facts::cuda_of_build("cuda_0"), std::nullopt);
 }
 
 TEST(PackageList, PipShowNamesItsPackageFirst) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What logs and launchers put before lines is no matter in any format.
 #include <algorithm>
+#include "capture/reading.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "support/matchers.hpp"
@@ -9,12 +10,6 @@ namespace gpuwarden::capture {
 namespace {
 
 using namespace gpuwarden::testing;
-
-facts::Snapshot snapshot_of(std::string_view text) {
-  const auto capture = read_capture(text, "test");
-  EXPECT_THAT(capture, IsOk()) << text;
-  return capture ? capture->snapshot : facts::Snapshot{};
-}
 
 std::string behind(std::string_view prefix, std::string_view text) {
   std::string result;

@@ -21,6 +21,9 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t cap
 /// All that comes from an open descriptor until its end, waiting for it; fails like read_file, naming `name`.
 Result<std::string> read_descriptor(int fd, const std::string& name, std::size_t cap = kDefaultFileCap);
 
+/// All of the content into an open descriptor; fails with the system's reason, naming `name`.
+Result<void> write_descriptor(int fd, std::string_view content, const std::string& name);
+
 /// The file's first line without white space at its ends, as /proc and /sys files are read; nothing where unreadable.
 std::optional<std::string> read_line(const std::filesystem::path& path);
 

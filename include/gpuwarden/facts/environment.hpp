@@ -305,6 +305,8 @@ bool is_gathered_variable(std::string_view name);
 std::string normalised_package(std::string_view name);
 /// Whether a package of this normalised name matters to GPU software.
 bool is_gathered_package(std::string_view name);
+/// "12.1" of "py3.10_cuda12.1_cudnn8.9.2_0", "12.6" of "cuda126_py312h1234567_0"; "" of "cpu_generic_py312_0".
+std::optional<std::string> cuda_of_build(std::string_view build);
 /// The value of an environment variable among the gathered ones; nullptr where it is not set.
 const std::string* find_variable(const Environment& environment, std::string_view name);
 /// The package of this normalised name; nullptr where it is not installed.

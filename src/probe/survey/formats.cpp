@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/environment.hpp"
 
 namespace gpuwarden::probe {
 
@@ -223,11 +224,7 @@ std::optional<NamedVersion> of_conda_meta(std::string_view file_name) {
 
 std::optional<std::string> cuda_of_conda_build(std::string_view file_name) {
   const std::string_view build = file_name.substr(std::min(file_name.rfind('-'), file_name.size()));
-  const std::size_t cuda = build.find("cuda");
-  if (cuda == std::string_view::npos) return build.contains("cpu") ? std::optional(std::string()) : std::nullopt;
-  std::string release = leading_number(build.substr(cuda + 4));
-  if (release.find('.') == std::string::npos && release.size() == 3) release.insert(2, ".");  // conda-forge: cuda126
-  return release.empty() ? std::nullopt : std::optional(std::move(release));
+  return facts::cuda_of_build(build);
 }
 
 std::vector<NamedVersion> packages_in_dpkg_status(std::string_view text) {
