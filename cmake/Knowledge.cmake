@@ -22,4 +22,16 @@ gpuwarden_knowledge_table(vllm vllm.csv)
 gpuwarden_knowledge_table(components components.csv)
 gpuwarden_knowledge_table(xid xid.csv)
 gpuwarden_knowledge_table(variables variables.csv)
+
+# What `gpuwarden diagnose` knows: rules and causes in YAML, checked and compiled in likewise.
+add_executable(gpuwarden_diagnosis_generator ${PROJECT_SOURCE_DIR}/knowledge/generate_diagnosis.cpp)
+target_link_libraries(gpuwarden_diagnosis_generator PRIVATE yaml-cpp nlohmann_json::nlohmann_json)
+set_target_properties(gpuwarden_diagnosis_generator PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
+target_compile_features(gpuwarden_diagnosis_generator PRIVATE cxx_std_20)
+file(GLOB diagnosis_data CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/knowledge/diagnosis/*.yaml)
+set(diagnosis_table ${PROJECT_BINARY_DIR}/generated/knowledge/diagnosis.inc)
+add_custom_command(OUTPUT ${diagnosis_table}
+  COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:gpuwarden_diagnosis_generator> ${diagnosis_table} ${diagnosis_data}
+  DEPENDS gpuwarden_diagnosis_generator ${diagnosis_data} VERBATIM)
+target_sources(gpuwarden_knowledge PRIVATE ${diagnosis_table})
 target_include_directories(gpuwarden_knowledge PRIVATE ${PROJECT_BINARY_DIR}/generated)

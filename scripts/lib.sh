@@ -49,7 +49,7 @@ enable_nonfree() {
   refresh_apt
 }
 
-build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libcli11-dev)
+build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libcli11-dev libre2-dev pkgconf)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 tmux procps zsh fish environment-modules)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a log tells, and what is known of the machine, to the cause of the failure and what to do. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/diagnosis/event.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+
+namespace gpuwarden::diagnosis {
+
+struct Evidence {
+  std::string file;
+  std::uint64_t line = 0;  ///< 0: not a line, but a fact of the machine
+  std::string text;
+  bool operator==(const Evidence&) const = default;
+};
+
+/// Something that followed from a cause.
+struct Consequence {
+  std::string id;    ///< of the cause that the lines would name by themselves
+  std::string text;  ///< "3 x Watchdog caught collective operation timeout (rank 1), run.log:40"
+  Evidence evidence;
+};
+
+struct Cause {
+  std::string id;         ///< of a knowledge::DiagnosisCause
+  double confidence = 0;  ///< 0 to 1: of the causes given with 0.9, nine in ten are right (bench/diagnose_corpus)
+  std::string title;
+  std::string summary;  ///< a sentence with the numbers
+  Facts facts;
+  std::vector<Evidence> evidence;    ///< most telling first
+  std::vector<std::string> reasons;  ///< why this and not its neighbour: "free + reserved is more than was asked for"
+  std::vector<std::string> fix;
+  std::vector<std::string> confirm;
+  std::vector<Consequence> consequences;
+  std::string link;
+};
+
+struct Diagnosis {
+  std::vector<Cause> causes;       ///< likeliest first; empty: nothing that has to do with GPUs
+  bool only_consequences = false;  ///< what is visible follows from something that is not: look earlier, at other ranks
+  std::string look_at;             ///< where: "earlier in run.log", "rank 3"
+  std::uint64_t lines = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// `machine`: facts of the machine on which it happened, where they are known.
+Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine = nullptr);
+
+/// A text of any kind: its events, and whatever it tells about the machine (collect_env, nvidia-smi tables).
+Diagnosis diagnose_text(std::string_view text, std::string file);
+
+}  // namespace gpuwarden::diagnosis

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Build-time tool: checks knowledge/diagnosis/*.yaml and writes its rules and causes as constexpr tables.
+//   generate_diagnosis OUTPUT.inc INPUT.yaml...
+// An entry that is wrong (an unknown key, a cause that does not exist, no source) stops the build with file and line.
+#include <yaml-cpp/yaml.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// An entry, and the file it stands in.
+struct Entry {
+  std::string file;
+  YAML::Node node;
+};
+
+[[noreturn]] void stop(const Entry& entry, const std::string& what) {
+  std::fprintf(stderr, "%s:%d: %s\n", entry.file.c_str(), entry.node.Mark().line + 1, what.c_str());
+  std::exit(1);
+}
+
+std::string literal(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      result += "\\n";
+    } else if (c == '\t') {
+      result += "\\t";
+    } else {
+      if (c == '"' || c == '\\') result += '\\';
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+void check_keys(const Entry& entry, const std::set<std::string>& known) {
+  for (const auto& pair : entry.node) {
+    const auto key = pair.first.as<std::string>();
+    if (!known.contains(key)) stop(entry, "unknown key '" + key + "'");
+  }
+}
+
+std::string text(const Entry& entry, const char* key) {
+  const YAML::Node value = entry.node[key];
+  if (!value || value.IsNull()) return "";
+  if (!value.IsScalar()) stop(entry, std::string(key) + " is not a text");
+  return value.as<std::string>();
+}
+
+std::string needed(const Entry& entry, const char* key) {
+  const std::string value = text(entry, key);
+  if (value.empty()) stop(entry, std::string(key) + " is missing");
+  return value;
+}
+
+std::vector<std::string> texts(const Entry& entry, const char* key) {
+  const YAML::Node value = entry.node[key];
+  if (!value || value.IsNull()) return {};
+  if (!value.IsSequence()) stop(entry, std::string(key) + " is not a list");
+  std::vector<std::string> result;
+  for (const auto& item : value) {
+    if (!item.IsScalar()) stop(entry, std::string(key) + " has an item that is not a text");
+    result.push_back(item.as<std::string>());
+  }
+  return result;
+}
+
+/// A YAML value as JSON: plain whole numbers are numbers, everything else is text.
+nlohmann::json json_of(const YAML::Node& node) {
+  if (node.IsSequence()) {
+    auto array = nlohmann::json::array();
+    for (const auto& item : node) array.push_back(json_of(item));
+    return array;
+  }
+  if (node.IsMap()) {
+    auto object = nlohmann::json::object();
+    for (const auto& pair : node) object[pair.first.as<std::string>()] = json_of(pair.second);
+    return object;
+  }
+  const bool quoted = node.Tag() == "!";
+  long long number = 0;
+  if (!quoted && YAML::convert<long long>::decode(node, number)) return number;
+  return node.as<std::string>();
+}
+
+/// Writes constexpr arrays with running names, and the tables that point to them.
+class Writer {
+ public:
+  explicit Writer(std::ofstream& out) : out_(out) {}
+
+  /// An array of texts; gives the initializer of a span over it.
+  std::string list(const std::vector<std::string>& items) {
+    if (items.empty()) return "{}";
+    const std::string name = "kTexts" + std::to_string(count_++);
+    out_ << "constexpr std::string_view " << name << "[] = {";
+    for (const std::string& item : items) out_ << literal(item) << ",";
+    out_ << "};\n";
+    return name;
+  }
+
+  std::string pairs(const std::map<std::string, std::string>& items) {
+    if (items.empty()) return "{}";
+    const std::string name = "kPairs" + std::to_string(count_++);
+    out_ << "constexpr std::pair<std::string_view, std::string_view> " << name << "[] = {";
+    for (const auto& [key, value] : items) out_ << "{" << literal(key) << "," << literal(value) << "},";
+    out_ << "};\n";
+    return name;
+  }
+
+  std::string examples(const Entry& entry) {
+    const YAML::Node value = entry.node["examples"];
+    if (!value || !value.IsSequence() || value.size() == 0) stop(entry, "a rule needs examples");
+    std::string rows;
+    for (const auto& item : value) {
+      const Entry example{entry.file, item};
+      check_keys(example, {"text", "facts", "source"});
+      const auto facts = item["facts"] ? json_of(item["facts"]) : nlohmann::json::object();
+      rows += "{" + literal(needed(example, "text")) + "," + literal(facts.dump()) + "," +
+              literal(needed(example, "source")) + "},";
+    }
+    const std::string name = "kExamples" + std::to_string(count_++);
+    out_ << "constexpr DiagnosisExample " << name << "[] = {" << rows << "};\n";
+    return name;
+  }
+
+ private:
+  std::ofstream& out_;
+  int count_ = 0;
+};
+
+int small_number(const Entry& entry, const char* key, int most) {
+  const std::string value = text(entry, key);
+  if (value.empty()) return 0;
+  if (value.find_first_not_of("0123456789") != std::string::npos || value.size() > 3 || std::atoi(value.c_str()) > most)
+    stop(entry, std::string(key) + ": '" + value + "' is not a number up to " + std::to_string(most));
+  return std::atoi(value.c_str());
+}
+
+double strength(const Entry& entry) {
+  const std::string value = text(entry, "strength");
+  if (value.empty()) return 0.9;
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (*end != '\0' || number < 0 || number > 1) stop(entry, "strength: '" + value + "' is not between 0 and 1");
+  return number;
+}
+
+std::string cause_row(Writer& writer, const Entry& entry) {
+  check_keys(entry, {"id", "area", "title", "summary", "fix", "confirm", "link", "source", "explains"});
+  const auto summary = texts(entry, "summary");
+  if (summary.empty() || summary.back().find('{') != std::string::npos)
+    stop(entry, "the last summary must stand without facts");
+  if (texts(entry, "fix").empty()) stop(entry, "a cause needs a fix");
+  std::string row = "{" + literal(needed(entry, "id")) + "," + literal(needed(entry, "area")) + "," +
+                    literal(needed(entry, "title")) + "," + writer.list(summary);
+  row += "," + writer.list(texts(entry, "fix")) + "," + writer.list(texts(entry, "confirm"));
+  row += "," + literal(needed(entry, "link")) + "," + literal(needed(entry, "source"));
+  return row + "," + writer.list(texts(entry, "explains")) + "},\n";
+}
+
+void check_role(const Entry& entry, const std::set<std::string>& causes) {
+  static const std::set<std::string> roles{"root", "symptom", "weak", "context", "silence", "ordinary"};
+  const std::string role = needed(entry, "role");
+  if (!roles.contains(role)) stop(entry, "role '" + role + "' is not known");
+  const bool names_cause = role == "root" || role == "symptom" || role == "weak";
+  if (names_cause && !causes.contains(text(entry, "cause")))
+    stop(entry, "there is no cause '" + text(entry, "cause") + "'");
+  if (!names_cause && !text(entry, "cause").empty()) stop(entry, "a rule with role " + role + " has no cause");
+  if ((role == "context") == text(entry, "context").empty()) stop(entry, "context: a tag, and only with role context");
+}
+
+std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::string>& causes) {
+  check_keys(entry, {"id", "cause", "role", "pattern", "extract", "lines", "before", "set", "when", "unless", "context",
+                     "any_level", "strength", "overlaps", "examples", "link"});
+  check_role(entry, causes);
+  std::map<std::string, std::string> set;
+  if (entry.node["set"])
+    for (const auto& pair : entry.node["set"]) set[pair.first.as<std::string>()] = json_of(pair.second).dump();
+  std::string row = "{" + literal(needed(entry, "id")) + "," + literal(text(entry, "cause")) +
+                    ",Role::" + needed(entry, "role") + "," + literal(needed(entry, "pattern")) + "," +
+                    writer.list(texts(entry, "extract"));
+  row +=
+      "," + std::to_string(small_number(entry, "lines", 40)) + "," + std::to_string(small_number(entry, "before", 3));
+  row += "," + writer.pairs(set);
+  row += "," + writer.list(texts(entry, "when"));
+  row += "," + writer.list(texts(entry, "unless"));
+  row += "," + literal(text(entry, "context")) + "," + (text(entry, "any_level") == "true" ? "true" : "false");
+  row += "," + std::to_string(strength(entry)) + "," + writer.list(texts(entry, "overlaps"));
+  return row + "," + writer.examples(entry) + "},\n";
+}
+
+std::vector<Entry> entries_of(const std::string& file) {
+  std::vector<Entry> entries;
+  try {
+    for (const auto& node : YAML::LoadFile(file)) entries.push_back({file, node});
+  } catch (const YAML::Exception& error) {
+    std::fprintf(stderr, "%s: %s\n", file.c_str(), error.what());
+    std::exit(1);
+  }
+  return entries;
+}
+
+void once(const Entry& entry, std::set<std::string>& seen) {
+  if (!seen.insert(needed(entry, "id")).second) stop(entry, "'" + needed(entry, "id") + "' is there twice");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  std::vector<Entry> rules;
+  std::vector<Entry> causes;
+  std::set<std::string> rule_ids;
+  std::set<std::string> cause_ids;
+  for (int i = 2; i < argc; ++i) {
+    for (const Entry& entry : entries_of(argv[i])) {
+      const bool is_rule = static_cast<bool>(entry.node["pattern"]);
+      once(entry, is_rule ? rule_ids : cause_ids);
+      (is_rule ? rules : causes).push_back(entry);
+    }
+  }
+  std::ofstream out(argv[1]);
+  Writer writer(out);
+  std::string rows;
+  for (const Entry& entry : causes) {
+    for (const std::string& other : texts(entry, "explains")) {
+      if (!cause_ids.contains(other)) stop(entry, "explains: there is no cause '" + other + "'");
+    }
+    rows += cause_row(writer, entry);
+  }
+  out << "constexpr DiagnosisCause kCauses[] = {\n" << rows << "};\n";
+  rows.clear();
+  for (const Entry& entry : rules) {
+    for (const std::string& other : texts(entry, "overlaps")) {
+      if (!rule_ids.contains(other)) stop(entry, "overlaps: there is no rule '" + other + "'");
+    }
+    rows += rule_row(writer, entry, cause_ids);
+  }
+  out << "constexpr DiagnosisRule kRules[] = {\n" << rows << "};\n";
+  return out.good() ? 0 : 1;
+}
