@@ -144,9 +144,7 @@ void LogReader::State::look_at(const Candidate& candidate) {
   const bool silenced =
       std::ranges::any_of(fitting, [&](int index) { return rules.rule(index).role == knowledge::Role::silence; });
   Surroundings around;
-  const bool looks_around = std::ranges::any_of(
-      fitting, [&](int index) { return rules.rule(index).lines > 0 || rules.rule(index).before > 0; });
-  if (looks_around) {
+  if (!fitting.empty() && !silenced) {
     for (const std::string_view other : candidate.before()) around.before.push_back(cleaned(other));
     for (const std::string_view other : candidate.after()) around.after.push_back(normalise(other).text);
   }

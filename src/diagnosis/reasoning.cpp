@@ -176,6 +176,10 @@ void mark_consequences(std::vector<Suspect>& suspects) {
     for (Suspect& effect : suspects) {
       if (&cause == &effect || !effect.explained_by.empty()) continue;
       if (cause.explained_by == effect.cause->id || !explains(cause, effect)) continue;
+      // Where each could be the other's cause, the surer one is, else the earlier.
+      const bool mutual = explains(effect, cause);
+      if (mutual && effect.strength > cause.strength) continue;
+      if (mutual && effect.strength == cause.strength && effect.first < cause.first) continue;
       effect.explained_by = cause.cause->id;
     }
   }

@@ -26,21 +26,30 @@ std::string key_of(const std::string& group) {
   return key;
 }
 
+std::vector<std::unique_ptr<RE2>> compiled(std::initializer_list<const char*> patterns) {
+  std::vector<std::unique_ptr<RE2>> all;
+  for (const char* pattern : patterns) all.push_back(std::make_unique<RE2>(pattern, options()));
+  return all;
+}
+
 /// What lines of all kinds write alike: read where a rule has not read it otherwise.
 const std::vector<std::unique_ptr<RE2>>& everywhere() {
-  static const auto patterns = [] {
-    std::vector<std::unique_ptr<RE2>> all;
-    for (const char* pattern :
-         {R"((?i)\bgpu(?:_id|_index)? ?[=:#]? ?(?P<gpu>\d{1,3})\b)",
-          R"((?i)\b(?:current device: |cuda:|device=|device )(?P<gpu>\d{1,3})\b)",
-          R"(\((?P<cuda_code>\d{1,3}) vs\. 0\))",
-          R"((?i)\bcuda[ _]?(?:runtime |driver )?(?:error|failure)(?: code)?(?: ?[:=(]| ) ?(?P<cuda_code>\d{1,3})\b)",
-          R"((?i)\berror code:? (?P<cuda_code>\d{1,3})\b)",
-          R"((?:PCI:|GPU |device )(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?))"})
-      all.push_back(std::make_unique<RE2>(pattern, options()));
-    return all;
-  }();
+  static const auto patterns = compiled({
+      R"((?i)\bgpu(?:_id|_index)? ?[=:#]? ?(?P<gpu>\d{1,3})\b)",
+      R"((?i)\b(?:cuda:|device=|device )(?P<gpu>\d{1,3})\b)",
+      R"(\((?P<cuda_code>\d{1,3}) vs\. 0\))",
+      R"((?i)\bcuda[ _]?(?:runtime |driver )?(?:error|failure)(?: code)?(?: ?[:=(]| ) ?(?P<cuda_code>\d{1,3})\b)",
+      R"((?i)\berror(?: code:? | ?= ?|_code=)(?P<cuda_code>\d{1,3})\b)",
+      R"((?:PCI:|GPU |device )(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?))",
+      R"((?i)\bpid[ =:]{1,2}(?P<pid>\d+)\b)",
+  });
   return patterns;
+}
+
+/// What llama.cpp and others write into the lines after an error.
+const RE2& current_device() {
+  static const RE2 pattern(R"(\bcurrent device: (?P<gpu>\d{1,3})\b)", options());
+  return pattern;
 }
 
 /// Adds what the named groups of every match in `text` hold.
@@ -126,6 +135,9 @@ Facts Rules::facts(int index, const std::string& line, const Surroundings& aroun
     for (const auto& pattern : patterns) add_groups(*pattern, *text, facts);
   }
   for (const auto& pattern : everywhere()) add_groups(*pattern, line, facts);
+  constexpr std::size_t kNear = 3;
+  for (std::size_t i = 0; i < std::min(kNear, around.after.size()); ++i)
+    add_groups(current_device(), around.after[i], facts);
   return facts;
 }
 

@@ -43,6 +43,21 @@ void add_number(Facts& facts, const std::string& key, std::int64_t value) {
   if (list != nullptr && list->size() < kMost && std::ranges::find(*list, value) == list->end()) list->push_back(value);
 }
 
+/// "600000", "600000ms", "60s", "10 minutes" in milliseconds; a number alone is in milliseconds already.
+std::optional<std::int64_t> milliseconds_in_log(std::string_view text) {
+  const std::string digits = without_separators(text);
+  const std::string_view all = trim(digits);
+  const std::size_t end = std::min(all.find_first_not_of("0123456789."), all.size());
+  const auto amount = parse_number(all.substr(0, end));
+  const std::string unit = to_lower(trim(all.substr(end)));
+  if (!amount || *amount < 0 || *amount > 1e12) return std::nullopt;
+  double factor = 1;
+  if (unit.starts_with('s')) factor = 1000;
+  if (unit == "m" || unit.starts_with("min")) factor = 60'000;
+  if (unit.starts_with('h')) factor = 3'600'000;
+  return static_cast<std::int64_t>(*amount * factor);
+}
+
 }  // namespace
 
 std::optional<std::int64_t> size_in_log(std::string_view text) {
@@ -70,6 +85,10 @@ void add_fact(Facts& facts, const std::string& key, std::string_view value) {
   }
   if (kind == Kind::size) {
     if (const auto bytes = size_in_log(value)) facts[key] = *bytes;
+    return;
+  }
+  if (key.ends_with("_ms")) {
+    if (const auto time = milliseconds_in_log(value)) facts[key] = *time;
     return;
   }
   const auto parsed = parse_integer(without_separators(trim(value)));
