@@ -97,6 +97,7 @@ int run_list(Context& context);
 int run_snapshot(Context& context);
 int run_select(Context& context);
 int run_doctor(Context& context);
+int run_diagnose(Context& context);
 int run_driver(Context& context);
 int run_bundle(Context& context);
 int run_env(Context& context);

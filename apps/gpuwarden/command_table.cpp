@@ -46,6 +46,17 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
     {"--list", OptionKind::flag, "", "show all checks"},
 });
 
+constexpr auto kDiagnoseOptions = std::to_array<Option>({
+    {"--from", OptionKind::repeated, "FILE",
+     "facts of the machine on which it happened: a capture, snapshot or bundle; may be given again"},
+    {"--live", OptionKind::flag, "", "it happened on this machine: look at it too"},
+    {"--min-confidence", OptionKind::text, "C", "leave out causes that are less sure (0.3)"},
+    {"-n,--top", OptionKind::text, "N", "show so many causes (3)"},
+    {"--all", OptionKind::flag, "", "show every cause, every line and every consequence"},
+    {"--list", OptionKind::flag, "", "show every cause that is known"},
+    {"--explain", OptionKind::text, "WHAT", "look up a cause, xid=79, words, or a line of a log"},
+});
+
 constexpr auto kDriverOptions = std::to_array<Option>({
     {"--branch", OptionKind::text, "N", "this driver branch: 580"},
     {"--driver-version", OptionKind::text, "VERSION", "exactly this driver: 580.126.09"},
@@ -181,6 +192,13 @@ std::vector<Command> looking_commands() {
        {kDoctorOptions, kDeepOptions, kFromManyOptions, kKnowledgeOptions},
        Rest::operands,
        run_doctor},
+      {"diagnose",
+       "find the cause of a failure in its logs, and say what to do",
+       "gpuwarden diagnose [FILE | DIR | -]... [--from CAPTURE | --live]\n"
+       "       gpuwarden diagnose --list | --explain WHAT",
+       {kDiagnoseOptions, kKnowledgeOptions},
+       Rest::operands,
+       run_diagnose},
       {"driver",
        "judge, plan, change and bring back NVIDIA's driver",
        "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",

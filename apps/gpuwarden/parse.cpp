@@ -41,8 +41,10 @@ void declare(CLI::App& app, const Option& option, std::vector<std::string>& valu
   constexpr int kMost = 4096;
   if (option.kind == OptionKind::list)
     declared->expected(1, kMost);
-  else  // one value each time
-    declared->expected(1, option.kind == OptionKind::repeated ? kMost : 1)->allow_extra_args(false);
+  else if (option.kind == OptionKind::repeated)  // one value each time: only without a limit does the parser heed that
+    declared->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
+  else
+    declared->expected(1, 1)->allow_extra_args(false);
 }
 
 Error unknown_word(const std::string& word, const std::vector<Option>& options, const Command& command) {
@@ -93,7 +95,8 @@ Result<Args> parse_arguments(const Command& command, const std::vector<std::stri
   const auto stray = std::ranges::find_if(args.rest, [&](const std::string& word) {
     // Behind the first word of a foreign command line its own options follow.
     const bool first = &word == &args.rest.front();
-    return command.rest == Rest::none || (word.starts_with("-") && (first || command.rest == Rest::operands));
+    const bool option = word.starts_with("-") && word != "-";  // "-" alone is standard input
+    return command.rest == Rest::none || (option && (first || command.rest == Rest::operands));
   });
   if (stray != args.rest.end()) return std::unexpected(unknown_word(*stray, options, command));
   if (separator != arguments.end()) args.rest.insert(args.rest.end(), separator + 1, arguments.end());

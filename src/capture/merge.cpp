@@ -2,6 +2,7 @@
 #include "capture/merge.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "capture/merge_environment.hpp"
@@ -114,6 +115,10 @@ void merge(Snapshot& whole, Snapshot part) {
   take(whole.kernel_module_version, part.kernel_module_version);
   take(whole.problem, part.problem);
   take(whole.links, part.links);
+  if (part.kernel_faults && whole.kernel_faults)
+    std::ranges::move(*part.kernel_faults, std::back_inserter(*whole.kernel_faults));
+  else
+    take(whole.kernel_faults, part.kernel_faults);
   take(whole.cuda_order, part.cuda_order);
   if (part.environment && whole.environment)
     merge(*whole.environment, std::move(*part.environment));

@@ -80,6 +80,10 @@ TEST_F(Compat, AToolkitsNeedsInManySpellings) {
   EXPECT_EQ(run({"compat", "cu130", "--driver", "580.65.06", "--gpu", "V100"}).exit_code, 1) << "left by CUDA 13";
 }
 
+TEST_F(Compat, OptionsThatMayBeRepeatedLeaveTheQuestionAlone) {
+  EXPECT_EQ(answer({"--driver", "535.104.05", "--gpu", "A100", "--gpu", "L4", "cu128"})["cuda"], "12.8");
+}
+
 TEST_F(Compat, WhatIsNewerThanTheKnowledgeIsSaidToBeSo) {
   const auto cuda = answer({"cuda", "13.9", "--driver", "580.65.06"});
   EXPECT_EQ(cuda["newer_than_known"], true);

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "compat/answer.hpp"
+#include "diagnose/lookup.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "knowledge_base.hpp"
+#include "render/diagnosis_text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using knowledge::DiagnosisCause;
+using knowledge::DiagnosisRule;
+using knowledge::Role;
+using Json = nlohmann::json;
+
+constexpr std::size_t kExamples = 4;
+
+std::vector<std::string> texts_of(std::span<const std::string_view> texts) { return {texts.begin(), texts.end()}; }
+
+/// Those that name the cause by themselves first.
+std::vector<const DiagnosisRule*> rules_of(const DiagnosisCause& cause) {
+  std::vector<const DiagnosisRule*> rules;
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    if (rule.cause == cause.id) rules.push_back(&rule);
+  }
+  std::ranges::stable_sort(rules, {}, &DiagnosisRule::role);
+  return rules;
+}
+
+/// The areas in the order of the data.
+std::vector<std::string_view> areas() {
+  std::vector<std::string_view> names;
+  for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) {
+    if (std::ranges::find(names, cause.area) == names.end()) names.push_back(cause.area);
+  }
+  return names;
+}
+
+/// The causes after which this one is a mere consequence.
+std::vector<std::string> follows_from(const DiagnosisCause& cause) {
+  std::vector<std::string> ids;
+  for (const DiagnosisCause& other : knowledge::diagnosis_causes()) {
+    if (std::ranges::find(other.explains, cause.id) != other.explains.end()) ids.emplace_back(other.id);
+  }
+  return ids;
+}
+
+std::string_view words_for(Role role) {
+  switch (role) {
+    case Role::root:
+      return "names its cause by itself";
+    case Role::symptom:
+      return "is the cause only where nothing else explains it";
+    case Role::weak:
+      return "is a hint, where nothing better is there";
+    case Role::context:
+    case Role::silence:
+    case Role::ordinary:
+      break;
+  }
+  return "names no cause";
+}
+
+Json json_of(const DiagnosisCause& cause) {
+  return {{"id", cause.id},     {"area", cause.area},     {"title", cause.title},
+          {"link", cause.link}, {"source", cause.source}, {"rules", rules_of(cause).size()}};
+}
+
+Json whole_json_of(const DiagnosisCause& cause) {
+  Json json = json_of(cause);
+  json["meaning"] = cause.summary.empty() ? "" : cause.summary.back();
+  json["fix"] = texts_of(cause.fix);
+  json["confirm"] = texts_of(cause.confirm);
+  json["explains"] = texts_of(cause.explains);
+  json["follows_from"] = follows_from(cause);
+  json["rules"] = Json::array();
+  for (const DiagnosisRule* rule : rules_of(cause)) {
+    Json examples = Json::array();
+    for (const auto& example : rule->examples) examples.push_back({{"text", example.text}, {"source", example.source}});
+    json["rules"].push_back({{"id", rule->id},
+                             {"role", to_string(rule->role)},
+                             {"strength", rule->strength},
+                             {"examples", std::move(examples)}});
+  }
+  return json;
+}
+
+void print(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
+
+/// "nccl_timeout (Collectives time out), peer_rank_died (...)".
+std::string named(const std::vector<std::string>& ids) {
+  std::vector<std::string> names;
+  for (const std::string& id : ids) {
+    const DiagnosisCause* cause = knowledge::diagnosis_cause(id);
+    names.push_back(cause == nullptr ? id : fmt::format("{} ({})", id, cause->title));
+  }
+  return join(names, ", ");
+}
+
+std::string labelled(const std::string& label, std::string_view words, const Style& style) {
+  const std::string head = fmt::format("   {}: ", label);
+  return words.empty() ? "" : head + wrapped(words, head.size(), head.size(), style.width) + "\n";
+}
+
+/// Lines that speak for the cause, one of each rule.
+std::string examples_text(const DiagnosisCause& cause, bool all, const Style& style) {
+  std::vector<const DiagnosisRule*> rules = rules_of(cause);
+  std::erase_if(rules, [](const DiagnosisRule* rule) { return rule->examples.empty(); });
+  if (rules.empty()) return "";
+  std::string text = "   lines that tell of it:\n";
+  const std::size_t shown = all ? rules.size() : std::min(kExamples, rules.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::string line = join(texts_of(split(rules[i]->examples[0].text, '\n')), " ");
+    text += fmt::format("     {}\n", wrapped(printable(line), 5, 7, style.width));
+    if (rules[i]->role != Role::root)
+      text += fmt::format("       {}\n", style.paint(fmt::format("({})", words_for(rules[i]->role)), Tone::dim));
+  }
+  if (shown < rules.size()) text += fmt::format("     ({} more: --all)\n", rules.size() - shown);
+  return text;
+}
+
+std::string cause_text(const DiagnosisCause& cause, bool all, const Style& style) {
+  std::string text = fmt::format("{}  {}\n", style.paint(cause.title, Tone::bold),
+                                 style.paint(fmt::format("[{}, {}]", cause.id, cause.area), Tone::dim));
+  if (!cause.summary.empty()) text += fmt::format("   {}\n", wrapped(cause.summary.back(), 3, 3, style.width));
+  text += examples_text(cause, all, style);
+  text += steps_text("do", texts_of(cause.fix), 3, style);
+  text += steps_text("to make sure", texts_of(cause.confirm), 3, style);
+  text += labelled("usually follows", named(texts_of(cause.explains)), style);
+  text += labelled("may follow from", named(follows_from(cause)), style);
+  text += labelled("read", cause.link, style);
+  return text + labelled("source", cause.source, style);
+}
+
+/// What the text is, and the other causes that it may mean.
+std::string lookup_text(const Lookup& lookup, bool all, const Style& style) {
+  std::string text;
+  for (const DiagnosisRule* rule : lookup.rules) {
+    if (!lookup.xid) text += fmt::format("It fits {}, which {}.\n", rule->id, words_for(rule->role));
+  }
+  for (std::size_t i = 0; i < lookup.causes.size(); ++i) {
+    const DiagnosisCause& cause = *lookup.causes[i];
+    if (i == 0 || all)
+      text += (text.empty() ? "" : "\n") + cause_text(cause, all, style);
+    else
+      text += fmt::format("{}  {:<28} {}\n", i == 1 ? "\nalso:\n" : "", cause.id, cause.title);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<int> list_causes(const Context& context) {
+  if (context.args.has("json")) {
+    Json json{{"schema", facts::kJsonSchema}, {"causes", Json::array()}};
+    for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) json["causes"].push_back(json_of(cause));
+    print(json);
+    return kFine;
+  }
+  std::string text;
+  for (const std::string_view area : areas()) {
+    text += fmt::format("{}:\n", area);
+    for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) {
+      if (cause.area != area) continue;
+      const std::size_t rules = rules_of(cause).size();
+      text += fmt::format("  {:<28} {}; {} {}; {}\n", cause.id, cause.title, rules, rules == 1 ? "rule" : "rules",
+                          cause.link);
+    }
+  }
+  fmt::print("{}", text);
+  return kFine;
+}
+
+Result<int> explain(const Context& context) {
+  std::vector<std::string> words = context.args.rest;
+  words.insert(words.begin(), context.args.text("explain").value_or(""));
+  const std::string what(trim(join(words, " ")));
+  if (what.empty())
+    return fail(ErrorCode::invalid_argument, "--explain: nothing is named",
+                "a cause (--list shows all), xid=79, or a line of a log in quotes");
+  GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
+  GPUWARDEN_TRY(const Style style, style_of(context));
+  const Lookup lookup = look_up(what);
+  std::optional<compat::Answer> xid;
+  if (lookup.xid) xid = compat::answer_xid({knowledge, {}, {}, style}, *lookup.xid);
+  const bool found = !lookup.causes.empty() || (xid && xid->exit_code == kFine);
+  if (context.args.has("json")) {
+    Json json{{"schema", facts::kJsonSchema}, {"question", what}, {"found", found}, {"causes", Json::array()}};
+    json["xid"] = xid ? xid->json : Json();
+    json["nearest"] = lookup.nearest.empty() ? Json() : Json(lookup.nearest);
+    json["fits"] = Json::array();
+    for (const DiagnosisRule* rule : lookup.rules) json["fits"].push_back(rule->id);
+    for (const DiagnosisCause* cause : lookup.causes) json["causes"].push_back(whole_json_of(*cause));
+    print(json);
+    return found ? kFine : kNo;
+  }
+  if (xid) fmt::print("{}{}", xid->text, lookup.causes.empty() ? "" : "\n");
+  if (!xid && !found)
+    return complain({ErrorCode::unsatisfied, fmt::format("nothing is known of '{}'", printable(what)),
+                     lookup.nearest.empty() ? "gpuwarden diagnose --list shows every cause"
+                                            : fmt::format("did you mean '{}'?", lookup.nearest)});
+  fmt::print("{}", lookup_text(lookup, context.args.has("all"), style));
+  return found ? kFine : kNo;
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/lookup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/diagnosis.hpp"
+#include "gpuwarden/diagnosis/reader.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using knowledge::DiagnosisCause;
+using knowledge::DiagnosisRule;
+using knowledge::Role;
+
+/// More causes than anybody reads.
+constexpr std::size_t kMostFound = 8;
+
+void add(Lookup& lookup, std::string_view cause) {
+  const DiagnosisCause* row = knowledge::diagnosis_cause(cause);
+  if (row != nullptr && std::ranges::find(lookup.causes, row) == lookup.causes.end()) lookup.causes.push_back(row);
+}
+
+/// "OOM fragmentation", "oom-fragmentation" and "oom_fragmentation" are one name.
+std::string name_of(std::string_view text) {
+  std::string name = to_lower(trim(text));
+  std::ranges::replace_if(name, [](char c) { return c == '-' || c == ' '; }, '_');
+  return name;
+}
+
+Lookup by_name(std::string_view what) {
+  Lookup lookup;
+  const std::string name = name_of(what);
+  add(lookup, name);
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    if (name_of(rule.id) != name || rule.cause.empty()) continue;
+    lookup.rules.push_back(&rule);
+    add(lookup, rule.cause);
+  }
+  return lookup;
+}
+
+/// The causes that the text names as a log. What its numbers decide comes before what its words alone say.
+Lookup by_line(std::string_view what) {
+  Lookup lookup;
+  const diagnosis::Reading reading = diagnosis::read_log(what, "");
+  for (const diagnosis::Cause& cause : diagnosis::diagnose(reading).causes) add(lookup, cause.id);
+  for (const Role role : {Role::root, Role::symptom, Role::weak}) {
+    for (const diagnosis::Event& event : reading.events) {
+      if (event.rule->role != role || event.rule->cause.empty()) continue;
+      lookup.rules.push_back(event.rule);
+      add(lookup, event.rule->cause);
+    }
+  }
+  return lookup;
+}
+
+/// 79 of "xid 79", "Xid=79", "xid:79", "xid79".
+std::optional<int> number_behind(std::string_view what, std::string_view word) {
+  const std::string lower = to_lower(trim(what));
+  if (!lower.starts_with(word)) return std::nullopt;
+  std::string_view rest = std::string_view(lower).substr(word.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(" =:#"), rest.size()));
+  const auto number = parse_integer(rest);
+  constexpr int kLargest = 99'999;
+  return number && *number >= 0 && *number <= kLargest ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+/// Kernel messages as the driver writes them: the rules judge these as they judge a log's.
+std::optional<Lookup> by_fault(std::string_view what) {
+  if (const auto xid = number_behind(what, "xid")) {
+    Lookup lookup = by_line(fmt::format("NVRM: Xid (PCI:0000:01:00): {}, pid=4711, name=python", *xid));
+    lookup.xid = xid;
+    return lookup;
+  }
+  if (const auto sxid = number_behind(what, "sxid"))
+    return by_line(fmt::format("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {}, Fatal, Link 32", *sxid));
+  return std::nullopt;
+}
+
+/// Lower case, each run of digits a 0: "compute_89" is to find "compute_90".
+std::string without_numbers(std::string_view text) {
+  std::string result;
+  for (const char c : to_lower(text)) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit)
+      result += c;
+    else if (result.empty() || result.back() != '0')
+      result += '0';
+  }
+  return result;
+}
+
+/// All that is written about a cause, by how much a word in it says.
+struct Page {
+  const DiagnosisCause* cause;
+  std::string name;   ///< id and title
+  std::string words;  ///< summaries, patterns, examples
+  std::string plain;  ///< the examples without numbers
+};
+
+std::vector<Page> all_pages() {
+  std::vector<Page> pages;
+  std::map<std::string_view, std::size_t> places;
+  for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) {
+    places[cause.id] = pages.size();
+    Page page{&cause, to_lower(fmt::format("{} {} {}", cause.id, cause.title, cause.area)), "", ""};
+    for (const auto sentence : cause.summary) page.words.append(sentence).append("\n");
+    for (const auto step : cause.fix) page.words.append(step).append("\n");
+    pages.push_back(std::move(page));
+  }
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    const auto place = places.find(rule.cause);
+    if (place == places.end()) continue;
+    Page& page = pages[place->second];
+    page.words.append(rule.id).append("\n").append(rule.pattern).append("\n");
+    for (const auto& example : rule.examples) page.words.append(example.text).append("\n");
+  }
+  for (Page& page : pages) {
+    page.plain = without_numbers(page.words);
+    page.words = to_lower(page.words);
+  }
+  return pages;
+}
+
+/// How much one word says for a page: in a name more than in a text, a number left open least.
+double weight(const Page& page, const std::string& word) {
+  constexpr double kInName = 4;
+  constexpr double kInWords = 2;
+  constexpr double kButForNumbers = 1;
+  if (page.name.contains(word)) return kInName;
+  if (page.words.contains(word)) return kInWords;
+  const std::string plain = without_numbers(word);
+  return plain != word && plain.size() > 2 && page.plain.contains(plain) ? kButForNumbers : 0;
+}
+
+std::vector<std::string> words_of(std::string_view what) {
+  std::string text = to_lower(what);
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x80 && std::isalnum(c) == 0 && c != '_' && c != '.' && c != '-'; }, ' ');
+  std::vector<std::string> words;
+  for (const auto word : split_words(text)) {
+    if (word.size() > 1) words.emplace_back(word);
+  }
+  return words;
+}
+
+/// A search: a word that few pages have says more than one that many have; half of the words must be found.
+Lookup by_words(std::string_view what) {
+  const std::vector<Page> pages = all_pages();
+  const std::vector<std::string> words = words_of(what);
+  std::vector<double> scores(pages.size());
+  std::vector<std::size_t> hits(pages.size());
+  for (const std::string& word : words) {
+    std::vector<double> own;
+    for (const Page& page : pages) own.push_back(weight(page, word));
+    const auto having = static_cast<double>(pages.size()) - static_cast<double>(std::ranges::count(own, 0.0));
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      if (own[i] == 0) continue;
+      scores[i] += own[i] / having;
+      ++hits[i];
+    }
+  }
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    if (hits[i] * 2 < words.size()) scores[i] = 0;
+  }
+  Lookup lookup;
+  const double best = scores.empty() ? 0 : *std::ranges::max_element(scores);
+  while (lookup.causes.size() < kMostFound) {
+    const auto next = std::ranges::max_element(scores);
+    if (next == scores.end() || *next <= 0 || *next * 3 < best) break;
+    lookup.causes.push_back(pages[static_cast<std::size_t>(next - scores.begin())].cause);
+    *next = 0;
+  }
+  return lookup;
+}
+
+std::string nearest_to(std::string_view what) {
+  std::vector<std::string> names;
+  for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) names.emplace_back(cause.id);
+  return closest_match(name_of(what), names);
+}
+
+}  // namespace
+
+Lookup look_up(std::string_view what) {
+  if (auto lookup = by_fault(what)) return std::move(*lookup);
+  for (const auto find : {by_name, by_line}) {
+    Lookup lookup = find(what);
+    if (!lookup.causes.empty()) return lookup;
+  }
+  Lookup lookup = by_words(what);
+  if (lookup.causes.empty()) lookup.nearest = nearest_to(what);
+  return lookup;
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/diagnosis_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/finding.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using diagnosis::Cause;
+using diagnosis::Diagnosis;
+using diagnosis::Evidence;
+
+constexpr std::size_t kIndent = 3;
+constexpr std::size_t kEvidence = 3;
+constexpr std::size_t kConsequences = 5;
+/// A line of a log may be a whole page; its beginning says what it is.
+constexpr std::size_t kLongestLine = 300;
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+/// "run.log:40: what the line says", or the fact of a machine.
+std::string evidence_text(const Evidence& evidence, const Style& style) {
+  std::string place = printable(evidence.file);
+  if (evidence.line > 0) place += fmt::format(":{}", evidence.line);
+  if (place.empty()) place = "the machine";
+  const std::string text = printable(trim(evidence.text));
+  const std::string shown = width_of(text) > kLongestLine ? fit(text, kLongestLine) : text;
+  const std::size_t first = kIndent + width_of(place) + 2;
+  return fmt::format("{:>{}}{} {}\n", "", kIndent, style.paint(place + ":", Tone::dim),
+                     wrapped(shown, first, kIndent + 4, style.width));
+}
+
+void add_evidence(std::string& text, const Cause& cause, bool all, const Style& style) {
+  const std::size_t shown = all ? cause.evidence.size() : std::min(kEvidence, cause.evidence.size());
+  for (std::size_t i = 0; i < shown; ++i) text += evidence_text(cause.evidence[i], style);
+  if (shown < cause.evidence.size())
+    text += fmt::format("{:>{}}({} like these: --all)\n", "", kIndent,
+                        counted(cause.evidence.size() - shown, "more line", "more lines"));
+}
+
+void add_labelled(std::string& text, const std::string& label, std::string_view words, const Style& style) {
+  const std::string head = label + ": ";
+  const std::size_t column = kIndent + head.size();
+  text += fmt::format("{:>{}}{}{}\n", "", kIndent, head, wrapped(printable(words), column, column, style.width));
+}
+
+void add_consequences(std::string& text, const Cause& cause, bool all, const Style& style) {
+  const auto& consequences = cause.consequences;
+  const std::size_t shown = all ? consequences.size() : std::min(kConsequences, consequences.size());
+  for (std::size_t i = 0; i < shown; ++i) add_labelled(text, "then", consequences[i].text, style);
+  if (shown < consequences.size())
+    text += fmt::format("{:>{}}({}: --all)\n", "", kIndent,
+                        counted(consequences.size() - shown, "more consequence", "more consequences"));
+}
+
+Tone tone_of(double confidence) {
+  constexpr double kSure = 0.8;
+  return confidence >= kSure ? Tone::bad : Tone::warning;
+}
+
+std::string cause_text(const Cause& cause, std::size_t number, bool all, const Style& style) {
+  const std::string head = fmt::format("{}. ", number);
+  const std::string sentence = cause.summary.empty() ? cause.title : cause.summary;
+  std::string text = style.paint(head + wrapped(printable(sentence), head.size(), kIndent, style.width), Tone::bold);
+  const std::string sureness = fmt::format("{}, {:.0f} %", words_for(cause.confidence), cause.confidence * 100);
+  text += fmt::format("\n{:>{}}{}  {}\n", "", kIndent, style.paint(sureness, tone_of(cause.confidence)),
+                      style.paint(fmt::format("[{}]", printable(cause.id)), Tone::dim));
+  for (const std::string& reason : cause.reasons) add_labelled(text, "why", reason, style);
+  add_evidence(text, cause, all, style);
+  text += steps_text("do", cause.fix, kIndent, style);
+  text += steps_text("to make sure", cause.confirm, kIndent, style);
+  add_consequences(text, cause, all, style);
+  if (!cause.link.empty()) text += fmt::format("{:>{}}{}\n", "", kIndent, printable(cause.link));
+  return text;
+}
+
+/// "look earlier in run.log", "look at rank 3".
+std::string where_to_look(const std::string& where) {
+  if (where.empty()) return "look earlier, or at the other ranks";
+  return (where.starts_with("earlier") ? "look " : "look at ") + where;
+}
+
+std::string amount_text(const Diagnosis& diagnosis, std::size_t files) {
+  std::string text = counted(diagnosis.lines, "line", "lines");
+  if (files > 1) text += fmt::format(" of {} files", files);
+  return text;
+}
+
+}  // namespace
+
+std::string_view words_for(double confidence) {
+  struct Words {
+    double least;
+    std::string_view words;
+  };
+  static constexpr Words kWords[] = {
+      {0.95, "nearly certain"}, {0.8, "very likely"}, {0.6, "likely"}, {0.4, "possible"}};
+  for (const Words& row : kWords) {
+    if (confidence >= row.least) return row.words;
+  }
+  return "a guess";
+}
+
+std::string steps_text(const std::string& label, const std::vector<std::string>& steps, std::size_t indent,
+                       const Style& style) {
+  if (steps.empty()) return "";
+  std::string text = fmt::format("{:>{}}{}:\n", "", indent, label);
+  for (const std::string& step : steps) {
+    const std::size_t at = indent + 4;
+    if (doctor::is_command(step))
+      text += fmt::format("{:>{}}{}\n", "", at, style.paint(printable(step), Tone::good));
+    else
+      text += fmt::format("{:>{}}- {}\n", "", indent + 2, wrapped(printable(step), at, at, style.width));
+  }
+  return text;
+}
+
+std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view, const Style& style) {
+  std::string text = view.machine.empty() ? "" : printable(view.machine) + "\n";
+  if (diagnosis.only_consequences)
+    text += style.paint(
+        wrapped("Only consequences are visible: " + printable(where_to_look(diagnosis.look_at)), 0, 0, style.width) +
+            "\n",
+        Tone::warning);
+  const std::size_t shown = std::min(view.causes, diagnosis.causes.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (!text.empty()) text += "\n";
+    text += cause_text(diagnosis.causes[i], i + 1, view.all_evidence, style);
+  }
+  if (shown < diagnosis.causes.size())
+    text += fmt::format("\n{} less likely: --all\n",
+                        counted(diagnosis.causes.size() - shown, "more cause is", "more causes are"));
+  if (shown == 0 && !diagnosis.only_consequences) {
+    const std::string amount = amount_text(diagnosis, view.files);
+    text += view.doubtful == 0 ? fmt::format("nothing GPU-related found in {}\n", amount)
+                               : fmt::format("nothing that is likely found in {}\n", amount);
+  }
+  if (view.doubtful > 0 && (view.all_evidence || shown == 0))
+    text += fmt::format("{} below --min-confidence\n", counted(view.doubtful, "cause is", "causes are"));
+  return text;
+}
+
+}  // namespace gpuwarden::cli
