@@ -25,7 +25,7 @@ gpuwarden_knowledge_table(variables variables.csv)
 
 # What `gpuwarden diagnose` knows: rules and causes in YAML, checked and compiled in likewise.
 add_executable(gpuwarden_diagnosis_generator ${PROJECT_SOURCE_DIR}/knowledge/generate_diagnosis.cpp)
-target_link_libraries(gpuwarden_diagnosis_generator PRIVATE yaml-cpp nlohmann_json::nlohmann_json)
+target_link_libraries(gpuwarden_diagnosis_generator PRIVATE yaml-cpp nlohmann_json::nlohmann_json PkgConfig::re2)
 set_target_properties(gpuwarden_diagnosis_generator PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
 target_compile_features(gpuwarden_diagnosis_generator PRIVATE cxx_std_20)
 file(GLOB diagnosis_data CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/knowledge/diagnosis/*.yaml)

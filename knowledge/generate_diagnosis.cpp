@@ -2,6 +2,7 @@
 // Build-time tool: checks knowledge/diagnosis/*.yaml and writes its rules and causes as constexpr tables.
 //   generate_diagnosis OUTPUT.inc INPUT.yaml...
 // An entry that is wrong (an unknown key, a cause that does not exist, no source) stops the build with file and line.
+#include <re2/filtered_re2.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cstdio>
@@ -153,6 +154,28 @@ double strength(const Entry& entry) {
   return number;
 }
 
+/// The literals of which a line needs one to fit the pattern, as long as can be: with a larger least length RE2's
+/// prefilter keeps fewer and rarer of them, until one branch of the pattern has none left.
+std::vector<std::string> literals_of(const Entry& entry, const std::string& pattern) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_encoding(RE2::Options::EncodingLatin1);
+  constexpr int kLongest = 24;
+  constexpr int kShortest = 3;
+  for (int least = kLongest; least >= kShortest; --least) {
+    re2::FilteredRE2 filter(least);
+    int id = 0;
+    if (filter.Add(pattern, options, &id) != RE2::NoError) stop(entry, "pattern: RE2 does not understand it");
+    std::vector<std::string> literals;
+    filter.Compile(&literals);
+    std::vector<int> without;
+    filter.AllPotentials({}, &without);
+    if (without.empty() && !literals.empty()) return literals;
+  }
+  stop(entry,
+       "pattern: every branch needs a literal of three characters at least, or each line would have to be tried");
+}
+
 std::string cause_row(Writer& writer, const Entry& entry) {
   check_keys(entry, {"id", "area", "title", "summary", "fix", "confirm", "link", "source", "explains"});
   const auto summary = texts(entry, "summary");
@@ -186,10 +209,11 @@ std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::str
     for (const auto& pair : entry.node["set"]) set[pair.first.as<std::string>()] = json_of(pair.second).dump();
   std::string row = "{" + literal(needed(entry, "id")) + "," + literal(text(entry, "cause")) +
                     ",Role::" + needed(entry, "role") + "," + literal(needed(entry, "pattern")) + "," +
+                    writer.list(literals_of(entry, needed(entry, "pattern"))) + "," +
                     writer.list(texts(entry, "extract"));
   row +=
       "," + std::to_string(small_number(entry, "lines", 40)) + "," + std::to_string(small_number(entry, "before", 3));
-  row += "," + writer.pairs(set);
+  row += "," + writer.list(texts(entry, "needs")) + "," + writer.pairs(set);
   row += "," + writer.list(texts(entry, "when"));
   row += "," + writer.list(texts(entry, "unless"));
   row += "," + literal(text(entry, "context")) + "," + (text(entry, "any_level") == "true" ? "true" : "false");

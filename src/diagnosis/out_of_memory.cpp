@@ -103,7 +103,8 @@ std::optional<MemoryVerdict> in_pieces(const Numbers& n) {
     return MemoryVerdict{
         "oom_fragmentation",
         fmt::format("{} were asked for, {} are reserved but unallocated", size(*n.tried), size(*n.unallocated)), 0.9};
-  if (n.free && *n.free >= *n.tried && *n.tried > 0)
+  // A few MiB more than was asked for are lost to rounding: a request becomes a segment.
+  if (n.free && *n.tried > 0 && *n.free >= *n.tried + kGiB / 4)
     return MemoryVerdict{"oom_fragmentation",
                          fmt::format("{} were asked for and {} were free: not in one piece, or a limit is set",
                                      size(*n.tried), size(*n.free)),
@@ -126,9 +127,10 @@ std::string why_too_small(const Numbers& n) {
 std::optional<MemoryVerdict> judge_memory(const Facts& facts) {
   const Numbers numbers = numbers_of(facts);
   const bool impossible = numbers.tried && numbers.total && *numbers.tried > *numbers.total;
-  if (!impossible) {
+  const bool spilled = numbers.held && numbers.total && *numbers.held > *numbers.total;
+  if (!impossible && !spilled) {
     // Where enough is free, it does not matter who holds the rest.
-    const bool enough_free = numbers.tried && numbers.free && *numbers.free >= *numbers.tried;
+    const bool enough_free = numbers.tried && numbers.free && *numbers.free >= *numbers.tried + kGiB / 4;
     auto others = enough_free ? std::nullopt : others_fill_it(numbers);
     if (others) return others;
     if (auto verdict = in_pieces(numbers)) return verdict;

@@ -153,9 +153,12 @@ void LogReader::State::look_at(const Candidate& candidate) {
     const knowledge::DiagnosisRule& rule = rules.rule(index);
     if (rule.role == knowledge::Role::context) reading.tags.insert(std::string(rule.context));
     if (rule.role == knowledge::Role::context || rule.role == knowledge::Role::silence || silenced) continue;
+    Facts facts = rules.facts(index, line.text, around);
+    const auto is_missing = [&](std::string_view key) { return !facts.contains(std::string(key)); };
+    if (std::ranges::any_of(rule.needs, is_missing)) continue;
     Event& event = events.emplace_back();
     event.rule = &rule;
-    event.facts = rules.facts(index, line.text, around);
+    event.facts = std::move(facts);
     event.file = file;
     event.line = candidate.number;
     event.text = cut(line.text);
@@ -166,8 +169,10 @@ void LogReader::State::look_at(const Candidate& candidate) {
     event.time = line.time;
     event.clock = line.clock;
   }
-  for (Event& event : events) {
-    if (!is_said_better(event, events)) add(std::move(event));
+  std::vector<bool> redundant;
+  for (const Event& event : events) redundant.push_back(is_said_better(event, events));
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (!redundant[i]) add(std::move(events[i]));
   }
 }
 

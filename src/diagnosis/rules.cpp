@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <mutex>
 
 #include "diagnosis/values.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -10,12 +12,11 @@
 namespace gpuwarden::diagnosis {
 namespace {
 
-/// Shorter literals stand in too many lines to tell anything.
-constexpr int kShortestLiteral = 3;
-
 RE2::Options options() {
   RE2::Options chosen;
   chosen.set_log_errors(false);
+  // Bytes: half as long to compile, and what is no UTF-8 is text too.
+  chosen.set_encoding(RE2::Options::EncodingLatin1);
   return chosen;
 }
 
@@ -84,17 +85,38 @@ void add_groups(const RE2& pattern, const std::string& text, Facts& facts) {
 
 }  // namespace
 
-Rules::Rules(std::span<const knowledge::DiagnosisRule> rules) : rules_(rules), filter_(kShortestLiteral) {
-  for (const auto& rule : rules_) {
-    int ignored = 0;
-    filter_.Add(re2::StringPiece(rule.pattern.data(), rule.pattern.size()), options(), &ignored);
-    auto& extract = extract_.emplace_back();
-    for (const std::string_view pattern : rule.extract)
-      extract.push_back(std::make_unique<RE2>(re2::StringPiece(pattern.data(), pattern.size()), options()));
-  }
+struct Rules::Compiled {
+  std::once_flag once;
+  std::unique_ptr<RE2> pattern;
+  std::vector<std::unique_ptr<RE2>> extract;
+};
+
+Rules::Rules(std::span<const knowledge::DiagnosisRule> rules)
+    : rules_(rules), compiled_(std::make_unique<Compiled[]>(rules.size())) {
+  std::map<std::string_view, std::size_t> places;
   std::vector<std::string> literals;
-  filter_.Compile(&literals);
+  for (std::size_t index = 0; index < rules_.size(); ++index) {
+    for (const std::string_view literal : rules_[index].literals) {
+      const auto [place, is_new] = places.emplace(literal, literals.size());
+      if (is_new) {
+        literals.emplace_back(literal);
+        of_literal_.emplace_back();
+      }
+      of_literal_[place->second].push_back(static_cast<int>(index));
+    }
+  }
   scanner_ = std::make_unique<LiteralScanner>(std::move(literals));
+}
+
+const Rules::Compiled& Rules::compiled(int index) const {
+  Compiled& entry = compiled_[static_cast<std::size_t>(index)];
+  std::call_once(entry.once, [&] {
+    const knowledge::DiagnosisRule& rule = this->rule(index);
+    entry.pattern = std::make_unique<RE2>(re2::StringPiece(rule.pattern.data(), rule.pattern.size()), options());
+    for (const std::string_view pattern : rule.extract)
+      entry.extract.push_back(std::make_unique<RE2>(re2::StringPiece(pattern.data(), pattern.size()), options()));
+  });
+  return entry;
 }
 
 const Rules& Rules::all() {
@@ -103,21 +125,20 @@ const Rules& Rules::all() {
 }
 
 std::vector<int> Rules::fitting(const std::string& line) const {
-  std::vector<int> literals;
-  scanner_->scan(line, [&](std::size_t, std::uint32_t literal) { literals.push_back(static_cast<int>(literal)); });
-  std::ranges::sort(literals);
-  literals.erase(std::unique(literals.begin(), literals.end()), literals.end());
   std::vector<int> indices;
-  filter_.AllMatches(line, literals, &indices);
+  scanner_->scan(line, [&](std::size_t, std::uint32_t literal) {
+    indices.insert(indices.end(), of_literal_[literal].begin(), of_literal_[literal].end());
+  });
   std::ranges::sort(indices);
+  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+  std::erase_if(indices, [&](int index) { return !RE2::PartialMatch(line, *compiled(index).pattern); });
   return indices;
 }
 
 Facts Rules::facts(int index, const std::string& line, const Surroundings& around) const {
   const knowledge::DiagnosisRule& rule = this->rule(index);
-  const RE2& main = filter_.GetRE2(index);
+  const RE2& main = *compiled(index).pattern;
   Facts facts;
-  for (const auto& [key, json] : rule.set) add_json_fact(facts, std::string(key), json);
   add_groups(main, line, facts);
   std::string joined = line;
   std::string glued = line;  // a terminal's wrapped line went on without a blank
@@ -129,7 +150,7 @@ Facts Rules::facts(int index, const std::string& line, const Surroundings& aroun
   std::string behind = line;
   for (std::size_t i = 0; i < around.before.size() && i < static_cast<std::size_t>(rule.before); ++i)
     behind.insert(0, around.before[i] + ' ');
-  const auto& patterns = extract_[static_cast<std::size_t>(index)];
+  const auto& patterns = compiled(index).extract;
   for (const std::string* text : {&joined, &glued, &behind}) {
     if (text != &joined && *text == joined) continue;
     for (const auto& pattern : patterns) add_groups(*pattern, *text, facts);
@@ -138,14 +159,9 @@ Facts Rules::facts(int index, const std::string& line, const Surroundings& aroun
   constexpr std::size_t kNear = 3;
   for (std::size_t i = 0; i < std::min(kNear, around.after.size()); ++i)
     add_groups(current_device(), around.after[i], facts);
+  // What the text itself says comes first: error numbers have changed over the years.
+  for (const auto& [key, json] : rule.set) add_json_fact(facts, std::string(key), json);
   return facts;
-}
-
-std::vector<int> Rules::without_literal() const {
-  std::vector<int> indices;
-  filter_.AllPotentials({}, &indices);
-  std::ranges::sort(indices);
-  return indices;
 }
 
 }  // namespace gpuwarden::diagnosis

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules as compiled patterns, and the literals by which a line is worth looking at.
+// The rules as patterns, and the literals by which a line is worth looking at.
 #pragma once
 
-#include <re2/filtered_re2.h>
 #include <re2/re2.h>
 
 #include <memory>
@@ -22,13 +21,14 @@ struct Surroundings {
   std::vector<std::string> after;
 };
 
+/// Patterns are compiled when a line first has their literals: a log touches few of the hundreds.
 class Rules {
  public:
-  /// All rules of the knowledge base; compiled once.
+  /// All rules of the knowledge base.
   static const Rules& all();
   explicit Rules(std::span<const knowledge::DiagnosisRule> rules);
 
-  /// Finds the literals of which each rule needs some.
+  /// Finds the literals of which each rule needs one.
   const LiteralScanner& scanner() const { return *scanner_; }
   /// The rules that fit a normalised line, by index.
   std::vector<int> fitting(const std::string& line) const;
@@ -36,14 +36,15 @@ class Rules {
   std::size_t size() const { return rules_.size(); }
   /// What a rule that fits the line reads from it and from the lines around it.
   Facts facts(int index, const std::string& line, const Surroundings& around) const;
-  /// Rules whose patterns need no literal: they would have to be tried on every line.
-  std::vector<int> without_literal() const;
 
  private:
+  struct Compiled;
+  const Compiled& compiled(int index) const;
+
   std::span<const knowledge::DiagnosisRule> rules_;
-  re2::FilteredRE2 filter_;
   std::unique_ptr<LiteralScanner> scanner_;
-  std::vector<std::vector<std::unique_ptr<RE2>>> extract_;
+  std::vector<std::vector<int>> of_literal_;  ///< the rules that want a literal
+  std::unique_ptr<Compiled[]> compiled_;
 };
 
 }  // namespace gpuwarden::diagnosis

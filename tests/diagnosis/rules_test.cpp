@@ -91,10 +91,11 @@ TEST(Rules, EachIsSilentOnTheExamplesOfOtherCauses) {
   }
 }
 
-TEST(Rules, EachHasALiteralByWhichALineIsWorthLookingAt) {
-  const Rules& rules = Rules::all();
-  for (const int index : rules.without_literal())
-    ADD_FAILURE() << rules.rule(index).id << " must be tried on every line";
+TEST(Rules, EachHasLiteralsAndSeesItsExamplesByThem) {
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    EXPECT_FALSE(rule.literals.empty()) << rule.id;
+    for (const std::string_view literal : rule.literals) EXPECT_GE(literal.size(), 3) << rule.id << ": " << literal;
+  }
 }
 
 TEST(Rules, EachPatternCompiles) {

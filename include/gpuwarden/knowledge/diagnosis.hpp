@@ -34,9 +34,11 @@ struct DiagnosisRule {
   std::string_view cause;  ///< id of a DiagnosisCause; empty where the role names none
   Role role;
   std::string_view pattern;
-  std::span<const std::string_view> extract;  ///< more patterns with named groups, for the lines around as well
-  int lines;                                  ///< how many lines after it `extract` may look at
-  int before;                                 ///< and how many before it
+  std::span<const std::string_view> literals;  ///< a line needs one of them to fit; in lower case, ASCII case aside
+  std::span<const std::string_view> extract;   ///< more patterns with named groups, for the lines around as well
+  int lines;                                   ///< how many lines after it `extract` may look at
+  int before;                                  ///< and how many before it
+  std::span<const std::string_view> needs;  ///< facts without which the line says nothing (a header without its value)
   std::span<const std::pair<std::string_view, std::string_view>> set;  ///< facts that follow: key, JSON value
   std::span<const std::string_view> when;                              ///< only where all these tags are set
   std::span<const std::string_view> unless;                            ///< not where any of these is
