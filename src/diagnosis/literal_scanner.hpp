@@ -55,12 +55,10 @@ class LiteralScanner {
     std::size_t at = 0;  ///< where its bytes begin in bytes_ and fold_
     std::size_t length = 0;
   };
-  /// A window of a literal. The literal's first bytes, eight at most, tell most false alarms.
+  /// A window of a literal, with what follows it there, eight bytes in all: they tell most false alarms.
   struct Window {
-    std::uint64_t head = 0;
-    std::uint64_t head_fold = 0;
-    std::uint64_t head_mask = 0;
-    std::uint32_t block = 0;
+    std::uint64_t word = 0;  ///< folded
+    std::uint64_t mask = 0;  ///< which of its bytes are the literal's
     std::uint32_t literal = 0;
     std::uint32_t offset = 0;  ///< of the window in the literal
   };
