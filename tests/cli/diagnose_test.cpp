@@ -266,7 +266,8 @@ TEST_F(DiagnoseCommand, ExplainsIdsLinesWordsAndXids) {
   EXPECT_FALSE(line["fits"].empty());
   const auto unquoted = run({"diagnose", "--explain", "total", "capacity"});
   EXPECT_EQ(unquoted.exit_code, 0) << unquoted.standard_error;
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"xid", "79"}, {"xid=79"}, {"Xid:79"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"xid", "79"}, {"xid=79"}, {"Xid:79"}, {"79"}}) {
     auto all = words;
     all.insert(all.begin(), {"diagnose", "--explain"});
     EXPECT_THAT(run(all).standard_output, HasSubstr("GPU has fallen off the bus"));

@@ -99,8 +99,10 @@ Json whole_json_of(const DiagnosisCause& cause) {
 
 void print(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
 
-/// "nccl_timeout (Collectives time out), peer_rank_died (...)".
+/// "nccl_timeout (Collectives time out), peer_rank_died (...)"; of many the ids alone.
 std::string named(const std::vector<std::string>& ids) {
+  constexpr std::size_t kFew = 3;
+  if (ids.size() > kFew) return join(ids, ", ");
   std::vector<std::string> names;
   for (const std::string& id : ids) {
     const DiagnosisCause* cause = knowledge::diagnosis_cause(id);

@@ -60,7 +60,7 @@ Lookup by_line(std::string_view what) {
   return lookup;
 }
 
-/// 79 of "xid 79", "Xid=79", "xid:79", "xid79".
+/// 79 of "xid 79", "Xid=79", "xid:79", "xid79"; with no word before it, of "79".
 std::optional<int> number_behind(std::string_view what, std::string_view word) {
   const std::string lower = to_lower(trim(what));
   if (!lower.starts_with(word)) return std::nullopt;
@@ -73,7 +73,8 @@ std::optional<int> number_behind(std::string_view what, std::string_view word) {
 
 /// Kernel messages as the driver writes them: the rules judge these as they judge a log's.
 std::optional<Lookup> by_fault(std::string_view what) {
-  if (const auto xid = number_behind(what, "xid")) {
+  const bool bare = number_behind(what, "").has_value();  // no other numbers are looked up as often
+  if (const auto xid = number_behind(what, bare ? "" : "xid")) {
     Lookup lookup = by_line(fmt::format("NVRM: Xid (PCI:0000:01:00): {}, pid=4711, name=python", *xid));
     lookup.rules.clear();  // the line is ours, not the user's
     lookup.xid = xid;
