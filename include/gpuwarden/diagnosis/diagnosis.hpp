@@ -47,8 +47,10 @@ struct Diagnosis {
   std::uint64_t bytes = 0;
 };
 
-/// `machine`: facts of the machine on which it happened, where they are known.
-Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine = nullptr);
+/// `machine`: facts of the machine on which it happened, where they are known. `report`: what the text itself tells of
+/// the machine (collect_env, nvidia-smi tables); less is concluded from it, since nobody knows when it was taken.
+Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine = nullptr,
+                   const facts::Snapshot* report = nullptr);
 
 /// A text of any kind: its events, and whatever it tells about the machine (collect_env, nvidia-smi tables).
 Diagnosis diagnose_text(std::string_view text, std::string file);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often diagnoses of labelled failures are right, with naive substring matching beside it.
+//   diagnose_corpus [--cases FILE...] [--wrong] [--json]
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "diagnose_report.hpp"
+#include "support/corpus.hpp"
+
+namespace gpuwarden::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<fs::path> files;
+  bool wrong = false;
+  bool json = false;
+};
+
+/// Where nobody names files.
+Result<std::vector<fs::path>> default_files() {
+  const auto corpus = testing::corpus();
+  if (!corpus)
+    return fail(ErrorCode::not_found, "no corpus here", "name files with --cases, or its folder with GPUWARDEN_CORPUS");
+  return std::vector{*corpus / "diagnose/cases.jsonl", *corpus / "diagnose/long_cases.jsonl"};
+}
+
+Result<Options> options_of(const std::vector<std::string_view>& words) {
+  Options options;
+  bool takes_files = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const bool file_follows = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    if (takes_files && !word.starts_with("--")) {
+      options.files.emplace_back(word);
+    } else if ((word == "--cases" && file_follows) || word == "--wrong" || word == "--json") {
+      takes_files = word == "--cases";
+      options.wrong |= word == "--wrong";
+      options.json |= word == "--json";
+    } else {
+      return fail(ErrorCode::invalid_argument, "usage: diagnose_corpus [--cases FILE...] [--wrong] [--json]");
+    }
+  }
+  if (!options.files.empty()) return options;
+  GPUWARDEN_TRY(options.files, default_files());
+  return options;
+}
+
+Result<std::vector<testing::DiagnosisCase>> read_all(const std::vector<fs::path>& files) {
+  std::vector<testing::DiagnosisCase> all;
+  for (const fs::path& file : files) {
+    GPUWARDEN_TRY(auto cases, testing::read_diagnosis_cases(file));
+    all.insert(all.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));
+  }
+  return all;
+}
+
+std::array<NaiveScore, 3> score_naive(const std::vector<testing::DiagnosisCase>& cases) {
+  using enum NaiveStrategy;
+  std::array<NaiveScore, 3> scores{{{first_line, "first_line", "first line wins", {}},
+                                    {last_line, "last_line", "last line wins", {}},
+                                    {priority, "priority", "fixed priority", {}}}};
+  for (NaiveScore& score : scores) {
+    for (const auto& asked : cases)
+      testing::count_answer(asked, naive_diagnosis(asked.text, score.strategy), score.accuracy);
+  }
+  return scores;
+}
+
+Run run_cases(const std::vector<fs::path>& files, const std::vector<testing::DiagnosisCase>& cases) {
+  Run run;
+  run.files = files;
+  // Rules are compiled at first use; that is no case's time.
+  const auto start = std::chrono::steady_clock::now();
+  static_cast<void>(diagnosis::diagnose_text("", "empty"));
+  run.first_call = std::chrono::steady_clock::now() - start;
+  run.answers = testing::diagnose_cases(cases);
+  run.score = testing::score_diagnoses(run.answers);
+  run.naive = score_naive(cases);
+  return run;
+}
+
+int report(const Error& error) {
+  fmt::print(stderr, "{}\n", error.message);
+  if (!error.hint.empty()) fmt::print(stderr, "{}\n", error.hint);
+  return 2;
+}
+
+int run(int argc, char** argv) {
+  const auto options = options_of({argv + 1, argv + argc});
+  if (!options) return report(options.error());
+  const auto cases = read_all(options->files);
+  if (!cases) return report(cases.error());
+  const Run result = run_cases(options->files, *cases);
+  if (options->json) {
+    fmt::print("{}\n", json_of(result, options->wrong).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    print_run(result, options->wrong);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace gpuwarden::bench
+
+int main(int argc, char** argv) { return gpuwarden::bench::run(argc, argv); }

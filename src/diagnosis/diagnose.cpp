@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnosis/reasoning.hpp"
+#include "diagnosis/values.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/diagnosis/diagnosis.hpp"
+#include "gpuwarden/diagnosis/reader.hpp"
+
+namespace gpuwarden::diagnosis {
+namespace {
+
+/// Below this a cause is a guess that helps nobody.
+constexpr double kLeastConfidence = 0.25;
+constexpr std::size_t kMostEvidence = 8;
+
+/// The text with every {fact} in its place; nothing where one is not known.
+std::optional<std::string> filled(std::string_view text, const Facts& facts) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t open = text.find('{');
+    result += text.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = text.find('}', open);
+    if (close == std::string_view::npos) return std::nullopt;
+    const std::string key(text.substr(open + 1, close - open - 1));
+    const auto fact = facts.find(key);
+    if (fact == facts.end()) return std::nullopt;
+    result += shown(key, fact->second);
+    text.remove_prefix(close + 1);
+  }
+  return result;
+}
+
+std::vector<std::string> filled_all(std::span<const std::string_view> texts, const Facts& facts) {
+  std::vector<std::string> all;
+  for (const std::string_view text : texts) {
+    if (auto step = filled(text, facts)) all.push_back(std::move(*step));
+  }
+  return all;
+}
+
+Evidence evidence_of(const Event& event) { return {event.file, event.line, event.text}; }
+
+std::string place_of(const Event& event) { return fmt::format("{}:{}", event.file, event.line); }
+
+Consequence consequence_of(const Suspect& effect) {
+  const Event& event = *effect.events.front();
+  std::uint64_t count = 0;
+  for (const Event* each : effect.events) count += each->count;
+  std::string text = count > 1 ? fmt::format("{} x {}", count, effect.cause->title) : std::string(effect.cause->title);
+  std::vector<std::string> ranks;
+  for (const Event* each : effect.events) {
+    const std::string name = each->rank ? std::to_string(*each->rank) : "";
+    if (!name.empty() && std::ranges::find(ranks, name) == ranks.end()) ranks.push_back(name);
+  }
+  if (!ranks.empty()) text += fmt::format(" (rank {})", join(ranks, ", "));
+  return {std::string(effect.cause->id), text + ", " + place_of(event), evidence_of(event)};
+}
+
+Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all) {
+  Cause cause{.id = std::string(suspect.cause->id),
+              .confidence = suspect.confidence,
+              .title = std::string(suspect.cause->title),
+              .summary = "",
+              .facts = suspect.facts,
+              .evidence = {},
+              .reasons = suspect.reasons,
+              .fix = filled_all(suspect.cause->fix, suspect.facts),
+              .confirm = filled_all(suspect.cause->confirm, suspect.facts),
+              .consequences = {},
+              .link = std::string(suspect.cause->link)};
+  for (const std::string_view summary : suspect.cause->summary) {
+    if (auto text = filled(summary, suspect.facts)) {
+      cause.summary = std::move(*text);
+      break;
+    }
+  }
+  for (const Event* event : suspect.events) {
+    if (cause.evidence.size() < kMostEvidence) cause.evidence.push_back(evidence_of(*event));
+  }
+  for (const std::string& fact : suspect.machine_evidence) cause.evidence.push_back({"machine", 0, fact});
+  for (const Suspect& other : all) {
+    if (other.explained_by != suspect.cause->id) continue;
+    cause.consequences.push_back(consequence_of(other));
+    for (const char* key : {"xid", "sxid"}) {
+      if (const auto found = other.facts.find(key); found != other.facts.end())
+        merge_facts(cause.facts, {{key, found->second}});
+    }
+  }
+  return cause;
+}
+
+/// Where the cause may stand, if all that is seen are consequences.
+std::string look_at(const Suspect& symptom, const Reading& reading) {
+  if (const auto peer = word(symptom.facts, "peer")) return "the log of " + *peer;
+  std::vector<std::string> ranks;
+  for (const Event* event : symptom.events) {
+    if (event->rank) ranks.push_back(std::to_string(*event->rank));
+  }
+  const std::string file = symptom.events.front()->file;
+  if (!ranks.empty()) return fmt::format("the logs of the ranks other than {}", join(ranks, ", "));
+  return fmt::format("{} {}", reading.newest_first ? "further down in" : "earlier in", file.empty() ? "the log" : file);
+}
+
+}  // namespace
+
+Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
+  Diagnosis diagnosis{
+      .causes = {}, .only_consequences = false, .look_at = "", .lines = reading.lines, .bytes = reading.bytes};
+  const std::vector<Suspect> suspects = reason(reading, machine, report);
+  for (const Suspect& suspect : suspects) {
+    if (!suspect.explained_by.empty() || suspect.confidence < kLeastConfidence) continue;
+    diagnosis.causes.push_back(cause_of(suspect, suspects));
+  }
+  std::ranges::stable_sort(diagnosis.causes,
+                           [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });
+  const bool any = !diagnosis.causes.empty();
+  if (any && suspects.front().role == knowledge::Role::symptom) {
+    diagnosis.only_consequences = true;
+    diagnosis.look_at = look_at(suspects.front(), reading);
+  }
+  return diagnosis;
+}
+
+Diagnosis diagnose_text(std::string_view text, std::string file) {
+  const auto capture = capture::read_capture(text, file);
+  const Reading reading = read_log(text, std::move(file));
+  return diagnose(reading, nullptr, capture ? &capture->snapshot : nullptr);
+}
+
+}  // namespace gpuwarden::diagnosis

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/diagnosis/diagnosis.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpuwarden/diagnosis/reader.hpp"
+
+namespace gpuwarden::diagnosis {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+constexpr const char* kOutOfMemory =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB "
+    "of "
+    "which 512.00 MiB is free. Including non-PyTorch memory, this process has 78.50 GiB memory in use. Of the "
+    "allocated "
+    "memory 77.00 GiB is allocated by PyTorch, and 640.00 MiB is reserved by PyTorch but unallocated. If reserved but "
+    "unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
+    "fragmentation.\n";
+
+constexpr const char* kWatchdog =
+    "[E1120 10:10:00.000000001 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=32, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600004 "
+    "milliseconds "
+    "before timing out.\n";
+
+std::string first_cause(const Diagnosis& diagnosis) {
+  return diagnosis.causes.empty() ? "none" : diagnosis.causes.front().id;
+}
+
+std::string diagnosed(const std::string& log) { return first_cause(diagnose_text(log, "run.log")); }
+
+TEST(Diagnosis, GivesTheCauseWithItsNumbersEvidenceAndFix) {
+  const Diagnosis diagnosis = diagnose_text("step 1\n" + std::string(kOutOfMemory), "run.log");
+  ASSERT_EQ(first_cause(diagnosis), "oom_capacity");
+  const Cause& cause = diagnosis.causes.front();
+  EXPECT_EQ(number(cause.facts, "tried_bytes"), std::int64_t{2} << 30);
+  EXPECT_EQ(number(cause.facts, "gpu"), 0);
+  EXPECT_GE(cause.confidence, 0.8);
+  EXPECT_THAT(cause.summary, HasSubstr("2 GiB"));
+  ASSERT_FALSE(cause.evidence.empty());
+  EXPECT_EQ(cause.evidence.front().file, "run.log");
+  EXPECT_EQ(cause.evidence.front().line, 2);
+  EXPECT_FALSE(cause.fix.empty());
+  EXPECT_FALSE(cause.confirm.empty());
+  EXPECT_THAT(cause.link, HasSubstr("https://"));
+}
+
+TEST(Diagnosis, TheRankThatRanOutOfMemoryIsTheCauseOfTheOthersTimeout) {
+  Reading run = read_log(std::string("[rank1]: ") + kWatchdog, "rank1.log");
+  add_reading(run, read_log(std::string("[rank2]: ") + kOutOfMemory, "rank2.log"));
+  const Diagnosis diagnosis = diagnose(run);
+  ASSERT_EQ(first_cause(diagnosis), "oom_capacity");
+  EXPECT_EQ(diagnosis.causes.size(), 1);
+  EXPECT_THAT(diagnosis.causes.front().consequences, ElementsAre(Field(&Consequence::id, "nccl_timeout")));
+  EXPECT_FALSE(diagnosis.only_consequences);
+}
+
+TEST(Diagnosis, ATimeoutAloneSaysToLookElsewhere) {
+  const Diagnosis diagnosis = diagnose_text(kWatchdog, "rank1.log");
+  ASSERT_EQ(first_cause(diagnosis), "nccl_timeout");
+  EXPECT_TRUE(diagnosis.only_consequences);
+  EXPECT_THAT(diagnosis.look_at, HasSubstr("rank"));
+}
+
+TEST(Diagnosis, TheErrorInsideAWatchdogsMessageCounts) {
+  EXPECT_EQ(diagnosed("[rank2]:[E304 01:21:01.867394363 ProcessGroupNCCL.cpp:1595] [PG ID 2 PG GUID 3 Rank 2] Process "
+                      "group watchdog thread terminated with exception: CUDA error: an illegal memory access was "
+                      "encountered\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"),
+            "illegal_memory_access");
+}
+
+TEST(Diagnosis, AGpuThatFellOffTheBusExplainsWhatItsNeighboursReport) {
+  const Diagnosis diagnosis = diagnose_text(
+      "[ 100.000001] NVRM: Xid (PCI:0000:91:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+      "[ 112.000002] nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up\n",
+      "dmesg");
+  ASSERT_EQ(first_cause(diagnosis), "fell_off_bus");
+  EXPECT_THAT(diagnosis.causes.front().consequences, Contains(Field(&Consequence::id, "nvlink_error")));
+}
+
+TEST(Diagnosis, AnExportThatBeginsWithItsNewestLineIsTurnedRound) {
+  const Reading reading = read_log(
+      "2025-04-05T00:01:19.300Z RuntimeError: CUDA error: an illegal memory access was encountered\n"
+      "2025-04-05T00:01:19.200Z NVRM: Xid (PCI:0000:91:00): 31, pid=9, name=python, MMU Fault\n"
+      "2025-04-05T00:01:19.100Z NVRM: Xid (PCI:0000:91:00): 13, pid=9, name=python, Graphics Exception\n",
+      "export.log");
+  EXPECT_TRUE(reading.newest_first);
+  EXPECT_EQ(reading.events.front().line, 3);
+}
+
+TEST(Diagnosis, OrdinaryTracebacksHealthyLogsAndAdviceAreNoGpuFaults) {
+  const char* quiet[] = {
+      "",
+      "step 100 loss 2.31 lr 3e-4 tokens/s 41233\nSaving checkpoint\nTraining done\n",
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    import tqdm\n"
+      "ModuleNotFoundError: No module named 'tqdm'\n",
+      "KeyError: 'rms_norm_eps'\n\nKilled\n",
+      "node:1334:1334 [1] NCCL INFO TUNER/Plugin: Plugin load returned 11 : libnccl-net.so: cannot open shared object "
+      "file: No such file or directory : when loading libnccl-tuner.so\n",
+      "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side "
+      "assertions.\n",
+      "        HW Slowdown : Not Active\n            HW Thermal Slowdown : Not Active\n        ECC Mode\n"
+      "            Current : Enabled\n",
+  };
+  for (const char* log : quiet) EXPECT_EQ(diagnosed(log), "none") << log;
+}
+
+TEST(Diagnosis, AnyPieceOfALogIsReadWithoutHarm) {
+  const std::string log = std::string(kOutOfMemory) + kWatchdog + "NVRM: Xid (PCI:0000:91:00): 79, pid=1\n";
+  for (std::size_t cut = 0; cut < log.size(); cut += 7) {
+    diagnose_text(log.substr(0, cut), "cut");
+    diagnose_text(log.substr(cut), "rest");
+  }
+}
+
+TEST(Diagnosis, PiecesGiveWhatTheWholeGives) {
+  const std::string log = "quiet line\r\n" + std::string(kOutOfMemory) + "quiet\n" + kWatchdog;
+  const Reading whole = read_log(log, "run.log");
+  LogReader reader("run.log");
+  for (std::size_t at = 0; at < log.size(); at += 13) reader.feed(std::string_view(log).substr(at, 13));
+  const Reading pieces = reader.finish();
+  ASSERT_EQ(pieces.events.size(), whole.events.size());
+  for (std::size_t i = 0; i < whole.events.size(); ++i) {
+    EXPECT_EQ(pieces.events[i].line, whole.events[i].line);
+    EXPECT_EQ(pieces.events[i].facts, whole.events[i].facts);
+    EXPECT_EQ(pieces.events[i].rule, whole.events[i].rule);
+  }
+  EXPECT_EQ(pieces.lines, whole.lines);
+}
+
+TEST(Diagnosis, AMillionComplaintsAreCountedAndNotKept) {
+  LogReader reader("run.log");
+  std::string piece;
+  for (int i = 0; i < 20000; ++i)
+    piece += "[rank0]: RuntimeError: CUDA error: an illegal memory access was encountered at step " +
+             std::to_string(i * 10) + "\n";
+  reader.feed(piece);
+  const Reading reading = reader.finish();
+  EXPECT_LE(reading.events.size(), 8);
+  ASSERT_FALSE(reading.events.empty());
+  EXPECT_EQ(reading.events.front().count, 20000);
+}
+
+TEST(Diagnosis, ACodeThatDecidesIsNotLostAmongItsLookAlikes) {
+  LogReader reader("dmesg");
+  std::string log;
+  for (int i = 0; i < 2000; ++i) log += "XidCriticalError: Xid=31 on Device=GPU-0; marking device as unhealthy.\n";
+  log += "XidCriticalError: Xid=79 on Device=GPU-0; marking device as unhealthy.\n";
+  reader.feed(log);
+  EXPECT_EQ(first_cause(diagnose(reader.finish())), "fell_off_bus");
+}
+
+}  // namespace
+}  // namespace gpuwarden::diagnosis

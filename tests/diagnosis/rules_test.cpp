@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every rule against its own examples, and against those of the others.
+#include "diagnosis/rules.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "diagnosis/line.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/json.hpp"
+
+namespace gpuwarden::diagnosis {
+namespace {
+
+using knowledge::DiagnosisRule;
+using knowledge::Role;
+
+/// Whether a fact says the same, sizes within a thousandth.
+bool agrees(const std::string& key, const nlohmann::json& read, const nlohmann::json& expected) {
+  if (key.ends_with("_bytes") && read.is_number() && expected.is_number()) {
+    const double difference = read.get<double>() - expected.get<double>();
+    return std::abs(difference) <= 1e-3 * expected.get<double>();
+  }
+  if (expected.is_array() && read.is_array() && key == "processes") {
+    return read.size() == expected.size();
+  }
+  if (read.is_array() && !expected.is_array()) return read.size() == 1 && read[0] == expected;
+  return read == expected;
+}
+
+class Example {
+ public:
+  explicit Example(std::string_view text) {
+    for (const std::string_view line : split(text, '\n')) lines_.push_back(normalise(line).text);
+  }
+  const std::vector<std::string>& lines() const { return lines_; }
+  Surroundings around(std::size_t at) const {
+    Surroundings around;
+    for (std::size_t i = at; i-- > 0;) around.before.push_back(lines_[i]);
+    for (std::size_t i = at + 1; i < lines_.size(); ++i) around.after.push_back(lines_[i]);
+    return around;
+  }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+TEST(Rules, EachSeesItsExamplesAndReadsTheirFacts) {
+  const Rules& rules = Rules::all();
+  for (int index = 0; index < static_cast<int>(rules.size()); ++index) {
+    const DiagnosisRule& rule = rules.rule(index);
+    for (const auto& given : rule.examples) {
+      const Example example(given.text);
+      nlohmann::json read;
+      bool seen = false;
+      for (std::size_t at = 0; at < example.lines().size() && !seen; ++at) {
+        const auto fitting = rules.fitting(example.lines()[at]);
+        seen = std::ranges::find(fitting, index) != fitting.end();
+        if (seen) read = to_json(rules.facts(index, example.lines()[at], example.around(at)));
+      }
+      EXPECT_TRUE(seen) << rule.id << " does not see: " << given.text;
+      const auto expected = nlohmann::json::parse(given.facts);
+      for (const auto& [key, value] : expected.items()) {
+        ASSERT_TRUE(!seen || read.contains(key)) << rule.id << " does not read " << key << " in: " << given.text;
+        const nlohmann::json got = seen ? read[key] : value;
+        EXPECT_TRUE(agrees(key, got, value)) << rule.id << " " << key << ": " << got << " for " << value;
+      }
+    }
+  }
+}
+
+TEST(Rules, EachIsSilentOnTheExamplesOfOtherCauses) {
+  const Rules& rules = Rules::all();
+  for (int index = 0; index < static_cast<int>(rules.size()); ++index) {
+    const DiagnosisRule& rule = rules.rule(index);
+    if (rule.role == Role::context || rule.role == Role::ordinary) continue;
+    for (const auto& given : rule.examples) {
+      const Example example(given.text);
+      for (const std::string& line : example.lines()) {
+        for (const int other_index : rules.fitting(line)) {
+          const DiagnosisRule& other = rules.rule(other_index);
+          const bool same = other.cause == rule.cause || other.role == Role::context || other.role == Role::ordinary;
+          const bool allowed = std::ranges::find(rule.overlaps, other.id) != rule.overlaps.end();
+          EXPECT_TRUE(same || allowed) << other.id << " speaks on an example of " << rule.id << ": " << line;
+        }
+      }
+    }
+  }
+}
+
+TEST(Rules, EachHasALiteralByWhichALineIsWorthLookingAt) {
+  const Rules& rules = Rules::all();
+  for (const int index : rules.without_literal())
+    ADD_FAILURE() << rules.rule(index).id << " must be tried on every line";
+}
+
+TEST(Rules, EachPatternCompiles) {
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    RE2::Options quiet;
+    quiet.set_log_errors(false);
+    EXPECT_TRUE(RE2(re2::StringPiece(rule.pattern.data(), rule.pattern.size()), quiet).ok()) << rule.id;
+    for (const std::string_view extract : rule.extract)
+      EXPECT_TRUE(RE2(re2::StringPiece(extract.data(), extract.size()), quiet).ok()) << rule.id << ": " << extract;
+  }
+}
+
+TEST(Causes, EachIsNamedByARule) {
+  for (const auto& cause : knowledge::diagnosis_causes()) {
+    const bool named = std::ranges::any_of(knowledge::diagnosis_rules(),
+                                           [&](const DiagnosisRule& rule) { return rule.cause == cause.id; });
+    const bool from_numbers = cause.id == "oom_leak" || cause.id == "oom_other_process";
+    EXPECT_TRUE(named || from_numbers) << cause.id;
+  }
+}
+
+}  // namespace
+}  // namespace gpuwarden::diagnosis
