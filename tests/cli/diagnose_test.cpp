@@ -196,6 +196,17 @@ TEST_F(DiagnoseCommand, PowershellsAndGzippedLogsAreReadAsText) {
   expect_error({"diagnose", file("broken.gz", "\x1f\x8b\x08garbage")}, 2, "broken.gz");
 }
 
+TEST_F(DiagnoseCommand, ABundleIsItsLogsAndItsMachine) {
+  const std::string bundle = (dir_ / "box.tar.gz").string();
+  const auto made =
+      run({"bundle", "--simulate", "h100x8", "--seconds", "0", "--log", file("rank-2.err", kHealthy), "-o", bundle});
+  ASSERT_EQ(made.exit_code, 0) << made.standard_error;
+  const auto json = this->json({"diagnose", bundle});
+  EXPECT_EQ(json["simulated"], true);
+  EXPECT_EQ(json["machine"], "SIMULATED h100x8");
+  EXPECT_EQ(ranks_of(json)["box.tar.gz:logs/rank-2.err"], 2) << json["files"];
+}
+
 TEST_F(DiagnoseCommand, WhatASimulatedFleetTellsIsMarked) {
   const std::string log = file("run.log", kHealthy);
   const auto done = run({"diagnose", log, "--live", "--simulate", "h100x8"});
@@ -234,7 +245,7 @@ TEST_F(DiagnoseCommand, TheListHasEveryCauseWithItsArea) {
   }
 }
 
-TEST_F(DiagnoseCommand, EveryCauseCanBeLookedUpByItsIdAndByItsExamples) {
+TEST_F(DiagnoseCommand, EveryCauseCanBeLookedUpByItsId) {
   const auto list = json({"diagnose", "--list"});
   for (const Json& listed : list["causes"]) {
     const std::string id = listed["id"];
@@ -255,7 +266,8 @@ TEST_F(DiagnoseCommand, ExplainsIdsLinesWordsAndXids) {
   EXPECT_FALSE(line["fits"].empty());
   const auto unquoted = run({"diagnose", "--explain", "total", "capacity"});
   EXPECT_EQ(unquoted.exit_code, 0) << unquoted.standard_error;
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"xid", "79"}, {"xid=79"}, {"Xid:79"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"xid", "79"}, {"xid=79"}, {"Xid:79"}, {"79"}}) {
     auto all = words;
     all.insert(all.begin(), {"diagnose", "--explain"});
     EXPECT_THAT(run(all).standard_output, HasSubstr("GPU has fallen off the bus"));

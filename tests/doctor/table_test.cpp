@@ -85,11 +85,13 @@ TEST(CheckTable, EveryCheckHasACaseInItsGroup) {
 }
 
 TEST(CheckTable, CommandsOfAFixAreToldFromAdvice) {
-  for (const std::string_view step : {"sudo reboot", "export A=1", "A=1 make", "/opt/venv/bin/pip install torch",
-                                      "python3.11 -m venv torch-env", "gpuwarden driver plan"})
+  for (const std::string_view step :
+       {"sudo reboot", "export A=1", "A=1 make", "/opt/venv/bin/pip install torch", "python3.11 -m venv torch-env",
+        "gpuwarden driver plan", "free -g", "ss -ltnp 'sport = :29500'", "python -c 'for i in range(3): print(i)'"})
     EXPECT_TRUE(doctor::is_command(step)) << step;
-  for (const std::string_view step : {"", "ask the vendor for a replacement", "reboot the bare-metal node",
-                                      "use llama.cpp or Ollama on this GPU", "install the CUDA toolkit 12.8"})
+  for (const std::string_view step :
+       {"", "ask the vendor for a replacement", "reboot the bare-metal node", "use llama.cpp or Ollama on this GPU",
+        "install the CUDA toolkit 12.8", "free some memory", "cat /proc/driver/nvidia/version: must be 550.54.15"})
     EXPECT_FALSE(doctor::is_command(step)) << step;
 }
 

@@ -98,24 +98,6 @@ Result<std::optional<Snapshot>> given_machine(Context& context) {
   return read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
 }
 
-/// What is known of the machine: what the logs tell of it, under what was given.
-std::optional<Snapshot> whole_machine(std::optional<capture::Capture> told, std::optional<Snapshot> given) {
-  if (!told) return given;
-  if (!given) return std::move(told->snapshot);
-  const std::size_t parts = told->parts.size();
-  capture::add_capture(*told, {.parts = {{capture::Kind::gpuwarden_json, 1}}, .snapshot = *given});
-  // The user knows better which machine it was.
-  if (told->parts.size() == parts) {
-    warn("the logs speak of other GPUs than this machine has; what they tell of it is left out");
-    return given;
-  }
-  Snapshot& whole = told->snapshot;
-  whole.simulated = given->simulated;
-  whole.fleet = given->fleet;
-  whole.source = given->source;
-  return std::move(whole);
-}
-
 /// "SIMULATED h100x8", "FROM smi.txt: smi_table", "node1".
 std::string name_of(const Snapshot& machine) {
   if (machine.simulated) return "SIMULATED " + machine.fleet;
@@ -144,12 +126,10 @@ void print_json(const Diagnosis& diagnosis, const Logs& logs, const std::string&
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void warn_of(const Logs& logs) {
+void warn_of_empty(const Logs& logs) {
   for (const LogRead& file : logs.files) {
     if (file.bytes == 0) warn(fmt::format("{} is empty", printable(file.name)));
   }
-  if (logs.reading.dropped > 0)
-    warn(fmt::format("{} events were too many to look at; cut the log, or name fewer files", logs.reading.dropped));
 }
 
 Result<int> diagnose_logs(Context& context) {
@@ -162,20 +142,20 @@ Result<int> diagnose_logs(Context& context) {
   logs.problems.insert(logs.problems.begin(), files.problems.begin(), files.problems.end());
   for (const Error& problem : logs.problems) complain(problem);
   if (logs.files.empty()) return kWrongUsage;
-  warn_of(logs);
-  const auto facts = whole_machine(std::move(logs.machine), given);
+  warn_of_empty(logs);
+  const Snapshot* report = logs.machine ? &logs.machine->snapshot : nullptr;
+  Diagnosis found = diagnosis::diagnose(logs.reading, given ? &*given : nullptr, report);
   // What is simulated says so, even where only a bundle among the logs is.
-  const bool named = given || (facts && facts->simulated);
-  const std::string machine = named ? name_of(given ? *given : *facts) : "";
-  Diagnosis found = diagnosis::diagnose(logs.reading, facts ? &*facts : nullptr);
+  const Snapshot* machine = given ? &*given : report != nullptr && report->simulated ? report : nullptr;
+  const std::string name = machine != nullptr ? name_of(*machine) : "";
   const std::size_t doubtful = drop_doubtful(found, wishes.min_confidence);
   const bool failed = !found.causes.empty() || found.only_consequences;
   const std::size_t most = wishes.all ? found.causes.size() : wishes.top.value_or(DiagnosisView{}.causes);
   if (context.args.has("json")) {
     if (wishes.top && found.causes.size() > *wishes.top) found.causes.resize(*wishes.top);
-    print_json(found, logs, machine, facts && facts->simulated);
+    print_json(found, logs, name, machine != nullptr && machine->simulated);
   } else {
-    fmt::print("{}", diagnosis_text(found, {logs.files.size(), machine, most, wishes.all, doubtful}, style));
+    fmt::print("{}", diagnosis_text(found, {logs.files.size(), name, most, wishes.all, doubtful}, style));
   }
   if (!logs.problems.empty()) return kWrongUsage;
   return failed ? kNo : kFine;

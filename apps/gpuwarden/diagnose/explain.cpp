@@ -27,13 +27,15 @@ constexpr std::size_t kExamples = 4;
 
 std::vector<std::string> texts_of(std::span<const std::string_view> texts) { return {texts.begin(), texts.end()}; }
 
-/// Those that name the cause by themselves first.
+/// Those that name the cause by themselves, and most surely, first.
 std::vector<const DiagnosisRule*> rules_of(const DiagnosisCause& cause) {
   std::vector<const DiagnosisRule*> rules;
   for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
     if (rule.cause == cause.id) rules.push_back(&rule);
   }
-  std::ranges::stable_sort(rules, {}, &DiagnosisRule::role);
+  std::ranges::stable_sort(rules, [](const DiagnosisRule* a, const DiagnosisRule* b) {
+    return a->role != b->role ? a->role < b->role : a->strength > b->strength;
+  });
   return rules;
 }
 
@@ -97,8 +99,10 @@ Json whole_json_of(const DiagnosisCause& cause) {
 
 void print(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
 
-/// "nccl_timeout (Collectives time out), peer_rank_died (...)".
+/// "nccl_timeout (Collectives time out), peer_rank_died (...)"; of many the ids alone.
 std::string named(const std::vector<std::string>& ids) {
+  constexpr std::size_t kFew = 3;
+  if (ids.size() > kFew) return join(ids, ", ");
   std::vector<std::string> names;
   for (const std::string& id : ids) {
     const DiagnosisCause* cause = knowledge::diagnosis_cause(id);
@@ -146,7 +150,7 @@ std::string cause_text(const DiagnosisCause& cause, bool all, const Style& style
 std::string lookup_text(const Lookup& lookup, bool all, const Style& style) {
   std::string text;
   for (const DiagnosisRule* rule : lookup.rules) {
-    if (!lookup.xid) text += fmt::format("It fits {}, which {}.\n", rule->id, words_for(rule->role));
+    text += fmt::format("It fits {}, which {}.\n", rule->id, words_for(rule->role));
   }
   for (std::size_t i = 0; i < lookup.causes.size(); ++i) {
     const DiagnosisCause& cause = *lookup.causes[i];

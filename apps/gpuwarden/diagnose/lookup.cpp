@@ -60,7 +60,7 @@ Lookup by_line(std::string_view what) {
   return lookup;
 }
 
-/// 79 of "xid 79", "Xid=79", "xid:79", "xid79".
+/// 79 of "xid 79", "Xid=79", "xid:79", "xid79"; with no word before it, of "79".
 std::optional<int> number_behind(std::string_view what, std::string_view word) {
   const std::string lower = to_lower(trim(what));
   if (!lower.starts_with(word)) return std::nullopt;
@@ -73,14 +73,18 @@ std::optional<int> number_behind(std::string_view what, std::string_view word) {
 
 /// Kernel messages as the driver writes them: the rules judge these as they judge a log's.
 std::optional<Lookup> by_fault(std::string_view what) {
-  if (const auto xid = number_behind(what, "xid")) {
+  const bool bare = number_behind(what, "").has_value();  // no other numbers are looked up as often
+  if (const auto xid = number_behind(what, bare ? "" : "xid")) {
     Lookup lookup = by_line(fmt::format("NVRM: Xid (PCI:0000:01:00): {}, pid=4711, name=python", *xid));
+    lookup.rules.clear();  // the line is ours, not the user's
     lookup.xid = xid;
     return lookup;
   }
-  if (const auto sxid = number_behind(what, "sxid"))
-    return by_line(fmt::format("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {}, Fatal, Link 32", *sxid));
-  return std::nullopt;
+  const auto sxid = number_behind(what, "sxid");
+  if (!sxid) return std::nullopt;
+  Lookup lookup = by_line(fmt::format("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {}, Link 32", *sxid));
+  lookup.rules.clear();  // the line is ours, not the user's
+  return lookup;
 }
 
 /// Lower case, each run of digits a 0: "compute_89" is to find "compute_90".
@@ -99,42 +103,46 @@ std::string without_numbers(std::string_view text) {
 /// All that is written about a cause, by how much a word in it says.
 struct Page {
   const DiagnosisCause* cause;
-  std::string name;   ///< id and title
-  std::string words;  ///< summaries, patterns, examples
-  std::string plain;  ///< the examples without numbers
+  std::string name;    ///< id, title, area
+  std::string advice;  ///< summaries and steps
+  std::string lines;   ///< patterns and examples
+  std::string plain;   ///< the lines without numbers
 };
+
+void append(std::string& text, std::string_view more) { text.append(to_lower(more)).append("\n"); }
 
 std::vector<Page> all_pages() {
   std::vector<Page> pages;
   std::map<std::string_view, std::size_t> places;
   for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) {
     places[cause.id] = pages.size();
-    Page page{&cause, to_lower(fmt::format("{} {} {}", cause.id, cause.title, cause.area)), "", ""};
-    for (const auto sentence : cause.summary) page.words.append(sentence).append("\n");
-    for (const auto step : cause.fix) page.words.append(step).append("\n");
+    Page page{&cause, to_lower(fmt::format("{} {} {}", cause.id, cause.title, cause.area)), "", "", ""};
+    for (const auto texts : {cause.summary, cause.fix, cause.confirm}) {
+      for (const auto text : texts) append(page.advice, text);
+    }
     pages.push_back(std::move(page));
   }
   for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
     const auto place = places.find(rule.cause);
     if (place == places.end()) continue;
     Page& page = pages[place->second];
-    page.words.append(rule.id).append("\n").append(rule.pattern).append("\n");
-    for (const auto& example : rule.examples) page.words.append(example.text).append("\n");
+    append(page.lines, rule.id);
+    append(page.lines, rule.pattern);
+    for (const auto& example : rule.examples) append(page.lines, example.text);
   }
-  for (Page& page : pages) {
-    page.plain = without_numbers(page.words);
-    page.words = to_lower(page.words);
-  }
+  for (Page& page : pages) page.plain = without_numbers(page.lines);
   return pages;
 }
 
-/// How much one word says for a page: in a name more than in a text, a number left open least.
+/// How much one word says for a page: in a name most, in what is left of a line without its numbers least.
 double weight(const Page& page, const std::string& word) {
   constexpr double kInName = 4;
-  constexpr double kInWords = 2;
+  constexpr double kInAdvice = 3;
+  constexpr double kInLines = 2;
   constexpr double kButForNumbers = 1;
   if (page.name.contains(word)) return kInName;
-  if (page.words.contains(word)) return kInWords;
+  if (page.advice.contains(word)) return kInAdvice;
+  if (page.lines.contains(word)) return kInLines;
   const std::string plain = without_numbers(word);
   return plain != word && plain.size() > 2 && page.plain.contains(plain) ? kButForNumbers : 0;
 }
@@ -153,7 +161,9 @@ std::vector<std::string> words_of(std::string_view what) {
 /// A search: a word that few pages have says more than one that many have; half of the words must be found.
 Lookup by_words(std::string_view what) {
   const std::vector<Page> pages = all_pages();
-  const std::vector<std::string> words = words_of(what);
+  std::vector<std::string> words = words_of(what);
+  // Words that stand together mean more: "bus error" is no error of the bus.
+  if (words.size() > 1) words.push_back(join(words, " "));
   std::vector<double> scores(pages.size());
   std::vector<std::size_t> hits(pages.size());
   for (const std::string& word : words) {

@@ -24,33 +24,11 @@ constexpr std::size_t kPiece = std::size_t{1} << 20U;
 constexpr std::size_t kLargestReport = std::size_t{16} << 20U;
 constexpr std::size_t kMostReported = std::size_t{64} << 20U;
 
-/// PowerShell's UTF-16: its ASCII part, which is all that matters, piece by piece. Other texts stay as they are.
-class Narrower {
- public:
-  std::string_view narrow(std::string_view piece) {
-    if (std::exchange(first_, false)) wide_ = piece.starts_with("\xFF\xFE");
-    if (!wide_) return piece;
-    text_.clear();
-    for (const char c : piece) {
-      if (std::exchange(second_, !second_))
-        text_ += c == '\0' ? low_ : '?';
-      else
-        low_ = c;
-    }
-    return text_;
-  }
-
- private:
-  bool first_ = true;
-  bool wide_ = false;
-  bool second_ = false;
-  char low_ = 0;
-  std::string text_;
-};
-
+/// Text of PowerShell, which is UTF-16 with a mark, is none.
 bool is_binary(std::string_view beginning) {
   constexpr std::size_t kLooksAt = 4096;
-  return !beginning.starts_with("\xFF\xFE") && beginning.substr(0, kLooksAt).contains('\0');
+  return !beginning.starts_with("\xFF\xFE") && !beginning.starts_with("\xFE\xFF") &&
+         beginning.substr(0, kLooksAt).contains('\0');
 }
 
 bool is_zipped(std::string_view beginning) { return beginning.starts_with("\x1f\x8b"); }
@@ -89,14 +67,12 @@ class Logbook {
 
   void read_text(const LogFile& file, const std::string& name, int fd, std::string_view piece) {
     diagnosis::LogReader reader(name);
-    Narrower narrower;
     std::string text;
     bool small = true;
     while (!piece.empty()) {
-      const std::string_view narrow = narrower.narrow(piece);
-      reader.feed(narrow);
-      small = small && text.size() + narrow.size() <= kLargestReport;
-      if (small) text.append(narrow);
+      reader.feed(piece);
+      small = small && text.size() + piece.size() <= kLargestReport;
+      if (small) text.append(piece);
       const auto next = read_piece(fd, buffer_);
       if (!next) problem(error_from_errno(next.error(), fmt::format("cannot read {} to its end", printable(name))));
       piece = next.value_or(std::string_view{});

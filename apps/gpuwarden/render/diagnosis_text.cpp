@@ -38,12 +38,22 @@ std::string evidence_text(const Evidence& evidence, const Style& style) {
                      wrapped(shown, first, kIndent + 4, style.width));
 }
 
+/// A line that several rules fit is shown once.
+std::vector<const Evidence*> lines_of(const Cause& cause) {
+  std::vector<const Evidence*> lines;
+  for (const Evidence& evidence : cause.evidence) {
+    if (std::ranges::none_of(lines, [&](const Evidence* other) { return *other == evidence; }))
+      lines.push_back(&evidence);
+  }
+  return lines;
+}
+
 void add_evidence(std::string& text, const Cause& cause, bool all, const Style& style) {
-  const std::size_t shown = all ? cause.evidence.size() : std::min(kEvidence, cause.evidence.size());
-  for (std::size_t i = 0; i < shown; ++i) text += evidence_text(cause.evidence[i], style);
-  if (shown < cause.evidence.size())
-    text += fmt::format("{:>{}}({} like these: --all)\n", "", kIndent,
-                        counted(cause.evidence.size() - shown, "more line", "more lines"));
+  const std::vector<const Evidence*> lines = lines_of(cause);
+  const std::size_t shown = all ? lines.size() : std::min(kEvidence, lines.size());
+  for (std::size_t i = 0; i < shown; ++i) text += evidence_text(*lines[i], style);
+  if (shown < lines.size())
+    text += fmt::format("{:>{}}({}: --all)\n", "", kIndent, counted(lines.size() - shown, "more line", "more lines"));
 }
 
 void add_labelled(std::string& text, const std::string& label, std::string_view words, const Style& style) {
@@ -85,7 +95,8 @@ std::string cause_text(const Cause& cause, std::size_t number, bool all, const S
 /// "look earlier in run.log", "look at rank 3".
 std::string where_to_look(const std::string& where) {
   if (where.empty()) return "look earlier, or at the other ranks";
-  return (where.starts_with("earlier") ? "look " : "look at ") + where;
+  const bool is_direction = where.starts_with("earlier") || where.starts_with("further");
+  return (is_direction ? "look " : "look at ") + where;
 }
 
 std::string amount_text(const Diagnosis& diagnosis, std::size_t files) {
