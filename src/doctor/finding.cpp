@@ -24,10 +24,10 @@ constexpr auto kStatuses =
 /// What commands of fixes begin with.
 constexpr std::string_view kPrograms =
     " amd-smi apt apt-get cat cd clinfo compute-sanitizer conda curl dcgmi df dkms dmesg docker dpkg du "
-    "echo eval export find fuser getent gpuwarden grep helm ib_write_bw ibstat ibv_devinfo ip journalctl "
+    "echo eval export find fuser gcc getent gpuwarden grep helm ib_write_bw ibstat ibv_devinfo id ip journalctl "
     "kill kubectl ldconfig ldd ls lsmod lsof lspci mamba modinfo modprobe mokutil mount nc nvcc "
     "nvidia-bug-report.sh nvidia-container-cli nvidia-ctk nvidia-smi ping pip podman printf ps py-spy rm "
-    "rocm-smi rocminfo sacct sbatch scontrol seff sinfo source squeue srun ss ssh sudo sysctl systemctl "
+    "rocm-smi rocminfo sacct sbatch scontrol seff sinfo source squeue srun ss ssh strings sudo sysctl systemctl "
     "torchrun ulimit uname unset uv vulkaninfo which wsl wsl.exe ";
 
 template <class E, std::size_t N>
@@ -67,7 +67,8 @@ std::string_view to_string(Status status) { return kStatuses.at(std::to_underlyi
 bool is_command(std::string_view step) {
   const auto words = split_words(step);
   if (words.empty() || has_remark(words)) return false;
-  const std::string_view first = words.front();
+  std::string_view first = words.front();
+  if (first.ends_with(';')) first.remove_suffix(1);
   const bool option = words.size() > 1 && words[1].starts_with('-');
   return is_assignment(first) || first.starts_with('/') || first.starts_with("python") || first.ends_with("/pip") ||
          (first == "free" && option) || kPrograms.contains(fmt::format(" {} ", first));

@@ -87,7 +87,8 @@ TEST(CheckTable, EveryCheckHasACaseInItsGroup) {
 TEST(CheckTable, CommandsOfAFixAreToldFromAdvice) {
   for (const std::string_view step :
        {"sudo reboot", "export A=1", "A=1 make", "/opt/venv/bin/pip install torch", "python3.11 -m venv torch-env",
-        "gpuwarden driver plan", "free -g", "ss -ltnp 'sport = :29500'", "python -c 'for i in range(3): print(i)'"})
+        "gpuwarden driver plan", "free -g", "id; ls -l /dev/kfd", "ss -ltnp 'sport = :29500'",
+        "python -c 'for i in range(3): print(i)'"})
     EXPECT_TRUE(doctor::is_command(step)) << step;
   for (const std::string_view step :
        {"", "ask the vendor for a replacement", "reboot the bare-metal node", "use llama.cpp or Ollama on this GPU",

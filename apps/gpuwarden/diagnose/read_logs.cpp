@@ -72,7 +72,10 @@ class Logbook {
     while (!piece.empty()) {
       reader.feed(piece);
       small = small && text.size() + piece.size() <= kLargestReport;
-      if (small) text.append(piece);
+      if (small)
+        text.append(piece);
+      else
+        std::string().swap(text);
       const auto next = read_piece(fd, buffer_);
       if (!next) problem(error_from_errno(next.error(), fmt::format("cannot read {} to its end", printable(name))));
       piece = next.value_or(std::string_view{});
