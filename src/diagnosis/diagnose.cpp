@@ -5,6 +5,7 @@
 
 #include "diagnosis/reasoning.hpp"
 #include "diagnosis/values.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
@@ -17,8 +18,9 @@ namespace {
 constexpr double kLeastConfidence = 0.25;
 constexpr std::size_t kMostEvidence = 8;
 
-/// The text with every {fact} in its place; nothing where one is not known.
-std::optional<std::string> filled(std::string_view text, const Facts& facts) {
+/// The text with every {fact} in its place; nothing where one is not known. Words out of a stranger's log are quoted
+/// where somebody may paste the text into a shell.
+std::optional<std::string> filled(std::string_view text, const Facts& facts, bool quote) {
   std::string result;
   while (!text.empty()) {
     const std::size_t open = text.find('{');
@@ -29,7 +31,8 @@ std::optional<std::string> filled(std::string_view text, const Facts& facts) {
     const std::string key(text.substr(open + 1, close - open - 1));
     const auto fact = facts.find(key);
     if (fact == facts.end()) return std::nullopt;
-    result += shown(key, fact->second);
+    const std::string value = shown(key, fact->second);
+    result += quote && std::holds_alternative<std::string>(fact->second) ? shell_word(value) : value;
     text.remove_prefix(close + 1);
   }
   return result;
@@ -38,7 +41,7 @@ std::optional<std::string> filled(std::string_view text, const Facts& facts) {
 std::vector<std::string> filled_all(std::span<const std::string_view> texts, const Facts& facts) {
   std::vector<std::string> all;
   for (const std::string_view text : texts) {
-    if (auto step = filled(text, facts)) all.push_back(std::move(*step));
+    if (auto step = filled(text, facts, true)) all.push_back(std::move(*step));
   }
   return all;
 }
@@ -74,13 +77,15 @@ Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all) {
               .consequences = {},
               .link = std::string(suspect.cause->link)};
   for (const std::string_view summary : suspect.cause->summary) {
-    if (auto text = filled(summary, suspect.facts)) {
+    if (auto text = filled(summary, suspect.facts, false)) {
       cause.summary = std::move(*text);
       break;
     }
   }
   for (const Event* event : suspect.events) {
-    if (cause.evidence.size() < kMostEvidence) cause.evidence.push_back(evidence_of(*event));
+    const Evidence evidence = evidence_of(*event);
+    const bool known = std::ranges::find(cause.evidence, evidence) != cause.evidence.end();
+    if (!known && cause.evidence.size() < kMostEvidence) cause.evidence.push_back(evidence);
   }
   for (const std::string& fact : suspect.machine_evidence) cause.evidence.push_back({"machine", 0, fact});
   for (const Suspect& other : all) {
@@ -114,7 +119,8 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   const std::vector<Suspect> suspects = reason(reading, machine, report);
   for (const Suspect& suspect : suspects) {
     if (!suspect.explained_by.empty() || suspect.confidence < kLeastConfidence) continue;
-    diagnosis.causes.push_back(cause_of(suspect, suspects));
+    Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects));
+    if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
   std::ranges::stable_sort(diagnosis.causes,
                            [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });

@@ -96,6 +96,8 @@ bool is_said_better(const Event& event, const std::vector<Event>& events) {
   return std::ranges::any_of(events, [&](const Event& other) {
     if (&other == &event || other.rule->cause != event.rule->cause) return false;
     if (event.rule->cause.empty() || is_conditional(*other.rule) || other.rule->role > event.rule->role) return false;
+    const bool gated = event.level == Level::info || event.level == Level::warning;
+    if (gated && event.rule->any_level && !other.rule->any_level) return false;
     if (other.facts.size() != event.facts.size()) return other.facts.size() > event.facts.size();
     if (other.rule->strength != event.rule->strength) return other.rule->strength > event.rule->strength;
     return other.rule < event.rule;
@@ -111,6 +113,9 @@ struct LogReader::State {
 
   void look_at(const Candidate& candidate);
   bool is_known(const Candidate& candidate);
+  bool is_silenced(const std::vector<int>& fitting, std::uint64_t number);
+  Surroundings around_of(const Candidate& candidate, const std::vector<int>& fitting) const;
+  Event event_of(const Line& line) const;
   void add(Event event);
 
   std::string file;
@@ -141,39 +146,81 @@ void LogReader::State::look_at(const Candidate& candidate) {
   const Line line = normalise(candidate.line);
   if (line.build) reading.tags.insert("docker_build");
   const std::vector<int> fitting = rules.fitting(line.text);
-  const bool silenced =
-      std::ranges::any_of(fitting, [&](int index) { return rules.rule(index).role == knowledge::Role::silence; });
-  Surroundings around;
-  if (!fitting.empty() && !silenced) {
-    for (const std::string_view other : candidate.before()) around.before.push_back(cleaned(other));
-    for (const std::string_view other : candidate.after()) around.after.push_back(normalise(other).text);
-  }
+  if (is_silenced(fitting, candidate.number)) return;
+  const Surroundings around = around_of(candidate, fitting);
   std::vector<Event> events;
   for (const int index : fitting) {
     const knowledge::DiagnosisRule& rule = rules.rule(index);
-    if (rule.role == knowledge::Role::context) reading.tags.insert(std::string(rule.context));
-    if (rule.role == knowledge::Role::context || rule.role == knowledge::Role::silence || silenced) continue;
+    if (rule.role == knowledge::Role::context) {
+      reading.tags.insert(std::string(rule.context));
+      continue;
+    }
     Facts facts = rules.facts(index, line.text, around);
     const auto is_missing = [&](std::string_view key) { return !facts.contains(std::string(key)); };
     if (std::ranges::any_of(rule.needs, is_missing)) continue;
-    Event& event = events.emplace_back();
+    Event& event = events.emplace_back(event_of(line));
     event.rule = &rule;
-    event.facts = std::move(facts);
-    event.file = file;
+    event.facts.merge(facts);
     event.line = candidate.number;
-    event.text = cut(line.text);
-    event.level = line.level;
-    event.quoted = line.quoted;
-    if (line.rank) add_fact(event.facts, "rank", std::to_string(*line.rank));
-    event.rank = line.rank ? line.rank : number(event.facts, "rank");
-    event.time = line.time;
-    event.clock = line.clock;
+    if (!event.rank) event.rank = number(event.facts, "rank");
   }
   std::vector<bool> redundant;
   for (const Event& event : events) redundant.push_back(is_said_better(event, events));
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (!redundant[i]) add(std::move(events[i]));
   }
+}
+
+/// Context counts even on a line that is no evidence; lines before it may be taken back.
+bool LogReader::State::is_silenced(const std::vector<int>& fitting, std::uint64_t number) {
+  const Rules& rules = Rules::all();
+  bool silenced = false;
+  for (const int index : fitting) {
+    const knowledge::DiagnosisRule& rule = rules.rule(index);
+    if (rule.role != knowledge::Role::silence) continue;
+    silenced = true;
+    for (Event& event : reading.events) {
+      const bool is_near = event.line < number && event.line + static_cast<std::uint64_t>(rule.before) >= number;
+      event.silenced = event.silenced || (is_near && event.count == 1);
+    }
+  }
+  for (const int index : fitting) {
+    if (silenced && rules.rule(index).role == knowledge::Role::context)
+      reading.tags.insert(std::string(rules.rule(index).context));
+  }
+  return silenced;
+}
+
+/// The neighbours, as many as one of the rules wants; the next few say which device it was.
+Surroundings LogReader::State::around_of(const Candidate& candidate, const std::vector<int>& fitting) const {
+  Surroundings around;
+  std::size_t before = 0;
+  std::size_t after = 0;
+  for (const int index : fitting) {
+    const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
+    if (rule.cause.empty()) continue;
+    before = std::max(before, static_cast<std::size_t>(rule.before));
+    after = std::max({after, static_cast<std::size_t>(rule.lines), Rules::kNearLines});
+  }
+  if (before > 0) {
+    for (const std::string_view other : candidate.before(before)) around.before.push_back(cleaned(other));
+  }
+  if (after > 0) {
+    for (const std::string_view other : candidate.after(after)) around.after.push_back(normalise(other).text);
+  }
+  return around;
+}
+
+Event LogReader::State::event_of(const Line& line) const {
+  Event event{.file = file};
+  event.text = cut(line.text);
+  event.level = line.level;
+  event.quoted = line.quoted;
+  event.rank = line.rank;
+  if (line.rank) add_fact(event.facts, "rank", std::to_string(*line.rank));
+  event.time = line.time;
+  event.clock = line.clock;
+  return event;
 }
 
 void LogReader::State::add(Event event) {

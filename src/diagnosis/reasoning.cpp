@@ -125,7 +125,7 @@ void settle_lines(std::vector<Claim>& claims) {
 std::vector<Suspect> suspects_of(const Reading& reading, const std::set<std::string>& tags) {
   std::vector<Claim> claims;
   for (const Event& event : reading.events) {
-    if (!event.rule->cause.empty() && holds(*event.rule, tags)) claims.push_back(claim_of(event));
+    if (!event.silenced && !event.rule->cause.empty() && holds(*event.rule, tags)) claims.push_back(claim_of(event));
   }
   follow_the_numbers(claims);
   settle_lines(claims);

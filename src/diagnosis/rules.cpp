@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <mutex>
 
 #include "diagnosis/values.hpp"
@@ -91,22 +90,50 @@ struct Rules::Compiled {
   std::vector<std::unique_ptr<RE2>> extract;
 };
 
-Rules::Rules(std::span<const knowledge::DiagnosisRule> rules)
-    : rules_(rules), compiled_(std::make_unique<Compiled[]>(rules.size())) {
-  std::map<std::string_view, std::size_t> places;
+namespace {
+
+using Wanted = std::vector<std::pair<std::string_view, int>>;
+
+std::vector<std::string> each_once(const Wanted& wanted) {
   std::vector<std::string> literals;
-  for (std::size_t index = 0; index < rules_.size(); ++index) {
-    for (const std::string_view literal : rules_[index].literals) {
-      const auto [place, is_new] = places.emplace(literal, literals.size());
-      if (is_new) {
-        literals.emplace_back(literal);
-        of_literal_.emplace_back();
-      }
-      of_literal_[place->second].push_back(static_cast<int>(index));
-    }
+  for (const auto& [literal, rule] : wanted) {
+    if (literals.empty() || literals.back() != literal) literals.emplace_back(literal);
   }
-  scanner_ = std::make_unique<LiteralScanner>(std::move(literals));
+  return literals;
 }
+
+/// Silences only its own line, so that it is asked only where another rule spoke.
+bool only_silences(const knowledge::DiagnosisRule& rule) {
+  return rule.role == knowledge::Role::silence && rule.before == 0;
+}
+
+/// What the rules that only silence, or the others, want; sorted by literal.
+Wanted wanted_by(std::span<const knowledge::DiagnosisRule> rules, bool silence) {
+  Wanted wanted;
+  for (std::size_t index = 0; index < rules.size(); ++index) {
+    if (only_silences(rules[index]) != silence) continue;
+    for (const std::string_view literal : rules[index].literals) wanted.emplace_back(literal, static_cast<int>(index));
+  }
+  std::ranges::sort(wanted);
+  return wanted;
+}
+
+}  // namespace
+
+Rules::Index::Index(const std::vector<std::pair<std::string_view, int>>& wanted) : scanner(each_once(wanted)) {
+  std::string_view last;
+  for (const auto& [literal, rule] : wanted) {
+    if (rules.empty() || literal != last) rules.emplace_back();
+    rules.back().push_back(rule);
+    last = literal;
+  }
+}
+
+Rules::Rules(std::span<const knowledge::DiagnosisRule> rules)
+    : rules_(rules),
+      speaking_(std::make_unique<Index>(wanted_by(rules, false))),
+      silencing_(std::make_unique<Index>(wanted_by(rules, true))),
+      compiled_(std::make_unique<Compiled[]>(rules.size())) {}
 
 const Rules::Compiled& Rules::compiled(int index) const {
   Compiled& entry = compiled_[static_cast<std::size_t>(index)];
@@ -126,12 +153,19 @@ const Rules& Rules::all() {
 
 std::vector<int> Rules::fitting(const std::string& line) const {
   std::vector<int> indices;
-  scanner_->scan(line, [&](std::size_t, std::uint32_t literal) {
-    indices.insert(indices.end(), of_literal_[literal].begin(), of_literal_[literal].end());
-  });
+  const auto try_all = [&](const Index& index) {
+    std::vector<int> possible;
+    index.scanner.scan(line, [&](std::size_t, std::uint32_t literal) {
+      possible.insert(possible.end(), index.rules[literal].begin(), index.rules[literal].end());
+    });
+    std::ranges::sort(possible);
+    possible.erase(std::unique(possible.begin(), possible.end()), possible.end());
+    std::erase_if(possible, [&](int rule) { return !RE2::PartialMatch(line, *compiled(rule).pattern); });
+    indices.insert(indices.end(), possible.begin(), possible.end());
+  };
+  try_all(*speaking_);
+  if (!indices.empty()) try_all(*silencing_);
   std::ranges::sort(indices);
-  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
-  std::erase_if(indices, [&](int index) { return !RE2::PartialMatch(line, *compiled(index).pattern); });
   return indices;
 }
 
@@ -156,8 +190,7 @@ Facts Rules::facts(int index, const std::string& line, const Surroundings& aroun
     for (const auto& pattern : patterns) add_groups(*pattern, *text, facts);
   }
   for (const auto& pattern : everywhere()) add_groups(*pattern, line, facts);
-  constexpr std::size_t kNear = 3;
-  for (std::size_t i = 0; i < std::min(kNear, around.after.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kNearLines, around.after.size()); ++i)
     add_groups(current_device(), around.after[i], facts);
   // What the text itself says comes first: error numbers have changed over the years.
   for (const auto& [key, json] : rule.set) add_json_fact(facts, std::string(key), json);

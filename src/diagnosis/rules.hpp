@@ -28,22 +28,30 @@ class Rules {
   static const Rules& all();
   explicit Rules(std::span<const knowledge::DiagnosisRule> rules);
 
-  /// Finds the literals of which each rule needs one.
-  const LiteralScanner& scanner() const { return *scanner_; }
+  /// Finds the literals of which a line needs one to be worth looking at: those of every rule that may speak.
+  const LiteralScanner& scanner() const { return speaking_->scanner; }
   /// The rules that fit a normalised line, by index.
   std::vector<int> fitting(const std::string& line) const;
   const knowledge::DiagnosisRule& rule(int index) const { return rules_[static_cast<std::size_t>(index)]; }
   std::size_t size() const { return rules_.size(); }
+  /// So many lines after an error may say which device it was.
+  static constexpr std::size_t kNearLines = 3;
   /// What a rule that fits the line reads from it and from the lines around it.
   Facts facts(int index, const std::string& line, const Surroundings& around) const;
 
  private:
   struct Compiled;
+  /// Literals, and the rules that want each.
+  struct Index {
+    explicit Index(const std::vector<std::pair<std::string_view, int>>& wanted);
+    LiteralScanner scanner;
+    std::vector<std::vector<int>> rules;
+  };
   const Compiled& compiled(int index) const;
 
   std::span<const knowledge::DiagnosisRule> rules_;
-  std::unique_ptr<LiteralScanner> scanner_;
-  std::vector<std::vector<int>> of_literal_;  ///< the rules that want a literal
+  std::unique_ptr<Index> speaking_;
+  std::unique_ptr<Index> silencing_;  ///< of the rules that only silence: asked where another spoke
   std::unique_ptr<Compiled[]> compiled_;
 };
 

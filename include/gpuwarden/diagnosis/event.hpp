@@ -44,7 +44,8 @@ struct Event {
   std::uint64_t count = 1;  ///< how often it came
   std::string text;         ///< the line without prefixes and escapes, printable, at most 500 characters
   Level level = Level::unknown;
-  bool quoted = false;  ///< in prose about an error, not in a log
+  bool silenced = false;  ///< a later line says that it means nothing
+  bool quoted = false;    ///< in prose about an error, not in a log
   std::optional<std::int64_t> rank;
   std::optional<double> time;  ///< seconds since something: comparable within `clock`
   int clock = 0;               ///< which kind of time stamp the line had; 0: none
