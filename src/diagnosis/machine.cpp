@@ -148,7 +148,9 @@ std::optional<Testimony> mismatch(const Snapshot& machine) {
     if (machine.environment->driver.library_version) library = machine.environment->driver.library_version;
     if (machine.environment->driver.loaded_version) loaded = machine.environment->driver.loaded_version;
   }
-  if (!library || !loaded || !library->contains('.') || *library == *loaded) return std::nullopt;
+  if (!library || !loaded || !library->contains('.')) return std::nullopt;
+  // NVML puts CUDA's major version before the driver's: "12.550.54.15".
+  if (*library == *loaded || library->ends_with('.' + *loaded)) return std::nullopt;
   return Testimony{"driver_library_mismatch",
                    fmt::format("the kernel module is {}, the libraries are {}", *loaded, *library), 0.95};
 }

@@ -169,6 +169,16 @@ std::vector<int> Rules::fitting(const std::string& line) const {
   return indices;
 }
 
+namespace {
+
+/// Whether a line begins within a sentence: a terminal broke it.
+bool goes_on(const std::string& line) {
+  const char first = line.empty() ? ' ' : line.front();
+  return (first >= 'a' && first <= 'z') || std::string_view("=,;:).").contains(first);
+}
+
+}  // namespace
+
 Facts Rules::facts(int index, const std::string& line, const Surroundings& around) const {
   const knowledge::DiagnosisRule& rule = this->rule(index);
   const RE2& main = *compiled(index).pattern;
@@ -177,7 +187,7 @@ Facts Rules::facts(int index, const std::string& line, const Surroundings& aroun
   std::string joined = line;
   std::string glued = line;  // a terminal's wrapped line went on without a blank
   for (std::size_t i = 0; i < around.after.size() && i < static_cast<std::size_t>(rule.lines); ++i) {
-    if (RE2::PartialMatch(around.after[i], main)) break;  // the next message of its kind
+    if (RE2::PartialMatch(around.after[i], main) && !goes_on(around.after[i])) break;  // the next message of its kind
     joined += ' ' + around.after[i];
     glued += around.after[i];
   }

@@ -34,9 +34,14 @@ bool agrees(const std::string& key, const nlohmann::json& read, const nlohmann::
 class Example {
  public:
   explicit Example(std::string_view text) {
-    for (const std::string_view line : split(text, '\n')) lines_.push_back(normalise(line).text);
+    for (const std::string_view line : split(text, '\n')) {
+      Line normal = normalise(line);
+      if (!rank_) rank_ = normal.rank;
+      lines_.push_back(std::move(normal.text));
+    }
   }
   const std::vector<std::string>& lines() const { return lines_; }
+  std::optional<std::int64_t> rank() const { return rank_; }  ///< that a prefix named
   Surroundings around(std::size_t at) const {
     Surroundings around;
     for (std::size_t i = at; i-- > 0;) around.before.push_back(lines_[i]);
@@ -46,6 +51,7 @@ class Example {
 
  private:
   std::vector<std::string> lines_;
+  std::optional<std::int64_t> rank_;
 };
 
 TEST(Rules, EachSeesItsExamplesAndReadsTheirFacts) {
@@ -62,6 +68,7 @@ TEST(Rules, EachSeesItsExamplesAndReadsTheirFacts) {
         if (seen) read = to_json(rules.facts(index, example.lines()[at], example.around(at)));
       }
       EXPECT_TRUE(seen) << rule.id << " does not see: " << given.text;
+      if (example.rank()) read["rank"] = *example.rank();
       const auto expected = nlohmann::json::parse(given.facts);
       for (const auto& [key, value] : expected.items()) {
         ASSERT_TRUE(!seen || read.contains(key)) << rule.id << " does not read " << key << " in: " << given.text;
