@@ -215,8 +215,8 @@ std::string cleaned(std::string_view raw) {
 
 Line normalise(std::string_view raw) {
   Line line;
-  const std::string whole = cleaned(raw);
-  std::string_view rest = whole;
+  line.whole = cleaned(raw);
+  std::string_view rest = line.whole;
   for (int round = 0; round < 8 && peel(rest, line); ++round) {
   }
   if (rest.starts_with("NCCL INFO")) line.level = Level::info;

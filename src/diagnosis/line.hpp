@@ -13,7 +13,8 @@
 namespace gpuwarden::diagnosis {
 
 struct Line {
-  std::string text;  ///< printable, runs of blanks are one blank
+  std::string text;   ///< printable, runs of blanks are one blank
+  std::string whole;  ///< the same with the prefixes
   Level level = Level::unknown;
   bool kernel = false;  ///< from the kernel's log
   bool build = false;   ///< from the steps of a container build

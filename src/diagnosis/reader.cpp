@@ -113,6 +113,7 @@ struct LogReader::State {
 
   void look_at(const Candidate& candidate);
   bool is_known(const Candidate& candidate);
+  void set_tags(const std::vector<int>& fitting);
   bool is_silenced(const std::vector<int>& fitting, std::uint64_t number);
   Surroundings around_of(const Candidate& candidate, const std::vector<int>& fitting) const;
   Event event_of(const Line& line) const;
@@ -146,15 +147,14 @@ void LogReader::State::look_at(const Candidate& candidate) {
   const Line line = normalise(candidate.line);
   if (line.build) reading.tags.insert("docker_build");
   const std::vector<int> fitting = rules.fitting(line.text);
+  // A prefix may tell where this ran: "(RayWorkerWrapper pid=9)".
+  set_tags(line.text.size() == line.whole.size() ? fitting : rules.fitting(line.whole));
   if (is_silenced(fitting, candidate.number)) return;
   const Surroundings around = around_of(candidate, fitting);
   std::vector<Event> events;
   for (const int index : fitting) {
     const knowledge::DiagnosisRule& rule = rules.rule(index);
-    if (rule.role == knowledge::Role::context) {
-      reading.tags.insert(std::string(rule.context));
-      continue;
-    }
+    if (rule.role == knowledge::Role::context) continue;
     Facts facts = rules.facts(index, line.text, around);
     const auto is_missing = [&](std::string_view key) { return !facts.contains(std::string(key)); };
     if (std::ranges::any_of(rule.needs, is_missing)) continue;
@@ -171,22 +171,24 @@ void LogReader::State::look_at(const Candidate& candidate) {
   }
 }
 
-/// Context counts even on a line that is no evidence; lines before it may be taken back.
+void LogReader::State::set_tags(const std::vector<int>& fitting) {
+  for (const int index : fitting) {
+    const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
+    if (rule.role == knowledge::Role::context) reading.tags.insert(std::string(rule.context));
+  }
+}
+
+/// Lines just before may be taken back, too.
 bool LogReader::State::is_silenced(const std::vector<int>& fitting, std::uint64_t number) {
-  const Rules& rules = Rules::all();
   bool silenced = false;
   for (const int index : fitting) {
-    const knowledge::DiagnosisRule& rule = rules.rule(index);
+    const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
     if (rule.role != knowledge::Role::silence) continue;
     silenced = true;
     for (Event& event : reading.events) {
       const bool is_near = event.line < number && event.line + static_cast<std::uint64_t>(rule.before) >= number;
       event.silenced = event.silenced || (is_near && event.count == 1);
     }
-  }
-  for (const int index : fitting) {
-    if (silenced && rules.rule(index).role == knowledge::Role::context)
-      reading.tags.insert(std::string(rules.rule(index).context));
   }
   return silenced;
 }

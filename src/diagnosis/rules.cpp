@@ -151,6 +151,8 @@ const Rules& Rules::all() {
   return rules;
 }
 
+bool Rules::fits(int index, const std::string& line) const { return RE2::PartialMatch(line, *compiled(index).pattern); }
+
 std::vector<int> Rules::fitting(const std::string& line) const {
   std::vector<int> indices;
   const auto try_all = [&](const Index& index) {
@@ -160,7 +162,7 @@ std::vector<int> Rules::fitting(const std::string& line) const {
     });
     std::ranges::sort(possible);
     possible.erase(std::unique(possible.begin(), possible.end()), possible.end());
-    std::erase_if(possible, [&](int rule) { return !RE2::PartialMatch(line, *compiled(rule).pattern); });
+    std::erase_if(possible, [&](int rule) { return !fits(rule, line); });
     indices.insert(indices.end(), possible.begin(), possible.end());
   };
   try_all(*speaking_);

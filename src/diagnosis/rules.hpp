@@ -30,7 +30,8 @@ class Rules {
 
   /// Finds the literals of which a line needs one to be worth looking at: those of every rule that may speak.
   const LiteralScanner& scanner() const { return speaking_->scanner; }
-  /// The rules that fit a normalised line, by index.
+  bool fits(int index, const std::string& line) const;
+  /// The rules that fit a normalised line, by index. Those that only silence are asked where another fits.
   std::vector<int> fitting(const std::string& line) const;
   const knowledge::DiagnosisRule& rule(int index) const { return rules_[static_cast<std::size_t>(index)]; }
   std::size_t size() const { return rules_.size(); }

@@ -37,11 +37,13 @@ class Example {
     for (const std::string_view line : split(text, '\n')) {
       Line normal = normalise(line);
       if (!rank_) rank_ = normal.rank;
+      wholes_.push_back(std::move(normal.whole));
       lines_.push_back(std::move(normal.text));
     }
   }
   const std::vector<std::string>& lines() const { return lines_; }
-  std::optional<std::int64_t> rank() const { return rank_; }  ///< that a prefix named
+  const std::vector<std::string>& wholes() const { return wholes_; }  ///< with prefixes
+  std::optional<std::int64_t> rank() const { return rank_; }          ///< that a prefix named
   Surroundings around(std::size_t at) const {
     Surroundings around;
     for (std::size_t i = at; i-- > 0;) around.before.push_back(lines_[i]);
@@ -51,6 +53,7 @@ class Example {
 
  private:
   std::vector<std::string> lines_;
+  std::vector<std::string> wholes_;
   std::optional<std::int64_t> rank_;
 };
 
@@ -63,8 +66,11 @@ TEST(Rules, EachSeesItsExamplesAndReadsTheirFacts) {
       nlohmann::json read;
       bool seen = false;
       for (std::size_t at = 0; at < example.lines().size() && !seen; ++at) {
-        const auto fitting = rules.fitting(example.lines()[at]);
-        seen = std::ranges::find(fitting, index) != fitting.end();
+        // Where something ran, a prefix may tell.
+        const std::string& line = rule.role == Role::context ? example.wholes()[at] : example.lines()[at];
+        const auto fitting = rules.fitting(line);
+        seen =
+            rule.role == Role::silence ? rules.fits(index, line) : std::ranges::find(fitting, index) != fitting.end();
         if (seen) read = to_json(rules.facts(index, example.lines()[at], example.around(at)));
       }
       EXPECT_TRUE(seen) << rule.id << " does not see: " << given.text;
