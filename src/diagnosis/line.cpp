@@ -49,6 +49,10 @@ constexpr auto kShapes = std::to_array<Shape>({
     {"^\\[\\d+,(?P<rank>\\d+)\\]<std(?:err|out)>: ?"},
     {"^\\[(?P<rank>\\d{1,5})\\]:? "},
     {"^\\[Rank (?P<rank>\\d+)\\] "},
+    {"^[A-Za-z][\\w.-]{0,60} \\[(?:rank|default)(?P<rank>\\d+)\\]:? ?"},
+    // srun --label, and what pdsh (DeepSpeed's launcher) and clush put before the lines of a node.
+    {"^(?P<rank>\\d{1,5}): "},
+    {"^(?:[a-z][a-z0-9.-]{0,60}\\d|\\d{1,3}(?:\\.\\d{1,3}){3}): "},
     {"^\\([^()]{0,60}?rank[= ](?P<rank>\\d+)[^()]{0,60}\\):? ?"},
     {"^\\([^()]{0,60}_TP(?P<rank>\\d+)[^()]{0,60}pid=\\d+[^()]{0,60}\\):? ?"},
     {"^\\(?[^() ]{1,60} pid=\\d+[^()]{0,80}\\):? ?"},
