@@ -159,7 +159,6 @@ double strength(const Entry& entry) {
 std::vector<std::string> literals_of(const Entry& entry, const std::string& pattern) {
   RE2::Options options;
   options.set_log_errors(false);
-  options.set_encoding(RE2::Options::EncodingLatin1);
   constexpr int kLongest = 24;
   constexpr int kShortest = 3;
   for (int least = kLongest; least >= kShortest; --least) {
