@@ -92,6 +92,12 @@ std::optional<MemoryVerdict> others_fill_it(const Numbers& n) {
                        named ? 0.93 : 0.75};
 }
 
+/// A few MiB more than was asked for are lost to rounding, since a small request becomes a segment.
+bool is_enough_free(const Numbers& n) {
+  if (!n.tried || !n.free || *n.tried <= 0 || *n.free < *n.tried) return false;
+  return *n.tried >= kGiB || *n.free - *n.tried >= kGiB / 4;
+}
+
 /// The cache holds enough for the request, but in pieces; or there is enough free memory altogether.
 std::optional<MemoryVerdict> in_pieces(const Numbers& n) {
   if (!n.tried) return std::nullopt;
@@ -103,8 +109,7 @@ std::optional<MemoryVerdict> in_pieces(const Numbers& n) {
     return MemoryVerdict{
         "oom_fragmentation",
         fmt::format("{} were asked for, {} are reserved but unallocated", size(*n.tried), size(*n.unallocated)), 0.9};
-  // A few MiB more than was asked for are lost to rounding: a request becomes a segment.
-  if (n.free && *n.tried > 0 && *n.free >= *n.tried + kGiB / 4)
+  if (is_enough_free(n))
     return MemoryVerdict{"oom_fragmentation",
                          fmt::format("{} were asked for and {} were free: not in one piece, or a limit is set",
                                      size(*n.tried), size(*n.free)),
@@ -130,8 +135,7 @@ std::optional<MemoryVerdict> judge_memory(const Facts& facts) {
   const bool spilled = numbers.held && numbers.total && *numbers.held > *numbers.total;
   if (!impossible && !spilled) {
     // Where enough is free, it does not matter who holds the rest.
-    const bool enough_free = numbers.tried && numbers.free && *numbers.free >= *numbers.tried + kGiB / 4;
-    auto others = enough_free ? std::nullopt : others_fill_it(numbers);
+    auto others = is_enough_free(numbers) ? std::nullopt : others_fill_it(numbers);
     if (others) return others;
     if (auto verdict = in_pieces(numbers)) return verdict;
   }

@@ -185,9 +185,10 @@ bool LogReader::State::is_silenced(const std::vector<int>& fitting, std::uint64_
     const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
     if (rule.role != knowledge::Role::silence) continue;
     silenced = true;
-    for (Event& event : reading.events) {
-      const bool is_near = event.line < number && event.line + static_cast<std::uint64_t>(rule.before) >= number;
-      event.silenced = event.silenced || (is_near && event.count == 1);
+    for (std::size_t i = reading.events.size(); i-- > 0;) {
+      Event& event = reading.events[i];
+      if (event.line + static_cast<std::uint64_t>(rule.before) < number) break;
+      event.silenced = event.silenced || (event.line < number && event.count == 1);
     }
   }
   return silenced;

@@ -107,18 +107,23 @@ bool may_explain(const std::string& cause, const std::string& effect) {
   return std::ranges::find(explained, effect) != explained.end();
 }
 
-/// Of several causes that rules see in one line, only the surest counts - and those that explain each other.
+/// Whether another cause that rules see in the same line is surer - unless one of them explains the other.
+bool is_outdone(const Claim& claim, const std::vector<const Claim*>& of_line) {
+  return std::ranges::any_of(of_line, [&](const Claim* other) {
+    if (other->cause == claim.cause || tier(other->role) < tier(claim.role)) return false;
+    if (may_explain(other->cause, claim.cause) || may_explain(claim.cause, other->cause)) return false;
+    return tier(other->role) > tier(claim.role) || other->strength > claim.strength;
+  });
+}
+
+/// Of several causes that rules see in one line, only the surest counts.
 void settle_lines(std::vector<Claim>& claims) {
-  const auto is_outdone = [&](const Claim& claim) {
-    return std::ranges::any_of(claims, [&](const Claim& other) {
-      const bool same_line = other.event->line == claim.event->line && other.event->file == claim.event->file;
-      if (!same_line || other.cause == claim.cause || tier(other.role) < tier(claim.role)) return false;
-      if (may_explain(other.cause, claim.cause) || may_explain(claim.cause, other.cause)) return false;
-      return tier(other.role) > tier(claim.role) || other.strength > claim.strength;
-    });
-  };
+  std::map<std::pair<std::string_view, std::uint64_t>, std::vector<const Claim*>> lines;
+  for (const Claim& claim : claims) lines[{claim.event->file, claim.event->line}].push_back(&claim);
   std::vector<Claim> kept;
-  std::ranges::copy_if(claims, std::back_inserter(kept), [&](const Claim& claim) { return !is_outdone(claim); });
+  std::ranges::copy_if(claims, std::back_inserter(kept), [&](const Claim& claim) {
+    return !is_outdone(claim, lines[{claim.event->file, claim.event->line}]);
+  });
   claims = std::move(kept);
 }
 
