@@ -5,9 +5,12 @@
 #include <re2/filtered_re2.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -154,25 +157,96 @@ double strength(const Entry& entry) {
   return number;
 }
 
-/// The literals of which a line needs one to fit the pattern, as long as can be: with a larger least length RE2's
-/// prefilter keeps fewer and rarer of them, until one branch of the pattern has none left.
+/// "State : In Progress" stands in columns, with many blanks before the colon: the longer side of it.
+std::string without_columns(const std::string& text) {
+  const std::size_t colon = text.find(" : ");
+  if (colon == std::string::npos) return text;
+  const std::string left = text.substr(0, colon);
+  const std::string right = without_columns(text.substr(colon + 3));
+  return left.size() > right.size() ? left : right;
+}
+
+/// Words that the logs of healthy programs are full of.
+const std::set<std::string>& common_words() {
+  static const std::set<std::string> words{
+      "a",          "all",     "alloc",     "and",       "any",     "are",       "as",          "assert",
+      "assertion",  "at",      "attention", "available", "be",      "bootstrap", "buffer",      "by",
+      "cache",      "can",     "cannot",    "code",      "config",  "connect",   "connected",   "connection",
+      "could",      "create",  "created",   "cuda",      "cudnn",   "data",      "detected",    "device",
+      "devices",    "do",      "does",      "driver",    "error",   "errors",    "exit",        "expect",
+      "expected",   "fail",    "failed",    "failure",   "file",    "for",       "found",       "from",
+      "gpu",        "gpus",    "has",       "have",      "in",      "init",      "initialized", "initializing",
+      "internal",   "invalid", "is",        "it",        "kernel",  "kv",        "launch",      "library",
+      "line",       "load",    "loaded",    "loading",   "log",     "max",       "mem",         "memory",
+      "message",    "missing", "mode",      "model",     "module",  "nccl",      "network",     "new",
+      "no",         "node",    "not",       "num",       "nvidia",  "of",        "on",          "open",
+      "or",         "other",   "out",       "pending",   "process", "python",    "pytorch",     "ran",
+      "rank",       "ready",   "request",   "requested", "require", "required",  "running",     "runtime",
+      "set",        "should",  "size",      "socket",    "start",   "started",   "status",      "support",
+      "supported",  "system",  "that",      "the",       "this",    "thread",    "threads",     "time",
+      "timeout",    "to",      "torch",     "unable",    "use",     "used",      "using",       "value",
+      "valueerror", "version", "warning",   "was",       "with",    "worker",    "you"};
+  return words;
+}
+
+/// Whether nothing is left of a literal without common words.
+bool is_common(const std::string& text) {
+  std::string word;
+  std::size_t rare = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(i < text.size() ? text[i] : ' ');
+    if (std::isalnum(c) != 0 || c >= 0x80) {
+      word += static_cast<char>(c);
+      continue;
+    }
+    if (!common_words().contains(word)) rare += word.size();
+    word.clear();
+  }
+  constexpr std::size_t kTelling = 4;
+  return rare < kTelling;
+}
+
+/// How many lines of an ordinary log a literal may stand in, in no unit.
+double commonness(const std::string& text) {
+  constexpr std::size_t kShort = 6;  // below, the scanner has to look at more places, too
+  return (is_common(text) || text.size() < kShort ? 1000.0 : 0.0) + 100.0 / static_cast<double>(text.size());
+}
+
+/// The literals of which a line needs one to fit the pattern. RE2 names all that its prefilter heeds; the commonest
+/// are left out one after another, as long as no line without the others could fit.
 std::vector<std::string> literals_of(const Entry& entry, const std::string& pattern) {
   RE2::Options options;
   options.set_log_errors(false);
-  constexpr int kLongest = 24;
   constexpr int kShortest = 3;
-  for (int least = kLongest; least >= kShortest; --least) {
-    re2::FilteredRE2 filter(least);
-    int id = 0;
-    if (filter.Add(pattern, options, &id) != RE2::NoError) stop(entry, "pattern: RE2 does not understand it");
-    std::vector<std::string> literals;
-    filter.Compile(&literals);
-    std::vector<int> without;
-    filter.AllPotentials({}, &without);
-    if (without.empty() && !literals.empty()) return literals;
+  re2::FilteredRE2 filter(kShortest);
+  int id = 0;
+  if (filter.Add(pattern, options, &id) != RE2::NoError) stop(entry, "pattern: RE2 does not understand it");
+  std::vector<std::string> all;
+  filter.Compile(&all);
+  std::vector<bool> kept(all.size(), true);
+  const auto suffices = [&] {
+    std::vector<int> others;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!kept[i]) others.push_back(static_cast<int>(i));
+    }
+    std::vector<int> possible;
+    filter.AllPotentials(others, &possible);
+    return possible.empty();
+  };
+  if (all.empty() || !suffices())
+    stop(entry, "pattern: every branch needs a literal of three characters, or each line would have to be tried");
+  std::vector<std::size_t> order(all.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, std::greater{}, [&](std::size_t i) { return commonness(all[i]); });
+  for (const std::size_t i : order) {
+    kept[i] = false;
+    kept[i] = !suffices();
   }
-  stop(entry,
-       "pattern: every branch needs a literal of three characters at least, or each line would have to be tried");
+  std::vector<std::string> literals;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (kept[i]) literals.push_back(without_columns(all[i]));
+  }
+  return literals;
 }
 
 std::string cause_row(Writer& writer, const Entry& entry) {
@@ -200,8 +274,8 @@ void check_role(const Entry& entry, const std::set<std::string>& causes) {
 }
 
 std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::string>& causes) {
-  check_keys(entry, {"id", "cause", "role", "pattern", "extract", "lines", "before", "set", "when", "unless", "context",
-                     "any_level", "strength", "overlaps", "examples", "link"});
+  check_keys(entry, {"id", "cause", "role", "pattern", "extract", "needs", "lines", "before", "set", "when", "unless",
+                     "context", "any_level", "strength", "overlaps", "examples", "link"});
   check_role(entry, causes);
   std::map<std::string, std::string> set;
   if (entry.node["set"])

@@ -17,7 +17,7 @@ namespace {
 enum Clock { kNoClock = 0, kDate, kMonthDay, kUptime, kTimeOfDay };
 
 /// The beginning of a line that is not the program's. What its named groups hold is kept: y mo mon d h mi s (a time),
-/// up (seconds since the machine started), rank, level.
+/// up (seconds since the machine started), rank, gpu, level.
 struct Shape {
   const char* pattern;
   bool kernel = false;
@@ -58,7 +58,7 @@ constexpr auto kShapes = std::to_array<Shape>({
     {"^\\(?[^() ]{1,60} pid=\\d+[^()]{0,80}\\):? ?"},
     {"^\\(pid=\\d+[^()]{0,80}\\) ?"},
     // NCCL: host:pid:tid [3]
-    {"^[\\w.-]+:\\d+:\\d+ \\[(?P<rank>\\d+)\\] (?:[\\w/.-]+:\\d+ )?"},
+    {"^[\\w.-]+:\\d+:\\d+ \\[(?P<gpu>\\d+)\\] (?:[\\w/.-]+:\\d+ )?"},
     {"^stderr F |^stdout F |^stderr P |^stdout P "},
     {"^\\[pod/[^\\]]{1,120}\\] "},
     // glog and c10: E0911 00:16:18 140585066018624 platform_util.cc:279] [E227 16:30:43.526290891
@@ -174,6 +174,7 @@ bool peel(std::string_view& rest, Line& line) {
     if (const auto level = held.text("level"); !level.empty() && line.level == Level::unknown && !kShapes[i].kernel)
       line.level = level_from(level);
     if (const auto rank = held.number("rank")) line.rank = rank;
+    if (const auto gpu = held.number("gpu")) line.gpu = gpu;
     line.kernel = line.kernel || kShapes[i].kernel;
     line.build = line.build || kShapes[i].build;
     rest.remove_prefix(values[0].size());
@@ -227,6 +228,9 @@ Line normalise(std::string_view raw) {
   // Python's warnings name their class; the program goes on.
   static const RE2 python_warning("(?:^|: |\\()(?:User|Runtime|Future|Deprecation|Resource)Warning:");
   if (line.level == Level::unknown && RE2::PartialMatch(rest, python_warning)) line.level = Level::warning;
+  // A comment in somebody's source says what might happen.
+  static const RE2 comment("^[+-]? ?(?://|/\\*)");
+  if (line.level == Level::unknown && RE2::PartialMatch(rest, comment)) line.level = Level::info;
   line.text = rest;
   line.quoted = line.level == Level::unknown && line.clock == kNoClock && !line.rank && is_prose(rest);
   return line;

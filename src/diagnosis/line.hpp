@@ -20,8 +20,9 @@ struct Line {
   bool build = false;   ///< from the steps of a container build
   bool quoted = false;  ///< a sentence about an error, not the error itself
   std::optional<std::int64_t> rank;
-  std::optional<double> time;  ///< seconds, comparable among lines of the same `clock`
-  int clock = 0;               ///< 0: no time; else which kind of time stamp
+  std::optional<std::int64_t> gpu;  ///< NCCL names the device of the process that speaks
+  std::optional<double> time;       ///< seconds, comparable among lines of the same `clock`
+  int clock = 0;                    ///< 0: no time; else which kind of time stamp
 };
 
 Line normalise(std::string_view raw);

@@ -161,6 +161,7 @@ void LogReader::State::look_at(const Candidate& candidate) {
     Event& event = events.emplace_back(event_of(line));
     event.rule = &rule;
     event.facts.merge(facts);
+    if (line.gpu) add_fact(event.facts, "gpu", std::to_string(*line.gpu));
     event.line = candidate.number;
     if (!event.rank) event.rank = number(event.facts, "rank");
   }

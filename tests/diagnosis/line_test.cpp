@@ -32,8 +32,8 @@ TEST(LogLine, IsWhatTheProgramWroteWithoutItsLaunchersPrefixes) {
       {"W1021 12:44:24.533946 140585066018624 rematerialization.cc:12] boom", "boom", Level::warning},
       {"[rank2]:[E304 01:21:01.867394363 ProcessGroupNCCL.cpp:1595] boom", "boom", Level::error, 2},
       {"[W socket.cpp:401] [c10d] boom", "boom", Level::warning},
-      {"gpu-node:936:1201 [1] NCCL INFO boom", "NCCL INFO boom", Level::info, 1},
-      {"gpu-node:936:1201 [0] transport/net_ib.cc:1296 NCCL WARN boom", "NCCL WARN boom", Level::unknown, 0},
+      {"gpu-node:936:1201 [1] NCCL INFO boom", "NCCL INFO boom", Level::info},
+      {"gpu-node:936:1201 [0] transport/net_ib.cc:1296 NCCL WARN boom", "NCCL WARN boom"},
       {"worker-3 [rank3]: boom", "boom", Level::unknown, 3},
       {"3: boom", "boom", Level::unknown, 3},
       {"worker-3: [rank24]: boom", "boom", Level::unknown, 24},
@@ -66,6 +66,12 @@ TEST(LogLine, TellsWhenItWasWritten) {
   EXPECT_NE(uptime.clock, later.clock);
   EXPECT_FALSE(normalise("boom").time);
   EXPECT_FALSE(normalise("2025-13-45 17:19:56 boom").time);
+}
+
+TEST(LogLine, NcclNamesTheDeviceAndNotTheRank) {
+  const Line line = normalise("gpu-node:936:1201 [3] NCCL INFO boom");
+  EXPECT_EQ(line.gpu, 3);
+  EXPECT_EQ(line.rank, std::nullopt);
 }
 
 TEST(LogLine, ToldErrorsAreNotErrors) {
