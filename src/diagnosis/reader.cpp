@@ -2,21 +2,27 @@
 #include "gpuwarden/diagnosis/reader.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "diagnosis/candidate_lines.hpp"
 #include "diagnosis/line.hpp"
 #include "diagnosis/rules.hpp"
+#include "diagnosis/shapes.hpp"
 #include "diagnosis/values.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/json.hpp"
 
 namespace gpuwarden::diagnosis {
 namespace {
 
-/// As many different events of one rule are kept; more of them say nothing new.
+using knowledge::Role;
+
+/// As many different events of one rule are kept of a file; more of them say nothing new.
 constexpr std::size_t kMostOfOneRule = 64;
+/// And of all files together.
+constexpr std::size_t kMostEvents = 20000;
 constexpr std::size_t kLongestShown = 500;
 
 /// Cut so that no character of several bytes is split.
@@ -50,58 +56,65 @@ void put_oldest_first(Reading& reading) {
   for (std::size_t i = 0; i < reading.events.size(); ++i) reading.events[i].order = i;
 }
 
-/// Whether a run of digits only tells when, where or how far: a time, a date, an address, a large number. What stands
-/// alone and is short may be a code that decides ("Xid 79").
-bool is_mere_count(std::string_view line, std::size_t begin, std::size_t end) {
-  constexpr std::string_view kJoints = ":.-/_";
-  const bool joined =
-      (begin > 0 && kJoints.contains(line[begin - 1])) || (end < line.size() && kJoints.contains(line[end]));
-  return joined || end - begin > 3;
-}
-
-/// A line without its mere counts, as a number.
-std::uint64_t shape_of(std::string_view line) {
-  const auto is_digit = [&](std::size_t at) { return at < line.size() && line[at] >= '0' && line[at] <= '9'; };
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (std::size_t i = 0; i < line.size();) {
-    std::size_t end = i + 1;
-    if (is_digit(i)) {
-      while (is_digit(end)) ++end;
-    }
-    const bool counts = is_digit(i) && is_mere_count(line, i, end);
-    for (; i < end; ++i) {
-      if (!counts) hash = (hash ^ static_cast<unsigned char>(line[i])) * 0x100000001b3U;
-    }
-  }
-  return hash;
-}
-
-/// Lines of one shape are looked at so often; then they are only counted, so that a log full of one complaint is read
-/// as fast as any.
-constexpr std::uint64_t kOftenEnough = 500;
-constexpr std::size_t kMostShapes = 8192;
-
-struct Shape {
-  std::uint64_t seen = 0;
-  std::vector<std::size_t> events;  ///< those of its latest line
-};
-
 bool is_conditional(const knowledge::DiagnosisRule& rule) { return !rule.when.empty() || !rule.unless.empty(); }
+
+/// Whether a logger said that it did not end the work.
+bool is_harmless(const Event& event) { return event.level == Level::info || event.level == Level::warning; }
 
 /// Whether another rule reads more from the same line for the same cause, or names the cause of what is otherwise a
 /// plain exception.
 bool is_said_better(const Event& event, const std::vector<Event>& events) {
-  if (event.rule->role == knowledge::Role::ordinary)
+  if (event.rule->role == Role::ordinary)
     return std::ranges::any_of(events, [](const Event& other) { return !other.rule->cause.empty(); });
   return std::ranges::any_of(events, [&](const Event& other) {
     if (&other == &event || other.rule->cause != event.rule->cause) return false;
     if (event.rule->cause.empty() || is_conditional(*other.rule) || other.rule->role > event.rule->role) return false;
-    const bool gated = event.level == Level::info || event.level == Level::warning;
-    if (gated && event.rule->any_level && !other.rule->any_level) return false;
+    if (is_harmless(event) && event.rule->any_level && !other.rule->any_level) return false;
     if (other.facts.size() != event.facts.size()) return other.facts.size() > event.facts.size();
     if (other.rule->strength != event.rule->strength) return other.rule->strength > event.rule->strength;
     return other.rule < event.rule;
   });
+}
+
+/// Events with the same key say the same; a warning does not say what an error says.
+std::string key_of(const Event& event) {
+  std::string key = std::string(event.rule->id) + (is_harmless(event) ? "\nharmless\n" : "\n");
+  key += to_json(event.facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (event.rank) key += '\n' + std::to_string(*event.rank);
+  return key;
+}
+
+/// What a line is looked at for: its text, the rules that fit, and the lines around.
+struct View {
+  std::string text;
+  std::vector<int> fitting;
+  Surroundings around;
+};
+
+/// Whether a line ends, and the next begins, in the middle of a sentence.
+bool is_broken(std::string_view line, std::string_view next) {
+  if (line.empty() || next.empty()) return false;
+  const auto last = static_cast<unsigned char>(line.back());
+  const auto first = static_cast<unsigned char>(next.front());
+  const bool goes_on = std::isalnum(last) != 0 || last == ',' || last == '(';
+  return goes_on && (std::islower(first) != 0 || std::isdigit(first) != 0);
+}
+
+/// A terminal breaks lines in their middle: what only the line and the next together say. Empty where the next line
+/// begins anew.
+View continued(const View& view, const Rules& rules, const Candidate& candidate) {
+  constexpr std::size_t kShortestBroken = 30;
+  const auto after = candidate.after(1);
+  if (after.empty() || view.text.size() < kShortestBroken) return {};
+  const Line next = normalise(after[0]);
+  if (next.clock != 0 || next.rank || next.level != Level::unknown || !is_broken(view.text, next.text)) return {};
+  View whole{view.text + ' ' + next.text, {}, {}};
+  const std::vector<int> of_next = rules.fitting(next.text);
+  for (const int index : rules.fitting(whole.text)) {
+    const bool known = std::ranges::binary_search(view.fitting, index) || std::ranges::binary_search(of_next, index);
+    if (!known && !rules.rule(index).cause.empty()) whole.fitting.push_back(index);
+  }
+  return whole;
 }
 
 }  // namespace
@@ -112,58 +125,93 @@ struct LogReader::State {
         lines(Rules::all().scanner(), [this](const Candidate& candidate) { look_at(candidate); }) {}
 
   void look_at(const Candidate& candidate);
-  bool is_known(const Candidate& candidate);
+  void look_at_line(const Candidate& candidate, std::string_view raw);
   void set_tags(const std::vector<int>& fitting);
   bool is_silenced(const std::vector<int>& fitting, std::uint64_t number);
-  Surroundings around_of(const Candidate& candidate, const std::vector<int>& fitting) const;
-  Event event_of(const Line& line) const;
+  void add_events(const Line& line, const View& view, std::uint64_t number);
+  Event event_of(const Line& line, std::uint64_t number) const;
   void add(Event event);
+  void replace(Event& first, Event event);
 
   std::string file;
   CandidateReader lines;
   Reading reading;
   std::map<std::string, std::size_t> known;  ///< where an event of the same words stands
   std::map<const knowledge::DiagnosisRule*, std::size_t> of_one_rule;
-  std::unordered_map<std::uint64_t, Shape> shapes;
-  Shape* shape = nullptr;  ///< of the line that is being looked at
+  Shapes shapes;
 };
 
-bool LogReader::State::is_known(const Candidate& candidate) {
-  const std::uint64_t key = shape_of(candidate.line);
-  auto found = shapes.find(key);
-  if (found == shapes.end() && shapes.size() < kMostShapes) found = shapes.try_emplace(key).first;
-  shape = found == shapes.end() ? nullptr : &found->second;
-  if (shape == nullptr || ++shape->seen <= kOftenEnough) {
-    if (shape != nullptr) shape->events.clear();
-    return false;
+namespace {
+
+/// The neighbours, as many as one of the rules wants, from the `skipped`-th on; the next few say which device it was.
+Surroundings around_of(const Candidate& candidate, const std::vector<int>& fitting, std::size_t skipped) {
+  std::size_t before = 0;
+  std::size_t after = 0;
+  for (const int index : fitting) {
+    const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
+    if (rule.cause.empty()) continue;
+    before = std::max(before, static_cast<std::size_t>(rule.before));
+    after = std::max({after, static_cast<std::size_t>(rule.lines), Rules::kNearLines});
   }
-  for (const std::size_t event : shape->events) ++reading.events[event].count;
-  return true;
+  Surroundings around;
+  if (before > 0) {
+    for (const std::string_view other : candidate.before(before)) around.before.push_back(cleaned(other));
+  }
+  if (after > 0) {
+    const auto lines = candidate.after(after + skipped);
+    for (std::size_t i = skipped; i < lines.size(); ++i) around.after.push_back(normalise(lines[i]).text);
+  }
+  return around;
 }
 
+}  // namespace
+
 void LogReader::State::look_at(const Candidate& candidate) {
-  if (is_known(candidate)) return;
+  if (const Shapes::Events* seen = shapes.begin(candidate.line)) {
+    for (const std::size_t event : *seen) ++reading.events[event].count;
+    return;
+  }
+  // A progress bar goes back to the line's beginning; what follows is a line of its own.
+  for (const std::string_view part : split(candidate.line, '\r')) {
+    if (!trim(part).empty()) look_at_line(candidate, part);
+  }
+}
+
+void LogReader::State::look_at_line(const Candidate& candidate, std::string_view raw) {
   const Rules& rules = Rules::all();
-  const Line line = normalise(candidate.line);
+  const Line line = normalise(raw);
   if (line.build) reading.tags.insert("docker_build");
-  const std::vector<int> fitting = rules.fitting(line.text);
+  View view{line.text, rules.fitting(line.text), {}};
   // A prefix may tell where this ran: "(RayWorkerWrapper pid=9)".
-  set_tags(line.text.size() == line.whole.size() ? fitting : rules.fitting(line.whole));
-  if (is_silenced(fitting, candidate.number)) return;
-  const Surroundings around = around_of(candidate, fitting);
+  set_tags(line.text.size() == line.whole.size() ? view.fitting : rules.fitting(line.whole));
+  if (is_silenced(view.fitting, candidate.number)) return;
+  view.around = around_of(candidate, view.fitting, 0);
+  View whole = continued(view, rules, candidate);
+  if (!whole.fitting.empty()) {
+    whole.around = around_of(candidate, whole.fitting, 1);
+    add_events(line, whole, candidate.number);
+  }
+  add_events(line, view, candidate.number);
+}
+
+void LogReader::State::add_events(const Line& line, const View& view, std::uint64_t number) {
+  const Rules& rules = Rules::all();
   std::vector<Event> events;
-  for (const int index : fitting) {
+  for (const int index : view.fitting) {
     const knowledge::DiagnosisRule& rule = rules.rule(index);
-    if (rule.role == knowledge::Role::context) continue;
-    Facts facts = rules.facts(index, line.text, around);
+    if (rule.role == Role::context || rule.role == Role::silence) continue;
+    if (of_one_rule[&rule] >= kMostOfOneRule) {
+      ++reading.dropped;
+      continue;
+    }
+    Facts facts = rules.facts(index, view.text, view.around);
     const auto is_missing = [&](std::string_view key) { return !facts.contains(std::string(key)); };
     if (std::ranges::any_of(rule.needs, is_missing)) continue;
-    Event& event = events.emplace_back(event_of(line));
+    Event& event = events.emplace_back(event_of(line, number));
     event.rule = &rule;
     event.facts.merge(facts);
     if (line.gpu) add_fact(event.facts, "gpu", std::to_string(*line.gpu));
-    event.line = candidate.number;
-    if (!event.rank) event.rank = number(event.facts, "rank");
+    if (!event.rank) event.rank = diagnosis::number(event.facts, "rank");
   }
   std::vector<bool> redundant;
   for (const Event& event : events) redundant.push_back(is_said_better(event, events));
@@ -175,7 +223,9 @@ void LogReader::State::look_at(const Candidate& candidate) {
 void LogReader::State::set_tags(const std::vector<int>& fitting) {
   for (const int index : fitting) {
     const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
-    if (rule.role == knowledge::Role::context) reading.tags.insert(std::string(rule.context));
+    if (rule.role != Role::context) continue;
+    reading.tags.insert(std::string(rule.context));
+    if (rule.context == "ended_well") reading.ended_well = reading.events.size();
   }
 }
 
@@ -184,7 +234,7 @@ bool LogReader::State::is_silenced(const std::vector<int>& fitting, std::uint64_
   bool silenced = false;
   for (const int index : fitting) {
     const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
-    if (rule.role != knowledge::Role::silence) continue;
+    if (rule.role != Role::silence) continue;
     silenced = true;
     for (std::size_t i = reading.events.size(); i-- > 0;) {
       Event& event = reading.events[i];
@@ -195,28 +245,8 @@ bool LogReader::State::is_silenced(const std::vector<int>& fitting, std::uint64_
   return silenced;
 }
 
-/// The neighbours, as many as one of the rules wants; the next few say which device it was.
-Surroundings LogReader::State::around_of(const Candidate& candidate, const std::vector<int>& fitting) const {
-  Surroundings around;
-  std::size_t before = 0;
-  std::size_t after = 0;
-  for (const int index : fitting) {
-    const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
-    if (rule.cause.empty()) continue;
-    before = std::max(before, static_cast<std::size_t>(rule.before));
-    after = std::max({after, static_cast<std::size_t>(rule.lines), Rules::kNearLines});
-  }
-  if (before > 0) {
-    for (const std::string_view other : candidate.before(before)) around.before.push_back(cleaned(other));
-  }
-  if (after > 0) {
-    for (const std::string_view other : candidate.after(after)) around.after.push_back(normalise(other).text);
-  }
-  return around;
-}
-
-Event LogReader::State::event_of(const Line& line) const {
-  Event event{.file = file};
+Event LogReader::State::event_of(const Line& line, std::uint64_t number) const {
+  Event event{.file = file, .line = number};
   event.text = cut(line.text);
   event.level = line.level;
   event.quoted = line.quoted;
@@ -227,28 +257,25 @@ Event LogReader::State::event_of(const Line& line) const {
   return event;
 }
 
+/// The same was said before, less believably: in a sentence about it, or in a line that was taken back.
+void LogReader::State::replace(Event& first, Event event) {
+  event.count = first.silenced ? 1 : first.count;
+  event.order = first.order;
+  first = std::move(event);
+}
+
 void LogReader::State::add(Event event) {
-  std::string key = std::string(event.rule->id) + '\n' +
-                    to_json(event.facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (event.rank) key += '\n' + std::to_string(*event.rank);
+  std::string key = key_of(event);
   if (const auto found = known.find(key); found != known.end()) {
     Event& first = reading.events[found->second];
     ++first.count;
-    if (shape != nullptr) shape->events.push_back(found->second);
-    // A sentence about the error came first; the error itself is the better witness.
-    if (first.quoted && !event.quoted) {
-      event.count = first.count;
-      event.order = first.order;
-      first = std::move(event);
-    }
+    shapes.note(found->second);
+    if (first.silenced || (first.quoted && !event.quoted)) replace(first, std::move(event));
     return;
   }
-  if (++of_one_rule[event.rule] > kMostOfOneRule) {
-    ++reading.dropped;
-    return;
-  }
+  ++of_one_rule[event.rule];
   known.emplace(std::move(key), reading.events.size());
-  if (shape != nullptr) shape->events.push_back(reading.events.size());
+  shapes.note(reading.events.size());
   event.order = reading.events.size();
   reading.events.push_back(std::move(event));
 }
@@ -276,12 +303,19 @@ Reading read_log(std::string_view text, std::string file) {
 }
 
 void add_reading(Reading& whole, Reading part) {
+  const std::uint64_t base = whole.events.empty() ? 0 : whole.events.back().order + 1;
   for (Event& event : part.events) {
-    event.order += whole.events.empty() ? 0 : whole.events.back().order + 1;
+    if (whole.events.size() >= kMostEvents) {
+      ++whole.dropped;
+      continue;
+    }
+    event.order += base;
     whole.events.push_back(std::move(event));
   }
   whole.tags.merge(part.tags);
   whole.newest_first = whole.newest_first || part.newest_first;
+  // A file that ended well says nothing about the others.
+  whole.ended_well.reset();
   whole.lines += part.lines;
   whole.bytes += part.bytes;
   whole.dropped += part.dropped;

@@ -154,14 +154,13 @@ bool Rules::fits(int index, const std::string& line) const { return RE2::Partial
 std::vector<int> Rules::fitting(const std::string& line) const {
   std::vector<int> indices;
   const auto try_all = [&](const Index& index) {
-    std::vector<int> possible;
+    std::vector<bool> is_possible(rules_.size(), false);
     index.scanner.scan(line, [&](std::size_t, std::uint32_t literal) {
-      possible.insert(possible.end(), index.rules[literal].begin(), index.rules[literal].end());
+      for (const int rule : index.rules[literal]) is_possible[static_cast<std::size_t>(rule)] = true;
     });
-    std::ranges::sort(possible);
-    possible.erase(std::unique(possible.begin(), possible.end()), possible.end());
-    std::erase_if(possible, [&](int rule) { return !fits(rule, line); });
-    indices.insert(indices.end(), possible.begin(), possible.end());
+    for (std::size_t rule = 0; rule < is_possible.size(); ++rule) {
+      if (is_possible[rule] && fits(static_cast<int>(rule), line)) indices.push_back(static_cast<int>(rule));
+    }
   };
   try_all(*speaking_);
   if (!indices.empty()) try_all(*silencing_);
@@ -177,15 +176,28 @@ bool goes_on(const std::string& line) {
   return (first >= 'a' && first <= 'z') || std::string_view("=,;:).").contains(first);
 }
 
+/// Of a long line what stands around the match: nothing further away belongs to the message.
+std::string near_match(const RE2& pattern, const std::string& line) {
+  constexpr std::size_t kBefore = 512;
+  constexpr std::size_t kBehind = 3072;
+  if (line.size() <= kBefore + kBehind) return line;
+  re2::StringPiece match;
+  if (!pattern.Match(line, 0, line.size(), RE2::UNANCHORED, &match, 1)) return line.substr(0, kBehind);
+  const auto at = static_cast<std::size_t>(match.data() - line.data());
+  const std::size_t begin = at > kBefore ? at - kBefore : 0;
+  return line.substr(begin, at - begin + kBehind);
+}
+
 }  // namespace
 
-Facts Rules::facts(int index, const std::string& line, const Surroundings& around) const {
+Facts Rules::facts(int index, const std::string& whole, const Surroundings& around) const {
   const knowledge::DiagnosisRule& rule = this->rule(index);
   const RE2& main = *compiled(index).pattern;
+  const std::string line = near_match(main, whole);
   Facts facts;
   add_groups(main, line, facts);
   std::string joined = line;
-  std::string glued = line;  // a terminal's wrapped line went on without a blank
+  std::string glued = line;  // a terminal's broken line went on without a blank
   for (std::size_t i = 0; i < around.after.size() && i < static_cast<std::size_t>(rule.lines); ++i) {
     if (RE2::PartialMatch(around.after[i], main) && !goes_on(around.after[i])) break;  // the next message of its kind
     joined += ' ' + around.after[i];

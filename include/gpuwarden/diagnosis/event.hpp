@@ -56,6 +56,8 @@ struct Reading {
   std::vector<Event> events;   ///< in the order of the lines; bounded, whatever the file
   std::set<std::string> tags;  ///< "container", "rocm" ...
   bool newest_first = false;   ///< the time stamps run backwards
+  /// How many events came before the last line that tells of success; empty: no such line, or several files.
+  std::optional<std::size_t> ended_well;
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
   std::uint64_t dropped = 0;  ///< events beyond the bound
