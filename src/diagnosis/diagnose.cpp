@@ -32,6 +32,8 @@ std::optional<std::string> filled(std::string_view text, const Facts& facts, boo
     const auto fact = facts.find(key);
     if (fact == facts.end()) return std::nullopt;
     const std::string value = shown(key, fact->second);
+    // What begins with a dash would be an option to the command.
+    if (quote && value.starts_with('-')) return std::nullopt;
     result += quote && std::holds_alternative<std::string>(fact->second) ? shell_word(value) : value;
     text.remove_prefix(close + 1);
   }
@@ -76,7 +78,9 @@ Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all) {
               .confirm = filled_all(suspect.cause->confirm, suspect.facts),
               .consequences = {},
               .link = std::string(suspect.cause->link)};
+  cause.summary = suspect.summary;
   for (const std::string_view summary : suspect.cause->summary) {
+    if (!cause.summary.empty()) break;
     if (auto text = filled(summary, suspect.facts, false)) {
       cause.summary = std::move(*text);
       break;
@@ -111,6 +115,17 @@ std::string look_at(const Suspect& symptom, const Reading& reading) {
   return fmt::format("{} {}", reading.newest_first ? "further down in" : "earlier in", file.empty() ? "the log" : file);
 }
 
+/// Whether an event was there first; of different files only their times tell, and without those it may have been.
+bool came_before(const Event& event, const Event& other) {
+  if (event.time && other.time && event.clock == other.clock) return *event.time <= *other.time;
+  return event.file != other.file || event.order <= other.order;
+}
+
+bool is_symptom(const std::vector<Suspect>& suspects, const std::string& id) {
+  const auto found = std::ranges::find(suspects, id, [](const Suspect& suspect) { return suspect.cause->id; });
+  return found != suspects.end() && found->role == knowledge::Role::symptom;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
@@ -124,6 +139,13 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   }
   std::ranges::stable_sort(diagnosis.causes,
                            [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });
+  const bool only_symptoms = !suspects.empty() && suspects.front().role != knowledge::Role::root;
+  const Event* plain = plain_failure(reading);
+  // An error of another kind is what the symptoms followed from.
+  if (plain != nullptr && only_symptoms && came_before(*plain, *suspects.front().events.front())) {
+    std::erase_if(diagnosis.causes, [&](const Cause& cause) { return is_symptom(suspects, cause.id); });
+  }
+  if (plain != nullptr && diagnosis.causes.empty()) diagnosis.ordinary = evidence_of(*plain);
   const bool any = !diagnosis.causes.empty();
   if (any && suspects.front().role == knowledge::Role::symptom) {
     diagnosis.only_consequences = true;

@@ -54,6 +54,7 @@ nlohmann::json to_json(const Diagnosis& diagnosis) {
                       {"lines", diagnosis.lines},
                       {"bytes", diagnosis.bytes}};
   json["look_at"] = diagnosis.look_at.empty() ? nlohmann::json() : nlohmann::json(diagnosis.look_at);
+  json["ordinary"] = diagnosis.ordinary ? to_json(*diagnosis.ordinary) : nlohmann::json();
   json["causes"] = nlohmann::json::array();
   for (const Cause& cause : diagnosis.causes) json["causes"].push_back(to_json(cause));
   return json;

@@ -14,10 +14,10 @@ namespace gpuwarden::diagnosis {
 namespace {
 
 /// Which kind of time stamp; the order says nothing.
-enum Clock { kNoClock = 0, kDate, kMonthDay, kUptime, kTimeOfDay };
+enum Clock { kNoClock = 0, kDate, kMonthDay, kUptime, kTimeOfDay, kUtc };
 
 /// The beginning of a line that is not the program's. What its named groups hold is kept: y mo mon d h mi s (a time),
-/// up (seconds since the machine started), rank, gpu, level.
+/// zone, up (seconds since the machine started), rank, gpu, level.
 struct Shape {
   const char* pattern;
   bool kernel = false;
@@ -34,7 +34,8 @@ constexpr auto kShapes = std::to_array<Shape>({
     {"^kern *:(?P<level>[a-z]+) *: ", true},
     // ISO times, in brackets or not, with sglang's rank behind: [2025-04-09 17:19:56 DP0 TP6]
     {"^\\[?(?P<y>\\d{4})[-/](?P<mo>\\d\\d)[-/](?P<d>\\d\\d)[T ,]+" GPUWARDEN_CLOCK
-     "(?:Z|[+-]\\d\\d:?\\d\\d)?(?: (?:DP\\d+ )?(?:PP\\d+ )?TP(?P<rank>\\d+)(?: EP\\d+)?)?(?: UTC)?\\]?:?(?: -)?(?: "
+     "(?P<zone>Z|[+-]\\d\\d:?\\d\\d)?(?: (?:DP\\d+ )?(?:PP\\d+ )?TP(?P<rank>\\d+)(?: EP\\d+)?)?(?: UTC)?\\]?:?(?: "
+     "-)?(?: "
      "|$)"},
     // [Sun Feb 23 16:24:18 2025], Thu Jan 23 11:55:50 2025, Feb 27 2025 15:10:02
     {"^\\[?(?:[A-Z][a-z]{2} )?(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<d>\\d{1,2}) (?:\\d{4} "
@@ -52,13 +53,17 @@ constexpr auto kShapes = std::to_array<Shape>({
     {"^[A-Za-z][\\w.-]{0,60} \\[(?:rank|default)(?P<rank>\\d+)\\]:? ?"},
     // srun --label, and what pdsh (DeepSpeed's launcher) and clush put before the lines of a node.
     {"^(?P<rank>\\d{1,5}): "},
-    {"^(?:[a-z][a-z0-9.-]{0,60}\\d|\\d{1,3}(?:\\.\\d{1,3}){3}): "},
+    {"^(?:(?:node|worker|host|gpu|compute|dgx|hgx|nid|cn|gn|ip)[a-z0-9-]{0,40}\\d|\\d{1,3}(?:\\.\\d{1,3}){3}): "},
     {"^\\([^()]{0,60}?rank[= ](?P<rank>\\d+)[^()]{0,60}\\):? ?"},
     {"^\\([^()]{0,60}_TP(?P<rank>\\d+)[^()]{0,60}pid=\\d+[^()]{0,60}\\):? ?"},
     {"^\\(?[^() ]{1,60} pid=\\d+[^()]{0,80}\\):? ?"},
     {"^\\(pid=\\d+[^()]{0,80}\\) ?"},
     // NCCL: host:pid:tid [3]
     {"^[\\w.-]+:\\d+:\\d+ \\[(?P<gpu>\\d+)\\] (?:[\\w/.-]+:\\d+ )?"},
+    {"^\\[\\d+\\]<std(?:err|out)>: ?"},
+    {"^[\\w.-]+ [\\w@.-]+\\[\\d+\\]: "},
+    {"^(?P<mo>\\d\\d)/(?P<d>\\d\\d)/(?P<y>\\d{4}) " GPUWARDEN_CLOCK "(?: -)? "},
+    {"^- (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) - (?:[\\w.]+ - )?"},
     {"^stderr F |^stdout F |^stderr P |^stdout P "},
     {"^\\[pod/[^\\]]{1,120}\\] "},
     // glog and c10: E0911 00:16:18 140585066018624 platform_util.cc:279] [E227 16:30:43.526290891
@@ -128,8 +133,17 @@ class Groups {
   const std::vector<re2::StringPiece>& values_;
 };
 
+/// Seconds east of Greenwich of "Z", "+02:00", "-0530".
+double offset_of(std::string_view zone) {
+  if (zone.size() < 5) return 0;
+  const double hours = static_cast<double>(parse_integer(zone.substr(1, 2)).value_or(0));
+  const double minutes = static_cast<double>(parse_integer(zone.substr(zone.size() - 2)).value_or(0));
+  const double seconds = hours * 3600 + minutes * 60;
+  return zone.front() == '-' ? -seconds : seconds;
+}
+
 void read_time(const Groups& groups, Line& line) {
-  if (line.clock == kDate) return;
+  if (line.clock == kDate || line.clock == kUtc) return;
   if (const auto up = parse_number(groups.text("up"))) {
     line.time = *up;
     line.clock = kUptime;
@@ -155,6 +169,10 @@ void read_time(const Groups& groups, Line& line) {
     if (!date.ok()) return;
     time += static_cast<double>(sys_days(date).time_since_epoch().count()) * 86400;
     clock = year ? kDate : kMonthDay;
+    if (const std::string_view zone = groups.text("zone"); !zone.empty()) {
+      clock = kUtc;
+      time -= offset_of(zone);
+    }
   }
   if (line.clock != kNoClock && clock == kTimeOfDay) return;
   line.time = time;
@@ -183,13 +201,27 @@ bool peel(std::string_view& rest, Line& line) {
   return false;
 }
 
+/// Whether much of a line is in letters that programs do not write: frames and progress bars (U+2500 to U+259F) aside.
+bool is_of_people(std::string_view text) {
+  std::size_t foreign = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool frame = c == 0xE2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) >= 0x94 &&
+                       static_cast<unsigned char>(text[i + 1]) <= 0x96;
+    if (frame) i += 2;
+    foreign += !frame && c >= 0x80 ? 1 : 0;
+  }
+  return foreign * 8 > text.size();
+}
+
 /// A sentence that tells of an error instead of being one: it names it in backquotes, or starts as people do.
 bool is_prose(std::string_view text) {
-  static const RE2 names_it("[\\w,:)] `[^`]{6,}|^(?:[-*] |\\d+\\. |#+ |//|/\\*)|\\*\\*|^\\|.*\\|$");
+  static const RE2 names_it(
+      "(?:^|[^\\w`])`[^`]{6,}`|[\\w,:)] `[^`]{6,}|^(?:[-*] |\\d+\\. |#+ |//|/\\*)|\\*\\*|^\\|.*\\|$");
   static const RE2 starts_as_people_do(
       "^(?:If|When|The|This|I|We|It|You|While|After|Before|However|But|Also|My|Currently|Getting|Got|As|For|Sometimes|"
       "Trying|Running|Then|There|So|Hi|Hello|Since|Symptom|Cause|Fix|Problem|Note|Here)\\b[^:]{12,}");
-  return RE2::PartialMatch(text, names_it) || RE2::PartialMatch(text, starts_as_people_do);
+  return RE2::PartialMatch(text, names_it) || RE2::PartialMatch(text, starts_as_people_do) || is_of_people(text);
 }
 
 std::string squeezed(std::string_view text) {

@@ -20,34 +20,63 @@ bool is_nvidia(const GpuRecord& record) { return record.gpu.vendor == "NVIDIA"; 
 
 std::string name_of(const GpuRecord& record) { return fmt::format("GPU {}", record.gpu.index.value); }
 
-const facts::KernelFault* fault_with(const Snapshot& machine, std::string_view kind,
+/// "0000:17:00" of "00000000:17:00.0", "0000:17:00.0" and "17:00.0": what all spellings of a bus id share.
+std::string bus_and_device(std::string_view pci) {
+  const std::string lower = to_lower(pci);
+  const std::size_t end = lower.find('.') == std::string::npos ? lower.size() : lower.find('.');
+  const std::size_t colon = lower.rfind(':', end);
+  if (colon == std::string::npos || colon < 2) return lower;
+  return lower.substr(colon - 2, end - colon + 2);
+}
+
+/// Whether a complaint may be about the GPU at a bus id: it names no other.
+bool is_of(const Complaint& complaint, const std::string& pci) {
+  const auto named = word(complaint.facts, "pci");
+  return !named || pci.empty() || bus_and_device(*named) == bus_and_device(pci);
+}
+
+/// Whether a complaint may be about a GPU. The number in a message is CUDA's, which is NVML's unless GPUs are hidden.
+bool is_of(const Complaint& complaint, const Snapshot& machine, const GpuRecord& record) {
+  if (word(complaint.facts, "pci")) return is_of(complaint, record.gpu.pci_bus_id);
+  const auto number_named = number(complaint.facts, "gpu");
+  const bool is_known =
+      number_named && *number_named >= 0 && *number_named < static_cast<std::int64_t>(machine.gpus.size());
+  return !is_known || static_cast<std::int64_t>(record.gpu.index.value) == *number_named;
+}
+
+const facts::KernelFault* fault_with(const Complaint& complaint, const Snapshot& machine, std::string_view kind,
                                      std::initializer_list<std::uint32_t> codes) {
   if (!machine.kernel_faults) return nullptr;
   for (const facts::KernelFault& fault : *machine.kernel_faults) {
     const bool wanted = codes.size() == 0 || std::ranges::find(codes, fault.code) != codes.end();
-    if (fault.kind == kind && wanted) return &fault;
+    const bool harmless = contains_ignoring_case(fault.text, "non-fatal");
+    if (fault.kind == kind && wanted && !harmless && is_of(complaint, fault.pci_bus_id.value_or(""))) return &fault;
   }
   return nullptr;
 }
 
+/// A kernel log may be older than the failure, which its facts do not tell: what rests on it is a little less sure.
 std::string told(const facts::KernelFault& fault) {
   return fmt::format("the kernel log has {} {}{}", fault.kind == "xid" ? "Xid" : "SXid", fault.code,
                      fault.pci_bus_id ? " of " + *fault.pci_bus_id : "");
 }
 
-std::optional<Testimony> off_the_bus(const Snapshot& machine) {
+std::optional<Testimony> off_the_bus([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   for (const GpuRecord& record : machine.gpus) {
+    if (!is_of(complaint, machine, record)) continue;
     if (record.state == facts::GpuState::lost)
       return Testimony{"fell_off_bus", name_of(record) + " does not answer any more: it is lost", 0.95};
   }
-  if (const auto* fault = fault_with(machine, "xid", {79})) return Testimony{"fell_off_bus", told(*fault), 0.93};
+  if (const auto* fault = fault_with(complaint, machine, "xid", {79}))
+    return Testimony{"fell_off_bus", told(*fault), 0.85};
   return std::nullopt;
 }
 
-std::optional<Testimony> memory_errors(const Snapshot& machine) {
-  if (const auto* fault = fault_with(machine, "xid", {48, 63, 64, 94, 95}))
-    return Testimony{"ecc_error", told(*fault), 0.92};
+std::optional<Testimony> memory_errors([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
+  if (const auto* fault = fault_with(complaint, machine, "xid", {48, 63, 64, 94, 95}))
+    return Testimony{"ecc_error", told(*fault), 0.82};
   for (const GpuRecord& record : machine.gpus) {
+    if (!is_of(complaint, machine, record)) continue;
     const auto& errors = record.sample.ecc_uncorrected_volatile;
     if (errors && errors->value > 0)
       return Testimony{
@@ -61,18 +90,21 @@ std::optional<Testimony> memory_errors(const Snapshot& machine) {
   return std::nullopt;
 }
 
-std::optional<Testimony> gsp(const Snapshot& machine) {
-  if (const auto* fault = fault_with(machine, "xid", {119, 120})) return Testimony{"gsp_error", told(*fault), 0.92};
+std::optional<Testimony> gsp([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
+  if (const auto* fault = fault_with(complaint, machine, "xid", {119, 120}))
+    return Testimony{"gsp_error", told(*fault), 0.85};
   return std::nullopt;
 }
 
-std::optional<Testimony> nvlink(const Snapshot& machine) {
-  if (const auto* fault = fault_with(machine, "xid", {74})) return Testimony{"nvlink_error", told(*fault), 0.9};
-  if (const auto* fault = fault_with(machine, "sxid", {})) return Testimony{"nvlink_error", told(*fault), 0.85};
+std::optional<Testimony> nvlink([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
+  if (const auto* fault = fault_with(complaint, machine, "xid", {74}))
+    return Testimony{"nvlink_error", told(*fault), 0.82};
+  if (const auto* fault = fault_with(complaint, machine, "sxid", {}))
+    return Testimony{"nvlink_error", told(*fault), 0.8};
   return std::nullopt;
 }
 
-std::optional<Testimony> fabric(const Snapshot& machine) {
+std::optional<Testimony> fabric([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   if (machine.environment) {
     const facts::Service* manager = facts::find_service(*machine.environment, "nvidia-fabricmanager");
     if (manager != nullptr && manager->state != "running")
@@ -86,8 +118,9 @@ std::optional<Testimony> fabric(const Snapshot& machine) {
   return std::nullopt;
 }
 
-std::optional<Testimony> overheated(const Snapshot& machine) {
+std::optional<Testimony> overheated([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   for (const GpuRecord& record : machine.gpus) {
+    if (!is_of(complaint, machine, record)) continue;
     if (!record.sample.throttle_reasons) continue;
     for (const auto reason : *record.sample.throttle_reasons) {
       const std::string_view name = facts::to_string(reason);
@@ -98,10 +131,14 @@ std::optional<Testimony> overheated(const Snapshot& machine) {
   return std::nullopt;
 }
 
-std::optional<Testimony> others_in_memory(const Snapshot& machine) {
+std::optional<Testimony> others_in_memory([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
+  if (complaint.settled) return std::nullopt;
+  const auto oneself = number(complaint.facts, "pid");
   for (const GpuRecord& record : machine.gpus) {
+    if (!is_of(complaint, machine, record)) continue;
     if (!record.processes || !record.sample.memory_total) continue;
     for (const facts::GpuProcess& process : *record.processes) {
+      if (oneself && process.pid.value == *oneself) continue;
       if (process.memory && process.memory->value * 3 > record.sample.memory_total->value)
         return Testimony{"oom_other_process",
                          fmt::format("process {} holds {} of {}'s {}", process.pid.value, format_size(*process.memory),
@@ -112,22 +149,23 @@ std::optional<Testimony> others_in_memory(const Snapshot& machine) {
   return std::nullopt;
 }
 
-std::optional<Testimony> exclusive(const Snapshot& machine) {
+std::optional<Testimony> exclusive([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   for (const GpuRecord& record : machine.gpus) {
+    if (!is_of(complaint, machine, record)) continue;
     if (record.gpu.compute_mode == facts::ComputeMode::exclusive_process)
       return Testimony{"exclusive_compute_mode", name_of(record) + " is in compute mode EXCLUSIVE_PROCESS", 0.93};
   }
   return std::nullopt;
 }
 
-std::optional<Testimony> not_exclusive(const Snapshot& machine) {
+std::optional<Testimony> not_exclusive([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   const bool known = std::ranges::any_of(machine.gpus, [](const auto& r) { return r.gpu.compute_mode.has_value(); });
-  if (!known || exclusive(machine)) return std::nullopt;
+  if (!known || exclusive(complaint, machine)) return std::nullopt;
   return Testimony{"device_busy", "no GPU here is in an exclusive compute mode", 0.85};
 }
 
 /// CUDA_VISIBLE_DEVICES of which nothing is left.
-std::optional<Testimony> hidden(const Snapshot& machine) {
+std::optional<Testimony> hidden([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   if (machine.gpus.empty() || !machine.environment) return std::nullopt;
   for (const char* name : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {
     const std::string* value = facts::find_variable(*machine.environment, name);
@@ -140,7 +178,7 @@ std::optional<Testimony> hidden(const Snapshot& machine) {
   return std::nullopt;
 }
 
-std::optional<Testimony> mismatch(const Snapshot& machine) {
+std::optional<Testimony> mismatch([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   const auto& kernel = machine.kernel_module_version;
   std::optional<std::string> library = machine.nvml_version;
   std::optional<std::string> loaded = kernel;
@@ -155,14 +193,14 @@ std::optional<Testimony> mismatch(const Snapshot& machine) {
                    fmt::format("the kernel module is {}, the libraries are {}", *loaded, *library), 0.95};
 }
 
-std::optional<Testimony> no_driver(const Snapshot& machine) {
+std::optional<Testimony> no_driver([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   if (!machine.problem || machine.driver_version) return std::nullopt;
   const bool has_gpu = std::ranges::any_of(machine.gpus, is_nvidia);
   if (has_gpu) return Testimony{"driver_not_loaded", machine.problem->message, 0.9};
   return Testimony{"no_device_detected", "the machine shows no GPU at all", 0.9};
 }
 
-std::optional<Testimony> no_gpu(const Snapshot& machine) {
+std::optional<Testimony> no_gpu([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
   // Only a live reading proves that there is none; a report may just not show them.
   if (!machine.gpus.empty() || machine.problem || !machine.origin.empty() || !machine.driver_version)
     return std::nullopt;
@@ -171,7 +209,7 @@ std::optional<Testimony> no_gpu(const Snapshot& machine) {
 
 struct Question {
   std::initializer_list<std::string_view> of;  ///< causes that the answer may replace
-  std::optional<Testimony> (*ask)(const Snapshot&);
+  std::optional<Testimony> (*ask)(const Complaint&, const Snapshot&);
   bool of_reports = false;  ///< asked of what a report shows, too
 };
 
@@ -207,11 +245,11 @@ const std::initializer_list<Question>& questions() {
 
 }  // namespace
 
-std::optional<Testimony> ask_machine(const std::string& cause, const Snapshot& machine, bool in_report) {
+std::optional<Testimony> ask_machine(const Complaint& complaint, const Snapshot& machine, bool in_report) {
   for (const Question& question : questions()) {
     if (in_report && !question.of_reports) continue;
-    if (std::ranges::find(question.of, cause) == question.of.end()) continue;
-    if (auto testimony = question.ask(machine)) return testimony;
+    if (std::ranges::find(question.of, complaint.cause) == question.of.end()) continue;
+    if (auto testimony = question.ask(complaint, machine)) return testimony;
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "gpuwarden/diagnosis/event.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -17,10 +18,16 @@ struct Testimony {
   double confidence = 0.9;
 };
 
-/// What the machine says about a cause that a log seems to name; nothing where it has no say. `in_report`: the facts
-/// stand in the log itself: a process that holds memory there may be the one that failed, and what is not shown may
-/// still be there.
-std::optional<Testimony> ask_machine(const std::string& cause, const facts::Snapshot& machine, bool in_report);
+/// What a log complains of.
+struct Complaint {
+  std::string cause;
+  Facts facts;           ///< of its message: the GPU, the process
+  bool settled = false;  ///< its own numbers tell it from its neighbours
+};
+
+/// What the machine says about a complaint; nothing where it has no say. `in_report`: the facts stand in the log
+/// itself: a process that holds memory there may be the one that failed, and what is not shown may still be there.
+std::optional<Testimony> ask_machine(const Complaint& complaint, const facts::Snapshot& machine, bool in_report);
 
 /// Tags that follow from the machine: "rocm", "wsl", "container".
 std::set<std::string> tags_of(const facts::Snapshot& machine);

@@ -85,11 +85,14 @@ std::optional<MemoryVerdict> others_fill_it(const Numbers& n) {
   const bool much = others > *n.total / 5 || others > *n.held;
   const bool would_help = !n.tried || *n.free + others >= *n.tried;
   if (!much || others < kGiB / 2 || !would_help) return std::nullopt;
-  std::string who = named ? fmt::format("process {} holds {}", n.foreign_pid, size(n.foreign))
-                          : fmt::format("{} are held by nobody in this message", size(others));
-  return MemoryVerdict{"oom_other_process",
-                       fmt::format("this process holds {} of {}, {}", size(*n.held), size(*n.total), who),
-                       named ? 0.93 : 0.75};
+  const std::string who = named ? fmt::format("process {} holds {}", n.foreign_pid, size(n.foreign))
+                                : fmt::format("{} are held by nobody in this message", size(others));
+  const std::string asked = n.tried ? fmt::format("asked for {}, {} free", size(*n.tried), size(*n.free))
+                                    : fmt::format("{} free", size(*n.free));
+  return MemoryVerdict{
+      "oom_other_process", fmt::format("this process holds {} of {}, {}", size(*n.held), size(*n.total), who),
+      fmt::format("{}; this process holds only {} of {}: others hold the rest", asked, size(*n.held), size(*n.total)),
+      named ? 0.93 : 0.75};
 }
 
 /// A few MiB more than was asked for are lost to rounding, since a small request becomes a segment.
@@ -108,12 +111,15 @@ std::optional<MemoryVerdict> in_pieces(const Numbers& n) {
   if (large)
     return MemoryVerdict{
         "oom_fragmentation",
-        fmt::format("{} were asked for, {} are reserved but unallocated", size(*n.tried), size(*n.unallocated)), 0.9};
+        fmt::format("{} were asked for, {} are reserved but unallocated", size(*n.tried), size(*n.unallocated)),
+        fmt::format("asked for {}{}, {} reserved but unallocated: fragmentation", size(*n.tried),
+                    n.free ? ", " + size(*n.free) + " free" : "", size(*n.unallocated)),
+        0.9};
   if (is_enough_free(n))
-    return MemoryVerdict{"oom_fragmentation",
-                         fmt::format("{} were asked for and {} were free: not in one piece, or a limit is set",
-                                     size(*n.tried), size(*n.free)),
-                         0.75};
+    return MemoryVerdict{
+        "oom_fragmentation", fmt::format("{} were asked for and {} were free", size(*n.tried), size(*n.free)),
+        fmt::format("asked for {} with {} free: not in one piece, or a limit is set", size(*n.tried), size(*n.free)),
+        0.75};
   return std::nullopt;
 }
 
@@ -141,7 +147,7 @@ std::optional<MemoryVerdict> judge_memory(const Facts& facts) {
   }
   const std::string reason = why_too_small(numbers);
   if (reason.empty()) return std::nullopt;
-  return MemoryVerdict{"oom_capacity", reason, 0.95};
+  return MemoryVerdict{"oom_capacity", reason, "", 0.95};
 }
 
 }  // namespace gpuwarden::diagnosis

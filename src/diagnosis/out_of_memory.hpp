@@ -10,8 +10,9 @@
 namespace gpuwarden::diagnosis {
 
 struct MemoryVerdict {
-  std::string cause;   ///< oom_capacity, oom_other_process, oom_fragmentation
-  std::string reason;  ///< a sentence with the numbers
+  std::string cause;    ///< oom_capacity, oom_other_process, oom_fragmentation
+  std::string reason;   ///< why it is this one
+  std::string summary;  ///< a sentence with the numbers
   double confidence = 0.9;
 };
 

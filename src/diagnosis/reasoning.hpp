@@ -20,11 +20,16 @@ struct Suspect {
   double confidence = 0;                         ///< how sure it is among the others
   std::uint64_t first = 0;                       ///< order of its first event
   bool quoted = false;                           ///< only sentences speak for it
+  std::string summary;                           ///< with the numbers that decided; empty: the cause's own words
+  bool settled = false;                          ///< numbers of the message tell it from its neighbours
   std::vector<std::string> reasons;
   std::vector<std::string> machine_evidence;  ///< facts of the machine that speak for it
   Facts facts;
   std::string explained_by;  ///< id of the cause that it follows from; empty: none
 };
+
+/// The first error that has nothing to do with GPUs and ended work; nullptr where there is none.
+const Event* plain_failure(const Reading& reading);
 
 /// All suspects: the causes first, likeliest first, then those that follow from others. The pointers go into
 /// `reading`.

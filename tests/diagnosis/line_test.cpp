@@ -39,6 +39,7 @@ TEST(LogLine, IsWhatTheProgramWroteWithoutItsLaunchersPrefixes) {
       {"worker-3: [rank24]: boom", "boom", Level::unknown, 24},
       {"10.0.0.7: boom", "boom"},
       {"RuntimeError: boom", "RuntimeError: boom"},
+      {"libcuda.so.1: boom", "libcuda.so.1: boom"},
       {"trainer-1  | INFO:     boom", "boom", Level::info},
       {"[Sun Feb 23 16:24:18 2025] NVRM: boom", "NVRM: boom"},
       {"[ 5022.696822] NVRM: boom", "NVRM: boom"},
@@ -57,10 +58,15 @@ TEST(LogLine, IsWhatTheProgramWroteWithoutItsLaunchersPrefixes) {
 
 TEST(LogLine, TellsWhenItWasWritten) {
   const Line earlier = normalise("[2025-04-09 17:19:56 TP6] boom");
-  const Line later = normalise("2025-04-09T17:20:57.5Z boom");
+  const Line later = normalise("2025-04-09T17:20:57.5 boom");
   ASSERT_TRUE(earlier.time && later.time);
   EXPECT_EQ(earlier.clock, later.clock);
   EXPECT_DOUBLE_EQ(*later.time - *earlier.time, 61.5);
+  const Line east = normalise("2025-04-09T19:20:57.5+02:00 boom");
+  const Line greenwich = normalise("2025-04-09T17:20:57.5Z boom");
+  EXPECT_EQ(east.time, greenwich.time);
+  EXPECT_EQ(east.clock, greenwich.clock);
+  EXPECT_NE(east.clock, later.clock) << "nobody knows the zone of a time without one";
   const Line uptime = normalise("[ 5022.696822] NVRM: boom");
   EXPECT_DOUBLE_EQ(uptime.time.value(), 5022.696822);
   EXPECT_NE(uptime.clock, later.clock);

@@ -25,7 +25,7 @@ Snapshot healthy() {
 }
 
 std::string instead_of(const std::string& cause, const Snapshot& machine, bool in_report = false) {
-  const auto testimony = ask_machine(cause, machine, in_report);
+  const auto testimony = ask_machine({cause, {}, false}, machine, in_report);
   return testimony ? testimony->cause : cause;
 }
 
@@ -54,10 +54,10 @@ TEST(MachineTestimony, FaultsInTheKernelLogExplainWhatProgramsSee) {
 TEST(MachineTestimony, AFactNamesWhatItRestsOn) {
   Snapshot machine = healthy();
   machine.gpus[0].state = facts::GpuState::lost;
-  const auto testimony = ask_machine("nccl_timeout", machine, false);
+  const auto testimony = ask_machine({"nccl_timeout", {}, false}, machine, false);
   ASSERT_TRUE(testimony);
   EXPECT_EQ(testimony->fact, "GPU 0 does not answer any more: it is lost");
-  EXPECT_GT(testimony->confidence, 0.9);
+  EXPECT_GT(testimony->confidence, 0.9) << "the driver itself says so";
 }
 
 TEST(MachineTestimony, TheDriversTwoHalvesMustAgree) {
@@ -83,6 +83,44 @@ TEST(MachineTestimony, WhatAReportShowsProvesLess) {
   EXPECT_EQ(instead_of("oom_capacity", machine, true), "oom_capacity") << "it may be the one that failed";
   machine.gpus[0].gpu.compute_mode = facts::ComputeMode::exclusive_process;
   EXPECT_EQ(instead_of("device_busy", machine, true), "exclusive_compute_mode");
+}
+
+TEST(MachineTestimony, OnlyTheGpuThatIsNamedCounts) {
+  Snapshot machine = healthy();
+  machine.gpus.push_back(machine.gpus[0]);
+  machine.gpus[0].gpu.pci_bus_id = "00000000:17:00.0";
+  machine.gpus[1].gpu.index = GpuIndex{1};
+  machine.gpus[1].gpu.pci_bus_id = "00000000:65:00.0";
+  machine.gpus[0].gpu.compute_mode = facts::ComputeMode::exclusive_process;
+  const auto cause = [&](const Facts& facts) {
+    const auto testimony = ask_machine({"device_busy", facts, false}, machine, false);
+    return testimony ? testimony->cause : "device_busy";
+  };
+  EXPECT_EQ(cause({}), "exclusive_compute_mode");
+  EXPECT_EQ(cause({{"gpu", std::int64_t{0}}}), "exclusive_compute_mode");
+  EXPECT_EQ(cause({{"gpu", std::int64_t{1}}}), "device_busy");
+  EXPECT_EQ(cause({{"pci", std::string("0000:17:00")}}), "exclusive_compute_mode");
+  EXPECT_EQ(cause({{"pci", std::string("0000:65:00.0")}}), "device_busy");
+}
+
+TEST(MachineTestimony, AMessagesOwnNumbersAndPidComeOverTheMachines) {
+  Snapshot machine = healthy();
+  facts::GpuProcess process;
+  process.pid = Pid{4711};
+  process.memory = Bytes(70) * (1ULL << 30U);
+  machine.gpus[0].processes = {process};
+  const auto speaks = [&](const Facts& facts, bool settled) {
+    return ask_machine({"oom_capacity", facts, settled}, machine, false).has_value();
+  };
+  EXPECT_TRUE(speaks({}, false));
+  EXPECT_FALSE(speaks({}, true));
+  EXPECT_FALSE(speaks({{"pid", std::int64_t{4711}}}, false));
+}
+
+TEST(MachineTestimony, AHarmlessSwitchErrorExplainsNothing) {
+  Snapshot machine = healthy();
+  machine.kernel_faults = {{"sxid", 12028, {}, {}, "Non-fatal, Link 3 egress", 1}};
+  EXPECT_EQ(instead_of("nccl_timeout", machine), "nccl_timeout");
 }
 
 TEST(MachineTestimony, TagsFollowFromTheMachine) {

@@ -77,9 +77,11 @@ TEST(Rules, EachSeesItsExamplesAndReadsTheirFacts) {
       if (example.rank()) read["rank"] = *example.rank();
       const auto expected = nlohmann::json::parse(given.facts);
       for (const auto& [key, value] : expected.items()) {
-        ASSERT_TRUE(!seen || read.contains(key)) << rule.id << " does not read " << key << " in: " << given.text;
-        const nlohmann::json got = seen ? read[key] : value;
-        EXPECT_TRUE(agrees(key, got, value)) << rule.id << " " << key << ": " << got << " for " << value;
+        if (!seen || !read.contains(key)) {
+          EXPECT_FALSE(seen) << rule.id << " does not read " << key << " in: " << given.text;
+          continue;
+        }
+        EXPECT_TRUE(agrees(key, read[key], value)) << rule.id << " " << key << ": " << read[key] << " for " << value;
       }
     }
   }
@@ -89,7 +91,7 @@ TEST(Rules, EachIsSilentOnTheExamplesOfOtherCauses) {
   const Rules& rules = Rules::all();
   for (int index = 0; index < static_cast<int>(rules.size()); ++index) {
     const DiagnosisRule& rule = rules.rule(index);
-    if (rule.role == Role::context || rule.role == Role::ordinary) continue;
+    if (rule.cause.empty()) continue;
     for (const auto& given : rule.examples) {
       const Example example(given.text);
       for (const std::string& line : example.lines()) {

@@ -2,6 +2,7 @@
 // From what a log tells, and what is known of the machine, to the cause of the failure and what to do. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,8 @@ struct Cause {
 struct Diagnosis {
   std::vector<Cause> causes;       ///< likeliest first; empty: nothing that has to do with GPUs
   bool only_consequences = false;  ///< what is visible follows from something that is not: look earlier, at other ranks
-  std::string look_at;             ///< where: "earlier in run.log", "rank 3"
+  std::optional<Evidence> ordinary;  ///< where no cause is found: an error that has nothing to do with GPUs
+  std::string look_at;               ///< where: "earlier in run.log", "rank 3"
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
 };
