@@ -196,10 +196,12 @@ Facts Rules::facts(int index, const std::string& whole, const Surroundings& arou
   const std::string line = near_match(main, whole);
   Facts facts;
   add_groups(main, line, facts);
+  // A pattern that reads something itself begins the next message of its kind.
+  const bool begins_anew = !main.NamedCapturingGroups().empty();
   std::string joined = line;
   std::string glued = line;  // a terminal's broken line went on without a blank
   for (std::size_t i = 0; i < around.after.size() && i < static_cast<std::size_t>(rule.lines); ++i) {
-    if (RE2::PartialMatch(around.after[i], main) && !goes_on(around.after[i])) break;  // the next message of its kind
+    if (begins_anew && RE2::PartialMatch(around.after[i], main) && !goes_on(around.after[i])) break;
     joined += ' ' + around.after[i];
     glued += around.after[i];
   }

@@ -23,7 +23,8 @@ Kind kind_of(std::string_view key) {
        "required", "limit", "driver_cuda", "ecc_volatile", "link", "signal", "exit_code", "count"});
   if (key.ends_with("_bytes")) return Kind::size;
   if (std::ranges::find(kLists, key) != kLists.end()) return Kind::numbers;
-  if (key.ends_with("_ms") || key.ends_with("_kb") || std::ranges::find(kNumbers, key) != kNumbers.end())
+  if (key.ends_with("_ms") || key.ends_with("_kb") || key.ends_with("_len") || key.ends_with("_tokens") ||
+      std::ranges::find(kNumbers, key) != kNumbers.end())
     return Kind::number;
   return Kind::word;
 }
