@@ -93,10 +93,24 @@ const RE2& colours() {
   return pattern;
 }
 
-const std::vector<std::unique_ptr<RE2>>& shapes() {
+/// A shape's pattern, and between which bytes a text it fits begins: most are ruled out by that alone.
+struct CompiledShape {
+  std::unique_ptr<RE2> pattern;
+  unsigned char lowest = 0;
+  unsigned char highest = 255;
+};
+
+const std::vector<CompiledShape>& shapes() {
   static const auto compiled = [] {
-    std::vector<std::unique_ptr<RE2>> all;
-    for (const Shape& shape : kShapes) all.push_back(std::make_unique<RE2>(shape.pattern));
+    std::vector<CompiledShape> all;
+    for (const Shape& shape : kShapes) {
+      CompiledShape& entry = all.emplace_back(std::make_unique<RE2>(shape.pattern));
+      std::string low;
+      std::string high;
+      if (!entry.pattern->PossibleMatchRange(&low, &high, 1) || low.empty() || high.empty()) continue;
+      entry.lowest = static_cast<unsigned char>(low[0]);
+      entry.highest = static_cast<unsigned char>(high[0]);
+    }
     return all;
   }();
   return compiled;
@@ -181,9 +195,13 @@ void read_time(const Groups& groups, Line& line) {
 
 /// Takes one prefix off; false where there is none.
 bool peel(std::string_view& rest, Line& line) {
+  if (rest.empty()) return false;
+  const auto first = static_cast<unsigned char>(rest.front());
   std::vector<re2::StringPiece> values(10);
   for (std::size_t i = 0; i < kShapes.size(); ++i) {
-    const RE2& pattern = *shapes()[i];
+    const CompiledShape& shape = shapes()[i];
+    if (first < shape.lowest || first > shape.highest) continue;
+    const RE2& pattern = *shape.pattern;
     const int groups = pattern.NumberOfCapturingGroups() + 1;
     if (!pattern.Match(rest, 0, rest.size(), RE2::ANCHOR_START, values.data(), groups)) continue;
     if (values[0].empty()) continue;

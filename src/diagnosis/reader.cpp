@@ -126,6 +126,7 @@ struct LogReader::State {
 
   void look_at(const Candidate& candidate);
   void look_at_line(const Candidate& candidate, std::string_view raw);
+  bool is_full(int index);
   void set_tags(const std::vector<int>& fitting);
   bool is_silenced(const std::vector<int>& fitting, std::uint64_t number);
   void add_events(const Line& line, const View& view, std::uint64_t number);
@@ -185,6 +186,9 @@ void LogReader::State::look_at_line(const Candidate& candidate, std::string_view
   // A prefix may tell where this ran: "(RayWorkerWrapper pid=9)".
   set_tags(line.text.size() == line.whole.size() ? view.fitting : rules.fitting(line.whole));
   if (is_silenced(view.fitting, candidate.number)) return;
+  // More of what has been kept so often already says nothing new.
+  std::erase_if(view.fitting, [&](int index) { return is_full(index); });
+  if (view.fitting.empty()) return;
   view.around = around_of(candidate, view.fitting, 0);
   View whole = continued(view, rules, candidate);
   if (!whole.fitting.empty()) {
@@ -200,10 +204,6 @@ void LogReader::State::add_events(const Line& line, const View& view, std::uint6
   for (const int index : view.fitting) {
     const knowledge::DiagnosisRule& rule = rules.rule(index);
     if (rule.role == Role::context || rule.role == Role::silence) continue;
-    if (of_one_rule[&rule] >= kMostOfOneRule) {
-      ++reading.dropped;
-      continue;
-    }
     Facts facts = rules.facts(index, view.text, view.around);
     const auto is_missing = [&](std::string_view key) { return !facts.contains(std::string(key)); };
     if (std::ranges::any_of(rule.needs, is_missing)) continue;
@@ -218,6 +218,12 @@ void LogReader::State::add_events(const Line& line, const View& view, std::uint6
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (!redundant[i]) add(std::move(events[i]));
   }
+}
+
+bool LogReader::State::is_full(int index) {
+  const bool full = of_one_rule[&Rules::all().rule(index)] >= kMostOfOneRule;
+  reading.dropped += full ? 1 : 0;
+  return full;
 }
 
 void LogReader::State::set_tags(const std::vector<int>& fitting) {

@@ -154,13 +154,19 @@ bool Rules::fits(int index, const std::string& line) const { return RE2::Partial
 std::vector<int> Rules::fitting(const std::string& line) const {
   std::vector<int> indices;
   const auto try_all = [&](const Index& index) {
-    std::vector<bool> is_possible(rules_.size(), false);
+    std::vector<std::uint32_t> literals;
     index.scanner.scan(line, [&](std::size_t, std::uint32_t literal) {
-      for (const int rule : index.rules[literal]) is_possible[static_cast<std::size_t>(rule)] = true;
+      if (literals.empty() || literals.back() != literal) literals.push_back(literal);
     });
-    for (std::size_t rule = 0; rule < is_possible.size(); ++rule) {
-      if (is_possible[rule] && fits(static_cast<int>(rule), line)) indices.push_back(static_cast<int>(rule));
-    }
+    std::ranges::sort(literals);
+    literals.erase(std::unique(literals.begin(), literals.end()), literals.end());
+    std::vector<int> possible;
+    for (const std::uint32_t literal : literals)
+      possible.insert(possible.end(), index.rules[literal].begin(), index.rules[literal].end());
+    std::ranges::sort(possible);
+    possible.erase(std::unique(possible.begin(), possible.end()), possible.end());
+    std::erase_if(possible, [&](int rule) { return !fits(rule, line); });
+    indices.insert(indices.end(), possible.begin(), possible.end());
   };
   try_all(*speaking_);
   if (!indices.empty()) try_all(*silencing_);
