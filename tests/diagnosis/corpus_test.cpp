@@ -8,10 +8,15 @@ namespace {
 
 using namespace gpuwarden::testing;
 
-constexpr double kShortStrict = 0.90;
-constexpr double kLongStrict = 0.80;
-constexpr std::size_t kFalseAlarms = 3;  ///< among the short cases, and among the long ones
-constexpr double kNumbers = 0.97;
+/// What is to be reached on cases that nobody here has seen; on those that everybody can see it must be more.
+struct Floor {
+  double strict;
+  double composites;
+  std::size_t false_alarms;
+};
+constexpr Floor kShort{0.95, 0.90, 1};
+constexpr Floor kLong{0.93, 0.85, 0};
+constexpr double kNumbers = 0.98;
 
 /// "d002 expected oom_other_process, answered none", a line each.
 std::string wrong_ones(const std::vector<DiagnosisAnswer>& answers) {
@@ -33,10 +38,11 @@ std::string wrong_numbers(const FactScore& facts) {
   return lines;
 }
 
-void expect_floor(const SetScore& set, double floor, const std::vector<DiagnosisAnswer>& answers) {
+void expect_floor(const SetScore& set, const Floor& floor, const std::vector<DiagnosisAnswer>& answers) {
   ASSERT_GT(set.all.cases, 0U);
-  EXPECT_GE(share(set.all.strict, set.all.cases), floor) << wrong_ones(answers);
-  EXPECT_LE(set.false_alarms, kFalseAlarms) << wrong_ones(answers);
+  EXPECT_GE(share(set.all.strict, set.all.cases), floor.strict) << wrong_ones(answers);
+  EXPECT_GE(share(set.composites.strict, set.composites.cases), floor.composites) << wrong_ones(answers);
+  EXPECT_LE(set.false_alarms, floor.false_alarms) << wrong_ones(answers);
 }
 
 TEST(DiagnosisCorpus, ShortExcerptsAreDiagnosedAndTheirNumbersRead) {
@@ -46,7 +52,7 @@ TEST(DiagnosisCorpus, ShortExcerptsAreDiagnosedAndTheirNumbersRead) {
   ASSERT_TRUE(cases) << cases.error().message;
   const auto answers = diagnose_cases(*cases);
   const DiagnosisScore score = score_diagnoses(answers);
-  expect_floor(score.accuracy.short_cases, kShortStrict, answers);
+  expect_floor(score.accuracy.short_cases, kShort, answers);
   EXPECT_GE(share(score.facts.numbers.right, score.facts.numbers.values), kNumbers) << wrong_numbers(score.facts);
 }
 
@@ -56,7 +62,7 @@ TEST(DiagnosisCorpus, WholeReportsAreDiagnosed) {
   const auto cases = read_diagnosis_cases(*folder / "diagnose/long_cases.jsonl");
   ASSERT_TRUE(cases) << cases.error().message;
   const auto answers = diagnose_cases(*cases);
-  expect_floor(score_diagnoses(answers).accuracy.long_cases, kLongStrict, answers);
+  expect_floor(score_diagnoses(answers).accuracy.long_cases, kLong, answers);
 }
 
 }  // namespace
