@@ -50,11 +50,11 @@ constexpr auto kDiagnoseOptions = std::to_array<Option>({
     {"--from", OptionKind::repeated, "FILE",
      "facts of the machine on which it happened: a capture, snapshot or bundle; may be given again"},
     {"--live", OptionKind::flag, "", "it happened on this machine: look at it too"},
-    {"--min-confidence", OptionKind::text, "C", "leave out causes that are less sure (0.3)"},
+    {"--min-confidence", OptionKind::text, "C", "leave out causes that are less sure (0.35)"},
     {"-n,--top", OptionKind::text, "N", "show so many causes (3)"},
     {"--all", OptionKind::flag, "", "show every cause, every line and every consequence"},
     {"--list", OptionKind::flag, "", "show every cause that is known"},
-    {"--explain", OptionKind::text, "WHAT", "look up a cause, xid=79, words, or a line of a log"},
+    {"--explain", OptionKind::text, "WHAT", "look up a cause, xid=79, a CUDA error code, words, or a line of a log"},
 });
 
 constexpr auto kDriverOptions = std::to_array<Option>({

@@ -52,17 +52,38 @@ Evidence evidence_of(const Event& event) { return {event.file, event.line, event
 
 std::string place_of(const Event& event) { return fmt::format("{}:{}", event.file, event.line); }
 
+/// The ranks that its lines name, sorted, each once.
+std::vector<std::int64_t> ranks_of(const Suspect& suspect) {
+  std::vector<std::int64_t> ranks;
+  for (const Event* event : suspect.events) {
+    if (event->rank) ranks.push_back(*event->rank);
+  }
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  return ranks;
+}
+
+/// "0-499, 512" of sorted numbers; of many parts the first few: "0, 2, 4, ... (2000 ranks)".
+std::string ranges_of(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t kMostParts = 8;
+  std::vector<std::string> parts;
+  for (auto first = ranks.begin(); first != ranks.end();) {
+    if (parts.size() == kMostParts) return fmt::format("{}, ... ({} ranks)", join(parts, ", "), ranks.size());
+    const auto gap = std::adjacent_find(first, ranks.end(), [](auto a, auto b) { return a + 1 != b; });
+    const auto last = gap == ranks.end() ? std::prev(gap) : gap;
+    parts.push_back(first == last ? std::to_string(*first) : fmt::format("{}-{}", *first, *last));
+    first = std::next(last);
+  }
+  return join(parts, ", ");
+}
+
 Consequence consequence_of(const Suspect& effect) {
   const Event& event = *effect.events.front();
   std::uint64_t count = 0;
   for (const Event* each : effect.events) count += each->count;
   std::string text = count > 1 ? fmt::format("{} x {}", count, effect.cause->title) : std::string(effect.cause->title);
-  std::vector<std::string> ranks;
-  for (const Event* each : effect.events) {
-    const std::string name = each->rank ? std::to_string(*each->rank) : "";
-    if (!name.empty() && std::ranges::find(ranks, name) == ranks.end()) ranks.push_back(name);
-  }
-  if (!ranks.empty()) text += fmt::format(" (rank {})", join(ranks, ", "));
+  const auto ranks = ranks_of(effect);
+  if (!ranks.empty()) text += fmt::format(" ({} {})", ranks.size() == 1 ? "rank" : "ranks", ranges_of(ranks));
   return {std::string(effect.cause->id), text + ", " + place_of(event), evidence_of(event)};
 }
 
@@ -106,12 +127,9 @@ Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all) {
 /// Where the cause may stand, if all that is seen are consequences.
 std::string look_at(const Suspect& symptom, const Reading& reading) {
   if (const auto peer = word(symptom.facts, "peer")) return "the log of " + *peer;
-  std::vector<std::string> ranks;
-  for (const Event* event : symptom.events) {
-    if (event->rank) ranks.push_back(std::to_string(*event->rank));
-  }
-  const std::string file = symptom.events.front()->file;
-  if (!ranks.empty()) return fmt::format("the logs of the ranks other than {}", join(ranks, ", "));
+  const auto ranks = ranks_of(symptom);
+  if (!ranks.empty()) return fmt::format("the logs of the ranks other than {}", ranges_of(ranks));
+  const std::string& file = symptom.events.front()->file;
   return fmt::format("{} {}", reading.newest_first ? "further down in" : "earlier in", file.empty() ? "the log" : file);
 }
 

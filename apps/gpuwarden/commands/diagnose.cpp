@@ -29,7 +29,8 @@ using Json = nlohmann::json;
 
 /// What the user wants to see.
 struct Wishes {
-  double min_confidence = 0.3;
+  /// A guess on the threshold of what is said at all is no alarm.
+  double min_confidence = 0.35;
   std::optional<std::uint32_t> top;
   bool all = false;
 };
@@ -121,15 +122,34 @@ void print_json(const Diagnosis& diagnosis, const Logs& logs, const std::string&
                              {"lines", file.lines},
                              {"bytes", file.bytes}});
   json["not_read"] = Json::array();
-  for (const Error& problem : logs.problems) json["not_read"].push_back(problem.message);
+  for (const auto* errors : {&logs.problems, &logs.skipped}) {
+    for (const Error& error : *errors) json["not_read"].push_back(error.message);
+  }
   json["events_dropped"] = logs.reading.dropped;
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void warn_of_empty(const Logs& logs) {
+/// "box/a.bin holds no text", "a.bin holds no text, b.bin holds no text, and 7 more".
+std::string named(const std::vector<Error>& skipped) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(kNamed, skipped.size()); ++i) parts.push_back(skipped[i].message);
+  if (skipped.size() > kNamed) parts.push_back(fmt::format("and {} more", skipped.size() - kNamed));
+  return join(parts, ", ");
+}
+
+void tell_what_was_not_read(const Logs& logs) {
+  for (const Error& problem : logs.problems) complain(problem);
   for (const LogRead& file : logs.files) {
     if (file.bytes == 0) warn(fmt::format("{} is empty", printable(file.name)));
+    if (!file.text) warn(fmt::format("{} does not look like text", printable(file.name)));
   }
+  if (logs.skipped.empty()) return;
+  if (logs.files.empty())
+    complain({ErrorCode::invalid_argument, fmt::format("there is nothing to read: {}", named(logs.skipped)),
+              "name a file to have it read whatever it is"});
+  else
+    warn(fmt::format("not read: {}", named(logs.skipped)));
 }
 
 Result<int> diagnose_logs(Context& context) {
@@ -140,9 +160,7 @@ Result<int> diagnose_logs(Context& context) {
   LogFiles files = find_logs(operands);
   Logs logs = read_logs(files);
   logs.problems.insert(logs.problems.begin(), files.problems.begin(), files.problems.end());
-  for (const Error& problem : logs.problems) complain(problem);
-  if (logs.files.empty()) return kWrongUsage;
-  warn_of_empty(logs);
+  tell_what_was_not_read(logs);
   const Snapshot* report = logs.machine ? &logs.machine->snapshot : nullptr;
   Diagnosis found = diagnosis::diagnose(logs.reading, given ? &*given : nullptr, report);
   // What is simulated says so, even where only a bundle among the logs is.
@@ -154,10 +172,10 @@ Result<int> diagnose_logs(Context& context) {
   if (context.args.has("json")) {
     if (wishes.top && found.causes.size() > *wishes.top) found.causes.resize(*wishes.top);
     print_json(found, logs, name, machine != nullptr && machine->simulated);
-  } else {
+  } else if (!logs.files.empty()) {
     fmt::print("{}", diagnosis_text(found, {logs.files.size(), name, most, wishes.all, doubtful}, style));
   }
-  if (!logs.problems.empty()) return kWrongUsage;
+  if (!logs.problems.empty() || logs.files.empty()) return kWrongUsage;
   return failed ? kNo : kFine;
 }
 

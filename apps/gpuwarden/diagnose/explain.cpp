@@ -149,6 +149,8 @@ std::string cause_text(const DiagnosisCause& cause, bool all, const Style& style
 /// What the text is, and the other causes that it may mean.
 std::string lookup_text(const Lookup& lookup, bool all, const Style& style) {
   std::string text;
+  if (lookup.cuda_code)
+    text += fmt::format("{} is an error code of CUDA{}.\n", *lookup.cuda_code, lookup.xid ? ", too" : "");
   for (const DiagnosisRule* rule : lookup.rules) {
     text += fmt::format("It fits {}, which {}.\n", rule->id, words_for(rule->role));
   }
@@ -194,13 +196,14 @@ Result<int> explain(const Context& context) {
                 "a cause (--list shows all), xid=79, or a line of a log in quotes");
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(const Style style, style_of(context));
-  const Lookup lookup = look_up(what);
+  const Lookup lookup = look_up(what, knowledge);
   std::optional<compat::Answer> xid;
   if (lookup.xid) xid = compat::answer_xid({knowledge, {}, {}, style}, *lookup.xid);
   const bool found = !lookup.causes.empty() || (xid && xid->exit_code == kFine);
   if (context.args.has("json")) {
     Json json{{"schema", facts::kJsonSchema}, {"question", what}, {"found", found}, {"causes", Json::array()}};
     json["xid"] = xid ? xid->json : Json();
+    json["cuda_code"] = lookup.cuda_code ? Json(*lookup.cuda_code) : Json();
     json["nearest"] = lookup.nearest.empty() ? Json() : Json(lookup.nearest);
     json["fits"] = Json::array();
     for (const DiagnosisRule* rule : lookup.rules) json["fits"].push_back(rule->id);

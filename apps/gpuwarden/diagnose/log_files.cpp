@@ -29,6 +29,7 @@ constexpr auto kNoLogs = std::to_array<std::string_view>(
      ".rst", ".htm", ".html",  ".tex", ".diff", ".patch",       ".pt",  ".pth",  ".ckpt",  ".bin", ".onnx",   ".gguf",
      ".npy", ".npz", ".so",    ".png", ".jpg",  ".safetensors", ".pdf", ".yaml", ".jsonl", ".csv", ".parquet"});
 
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
@@ -109,14 +110,13 @@ class Finder {
   }
 
   void add_entry(const fs::path& path, int depth) {
-    if (path.filename().string().starts_with('.')) return;
+    if (is_hidden(path)) return;
     struct stat own{};
     struct stat status{};
     if (::lstat(path.c_str(), &own) != 0 || ::stat(path.c_str(), &status) != 0) return;
     // Links to folders may lead in circles.
     if (S_ISDIR(own.st_mode) && depth < kDeepest) return walk(path, depth + 1);
-    const bool log = std::ranges::find(kNoLogs, to_lower(path.extension().string())) == kNoLogs.end();
-    if (S_ISREG(status.st_mode) && log) add_file(path, status, false);
+    if (S_ISREG(status.st_mode) && may_be_log(path)) add_file(path, status, false);
   }
 
   void too_many(const fs::path& folder) {
@@ -132,6 +132,10 @@ class Finder {
 };
 
 }  // namespace
+
+bool may_be_log(const fs::path& path) {
+  return !is_hidden(path) && std::ranges::find(kNoLogs, to_lower(path.extension().string())) == kNoLogs.end();
+}
 
 std::optional<std::int64_t> rank_of(const fs::path& path) {
   const std::string name = to_lower(path.filename().string());

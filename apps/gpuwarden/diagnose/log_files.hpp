@@ -28,6 +28,9 @@ struct LogFiles {
 /// three folders deep (torchrun makes RUN/attempt_0/RANK/stderr.log).
 LogFiles find_logs(const std::vector<std::string>& operands);
 
+/// Whether a file of this name is read where nobody named it: not hidden, no source, no document.
+bool may_be_log(const std::filesystem::path& path);
+
 /// The rank that a path names: "rank-3.err", "3/stderr.log", "worker-3", "stdout_3.txt".
 std::optional<std::int64_t> rank_of(const std::filesystem::path& path);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
@@ -71,19 +72,55 @@ std::optional<int> number_behind(std::string_view what, std::string_view word) {
   return number && *number >= 0 && *number <= kLargest ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-/// Kernel messages as the driver writes them: the rules judge these as they judge a log's.
-std::optional<Lookup> by_fault(std::string_view what) {
-  const bool bare = number_behind(what, "").has_value();  // no other numbers are looked up as often
-  if (const auto xid = number_behind(what, bare ? "" : "xid")) {
-    Lookup lookup = by_line(fmt::format("NVRM: Xid (PCI:0000:01:00): {}, pid=4711, name=python", *xid));
-    lookup.rules.clear();  // the line is ours, not the user's
-    lookup.xid = xid;
-    return lookup;
-  }
-  const auto sxid = number_behind(what, "sxid");
-  if (!sxid) return std::nullopt;
-  Lookup lookup = by_line(fmt::format("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {}, Link 32", *sxid));
+/// A kernel message as the driver writes it: the rules judge it as they judge a log's.
+Lookup by_message(const std::string& line) {
+  Lookup lookup = by_line(line);
   lookup.rules.clear();  // the line is ours, not the user's
+  return lookup;
+}
+
+bool is_in_use(int xid, const knowledge::Knowledge& knowledge) {
+  const auto* row = knowledge.xid(xid);
+  return row != nullptr && row->description != "Unused";  // NVIDIA's word in its catalogue
+}
+
+/// An Xid that nobody knows, or that no driver reports, has no cause.
+Lookup by_xid(int xid, const knowledge::Knowledge& knowledge) {
+  Lookup lookup;
+  if (is_in_use(xid, knowledge))
+    lookup = by_message(fmt::format("NVRM: Xid (PCI:0000:01:00): {}, pid=4711, name=python", xid));
+  lookup.xid = xid;
+  return lookup;
+}
+
+/// Whether a rule's messages carry this error code of CUDA: by what it sets, or as one of its examples tells.
+bool has_code(const DiagnosisRule& rule, const std::string& code) {
+  const auto sets = [&](const auto& fact) { return fact.first == "cuda_code" && fact.second == code; };
+  const auto tells = [&](const auto& example) {
+    const auto facts = nlohmann::json::parse(example.facts, nullptr, false);
+    return facts.is_object() && facts.contains("cuda_code") && facts["cuda_code"].dump() == code;
+  };
+  return std::ranges::any_of(rule.set, sets) || std::ranges::any_of(rule.examples, tells);
+}
+
+void add_cuda_code(Lookup& lookup, int number) {
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    if (rule.cause.empty() || !has_code(rule, std::to_string(number))) continue;
+    lookup.cuda_code = number;
+    add(lookup, rule.cause);
+  }
+}
+
+/// Xids, SXids and error codes of CUDA. A bare number may be each of them.
+std::optional<Lookup> by_number(std::string_view what, const knowledge::Knowledge& knowledge) {
+  if (const auto xid = number_behind(what, "xid")) return by_xid(*xid, knowledge);
+  if (const auto sxid = number_behind(what, "sxid"))
+    return by_message(fmt::format("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {}, Link 32", *sxid));
+  const auto bare = number_behind(what, "");
+  if (!bare) return std::nullopt;
+  Lookup lookup;
+  if (is_in_use(*bare, knowledge)) lookup = by_xid(*bare, knowledge);
+  add_cuda_code(lookup, *bare);
   return lookup;
 }
 
@@ -134,17 +171,27 @@ std::vector<Page> all_pages() {
   return pages;
 }
 
-/// How much one word says for a page: in a name most, in what is left of a line without its numbers least.
+/// "glibcxx_" of "glibcxx_3.4.32": what names of one kind share.
+std::string_view stem_of(std::string_view word) {
+  const std::size_t end = word.find_first_of("0123456789");
+  constexpr std::size_t kShortest = 4;
+  return end == std::string_view::npos || end < kShortest ? std::string_view{} : word.substr(0, end);
+}
+
+/// How much one word says for a page: in a name most, in what is left of a line without its numbers least. A name out
+/// of code that stands in advice and in messages says more than one that merely some advice mentions.
 double weight(const Page& page, const std::string& word) {
   constexpr double kInName = 4;
   constexpr double kInAdvice = 3;
   constexpr double kInLines = 2;
   constexpr double kButForNumbers = 1;
-  if (page.name.contains(word)) return kInName;
-  if (page.advice.contains(word)) return kInAdvice;
-  if (page.lines.contains(word)) return kInLines;
   const std::string plain = without_numbers(word);
-  return plain != word && plain.size() > 2 && page.plain.contains(plain) ? kButForNumbers : 0;
+  const bool alike = plain != word && plain.size() > 2 && page.plain.contains(plain);
+  if (page.name.contains(word)) return kInName;
+  if (page.advice.contains(word)) return kInAdvice + (alike ? kInLines : 0);
+  if (page.lines.contains(word)) return kInLines;
+  const std::string_view stem = stem_of(word);
+  return alike || (!stem.empty() && page.lines.contains(stem)) ? kButForNumbers : 0;
 }
 
 std::vector<std::string> words_of(std::string_view what) {
@@ -153,7 +200,8 @@ std::vector<std::string> words_of(std::string_view what) {
       text, [](unsigned char c) { return c < 0x80 && std::isalnum(c) == 0 && c != '_' && c != '.' && c != '-'; }, ' ');
   std::vector<std::string> words;
   for (const auto word : split_words(text)) {
-    if (word.size() > 1) words.emplace_back(word);
+    // Numbers stand in lines of all kinds.
+    if (word.size() > 1 && !parse_number(word)) words.emplace_back(word);
   }
   return words;
 }
@@ -198,8 +246,8 @@ std::string nearest_to(std::string_view what) {
 
 }  // namespace
 
-Lookup look_up(std::string_view what) {
-  if (auto lookup = by_fault(what)) return std::move(*lookup);
+Lookup look_up(std::string_view what, const knowledge::Knowledge& knowledge) {
+  if (auto lookup = by_number(what, knowledge)) return std::move(*lookup);
   for (const auto find : {by_name, by_line}) {
     Lookup lookup = find(what);
     if (!lookup.causes.empty()) return lookup;

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "diagnose/text_kind.hpp"
+#include "diagnose/unpack.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
@@ -23,15 +25,6 @@ constexpr std::size_t kPiece = std::size_t{1} << 20U;
 /// so much of all texts together.
 constexpr std::size_t kLargestReport = std::size_t{16} << 20U;
 constexpr std::size_t kMostReported = std::size_t{64} << 20U;
-
-/// Text of PowerShell, which is UTF-16 with a mark, is none.
-bool is_binary(std::string_view beginning) {
-  constexpr std::size_t kLooksAt = 4096;
-  return !beginning.starts_with("\xFF\xFE") && !beginning.starts_with("\xFE\xFF") &&
-         beginning.substr(0, kLooksAt).contains('\0');
-}
-
-bool is_zipped(std::string_view beginning) { return beginning.starts_with("\x1f\x8b"); }
 
 /// A full piece, or less at the end; empty behind it. Fails with errno.
 std::expected<std::string_view, int> read_piece(int fd, std::string& buffer) {
@@ -53,10 +46,22 @@ class Logbook {
     const std::string name = file.path == "-" ? "standard input" : file.path;
     const UniqueFd opened(file.path == "-" ? -1 : ::open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
     const int fd = file.path == "-" ? STDIN_FILENO : opened.get();
-    const auto first = fd < 0 ? std::unexpected(errno) : read_piece(fd, buffer_);
+    const auto first = fd < 0 ? std::unexpected(errno) : first_piece(opened.get(), fd);
     if (!first) return problem(error_from_errno(first.error(), fmt::format("cannot read {}", printable(name))));
-    if (is_zipped(*first)) return read_zipped(file, name, fd, std::string(*first));
-    if (!file.named && is_binary(*first)) return;
+    const Beginning beginning = look_at(*first);
+    switch (beginning.content) {
+      case Content::packed:
+        return read_packed(file, name, fd, std::string(*first));
+      case Content::zip:
+        if (!file.named) return skip(name);
+        return problem({ErrorCode::invalid_argument, fmt::format("{} is a zip archive", printable(name)),
+                        "unpack it, and name the folder"});
+      case Content::binary:
+        if (!file.named) return skip(name);
+        break;
+      case Content::text:
+        break;
+    }
     read_text(file, name, fd, *first);
   }
 
@@ -65,10 +70,26 @@ class Logbook {
  private:
   void problem(Error error) { logs_.problems.push_back(std::move(error)); }
 
+  void skip(const std::string& name) {
+    logs_.skipped.push_back({ErrorCode::invalid_argument, fmt::format("{} holds no text", printable(name)), ""});
+  }
+
+  /// The first that holds more than NULs. Holes are jumped over where the file system knows of them.
+  std::expected<std::string_view, int> first_piece(int file, int fd) {
+    if (file >= 0) (void)::lseek(file, 0, SEEK_DATA);
+    for (;;) {
+      const auto piece = read_piece(fd, buffer_);
+      if (!piece || piece->empty() || piece->find_first_not_of('\0') != std::string_view::npos) return piece;
+    }
+  }
+
   void read_text(const LogFile& file, const std::string& name, int fd, std::string_view piece) {
+    const Beginning beginning = look_at(piece);
     diagnosis::LogReader reader(name);
-    std::string text;
+    reader.feed(beginning.mark);
+    std::string text(beginning.mark);
     bool small = true;
+    piece.remove_prefix(beginning.skip);
     while (!piece.empty()) {
       reader.feed(piece);
       small = small && text.size() + piece.size() <= kLargestReport;
@@ -80,11 +101,11 @@ class Logbook {
       if (!next) problem(error_from_errno(next.error(), fmt::format("cannot read {} to its end", printable(name))));
       piece = next.value_or(std::string_view{});
     }
-    add(file, name, reader.finish());
+    add(file, name, reader.finish(), beginning.content != Content::binary);
     if (small) look_for_machine(text, name);
   }
 
-  void read_zipped(const LogFile& file, const std::string& name, int fd, std::string bytes) {
+  void read_packed(const LogFile& file, const std::string& name, int fd, std::string bytes) {
     while (bytes.size() <= kDefaultFileCap) {
       const auto next = read_piece(fd, buffer_);
       if (!next) return problem(error_from_errno(next.error(), fmt::format("cannot read {}", printable(name))));
@@ -92,12 +113,14 @@ class Logbook {
       bytes.append(*next);
     }
     if (const auto bundle = setup::parse_bundle(bytes, name)) return read_bundle(*bundle, name);
-    auto text = setup::capture_text(std::move(bytes), name);
-    if (!text) {
-      text.error().hint = "unpack it first, and name what was in it";
-      return problem(std::move(text.error()));
+    Unpacking unpacked = unpack(bytes, name);
+    if (unpacked.problem) problem(std::move(*unpacked.problem));
+    for (const Unpacked& one : unpacked.files) {
+      if (one.name.empty())
+        read_whole(file, name, one.bytes);
+      else if (may_be_log(one.name))
+        read_whole({.path = "", .rank = rank_of(one.name), .named = false}, name + ":" + one.name, one.bytes);
     }
-    read_whole(file, name, *text);
   }
 
   /// A bundle's snapshot is the machine; everything else in it that is no document may be a log.
@@ -109,17 +132,20 @@ class Logbook {
     }
   }
 
-  void read_whole(const LogFile& file, const std::string& name, std::string_view text) {
-    add(file, name, diagnosis::read_log(text, name));
+  void read_whole(const LogFile& file, const std::string& name, std::string_view bytes) {
+    const Beginning beginning = look_at(bytes);
+    if (!file.named && beginning.content != Content::text) return skip(name);
+    const std::string text = std::string(beginning.mark).append(bytes.substr(beginning.skip));
+    add(file, name, diagnosis::read_log(text, name), beginning.content == Content::text);
     if (text.size() <= kLargestReport) look_for_machine(text, name);
   }
 
-  void add(const LogFile& file, const std::string& name, diagnosis::Reading reading) {
+  void add(const LogFile& file, const std::string& name, diagnosis::Reading reading, bool is_text) {
     // What a line says of its rank is surer than the name of its file.
     for (diagnosis::Event& event : reading.events) {
       if (!event.rank) event.rank = file.rank;
     }
-    logs_.files.push_back({name, file.rank, reading.lines, reading.bytes});
+    logs_.files.push_back({name, file.rank, reading.lines, reading.bytes, is_text});
     if (logs_.files.size() == 1)
       logs_.reading = std::move(reading);
     else

@@ -18,6 +18,7 @@ struct LogRead {
   std::optional<std::int64_t> rank;
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
+  bool text = true;  ///< false: it was named, and looks like no text
 };
 
 struct Logs {
@@ -25,10 +26,11 @@ struct Logs {
   std::optional<capture::Capture> machine;  ///< what reports and tables among the lines tell
   std::vector<LogRead> files;
   std::vector<Error> problems;  ///< of files that could not be read, or not to their end
+  std::vector<Error> skipped;   ///< of files that nobody named and that hold no text
 };
 
-/// Reads the files in pieces, gzipped ones and gpuwarden's bundles unpacked in memory (at most 64 MiB). Files that were
-/// found in a folder and hold no text are left out.
+/// Reads the files in pieces; packed ones, archives and gpuwarden's bundles are unpacked in memory (at most 64 MiB).
+/// Files that were found in a folder or an archive and hold no text are skipped.
 Logs read_logs(const LogFiles& files);
 
 }  // namespace gpuwarden::cli

@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/finding.hpp"
+#include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -105,6 +106,32 @@ std::string amount_text(const Diagnosis& diagnosis, std::size_t files) {
   return text;
 }
 
+/// "; a plain failure is there: run.log:3: KeyError: 'loss'".
+std::string plain_failure(const Diagnosis& diagnosis) {
+  if (!diagnosis.ordinary) return "";
+  const Evidence& evidence = *diagnosis.ordinary;
+  const std::string text = printable(trim(evidence.text));
+  return fmt::format("; a plain failure is there: {}:{}: {}", printable(evidence.file), evidence.line,
+                     width_of(text) > kLongestLine ? fit(text, kLongestLine) : text);
+}
+
+/// How many of the causes stand for failures of their own. Others may be further guesses at the same failure: of one
+/// area, of the same line, or hardly likely.
+std::size_t independent_failures(const Diagnosis& diagnosis) {
+  constexpr double kPossible = 0.4;
+  std::vector<const Cause*> failures;
+  for (const Cause& cause : diagnosis.causes) {
+    const knowledge::DiagnosisCause* row = knowledge::diagnosis_cause(cause.id);
+    if (row == nullptr || cause.confidence < kPossible) continue;
+    const bool same = std::ranges::any_of(failures, [&](const Cause* other) {
+      const bool line_shared = std::ranges::find_first_of(cause.evidence, other->evidence) != cause.evidence.end();
+      return line_shared || knowledge::diagnosis_cause(other->id)->area == row->area;
+    });
+    if (!same) failures.push_back(&cause);
+  }
+  return failures.size();
+}
+
 }  // namespace
 
 std::string_view words_for(double confidence) {
@@ -115,7 +142,8 @@ std::string_view words_for(double confidence) {
   static constexpr Words kWords[] = {
       {0.95, "nearly certain"}, {0.8, "very likely"}, {0.6, "likely"}, {0.4, "possible"}};
   for (const Words& row : kWords) {
-    if (confidence >= row.least) return row.words;
+    // As it is shown: 40 % is one word, whatever is behind the point.
+    if (std::round(confidence * 100) >= row.least * 100) return row.words;
   }
   return "a guess";
 }
@@ -142,6 +170,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view
             "\n",
         Tone::warning);
   const std::size_t shown = std::min(view.causes, diagnosis.causes.size());
+  if (const std::size_t failures = independent_failures(diagnosis); failures > 1 && !diagnosis.only_consequences)
+    text += fmt::format("{} independent failures: none explains another\n", failures);
   for (std::size_t i = 0; i < shown; ++i) {
     if (!text.empty()) text += "\n";
     text += cause_text(diagnosis.causes[i], i + 1, view.all_evidence, style);
@@ -150,9 +180,10 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view
     text += fmt::format("\n{} less likely: --all\n",
                         counted(diagnosis.causes.size() - shown, "more cause is", "more causes are"));
   if (shown == 0 && !diagnosis.only_consequences) {
-    const std::string amount = amount_text(diagnosis, view.files);
-    text += view.doubtful == 0 ? fmt::format("nothing GPU-related found in {}\n", amount)
-                               : fmt::format("nothing that is likely found in {}\n", amount);
+    const std::string sentence =
+        fmt::format("{} found in {}{}", view.doubtful == 0 ? "nothing GPU-related" : "nothing that is likely",
+                    amount_text(diagnosis, view.files), plain_failure(diagnosis));
+    text += wrapped(sentence, 0, 0, style.width) + "\n";
   }
   if (view.doubtful > 0 && (view.all_evidence || shown == 0))
     text += fmt::format("{} below --min-confidence\n", counted(view.doubtful, "cause is", "causes are"));
