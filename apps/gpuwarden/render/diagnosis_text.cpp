@@ -20,11 +20,19 @@ using diagnosis::Evidence;
 constexpr std::size_t kIndent = 3;
 constexpr std::size_t kEvidence = 3;
 constexpr std::size_t kConsequences = 5;
-/// A line of a log may be a whole page; its beginning says what it is.
 constexpr std::size_t kLongestLine = 300;
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+/// What is read at a glance of a line that may be a whole page.
+std::string beginning_of(std::string_view line) {
+  std::string text = printable(trim(line));
+  if (width_of(text) <= kLongestLine) return text;
+  text = fit(text, kLongestLine);
+  text.pop_back();  // the sign by which a cell of a table is seen to be cut
+  return text + "...";
 }
 
 /// "run.log:40: what the line says", or the fact of a machine.
@@ -32,11 +40,9 @@ std::string evidence_text(const Evidence& evidence, const Style& style) {
   std::string place = printable(evidence.file);
   if (evidence.line > 0) place += fmt::format(":{}", evidence.line);
   if (place.empty()) place = "the machine";
-  const std::string text = printable(trim(evidence.text));
-  const std::string shown = width_of(text) > kLongestLine ? fit(text, kLongestLine) : text;
   const std::size_t first = kIndent + width_of(place) + 2;
   return fmt::format("{:>{}}{} {}\n", "", kIndent, style.paint(place + ":", Tone::dim),
-                     wrapped(shown, first, kIndent + 4, style.width));
+                     wrapped(beginning_of(evidence.text), first, kIndent + 4, style.width));
 }
 
 /// A line that several rules fit is shown once.
@@ -110,9 +116,8 @@ std::string amount_text(const Diagnosis& diagnosis, std::size_t files) {
 std::string plain_failure(const Diagnosis& diagnosis) {
   if (!diagnosis.ordinary) return "";
   const Evidence& evidence = *diagnosis.ordinary;
-  const std::string text = printable(trim(evidence.text));
   return fmt::format("; a plain failure is there: {}:{}: {}", printable(evidence.file), evidence.line,
-                     width_of(text) > kLongestLine ? fit(text, kLongestLine) : text);
+                     beginning_of(evidence.text));
 }
 
 /// How many of the causes stand for failures of their own. Others may be further guesses at the same failure: of one
