@@ -14,7 +14,12 @@ namespace gpuwarden::diagnosis {
 namespace {
 
 /// Which kind of time stamp; the order says nothing.
-enum Clock { kNoClock = 0, kDate, kMonthDay, kUptime, kTimeOfDay, kUtc };
+constexpr int kNoClock = 0;
+constexpr int kDate = 1;
+constexpr int kMonthDay = 2;
+constexpr int kUptime = 3;
+constexpr int kTimeOfDay = 4;
+constexpr int kUtc = 5;  ///< a date with a zone
 
 /// The beginning of a line that is not the program's. What its named groups hold is kept: y mo mon d h mi s (a time),
 /// zone, up (seconds since the machine started), rank, gpu, level.
@@ -159,7 +164,7 @@ double offset_of(std::string_view zone) {
 void read_time(const Groups& groups, Line& line) {
   if (line.clock == kDate || line.clock == kUtc) return;
   if (const auto up = parse_number(groups.text("up"))) {
-    line.time = *up;
+    line.time = up;
     line.clock = kUptime;
     return;
   }

@@ -22,7 +22,7 @@ std::string name_of(const GpuRecord& record) { return fmt::format("GPU {}", reco
 
 /// "0000:17:00" of "00000000:17:00.0", "0000:17:00.0" and "17:00.0": what all spellings of a bus id share.
 std::string bus_and_device(std::string_view pci) {
-  const std::string lower = to_lower(pci);
+  std::string lower = to_lower(pci);
   const std::size_t end = lower.find('.') == std::string::npos ? lower.size() : lower.find('.');
   const std::size_t colon = lower.rfind(':', end);
   if (colon == std::string::npos || colon < 2) return lower;

@@ -40,7 +40,7 @@ void read_processes(const Facts& facts, std::optional<int64_t> reserved, Numbers
   const auto found = facts.find("processes");
   const auto* processes = found == facts.end() ? nullptr : std::get_if<std::vector<ProcessMemory>>(&found->second);
   if (processes == nullptr) return;
-  bool found_oneself = number(facts, "this_process_bytes").has_value();
+  const bool found_oneself = number(facts, "this_process_bytes").has_value();
   int64_t largest = 0;
   // The nearest to what is reserved is the process itself, where the message does not name it apart.
   const ProcessMemory* oneself = nullptr;
@@ -70,7 +70,7 @@ Numbers numbers_of(const Facts& facts) {
   if (!numbers.unallocated && reserved && allocated) numbers.unallocated = std::max<int64_t>(*reserved - *allocated, 0);
   if (!reserved && allocated) reserved = *allocated + numbers.unallocated.value_or(0);
   read_processes(facts, reserved, numbers);
-  if (!numbers.held && reserved) numbers.held = *reserved;
+  if (!numbers.held) numbers.held = reserved;
   return numbers;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <mutex>
 
 #include "diagnosis/values.hpp"
@@ -50,6 +51,23 @@ const RE2& current_device() {
   return pattern;
 }
 
+using Groups = std::map<std::string, std::string_view>;
+
+/// Adds what the named groups of one match hold. A pid beside what it holds is a process.
+void add_groups_of_match(const Groups& groups, Facts& facts) {
+  const auto held = groups.find("process_bytes");
+  const auto pid = groups.find("pid");
+  const bool of_process = held != groups.end() && pid != groups.end();
+  if (of_process) {
+    const auto bytes = size_in_log(held->second);
+    const auto number = parse_integer(pid->second);
+    if (bytes && number) add_process(facts, *number, *bytes);
+  }
+  for (const auto& [name, value] : groups) {
+    if (!of_process || (name != "process_bytes" && name != "pid")) add_fact(facts, key_of(name), value);
+  }
+}
+
 /// Adds what the named groups of every match in `text` hold.
 void add_groups(const RE2& pattern, const std::string& text, Facts& facts) {
   const auto& names = pattern.CapturingGroupNames();
@@ -60,21 +78,12 @@ void add_groups(const RE2& pattern, const std::string& text, Facts& facts) {
   std::size_t from = 0;
   for (int i = 0; i < kMostMatches && from <= text.size(); ++i) {
     if (!pattern.Match(text, from, text.size(), RE2::UNANCHORED, values.data(), count)) return;
-    std::optional<std::int64_t> pid;
-    std::optional<std::int64_t> bytes;
+    Groups groups;
     for (const auto& [group, name] : names) {
       const re2::StringPiece& value = values[static_cast<std::size_t>(group)];
-      if (value.data() == nullptr) continue;
-      const std::string_view held(value.data(), value.size());
-      if (name == "process_bytes") bytes = size_in_log(held);
-      if (name == "pid") pid = parse_integer(held);
+      if (value.data() != nullptr) groups.emplace(name, std::string_view(value.data(), value.size()));
     }
-    if (pid && bytes) add_process(facts, *pid, *bytes);
-    for (const auto& [group, name] : names) {
-      const re2::StringPiece& value = values[static_cast<std::size_t>(group)];
-      const bool of_process = bytes && (name == "process_bytes" || name == "pid");
-      if (value.data() != nullptr && !of_process) add_fact(facts, key_of(name), {value.data(), value.size()});
-    }
+    add_groups_of_match(groups, facts);
     const auto end = static_cast<std::size_t>(values[0].data() - text.data()) + values[0].size();
     from = values[0].empty() ? end + 1 : end;
   }

@@ -30,7 +30,7 @@ using Json = nlohmann::json;
 /// What the user wants to see.
 struct Wishes {
   /// A guess on the threshold of what is said at all is no alarm.
-  double min_confidence = 0.35;
+  double min_confidence = 0.3;
   std::optional<std::uint32_t> top;
   bool all = false;
 };
