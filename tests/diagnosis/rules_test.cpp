@@ -10,6 +10,7 @@
 
 #include "diagnosis/line.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/diagnosis/json.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -106,10 +107,48 @@ TEST(Rules, EachIsSilentOnTheExamplesOfOtherCauses) {
   }
 }
 
+/// Lines that set the tags without which a rule is silent, from the examples of the rules that set them.
+std::string setting_of(const DiagnosisRule& rule) {
+  std::string lines;
+  for (const std::string_view tag : rule.when) {
+    const auto rules = knowledge::diagnosis_rules();
+    const auto sets = std::ranges::find(rules, tag, &DiagnosisRule::context);
+    if (sets != rules.end()) lines += std::string(sets->examples.front().text) + '\n';
+  }
+  return lines;
+}
+
+/// Whether another cause may be named before the rule's own: that of a rule which rightly sees the example, too.
+bool is_rival(const DiagnosisRule& rule, const std::string& cause) {
+  return std::ranges::any_of(rule.overlaps, [&](std::string_view id) {
+    const auto rules = knowledge::diagnosis_rules();
+    const auto other = std::ranges::find(rules, id, &DiagnosisRule::id);
+    return other != rules.end() && other->cause == cause;
+  });
+}
+
+TEST(Rules, EachRootNamesItsCauseFromItsExamplesAlone) {
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    if (rule.role != Role::root) continue;
+    for (const auto& given : rule.examples) {
+      const Diagnosis diagnosis = diagnose_text(setting_of(rule) + std::string(given.text), "example.log");
+      if (diagnosis.causes.empty()) {
+        ADD_FAILURE() << rule.id << ": nothing is found in: " << given.text;
+        continue;
+      }
+      const std::string& first = diagnosis.causes.front().id;
+      EXPECT_TRUE(first == rule.cause || is_rival(rule, first)) << rule.id << ": " << first << " in: " << given.text;
+    }
+  }
+}
+
 TEST(Rules, EachHasLiteralsAndSeesItsExamplesByThem) {
   for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
     EXPECT_FALSE(rule.literals.empty()) << rule.id;
-    for (const std::string_view literal : rule.literals) EXPECT_GE(literal.size(), 3) << rule.id << ": " << literal;
+    // What only silences is not asked before another rule spoke.
+    const std::size_t shortest = rule.role == Role::silence ? 3 : 6;
+    for (const std::string_view literal : rule.literals)
+      EXPECT_GE(literal.size(), shortest) << rule.id << ": " << literal;
   }
 }
 
@@ -120,6 +159,40 @@ TEST(Rules, EachPatternCompiles) {
     EXPECT_TRUE(RE2(re2::StringPiece(rule.pattern.data(), rule.pattern.size()), quiet).ok()) << rule.id;
     for (const std::string_view extract : rule.extract)
       EXPECT_TRUE(RE2(re2::StringPiece(extract.data(), extract.size()), quiet).ok()) << rule.id << ": " << extract;
+  }
+}
+
+/// What somebody would paste into a shell.
+bool looks_like_command(std::string_view step) {
+  const std::string_view first = step.substr(0, step.find(' '));
+  const bool is_word = !first.empty() && std::ranges::all_of(first, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  });
+  const std::size_t equals = first.find('=');
+  const bool is_assignment =
+      equals != std::string_view::npos &&
+      first.substr(0, equals).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string_view::npos;
+  return is_word || is_assignment;
+}
+
+TEST(Causes, CommandsCanBePastedAsTheyStand) {
+  for (const auto& cause : knowledge::diagnosis_causes()) {
+    for (const auto steps : {cause.fix, cause.confirm}) {
+      for (const std::string_view step : steps) {
+        if (!looks_like_command(step)) continue;
+        EXPECT_EQ(step.find('<'), std::string_view::npos) << cause.id << ": " << step;
+        EXPECT_EQ(step.find(" ("), std::string_view::npos) << cause.id << ": " << step;
+        EXPECT_EQ(std::string_view(".,;:!?").find(step.back()), std::string_view::npos) << cause.id << ": " << step;
+      }
+    }
+  }
+}
+
+TEST(Causes, TitlesBeginLargeAndEndWithoutAStop) {
+  for (const auto& cause : knowledge::diagnosis_causes()) {
+    const char first = cause.title.front();
+    EXPECT_TRUE((first >= 'A' && first <= 'Z') || cause.title.starts_with("/dev/shm")) << cause.id;
+    EXPECT_NE(cause.title.back(), '.') << cause.id;
   }
 }
 
