@@ -43,7 +43,8 @@ Role role_of(const Event& event, const Reading& reading) {
 Claim claim_of(const Event& event, const Reading& reading) {
   Claim claim{&event, std::string(event.rule->cause), role_of(event, reading), event.rule->strength, "", ""};
   if (event.quoted) claim.strength *= 0.93;
-  if (event.level == Level::info && claim.role == Role::weak) claim.strength *= 0.8;
+  const bool survived = claim.role == Role::weak && event.rule->role == Role::root;
+  if (claim.role == Role::weak && (survived || event.level == Level::info)) claim.strength *= 0.8;
   if (claim.cause != kOutOfMemory) return claim;
   if (auto verdict = judge_memory(event.facts)) {
     claim.cause = verdict->cause;
