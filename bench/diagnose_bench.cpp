@@ -153,11 +153,13 @@ std::vector<Contender> contenders(const std::string& log, const diagnosis::Liter
   return field;
 }
 
-/// What the rules' patterns need, each literal once.
+/// What the patterns of the rules need that may speak, each literal once: those by which LogReader looks at a line.
 std::vector<std::string> rule_literals() {
   std::set<std::string> all;
-  for (const auto& rule : gpuwarden::knowledge::diagnosis_rules())
-    all.insert(rule.literals.begin(), rule.literals.end());
+  for (const auto& rule : gpuwarden::knowledge::diagnosis_rules()) {
+    const bool only_silences = rule.role == gpuwarden::knowledge::Role::silence && rule.before == 0;
+    if (!only_silences) all.insert(rule.literals.begin(), rule.literals.end());
+  }
   return {all.begin(), all.end()};
 }
 
