@@ -125,26 +125,33 @@ Result copy_2d(const char* function, const Copy2D* plan, Stream stream, bool wai
   return with_context(function, [&](Call& call) { return carry_out(call, copy, stream, wait); });
 }
 
+/// Rows of values.
+struct Area {
+  DevicePointer to = 0;
+  std::size_t pitch = 0;
+  std::size_t width = 0;
+  std::size_t height = 1;
+};
+
 template <class Value>
-Result fill(const char* function, DevicePointer to, std::size_t pitch, Value value, std::size_t width,
-            std::size_t height, Stream name) {
-  if (to % sizeof(Value) != 0 || (height > 1 && pitch % sizeof(Value) != 0)) return kInvalidValue;
+Result fill(const char* function, const Area& area, Value value, Stream name) {
+  if (area.to % sizeof(Value) != 0 || (area.height > 1 && area.pitch % sizeof(Value) != 0)) return kInvalidValue;
   return with_context(function, [&](Call& call) {
-    if (width == 0 || height == 0) return kSuccess;
+    if (area.width == 0 || area.height == 0) return kSuccess;
     Driver& d = call.driver;
-    if (width >= kTooLarge / sizeof(Value) || height >= kTooLarge / width) return kInvalidValue;
-    const std::size_t bytes = width * sizeof(Value);
-    if (height > 1 && pitch < bytes) return kInvalidValue;
-    for (std::size_t row = 0; row < height; ++row) {
-      if (!fits(d.space, to + row * pitch, bytes, Side::device, true)) return kInvalidValue;
+    if (area.width >= kTooLarge / sizeof(Value) || area.height >= kTooLarge / area.width) return kInvalidValue;
+    const std::size_t bytes = area.width * sizeof(Value);
+    if (area.height > 1 && area.pitch < bytes) return kInvalidValue;
+    for (std::size_t row = 0; row < area.height; ++row) {
+      if (!fits(d.space, area.to + row * area.pitch, bytes, Side::device, true)) return kInvalidValue;
     }
     ContextState* owner = nullptr;
     StreamState* stream = d.stream(name, call.context, owner);
     if (stream == nullptr) return kInvalidHandle;
-    for (std::size_t row = 0; row < height; ++row)
-      std::fill_n(static_cast<Value*>(pointer(to + row * pitch)), width, value);
-    const sim::Model& model = d.device(d.space.around(to)->device)->gpu->model;
-    owner->timeline.enqueue(*stream, call.now(), d.latencies.of_bytes(bytes * height, memory_bandwidth(model)));
+    for (std::size_t row = 0; row < area.height; ++row)
+      std::fill_n(static_cast<Value*>(pointer(area.to + row * area.pitch)), area.width, value);
+    const sim::Model& model = d.device(d.space.around(area.to)->device)->gpu->model;
+    owner->timeline.enqueue(*stream, call.now(), d.latencies.of_bytes(bytes * area.height, memory_bandwidth(model)));
     return kSuccess;
   });
 }
@@ -193,6 +200,7 @@ Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, std::size_t by
 Result cuMemcpyPeer(DevicePointer to, Context, DevicePointer from, Context, std::size_t bytes) {
   return copy_now(__func__, within(to, from, bytes));
 }
+// NOLINTNEXTLINE(readability-function-size): as CUDA has it
 Result cuMemcpyPeerAsync(DevicePointer to, Context, DevicePointer from, Context, std::size_t bytes, Stream stream) {
   return copy_later(__func__, within(to, from, bytes), stream);
 }
@@ -201,45 +209,48 @@ Result cuMemcpy2DUnaligned_v2(const Copy2D* plan) { return copy_2d(__func__, pla
 Result cuMemcpy2DAsync_v2(const Copy2D* plan, Stream stream) { return copy_2d(__func__, plan, stream, false); }
 
 Result cuMemsetD8_v2(DevicePointer to, unsigned char value, std::size_t count) {
-  return fill(__func__, to, 0, value, count, 1, nullptr);
+  return fill(__func__, {.to = to, .width = count}, value, nullptr);
 }
 Result cuMemsetD16_v2(DevicePointer to, unsigned short value, std::size_t count) {
-  return fill(__func__, to, 0, value, count, 1, nullptr);
+  return fill(__func__, {.to = to, .width = count}, value, nullptr);
 }
 Result cuMemsetD32_v2(DevicePointer to, unsigned value, std::size_t count) {
-  return fill(__func__, to, 0, value, count, 1, nullptr);
+  return fill(__func__, {.to = to, .width = count}, value, nullptr);
 }
 Result cuMemsetD2D8_v2(DevicePointer to, std::size_t pitch, unsigned char value, std::size_t width,
                        std::size_t height) {
-  return fill(__func__, to, pitch, value, width, height, nullptr);
+  return fill(__func__, {to, pitch, width, height}, value, nullptr);
 }
 Result cuMemsetD2D16_v2(DevicePointer to, std::size_t pitch, unsigned short value, std::size_t width,
                         std::size_t height) {
-  return fill(__func__, to, pitch, value, width, height, nullptr);
+  return fill(__func__, {to, pitch, width, height}, value, nullptr);
 }
 Result cuMemsetD2D32_v2(DevicePointer to, std::size_t pitch, unsigned value, std::size_t width, std::size_t height) {
-  return fill(__func__, to, pitch, value, width, height, nullptr);
+  return fill(__func__, {to, pitch, width, height}, value, nullptr);
 }
 Result cuMemsetD8Async(DevicePointer to, unsigned char value, std::size_t count, Stream stream) {
-  return fill(__func__, to, 0, value, count, 1, stream);
+  return fill(__func__, {.to = to, .width = count}, value, stream);
 }
 Result cuMemsetD16Async(DevicePointer to, unsigned short value, std::size_t count, Stream stream) {
-  return fill(__func__, to, 0, value, count, 1, stream);
+  return fill(__func__, {.to = to, .width = count}, value, stream);
 }
 Result cuMemsetD32Async(DevicePointer to, unsigned value, std::size_t count, Stream stream) {
-  return fill(__func__, to, 0, value, count, 1, stream);
+  return fill(__func__, {.to = to, .width = count}, value, stream);
 }
+// NOLINTNEXTLINE(readability-function-size): as CUDA has it
 Result cuMemsetD2D8Async(DevicePointer to, std::size_t pitch, unsigned char value, std::size_t width,
                          std::size_t height, Stream stream) {
-  return fill(__func__, to, pitch, value, width, height, stream);
+  return fill(__func__, {to, pitch, width, height}, value, stream);
 }
+// NOLINTNEXTLINE(readability-function-size): as CUDA has it
 Result cuMemsetD2D16Async(DevicePointer to, std::size_t pitch, unsigned short value, std::size_t width,
                           std::size_t height, Stream stream) {
-  return fill(__func__, to, pitch, value, width, height, stream);
+  return fill(__func__, {to, pitch, width, height}, value, stream);
 }
+// NOLINTNEXTLINE(readability-function-size): as CUDA has it
 Result cuMemsetD2D32Async(DevicePointer to, std::size_t pitch, unsigned value, std::size_t width, std::size_t height,
                           Stream stream) {
-  return fill(__func__, to, pitch, value, width, height, stream);
+  return fill(__func__, {to, pitch, width, height}, value, stream);
 }
 
 }  // extern "C"

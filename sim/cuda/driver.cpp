@@ -253,7 +253,7 @@ Result refusal(Driver& d, const DeviceState& device) {
 }  // namespace
 
 Result Driver::make_context(int ordinal, unsigned flags, bool primary, std::shared_ptr<ContextState>& made) {
-  DeviceState& on = *device(ordinal);
+  const DeviceState& on = *device(ordinal);
   if (const Result refused = refusal(*this, on); refused != kSuccess) return refused;
   const auto taken = fleet->take(owner, on.place, context_bytes(on, fleet->spec()), 0, true);
   if (!taken) return kUnknown;
@@ -275,12 +275,12 @@ void Driver::destroy_context(ContextState& context) {
   std::erase_if(events, [&](const auto& event) { return event.second.context == name; });
   std::vector<std::uint64_t> gone;
   for (const auto& [base, range] : space.ranges()) {
-    if (range.context == name && (range.kind == RangeKind::device || range.kind == RangeKind::host))
-      gone.push_back(base);
+    if (range.context == name && range.kind != RangeKind::pool) gone.push_back(base);
   }
   for (const std::uint64_t base : gone) {
     const Range range = *space.at(base);
     space.remove(base);
+    if (range.kind == RangeKind::registered) continue;  // the program's own
     if (range.kind == RangeKind::device && range.held == 0) {
       device(ordinal)->small->give(base, nullptr, clock.now());
       continue;

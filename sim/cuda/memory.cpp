@@ -54,19 +54,30 @@ Result allocate(Call& call, std::size_t bytes, DevicePointer* pointer) {
   return kSuccess;
 }
 
-/// Frees what cuMemAlloc gave, once all work on the device is over.
-void free_device(Call& call, const Range& range) {
-  Driver& d = call.driver;
-  call.mebibytes = mebibytes(range.size);
+/// Frees what cuMemAlloc gave.
+void free_device(Driver& d, const Range& range) {
   d.space.remove(range.base);
-  DeviceState& device = *d.device(range.device);
+  const DeviceState& device = *d.device(range.device);
   if (range.held == 0) {
-    device.small->give(range.base, nullptr, call.now());
-    device.small->trim(0, call.now());
+    device.small->give(range.base, nullptr, d.clock.now());
+    device.small->trim(0, d.clock.now());
     return;
   }
   Space::unmap_memory(range.base, range.held);
   d.give(range.device, range.held);
+}
+
+/// Frees memory that no work uses any more; two threads may have waited to free the same.
+Result free_now(DevicePointer pointer) {
+  Driver& d = driver();
+  const std::scoped_lock lock(d.mutex);
+  const Range* found = d.closed ? nullptr : d.space.at(pointer);
+  if (found == nullptr) return kInvalidValue;
+  const Range range = *found;
+  if (range.kind == RangeKind::device) return free_device(d, range), kSuccess;
+  const Result freed = free_to_pool(d, range, nullptr, nullptr);
+  d.trim_pools(range.device);
+  return freed;
 }
 
 /// A page is the unit of the host's memory.
@@ -129,17 +140,17 @@ Result cuMemAllocPitch_v2(DevicePointer* pointer, std::size_t* pitch, std::size_
 }
 
 Result cuMemFree_v2(DevicePointer pointer) {
-  return with_context(__func__, [&](Call& call) {
+  // First all work on the device must be over; only then may somebody else have the memory.
+  const Result over = with_context(__func__, [&](Call& call) {
     if (pointer == 0) return kSuccess;
     const Range* range = call.driver.space.at(pointer);
-    if (range == nullptr) return kInvalidValue;
+    if (range == nullptr || (range->kind != RangeKind::pool && range->kind != RangeKind::device)) return kInvalidValue;
+    call.mebibytes = mebibytes(range->size);
     const auto owner = call.driver.contexts.find(range->context);
-    call.synchronise(owner != call.driver.contexts.end() ? owner->second->timeline.end() : 0);
-    if (range->kind == RangeKind::pool) return free_to_pool(call.driver, *range, nullptr, nullptr);
-    if (range->kind != RangeKind::device) return kInvalidValue;
-    free_device(call, Range(*range));
+    if (owner != call.driver.contexts.end()) call.wait_until = owner->second->timeline.end();
     return kSuccess;
   });
+  return over == kSuccess && pointer != 0 ? free_now(pointer) : over;
 }
 
 Result cuMemGetAddressRange_v2(DevicePointer* base, std::size_t* size, DevicePointer pointer) {

@@ -8,6 +8,7 @@ extern "C" {
 Result cuModuleLoadDataEx(Module*, const void*, unsigned, int*, void**) { return kNotSupported; }
 Result cuModuleUnload(Module) { return kNotSupported; }
 Result cuModuleGetFunction(Function*, Module, const char*) { return kNotSupported; }
+// NOLINTNEXTLINE(readability-function-size): as CUDA has it
 Result cuLaunchKernel(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**,
                       void**) {
   return kNotSupported;
