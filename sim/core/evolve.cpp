@@ -290,9 +290,10 @@ void read_processes(const Body& body, const GpuSpec& gpu, std::uint32_t index, G
     const DeclaredProcess& process = body.processes[i];
     if (process.gpu != index) continue;
     const bool on_instance = process.gpu_instance != kNoInstance;
-    view.processes.push_back({process.pid, "", process.memory_bytes, process.utilization, process.graphics == 0,
-                              process.graphics != 0, on_instance ? std::optional(process.gpu_instance) : std::nullopt});
-    used_mib += static_cast<double>(process.memory_bytes) / (1 << 20);
+    const std::uint64_t bytes = declared_bytes(body, process);
+    view.processes.push_back({process.pid, "", bytes, process.utilization, process.graphics == 0, process.graphics != 0,
+                              on_instance ? std::optional(process.gpu_instance) : std::nullopt});
+    used_mib += static_cast<double>(bytes) / (1 << 20);
   }
   used_mib += static_cast<double>(add_holders(body, index, view)) / (1 << 20);
   const double room = gpu.model.memory_mib - gpu.model.reserved_mib;

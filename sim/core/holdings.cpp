@@ -89,9 +89,16 @@ std::uint64_t used_bytes(const Body& body, const FleetSpec& spec, const Fleet::P
   for (std::uint32_t i = 0; i < body.process_count; ++i) {
     const DeclaredProcess& process = body.processes[i];
     const bool here = place.gpu_instance == kNoInstance || process.gpu_instance == place.gpu_instance;
-    if (process.gpu == place.gpu && here) declared += process.memory_bytes;
+    if (process.gpu == place.gpu && here) declared += declared_bytes(body, process);
   }
   return static_cast<std::uint64_t>(mib * kMebibyte) + declared + held_bytes(body, place);
+}
+
+std::uint64_t declared_bytes(const Body& body, const DeclaredProcess& process) {
+  const bool holds = std::any_of(body.holdings, body.holdings + body.holding_count, [&](const Holding& row) {
+    return row.pid == process.pid && row.start_time == process.start_time && row.gpu == process.gpu;
+  });
+  return holds ? 0 : process.memory_bytes;
 }
 
 Fleet::Taken take(Body& body, const FleetSpec& spec, const Holding& wanted) {

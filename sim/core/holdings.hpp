@@ -13,6 +13,9 @@ std::uint64_t used_bytes(const Body& body, const FleetSpec& spec, const Fleet::P
 /// Bytes taken through CUDA on a GPU, or (with an instance) on that instance alone.
 std::uint64_t held_bytes(const Body& body, const Fleet::Place& place);
 
+/// What a declared process pretends to hold; nothing once it really takes memory through CUDA on that GPU.
+std::uint64_t declared_bytes(const Body& body, const DeclaredProcess& process);
+
 Fleet::Taken take(Body& body, const FleetSpec& spec, const Holding& wanted);
 void give(Body& body, const Holding& given);
 /// Turns a process's own bytes into an object's.
