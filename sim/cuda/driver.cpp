@@ -101,7 +101,9 @@ namespace {
 struct Closer {
   ~Closer() {
     Driver& d = driver();
-    const std::scoped_lock lock(d.mutex);
+    // A thread that hangs on a hung GPU keeps the lock; the process may end all the same.
+    const std::unique_lock lock(d.mutex, std::try_to_lock);
+    if (!lock) return;
     d.closed = true;
     d.view.reset();
     d.fleet.reset();

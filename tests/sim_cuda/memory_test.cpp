@@ -109,6 +109,19 @@ TEST_F(MemoryTest, IsCopiedInRows) {
   });
 }
 
+TEST_F(MemoryTest, IsCopiedBetweenDevices) {
+  run([](const Library& cuda) {
+    const Context other = cuda.start(1);
+    const DevicePointer there = cuda.allocate(100);
+    EXPECT_EQ(cuda.cuMemsetD8_v2(there, 7, 100), kSuccess);
+    const Context own = cuda.start(0);
+    const DevicePointer here = cuda.allocate(100);
+    EXPECT_EQ(cuda.cuMemcpyPeer(here, own, there, other, 100), kSuccess);
+    EXPECT_EQ(bytes_at(here)[99], 7);
+    EXPECT_EQ(cuda.cuMemcpyPeerAsync(here, own, there + 50, other, 51, nullptr), kInvalidValue);
+  });
+}
+
 TEST_F(MemoryTest, IsFilled) {
   run([](const Library& cuda) {
     cuda.start();
