@@ -60,23 +60,38 @@ TEST_F(LibraryTest, AnswersThatWhatIsNotSimulatedIsNotSupported) {
   });
 }
 
-TEST_F(LibraryTest, EachProfileExportsWhatItsCudaHad) {
+/// One row of the tables of functions.
+struct Row {
+  const char* symbol;
+  int since;
+};
+constexpr auto kRows = std::to_array<Row>({
+#define GPUWARDEN_CUDA_FUNCTION(symbol, since, parameters) {#symbol, since},
+#include "nvidia/cuda_functions.inc"
+#undef GPUWARDEN_CUDA_FUNCTION
+#define GPUWARDEN_CUDA_PER_THREAD(symbol, suffix, since, parameters, arguments) {#symbol "_" #suffix, since},
+#include "nvidia/cuda_per_thread.inc"
+#undef GPUWARDEN_CUDA_PER_THREAD
+#define GPUWARDEN_CUDA_UNSUPPORTED(symbol, since) {#symbol, since},
+#include "nvidia/cuda_unsupported.inc"
+#undef GPUWARDEN_CUDA_UNSUPPORTED
+});
+
+class ProfileTest : public LibraryTest, public ::testing::WithParamInterface<std::pair<int, int>> {};
+
+TEST_P(ProfileTest, ExportsWhatItsCudaHadAndNothingElse) {
+  const auto [profile, version] = GetParam();
   run(
-      [](const Library& old) {
-        EXPECT_EQ(old.cuMemAllocAsync, nullptr) << "memory pools came with 11.2";
-        EXPECT_NE(old.cuMemAlloc_v2, nullptr);
-        EXPECT_NE(old.find<void*>("cuMemcpyAsync_ptsz"), nullptr);
-        EXPECT_EQ(old.find<void*>("cuMemAllocAsync_ptsz"), nullptr);
+      [version](const Library& cuda) {
+        for (const Row& row : kRows)
+          EXPECT_EQ(cuda.find<void*>(row.symbol) != nullptr, row.since <= version) << row.symbol;
       },
-      450);
-  run(
-      [](const Library& recent) {
-        EXPECT_NE(recent.cuMemAllocAsync, nullptr);
-        EXPECT_EQ(recent.cuEventElapsedTime_v2, nullptr) << "12.8 brought it";
-      },
-      550);
-  run([](const Library& newest) { EXPECT_NE(newest.cuEventElapsedTime_v2, nullptr); }, 580);
+      profile);
 }
+
+INSTANTIATE_TEST_SUITE_P(Drivers, ProfileTest,
+                         ::testing::Values(std::pair(418, 10010), std::pair(450, 11000), std::pair(470, 11040),
+                                           std::pair(535, 12020), std::pair(550, 12040), std::pair(580, 13000)));
 
 TEST_F(LibraryTest, GivesEntryPointsByVersionAndDefaultStream) {
   use("cuda: \"12.4\"\ngpus: [{model: Tesla T4}]\n");
