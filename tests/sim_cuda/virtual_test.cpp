@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual memory is real: addresses without pages fault, and pages move with their data.
+#include <csignal>
+
 #include "sim_cuda/program.hpp"
 
 namespace gpuwarden::cuda {
@@ -15,6 +17,7 @@ class VirtualTest : public Programs {
   /// How a process ends that writes to (or reads) an address.
   static int touch(DevicePointer pointer, bool write = true) {
     Child child([&] {
+      std::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would end the process in another way
       volatile unsigned char* const byte = bytes_at(pointer);
       if (write) *byte = 1;
       return *byte == 255 ? 1 : 0;
