@@ -166,6 +166,19 @@ Result<Machine> simulate(const Environment& environment, const std::string& spec
   return machine;
 }
 
+Environment simulated_environment(const Machine& machine, const Environment& of_program) {
+  if (!machine.simulated()) return {};
+  Environment result{{"GPUWARDEN_SIMULATE", machine.fleet_folder}};
+  const auto value = [&](const char* name) {
+    const auto found = of_program.find(name);
+    return found == of_program.end() ? std::string() : found->second;
+  };
+  if (value("GPUWARDEN_SIM_LIBRARIES") == "off") return result;
+  const std::string before = value("LD_LIBRARY_PATH");
+  result["LD_LIBRARY_PATH"] = machine.library_folder + (before.empty() ? "" : ":" + before);
+  return result;
+}
+
 Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
   capture::Capture whole;
   for (const std::string& file : files) {

@@ -36,7 +36,7 @@ struct Machine {
   probe::ReaderOptions reader;
   std::unique_ptr<Simulator> simulator;
   std::string fleet_folder;    ///< of a simulated fleet
-  std::string library_folder;  ///< with the simulator's libnvidia-ml.so.1
+  std::string library_folder;  ///< with the simulator's libnvidia-ml.so.1 and libcuda.so.1
   /// --from: the facts of a capture stand for the machine; nothing is probed.
   std::optional<facts::Snapshot> captured;
   std::string capture_name;
@@ -59,6 +59,10 @@ facts::Snapshot read_everything(const Context& context, const Machine& machine, 
 
 /// Attaches to a fleet: a preset, a YAML file, a capture, a started fleet.
 Result<Machine> simulate(const Environment& environment, const std::string& spec);
+
+/// What a program's environment needs to find the simulated fleet: its folder, and the simulator's NVML and CUDA
+/// libraries before all others. GPUWARDEN_SIM_LIBRARIES=off leaves the search path as it is. Empty for real GPUs.
+Environment simulated_environment(const Machine& machine, const Environment& of_program);
 
 /// The lease directory of this machine (GPUWARDEN_LEASE_DIR, else /run/lock/gpuwarden), for a holder who runs
 /// `command`.

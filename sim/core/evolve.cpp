@@ -7,6 +7,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "sim/core/holdings.hpp"
 #include "sim/core/process.hpp"
 
 namespace gpuwarden::sim {
@@ -27,7 +28,8 @@ void add_event(Body& body, std::uint32_t gpu, std::uint64_t type, std::uint64_t 
 }
 
 void add_fault(Body& body, FaultKind kind, std::uint32_t gpu) {
-  if (body.fault_count < kMaxFaults) body.faults[body.fault_count++] = {kind, gpu, 1, body.tick, 1, 0};
+  if (body.fault_count < kMaxFaults)
+    body.faults[body.fault_count++] = {kind, gpu, 1, body.tick, 1, ++body.fault_number};
 }
 
 /// What an Xid brings with it (source: NVIDIA's Xid catalogue): 79 the GPU fell off the bus; 48 and 63 uncorrectable
@@ -113,7 +115,7 @@ void tick(Body& body, const FleetSpec& spec) {
 void schedule(Body& body, const Fault& fault, std::uint32_t gpu) {
   if (body.fault_count == kMaxFaults) return;
   const auto when = static_cast<std::uint64_t>(fault.at.count() / 100);
-  body.faults[body.fault_count++] = {fault.kind, gpu, fault.value, body.tick + when, 0, 0};
+  body.faults[body.fault_count++] = {fault.kind, gpu, fault.value, body.tick + when, 0, ++body.fault_number};
   if (when == 0) apply(body, body.faults[body.fault_count - 1]);
 }
 
@@ -288,10 +290,12 @@ void read_processes(const Body& body, const GpuSpec& gpu, std::uint32_t index, G
     const DeclaredProcess& process = body.processes[i];
     if (process.gpu != index) continue;
     const bool on_instance = process.gpu_instance != kNoInstance;
-    view.processes.push_back({process.pid, "", process.memory_bytes, process.utilization, process.graphics == 0,
-                              process.graphics != 0, on_instance ? std::optional(process.gpu_instance) : std::nullopt});
-    used_mib += static_cast<double>(process.memory_bytes) / (1 << 20);
+    const std::uint64_t bytes = declared_bytes(body, process);
+    view.processes.push_back({process.pid, "", bytes, process.utilization, process.graphics == 0, process.graphics != 0,
+                              on_instance ? std::optional(process.gpu_instance) : std::nullopt});
+    used_mib += static_cast<double>(bytes) / (1 << 20);
   }
+  used_mib += static_cast<double>(add_holders(body, index, view)) / (1 << 20);
   const double room = gpu.model.memory_mib - gpu.model.reserved_mib;
   at(view.readings, Field::memory_used) = std::floor(std::min(used_mib, room));
 }
@@ -302,6 +306,7 @@ void read_faults(const Body& body, std::uint32_t index, const GpuSpec& gpu, GpuV
   view.unknown_error = in_force(body, FaultKind::unknown_error, index);
   view.no_permission = in_force(body, FaultKind::no_permission, index);
   view.hang = in_force(body, FaultKind::hang, index);
+  view.fault_number = body.fault_number;
   const bool fan_failed = in_force(body, FaultKind::fan_failure, index);
   if (gpu.model.fan) {
     const double wanted = std::clamp((body.gpus[index].temperature - 45) * 2.0, 0.0, 100.0);
@@ -310,6 +315,7 @@ void read_faults(const Body& body, std::uint32_t index, const GpuSpec& gpu, GpuV
   }
   for (std::uint32_t i = 0; i < body.fault_count; ++i) {
     const SharedFault& fault = body.faults[i];
+    if (fault.gpu == index && fault.tick <= body.tick) view.faults.push_back({fault.kind, fault.value, fault.number});
     if (fault.kind == FaultKind::nvlink_down && fault.gpu == index && fault.tick <= body.tick && fault.value < 64) {
       view.nvlinks_down |= 1ULL << static_cast<std::uint64_t>(fault.value);
     }
@@ -361,7 +367,8 @@ bool drop_dead(Body& body) {
       body.processes, body.processes + body.process_count,
       [](const DeclaredProcess& process) { return process_start_time(process.pid) != process.start_time; });
   const auto alive = static_cast<std::uint32_t>(end - body.processes);
-  return std::exchange(body.process_count, alive) != alive;
+  const bool dropped = std::exchange(body.process_count, alive) != alive;
+  return drop_dead_holders(body) || dropped;
 }
 
 FleetView look(const Body& body, const FleetSpec& spec) {

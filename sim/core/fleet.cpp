@@ -123,7 +123,7 @@ Result<std::shared_ptr<const FleetView>> Fleet::view() {
             body.speed,
             body.frozen != 0,
             body.tick,
-            body.process_count > 0,
+            body.process_count + body.holding_count > 0,
             now};
     // Nobody else changes the state while this runs: the number it will have is known.
     seen.generation = state_.generation() + (changed ? 1 : 0);

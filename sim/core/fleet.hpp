@@ -29,6 +29,13 @@ struct ProcessView {
   bool mps = false;
 };
 
+/// A fault in force on a GPU.
+struct FaultView {
+  FaultKind kind = FaultKind::xid;
+  std::int64_t value = 0;
+  std::uint32_t number = 0;  ///< rising in the order of injection
+};
+
 /// One GPU at one moment.
 struct GpuView {
   const GpuSpec* spec = nullptr;
@@ -40,6 +47,9 @@ struct GpuView {
   bool no_permission = false;
   bool hang = false;
   std::uint64_t nvlinks_down = 0;  ///< bit per link
+  std::vector<FaultView> faults;
+  std::uint32_t fault_number = 0;  ///< of the fleet's newest fault
+  std::uint64_t held_bytes = 0;    ///< through the CUDA driver
 };
 
 struct EventView {
@@ -85,6 +95,31 @@ class Fleet {
     std::uint32_t gpu = 0;
     std::uint32_t gpu_instance = kNoInstance;
   };
+  /// Whose memory it is: a process, told from a later one of the same pid by its start.
+  struct Owner {
+    std::int32_t pid = 0;
+    std::uint64_t start_time = 0;
+  };
+  enum class Taken { done, out_of_memory, table_full };
+  /// GPU memory for a process: from what is free of the GPU or instance, at once or not at all. With `object` the
+  /// bytes are a memory object's that others may hold too; with `context` a CUDA context begins to live there.
+  Result<Taken> take(const Owner& owner, const Place& place, std::uint64_t bytes, std::uint64_t object = 0,
+                     bool context = false);
+  /// Gives back what take() took.
+  Result<void> give(const Owner& owner, const Place& place, std::uint64_t bytes, std::uint64_t object = 0,
+                    bool context = false);
+  /// Makes a memory object of bytes that the process has for itself, so that others can hold it as well.
+  Result<Taken> share(const Owner& owner, const Place& place, std::uint64_t bytes, std::uint64_t object);
+  struct Memory {
+    std::uint64_t total = 0;
+    std::uint64_t free = 0;
+  };
+  Result<Memory> memory(const Place& place);
+  /// Uses up one fault of a kind that strikes a number of times; its value, or nothing where none is in force.
+  Result<std::optional<std::int64_t>> use_up(std::uint32_t gpu, FaultKind kind);
+  /// Rises when faults come or go: the same number means the same faults.
+  std::uint64_t fault_generation() const { return state_.fault_generation(); }
+
   Result<void> declare(std::int32_t pid, const std::vector<Place>& places, std::uint64_t memory_bytes,
                        std::uint32_t utilization, bool graphics);
   Result<void> undeclare(std::int32_t pid);

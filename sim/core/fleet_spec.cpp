@@ -15,7 +15,7 @@
 namespace gpuwarden::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 16> kFaultNames{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 19> kFaultNames{
     {{"xid", FaultKind::xid},
      {"ecc_corrected", FaultKind::ecc_corrected},
      {"ecc_uncorrected", FaultKind::ecc_uncorrected},
@@ -31,7 +31,10 @@ constexpr std::array<std::pair<std::string_view, FaultKind>, 16> kFaultNames{
      {"nvlink_down", FaultKind::nvlink_down},
      {"slow_clock", FaultKind::slow_clock},
      {"mismatch", FaultKind::mismatch},
-     {"driver_not_loaded", FaultKind::driver_not_loaded}}};
+     {"driver_not_loaded", FaultKind::driver_not_loaded},
+     {"cuda_error", FaultKind::cuda_error},
+     {"cuda_out_of_memory", FaultKind::cuda_out_of_memory},
+     {"cuda_corrupt", FaultKind::cuda_corrupt}}};
 
 /// Reads typed values from a map and keeps the first error.
 class Fields {
@@ -367,7 +370,8 @@ Result<Fault> parse_fault(std::string_view text) {
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no fault", printable(text)),
                 "known: " + join(names, ", "));
   }
-  const bool wants_number = found->second == FaultKind::xid;
+  const bool wants_number = found->second == FaultKind::xid || found->second == FaultKind::cuda_error ||
+                            found->second == FaultKind::cuda_corrupt;
   const auto value = parts.size() == 2 ? parse_integer(parts[1]) : std::optional<std::int64_t>(wants_number ? -1 : 1);
   if (!value || *value < 0 || *value > 1'000'000) {
     return fail(ErrorCode::invalid_argument, fmt::format("'{}': a number belongs after '='", printable(text)),
@@ -379,8 +383,8 @@ Result<Fault> parse_fault(std::string_view text) {
 Result<FleetSpec> parse_fleet(std::string_view text, std::string_view name, std::string_view identity) {
   GPUWARDEN_TRY(const YAML::Node root, yaml::load(text, name));
   Fields in(root, name, "");
-  in.known({"name", "driver", "cuda", "kernel_module", "seed", "clock", "nvlink", "call_latency_microseconds", "faults",
-            "gpus"});
+  in.known({"name", "driver", "cuda", "kernel_module", "seed", "clock", "nvlink", "call_latency_microseconds",
+            "cuda_latency", "cuda_context_memory", "faults", "gpus"});
   if (in.error()) return std::unexpected(*in.error());
   FleetSpec spec;
   in.text("name", spec.name);
@@ -389,6 +393,8 @@ Result<FleetSpec> parse_fleet(std::string_view text, std::string_view name, std:
   in.text("kernel_module", spec.kernel_module);
   in.integer("seed", spec.seed, 0, 9e15);
   in.number("call_latency_microseconds", spec.call_latency_us, 0, 1e6);
+  in.number("cuda_latency", spec.cuda_latency, 0, 1000);
+  if (in.node("cuda_context_memory").IsDefined()) in.mebibytes("cuda_context_memory", spec.context_mib, 65536);
   if (!is_version(spec.driver, 3)) in.complain(in.node("driver"), "driver should be a version such as 550.54.15");
   if (!is_version(spec.cuda, 2)) in.complain(in.node("cuda"), "cuda should be a version such as 12.4");
   if (const YAML::Node clock = in.node("clock"); clock.IsDefined()) {

@@ -36,6 +36,9 @@ enum class FaultKind : std::uint32_t {
   slow_clock,
   mismatch,
   driver_not_loaded,
+  cuda_error,          ///< the next call of the CUDA driver on the GPU fails so (a CUresult), once
+  cuda_out_of_memory,  ///< that many allocations fail
+  cuda_corrupt,        ///< the contexts that live on the GPU answer every call so
 };
 std::string_view to_string(FaultKind kind);
 
@@ -110,6 +113,8 @@ struct FleetSpec {
   double speed = 1;
   bool frozen = false;
   bool nvswitch = false;
+  double cuda_latency = 1;     ///< factor on the modelled latencies of the CUDA driver; 0: none
+  double context_mib = -1;     ///< what a CUDA context takes; -1: by the GPU's size
   double call_latency_us = 0;  ///< every call about a GPU takes this long, as a driver's does
   std::vector<Fault> faults;   ///< of the whole fleet
   std::vector<GpuSpec> gpus;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <type_traits>
 
@@ -21,7 +22,12 @@ constexpr std::uint64_t kMagic = 0x6770757761726431;  // "gpuward1"
 /// Counts from the file are used as bounds; a damaged file must not send anybody out of them.
 bool is_sound(const Body& body) {
   return body.process_count <= kMaxProcesses && body.fault_count <= kMaxFaults &&
-         body.override_count <= kMaxOverrides && body.speed > 0 && body.speed <= 1e6 && body.tick < (1ULL << 50U);
+         body.override_count <= kMaxOverrides && body.holding_count <= kMaxHoldings && body.speed > 0 &&
+         body.speed <= 1e6 && body.tick < (1ULL << 50U);
+}
+
+bool faults_equal(const Body& a, const Body& b) {
+  return a.fault_count == b.fault_count && std::memcmp(a.faults, b.faults, a.fault_count * sizeof(SharedFault)) == 0;
 }
 
 }  // namespace
@@ -32,6 +38,7 @@ struct SharedState::File {
   std::atomic<std::uint32_t> active;
   std::uint32_t pad;
   std::atomic<std::uint64_t> generation;
+  std::atomic<std::uint64_t> fault_generation;
   Body bodies[2];
 };
 
@@ -67,6 +74,7 @@ Result<void> SharedState::open(const std::filesystem::path& folder, const std::f
 }
 
 std::uint64_t SharedState::generation() const { return file_->generation.load(); }
+std::uint64_t SharedState::fault_generation() const { return file_->fault_generation.load(); }
 
 Result<void> SharedState::update(const std::function<bool(Body&)>& change) {
   const std::scoped_lock threads(mutex_);
@@ -81,8 +89,10 @@ Result<void> SharedState::update(const std::function<bool(Body&)>& change) {
   next = file_->bodies[active];
   if (!is_sound(next)) return fail(ErrorCode::corrupt, "the fleet's state in " + folder_.string() + " is damaged");
   if (!change(next)) return {};
+  const bool same_faults = faults_equal(next, file_->bodies[active]);
   file_->active.store(active ^ 1U);
   file_->generation.fetch_add(1);
+  if (!same_faults) file_->fault_generation.fetch_add(1);
   return {};
 }
 

@@ -19,6 +19,7 @@ inline constexpr std::size_t kMaxProcesses = 512;
 inline constexpr std::size_t kMaxFaults = 128;
 inline constexpr std::size_t kMaxEvents = 64;
 inline constexpr std::size_t kMaxOverrides = 256;
+inline constexpr std::size_t kMaxHoldings = 1024;
 
 /// A real process that said what it holds; gone when the process is.
 struct DeclaredProcess {
@@ -32,6 +33,18 @@ struct DeclaredProcess {
   std::uint32_t pad;
 };
 
+/// GPU memory that a process took through the simulated CUDA driver; gone when the process is. A memory object that
+/// several processes share has a row for each of them and counts once, for the first.
+struct Holding {
+  std::int32_t pid;
+  std::uint32_t gpu;
+  std::uint64_t start_time;
+  std::uint64_t bytes;
+  std::uint64_t object;        ///< 0: what the process has for itself
+  std::uint32_t gpu_instance;  ///< of MIG, or kNoInstance
+  std::uint32_t contexts;      ///< CUDA contexts that live there
+};
+
 /// A fault in force or still to come.
 struct SharedFault {
   FaultKind kind;
@@ -39,7 +52,7 @@ struct SharedFault {
   std::int64_t value;
   std::uint64_t tick;     ///< when it strikes
   std::uint32_t applied;  ///< its one-time effects have happened
-  std::uint32_t pad;
+  std::uint32_t number;   ///< from 1, rising
 };
 
 struct SharedEvent {
@@ -69,11 +82,14 @@ struct Body {
   std::uint32_t fault_count;
   std::uint32_t override_count;
   std::uint64_t event_number;  ///< of the newest event
+  std::uint32_t holding_count;
+  std::uint32_t fault_number;  ///< of the newest fault
   GpuState gpus[kMaxGpus];
   DeclaredProcess processes[kMaxProcesses];
   SharedFault faults[kMaxFaults];
   SharedEvent events[kMaxEvents];  ///< ring by number
   Override overrides[kMaxOverrides];
+  Holding holdings[kMaxHoldings];
 };
 
 /// The mapped file. All access happens under a file lock taken on a descriptor opened for the purpose, so that forked
@@ -91,6 +107,8 @@ class SharedState {
   Result<void> update(const std::function<bool(Body&)>& change);
   /// Rises with every change; the same number means the same state.
   std::uint64_t generation() const;
+  /// The same for the list of faults alone.
+  std::uint64_t fault_generation() const;
 
  private:
   struct File;

@@ -29,10 +29,10 @@ constexpr auto kNames = std::to_array<std::pair<cuda::Result, std::string_view>>
 
 /// "cuLaunchKernel" of "launch"; other words stay as they are.
 std::string_view symbol_of(std::string_view role) {
-#define GPUWARDEN_CUDA_FUNCTION(name, symbol, parameters) \
+#define GPUWARDEN_CUDA_ROLE(name, symbol) \
   if (role == #name) return #symbol;
 #include "deep/cuda_functions.inc"
-#undef GPUWARDEN_CUDA_FUNCTION
+#undef GPUWARDEN_CUDA_ROLE
   return role;
 }
 
@@ -64,11 +64,11 @@ void find(void* handle, const char* symbol, F& function) {
 
 /// The first function that the library has not, of those that must be there.
 std::optional<std::string_view> first_missing(const cuda::Functions& cuda) {
-#define GPUWARDEN_CUDA_OPTIONAL(name, symbol, parameters)
-#define GPUWARDEN_CUDA_FUNCTION(name, symbol, parameters) \
+#define GPUWARDEN_CUDA_OPTIONAL(name, symbol)
+#define GPUWARDEN_CUDA_ROLE(name, symbol) \
   if (cuda.name == nullptr) return #symbol;
 #include "deep/cuda_functions.inc"
-#undef GPUWARDEN_CUDA_FUNCTION
+#undef GPUWARDEN_CUDA_ROLE
   return std::nullopt;
 }
 
@@ -83,9 +83,9 @@ Result<cuda::Functions> open_cuda(const std::filesystem::path& library) {
                 "install the NVIDIA driver's CUDA library; in a container, start it with --gpus all");
   }
   cuda::Functions functions;
-#define GPUWARDEN_CUDA_FUNCTION(name, symbol, parameters) find(handle, #symbol, functions.name);
+#define GPUWARDEN_CUDA_ROLE(name, symbol) find(handle, #symbol, functions.name);
 #include "deep/cuda_functions.inc"
-#undef GPUWARDEN_CUDA_FUNCTION
+#undef GPUWARDEN_CUDA_ROLE
   if (const auto missing = first_missing(functions))
     return fail(ErrorCode::unavailable, fmt::format("{} has no {}: it is not CUDA's driver library, or too old a one",
                                                     library.string(), *missing));

@@ -8,8 +8,27 @@
 #include <string_view>
 #include <vector>
 
-#include "deep/cuda_abi.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "nvidia/cuda_functions.hpp"
+
+namespace gpuwarden::cuda {
+
+/// libcuda's functions by their roles.
+struct Functions {
+#define GPUWARDEN_CUDA_ROLE(name, symbol) decltype(&cuda::symbol) name = nullptr;
+#include "deep/cuda_functions.inc"
+#undef GPUWARDEN_CUDA_ROLE
+};
+
+/// cuBLAS, of which only a product of 16-bit matrices summed in 32 bits is wanted.
+struct CublasFunctions {
+  int (*create)(CublasHandle*) = nullptr;
+  int (*set_stream)(CublasHandle, Stream) = nullptr;
+  int (*multiply)(CublasHandle, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
+                  const void*, void*, int, int, int, int) = nullptr;
+};
+
+}  // namespace gpuwarden::cuda
 
 namespace gpuwarden::deep {
 

@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "deep/cuda_abi.hpp"
 #include "deep/kernels.hpp"
+#include "nvidia/cuda_abi.hpp"
 
 namespace {
 

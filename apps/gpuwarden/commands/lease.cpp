@@ -66,10 +66,12 @@ int hold(const Acquired& acquired) {
 }
 
 /// The shell becomes this process: the locks go along, and it is the user's own from here on.
-int become_shell(const Acquired& acquired, const Machine& machine, std::vector<std::string> argv) {
+int become_shell(const Acquired& acquired, const Machine& machine, const Environment& environment,
+                 std::vector<std::string> argv) {
   ::setenv("CUDA_VISIBLE_DEVICES", placement::cuda_visible_devices(acquired.decision).c_str(), 1);
   ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-  if (machine.simulated()) ::setenv("GPUWARDEN_SIMULATE", machine.fleet_folder.c_str(), 1);
+  for (const auto& [name, value] : simulated_environment(machine, environment))
+    ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (auto& text : argv) words.push_back(text.data());
   words.push_back(nullptr);
@@ -99,7 +101,7 @@ int run_lease(Context& context) {
   if (context.args.has("hold")) return hold(*acquired);
   fmt::print(stderr, "gpuwarden: {}leased {} for {}; leave it to give them back\n",
              machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision), argv[0]);
-  return become_shell(*acquired, *machine, argv);
+  return become_shell(*acquired, *machine, context.environment, argv);
 }
 
 }  // namespace gpuwarden::cli

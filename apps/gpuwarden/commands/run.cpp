@@ -170,7 +170,9 @@ int run_run(Context& context) {
   if (!knowledge) return complain(knowledge.error());
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
-  if (machine->simulated()) plan->job.extra_environment["GPUWARDEN_SIMULATE"] = machine->fleet_folder;
+  Environment of_ranks = plan->job.environment;
+  for (const auto& [name, value] : plan->job.extra_environment) of_ranks[name] = value;
+  for (const auto& [name, value] : simulated_environment(*machine, of_ranks)) plan->job.extra_environment[name] = value;
   auto acquired = acquire_or_fall_back(context, *machine, *selection, plan->job.run_id);
   if (!acquired) {
     const int code = complain(acquired.error());

@@ -60,7 +60,7 @@ Result<int> show(Context& context) {
   return kFine;
 }
 
-/// Any program with the simulator in front of its NVML.
+/// Any program with the simulator in front of its NVML and CUDA.
 Result<int> exec_in(Context& context) {
   const auto fleet = context.args.text("fleet");
   if (!fleet)
@@ -69,10 +69,8 @@ Result<int> exec_in(Context& context) {
   if (context.args.rest.size() < 2)
     return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
   GPUWARDEN_TRY(const Machine machine, simulate(context.environment, *fleet));
-  const auto before = context.environment.find("LD_LIBRARY_PATH");
-  const std::string path = machine.library_folder + (before == context.environment.end() ? "" : ":" + before->second);
-  ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  ::setenv("GPUWARDEN_SIMULATE", machine.fleet_folder.c_str(), 1);
+  for (const auto& [name, value] : simulated_environment(machine, context.environment))
+    ::setenv(name.c_str(), value.c_str(), 1);
   // This process stays, so that the fleet lives as long as the program.
   const pid_t pid = ::fork();
   if (pid == 0) {
