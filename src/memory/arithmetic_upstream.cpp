@@ -14,17 +14,18 @@ Result<DeviceAddress> ArithmeticUpstream::reserve(Bytes size) {
 
 Result<void> ArithmeticUpstream::release(DeviceAddress, Bytes) { return {}; }
 
-Result<PageHandle> ArithmeticUpstream::create() {
+Result<void> ArithmeticUpstream::create(std::span<PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  if (used_ + kPage > capacity_)
-    return fail(ErrorCode::unsatisfied, fmt::format("all {} bytes of the device are in use", capacity_.value));
-  used_ += kPage;
-  return PageHandle{++next_handle_};
+  if (used_ + kPage * pages.size() > capacity_)
+    return fail(ErrorCode::unsatisfied, fmt::format("the device has {} bytes free", (capacity_ - used_).value));
+  used_ += kPage * pages.size();
+  for (PageHandle& page : pages) page = PageHandle{++next_handle_};
+  return {};
 }
 
-Result<void> ArithmeticUpstream::destroy(PageHandle) {
+Result<void> ArithmeticUpstream::destroy(std::span<const PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  used_ -= kPage;
+  used_ -= kPage * pages.size();
   return {};
 }
 

@@ -5,6 +5,12 @@
 #include "memory/core.hpp"
 
 namespace gpuwarden::memory {
+namespace {
+
+/// Grains that a stream's quick lists may hold however small the pool is.
+constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
+
+}  // namespace
 
 bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
   Region& region = attempt.lane.regions[attempt.region];
@@ -22,6 +28,8 @@ bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
   }
   BlockNumber taken = region.settle(first, window);
   if (attempt.alignment > 1) taken = region.shrink(taken, attempt.size, attempt.alignment);
+  attempt.lane.quick_room =
+      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * strategy_.quick_permille);
   return accept(attempt, attempt.lane, taken);
 }
 
@@ -32,15 +40,14 @@ bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources
     // Without anything idle this would be growth, which has its own rung.
     if (pages_.spare() == 0) return false;
   }
-  while (pages_.spare() < pages) {
-    if (!sources.created) return false;
-    const auto page = pages_.create();
-    if (!page) {
-      attempt.last = page.error();
-      return false;
-    }
-    ++created;
+  if (pages_.spare() >= pages) return true;
+  if (!sources.created) return false;
+  const auto missing = static_cast<std::uint32_t>(pages - pages_.spare());
+  if (const auto result = pages_.create(missing); !result) {
+    attempt.last = result.error();
+    return false;
   }
+  created = missing;
   return true;
 }
 
@@ -86,10 +93,8 @@ bool Pool::Core::map_claimed(Attempt& attempt, Region& region, BlockNumber first
   return true;
 }
 
-void Pool::Core::destroy_spare(std::uint32_t count) {
-  for (; count > 0 && pages_.spare() > 0; --count) {
-    if (!pages_.destroy()) return;
-  }
+void Pool::Core::destroy_spare(std::uint64_t count) {
+  static_cast<void>(pages_.destroy(std::min<std::uint64_t>(count, pages_.spare())));
 }
 
 Result<Bytes> Pool::Core::trim(Bytes keep) {
@@ -106,7 +111,7 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
     refresh_done(lane);
     unmap_idle(lane, surplus);
   });
-  destroy_spare(static_cast<std::uint32_t>(std::min<std::uint64_t>(surplus, pages_.spare())));
+  destroy_spare(surplus);
   return kPage * (before - pages_.pages());
 }
 
@@ -118,8 +123,11 @@ void Pool::Core::give_up_pages(Lane& lane) {
       std::size_t end = page;
       while (end < handles.size() && handles[end].value != 0) ++end;
       if (end == page) continue;
-      static_cast<void>(pages_.unmap(base_of(lane, number), region, static_cast<Grains>(page) * kPageGrains,
-                                     static_cast<Grains>(end - page) * kPageGrains));
+      const auto start = static_cast<Grains>(page) * kPageGrains;
+      const auto size = static_cast<Grains>(end - page) * kPageGrains;
+      // A call that failed once is tried again: nobody will do it later.
+      if (!pages_.unmap(base_of(lane, number), region, start, size))
+        static_cast<void>(pages_.unmap(base_of(lane, number), region, start, size));
       page = end;
     }
   }
@@ -131,10 +139,11 @@ Pool::Core::~Core() {
   for_each_lane([&](Lane& lane) { block_until_done(lane); });
   for_each_lane([&](Lane& lane) {
     give_up_pages(lane);
-    if (lane.event.value != 0) static_cast<void>(pages_.called(upstream_.forget(lane.event)));
+    if (lane.event.value != 0 && !pages_.called(upstream_.forget(lane.event)))
+      static_cast<void>(pages_.called(upstream_.forget(lane.event)));
   });
-  destroy_spare(static_cast<std::uint32_t>(pages_.spare()));
-  static_cast<void>(upstream_.release(base_, reservation()));
+  for (int tries = 0; tries < 2 && pages_.spare() > 0; ++tries) destroy_spare(pages_.spare());
+  if (!upstream_.release(base_, reservation())) static_cast<void>(upstream_.release(base_, reservation()));
 }
 
 }  // namespace gpuwarden::memory

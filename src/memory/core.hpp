@@ -31,7 +31,7 @@ struct Attempt {
   Grains alignment;
   unsigned region;
   std::unique_lock<std::mutex> slow_lock;
-  std::unique_lock<SpinLock> lane_lock;
+  std::unique_lock<FavouringLock> lane_lock;
   Place found;
   Error last;  ///< what upstream said last
 };
@@ -50,10 +50,16 @@ class Pool::Core {
   Core& operator=(const Core&) = delete;
   ~Core();
 
-  Result<Place> allocate(Bytes size, StreamId stream, Bytes alignment);
+  /// Has pools notice that they are in a forked child.
+  static void watch_forks();
+
+  /// The common path: a quick list or a bin of the stream's lane, or nothing.
+  Place allocate_fast(Bytes size, StreamId stream, Bytes alignment);
   Result<Place> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
-  Result<void> deallocate(DeviceAddress address, const Bytes* size, StreamId stream);
-  Result<void> deallocate_block(const BlockHandle& block, StreamId stream);
+  /// The common path: a live block, given back on its own lane's stream. False: nothing was done.
+  bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
+  bool deallocate_fast(const BlockHandle& block, StreamId stream);
+  Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
   Result<Bytes> size_of(DeviceAddress address);
   Result<Bytes> trim(Bytes keep);
   PoolStatus status();
@@ -85,9 +91,8 @@ class Pool::Core {
     return {base_.value + ((std::uint64_t{lane.number} * kRegions + region) << region_shift_)};
   }
 
-  /// Where the block at an address is, its lane not locked and the block not looked at.
+  /// The lane and region that an address lies in, and the grain there; no lane: none of this pool.
   Place place_of(DeviceAddress address, Grains& start) const;
-  Result<void> give(Place place, const Bytes* size, StreamId stream);
   Error bad_address(DeviceAddress address, const Place& place, Grains start) const;
 
   // The rungs; true: the attempt has found a block.
@@ -125,10 +130,11 @@ class Pool::Core {
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
   bool map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end);
-  void destroy_spare(std::uint32_t count);
+  void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
-  bool is_own_process() const;
+  bool is_own_process() const { return process_generation_ == generation_.load(std::memory_order_relaxed); }
+  static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Bytes reservation() const { return Bytes((std::uint64_t{1} << region_shift_) * kRegions * kLanes); }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
 
@@ -147,6 +153,9 @@ class Pool::Core {
   static unsigned slot_of(StreamId stream) {
     return static_cast<unsigned>((stream.value * 0x9E3779B97F4A7C15U) >> 57U) % kSlots;
   }
+
+  /// How often this process is a child since the program began: a child shares no context with its parent.
+  inline static std::atomic<std::uint64_t> generation_ = 0;
 
   Upstream& upstream_;
   const PoolConfig config_;

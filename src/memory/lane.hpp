@@ -6,8 +6,8 @@
 #include <array>
 #include <atomic>
 
+#include "memory/locks.hpp"
 #include "memory/region.hpp"
-#include "memory/spin_lock.hpp"
 
 namespace gpuwarden::memory {
 
@@ -41,16 +41,15 @@ struct alignas(128) Lane {
       : number(static_cast<std::uint16_t>(lane_number)),
         stream(lane_stream),
         strategy(lane_strategy),
-        quick_room(lane_strategy.quick_list.value >> kGrainShift),
         trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : ~std::uint32_t{0}),
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
-        regions{Region(total), Region(total)} {}
+        regions{Region(total, lane_strategy.small_below >= 64_KiB), Region(total, false)} {}
 
-  SpinLock lock;
+  FavouringLock lock;
   const std::uint16_t number;
   const StreamId stream;
   const Strategy strategy;
-  const std::uint64_t quick_room;
+  std::uint64_t quick_room = 0;  ///< grains that quick lists may hold
   const std::uint32_t trim_every;
   const Grains small_below;
   LaneCounters counters;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -49,24 +50,30 @@ Result<void> MemfdUpstream::release(DeviceAddress address, Bytes size) {
   return {};
 }
 
-Result<PageHandle> MemfdUpstream::create() {
+Result<void> MemfdUpstream::create(std::span<PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  if (!free_pages_.empty()) {
-    const PageHandle page{free_pages_.back()};
+  const std::uint64_t fresh = pages.size() - std::min(pages.size(), free_pages_.size());
+  if ((next_page_ + fresh) * kPage.value > capacity_.value)
+    return fail(ErrorCode::unsatisfied, fmt::format("fewer than {} pages of the device are free", pages.size()));
+  for (PageHandle& page : pages) {
+    if (free_pages_.empty()) {
+      page = PageHandle{++next_page_};
+      continue;
+    }
+    page = PageHandle{free_pages_.back()};
     free_pages_.pop_back();
-    return page;
   }
-  if ((next_page_ + 1) * kPage.value > capacity_.value)
-    return fail(ErrorCode::unsatisfied, fmt::format("all {} bytes of the device are in use", capacity_.value));
-  return PageHandle{++next_page_};
+  return {};
 }
 
-Result<void> MemfdUpstream::destroy(PageHandle page) {
+Result<void> MemfdUpstream::destroy(std::span<const PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  // What was in it is gone, as on a device.
-  ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>((page.value - 1) * kPage.value), static_cast<off_t>(kPage.value));
-  free_pages_.push_back(page.value);
+  for (const PageHandle page : pages) {
+    // What was in it is gone, as on a device.
+    ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                static_cast<off_t>((page.value - 1) * kPage.value), static_cast<off_t>(kPage.value));
+    free_pages_.push_back(page.value);
+  }
   return {};
 }
 

@@ -21,26 +21,35 @@ Bytes PageStore::limit() {
   return device ? device->total : Bytes{};
 }
 
-Result<void> PageStore::create() {
+Result<void> PageStore::create(std::size_t count) {
   if (lost) return fail(ErrorCode::unavailable, "the device's context is gone");
-  if (limit_ && reserved() + kPage > *limit_)
+  const Bytes wanted = kPage * count;
+  if (limit_ && reserved() + wanted > *limit_)
     return fail(ErrorCode::unsatisfied, fmt::format("the pool's limit of {} bytes is reached", limit_->value));
   if (keep_free_.value != 0) {
     GPUWARDEN_TRY(const auto device, called(upstream_.memory()));
-    if (device.free < keep_free_ + kPage)
+    if (device.free < keep_free_ + wanted)
       return fail(ErrorCode::unsatisfied, fmt::format("{} bytes are kept free for others", keep_free_.value));
   }
-  GPUWARDEN_TRY(const auto page, called(upstream_.create()));
-  spare_.push_back(page);
-  peak_pages_ = std::max(peak_pages_, ++pages_);
-  ++created;
+  spare_.resize(spare_.size() + count);
+  const auto result = called(upstream_.create(std::span(spare_).last(count)));
+  calls += count - 1;  // a driver makes them one by one
+  if (!result) {
+    spare_.resize(spare_.size() - count);
+    return result;
+  }
+  pages_ += count;
+  peak_pages_ = std::max(peak_pages_, pages_);
+  created += count;
   return {};
 }
 
-Result<void> PageStore::destroy() {
-  GPUWARDEN_CHECK(called(upstream_.destroy(spare_.back())));
-  spare_.pop_back();
-  --pages_;
+Result<void> PageStore::destroy(std::size_t count) {
+  if (count == 0) return {};
+  GPUWARDEN_CHECK(called(upstream_.destroy(std::span<const PageHandle>(spare_).last(count))));
+  calls += count - 1;
+  spare_.resize(spare_.size() - count);
+  pages_ -= count;
   return {};
 }
 

@@ -22,10 +22,10 @@ class PageStore {
   Bytes peak_reserved() const { return kPage * peak_pages_; }
   Bytes limit();
 
-  /// One page more, spare. unsatisfied: the limit, what is kept for others, or the device leaves no more.
-  Result<void> create();
-  /// One spare page less.
-  Result<void> destroy();
+  /// So many pages more, spare; all or none. unsatisfied: the limit, what is kept for others, or the device.
+  Result<void> create(std::size_t count);
+  /// So many spare pages less, or none.
+  Result<void> destroy(std::size_t count);
   /// Puts spare pages behind a hole of `region`, which begins at `base`; there are enough.
   Result<void> map(DeviceAddress base, Region& region, Grains start, Grains size);
   /// Makes the pages behind part of `region` spare.

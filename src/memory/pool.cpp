@@ -13,17 +13,6 @@
 namespace gpuwarden::memory {
 namespace {
 
-/// How often this process is a child since the program began. A child shares no context with its parent.
-std::atomic<std::uint64_t> g_generation = 0;  // NOLINT(readability-identifier-naming)
-
-void watch_forks() {
-  static const int registered =
-      ::pthread_atfork(nullptr, nullptr, [] { g_generation.fetch_add(1, std::memory_order_relaxed); });
-  static_cast<void>(registered);
-}
-
-std::uint64_t generation() { return g_generation.load(std::memory_order_relaxed); }
-
 std::unexpected<Error> forked() {
   return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool",
               "a CUDA context does not survive fork(): use spawn, or make the pool in the child");
@@ -43,6 +32,12 @@ constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + k
 
 }  // namespace
 
+void Pool::Core::watch_forks() {
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { generation_.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+}
+
 Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base,
                  unsigned region_shift)
     : upstream_(upstream),
@@ -51,33 +46,34 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       base_(base),
       region_shift_(region_shift),
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
-      process_generation_(generation()),
+      process_generation_(generation_),
       pages_(upstream, config_.limit, config_.keep_free) {}
 
-Result<Place> Pool::Core::allocate(Bytes size, StreamId stream, Bytes alignment) {
+// Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.
+[[gnu::always_inline]] inline Place Pool::Core::allocate_fast(Bytes size, StreamId stream, Bytes alignment) {
   // Size 0 wraps around, so that one comparison finds it and all that is too large.
-  if (size.value - 1 >= largest_ || alignment != kGrain || process_generation_ != generation()) [[unlikely]]
-    return allocate_slow(size, stream, alignment);
+  if (size.value - 1 >= largest_ || alignment != kGrain || !is_own_process()) [[unlikely]]
+    return {};
   Lane* const lane = lane_of(stream);
   if (lane == nullptr) [[unlikely]]
-    return allocate_slow(size, stream, alignment);
+    return {};
   const Grains wanted = grains(size);
   const unsigned region = lane->region_for(wanted);
-  {
-    const std::lock_guard lock(lane->lock);
-    const BlockNumber number = lane->take(region, wanted);
-    if (number != kNoBlock) [[likely]] {
-      lane->count_taken(lane->regions[region][number], size.value);
-      Place place{lane, region, number, {}};
-      place.address = address_of(place);
-      return place;
-    }
+  lane->lock.lock();
+  const BlockNumber number = lane->take(region, wanted);
+  if (number == kNoBlock) [[unlikely]] {
+    lane->lock.unlock();
+    return {};
   }
-  return allocate_slow(size, stream, alignment);
+  Block& block = lane->regions[region][number];
+  const std::uint64_t address = base_of(*lane, region).value + (std::uint64_t{block.start} << kGrainShift);
+  lane->count_taken(block, size.value);
+  lane->lock.unlock();
+  return Place{lane, region, number, DeviceAddress{address}};
 }
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
-  if (process_generation_ != generation()) return forked();
+  if (!is_own_process()) return forked();
   if (size.value - 1 >= largest_ || !std::has_single_bit(alignment.value) || alignment > kPage)
     return bad_request(size, alignment, largest_);
   std::unique_lock slow(slow_);
@@ -135,8 +131,6 @@ Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains 
   return refuse("it is free already", "it was freed twice");
 }
 
-bool Pool::Core::is_own_process() const { return process_generation_ == generation(); }
-
 void Pool::Core::trim_early(Lane& lane) {
   {
     const std::lock_guard lock(lane.lock);
@@ -146,68 +140,80 @@ void Pool::Core::trim_early(Lane& lane) {
   static_cast<void>(trim(Bytes(live + live / 8)));
 }
 
-Result<void> Pool::Core::deallocate(DeviceAddress address, const Bytes* size, StreamId stream) {
-  if (process_generation_ != generation()) [[unlikely]]
-    return forked();
+[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(DeviceAddress address, const Bytes* size,
+                                                               StreamId stream) {
+  const std::uint64_t offset = address.value - base_.value;
+  const std::uint64_t region_number = offset >> region_shift_;
+  if (region_number >= std::uint64_t{lane_count_.load(std::memory_order_acquire)} * kRegions ||
+      offset % kGrain.value != 0 || !is_own_process()) [[unlikely]]
+    return false;
+  Lane& lane = *lanes_[region_number / kRegions];
+  if (lane.stream != stream) [[unlikely]]
+    return false;
+  const auto start = static_cast<Grains>((offset & ((std::uint64_t{1} << region_shift_) - 1)) >> kGrainShift);
+  lane.lock.lock();
+  Region& region = lane.regions[region_number % kRegions];
+  const BlockNumber number = region.find(start);
+  const bool good = number != kNoBlock && region[number].state == BlockState::live &&
+                    (size == nullptr || requested(region[number]) == size->value) && lane.merges < lane.trim_every;
+  if (good) [[likely]]
+    lane.give(region_number % kRegions, number);
+  lane.lock.unlock();
+  return good;
+}
+
+[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(const BlockHandle& handle, StreamId stream) {
+  if (handle.region >= lane_count_.load(std::memory_order_acquire) * kRegions || !is_own_process()) [[unlikely]]
+    return false;
+  Lane& lane = *lanes_[handle.region / kRegions];
+  if (lane.stream != stream) [[unlikely]]
+    return false;
+  const unsigned region_number = handle.region % kRegions;
+  lane.lock.lock();
+  Region& region = lane.regions[region_number];
+  const bool good = handle.block < region.numbers() && region[handle.block].state == BlockState::live &&
+                    base_of(lane, region_number).value + (std::uint64_t{region[handle.block].start} << kGrainShift) ==
+                        handle.address.value &&
+                    lane.merges < lane.trim_every;
+  if (good) [[likely]]
+    lane.give(region_number, handle.block);
+  lane.lock.unlock();
+  return good;
+}
+
+Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {
+  if (!is_own_process()) return forked();
   Grains start = 0;
-  Place place = place_of(address, start);
-  if (place.lane == nullptr) [[unlikely]]
-    return std::unexpected(bad_address(address, place, start));
-  // The stream's epoch is read before the lock, after the caller submitted its work.
-  const Lane* const user = place.lane->stream == stream ? nullptr : lane_of(stream);
-  if (user == nullptr && place.lane->stream != stream) [[unlikely]] {
-    const std::lock_guard slow(slow_);
-    if (lane_of(stream) == nullptr) GPUWARDEN_CHECK(make_lane(stream));
-  }
+  const Place place = place_of(address, start);
+  if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
   Lane& lane = *place.lane;
-  bool merged_often = false;
-  Result<void> result;
+  const Lane* user = lane_of(stream);
+  if (user == nullptr) {
+    const std::lock_guard slow(slow_);
+    user = lane_of(stream);
+    if (user == nullptr) {
+      GPUWARDEN_TRY(user, make_lane(stream));
+    }
+  }
   {
     const std::lock_guard lock(lane.lock);
-    place.block = lane.regions[place.region].find(start);
-    if (place.block == kNoBlock || lane.regions[place.region][place.block].state != BlockState::live) [[unlikely]]
+    Region& region = lane.regions[place.region];
+    const BlockNumber number = region.find(start);
+    if (number == kNoBlock || region[number].state != BlockState::live)
       return std::unexpected(bad_address(address, place, start));
-    result = give(place, size, stream);
-    merged_often = lane.merges >= lane.trim_every;
-  }
-  if (merged_often) [[unlikely]]
-    trim_early(lane);
-  return result;
-}
-
-Result<void> Pool::Core::deallocate_block(const BlockHandle& block, StreamId stream) {
-  if (process_generation_ != generation()) [[unlikely]]
-    return forked();
-  if (block.region >= lane_count_.load(std::memory_order_acquire) * kRegions) [[unlikely]]
-    return deallocate(block.address, nullptr, stream);
-  const Place place{lanes_[block.region / kRegions].get(), block.region % kRegions, block.block, block.address};
-  if (place.lane->stream != stream) return deallocate(block.address, nullptr, stream);
-  {
-    const std::lock_guard lock(place.lane->lock);
-    const Region& region = place.lane->regions[place.region];
-    if (place.block < region.numbers() && region[place.block].state == BlockState::live &&
-        address_of(place) == block.address) [[likely]]
-      return give(place, nullptr, stream);
-  }
-  return deallocate(block.address, nullptr, stream);  // which knows what is wrong
-}
-
-Result<void> Pool::Core::give(Place place, const Bytes* size, StreamId stream) {
-  Lane& lane = *place.lane;
-  const Block& block = lane.regions[place.region][place.block];
-  if (size != nullptr) {
-    const std::uint64_t requested = (std::uint64_t{block.size} << kGrainShift) - block.left;
-    if (requested != size->value) [[unlikely]]
+    if (size != nullptr && requested(region[number]) != size->value)
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("cannot free {:#x} as {} bytes: it has {}", place.address.value, size->value, requested),
+                  fmt::format("cannot free {:#x} as {} bytes: it has {}", address.value, size->value,
+                              requested(region[number])),
                   "free with the size that was asked for");
+    if (user == &lane) {
+      lane.give(place.region, number);
+    } else {
+      lane.give_foreign(place.region, number, user->number, user->epoch.load(std::memory_order_acquire));
+    }
+    if (lane.merges < lane.trim_every) return {};
   }
-  if (lane.stream == stream) [[likely]] {
-    lane.give(place.region, place.block);
-    return {};
-  }
-  const Lane& user = *lane_of(stream);
-  lane.give_foreign(place.region, place.block, user.number, user.epoch.load(std::memory_order_acquire));
+  trim_early(lane);
   return {};
 }
 
@@ -220,14 +226,14 @@ Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
   const BlockNumber number = region.find(start);
   if (number == kNoBlock || region[number].state != BlockState::live)
     return fail(ErrorCode::not_found, "no live block starts at that address");
-  return Bytes((std::uint64_t{region[number].size} << kGrainShift) - region[number].left);
+  return Bytes(requested(region[number]));
 }
 
 Pool::Pool(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Pool::~Pool() = default;
 
 Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
-  watch_forks();
+  Core::watch_forks();
   GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
   if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
   // Half as much address space again as memory, so that there is always a place to move pages to.
@@ -241,29 +247,39 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
 }
 
 Result<DeviceAddress> Pool::allocate(Bytes size, StreamId stream, Bytes alignment) {
-  const auto place = core_->allocate(size, stream, alignment);
-  if (!place) [[unlikely]]
-    return std::unexpected(place.error());
+  const Place fast = core_->allocate_fast(size, stream, alignment);
+  if (fast) [[likely]]
+    return fast.address;
+  const auto place = core_->allocate_slow(size, stream, alignment);
+  if (!place) return std::unexpected(place.error());
   return place->address;
 }
 
 Result<void> Pool::deallocate(DeviceAddress address, StreamId stream) {
-  return core_->deallocate(address, nullptr, stream);
+  if (core_->deallocate_fast(address, nullptr, stream)) [[likely]]
+    return {};
+  return core_->deallocate_slow(address, nullptr, stream);
 }
 
 Result<void> Pool::deallocate(DeviceAddress address, Bytes size, StreamId stream) {
-  return core_->deallocate(address, &size, stream);
+  if (core_->deallocate_fast(address, &size, stream)) [[likely]]
+    return {};
+  return core_->deallocate_slow(address, &size, stream);
 }
 
 Result<BlockHandle> Pool::allocate_block(Bytes size, StreamId stream) {
-  const auto place = core_->allocate(size, stream, kGrain);
-  if (!place) [[unlikely]]
-    return std::unexpected(place.error());
+  const Place fast = core_->allocate_fast(size, stream, kGrain);
+  if (fast) [[likely]]
+    return BlockHandle{fast.address, Core::region_number(fast), fast.block};
+  const auto place = core_->allocate_slow(size, stream, kGrain);
+  if (!place) return std::unexpected(place.error());
   return BlockHandle{place->address, Core::region_number(*place), place->block};
 }
 
 Result<void> Pool::deallocate_block(const BlockHandle& block, StreamId stream) {
-  return core_->deallocate_block(block, stream);
+  if (core_->deallocate_fast(block, stream)) [[likely]]
+    return {};
+  return core_->deallocate_slow(block.address, nullptr, stream);
 }
 
 Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }

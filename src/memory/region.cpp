@@ -15,7 +15,7 @@ Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
 
 }  // namespace
 
-Region::Region(Grains total) {
+Region::Region(Grains total, bool large) : large_(large) {
   const BlockNumber all = blocks_.make();
   blocks_[all] = Block{.start = 0,
                        .size = total,
@@ -26,7 +26,7 @@ Region::Region(Grains total) {
                        .epoch = 0,
                        .user = 0,
                        .state = BlockState::hole};
-  index_.insert(0, all);
+  enter(all);
   list(all);
 }
 

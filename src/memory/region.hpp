@@ -8,6 +8,7 @@
 
 #include "memory/bins.hpp"
 #include "memory/block.hpp"
+#include "memory/page_index.hpp"
 #include "memory/start_index.hpp"
 
 namespace gpuwarden::memory {
@@ -30,8 +31,8 @@ struct Window {
 /// Not safe to use from several threads.
 class Region {
  public:
-  /// `total` is a multiple of kPageGrains; all of it is one hole.
-  explicit Region(Grains total);
+  /// `total` is a multiple of kPageGrains; all of it is one hole. `large`: few blocks begin in the same page.
+  Region(Grains total, bool large);
 
   /// A live block of at least `size`, or kNoBlock.
   BlockNumber take(Grains size, const Strategy& strategy) {
@@ -73,11 +74,11 @@ class Region {
   Block& operator[](BlockNumber number) { return blocks_[number]; }
   const Block& operator[](BlockNumber number) const { return blocks_[number]; }
   /// The block that starts there, or kNoBlock.
-  BlockNumber find(Grains start) const { return index_.find(start); }
+  BlockNumber find(Grains start) const { return large_ ? pages_.find(blocks_, start) : starts_.find(start); }
   /// How many block numbers have been in use.
   BlockNumber numbers() const { return blocks_.size(); }
   /// The block at the lowest address.
-  BlockNumber lowest() const { return index_.find(0); }
+  BlockNumber lowest() const { return find(0); }
   BlockNumber first_hole() const { return holes_; }
 
   /// The place for `size` that needs the fewest new pages; of equal ones the lowest.
@@ -98,7 +99,7 @@ class Region {
   void give_hole(BlockNumber number);
 
   Grains largest_free() const;
-  std::size_t metadata_bytes() const { return blocks_.bytes() + index_.bytes() + sizeof(Region); }
+  std::size_t metadata_bytes() const { return blocks_.bytes() + pages_.bytes() + starts_.bytes() + sizeof(Region); }
 
   /// The handles of the pages, by their place; 0 for a hole.
   std::vector<PageHandle>& handles() { return handles_; }
@@ -133,7 +134,7 @@ class Region {
     if (block.after != kNoBlock) blocks_[block.after].before = upper;
     block.after = upper;
     block.size = size;
-    index_.insert(block.start + size, upper);
+    enter(upper);
     return upper;
   }
 
@@ -142,11 +143,23 @@ class Region {
     Block& block = blocks_[number];
     const BlockNumber gone = block.after;
     const Block& next = blocks_[gone];
+    if (large_) {
+      pages_.erase(blocks_, gone);
+    } else {
+      starts_.erase(next.start);
+    }
     block.size += next.size;
     block.after = next.after;
     if (block.after != kNoBlock) blocks_[block.after].before = number;
-    index_.erase(next.start);
     blocks_.release(gone);
+  }
+
+  void enter(BlockNumber number) {
+    if (large_) {
+      pages_.insert(blocks_, number);
+    } else {
+      starts_.insert(blocks_[number].start, number);
+    }
   }
 
   void list(BlockNumber number);
@@ -157,7 +170,9 @@ class Region {
   void weigh(const std::vector<BlockNumber>& gap, std::size_t first, Grains start, Window& best) const;
 
   BlockTable blocks_;
-  StartIndex index_;
+  const bool large_;
+  PageIndex pages_;
+  StartIndex starts_;
   Bins bins_;
   BlockNumber holes_ = kNoBlock;
   std::vector<PageHandle> handles_;

@@ -20,8 +20,8 @@ class ArithmeticUpstream final : public Upstream {
 
   Result<DeviceAddress> reserve(Bytes size) override;
   Result<void> release(DeviceAddress address, Bytes size) override;
-  Result<PageHandle> create() override;
-  Result<void> destroy(PageHandle page) override;
+  Result<void> create(std::span<PageHandle> pages) override;
+  Result<void> destroy(std::span<const PageHandle> pages) override;
   Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) override;
   Result<void> unmap(DeviceAddress address, Bytes size) override;
   Result<EventHandle> record(StreamId stream) override;
@@ -47,8 +47,8 @@ class MemfdUpstream final : public Upstream {
 
   Result<DeviceAddress> reserve(Bytes size) override;
   Result<void> release(DeviceAddress address, Bytes size) override;
-  Result<PageHandle> create() override;
-  Result<void> destroy(PageHandle page) override;
+  Result<void> create(std::span<PageHandle> pages) override;
+  Result<void> destroy(std::span<const PageHandle> pages) override;
   Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) override;
   Result<void> unmap(DeviceAddress address, Bytes size) override;
   Result<EventHandle> record(StreamId stream) override;

@@ -33,8 +33,8 @@ struct Strategy {
   /// The rest of a block is split off if it has at least so many bytes, or more than this share of the request (1/n).
   Bytes split_from = 512_B;
   unsigned split_share = 0;
-  /// Blocks of repeated sizes kept unmerged for each stream, at most.
-  Bytes quick_list;
+  /// Blocks of repeated sizes kept unmerged for each stream, at most so many thousandths of reserved memory.
+  unsigned quick_permille = 0;
   /// Requests below this size come from pages of their own; 0: all from the same.
   Bytes small_below;
   /// Free pages are moved to where they are needed before new ones are made, once reserved memory exceeds the peak of

@@ -30,10 +30,10 @@ class Upstream {
   /// Gives back what reserve() gave, whole; nothing may be mapped in it.
   virtual Result<void> release(DeviceAddress address, Bytes size) = 0;
 
-  /// One page of physical memory, mapped nowhere.
-  virtual Result<PageHandle> create() = 0;
-  /// Gives back a page that is mapped nowhere.
-  virtual Result<void> destroy(PageHandle page) = 0;
+  /// Pages of physical memory, mapped nowhere, one for each handle. All or nothing.
+  virtual Result<void> create(std::span<PageHandle> pages) = 0;
+  /// Gives back pages that are mapped nowhere. All or nothing.
+  virtual Result<void> destroy(std::span<const PageHandle> pages) = 0;
   /// Puts pages behind `address`, one after the other, readable and writable. All or nothing.
   virtual Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) = 0;
   /// Takes the pages behind [address, address + size) away; all are mapped. All or nothing.
