@@ -55,7 +55,8 @@ class BlockTable {
   Block& operator[](BlockNumber number) { return blocks_[number]; }
   const Block& operator[](BlockNumber number) const { return blocks_[number]; }
   BlockNumber size() const { return used_; }
-  std::size_t bytes() const { return std::size_t{capacity_} * sizeof(Block); }
+  /// What has been touched; the rest of the array is address space only.
+  std::size_t bytes() const { return std::size_t{used_} * sizeof(Block); }
 
   BlockNumber make() {
     if (released_ != kNoBlock) {

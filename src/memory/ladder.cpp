@@ -87,7 +87,8 @@ bool Pool::Core::steal(Attempt& attempt, bool wait) {
 }
 
 bool Pool::Core::search_all(Attempt& attempt) {
-  return search(attempt) || steal(attempt, false) || back_window(attempt, {.idle = true, .created = true});
+  return search(attempt) || steal(attempt, false) || back_window(attempt, {.idle = true, .created = true}) ||
+         back_window(attempt, {.created = true});
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {

@@ -25,7 +25,7 @@ class StartIndex {
 
   /// `start` is not in the index yet.
   void insert(Grains start, BlockNumber number) {
-    if (++count_ > entries_.size() / 4) grow();
+    if (++count_ > entries_.size() / 8 * 5) grow();
     place(entry_of(start, number));
   }
 

@@ -22,9 +22,10 @@ class EveryStrategy : public testing::TestWithParam<Strategy> {
 INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::ValuesIn(strategies().begin(), strategies().end()), name_of);
 
 TEST_P(EveryStrategy, AgreesWithANaiveModel) {
-  for (const unsigned seed : {1U, 2U, 3U, 4U}) {
-    ModelUpstream upstream(seed % 2 == 0 ? 4096_MiB : 600_MiB);
-    upstream.works_at_once = seed < 3;
+  std::array<RungCount, kRungs> rungs{};
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    ModelUpstream upstream(seed % 2 == 0 ? 4096_MiB : 120_MiB);
+    upstream.works_at_once = seed < 5;
     {
       const auto pool = pool_on(upstream);
       PoolModel model(upstream, *pool, seed, 1 + seed % 4);
@@ -36,11 +37,16 @@ TEST_P(EveryStrategy, AgreesWithANaiveModel) {
       model.free_all();
       model.compare();
       EXPECT_EQ(pool->status().live, 0_B);
+      for (std::size_t i = 0; i < kRungs; ++i) rungs[i].helped += pool->status().rungs[i].helped;
     }
     EXPECT_EQ(upstream.pages(), 0U);
     EXPECT_EQ(upstream.reservations(), 0U);
     EXPECT_EQ(upstream.events(), 0U);
     EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  }
+  for (const Rung rung : {Rung::tidy, Rung::steal_done, Rung::grow, Rung::wait_foreign, Rung::steal_wait,
+                          Rung::flush_all, Rung::synchronize}) {
+    EXPECT_GT(rungs[static_cast<std::size_t>(rung)].helped, 0U) << to_string(rung) << " was never needed";
   }
 }
 
@@ -72,12 +78,14 @@ TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
 TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
   ModelUpstream upstream(512_MiB);
   std::mt19937 random(11);
-  upstream.fails = [&](const std::string&) { return random() % 4 == 0; };
+  upstream.fails = [&](const std::string&) { return random() % 4 != 0; };
   Result<std::unique_ptr<Pool>> made = Pool::create(upstream, {.strategy = &GetParam()});
   while (!made) made = Pool::create(upstream, {.strategy = &GetParam()});
   std::vector<DeviceAddress> live;
   std::uint64_t failures = 0;
-  for (int i = 0; i < 250'000; ++i) {
+  for (int i = 0; i < 500'000; ++i) {
+    // Keeps upstream busy: what is idle goes back, as far as upstream lets it.
+    if (i % 100 == 0) static_cast<void>((*made)->trim());
     if (live.size() < 200 && random() % 2 == 0) {
       const auto address = (*made)->allocate(Bytes(1 + random() % (1U << (random() % 24))), StreamId{random() % 2});
       if (address) live.push_back(*address);
@@ -91,7 +99,7 @@ TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
       live.pop_back();
     }
   }
-  EXPECT_GT(failures, 0U);
+  EXPECT_GT(failures, 100U);
   upstream.fails = {};
   for (const DeviceAddress address : live) ASSERT_TRUE((*made)->deallocate(address, StreamId{0}));
   const auto checked = (*made)->check();
