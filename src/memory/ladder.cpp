@@ -101,7 +101,13 @@ bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  const std::uint64_t most = peak_live_ + peak_live_ / 1000 * *strategy_.remap_above_permille;
+  LaneCounters& counters = attempt.lane.counters;
+  const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+  attempt.lane.misses.miss(attempt.size, live, counters.low_live);
+  counters.low_live = live;
+  const unsigned above =
+      std::max(*strategy_.remap_above_permille, attempt.lane.misses.certainty() * strategy_.repeating_permille);
+  const std::uint64_t most = peak_live_ + peak_live_ / 1000 * above;
   return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "memory/locks.hpp"
+#include "memory/miss_history.hpp"
 #include "memory/region.hpp"
 
 namespace gpuwarden::memory {
@@ -26,6 +27,7 @@ struct QuickList {
 struct LaneCounters {
   std::atomic<std::uint64_t> live = 0;  ///< grains; read without the lock
   std::uint64_t peak_live = 0;          ///< grains
+  std::uint64_t low_live = 0;           ///< grains; the least since a request missed
   std::uint64_t waste = 0;              ///< bytes of live blocks that were not asked for
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
@@ -58,6 +60,7 @@ struct alignas(128) Lane {
   std::array<QuickList, 1U << kQuickBits> quick;
   std::array<Region, kRegions> regions;
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
+  MissHistory misses;
   std::uint32_t merges = 0;  ///< merging frees since the last trim
 
   // Behind the pool's lock for slow work:
@@ -97,7 +100,9 @@ struct alignas(128) Lane {
   }
 
   void count_given(const Block& block) {
-    counters.live.store(counters.live.load(std::memory_order_relaxed) - block.size, std::memory_order_relaxed);
+    const std::uint64_t live = counters.live.load(std::memory_order_relaxed) - block.size;
+    counters.live.store(live, std::memory_order_relaxed);
+    if (live < counters.low_live) counters.low_live = live;
     counters.waste -= block.left;
     ++counters.frees;
   }
