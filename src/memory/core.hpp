@@ -55,11 +55,11 @@ class Pool::Core {
 
   /// The common path: a quick list or a bin of the stream's lane, or nothing.
   Place allocate_fast(Bytes size, StreamId stream, Bytes alignment);
-  Result<Place> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
+  [[gnu::noinline]] Result<Place> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
   /// The common path: a live block, given back on its own lane's stream. False: nothing was done.
   bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
   bool deallocate_fast(const BlockHandle& block, StreamId stream);
-  Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
+  [[gnu::noinline]] Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
   Result<Bytes> size_of(DeviceAddress address);
   Result<Bytes> trim(Bytes keep);
   PoolStatus status();

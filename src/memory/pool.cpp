@@ -250,6 +250,11 @@ Result<DeviceAddress> Pool::allocate(Bytes size, StreamId stream, Bytes alignmen
   const Place fast = core_->allocate_fast(size, stream, alignment);
   if (fast) [[likely]]
     return fast.address;
+  return allocate_slow(size, stream, alignment);
+}
+
+// Apart, and called last, so that the common path needs no frame for it.
+[[gnu::noinline, gnu::cold]] Result<DeviceAddress> Pool::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
   const auto place = core_->allocate_slow(size, stream, alignment);
   if (!place) return std::unexpected(place.error());
   return place->address;

@@ -256,6 +256,30 @@ TEST(Pool, MovesPagesWithoutTouchingWhatIsLive) {
   EXPECT_TRUE(pool->check());
 }
 
+TEST(Pool, AMappingThatFailsHalfwayLeavesEverythingAsItWas) {
+  ModelUpstream upstream(1_GiB);
+  const auto pool = pool_on(upstream);
+  std::vector<DeviceAddress> blocks(4);
+  for (auto& block : blocks) block = pool->allocate(4_MiB, kStream).value();
+  // Address space: a hole, a free block, a hole, a live block. 12 MiB need both holes mapped.
+  for (const std::size_t i : {0U, 2U}) ASSERT_TRUE(pool->deallocate(blocks[i], kStream));
+  ASSERT_EQ(pool->trim().value(), 8_MiB);
+  ASSERT_TRUE(pool->deallocate(blocks[1], kStream));
+  unsigned maps = 0;
+  upstream.fails = [&](const std::string& call) { return call == "map" && ++maps % 2 == 0; };
+  const auto failed = pool->allocate(12_MiB, kStream);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, testing::HasSubstr("map was made to fail"));
+  EXPECT_GE(maps, 2U);
+  EXPECT_EQ(upstream.pages(), 4U);
+  EXPECT_EQ(upstream.mapped_pages() + pool->status().spare.value / kPage.value, 4U);
+  EXPECT_EQ(pool->status().reserved, 8_MiB);
+  EXPECT_TRUE(pool->check());
+  upstream.fails = {};
+  EXPECT_EQ(pool->allocate(12_MiB, kStream).value(), blocks[0]);
+  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+}
+
 TEST(Pool, RunsOutExactlyWhenTheDeviceDoes) {
   ModelUpstream upstream(64_MiB);
   const auto pool = pool_on(upstream);

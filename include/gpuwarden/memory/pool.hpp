@@ -129,6 +129,7 @@ class Pool {
 
  private:
   explicit Pool(std::unique_ptr<Core> core);
+  Result<DeviceAddress> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
   std::unique_ptr<Core> core_;
 };
 
