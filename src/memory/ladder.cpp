@@ -99,6 +99,13 @@ bool Pool::Core::tidy(Attempt& attempt) {
 
 bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
 
+namespace {
+
+/// How far above the peak of live memory a pool may grow whose requests would have pages moved all the time.
+constexpr unsigned kOftenShortPermille = 100;
+
+}  // namespace
+
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   LaneCounters& counters = attempt.lane.counters;
@@ -107,8 +114,12 @@ bool Pool::Core::grow_near(Attempt& attempt) {
   counters.low_live = live;
   const unsigned above =
       std::max(*strategy_.remap_above_permille, attempt.lane.misses.certainty() * strategy_.repeating_permille);
-  const std::uint64_t most = peak_live_ + peak_live_ / 1000 * above;
-  return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
+  const auto grow_to = [&](unsigned permille) {
+    const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
+    return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
+  };
+  if (grow_to(above)) return true;
+  return attempt.lane.is_often_short() && grow_to(kOftenShortPermille);
 }
 
 bool Pool::Core::remap(Attempt& attempt) {

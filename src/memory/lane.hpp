@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
@@ -61,6 +62,8 @@ struct alignas(128) Lane {
   std::array<Region, kRegions> regions;
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
   MissHistory misses;
+  std::uint64_t last_short = 0;  ///< allocations when pages would last have had to move
+  unsigned shortages = 0;
   std::uint32_t merges = 0;  ///< merging frees since the last trim
 
   // Behind the pool's lock for slow work:
@@ -71,6 +74,13 @@ struct alignas(128) Lane {
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
   QuickList& quick_for(Grains size) { return quick[(size * 0x9E3779B1U) >> (32 - kQuickBits)]; }
+
+  /// Pages would have to move once more; whether that happens every few allocations.
+  bool is_often_short() {
+    const std::uint64_t gap = counters.allocations - std::exchange(last_short, counters.allocations);
+    shortages = gap < 16 ? std::min(shortages + 1, 64U) : shortages / 2;
+    return shortages >= 32;
+  }
 
   /// A live block from the quick lists or the free blocks, counted; kNoBlock without.
   BlockNumber take(unsigned region_number, Grains size) {
