@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a pool trades speed against footprint: each strategy is one row with a stated rule.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "gpuwarden/base/quantity.hpp"
+
+namespace gpuwarden::memory {
+
+/// Which of several fitting free blocks is taken.
+enum class FitOrder {
+  first,     ///< the first that is found
+  smallest,  ///< the smallest, of equal ones the lowest
+  lowest,    ///< the one at the lowest address
+};
+
+/// How far the search for a free block goes: blocks looked at in the request's own size class (1/32 of a power of two),
+/// then in the next class that has any.
+struct FitRule {
+  unsigned own_class_scan = 4;
+  unsigned next_class_scan = 1;
+  FitOrder order = FitOrder::first;
+};
+
+/// What is done first when no free block fits, and what a pool keeps.
+struct Strategy {
+  std::string_view name;
+  std::string_view rule;  ///< one sentence for people
+  FitRule fit;
+  /// The rest of a block is split off if it has at least so many bytes, or more than this share of the request (1/n).
+  Bytes split_from = 512_B;
+  unsigned split_share = 0;
+  /// Blocks of repeated sizes kept unmerged for each stream, at most so many thousandths of reserved memory.
+  unsigned quick_permille = 0;
+  /// Requests below this size come from pages of their own; 0: all from the same.
+  Bytes small_below;
+  /// Free pages are moved to where they are needed before new ones are made, once reserved memory exceeds the peak of
+  /// live memory by this many thousandths; empty: only when the device or the limit leaves no more.
+  std::optional<unsigned> remap_above_permille;
+  /// The same once the workload seems to repeat itself, and twice that once it surely does: what is moved in one step
+  /// would be moved in each.
+  unsigned repeating_permille = 0;
+  /// Free pages go back to the device after so many merging frees; 0: only when asked for.
+  unsigned trim_every = 0;
+};
+
+/// All strategies; the first is the default.
+std::span<const Strategy> strategies();
+
+/// The strategy of that name; nullptr if there is none.
+const Strategy* find_strategy(std::string_view name);
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a pool gets its memory from: address space and physical pages apart, as the CUDA driver's virtual memory
+// management gives them, and events that tell how far a stream's work has come.
+#pragma once
+
+#include <span>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/memory/types.hpp"
+
+namespace gpuwarden::memory {
+
+/// What the device has; `free` counts what other processes hold, too.
+struct DeviceMemory {
+  Bytes total;
+  Bytes free;
+};
+
+/// One device's memory. Calls may come from several threads. ErrorCode::unsatisfied means out of memory;
+/// ErrorCode::unavailable means that the context is gone, and no later call will succeed.
+class Upstream {
+ public:
+  Upstream() = default;
+  Upstream(const Upstream&) = delete;
+  Upstream& operator=(const Upstream&) = delete;
+  virtual ~Upstream() = default;
+
+  /// Address space without memory behind it, aligned to kPage; `size` is a multiple of kPage.
+  virtual Result<DeviceAddress> reserve(Bytes size) = 0;
+  /// Gives back what reserve() gave, whole; nothing may be mapped in it.
+  virtual Result<void> release(DeviceAddress address, Bytes size) = 0;
+
+  /// Pages of physical memory, mapped nowhere, one for each handle. All or nothing.
+  virtual Result<void> create(std::span<PageHandle> pages) = 0;
+  /// Gives back pages that are mapped nowhere. All or nothing.
+  virtual Result<void> destroy(std::span<const PageHandle> pages) = 0;
+  /// Puts pages behind `address`, one after the other, readable and writable. All or nothing.
+  virtual Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) = 0;
+  /// Takes the pages behind [address, address + size) away; all are mapped. All or nothing.
+  virtual Result<void> unmap(DeviceAddress address, Bytes size) = 0;
+
+  /// An event behind all work submitted to `stream` so far.
+  virtual Result<EventHandle> record(StreamId stream) = 0;
+  /// Whether the work before the event is done.
+  virtual Result<bool> is_done(EventHandle event) = 0;
+  /// Makes later work of `stream` wait for the event, without blocking the caller.
+  virtual Result<void> wait(StreamId stream, EventHandle event) = 0;
+  /// Blocks until the work before the event is done.
+  virtual Result<void> synchronize(EventHandle event) = 0;
+  /// Gives an event back.
+  virtual Result<void> forget(EventHandle event) = 0;
+
+  /// What the device has now.
+  virtual Result<DeviceMemory> memory() = 0;
+};
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts physical pages where a request wants to stand: spare ones, idle ones from elsewhere, new ones.
+#include <utility>
+
+#include "memory/core.hpp"
+
+namespace gpuwarden::memory {
+namespace {
+
+/// Grains that a stream's quick lists may hold however small the pool is.
+constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
+
+}  // namespace
+
+bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
+  Region& region = attempt.lane.regions[attempt.region];
+  const Window window = region.cheapest_window(attempt.size + attempt.alignment - 1);
+  if (window.first == kNoBlock) return false;
+  const std::uint64_t spare = pages_.spare();
+  if (window.missing > spare && pages_.pages() + window.missing - spare > sources.most_pages) return false;
+  const Grains end = window.start + window.size;
+  const BlockNumber first = region.claim(window);
+  std::uint32_t created = 0;
+  if (!gather(attempt, window.missing, sources, created) || !map_claimed(attempt, region, first, end)) {
+    region.unclaim(first, end);
+    destroy_spare(created);
+    return false;
+  }
+  BlockNumber taken = region.settle(first, window);
+  if (attempt.alignment > 1) taken = region.shrink(taken, attempt.size, attempt.alignment);
+  attempt.lane.quick_room =
+      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * strategy_.quick_permille);
+  return accept(attempt, attempt.lane, taken);
+}
+
+bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created) {
+  if (pages_.spare() >= pages) return true;
+  if (sources.idle) {
+    gather_idle(attempt, pages);
+    // Without anything idle this would be growth, which has its own rung.
+    if (pages_.spare() == 0) return false;
+  }
+  if (pages_.spare() >= pages) return true;
+  if (!sources.created) return false;
+  const auto missing = static_cast<std::uint32_t>(pages - pages_.spare());
+  if (const auto result = pages_.create(missing); !result) {
+    attempt.last = result.error();
+    return false;
+  }
+  created = missing;
+  return true;
+}
+
+void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
+  refresh_done(attempt.lane);
+  unmap_idle(attempt.lane, pages);
+  if (pages_.spare() >= pages) return;
+  for_each_other(attempt, [&](Lane& other) {
+    refresh_done(other);
+    unmap_idle(other, pages);
+    return pages_.spare() >= pages;
+  });
+}
+
+void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {
+  for (unsigned number = 0; number < kRegions && pages_.spare() < wanted_spare; ++number) {
+    Region& region = lane.regions[number];
+    const auto wanted = static_cast<std::uint32_t>(wanted_spare - pages_.spare());
+    for (const IdlePages& run : region.idle_pages(wanted, lane.done)) {
+      if (!pages_.unmap(base_of(lane, number), region, run.start, run.size)) return;
+      region.close(run);
+      pages_moved_ += run.size / kPageGrains;
+    }
+  }
+}
+
+bool Pool::Core::map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end) {
+  const DeviceAddress base = base_of(attempt.lane, attempt.region);
+  std::vector<BlockNumber> mapped;
+  for (BlockNumber at = first; at != kNoBlock && region[at].start < end; at = region[at].after) {
+    if (region[at].state != BlockState::claimed_hole) continue;
+    if (const auto result = pages_.map(base, region, region[at].start, region[at].size); !result) {
+      attempt.last = result.error();
+      for (const BlockNumber undone : mapped) {
+        if (pages_.unmap(base, region, region[undone].start, region[undone].size))
+          region[undone].state = BlockState::claimed_hole;
+      }
+      return false;
+    }
+    region[at].state = BlockState::claimed;
+    mapped.push_back(at);
+  }
+  return true;
+}
+
+void Pool::Core::destroy_spare(std::uint64_t count) {
+  static_cast<void>(pages_.destroy(std::min<std::uint64_t>(count, pages_.spare())));
+}
+
+Result<Bytes> Pool::Core::trim(Bytes keep) {
+  const std::lock_guard slow(slow_);
+  const std::uint64_t before = pages_.pages();
+  const std::uint64_t kept = (keep.value + kPage.value - 1) / kPage.value;
+  if (before <= kept) return Bytes{};
+  const std::uint64_t surplus = before - kept;
+  for_each_lane([&](Lane& lane) {
+    const std::lock_guard lock(lane.lock);
+    if (pages_.spare() >= surplus) return;
+    lane.flush();
+    adopt_foreign(lane, false);
+    refresh_done(lane);
+    unmap_idle(lane, surplus);
+  });
+  destroy_spare(surplus);
+  return kPage * (before - pages_.pages());
+}
+
+void Pool::Core::give_up_pages(Lane& lane) {
+  for (unsigned number = 0; number < kRegions; ++number) {
+    Region& region = lane.regions[number];
+    const auto& handles = region.handles();
+    for (std::size_t page = 0; page < handles.size(); ++page) {
+      std::size_t end = page;
+      while (end < handles.size() && handles[end].value != 0) ++end;
+      if (end == page) continue;
+      const auto start = static_cast<Grains>(page) * kPageGrains;
+      const auto size = static_cast<Grains>(end - page) * kPageGrains;
+      // A call that failed once is tried again: nobody will do it later.
+      if (!pages_.unmap(base_of(lane, number), region, start, size))
+        static_cast<void>(pages_.unmap(base_of(lane, number), region, start, size));
+      page = end;
+    }
+  }
+}
+
+Pool::Core::~Core() {
+  // A forked child and a process whose context is gone have nothing to give back.
+  if (!is_own_process() || pages_.lost) return;
+  for_each_lane([&](Lane& lane) { block_until_done(lane); });
+  for_each_lane([&](Lane& lane) {
+    give_up_pages(lane);
+    if (lane.event.value != 0 && !pages_.called(upstream_.forget(lane.event)))
+      static_cast<void>(pages_.called(upstream_.forget(lane.event)));
+  });
+  for (int tries = 0; tries < 2 && pages_.spare() > 0; ++tries) destroy_spare(pages_.spare());
+  if (!upstream_.release(base_, reservation())) static_cast<void>(upstream_.release(base_, reservation()));
+}
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes that describe device memory: out of line, 32 bytes each, addressed by number so that they may move when
+// their array grows.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "gpuwarden/memory/types.hpp"
+
+namespace gpuwarden::memory {
+
+/// A count of grains (512 bytes), or a place in a region in grains from its start.
+using Grains = std::uint32_t;
+/// The number of a block in its region.
+using BlockNumber = std::uint32_t;
+
+inline constexpr BlockNumber kNoBlock = ~BlockNumber{0};
+inline constexpr unsigned kGrainShift = 9;
+inline constexpr Grains kPageGrains = static_cast<Grains>(kPage.value >> kGrainShift);
+
+enum class BlockState : std::uint8_t {
+  released,      ///< the node is not in use
+  free,          ///< memory that may be given out; in a bin
+  hole,          ///< address space without memory; whole pages; in the list of holes
+  live,          ///< given out
+  cached,        ///< given back, in a quick list, not merged
+  foreign,       ///< given back on another stream than the region's
+  claimed,       ///< free, in no list: part of a window that is being made ready
+  claimed_hole,  ///< the same without memory
+};
+
+struct Block {
+  Grains start;
+  Grains size;
+  BlockNumber before;  ///< neighbour at lower addresses
+  BlockNumber after;   ///< neighbour at higher addresses; of a released node, the next released one
+  BlockNumber left;    ///< in lists; of a live block, the bytes that were not asked for
+  BlockNumber right;
+  std::uint32_t epoch;  ///< of the last use: the work submitted before this epoch's event
+  std::uint16_t user;   ///< lane of the stream on which a foreign block was given back
+  BlockState state;
+};
+static_assert(sizeof(Block) == 32);
+
+/// A region's nodes. Not safe to use from several threads.
+class BlockTable {
+ public:
+  BlockTable() = default;
+  BlockTable(const BlockTable&) = delete;
+  BlockTable& operator=(const BlockTable&) = delete;
+  ~BlockTable() { std::free(blocks_); }
+
+  Block& operator[](BlockNumber number) { return blocks_[number]; }
+  const Block& operator[](BlockNumber number) const { return blocks_[number]; }
+  BlockNumber size() const { return used_; }
+  /// What has been touched; the rest of the array is address space only.
+  std::size_t bytes() const { return std::size_t{used_} * sizeof(Block); }
+
+  BlockNumber make() {
+    if (released_ != kNoBlock) {
+      const BlockNumber number = released_;
+      released_ = blocks_[number].after;
+      return number;
+    }
+    if (used_ == capacity_) grow();
+    return used_++;
+  }
+
+  void release(BlockNumber number) {
+    blocks_[number].state = BlockState::released;
+    blocks_[number].after = released_;
+    released_ = number;
+  }
+
+ private:
+  void grow() {
+    const BlockNumber capacity = capacity_ < 256 ? 256 : capacity_ + capacity_ / 2;
+    // realloc moves large arrays by remapping them, without copying.
+    void* const grown = std::realloc(blocks_, std::size_t{capacity} * sizeof(Block));
+    if (grown == nullptr) throw std::bad_alloc();
+    blocks_ = static_cast<Block*>(grown);
+    capacity_ = capacity;
+  }
+
+  Block* blocks_ = nullptr;
+  BlockNumber used_ = 0;
+  BlockNumber capacity_ = 0;
+  BlockNumber released_ = kNoBlock;
+};
+
+}  // namespace gpuwarden::memory

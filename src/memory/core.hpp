@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of a pool. Locks: `slow` first, then a lane's own, then at most one other lane's; who holds only a lane's
+// lock takes no other. Upstream is called behind `slow` alone.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "gpuwarden/memory/pool.hpp"
+#include "memory/lane.hpp"
+#include "memory/page_store.hpp"
+
+namespace gpuwarden::memory {
+
+/// A live block and where it is.
+struct Place {
+  Lane* lane = nullptr;
+  unsigned region = 0;
+  BlockNumber block = kNoBlock;
+  DeviceAddress address;
+
+  explicit operator bool() const { return block != kNoBlock; }
+};
+
+/// A request for which no free block was found. Holds the slow lock and its lane's, but for the callbacks.
+struct Attempt {
+  Lane& lane;
+  Bytes bytes;
+  Grains size;
+  Grains alignment;
+  unsigned region;
+  std::unique_lock<std::mutex> slow_lock;
+  std::unique_lock<FavouringLock> lane_lock;
+  Place found;
+  Error last;  ///< what upstream said last
+};
+
+/// Where the pages for a window may come from, beside the spare ones.
+struct PageSources {
+  bool idle = false;
+  bool created = false;
+  std::uint64_t most_pages = ~std::uint64_t{0};  ///< none is created beyond
+};
+
+class Pool::Core {
+ public:
+  Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base, unsigned region_shift);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core();
+
+  /// Has pools notice that they are in a forked child.
+  static void watch_forks();
+
+  /// The common path: a quick list or a bin of the stream's lane, or nothing.
+  Place allocate_fast(Bytes size, StreamId stream, Bytes alignment);
+  [[gnu::noinline]] Result<Place> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
+  /// The common path: a live block, given back on its own lane's stream. False: nothing was done.
+  bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
+  bool deallocate_fast(const BlockHandle& block, StreamId stream);
+  [[gnu::noinline]] Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
+  Result<Bytes> size_of(DeviceAddress address);
+  Result<Bytes> trim(Bytes keep);
+  PoolStatus status();
+  Result<void> check();
+
+  DeviceAddress address_of(const Place& place) const {
+    const std::uint64_t region = region_number(place);
+    const std::uint64_t start = (*place.lane).regions[place.region][place.block].start;
+    return {base_.value + (region << region_shift_) + (start << kGrainShift)};
+  }
+  static std::uint32_t region_number(const Place& place) {
+    return std::uint32_t{place.lane->number} * kRegions + place.region;
+  }
+
+ private:
+  using RungFunction = bool (Core::*)(Attempt&);
+  struct RungRow;
+  static const std::array<RungRow, kRungs> kRows;
+
+  /// The lane of a stream; nullptr if the stream has none yet.
+  Lane* lane_of(StreamId stream) const {
+    for (unsigned at = slot_of(stream);; at = (at + 1) % kSlots) {
+      Lane* const lane = slots_[at].load(std::memory_order_acquire);
+      if (lane == nullptr || lane->stream == stream) return lane;
+    }
+  }
+  Result<Lane*> make_lane(StreamId stream);
+  DeviceAddress base_of(const Lane& lane, unsigned region) const {
+    return {base_.value + ((std::uint64_t{lane.number} * kRegions + region) << region_shift_)};
+  }
+
+  /// The lane and region that an address lies in, and the grain there; no lane: none of this pool.
+  Place place_of(DeviceAddress address, Grains& start) const;
+  Error bad_address(DeviceAddress address, const Place& place, Grains start) const;
+
+  // The rungs; true: the attempt has found a block.
+  bool tidy(Attempt& attempt);
+  bool steal_done(Attempt& attempt);
+  bool grow_near(Attempt& attempt);
+  bool remap(Attempt& attempt);
+  bool wait_foreign(Attempt& attempt);
+  bool grow(Attempt& attempt);
+  bool steal_wait(Attempt& attempt);
+  bool flush_all(Attempt& attempt);
+  bool synchronize(Attempt& attempt);
+  bool callbacks(Attempt& attempt);
+  bool wait_others(Attempt& attempt);
+  bool climb(Attempt& attempt);
+  Error report(Attempt& attempt);
+
+  bool search(Attempt& attempt);
+  bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
+  bool steal(Attempt& attempt, bool wait);
+  bool search_all(Attempt& attempt);
+  bool adopt_foreign(Lane& lane, bool wait);
+  bool adopt_list(Lane& lane, unsigned region, bool wait);
+  /// Visits the other lanes, each behind its lock, until `visit` says true.
+  void for_each_other(const Attempt& attempt, auto&& visit) {
+    for (unsigned i = 0; i < lane_count_; ++i) {
+      Lane& lane = *lanes_[i];
+      if (&lane == &attempt.lane) continue;
+      const std::lock_guard lock(lane.lock);
+      if (visit(lane)) return;
+    }
+  }
+  bool back_window(Attempt& attempt, const PageSources& sources);
+  bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
+  void gather_idle(Attempt& attempt, std::uint32_t pages);
+  void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
+  bool map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end);
+  void destroy_spare(std::uint64_t count);
+  void give_up_pages(Lane& lane);
+  void trim_early(Lane& lane);
+  bool is_own_process() const { return process_generation_ == generation_.load(std::memory_order_relaxed); }
+  static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
+  Bytes reservation() const { return Bytes((std::uint64_t{1} << region_shift_) * kRegions * kLanes); }
+  Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
+
+  // Epochs.
+  bool record(Lane& lane);
+  void refresh_done(Lane& lane);
+  void block_until_done(Lane& lane);
+  bool wait_for(Lane& waiting, Lane& user, std::uint32_t epoch);
+
+  std::uint64_t live_bytes() const;
+  void for_each_lane(auto&& visit) const {
+    for (unsigned i = 0; i < lane_count_; ++i) visit(*lanes_[i]);
+  }
+
+  static constexpr unsigned kSlots = 4 * kLanes;
+  static unsigned slot_of(StreamId stream) {
+    return static_cast<unsigned>((stream.value * 0x9E3779B97F4A7C15U) >> 57U) % kSlots;
+  }
+
+  /// How often this process is a child since the program began: a child shares no context with its parent.
+  inline static std::atomic<std::uint64_t> generation_ = 0;
+
+  Upstream& upstream_;
+  const PoolConfig config_;
+  const Strategy strategy_;
+  const DeviceAddress base_;
+  const unsigned region_shift_;
+  const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
+  const std::uint64_t process_generation_;
+  std::array<std::atomic<Lane*>, kSlots> slots_{};
+  std::array<std::unique_ptr<Lane>, kLanes> lanes_;
+  std::atomic<unsigned> lane_count_ = 0;
+
+  std::mutex slow_;
+  PageStore pages_;
+  std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
+  std::uint64_t pages_moved_ = 0;
+  std::uint64_t out_of_memory_ = 0;
+  std::array<RungCount, kRungs> rungs_{};
+};
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/locks.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpuwarden::memory {
+namespace {
+
+/// After so many visits of others nobody is favoured any more: each visit costs some microseconds.
+constexpr unsigned kPatience = 256;
+
+// ThreadSanitizer does not know membarrier.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kFavours = false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr bool kFavours = false;
+#else
+constexpr bool kFavours = true;
+#endif
+#else
+constexpr bool kFavours = true;
+#endif
+
+bool has_barrier() {
+  static const bool registered =
+      kFavours && ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0U, 0) == 0;
+  return registered;
+}
+
+}  // namespace
+
+FavouringLock::FavouringLock() {
+  if (has_barrier()) favoured_.store(self(), std::memory_order_relaxed);
+}
+
+void FavouringLock::lock_shared_way() {
+  lock_.lock();
+  revoked_ = false;
+  const void* const favoured = favoured_.load(std::memory_order_relaxed);
+  if (favoured == nullptr || favoured == self()) return;
+  revoked_ = true;
+  revocations_.fetch_add(1, std::memory_order_seq_cst);
+  ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0U, 0);
+  for (Patience patience; inside_.load(std::memory_order_acquire);) patience.wait();
+  if (++visits_ == kPatience) favoured_.store(nullptr, std::memory_order_relaxed);
+}
+
+void FavouringLock::unlock_shared_way() {
+  if (revoked_) {
+    revoked_ = false;
+    // Once nobody is favoured, the revocation stays for a thread that has not noticed yet.
+    if (favoured_.load(std::memory_order_relaxed) != nullptr) revocations_.fetch_sub(1, std::memory_order_release);
+  }
+  lock_.unlock();
+}
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Locks for short sections: a plain one, and one that costs its usual thread no atomic read-modify-write.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace gpuwarden::memory {
+
+/// Waits a little longer with each call.
+class Patience {
+ public:
+  void wait() {
+    if (++waits_ > 64) {
+      std::this_thread::yield();
+      return;
+    }
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+ private:
+  int waits_ = 0;
+};
+
+/// A lock of one byte that is seldom contended; yields when it has to wait long.
+class SpinLock {
+ public:
+  void lock() {
+    while (taken_.exchange(true, std::memory_order_acquire)) {
+      for (Patience patience; taken_.load(std::memory_order_relaxed);) patience.wait();
+    }
+  }
+  void unlock() { taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> taken_ = false;
+};
+
+/// A lock that favours the thread that took it first: to that thread it is two plain stores. Another thread has all
+/// threads pass a barrier (membarrier(2)), so that either it sees the favoured one inside, or that one sees the
+/// revocation. If others come often, nobody is favoured any more. (Dice, Moir, Scherer: "Quickly reacquirable locks".)
+class FavouringLock {
+ public:
+  FavouringLock();
+
+  void lock() {
+    if (favoured_.load(std::memory_order_relaxed) == self()) [[likely]] {
+      inside_.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (revocations_.load(std::memory_order_acquire) == 0) [[likely]]
+        return;
+      inside_.store(false, std::memory_order_release);
+    }
+    lock_shared_way();
+  }
+
+  void unlock() {
+    if (inside_.load(std::memory_order_relaxed) && favoured_.load(std::memory_order_relaxed) == self()) [[likely]] {
+      inside_.store(false, std::memory_order_release);
+      return;
+    }
+    unlock_shared_way();
+  }
+
+ private:
+  /// A value of its own for each thread that runs.
+  static const void* self() {
+    static thread_local constinit char mark = 0;
+    return &mark;
+  }
+  void lock_shared_way();
+  void unlock_shared_way();
+
+  std::atomic<const void*> favoured_ = nullptr;
+  std::atomic<bool> inside_ = false;  ///< written by the favoured thread only
+  std::atomic<std::uint32_t> revocations_ = 0;
+  SpinLock lock_;
+  bool revoked_ = false;  ///< behind lock_
+  unsigned visits_ = 0;   ///< of others; behind lock_
+};
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the block that begins at a place where blocks are large: the first block that begins in each page, and from
+// there along the neighbours.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "memory/block.hpp"
+
+namespace gpuwarden::memory {
+
+/// From a block's start to its number. Not safe to use from several threads.
+class PageIndex {
+ public:
+  BlockNumber find(const BlockTable& blocks, Grains start) const {
+    const std::size_t page = start / kPageGrains;
+    if (page >= first_.size()) [[unlikely]]
+      return kNoBlock;
+    for (BlockNumber at = first_[page]; at != kNoBlock; at = blocks[at].after) {
+      if (blocks[at].start >= start) return blocks[at].start == start ? at : kNoBlock;
+    }
+    return kNoBlock;
+  }
+
+  void insert(const BlockTable& blocks, BlockNumber number) {
+    const Grains start = blocks[number].start;
+    const std::size_t page = start / kPageGrains;
+    if (page >= first_.size()) [[unlikely]]
+      first_.resize(std::max<std::size_t>(page + page / 2, 64) + 1, kNoBlock);
+    BlockNumber& first = first_[page];
+    if (first == kNoBlock || blocks[first].start > start) first = number;
+  }
+
+  /// The block's neighbours are still what they were.
+  void erase(const BlockTable& blocks, BlockNumber number) {
+    const Block& block = blocks[number];
+    BlockNumber& first = first_[block.start / kPageGrains];
+    if (first != number) return;
+    const bool shared = block.after != kNoBlock && blocks[block.after].start / kPageGrains == block.start / kPageGrains;
+    first = shared ? block.after : kNoBlock;
+  }
+
+  std::size_t bytes() const { return first_.size() * sizeof(BlockNumber); }
+
+ private:
+  std::vector<BlockNumber> first_;
+};
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common path: a lane's lock, a quick list or a bin, and the counters.
+#include "gpuwarden/memory/pool.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <bit>
+#include <utility>
+
+#include "memory/core.hpp"
+
+namespace gpuwarden::memory {
+namespace {
+
+std::unexpected<Error> forked() {
+  return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool",
+              "a CUDA context does not survive fork(): use spawn, or make the pool in the child");
+}
+
+std::unexpected<Error> bad_request(Bytes size, Bytes alignment, std::uint64_t largest) {
+  if (size.value == 0) return fail(ErrorCode::invalid_argument, "cannot allocate 0 bytes of device memory");
+  if (alignment.value == 0 || !std::has_single_bit(alignment.value) || alignment > kPage)
+    return fail(ErrorCode::invalid_argument, fmt::format("cannot align device memory to {} bytes", alignment.value),
+                "alignments are powers of two up to 2 MiB");
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("cannot allocate {} bytes: the pool's device could never hold more than {}", size.value, largest));
+}
+
+constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift); }
+
+}  // namespace
+
+void Pool::Core::watch_forks() {
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { generation_.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+}
+
+Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base,
+                 unsigned region_shift)
+    : upstream_(upstream),
+      config_(std::move(config)),
+      strategy_(strategy),
+      base_(base),
+      region_shift_(region_shift),
+      largest_((std::uint64_t{1} << region_shift) - kPage.value),
+      process_generation_(generation_),
+      pages_(upstream, config_.limit, config_.keep_free) {}
+
+// Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.
+[[gnu::always_inline]] inline Place Pool::Core::allocate_fast(Bytes size, StreamId stream, Bytes alignment) {
+  // Size 0 wraps around, so that one comparison finds it and all that is too large.
+  if (size.value - 1 >= largest_ || alignment != kGrain || !is_own_process()) [[unlikely]]
+    return {};
+  Lane* const lane = lane_of(stream);
+  if (lane == nullptr) [[unlikely]]
+    return {};
+  const Grains wanted = grains(size);
+  const unsigned region = lane->region_for(wanted);
+  lane->lock.lock();
+  const BlockNumber number = lane->take(region, wanted);
+  if (number == kNoBlock) [[unlikely]] {
+    lane->lock.unlock();
+    return {};
+  }
+  Block& block = lane->regions[region][number];
+  const std::uint64_t address = base_of(*lane, region).value + (std::uint64_t{block.start} << kGrainShift);
+  lane->count_taken(block, size.value);
+  lane->lock.unlock();
+  return Place{lane, region, number, DeviceAddress{address}};
+}
+
+Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
+  if (!is_own_process()) return forked();
+  if (size.value - 1 >= largest_ || !std::has_single_bit(alignment.value) || alignment > kPage)
+    return bad_request(size, alignment, largest_);
+  std::unique_lock slow(slow_);
+  Lane* lane = lane_of(stream);
+  if (lane == nullptr) {
+    GPUWARDEN_TRY(lane, make_lane(stream));
+  }
+  const Grains wanted = grains(size);
+  Attempt attempt{.lane = *lane,
+                  .bytes = size,
+                  .size = wanted,
+                  .alignment = grains(alignment),
+                  .region = lane->region_for(wanted),
+                  .slow_lock = std::move(slow),
+                  .lane_lock = std::unique_lock(lane->lock),
+                  .found = {},
+                  .last = {}};
+  if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
+  return attempt.found;
+}
+
+Result<Lane*> Pool::Core::make_lane(StreamId stream) {
+  const unsigned number = lane_count_;
+  if (number == kLanes)
+    return fail(ErrorCode::unsatisfied, fmt::format("a pool serves at most {} streams", kLanes),
+                "share streams, or use several pools");
+  lanes_[number] = std::make_unique<Lane>(
+      number, stream, static_cast<Grains>((std::uint64_t{1} << region_shift_) >> kGrainShift), strategy_);
+  lane_count_.store(number + 1, std::memory_order_release);
+  unsigned at = slot_of(stream);
+  while (slots_[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) % kSlots;
+  slots_[at].store(lanes_[number].get(), std::memory_order_release);
+  return lanes_[number].get();
+}
+
+Place Pool::Core::place_of(DeviceAddress address, Grains& start) const {
+  const std::uint64_t offset = address.value - base_.value;
+  const std::uint64_t region = offset >> region_shift_;
+  if (region >= std::uint64_t{lane_count_.load(std::memory_order_acquire)} * kRegions) return {};
+  start = static_cast<Grains>((offset & ((std::uint64_t{1} << region_shift_) - 1)) >> kGrainShift);
+  if (offset % kGrain.value != 0) start = ~Grains{0} - 1;
+  return Place{lanes_[region / kRegions].get(), static_cast<unsigned>(region % kRegions), kNoBlock, address};
+}
+
+Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains start) const {
+  const auto refuse = [&](std::string_view why, std::string hint) {
+    return Error{ErrorCode::invalid_argument, fmt::format("cannot free {:#x}: {}", address.value, why),
+                 std::move(hint)};
+  };
+  if (place.lane == nullptr)
+    return refuse("this pool never gave it out", "free it where it was allocated, on the same device");
+  const BlockNumber number = place.lane->regions[place.region].find(start);
+  if (number == kNoBlock)
+    return refuse("no block starts there", "it was freed twice, or it points into the middle of a block");
+  return refuse("it is free already", "it was freed twice");
+}
+
+void Pool::Core::trim_early(Lane& lane) {
+  {
+    const std::lock_guard lock(lane.lock);
+    lane.merges = 0;
+  }
+  const std::uint64_t live = live_bytes();
+  static_cast<void>(trim(Bytes(live + live / 8)));
+}
+
+[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(DeviceAddress address, const Bytes* size,
+                                                               StreamId stream) {
+  const std::uint64_t offset = address.value - base_.value;
+  const std::uint64_t region_number = offset >> region_shift_;
+  if (region_number >= std::uint64_t{lane_count_.load(std::memory_order_acquire)} * kRegions ||
+      offset % kGrain.value != 0 || !is_own_process()) [[unlikely]]
+    return false;
+  Lane& lane = *lanes_[region_number / kRegions];
+  if (lane.stream != stream) [[unlikely]]
+    return false;
+  const auto start = static_cast<Grains>((offset & ((std::uint64_t{1} << region_shift_) - 1)) >> kGrainShift);
+  lane.lock.lock();
+  Region& region = lane.regions[region_number % kRegions];
+  const BlockNumber number = region.find(start);
+  const bool good = number != kNoBlock && region[number].state == BlockState::live &&
+                    (size == nullptr || requested(region[number]) == size->value) && lane.merges < lane.trim_every;
+  if (good) [[likely]]
+    lane.give(region_number % kRegions, number);
+  lane.lock.unlock();
+  return good;
+}
+
+[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(const BlockHandle& handle, StreamId stream) {
+  if (handle.region >= lane_count_.load(std::memory_order_acquire) * kRegions || !is_own_process()) [[unlikely]]
+    return false;
+  Lane& lane = *lanes_[handle.region / kRegions];
+  if (lane.stream != stream) [[unlikely]]
+    return false;
+  const unsigned region_number = handle.region % kRegions;
+  lane.lock.lock();
+  Region& region = lane.regions[region_number];
+  const bool good = handle.block < region.numbers() && region[handle.block].state == BlockState::live &&
+                    base_of(lane, region_number).value + (std::uint64_t{region[handle.block].start} << kGrainShift) ==
+                        handle.address.value &&
+                    lane.merges < lane.trim_every;
+  if (good) [[likely]]
+    lane.give(region_number, handle.block);
+  lane.lock.unlock();
+  return good;
+}
+
+Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {
+  if (!is_own_process()) return forked();
+  Grains start = 0;
+  const Place place = place_of(address, start);
+  if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
+  Lane& lane = *place.lane;
+  const Lane* user = lane_of(stream);
+  if (user == nullptr) {
+    const std::lock_guard slow(slow_);
+    user = lane_of(stream);
+    if (user == nullptr) {
+      GPUWARDEN_TRY(user, make_lane(stream));
+    }
+  }
+  {
+    const std::lock_guard lock(lane.lock);
+    Region& region = lane.regions[place.region];
+    const BlockNumber number = region.find(start);
+    if (number == kNoBlock || region[number].state != BlockState::live)
+      return std::unexpected(bad_address(address, place, start));
+    if (size != nullptr && requested(region[number]) != size->value)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("cannot free {:#x} as {} bytes: it has {}", address.value, size->value,
+                              requested(region[number])),
+                  "free with the size that was asked for");
+    if (user == &lane) {
+      lane.give(place.region, number);
+    } else {
+      lane.give_foreign(place.region, number, user->number, user->epoch.load(std::memory_order_acquire));
+    }
+    if (lane.merges < lane.trim_every) return {};
+  }
+  trim_early(lane);
+  return {};
+}
+
+Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
+  Grains start = 0;
+  const Place place = place_of(address, start);
+  if (place.lane == nullptr) return fail(ErrorCode::not_found, "this pool never gave that address out");
+  const std::lock_guard lock(place.lane->lock);
+  const Region& region = place.lane->regions[place.region];
+  const BlockNumber number = region.find(start);
+  if (number == kNoBlock || region[number].state != BlockState::live)
+    return fail(ErrorCode::not_found, "no live block starts at that address");
+  return Bytes(requested(region[number]));
+}
+
+Pool::Pool(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+Pool::~Pool() = default;
+
+Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
+  Core::watch_forks();
+  GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
+  if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
+  // Half as much address space again as memory, so that there is always a place to move pages to.
+  const std::uint64_t region = std::bit_ceil(std::max(device.total.value + device.total.value / 2, 16 * kPage.value));
+  const auto shift = static_cast<unsigned>(std::countr_zero(region));
+  if (shift - kGrainShift >= 32)
+    return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", device.total.value));
+  const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
+  GPUWARDEN_TRY(const DeviceAddress base, upstream.reserve(Bytes(region * kRegions * kLanes)));
+  return std::unique_ptr<Pool>(new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, base, shift)));
+}
+
+Result<DeviceAddress> Pool::allocate(Bytes size, StreamId stream, Bytes alignment) {
+  const Place fast = core_->allocate_fast(size, stream, alignment);
+  if (fast) [[likely]]
+    return fast.address;
+  return allocate_slow(size, stream, alignment);
+}
+
+// Apart, and called last, so that the common path needs no frame for it.
+[[gnu::noinline, gnu::cold]] Result<DeviceAddress> Pool::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
+  const auto place = core_->allocate_slow(size, stream, alignment);
+  if (!place) return std::unexpected(place.error());
+  return place->address;
+}
+
+Result<void> Pool::deallocate(DeviceAddress address, StreamId stream) {
+  if (core_->deallocate_fast(address, nullptr, stream)) [[likely]]
+    return {};
+  return core_->deallocate_slow(address, nullptr, stream);
+}
+
+Result<void> Pool::deallocate(DeviceAddress address, Bytes size, StreamId stream) {
+  if (core_->deallocate_fast(address, &size, stream)) [[likely]]
+    return {};
+  return core_->deallocate_slow(address, &size, stream);
+}
+
+Result<BlockHandle> Pool::allocate_block(Bytes size, StreamId stream) {
+  const Place fast = core_->allocate_fast(size, stream, kGrain);
+  if (fast) [[likely]]
+    return BlockHandle{fast.address, Core::region_number(fast), fast.block};
+  const auto place = core_->allocate_slow(size, stream, kGrain);
+  if (!place) return std::unexpected(place.error());
+  return BlockHandle{place->address, Core::region_number(*place), place->block};
+}
+
+Result<void> Pool::deallocate_block(const BlockHandle& block, StreamId stream) {
+  if (core_->deallocate_fast(block, stream)) [[likely]]
+    return {};
+  return core_->deallocate_slow(block.address, nullptr, stream);
+}
+
+Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }
+Result<Bytes> Pool::trim(Bytes keep) { return core_->trim(keep); }
+PoolStatus Pool::status() { return core_->status(); }
+Result<void> Pool::check() { return core_->check(); }
+
+}  // namespace gpuwarden::memory

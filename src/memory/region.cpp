@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/region.hpp"
+
+#include <limits>
+
+namespace gpuwarden::memory {
+namespace {
+
+constexpr std::uint32_t kImpossible = std::numeric_limits<std::uint32_t>::max();
+/// Longer gaps are looked at in part: a search must end.
+constexpr std::size_t kLongestGap = 256;
+
+Grains round_down(Grains at) { return at / kPageGrains * kPageGrains; }
+Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
+
+}  // namespace
+
+Region::Region(Grains total, bool large) : large_(large) {
+  const BlockNumber all = blocks_.make();
+  blocks_[all] = Block{.start = 0,
+                       .size = total,
+                       .before = kNoBlock,
+                       .after = kNoBlock,
+                       .left = kNoBlock,
+                       .right = kNoBlock,
+                       .epoch = 0,
+                       .user = 0,
+                       .state = BlockState::hole};
+  enter(all);
+  list(all);
+}
+
+BlockNumber Region::take_aligned(Grains size, Grains alignment, const Strategy& strategy) {
+  const BlockNumber number = bins_.find(blocks_, size + alignment - 1, strategy.fit);
+  if (number == kNoBlock) return kNoBlock;
+  const Grains start = (blocks_[number].start + alignment - 1) / alignment * alignment;
+  const BlockNumber taken = isolate(number, start, size);
+  blocks_[taken].state = BlockState::live;
+  return taken;
+}
+
+BlockNumber Region::take_anywhere(Grains size, const Strategy& strategy) {
+  FitRule rule = strategy.fit;
+  rule.own_class_scan = std::numeric_limits<unsigned>::max();
+  const BlockNumber number = bins_.find(blocks_, size, rule);
+  if (number == kNoBlock) return kNoBlock;
+  bins_.remove(blocks_, number);
+  return carve(number, size, strategy);
+}
+
+BlockNumber Region::shrink(BlockNumber number, Grains size, Grains alignment) {
+  const std::uint32_t epoch = blocks_[number].epoch;
+  const Grains front = (alignment - blocks_[number].start % alignment) % alignment;
+  BlockNumber kept = number;
+  if (front != 0) kept = split(number, front);
+  if (blocks_[kept].size > size) give(split(kept, size), epoch);
+  if (front != 0) give(number, epoch);
+  return kept;
+}
+
+void Region::list(BlockNumber number) {
+  if (blocks_[number].state == BlockState::free) {
+    bins_.insert(blocks_, number);
+    return;
+  }
+  blocks_[number].left = kNoBlock;
+  blocks_[number].right = holes_;
+  if (holes_ != kNoBlock) blocks_[holes_].left = number;
+  holes_ = number;
+}
+
+void Region::unlist(BlockNumber number) {
+  const Block& block = blocks_[number];
+  if (block.state == BlockState::free) {
+    bins_.remove(blocks_, number);
+    return;
+  }
+  if (block.right != kNoBlock) blocks_[block.right].left = block.left;
+  if (block.left != kNoBlock) blocks_[block.left].right = block.right;
+  if (holes_ == number) holes_ = block.right;
+}
+
+BlockNumber Region::isolate(BlockNumber number, Grains start, Grains size) {
+  unlist(number);
+  if (const Grains front = start - blocks_[number].start; front != 0) {
+    const BlockNumber rest = split(number, front);
+    list(number);
+    number = rest;
+  }
+  if (blocks_[number].size > size) list(split(number, size));
+  return number;
+}
+
+std::vector<BlockNumber> Region::gap_from(BlockNumber hole) const {
+  BlockNumber first = hole;
+  // A gap is looked at once: from its first hole.
+  for (BlockNumber at = blocks_[hole].before; at != kNoBlock; at = blocks_[at].before) {
+    if (blocks_[at].state == BlockState::hole) return {};
+    if (blocks_[at].state != BlockState::free) break;
+    first = at;
+  }
+  std::vector<BlockNumber> gap;
+  for (BlockNumber at = first; at != kNoBlock && gap.size() < kLongestGap; at = blocks_[at].after) {
+    if (blocks_[at].state != BlockState::free && blocks_[at].state != BlockState::hole) break;
+    gap.push_back(at);
+  }
+  return gap;
+}
+
+void Region::weigh(const std::vector<BlockNumber>& gap, std::size_t first, Grains start, Window& best) const {
+  const Grains end = start + best.size;
+  std::uint32_t missing = 0;
+  for (std::size_t i = first; i < gap.size() && missing < best.missing; ++i) {
+    const Block& block = blocks_[gap[i]];
+    const Grains block_end = block.start + block.size;
+    if (block.state == BlockState::hole)
+      missing += (round_up(std::min(end, block_end)) - round_down(std::max(start, block.start))) / kPageGrains;
+    if (block_end < end) continue;
+    if (missing < best.missing) best = Window{start, best.size, gap[first], missing};
+    return;
+  }
+}
+
+Window Region::cheapest_window(Grains size) const {
+  Window best{.start = 0, .size = size, .first = kNoBlock, .missing = kImpossible};
+  for (BlockNumber hole = holes_; hole != kNoBlock; hole = blocks_[hole].right) {
+    const auto gap = gap_from(hole);
+    if (gap.empty()) continue;
+    const Grains gap_start = blocks_[gap.front()].start;
+    const Grains gap_end = blocks_[gap.back()].start + blocks_[gap.back()].size;
+    if (gap_end - gap_start < size) continue;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < gap.size(); ++i) {
+      const Block& block = blocks_[gap[i]];
+      if (gap_end - block.start >= size) weigh(gap, i, block.start, best);
+      // The place that ends where this block ends.
+      if (block.start + block.size - gap_start < size) continue;
+      const Grains start = block.start + block.size - size;
+      while (blocks_[gap[first]].start + blocks_[gap[first]].size <= start) ++first;
+      weigh(gap, first, start, best);
+    }
+  }
+  return best;
+}
+
+BlockNumber Region::claim(const Window& window) {
+  const Grains end = window.start + window.size;
+  BlockNumber first = kNoBlock;
+  for (BlockNumber at = window.first;; at = blocks_[at].after) {
+    const Block& block = blocks_[at];
+    const bool hole = block.state == BlockState::hole;
+    Grains from = std::max(window.start, block.start);
+    Grains to = std::min(end, block.start + block.size);
+    if (hole) {
+      from = round_down(from);
+      to = round_up(to);
+    }
+    at = isolate(at, from, to - from);
+    blocks_[at].state = hole ? BlockState::claimed_hole : BlockState::claimed;
+    if (first == kNoBlock) first = at;
+    if (to >= end) return first;
+  }
+}
+
+BlockNumber Region::settle(BlockNumber first, const Window& window) {
+  const Grains end = window.start + window.size;
+  std::uint32_t epoch = blocks_[first].epoch;
+  while (blocks_[first].start + blocks_[first].size < end) {
+    epoch = std::max(epoch, blocks_[blocks_[first].after].epoch);
+    swallow_next(first);
+  }
+  blocks_[first].epoch = epoch;
+  BlockNumber taken = first;
+  if (const Grains front = window.start - blocks_[first].start; front != 0) taken = split(first, front);
+  if (blocks_[taken].size > window.size) give(split(taken, window.size), epoch);
+  blocks_[taken].state = BlockState::live;
+  if (taken != first) give(first, epoch);
+  return taken;
+}
+
+void Region::unclaim(BlockNumber first, Grains end) {
+  for (BlockNumber at = first; at != kNoBlock && blocks_[at].start < end;) {
+    const BlockNumber after = blocks_[at].after;
+    const BlockState state = blocks_[at].state;
+    if (state == BlockState::claimed_hole) give_hole(at);
+    if (state == BlockState::claimed) give(at, blocks_[at].epoch);
+    at = after;
+  }
+}
+
+std::vector<IdlePages> Region::idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const {
+  std::vector<IdlePages> result;
+  std::uint32_t found = 0;
+  for (unsigned bin = bins_.next(Bins::bin_of(kPageGrains)); bin != Bins::kNone; bin = bins_.next(bin + 1)) {
+    for (BlockNumber at = bins_.head(bin); at != kNoBlock; at = blocks_[at].right) {
+      const Block& block = blocks_[at];
+      const Grains start = round_up(block.start);
+      const Grains end = round_down(block.start + block.size);
+      if (block.epoch > done_epoch || start >= end) continue;
+      const std::uint32_t taken = std::min((end - start) / kPageGrains, pages - found);
+      result.push_back({at, start, taken * kPageGrains});
+      found += taken;
+      if (found == pages) return result;
+    }
+  }
+  return result;
+}
+
+void Region::close(const IdlePages& run) {
+  const BlockNumber closed = isolate(run.block, run.start, run.size);
+  give_hole(closed);
+}
+
+void Region::give_hole(BlockNumber number) {
+  blocks_[number].state = BlockState::hole;
+  blocks_[number].epoch = 0;
+  if (const BlockNumber after = blocks_[number].after; after != kNoBlock && blocks_[after].state == BlockState::hole) {
+    unlist(after);
+    swallow_next(number);
+  }
+  const BlockNumber before = blocks_[number].before;
+  if (before != kNoBlock && blocks_[before].state == BlockState::hole) {
+    swallow_next(before);
+    return;
+  }
+  list(number);
+}
+
+Grains Region::largest_free() const {
+  for (unsigned bin = Bins::kCount; bin-- > 0;) {
+    Grains largest = 0;
+    for (BlockNumber at = bins_.head(bin); at != kNoBlock; at = blocks_[at].right)
+      largest = std::max(largest, blocks_[at].size);
+    if (largest != 0) return largest;
+  }
+  return 0;
+}
+
+}  // namespace gpuwarden::memory

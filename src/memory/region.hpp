@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stretch of address space that belongs to one stream: blocks side by side, free ones in bins, and holes, which are
+// whole pages of address space without memory. Knows no upstream: who maps and unmaps tells it.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "memory/bins.hpp"
+#include "memory/block.hpp"
+#include "memory/page_index.hpp"
+#include "memory/start_index.hpp"
+
+namespace gpuwarden::memory {
+
+/// Whole pages without a user inside one free block, in grains from the region's start.
+struct IdlePages {
+  BlockNumber block = kNoBlock;
+  Grains start = 0;
+  Grains size = 0;
+};
+
+/// A place where a request could stand once the holes in it have memory.
+struct Window {
+  Grains start = 0;
+  Grains size = 0;
+  BlockNumber first = kNoBlock;  ///< the block that `start` lies in; kNoBlock: there is no such place
+  std::uint32_t missing = 0;     ///< pages that have no memory
+};
+
+/// Not safe to use from several threads.
+class Region {
+ public:
+  /// `total` is a multiple of kPageGrains; all of it is one hole. `large`: few blocks begin in the same page.
+  Region(Grains total, bool large);
+
+  /// A live block of at least `size`, or kNoBlock.
+  BlockNumber take(Grains size, const Strategy& strategy) {
+    const BlockNumber number = bins_.find(blocks_, size, strategy.fit);
+    if (number == kNoBlock) return kNoBlock;
+    bins_.remove(blocks_, number);
+    return carve(number, size, strategy);
+  }
+
+  /// The same at a multiple of `alignment` grains.
+  BlockNumber take_aligned(Grains size, Grains alignment, const Strategy& strategy);
+  /// The same after looking at every block that could fit, however long it takes.
+  BlockNumber take_anywhere(Grains size, const Strategy& strategy);
+  /// Cuts a live block to `size` at a multiple of `alignment`; the block that remains.
+  BlockNumber shrink(BlockNumber number, Grains size, Grains alignment);
+
+  /// Makes a block free that is in no list, and merges it with its neighbours; the merged block.
+  BlockNumber give(BlockNumber number, std::uint32_t epoch) {
+    Block& given = blocks_[number];
+    BlockNumber merged = number;
+    if (given.before != kNoBlock && blocks_[given.before].state == BlockState::free) {
+      merged = given.before;
+      bins_.remove(blocks_, merged);
+      epoch = std::max(epoch, blocks_[merged].epoch);
+      swallow_next(merged);
+    }
+    Block& block = blocks_[merged];
+    if (block.after != kNoBlock && blocks_[block.after].state == BlockState::free) {
+      bins_.remove(blocks_, block.after);
+      epoch = std::max(epoch, blocks_[block.after].epoch);
+      swallow_next(merged);
+    }
+    block.state = BlockState::free;
+    block.epoch = epoch;
+    bins_.insert(blocks_, merged);
+    return merged;
+  }
+
+  Block& operator[](BlockNumber number) { return blocks_[number]; }
+  const Block& operator[](BlockNumber number) const { return blocks_[number]; }
+  /// The block that starts there, or kNoBlock.
+  BlockNumber find(Grains start) const { return large_ ? pages_.find(blocks_, start) : starts_.find(start); }
+  /// How many block numbers have been in use.
+  BlockNumber numbers() const { return blocks_.size(); }
+  /// The block at the lowest address.
+  BlockNumber lowest() const { return find(0); }
+  BlockNumber first_hole() const { return holes_; }
+
+  /// The place for `size` that needs the fewest new pages; of equal ones the lowest.
+  Window cheapest_window(Grains size) const;
+  /// Takes a window's blocks out of all lists, holes as whole pages, so that nothing else touches them; the first.
+  BlockNumber claim(const Window& window);
+  /// All of a claimed window has memory now: the live block in it.
+  BlockNumber settle(BlockNumber first, const Window& window);
+  /// Gives a claimed window up: holes are holes again, the rest is free.
+  void unclaim(BlockNumber first, Grains end);
+
+  /// Whole pages in free blocks whose last use lies not behind `done_epoch`, the smallest blocks first, at most
+  /// `pages`.
+  std::vector<IdlePages> idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const;
+  /// Pages of a free block lose their memory: they become a hole.
+  void close(const IdlePages& run);
+  /// A hole, or a claimed one, that is in no list gets merged with the holes beside it.
+  void give_hole(BlockNumber number);
+
+  Grains largest_free() const;
+  std::size_t metadata_bytes() const { return blocks_.bytes() + pages_.bytes() + starts_.bytes() + sizeof(Region); }
+
+  /// The handles of the pages, by their place; 0 for a hole.
+  std::vector<PageHandle>& handles() { return handles_; }
+
+ private:
+  /// Cuts a block that is in no list to `size` by the strategy's rule and makes it live.
+  BlockNumber carve(BlockNumber number, Grains size, const Strategy& strategy) {
+    const Grains rest = blocks_[number].size - size;
+    if (rest != 0 && is_worth_splitting(rest, size, strategy)) bins_.insert(blocks_, split(number, size));
+    blocks_[number].state = BlockState::live;
+    return number;
+  }
+
+  static bool is_worth_splitting(Grains rest, Grains size, const Strategy& strategy) {
+    if (rest >= strategy.split_from.value >> kGrainShift) return true;
+    return strategy.split_share != 0 && rest > size / strategy.split_share;
+  }
+
+  /// Cuts a block in two; neither is put into a list. The upper part.
+  BlockNumber split(BlockNumber number, Grains size) {
+    const BlockNumber upper = blocks_.make();
+    Block& block = blocks_[number];
+    blocks_[upper] = Block{.start = block.start + size,
+                           .size = block.size - size,
+                           .before = number,
+                           .after = block.after,
+                           .left = kNoBlock,
+                           .right = kNoBlock,
+                           .epoch = block.epoch,
+                           .user = 0,
+                           .state = block.state};
+    if (block.after != kNoBlock) blocks_[block.after].before = upper;
+    block.after = upper;
+    block.size = size;
+    enter(upper);
+    return upper;
+  }
+
+  /// Merges the next block, which is in no list, into `number`.
+  void swallow_next(BlockNumber number) {
+    Block& block = blocks_[number];
+    const BlockNumber gone = block.after;
+    const Block& next = blocks_[gone];
+    if (large_) {
+      pages_.erase(blocks_, gone);
+    } else {
+      starts_.erase(next.start);
+    }
+    block.size += next.size;
+    block.after = next.after;
+    if (block.after != kNoBlock) blocks_[block.after].before = number;
+    blocks_.release(gone);
+  }
+
+  void enter(BlockNumber number) {
+    if (large_) {
+      pages_.insert(blocks_, number);
+    } else {
+      starts_.insert(blocks_[number].start, number);
+    }
+  }
+
+  void list(BlockNumber number);
+  void unlist(BlockNumber number);
+  /// Cuts [start, start + size) out of a free block or hole and takes it out of its list; the rest stays listed.
+  BlockNumber isolate(BlockNumber number, Grains start, Grains size);
+  std::vector<BlockNumber> gap_from(BlockNumber hole) const;
+  void weigh(const std::vector<BlockNumber>& gap, std::size_t first, Grains start, Window& best) const;
+
+  BlockTable blocks_;
+  const bool large_;
+  PageIndex pages_;
+  StartIndex starts_;
+  Bins bins_;
+  BlockNumber holes_ = kNoBlock;
+  std::vector<PageHandle> handles_;
+};
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// A naive model beside a pool: what is live, where, how large. Every step is held against it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "gpuwarden/memory/pool.hpp"
+#include "memory/model_upstream.hpp"
+
+namespace gpuwarden::memory {
+
+class PoolModel {
+ public:
+  PoolModel(ModelUpstream& upstream, Pool& pool, unsigned seed, unsigned streams)
+      : upstream_(upstream), pool_(pool), random_(seed), streams_(streams) {}
+
+  /// One random operation; an allocation may fail with `unsatisfied` only.
+  void step() {
+    const bool allocates = live_.empty() || (draw(100) < 55 && live_.size() < 400);
+    if (allocates) {
+      allocate();
+    } else {
+      free(std::next(live_.begin(), static_cast<std::ptrdiff_t>(draw(live_.size()))));
+    }
+    if (draw(300) == 0) upstream_.finish_all();
+  }
+
+  void allocate() {
+    const StreamId stream{draw(streams_)};
+    const Bytes size = random_size();
+    const Bytes alignment = draw(10) == 0 ? Bytes(std::uint64_t{512} << draw(13)) : kGrain;
+    const auto before = pool_.status();
+    const auto address = pool_.allocate(size, stream, alignment);
+    if (!address) {
+      ++failures;
+      EXPECT_EQ(address.error().code, ErrorCode::unsatisfied) << address.error().message;
+      const auto after = pool_.status();
+      EXPECT_EQ(after.live, before.live);
+      EXPECT_EQ(after.requested, before.requested);
+      EXPECT_LE(after.reserved, before.reserved);
+      EXPECT_EQ(after.live_blocks, before.live_blocks);
+      return;
+    }
+    EXPECT_EQ(address->value % alignment.value, 0U);
+    const auto next = live_.lower_bound(address->value);
+    if (next != live_.end()) {
+      EXPECT_LE(address->value + size.value, next->first) << "overlaps the next block";
+    }
+    if (next != live_.begin()) {
+      EXPECT_LE(std::prev(next)->first + std::prev(next)->second.size.value, address->value) << "overlaps";
+    }
+    EXPECT_TRUE(upstream_.is_mapped(*address, size));
+    EXPECT_FALSE(upstream_.is_busy_for(stream, *address, size)) << "given out while another stream works on it";
+    live_[address->value] = {size, stream};
+    upstream_.submit(stream, *address, size);
+  }
+
+  /// The books of the pool against the model's.
+  void compare() {
+    Bytes requested;
+    for (const auto& [address, block] : live_) requested += block.size;
+    const auto status = pool_.status();
+    EXPECT_EQ(status.requested, requested);
+    EXPECT_GE(status.live, requested);
+    EXPECT_EQ(status.live_blocks, live_.size());
+    EXPECT_EQ(status.live + status.cached + status.free, status.reserved);
+    EXPECT_EQ(status.reserved, kPage * upstream_.pages());
+    EXPECT_EQ(status.spare, kPage * (upstream_.pages() - upstream_.mapped_pages()));
+    const auto checked = pool_.check();
+    EXPECT_TRUE(checked) << checked.error().message;
+    EXPECT_THAT(upstream_.misuses(), testing::IsEmpty());
+  }
+
+  void free_all() {
+    while (!live_.empty()) free(live_.begin());
+  }
+
+  unsigned failures = 0;
+
+ private:
+  struct Block {
+    Bytes size;
+    StreamId stream;
+  };
+
+  void free(std::map<std::uint64_t, Block>::iterator at) {
+    const auto [address, block] = *at;
+    // A block given back on another stream has been used there, behind its own stream's work.
+    StreamId stream = block.stream;
+    if (draw(4) == 0) {
+      stream = StreamId{draw(streams_)};
+      upstream_.follow(stream, block.stream);
+      upstream_.submit(stream, {address}, block.size);
+    }
+    const auto result = pool_.deallocate({address}, block.size, stream);
+    EXPECT_TRUE(result) << result.error().message;
+    live_.erase(at);
+  }
+
+  std::uint64_t draw(std::uint64_t below) {
+    return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_);
+  }
+
+  Bytes random_size() {
+    static constexpr std::array kRepeated{4096U, 65536U, 1048576U, 3000000U, 5242880U};
+    if (draw(3) == 0) return Bytes(kRepeated.at(draw(kRepeated.size())));
+    return Bytes(1 + draw(std::uint64_t{1} << (4 + draw(20))));
+  }
+
+  ModelUpstream& upstream_;
+  Pool& pool_;
+  std::mt19937_64 random_;
+  unsigned streams_;
+  std::map<std::uint64_t, Block> live_;
+};
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random operations on every strategy, held against a naive model; upstream calls that fail, one by one and at random.
+#include <random>
+
+#include "memory/pool_model.hpp"
+
+namespace gpuwarden::memory {
+namespace {
+
+std::string name_of(const testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
+
+class EveryStrategy : public testing::TestWithParam<Strategy> {
+ protected:
+  std::unique_ptr<Pool> pool_on(ModelUpstream& upstream, PoolConfig config = {}) {
+    config.strategy = &GetParam();
+    auto pool = Pool::create(upstream, std::move(config));
+    EXPECT_TRUE(pool) << pool.error().message;
+    return std::move(*pool);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::ValuesIn(strategies().begin(), strategies().end()), name_of);
+
+TEST_P(EveryStrategy, AgreesWithANaiveModel) {
+  std::array<RungCount, kRungs> rungs{};
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    ModelUpstream upstream(seed % 2 == 0 ? 4096_MiB : 120_MiB);
+    upstream.works_at_once = seed < 5;
+    {
+      const auto pool = pool_on(upstream);
+      PoolModel model(upstream, *pool, seed, 1 + seed % 4);
+      for (int i = 0; i < 4000; ++i) {
+        model.step();
+        if (i % 50 == 0) model.compare();
+        if (HasFailure()) return;
+      }
+      model.free_all();
+      model.compare();
+      EXPECT_EQ(pool->status().live, 0_B);
+      for (std::size_t i = 0; i < kRungs; ++i) rungs[i].helped += pool->status().rungs[i].helped;
+    }
+    EXPECT_EQ(upstream.pages(), 0U);
+    EXPECT_EQ(upstream.reservations(), 0U);
+    EXPECT_EQ(upstream.events(), 0U);
+    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  }
+  for (const Rung rung : {Rung::tidy, Rung::steal_done, Rung::grow, Rung::wait_foreign, Rung::steal_wait,
+                          Rung::flush_all, Rung::synchronize}) {
+    EXPECT_GT(rungs[static_cast<std::size_t>(rung)].helped, 0U) << to_string(rung) << " was never needed";
+  }
+}
+
+TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
+  for (std::uint64_t failing = 1;; ++failing) {
+    ModelUpstream upstream(160_MiB);
+    upstream.works_at_once = failing % 2 == 0;
+    std::uint64_t calls = 0;
+    {
+      const auto pool = pool_on(upstream);
+      upstream.fails = [&](const std::string&) { return ++calls == failing; };
+      PoolModel model(upstream, *pool, 7, 2);
+      for (int i = 0; i < 400; ++i) {
+        model.step();
+        if (HasFailure()) return;
+      }
+      upstream.fails = {};
+      model.compare();
+      model.free_all();
+      model.compare();
+    }
+    ASSERT_EQ(upstream.pages(), 0U) << "call " << failing;
+    ASSERT_EQ(upstream.reservations(), 0U);
+    ASSERT_THAT(upstream.misuses(), testing::IsEmpty());
+    if (calls < failing) break;
+  }
+}
+
+TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
+  ModelUpstream upstream(512_MiB);
+  std::mt19937 random(11);
+  upstream.fails = [&](const std::string&) { return random() % 4 != 0; };
+  Result<std::unique_ptr<Pool>> made = Pool::create(upstream, {.strategy = &GetParam()});
+  while (!made) made = Pool::create(upstream, {.strategy = &GetParam()});
+  std::vector<DeviceAddress> live;
+  std::uint64_t failures = 0;
+  for (int i = 0; i < 500'000; ++i) {
+    // Keeps upstream busy: what is idle goes back, as far as upstream lets it.
+    if (i % 100 == 0) static_cast<void>((*made)->trim());
+    if (live.size() < 200 && random() % 2 == 0) {
+      const auto address = (*made)->allocate(Bytes(1 + random() % (1U << (random() % 24))), StreamId{random() % 2});
+      if (address) live.push_back(*address);
+      failures += address ? 0 : 1;
+      if (!address) {
+        ASSERT_EQ(address.error().code, ErrorCode::unsatisfied);
+      }
+    } else if (!live.empty()) {
+      std::swap(live[random() % live.size()], live.back());
+      ASSERT_TRUE((*made)->deallocate(live.back(), StreamId{random() % 2}));
+      live.pop_back();
+    }
+  }
+  EXPECT_GT(failures, 100U);
+  upstream.fails = {};
+  for (const DeviceAddress address : live) ASSERT_TRUE((*made)->deallocate(address, StreamId{0}));
+  const auto checked = (*made)->check();
+  EXPECT_TRUE(checked) << checked.error().message;
+  EXPECT_EQ((*made)->status().live, 0_B);
+  made->reset();
+  EXPECT_EQ(upstream.pages(), 0U);
+  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+}
+
+TEST_P(EveryStrategy, HonoursItsLimit) {
+  ModelUpstream upstream(1024_MiB);
+  const auto pool = pool_on(upstream, {.limit = 64_MiB});
+  PoolModel model(upstream, *pool, 5, 2);
+  for (int i = 0; i < 2000; ++i) {
+    model.step();
+    ASSERT_LE(upstream.pages(), 32U);
+  }
+  model.compare();
+  EXPECT_GT(model.failures, 0U);
+}
+
+}  // namespace
+}  // namespace gpuwarden::memory

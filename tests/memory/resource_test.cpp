@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// One battery for the pool and for everything that can be put around it; then what each of them adds.
+#include "gpuwarden/memory/resource.hpp"
+
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "gpuwarden/memory/failure_callback.hpp"
+#include "gpuwarden/memory/limit.hpp"
+#include "gpuwarden/memory/logging.hpp"
+#include "gpuwarden/memory/pool.hpp"
+#include "gpuwarden/memory/statistics.hpp"
+#include "gpuwarden/memory/tracking.hpp"
+#include "memory/model_upstream.hpp"
+#include "support/fake_clock.hpp"
+
+namespace gpuwarden::memory {
+namespace {
+
+constexpr StreamId kStream{1};
+
+/// A pool on a device of 256 MiB, and what stands around it.
+struct Base {
+  ModelUpstream upstream{256_MiB};
+  std::unique_ptr<Pool> pool = Pool::create(upstream, {}).value();
+};
+struct Plain : Base {
+  Pool& resource = *pool;
+};
+struct Limited : Base {
+  LimitResource<Pool> resource{*pool, 1_GiB};
+};
+struct Counted : Base {
+  StatisticsResource<Pool> resource{*pool};
+};
+struct Tracked : Base {
+  TrackingResource<Pool> resource{*pool, 4};
+};
+struct Logged : Base {
+  std::ostringstream out;
+  gpuwarden::testing::FakeClock clock;
+  LoggingResource<Pool> resource{*pool, out, clock};
+};
+struct Asking : Base {
+  FailureCallbackResource<Pool> resource{*pool, [](Bytes, const Error&) { return false; }};
+};
+struct AllOfThem : Logged {
+  TrackingResource<LoggingResource<Pool>> tracked{Logged::resource};
+  StatisticsResource<TrackingResource<LoggingResource<Pool>>> counted{tracked};
+  LimitResource<decltype(counted)> resource{counted, 1_GiB};
+};
+
+template <class T>
+class EveryResource : public ::testing::Test {
+ protected:
+  T all_;
+};
+using Resources = ::testing::Types<Plain, Limited, Counted, Tracked, Logged, Asking, AllOfThem>;
+TYPED_TEST_SUITE(EveryResource, Resources);
+
+TYPED_TEST(EveryResource, GivesOutAndTakesBack) {
+  auto& resource = this->all_.resource;
+  static_assert(DeviceResource<std::remove_reference_t<decltype(resource)>>);
+  const auto first = resource.allocate(10_MiB, kStream).value();
+  const auto second = resource.allocate(1000_B, kStream).value();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(this->all_.pool->status().requested, 10_MiB + 1000_B);
+  EXPECT_TRUE(resource.deallocate(first, 10_MiB, kStream));
+  EXPECT_TRUE(resource.deallocate(second, 1000_B, kStream));
+  EXPECT_EQ(this->all_.pool->status().live, 0_B);
+}
+
+TYPED_TEST(EveryResource, PassesRefusalsOnAndStaysUsable) {
+  auto& resource = this->all_.resource;
+  EXPECT_EQ(resource.allocate(0_B, kStream).error().code, ErrorCode::invalid_argument);
+  EXPECT_FALSE(resource.allocate(Bytes(~std::uint64_t{0}), kStream));
+  EXPECT_EQ(resource.allocate(300_MiB, kStream).error().code, ErrorCode::unsatisfied);
+  const auto address = resource.allocate(200_MiB, kStream).value();
+  EXPECT_FALSE(resource.deallocate(address, 100_MiB, kStream));
+  EXPECT_TRUE(resource.deallocate(address, 200_MiB, kStream));
+  EXPECT_EQ(resource.deallocate(address, 200_MiB, kStream).error().code, ErrorCode::invalid_argument);
+  EXPECT_FALSE(resource.deallocate({12345}, 1_B, kStream));
+  EXPECT_TRUE(resource.allocate(200_MiB, kStream));
+  EXPECT_TRUE(this->all_.pool->check());
+}
+
+TYPED_TEST(EveryResource, MayBeUsedFromSeveralThreads) {
+  auto& resource = this->all_.resource;
+  const auto work = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < 500; ++i) {
+      const Bytes size(1 + random() % 3'000'000);
+      const auto address = resource.allocate(size, StreamId{seed});
+      ASSERT_TRUE(address);
+      ASSERT_TRUE(resource.deallocate(*address, size, StreamId{seed}));
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < 3; ++i) threads.emplace_back(work, i);
+  }
+  EXPECT_EQ(this->all_.pool->status().live, 0_B);
+  EXPECT_TRUE(this->all_.pool->check());
+}
+
+TEST(LimitResource, AllowsExactlyTheLimit) {
+  Base base;
+  LimitResource limited(*base.pool, 20_MiB);
+  const auto address = limited.allocate(12_MiB, kStream).value();
+  EXPECT_EQ(limited.allocate(Bytes((8_MiB).value + 1), kStream).error().code, ErrorCode::unsatisfied);
+  EXPECT_FALSE(limited.allocate(Bytes(~std::uint64_t{0}), kStream));
+  EXPECT_TRUE(limited.allocate(8_MiB, kStream));
+  EXPECT_EQ(limited.live(), 20_MiB);
+  ASSERT_TRUE(limited.deallocate(address, 12_MiB, kStream));
+  EXPECT_EQ(limited.live(), 8_MiB);
+}
+
+TEST(LimitResource, CountsNothingForWhatFailed) {
+  Base base;
+  LimitResource limited(*base.pool, 1_GiB);
+  EXPECT_FALSE(limited.allocate(300_MiB, kStream));
+  EXPECT_FALSE(limited.allocate(0_B, kStream));
+  EXPECT_EQ(limited.live(), 0_B);
+}
+
+TEST(StatisticsResource, TellsWhatAScopeTookAndLeft) {
+  Base base;
+  StatisticsResource counted(*base.pool);
+  const auto before = counted.allocate(5_MiB, kStream).value();
+  ScopeReport outer;
+  ScopeReport inner;
+  {
+    const MemoryScope scope(counted, "step", outer);
+    const auto temporary = counted.allocate(10_MiB, kStream).value();
+    {
+      const MemoryScope nested(counted, "backward", inner);
+      ASSERT_TRUE(counted.deallocate(temporary, 10_MiB, kStream));
+      ASSERT_TRUE(counted.allocate(3_MiB, kStream));
+    }
+  }
+  EXPECT_EQ(outer.name, "step");
+  EXPECT_EQ(outer.left, static_cast<std::int64_t>((3_MiB).value));
+  EXPECT_EQ(outer.peak, 10_MiB);
+  EXPECT_EQ(outer.allocations, 2U);
+  EXPECT_EQ(inner.left, -static_cast<std::int64_t>((7_MiB).value));
+  EXPECT_EQ(inner.peak, 0_B);
+  ASSERT_TRUE(counted.deallocate(before, 5_MiB, kStream));
+  EXPECT_FALSE(counted.allocate(1_GiB, kStream));
+  const auto all = counted.statistics();
+  EXPECT_EQ(all.live, 3_MiB);
+  EXPECT_EQ(all.peak, 15_MiB);
+  EXPECT_EQ(all.total, 18_MiB);
+  EXPECT_EQ(all.live_blocks, 1U);
+  EXPECT_EQ(all.peak_blocks, 2U);
+  EXPECT_EQ(all.failures, 1U);
+}
+
+TEST(TrackingResource, NamesWhatIsLiveWithItsCallStack) {
+  Base base;
+  TrackingResource tracked(*base.pool, 8);
+  const auto address = tracked.allocate(4_KiB, kStream).value();
+  const auto live = tracked.live();
+  ASSERT_EQ(live.size(), 1U);
+  EXPECT_EQ(live[0].address, address);
+  EXPECT_EQ(live[0].size, 4_KiB);
+  EXPECT_EQ(live[0].stream, kStream);
+  EXPECT_FALSE(live[0].stack.empty());
+  EXPECT_EQ(describe(live[0].stack).size(), live[0].stack.size());
+  ASSERT_TRUE(tracked.deallocate(address, 4_KiB, kStream));
+  EXPECT_THAT(tracked.live(), ::testing::IsEmpty());
+}
+
+TEST(LoggingResource, WritesATraceThatCanBeReplayed) {
+  Logged logged;
+  const auto first = logged.resource.allocate(1000_B, kStream).value();
+  logged.clock.advance(std::chrono::microseconds(7));
+  EXPECT_FALSE(logged.resource.allocate(1_GiB, kStream));
+  const auto second = logged.resource.allocate(2_MiB, StreamId{5}).value();
+  ASSERT_TRUE(logged.resource.deallocate(first, 1000_B, kStream));
+  ASSERT_TRUE(logged.resource.deallocate(second, 2_MiB, StreamId{5}));
+  EXPECT_EQ(logged.out.str(),
+            "op,id,size,stream,time_us,phase\n"
+            "a,1,1000,1,0,rec\n"
+            "a,2,2097152,5,7,rec\n"
+            "f,1,1000,1,7,rec\n"
+            "f,2,2097152,5,7,rec\n");
+}
+
+TEST(FailureCallbackResource, TriesAgainAsOftenAsItIsTold) {
+  Base base;
+  const auto hoarded = base.pool->allocate(200_MiB, kStream).value();
+  unsigned asked = 0;
+  FailureCallbackResource resource(*base.pool, [&](Bytes size, const Error& error) {
+    EXPECT_EQ(size, 100_MiB);
+    EXPECT_EQ(error.code, ErrorCode::unsatisfied);
+    return ++asked < 3 || base.pool->deallocate(hoarded, kStream).has_value();
+  });
+  EXPECT_TRUE(resource.allocate(100_MiB, kStream));
+  EXPECT_EQ(asked, 3U);
+  EXPECT_FALSE(resource.allocate(0_B, kStream));
+  EXPECT_EQ(asked, 3U);
+}
+
+}  // namespace
+}  // namespace gpuwarden::memory
