@@ -365,19 +365,6 @@ TEST(KernelLog, AMismatchIsAProblemOfTheDriver) {
   EXPECT_EQ(snapshot.kernel_module_version, "470.103.01");
 }
 
-TEST(KernelLog, FaultsOfEveryFileCount) {
-  const std::string xid = "[  1.5] NVRM: Xid (PCI:0000:2d:00): 79, pid=77, name=python, GPU has fallen off the bus.\n";
-  auto whole = read_capture("GPU 0: NVIDIA RTX A4000 (UUID: GPU-aaaaaaaa-1111-2222-3333-444444444440)\n", "smi.txt");
-  ASSERT_TRUE(whole);
-  for (const char* name : {"kern.log", "kern.log.1"}) {
-    auto part = read_capture(xid, name);
-    ASSERT_TRUE(part);
-    add_capture(*whole, std::move(*part));
-  }
-  ASSERT_TRUE(whole->snapshot.kernel_faults);
-  EXPECT_EQ(whole->snapshot.kernel_faults->size(), 2U);
-}
-
 TEST(SmiErrors, SayWhatTheyMean) {
   const auto snapshot = snapshot_of("Failed to initialize NVML: Driver/library version mismatch\n");
   ASSERT_TRUE(snapshot.problem);
