@@ -81,7 +81,7 @@ class Bins {
   /// A block of at least `size` by the strategy's rule, or kNoBlock.
   BlockNumber find(const BlockTable& blocks, Grains size, const FitRule& rule) const {
     const unsigned own = bin_of(size);
-    BlockNumber best = choose(blocks, heads_[own], size, rule.own_class_scan, rule.order);
+    const BlockNumber best = choose(blocks, heads_[own], size, rule.own_class_scan, rule.order);
     if (best != kNoBlock) return best;
     const unsigned later = next(own + 1);
     if (later == kNone) return kNoBlock;

@@ -133,7 +133,7 @@ class Pool::Core {
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
-  bool is_own_process() const { return process_generation_ == generation_.load(std::memory_order_relaxed); }
+  bool is_own_process() const { return process_generation_ == generation.load(std::memory_order_relaxed); }
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Bytes reservation() const { return Bytes((std::uint64_t{1} << region_shift_) * kRegions * kLanes); }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
@@ -155,7 +155,7 @@ class Pool::Core {
   }
 
   /// How often this process is a child since the program began: a child shares no context with its parent.
-  inline static std::atomic<std::uint64_t> generation_ = 0;
+  inline static std::atomic<std::uint64_t> generation = 0;
 
   Upstream& upstream_;
   const PoolConfig config_;

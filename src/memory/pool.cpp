@@ -34,7 +34,7 @@ constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + k
 
 void Pool::Core::watch_forks() {
   static const int registered =
-      ::pthread_atfork(nullptr, nullptr, [] { generation_.fetch_add(1, std::memory_order_relaxed); });
+      ::pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
   static_cast<void>(registered);
 }
 
@@ -46,7 +46,7 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       base_(base),
       region_shift_(region_shift),
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
-      process_generation_(generation_),
+      process_generation_(generation),
       pages_(upstream, config_.limit, config_.keep_free) {}
 
 // Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.

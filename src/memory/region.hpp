@@ -51,7 +51,7 @@ class Region {
 
   /// Makes a block free that is in no list, and merges it with its neighbours; the merged block.
   BlockNumber give(BlockNumber number, std::uint32_t epoch) {
-    Block& given = blocks_[number];
+    const Block& given = blocks_[number];
     BlockNumber merged = number;
     if (given.before != kNoBlock && blocks_[given.before].state == BlockState::free) {
       merged = given.before;
@@ -103,6 +103,7 @@ class Region {
 
   /// The handles of the pages, by their place; 0 for a hole.
   std::vector<PageHandle>& handles() { return handles_; }
+  const std::vector<PageHandle>& handles() const { return handles_; }
 
  private:
   /// Cuts a block that is in no list to `size` by the strategy's rule and makes it live.

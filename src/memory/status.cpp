@@ -86,6 +86,33 @@ Error Pool::Core::report(Attempt& attempt) {
   return Error{ErrorCode::unsatisfied, std::move(text), advice(now, device.value_or(DeviceMemory{}), attempt.bytes)};
 }
 
+namespace {
+
+/// What is wrong with a block that begins at `expected` behind `before`; empty: nothing.
+std::string_view fault_of(const Region& region, BlockNumber at, BlockNumber before, Grains expected) {
+  const Block& block = region[at];
+  if (block.start != expected || block.size == 0) return "a gap or an overlap";
+  if (block.before != before) return "the neighbours disagree";
+  if (region.find(block.start) != at) return "the index does not know the block";
+  const bool mergeable = block.state == BlockState::free || block.state == BlockState::hole;
+  if (mergeable && before != kNoBlock && region[before].state == block.state)
+    return "two like neighbours were not merged";
+  if (block.state >= BlockState::claimed) return "a claim was left behind";
+  return "";
+}
+
+/// Whether every page under a block has memory, or none has where the block is a hole.
+bool is_backed_as_it_should(const Region& region, const Block& block) {
+  for (Grains page = block.start / kPageGrains; page <= (block.start + block.size - 1) / kPageGrains; ++page) {
+    const bool backed = page < region.handles().size() && region.handles()[page].value != 0;
+    if (backed == (block.state == BlockState::hole)) return false;
+    if (block.state == BlockState::hole && page >= region.handles().size()) break;
+  }
+  return true;
+}
+
+}  // namespace
+
 Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
   const std::lock_guard lock(lane.lock);
   const auto broken = [&](unsigned region, Grains at, std::string_view what) {
@@ -98,19 +125,9 @@ Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
     BlockNumber before = kNoBlock;
     for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after) {
       const Block& block = region[at];
-      if (block.start != expected || block.size == 0) return broken(number, block.start, "a gap or an overlap");
-      if (block.before != before) return broken(number, block.start, "the neighbours disagree");
-      if (region.find(block.start) != at) return broken(number, block.start, "the index does not know the block");
-      const bool mergeable = block.state == BlockState::free || block.state == BlockState::hole;
-      if (mergeable && before != kNoBlock && region[before].state == block.state)
-        return broken(number, block.start, "two like neighbours were not merged");
-      if (block.state >= BlockState::claimed) return broken(number, block.start, "a claim was left behind");
-      for (Grains page = block.start / kPageGrains; page <= (block.start + block.size - 1) / kPageGrains; ++page) {
-        const bool backed = page < region.handles().size() && region.handles()[page].value != 0;
-        if (backed == (block.state == BlockState::hole))
-          return broken(number, block.start, "a page is not as its block");
-        if (block.state == BlockState::hole && page >= region.handles().size()) break;
-      }
+      if (const std::string_view fault = fault_of(region, at, before, expected); !fault.empty())
+        return broken(number, block.start, fault);
+      if (!is_backed_as_it_should(region, block)) return broken(number, block.start, "a page is not as its block");
       sums[static_cast<std::size_t>(block.state)] += block.size;
       expected += block.size;
       before = at;
