@@ -162,6 +162,15 @@ Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& arg
   return *duration;
 }
 
+Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
+  for (const Clash& clash : clashes) {
+    if (args.has(clash.one) && args.has(clash.other))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} do not go together", clash.one, clash.other),
+                  clash.hint);
+  }
+  return {};
+}
+
 Result<Selection> read_selection(Context& context) {
   Selection selection;
   GPUWARDEN_TRY(selection.config, read_config(context));

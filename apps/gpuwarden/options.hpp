@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 #include "command.hpp"
 #include "gpuwarden/placement/job_config.hpp"
@@ -57,6 +58,15 @@ struct Selection {
   std::optional<std::chrono::milliseconds> wait;  ///< given; max() for no limit
 };
 Result<Selection> read_selection(Context& context);
+
+/// Two options that mean nothing together, and what to do instead.
+struct Clash {
+  const char* one;
+  const char* other;
+  const char* hint;
+};
+/// Fails with invalid_argument for the first two that were both given: told, not left out in silence.
+Result<void> check_clashes(const Args& args, std::span<const Clash> clashes);
 
 /// Values of single options; fail with invalid_argument naming the option.
 Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most);

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <thread>
 
@@ -68,6 +70,17 @@ Result<std::shared_ptr<Fleet>> Fleet::join(const std::filesystem::path& path) {
   std::shared_ptr<Fleet> fleet(new Fleet(std::move(spec), id, std::move(folder)));
   GPUWARDEN_CHECK(fleet->open_state());
   return fleet;
+}
+
+std::shared_ptr<Fleet> Fleet::attach_for_library() {
+  const char* spec = std::getenv("GPUWARDEN_SIM_FLEET");
+  if (spec == nullptr) spec = std::getenv("GPUWARDEN_SIMULATE");
+  if (spec == nullptr) spec = "h100x8";
+  auto attached = attach(spec);
+  if (attached) return *attached;
+  // A library has no better place to say why; without this line a stranger would only see "no driver", "no device".
+  std::fprintf(stderr, "gpuwarden simulator: %s\n", attached.error().message.c_str());
+  return nullptr;
 }
 
 Result<std::shared_ptr<Fleet>> Fleet::attach(std::string_view spec, const std::filesystem::path& root) {

@@ -75,6 +75,9 @@ class Fleet {
   /// `spec`: a preset's name, a YAML file, the name of a live fleet, or a fleet folder.
   static Result<std::shared_ptr<Fleet>> attach(std::string_view spec,
                                                const std::filesystem::path& root = default_root());
+  /// The fleet that the environment names to a stand-in library (GPUWARDEN_SIM_FLEET, else GPUWARDEN_SIMULATE, else
+  /// h100x8); nullptr where it cannot be had, with the reason on stderr.
+  static std::shared_ptr<Fleet> attach_for_library();
   /// Makes (or joins) a fleet under a name of its own.
   static Result<std::shared_ptr<Fleet>> start(std::string_view name, std::string_view spec,
                                               const std::filesystem::path& root = default_root());

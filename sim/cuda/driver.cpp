@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -131,17 +130,8 @@ bool& per_thread_default() {
 sim::Fleet* attach(Driver& d) {
   if (d.fleet || d.closed) return d.fleet.get();
   static const Closer closer;
-  const char* spec = std::getenv("GPUWARDEN_SIM_FLEET");
-  if (spec == nullptr) spec = std::getenv("GPUWARDEN_SIMULATE");
-  if (spec == nullptr) spec = "h100x8";
-  auto attached = sim::Fleet::attach(spec);
-  if (!attached) {
-    // A library has no better place to say why; without this line a stranger would only see "no device".
-    std::fprintf(stderr, "gpuwarden simulator: %s\n", attached.error().message.c_str());
-    return nullptr;
-  }
-  d.fleet = *attached;
-  adopt_fleet(d);
+  d.fleet = sim::Fleet::attach_for_library();
+  if (d.fleet) adopt_fleet(d);
   return d.fleet.get();
 }
 

@@ -5,8 +5,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -37,16 +35,7 @@ Context& context() {
 /// Call with the mutex held.
 sim::Fleet* attach(Context& c) {
   if (c.fleet) return c.fleet.get();
-  const char* spec = std::getenv("GPUWARDEN_SIM_FLEET");
-  if (spec == nullptr) spec = std::getenv("GPUWARDEN_SIMULATE");
-  if (spec == nullptr) spec = "h100x8";
-  auto attached = sim::Fleet::attach(spec);
-  if (!attached) {
-    // A library has no better place to say why; without this line a stranger would only see "driver not loaded".
-    std::fprintf(stderr, "gpuwarden simulator: %s\n", attached.error().message.c_str());
-    return nullptr;
-  }
-  c.fleet = *attached;
+  c.fleet = sim::Fleet::attach_for_library();
   return c.fleet.get();
 }
 

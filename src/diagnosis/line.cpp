@@ -216,7 +216,6 @@ bool peel(std::string_view& rest, Line& line) {
       line.level = level_from(level);
     if (const auto rank = held.number("rank")) line.rank = rank;
     if (const auto gpu = held.number("gpu")) line.gpu = gpu;
-    line.kernel = line.kernel || kShapes[i].kernel;
     line.build = line.build || kShapes[i].build;
     rest.remove_prefix(values[0].size());
     return true;

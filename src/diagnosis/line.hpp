@@ -16,7 +16,6 @@ struct Line {
   std::string text;   ///< printable, runs of blanks are one blank
   std::string whole;  ///< the same with the prefixes
   Level level = Level::unknown;
-  bool kernel = false;  ///< from the kernel's log
   bool build = false;   ///< from the steps of a container build
   bool quoted = false;  ///< a sentence about an error, not the error itself
   std::optional<std::int64_t> rank;

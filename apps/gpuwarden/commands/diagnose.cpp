@@ -52,11 +52,6 @@ Result<Wishes> read_wishes(const Args& args) {
 
 /// Options that mean nothing together are told, not left out in silence.
 Result<void> check_options(const Args& args) {
-  struct Clash {
-    const char* one;
-    const char* other;
-    const char* hint;
-  };
   static constexpr auto kClashes = std::to_array<Clash>({
       {"list", "explain", "--list shows all causes, --explain WHAT one"},
       {"top", "all", "--all shows every cause"},
@@ -66,11 +61,7 @@ Result<void> check_options(const Args& args) {
       {"explain", "from", "name the log, too, to have it diagnosed: gpuwarden diagnose FILE --from CAPTURE"},
       {"explain", "live", "name a log to have it diagnosed: gpuwarden diagnose FILE --live"},
   });
-  for (const Clash& clash : kClashes) {
-    if (args.has(clash.one) && args.has(clash.other))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} do not go together", clash.one, clash.other),
-                  clash.hint);
-  }
+  GPUWARDEN_CHECK(check_clashes(args, kClashes));
   const bool twice = std::ranges::count(args.list("from"), "-") + std::ranges::count(args.rest, "-") > 1;
   if (twice || (args.rest.empty() && std::ranges::count(args.list("from"), "-") > 0))
     return fail(ErrorCode::invalid_argument, "standard input cannot be the log and the capture at once",

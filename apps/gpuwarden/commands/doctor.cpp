@@ -17,6 +17,7 @@
 #include "gpuwarden/facts/deep_json.hpp"
 #include "knowledge_base.hpp"
 #include "machine.hpp"
+#include "options.hpp"
 #include "render/doctor_text.hpp"
 
 namespace gpuwarden::cli {
@@ -142,11 +143,6 @@ int print(const Context& context, const Verdict& verdict, Severity least) {
 
 /// Options that mean nothing together are told, not left out in silence.
 Result<void> check_options(const Context& context) {
-  struct Clash {
-    const char* one;
-    const char* other;
-    const char* hint;
-  };
   static constexpr auto kClashes = std::to_array<Clash>({
       {"fix", "json", "--json has the steps of every finding under fix"},
       {"fix", "junit", "run it once for each"},
@@ -159,11 +155,7 @@ Result<void> check_options(const Context& context) {
       {"simulate", "root", "a simulated fleet has no software on disks"},
   });
   const Args& args = context.args;
-  for (const Clash& clash : kClashes) {
-    if (args.has(clash.one) && args.has(clash.other))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} do not go together", clash.one, clash.other),
-                  clash.hint);
-  }
+  GPUWARDEN_CHECK(check_clashes(args, kClashes));
   if (args.has("apply") && !args.has("fix"))
     return fail(ErrorCode::invalid_argument, "--apply needs --fix", "gpuwarden doctor --fix --apply");
   if (args.has("yes") && !args.has("apply"))
