@@ -59,6 +59,13 @@ Result<std::vector<unsigned>> steps_of(const Args& args, const Trace& trace) {
                 "name one with --tokens 512, or draw them with --random-lengths 128..1024");
   if (!random) return std::vector<unsigned>(repeat, tokens);
   GPUWARDEN_TRY(const Lengths range, lengths_of(*random));
+  // Each length has its own list of operations.
+  constexpr std::uint64_t kMostOperations = 100'000'000;
+  const std::uint64_t different = std::min<std::uint64_t>(steps, range.most - range.least + 1);
+  if (different * (trace.events.size() + trace.before.size()) > kMostOperations)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} different lengths of {} events are too many", different, trace.events.size()),
+                "fewer --steps, or a narrower range, tell the same");
   return memtrace::random_lengths(range.least, range.most, steps, seed.value_or(1));
 }
 
