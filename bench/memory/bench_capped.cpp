@@ -80,9 +80,10 @@ void latency_table(Report& report, const Options& options, const std::vector<Con
               .rows = {}};
   for (const Contender& contender : contenders) {
     const Latencies found = latencies(contender, trace, spec, spec.price_factor > 0 ? 1 : options.rounds);
-    table.rows.push_back({contender.name,
-                          {found.nanoseconds[0], found.nanoseconds[1], found.nanoseconds[2], found.nanoseconds[3] / 1e3},
-                          found.error});
+    table.rows.push_back(
+        {contender.name,
+         {found.nanoseconds[0], found.nanoseconds[1], found.nanoseconds[2], found.nanoseconds[3] / 1e3},
+         found.error});
   }
   publish(report, options, std::move(table));
 }

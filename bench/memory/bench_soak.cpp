@@ -98,10 +98,10 @@ void run_one(Report& report, const Options& options, const Contender& contender,
 
 /// Metadata by live block, with so many of them.
 void run_metadata(Report& report, const Options& options, const std::vector<Contender>& contenders) {
-  Table table{.title = "100,000 live blocks of 512 B to 1 MiB: host memory that describes them",
-              .columns = {{"bytes a block", "metadata_bytes_per_block"},
-                          {"process bytes a block", "resident_bytes_per_block"}},
-              .rows = {}};
+  Table table{
+      .title = "100,000 live blocks of 512 B to 1 MiB: host memory that describes them",
+      .columns = {{"bytes a block", "metadata_bytes_per_block"}, {"process bytes a block", "resident_bytes_per_block"}},
+      .rows = {}};
   constexpr std::uint32_t kMany = 100'000;
   std::minstd_rand random(1);
   std::vector<Operation> work;
@@ -114,7 +114,8 @@ void run_metadata(Report& report, const Options& options, const std::vector<Cont
     contestant->play(work, slots);
     const auto metadata = contestant->footprint().metadata;
     const double per_block = metadata ? static_cast<double>(*metadata) / kMany : kNone;
-    table.rows.push_back({contender.name, {per_block, (static_cast<double>(resident()) - static_cast<double>(before)) / kMany}, {}});
+    table.rows.push_back(
+        {contender.name, {per_block, (static_cast<double>(resident()) - static_cast<double>(before)) / kMany}, {}});
     if (contender.name == "gpuwarden balanced")
       report.goals.push_back({"metadata, bytes a live block", per_block, true, 64});
   }

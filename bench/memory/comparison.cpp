@@ -15,6 +15,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+std::vector<Operation> frees_of_leftovers(const Trace& trace) {
+  std::vector<Operation> last(trace.slots);
+  for (const Operation& one : trace.operations) last[one.slot] = one;
+  std::erase_if(last, [](const Operation& one) { return one.size == 0; });
+  for (Operation& one : last) one.size = 0;
+  return last;
+}
+
 }  // namespace
 
 std::vector<Contender> chosen(const Options& options) {
@@ -36,39 +44,49 @@ void publish(Report& report, const Options& options, Table table) {
   report.tables.push_back(std::move(table));
 }
 
-Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSpec& spec) {
+Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSpec& spec, unsigned passes) {
   Outcome outcome;
   const auto contestant = contender.make(spec);
   std::vector<Slot> slots(trace.slots);
   const std::span all(trace.operations);
   const std::size_t part = all.size() / 3 * 2;
+  const auto leftovers = frees_of_leftovers(trace);
   try {
-    const auto start = std::chrono::steady_clock::now();
-    contestant->play(all.first(part), slots);
-    double seconds = seconds_since(start);
-    const std::uint64_t before = contestant->footprint().calls.all();
-    const auto middle = std::chrono::steady_clock::now();
-    contestant->play(all.subspan(part), slots);
-    seconds += seconds_since(middle);
-    outcome.nanoseconds = seconds * 1e9 / static_cast<double>(all.size());
-    outcome.footprint = contestant->footprint();
-    outcome.late_calls = outcome.footprint.calls.all() - before;
+    for (unsigned pass = 0; pass < passes; ++pass) {
+      const auto start = std::chrono::steady_clock::now();
+      contestant->play(all.first(part), slots);
+      double seconds = seconds_since(start);
+      const std::uint64_t before = contestant->footprint().calls.all();
+      const auto middle = std::chrono::steady_clock::now();
+      contestant->play(all.subspan(part), slots);
+      seconds += seconds_since(middle);
+      const double nanoseconds = seconds * 1e9 / static_cast<double>(all.size());
+      outcome.nanoseconds = std::fmin(outcome.nanoseconds, nanoseconds);
+      if (pass == 0) {
+        outcome.first_nanoseconds = nanoseconds;
+        outcome.late_calls = contestant->footprint().calls.all() - before;
+      }
+      if (pass + 1 < passes) contestant->play(leftovers, slots);
+    }
     outcome.error = contestant->check();
   } catch (const OutOfMemory& error) {
-    outcome.footprint = contestant->footprint();
     outcome.error = error.what();
   }
+  outcome.footprint = contestant->footprint();
   return outcome;
 }
 
-std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Trace& trace, unsigned rounds) {
+std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Trace& trace, unsigned rounds,
+                             unsigned passes) {
   std::vector<Outcome> best(contenders.size());
   for (unsigned round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       if (!best[i].error.empty()) continue;
-      Outcome outcome = play_once(contenders[i], trace);
+      Outcome outcome = play_once(contenders[i], trace, {}, passes);
+      const double first = std::fmin(outcome.first_nanoseconds, best[i].first_nanoseconds);
       if (round == 0 || !outcome.error.empty() || outcome.nanoseconds < best[i].nanoseconds)
         best[i] = std::move(outcome);
+      best[i].first_nanoseconds = first;
     }
   }
   return best;
@@ -79,10 +97,12 @@ double share_live(const Trace& trace, const Outcome& outcome) {
   return static_cast<double>(trace.peak_live) / static_cast<double>(outcome.footprint.peak_reserved);
 }
 
-double fastest_peer(const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes) {
+double fastest_peer(const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes,
+                    Interface interface) {
   double fastest = kNone;
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     if (contenders[i].kind != Contender::Kind::rules && contenders[i].kind != Contender::Kind::library) continue;
+    if (interface == Interface::address && contenders[i].name.ends_with("handles")) continue;
     if (outcomes[i].error.empty()) fastest = std::fmin(fastest, outcomes[i].nanoseconds);
   }
   return fastest;
@@ -99,19 +119,19 @@ Table table_of(const Trace& trace, const std::vector<Contender>& contenders, con
                           {"events", "event_calls", 0},
                           {"last third", "calls_in_last_third", 0}},
               .rows = {}};
-  const double fastest = fastest_peer(contenders, outcomes);
+  const double fastest = fastest_peer(contenders, outcomes, Interface::any);
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const Outcome& one = outcomes[i];
     const bool device = contenders[i].abilities.device;
     const auto on_device = [device](double value) { return device ? value : kNone; };
     const auto& calls = one.footprint.calls;
-    table.rows.push_back({contenders[i].name,
-                          {one.nanoseconds, one.nanoseconds / fastest,
-                           on_device(static_cast<double>(one.footprint.peak_reserved) / kMiB), share_live(trace, one),
-                           on_device(static_cast<double>(calls.memory())),
-                           on_device(static_cast<double>(calls.all() - calls.memory())),
-                           on_device(static_cast<double>(one.late_calls))},
-                          one.error});
+    table.rows.push_back(
+        {contenders[i].name,
+         {one.nanoseconds, one.nanoseconds / fastest,
+          on_device(static_cast<double>(one.footprint.peak_reserved) / kMiB), share_live(trace, one),
+          on_device(static_cast<double>(calls.memory())), on_device(static_cast<double>(calls.all() - calls.memory())),
+          on_device(static_cast<double>(one.late_calls))},
+         one.error});
   }
   return table;
 }

@@ -57,7 +57,7 @@ class Contestant {
 struct Abilities {
   bool streams = true;  ///< knows that memory given back on a stream may still be used there
   bool threads = true;
-  bool device = true;   ///< reserves device memory; otherwise host memory for blocks of at most 1 KiB
+  bool device = true;  ///< reserves device memory; otherwise host memory for blocks of at most 1 KiB
 };
 
 struct DeviceSpec {

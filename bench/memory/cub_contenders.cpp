@@ -28,8 +28,8 @@ Runtime& runtime() {
 class CubCaching {
  public:
   explicit CubCaching(const DeviceSpec& spec)
-      : device_(spec.capacity, spec.price_factor), allocator_(2, 9, cub::CachingDeviceAllocator::INVALID_BIN - 1,
-                                                              cub::CachingDeviceAllocator::INVALID_SIZE) {
+      : device_(spec.capacity, spec.price_factor),
+        allocator_(2, 9, cub::CachingDeviceAllocator::INVALID_BIN - 1, cub::CachingDeviceAllocator::INVALID_SIZE) {
     runtime().device = &device_;
   }
 
@@ -59,8 +59,9 @@ class CubCaching {
 }  // namespace
 
 std::vector<Contender> cub_contenders() {
-  return {{"cub::CachingDeviceAllocator", Contender::Kind::library, {},
-           [](const DeviceSpec& spec) { return std::make_unique<Adapted<CubCaching>>(spec); }}};
+  return {{"cub::CachingDeviceAllocator", Contender::Kind::library, {}, [](const DeviceSpec& spec) {
+             return std::make_unique<Adapted<CubCaching>>(spec);
+           }}};
 }
 
 }  // namespace gpuwarden::bench

@@ -54,7 +54,9 @@ std::string malloc_name() {
 
 template <class Allocator>
 Contender contender(std::string name, bool threads) {
-  return {std::move(name), Contender::Kind::yardstick, {.streams = false, .threads = threads, .device = false},
+  return {std::move(name),
+          Contender::Kind::yardstick,
+          {.streams = false, .threads = threads, .device = false},
           [](const DeviceSpec& spec) { return std::make_unique<Adapted<Allocator>>(spec); }};
 }
 

@@ -108,8 +108,8 @@ PyTorchRules::Block* PyTorchRules::find_expandable(Pool& pool, std::uint64_t siz
   }
   const std::uint64_t room = round_up(device_.capacity() / 8 * 9, 20 * kMiB);
   const std::uint64_t address = device_.reserve_addresses(room);
-  auto* const segment = new Block{
-      .stream = stream, .size = room, .address = address, .segment = address, .pool = &pool, .mapped = false};
+  auto* const segment =
+      new Block{.stream = stream, .size = room, .address = address, .segment = address, .pool = &pool, .mapped = false};
   pool.unmapped.insert(segment);
   return segment;
 }

@@ -29,9 +29,8 @@ class RulesOnDevice {
 
 template <class Rules, class... Arguments>
 Contender contender(std::string name, Abilities abilities, Arguments... arguments) {
-  return {std::move(name), Contender::Kind::rules, abilities, [=](const DeviceSpec& spec) {
-            return std::make_unique<Adapted<RulesOnDevice<Rules>>>(spec, arguments...);
-          }};
+  return {std::move(name), Contender::Kind::rules, abilities,
+          [=](const DeviceSpec& spec) { return std::make_unique<Adapted<RulesOnDevice<Rules>>>(spec, arguments...); }};
 }
 
 }  // namespace
@@ -39,8 +38,7 @@ Contender contender(std::string name, Abilities abilities, Arguments... argument
 std::vector<Contender> rules_contenders() {
   return {contender<PyTorchRules>("PyTorch rules", {}, false),
           contender<PyTorchRules>("PyTorch rules, expandable", {}, true),
-          contender<BfcRules>("BFC rules", {.streams = false}),
-          contender<RmmPoolRules>("RMM pool rules", {})};
+          contender<BfcRules>("BFC rules", {.streams = false}), contender<RmmPoolRules>("RMM pool rules", {})};
 }
 
 std::vector<Contender> contenders() {
