@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done when no free block fits: one rung after the other, each behind the slow lock and the lane's.
-#include <chrono>
 #include <utility>
 
 #include "memory/core.hpp"
+#include "memory/ticks.hpp"
 
 namespace gpuwarden::memory {
 
@@ -36,13 +36,14 @@ std::string_view to_string(Rung rung) {
 
 bool Pool::Core::climb(Attempt& attempt) {
   peak_live_ = std::max(peak_live_, live_bytes() + (std::uint64_t{attempt.size} << kGrainShift));
+  std::uint64_t start = ticks();
   for (const RungRow& row : kRows) {
     RungCount& count = rungs_[static_cast<std::size_t>(row.id)];
-    const auto start = std::chrono::steady_clock::now();
     ++count.tried;
     const bool found = (this->*row.run)(attempt);
-    count.nanoseconds += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+    const std::uint64_t end = ticks();
+    count.nanoseconds += end - start;  // ticks until status() tells them
+    start = end;
     if (!found) continue;
     ++count.helped;
     return true;
@@ -92,12 +93,12 @@ bool Pool::Core::search_all(Attempt& attempt) {
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {
-  attempt.lane.flush();
-  adopt_foreign(attempt.lane, false);
-  return search(attempt);
+  const bool merged = attempt.lane.flush();
+  const bool adopted = adopt_foreign(attempt.lane, false);
+  return (merged || adopted) && search(attempt);
 }
 
-bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
+bool Pool::Core::steal_done(Attempt& attempt) { return lane_count_ > 1 && steal(attempt, false); }
 
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 #include "memory/locks.hpp"
@@ -21,7 +22,6 @@ inline constexpr unsigned kRegions = 2;
 /// Blocks of one size that were given back, the last one first.
 struct QuickList {
   Grains size = 0;
-  std::uint32_t count = 0;
   BlockNumber head = kNoBlock;
 };
 
@@ -38,7 +38,7 @@ struct LaneCounters {
 };
 
 struct alignas(128) Lane {
-  static constexpr unsigned kQuickBits = 7;
+  static constexpr unsigned kQuickBits = 9;
 
   Lane(unsigned lane_number, StreamId lane_stream, Grains total, const Strategy& lane_strategy)
       : number(static_cast<std::uint16_t>(lane_number)),
@@ -59,6 +59,7 @@ struct alignas(128) Lane {
   /// Frees up to now belong to this epoch. Read without the lock by those that give memory back on this stream.
   std::atomic<std::uint32_t> epoch = 1;
   std::array<QuickList, 1U << kQuickBits> quick;
+  std::array<std::uint64_t, (1U << kQuickBits) / 64> quick_used{};  ///< lists that may hold something, a bit each
   std::array<Region, kRegions> regions;
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
   MissHistory misses;
@@ -73,7 +74,7 @@ struct alignas(128) Lane {
   std::array<std::uint32_t, kLanes> waited{};  ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
-  QuickList& quick_for(Grains size) { return quick[(size * 0x9E3779B1U) >> (32 - kQuickBits)]; }
+  static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
 
   /// Pages would have to move once more; whether that happens every few allocations.
   bool is_often_short() {
@@ -82,21 +83,18 @@ struct alignas(128) Lane {
     return shortages >= 32;
   }
 
-  /// A live block from the quick lists or the free blocks, counted; kNoBlock without.
+  /// A live block from the quick lists or the free blocks; kNoBlock without.
   BlockNumber take(unsigned region_number, Grains size) {
     Region& region = regions[region_number];
-    QuickList& list = quick_for(size);
-    if (list.size == size && list.count != 0) {
-      const BlockNumber block_number = list.head;
-      Block& block = region[block_number];
-      list.head = block.right;
-      --list.count;
-      counters.cached -= size;
-      ++counters.quick_hits;
-      block.state = BlockState::live;
-      return block_number;
-    }
-    return region.take(size, strategy);
+    QuickList& list = quick[quick_slot(size)];
+    if (list.size != size || list.head == kNoBlock) return region.take(size, strategy);
+    const BlockNumber block_number = list.head;
+    Block& block = region[block_number];
+    list.head = block.right;
+    counters.cached -= size;
+    ++counters.quick_hits;
+    block.state = BlockState::live;
+    return block_number;
   }
 
   void count_taken(Block& block, std::uint64_t bytes) {
@@ -122,20 +120,23 @@ struct alignas(128) Lane {
     Region& region = regions[region_number];
     Block& block = region[block_number];
     count_given(block);
-    QuickList& list = quick_for(block.size);
-    const bool kept = counters.cached + block.size <= quick_room && (list.size == block.size || list.count == 0) &&
-                      region_for(block.size) == region_number;
-    if (!kept) {
+    const Grains size = block.size;
+    const unsigned slot = quick_slot(size);
+    QuickList& list = quick[slot];
+    const bool fits = counters.cached + size <= quick_room && (list.size == size || list.head == kNoBlock) &&
+                      region_for(size) == region_number;
+    if (!fits) {
       ++merges;
       region.give(block_number, epoch.load(std::memory_order_relaxed));
       return;
     }
+    if (list.head == kNoBlock) {
+      list.size = size;
+      quick_used[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    }
     block.state = BlockState::cached;
-    block.right = list.count == 0 ? kNoBlock : list.head;
-    list.head = block_number;
-    list.size = block.size;
-    ++list.count;
-    counters.cached += block.size;
+    block.right = std::exchange(list.head, block_number);
+    counters.cached += size;
   }
 
   /// A live block was given back on another lane's stream, at that lane's epoch.
@@ -150,19 +151,24 @@ struct alignas(128) Lane {
     foreign[region_number] = block_number;
   }
 
-  /// Merges all quick lists.
-  void flush() {
-    if (counters.cached == 0) return;
-    const std::uint32_t now = epoch.load(std::memory_order_relaxed);
-    for (QuickList& list : quick) {
-      for (; list.count != 0; --list.count) {
-        Region& region = regions[region_for(list.size)];
-        const BlockNumber next = region[list.head].right;
-        region.give(list.head, now);
-        list.head = next;
-      }
+  /// Merges all quick lists; whether there was anything in them.
+  bool flush() {
+    if (counters.cached == 0) return false;
+    for (unsigned word = 0; word < quick_used.size(); ++word) {
+      for (std::uint64_t left = std::exchange(quick_used[word], 0); left != 0; left &= left - 1)
+        flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
     }
     counters.cached = 0;
+    return true;
+  }
+
+ private:
+  void flush(QuickList& list) {
+    Region& region = regions[region_for(list.size)];
+    while (list.head != kNoBlock) {
+      const BlockNumber gone = std::exchange(list.head, region[list.head].right);
+      region.give(gone, epoch.load(std::memory_order_relaxed));
+    }
   }
 };
 

@@ -63,6 +63,7 @@ PoolStatus Pool::Core::status() {
   status.pages_moved = pages_moved_;
   status.out_of_memory = out_of_memory_;
   status.rungs = rungs_;
+  for (RungCount& rung : status.rungs) rung.nanoseconds = scale_.nanoseconds(rung.nanoseconds);
   return status;
 }
 
