@@ -14,9 +14,9 @@ struct Pool::Core::RungRow {
 };
 
 const std::array<Pool::Core::RungRow, kRungs> Pool::Core::kRows{{
+    {Rung::grow_near, "grow_near", &Core::grow_near},
     {Rung::tidy, "tidy", &Core::tidy},
     {Rung::steal_done, "steal_done", &Core::steal_done},
-    {Rung::grow_near, "grow_near", &Core::grow_near},
     {Rung::remap, "remap", &Core::remap},
     {Rung::wait_foreign, "wait_foreign", &Core::wait_foreign},
     {Rung::grow, "grow", &Core::grow},
@@ -92,39 +92,48 @@ bool Pool::Core::search_all(Attempt& attempt) {
          back_window(attempt, {.created = true});
 }
 
+namespace {
+
+/// A workload that repeats itself may have so many bytes more however small it is.
+constexpr std::uint64_t kLeastRepeating = (4_MiB).value;
+
+}  // namespace
+
+bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
+  return back_window(attempt, {.created = true, .most_pages = (peak_live_ + above) / kPage.value});
+}
+
+/// How many bytes reserved memory may exceed the peak of live memory by before pages are moved.
+std::uint64_t Pool::Core::tolerated(const Lane& lane) const {
+  const auto share = [&](std::uint64_t permille) { return peak_live_ / 1000 * permille; };
+  const std::uint64_t usual = share(*strategy_.remap_above_permille);
+  const unsigned certainty = lane.misses.certainty();
+  if (certainty == 0 || strategy_.repeating_permille == 0) return usual;
+  return std::max(usual, std::max(share(strategy_.repeating_permille), kLeastRepeating) << (2 * (certainty - 1)));
+}
+
+bool Pool::Core::grow_near(Attempt& attempt) {
+  if (!strategy_.remap_above_permille) return false;
+  attempt.lane.misses.miss(attempt.size, attempt.lane.cycle);
+  return grow_to(attempt, tolerated(attempt.lane));
+}
+
 bool Pool::Core::tidy(Attempt& attempt) {
   const bool merged = attempt.lane.flush();
   const bool adopted = adopt_foreign(attempt.lane, false);
-  return (merged || adopted) && search(attempt);
+  if (!merged && !adopted) return false;
+  return search(attempt) || (strategy_.remap_above_permille && grow_to(attempt, tolerated(attempt.lane)));
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) { return lane_count_ > 1 && steal(attempt, false); }
 
-namespace {
-
-/// How far above the peak of live memory a pool may grow whose requests would have pages moved all the time.
-constexpr unsigned kOftenShortPermille = 100;
-
-}  // namespace
-
-bool Pool::Core::grow_near(Attempt& attempt) {
-  if (!strategy_.remap_above_permille) return false;
-  LaneCounters& counters = attempt.lane.counters;
-  const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
-  attempt.lane.misses.miss(attempt.size, live, counters.low_live);
-  counters.low_live = live;
-  const unsigned above =
-      std::max(*strategy_.remap_above_permille, attempt.lane.misses.certainty() * strategy_.repeating_permille);
-  const auto grow_to = [&](unsigned permille) {
-    const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
-    return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
-  };
-  if (grow_to(above)) return true;
-  return attempt.lane.is_often_short() && grow_to(kOftenShortPermille);
-}
-
 bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
+  Lane& lane = attempt.lane;
+  if (strategy_.repeating_permille != 0) {
+    lane.shortage.happened(lane.counters.allocations);
+    if (lane.shortage.permille() != 0 && grow_to(attempt, peak_live_ / 1000 * lane.shortage.permille())) return true;
+  }
   return back_window(attempt, {.idle = true, .created = true});
 }
 

@@ -27,8 +27,9 @@ struct QuickList {
 
 struct LaneCounters {
   std::atomic<std::uint64_t> live = 0;  ///< grains; read without the lock
-  std::uint64_t peak_live = 0;          ///< grains
-  std::uint64_t low_live = 0;           ///< grains; the least since a request missed
+  std::uint64_t crest = 0;              ///< grains; the most since the cycle began
+  std::uint64_t trough = 0;             ///< grains; the least since the cycle began
+  std::uint64_t peak_live = 0;          ///< grains; the most before this cycle
   std::uint64_t waste = 0;              ///< bytes of live blocks that were not asked for
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
@@ -62,9 +63,9 @@ struct alignas(128) Lane {
   std::array<std::uint64_t, (1U << kQuickBits) / 64> quick_used{};  ///< lists that may hold something, a bit each
   std::array<Region, kRegions> regions;
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
+  std::uint32_t cycle = 1;
   MissHistory misses;
-  std::uint64_t last_short = 0;  ///< allocations when pages would last have had to move
-  unsigned shortages = 0;
+  Shortage shortage;
   std::uint32_t merges = 0;  ///< merging frees since the last trim
 
   // Behind the pool's lock for slow work:
@@ -76,18 +77,29 @@ struct alignas(128) Lane {
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
   static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
 
-  /// Pages would have to move once more; whether that happens every few allocations.
-  bool is_often_short() {
-    const std::uint64_t gap = counters.allocations - std::exchange(last_short, counters.allocations);
-    shortages = gap < 16 ? std::min(shortages + 1, 64U) : shortages / 2;
-    return shortages >= 32;
+  /// A step of a training run fills memory and empties it again: whether the next rise has just begun.
+  bool begins_cycle() const {
+    const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
+  /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
+  [[gnu::noinline]] void begin_cycle() {
+    flush();
+    ++cycle;
+    const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
+    counters.trough = live;
+  }
+  std::uint64_t peak_live() const { return std::max(counters.peak_live, counters.crest); }
 
   /// A live block from the quick lists or the free blocks; kNoBlock without.
   BlockNumber take(unsigned region_number, Grains size) {
     Region& region = regions[region_number];
     QuickList& list = quick[quick_slot(size)];
-    if (list.size != size || list.head == kNoBlock) return region.take(size, strategy);
+    if (list.size != size || list.head == kNoBlock) {
+      if (begins_cycle()) begin_cycle();
+      return region.take(size, strategy);
+    }
     const BlockNumber block_number = list.head;
     Block& block = region[block_number];
     list.head = block.right;
@@ -103,14 +115,14 @@ struct alignas(128) Lane {
     counters.waste += waste;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) + block.size;
     counters.live.store(live, std::memory_order_relaxed);
-    if (live > counters.peak_live) counters.peak_live = live;
+    if (live > counters.crest) counters.crest = live;
     ++counters.allocations;
   }
 
   void count_given(const Block& block) {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) - block.size;
     counters.live.store(live, std::memory_order_relaxed);
-    if (live < counters.low_live) counters.low_live = live;
+    if (live < counters.trough) counters.trough = live;
     counters.waste -= block.left;
     ++counters.frees;
   }
