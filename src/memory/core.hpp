@@ -112,8 +112,8 @@ class Pool::Core {
   Error report(Attempt& attempt);
 
   bool search(Attempt& attempt);
-  bool grow_to(Attempt& attempt, std::uint64_t above);
-  std::uint64_t tolerated(const Lane& lane) const;
+  /// New pages as long as reserved memory exceeds the peak of live memory by no more than that.
+  bool grow_to(Attempt& attempt, std::uint64_t permille);
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);

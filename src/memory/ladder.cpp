@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done when no free block fits: one rung after the other, each behind the slow lock and the lane's.
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "memory/core.hpp"
@@ -92,49 +94,46 @@ bool Pool::Core::search_all(Attempt& attempt) {
          back_window(attempt, {.created = true});
 }
 
-namespace {
-
-/// A workload that repeats itself may have so many bytes more however small it is.
-constexpr std::uint64_t kLeastRepeating = (4_MiB).value;
-
-}  // namespace
-
-bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
-  return back_window(attempt, {.created = true, .most_pages = (peak_live_ + above) / kPage.value});
-}
-
-/// How many bytes reserved memory may exceed the peak of live memory by before pages are moved.
-std::uint64_t Pool::Core::tolerated(const Lane& lane) const {
-  const auto share = [&](std::uint64_t permille) { return peak_live_ / 1000 * permille; };
-  const std::uint64_t usual = share(*strategy_.remap_above_permille);
-  const unsigned certainty = lane.misses.certainty();
-  if (certainty == 0 || strategy_.repeating_permille == 0) return usual;
-  return std::max(usual, std::max(share(strategy_.repeating_permille), kLeastRepeating) << (2 * (certainty - 1)));
+bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t permille) {
+  const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
+  return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
 }
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  attempt.lane.misses.miss(attempt.size, attempt.lane.cycle);
-  return grow_to(attempt, tolerated(attempt.lane));
+  attempt.lane.misses.miss(attempt.lane.cycle);
+  return grow_to(attempt, *strategy_.remap_above_permille);
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {
   const bool merged = attempt.lane.flush();
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
-  return search(attempt) || (strategy_.remap_above_permille && grow_to(attempt, tolerated(attempt.lane)));
+  return search(attempt) || (strategy_.remap_above_permille && grow_to(attempt, *strategy_.remap_above_permille));
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) { return lane_count_ > 1 && steal(attempt, false); }
 
+namespace {
+
+/// What reserved memory may exceed the peak of live memory by, in thousandths, once so many steps were alike: what is
+/// moved in one step would be moved in each.
+constexpr std::array<std::uint64_t, 7> kRepeating{0, 14, 40, 60, 100, 160, 250};
+
+}  // namespace
+
 bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   Lane& lane = attempt.lane;
-  if (strategy_.repeating_permille != 0) {
-    lane.shortage.happened(lane.counters.allocations);
-    if (lane.shortage.permille() != 0 && grow_to(attempt, peak_live_ / 1000 * lane.shortage.permille())) return true;
+  if (strategy_.learns) {
+    const std::uint64_t repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
+    const std::uint64_t permille = std::max(lane.shortage.permille(), repeating);
+    if (permille > *strategy_.remap_above_permille && grow_to(attempt, permille)) return true;
   }
-  return back_window(attempt, {.idle = true, .created = true});
+  const std::uint64_t before = pages_moved_;
+  const bool found = back_window(attempt, {.idle = true, .created = true});
+  if (pages_moved_ != before) lane.shortage.happened(lane.counters.allocations);
+  return found;
 }
 
 bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.lane, true) && search(attempt); }

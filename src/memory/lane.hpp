@@ -28,7 +28,7 @@ struct QuickList {
 struct LaneCounters {
   std::atomic<std::uint64_t> live = 0;  ///< grains; read without the lock
   std::uint64_t crest = 0;              ///< grains; the most since the cycle began
-  std::uint64_t trough = 0;             ///< grains; the least since the cycle began
+  std::uint64_t trough = 0;             ///< grains; the least since the crest
   std::uint64_t peak_live = 0;          ///< grains; the most before this cycle
   std::uint64_t waste = 0;              ///< bytes of live blocks that were not asked for
   std::uint64_t allocations = 0;
@@ -98,6 +98,7 @@ struct alignas(128) Lane {
     QuickList& list = quick[quick_slot(size)];
     if (list.size != size || list.head == kNoBlock) {
       if (begins_cycle()) begin_cycle();
+      if (list.size != size) misses.see(size, cycle);
       return region.take(size, strategy);
     }
     const BlockNumber block_number = list.head;
@@ -115,7 +116,7 @@ struct alignas(128) Lane {
     counters.waste += waste;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) + block.size;
     counters.live.store(live, std::memory_order_relaxed);
-    if (live > counters.crest) counters.crest = live;
+    if (live > counters.crest) counters.trough = counters.crest = live;
     ++counters.allocations;
   }
 
