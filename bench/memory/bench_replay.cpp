@@ -26,6 +26,9 @@ std::vector<std::filesystem::path> files_of(const Options& options, bool symboli
         name.contains(options.workload))
       files.push_back(entry.path());
   }
+  if (files.empty())
+    throw std::runtime_error(fmt::format("no {} trace in '{}' has '{}' in its name", symbolic ? "symbolic" : "recorded",
+                                         options.traces.string(), options.workload));
   std::ranges::sort(files);
   return files;
 }

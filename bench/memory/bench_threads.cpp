@@ -19,7 +19,7 @@ namespace gpuwarden::bench {
 namespace {
 
 constexpr unsigned kBlocks = 64;
-constexpr unsigned kBatch = 256;
+constexpr unsigned kBatch = 2048;
 
 double thread_nanoseconds() {
   timespec now{};
@@ -107,7 +107,7 @@ double produce(Contestant& contestant, Exchange& exchange, std::uint64_t batches
   std::vector<Operation> work(kBatch);
   double taken = 0;
   for (std::uint64_t i = 0; i < batches; ++i) {
-    for (std::uint32_t slot = 0; slot < kBatch; ++slot) work[slot] = {some_size(random), slot, stream};
+    for (std::uint32_t slot = 0; slot < kBatch; ++slot) work[slot] = {some_size(random) / 16, slot, stream};
     std::vector<Slot> slots(kBatch);
     const double start = thread_nanoseconds();
     contestant.play(work, slots);

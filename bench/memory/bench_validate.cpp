@@ -151,6 +151,8 @@ Report bench_validate(const Options& options) {
       validation.hold(table, read_trace(*file, 1), kClassic, one.reserved);
   }
   publish(report, options, std::move(table));
+  if (report.goals.empty())
+    throw std::runtime_error(fmt::format("none of the published traces is in '{}'", options.traces.string()));
   return report;
 }
 

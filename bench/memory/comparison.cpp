@@ -66,13 +66,14 @@ Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSp
         outcome.first_nanoseconds = nanoseconds;
         outcome.late_calls = contestant->footprint().calls.all() - before;
       }
-      if (pass + 1 < passes) contestant->play(leftovers, slots);
+      if (pass + 1 == passes) outcome.footprint = contestant->footprint();
+      contestant->play(leftovers, slots);
     }
     outcome.error = contestant->check();
   } catch (const OutOfMemory& error) {
     outcome.error = error.what();
+    outcome.footprint = contestant->footprint();
   }
-  outcome.footprint = contestant->footprint();
   return outcome;
 }
 

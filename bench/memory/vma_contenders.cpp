@@ -18,7 +18,7 @@ namespace {
 template <bool kHandles>
 class VmaBlock {
  public:
-  explicit VmaBlock(const DeviceSpec& spec) {
+  explicit VmaBlock(const DeviceSpec& spec) : capacity_(spec.capacity) {
     VmaVirtualBlockCreateInfo info{};
     info.size = spec.capacity;
     if (vmaCreateVirtualBlock(&info, &block_) != VK_SUCCESS) throw OutOfMemory("VMA made no virtual block");
@@ -38,7 +38,7 @@ class VmaBlock {
     VkDeviceSize offset = 0;
     if (vmaVirtualAllocate(block_, &info, &allocation, &offset) != VK_SUCCESS)
       throw OutOfMemory("VMA's virtual block is full");
-    reserved_ = std::max(reserved_, round_up(offset + info.size, 2 * kMiB));
+    reserved_ = std::max(reserved_, std::min(capacity_, round_up(offset + info.size, 2 * kMiB)));
     slot.address = offset + 1;
     if constexpr (kHandles) {
       static_assert(sizeof(allocation) == sizeof(slot.handle));
@@ -64,6 +64,7 @@ class VmaBlock {
  private:
   VmaVirtualBlock block_ = nullptr;
   std::unordered_map<std::uint64_t, VmaVirtualAllocation> allocations_;
+  std::uint64_t capacity_;
   std::uint64_t reserved_ = 0;
 };
 
