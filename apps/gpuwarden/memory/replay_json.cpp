@@ -7,6 +7,8 @@ namespace gpuwarden::cli {
 namespace {
 
 using Json = nlohmann::json;
+using memtrace::external_fragmentation;
+using memtrace::internal_fragmentation;
 using memtrace::Replay;
 
 Json of_samples(const Replay& replay) {

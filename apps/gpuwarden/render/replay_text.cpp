@@ -11,6 +11,7 @@
 namespace gpuwarden::cli {
 namespace {
 
+using memtrace::external_fragmentation;
 using memtrace::Replay;
 
 constexpr std::size_t kChartHeight = 10;
