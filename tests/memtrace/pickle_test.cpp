@@ -124,8 +124,7 @@ TEST(Pickle, TakesTuplesSetsBytesAndNumbersOfAnyWidth) {
                                "device_traces](}(\x8c\x06"
                                "action\x8c\x05"
                                "alloc\x8c\x04"
-                               "addr\x8a\x09",
-                               49) +
+                               "addr\x8a\x09") +
                            std::string("\0\0\0\0\0\0\0\x80\0", 9) + "\x8c\x04sizeM" + std::string("\0\x02", 2) +
                            "ue\x85" +
                            "\x8c\x01x\x8f(K\x01"

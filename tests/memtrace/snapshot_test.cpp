@@ -82,7 +82,7 @@ TEST(Snapshot, CountsAllocationsThatFailed) {
 }
 
 TEST(Snapshot, NamesTheEventThatCannotBe) {
-  const auto problem = [](const Json& events) {
+  const auto problem = [](const std::vector<Json>& events) {
     const auto trace = read(snapshot(events));
     return trace ? "" : trace.error().message;
   };
@@ -91,11 +91,11 @@ TEST(Snapshot, NamesTheEventThatCannotBe) {
   EXPECT_THAT(problem({event("alloc", 16, 1), event("free_completed", 16, 1), event("free_completed", 16, 1)}),
               HasSubstr("event 2 of device 0 frees what has been freed already"));
   EXPECT_THAT(problem({event("alloc", 16, std::uint64_t{1} << 50U)}), HasSubstr("larger than the memory of any GPU"));
-  EXPECT_THAT(problem({Json{{"action", "alloc"}, {"size", 3}}}), HasSubstr("event 0 of device 0 has no addr"));
+  EXPECT_THAT(problem({Json({{"action", "alloc"}, {"size", 3}})}), HasSubstr("event 0 of device 0 has no addr"));
 }
 
 TEST(Snapshot, SaysHowToRecordWhereNothingWasRecorded) {
-  for (const Json& json : {snapshot(Json::array()), Json::array({segment(0, 1, Json::array())}), Json::object()}) {
+  for (const Json& json : {snapshot({}), Json::array({segment(0, 1, Json::array())}), Json::object()}) {
     const auto trace = read(json);
     ASSERT_FALSE(trace);
     EXPECT_EQ(trace.error().code, ErrorCode::invalid_argument);

@@ -23,9 +23,10 @@ inline Json event(const std::string& action, std::uint64_t address, std::uint64_
           {"frames", {{{"filename", "train.py"}, {"line", 7}, {"name", "step"}}}}};
 }
 
-inline Json snapshot(Json events, Json segments = Json::array()) {
-  return {{"segments", std::move(segments)},
-          {"device_traces", Json::array({std::move(events)})},
+/// Vectors, because Json{one} is a copy of `one`, no list.
+inline Json snapshot(const std::vector<Json>& events, const std::vector<Json>& segments = {}) {
+  return {{"segments", Json(segments)},
+          {"device_traces", Json::array({Json(events)})},
           {"allocator_settings", {{"max_split_size", -1}, {"threshold", 0.5}, {"expandable", false}, {"x", nullptr}}}};
 }
 
