@@ -54,12 +54,11 @@ class Pool::Core {
   /// Has pools notice that they are in a forked child.
   static void watch_forks();
 
-  /// The common path: a quick list or a bin of the stream's lane, or nothing.
-  Place allocate_fast(Bytes size, StreamId stream, Bytes alignment);
+  /// Value: DeviceAddress or BlockHandle.
+  template <class Value>
+  Result<Value> allocate(Bytes size, StreamId stream, Bytes alignment);
+  Result<void> deallocate(DeviceAddress address, const Bytes* size, StreamId stream, BlockNumber known);
   [[gnu::noinline]] Result<Place> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
-  /// The common path: a live block, given back on its own lane's stream. False: nothing was done.
-  bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
-  bool deallocate_fast(const BlockHandle& block, StreamId stream);
   [[gnu::noinline]] Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
   Result<Bytes> size_of(DeviceAddress address);
   Result<Bytes> trim(Bytes keep);
@@ -76,6 +75,20 @@ class Pool::Core {
   }
 
  private:
+  // The common path, inside.
+  template <class Value>
+  Value hand_out(Lane& lane, unsigned region, BlockNumber number, Bytes size);
+  template <class Value>
+  Result<Value> allocate_listed(Lane* locked, Bytes size, StreamId stream, Bytes alignment);
+  Lane* lock_lane(Bytes size, StreamId stream, Bytes alignment);
+  Lane* lane_at(DeviceAddress address, StreamId stream, unsigned& region, Grains& start) const;
+  void give_listed(Lane& lane, unsigned region, BlockNumber number);
+  Result<void> deallocate_any(DeviceAddress address, const Bytes* size, StreamId stream);
+  /// Whether a block may go back without further ado.
+  static bool is_returnable(const Lane& lane, const Block& block) {
+    return block.state == BlockState::live && lane.merges < lane.trim_every;
+  }
+
   using RungFunction = bool (Core::*)(Attempt&);
   struct RungRow;
   static const std::array<RungRow, kRungs> kRows;

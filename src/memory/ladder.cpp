@@ -132,7 +132,7 @@ bool Pool::Core::remap(Attempt& attempt) {
   }
   const std::uint64_t before = pages_moved_;
   const bool found = back_window(attempt, {.idle = true, .created = true});
-  if (pages_moved_ != before) lane.shortage.happened(lane.counters.allocations);
+  if (pages_moved_ != before) lane.shortage.happened(lane.counters.allocations, lane.sizes_come_back());
   return found;
 }
 

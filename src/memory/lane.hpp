@@ -45,6 +45,7 @@ struct alignas(128) Lane {
       : number(static_cast<std::uint16_t>(lane_number)),
         stream(lane_stream),
         strategy(lane_strategy),
+        quick_permille(lane_strategy.quick_permille),
         trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : ~std::uint32_t{0}),
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
         regions{Region(total, lane_strategy.small_below >= 64_KiB), Region(total, false)} {}
@@ -53,7 +54,9 @@ struct alignas(128) Lane {
   const std::uint16_t number;
   const StreamId stream;
   const Strategy strategy;
-  std::uint64_t quick_room = 0;  ///< grains that quick lists may hold
+  std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
+  unsigned quick_permille;         ///< the same in thousandths of what is reserved
+  std::uint64_t flushed_hits = 0;  ///< quick hits up to the last flush
   const std::uint32_t trim_every;
   const Grains small_below;
   LaneCounters counters;
@@ -82,6 +85,8 @@ struct alignas(128) Lane {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
+  /// Whether the quick lists have proved useful.
+  bool sizes_come_back() const { return quick_permille >= strategy.quick_permille / 8; }
   /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
   [[gnu::noinline]] void begin_cycle() {
     flush();
@@ -92,22 +97,24 @@ struct alignas(128) Lane {
   }
   std::uint64_t peak_live() const { return std::max(counters.peak_live, counters.crest); }
 
-  /// A live block from the quick lists or the free blocks; kNoBlock without.
-  BlockNumber take(unsigned region_number, Grains size) {
-    Region& region = regions[region_number];
+  /// A live block from the quick lists; kNoBlock without.
+  BlockNumber take_quick(unsigned region_number, Grains size) {
     QuickList& list = quick[quick_slot(size)];
-    if (list.size != size || list.head == kNoBlock) {
-      if (begins_cycle()) begin_cycle();
-      if (list.size != size) misses.see(size, cycle);
-      return region.take(size, strategy);
-    }
+    if (list.size != size || list.head == kNoBlock) return kNoBlock;
     const BlockNumber block_number = list.head;
-    Block& block = region[block_number];
+    Block& block = regions[region_number][block_number];
     list.head = block.right;
     counters.cached -= size;
     ++counters.quick_hits;
     block.state = BlockState::live;
     return block_number;
+  }
+
+  /// A live block from the bins, when the quick lists have none; kNoBlock without.
+  BlockNumber take_listed(unsigned region_number, Grains size) {
+    if (begins_cycle()) begin_cycle();
+    if (quick[quick_slot(size)].size != size) misses.see(size, cycle);
+    return regions[region_number].take(size, strategy);
   }
 
   void count_taken(Block& block, std::uint64_t bytes) {
@@ -128,21 +135,16 @@ struct alignas(128) Lane {
     ++counters.frees;
   }
 
-  /// A live block was given back on this lane's own stream.
-  void give(unsigned region_number, BlockNumber block_number) {
-    Region& region = regions[region_number];
-    Block& block = region[block_number];
-    count_given(block);
+  /// A live block was given back on this lane's own stream; false: there is no room in the quick lists.
+  bool give_quick(unsigned region_number, BlockNumber block_number) {
+    Block& block = regions[region_number][block_number];
     const Grains size = block.size;
     const unsigned slot = quick_slot(size);
     QuickList& list = quick[slot];
-    const bool fits = counters.cached + size <= quick_room && (list.size == size || list.head == kNoBlock) &&
-                      region_for(size) == region_number;
-    if (!fits) {
-      ++merges;
-      region.give(block_number, epoch.load(std::memory_order_relaxed));
-      return;
-    }
+    if (counters.cached + size > quick_room || (list.size != size && list.head != kNoBlock) ||
+        region_for(size) != region_number)
+      return false;
+    count_given(block);
     if (list.head == kNoBlock) {
       list.size = size;
       quick_used[slot / 64] |= std::uint64_t{1} << (slot % 64);
@@ -150,6 +152,19 @@ struct alignas(128) Lane {
     block.state = BlockState::cached;
     block.right = std::exchange(list.head, block_number);
     counters.cached += size;
+    return true;
+  }
+
+  /// The same past the quick lists.
+  void give_listed(unsigned region_number, BlockNumber block_number) {
+    Region& region = regions[region_number];
+    count_given(region[block_number]);
+    ++merges;
+    region.give(block_number, epoch.load(std::memory_order_relaxed));
+  }
+
+  void give(unsigned region_number, BlockNumber block_number) {
+    if (!give_quick(region_number, block_number)) give_listed(region_number, block_number);
   }
 
   /// A live block was given back on another lane's stream, at that lane's epoch.
@@ -167,20 +182,33 @@ struct alignas(128) Lane {
   /// Merges all quick lists; whether there was anything in them.
   bool flush() {
     if (counters.cached == 0) return false;
+    std::uint64_t blocks = 0;
     for (unsigned word = 0; word < quick_used.size(); ++word) {
       for (std::uint64_t left = std::exchange(quick_used[word], 0); left != 0; left &= left - 1)
-        flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
+        blocks += flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
     }
     counters.cached = 0;
+    weigh_quick_lists(blocks, counters.quick_hits - std::exchange(flushed_hits, counters.quick_hits));
     return true;
   }
 
  private:
-  void flush(QuickList& list) {
+  std::uint64_t flush(QuickList& list) {
     Region& region = regions[region_for(list.size)];
-    while (list.head != kNoBlock) {
+    std::uint64_t blocks = 0;
+    for (; list.head != kNoBlock; ++blocks) {
       const BlockNumber gone = std::exchange(list.head, region[list.head].right);
       region.give(gone, epoch.load(std::memory_order_relaxed));
+    }
+    return blocks;
+  }
+
+  /// Where few of the blocks that are kept unmerged are asked for again, fewer are kept.
+  void weigh_quick_lists(std::uint64_t unused, std::uint64_t hits) {
+    if (hits < unused / 4) {
+      quick_permille /= 2;
+    } else if (hits > unused) {
+      quick_permille = std::min(2 * quick_permille + 1, strategy.quick_permille);
     }
   }
 };

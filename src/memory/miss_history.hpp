@@ -63,16 +63,17 @@ class MissHistory {
   unsigned fresh_ = kFewFresh + 1;
 };
 
-/// Notices that pages would have to move every few allocations, as under random requests: then memory is grown instead,
-/// a step further each time that it goes on. A bucket that fills with each move and leaks with each allocation.
+/// Notices that pages move every few allocations, as under random requests: then memory is grown instead, a step further
+/// each time that it goes on. A bucket that fills with each move and leaks with each allocation.
 class Shortage {
  public:
-  /// Pages had to move, after so many allocations in all.
-  void happened(std::uint64_t allocations) {
-    const std::uint64_t leaked = (allocations - std::exchange(last_, allocations)) / kBearable;
+  /// Pages had to move, after so many allocations in all. Where sizes come back, a step with many moves is no sign yet.
+  void happened(std::uint64_t allocations, bool sizes_come_back) {
+    const Limits& limits = sizes_come_back ? kKnown : kRandom;
+    const std::uint64_t leaked = (allocations - std::exchange(last_, allocations)) / limits.bearable;
     level_ = level_ > leaked ? level_ - leaked + 1 : 1;
-    if (level_ < kBurst) return;
-    level_ = kBurst / 2;
+    if (level_ < limits.burst) return;
+    level_ = limits.burst / 2;
     permille_ += permille_ / 2 + kStep;
   }
 
@@ -80,8 +81,12 @@ class Shortage {
   std::uint64_t permille() const { return permille_; }
 
  private:
-  static constexpr std::uint64_t kBearable = 32;  ///< allocations for a move
-  static constexpr std::uint64_t kBurst = 48;
+  struct Limits {
+    std::uint64_t bearable;  ///< allocations for a move
+    std::uint64_t burst;     ///< moves
+  };
+  static constexpr Limits kRandom{64, 24};
+  static constexpr Limits kKnown{4, 64};
   static constexpr std::uint64_t kStep = 30;
 
   std::uint64_t last_ = 0;

@@ -12,7 +12,7 @@ Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
 
 }  // namespace
 
-Region::Region(Grains total, bool large) : large_(large) {
+Region::Region(Grains total, bool large) : total_(total), large_(large) {
   const BlockNumber all = blocks_.make();
   blocks_[all] = Block{.start = 0,
                        .size = total,
@@ -139,6 +139,16 @@ Window Region::cheapest_window(Grains size) const {
     }
   }
   return best;
+}
+
+void Region::widen(Window& window) const {
+  const Grains end = window.start + window.size;
+  const Grains mapped = static_cast<Grains>(handles_.size()) * kPageGrains;
+  const Grains extra = chunk_pages() * kPageGrains;
+  // Beyond the last page that has ever had memory there is only the hole at the top.
+  if (end < mapped || mapped + window.size + extra > total_) return;
+  window.size = round_up(end) + extra - window.start;
+  window.missing += chunk_pages();
 }
 
 BlockNumber Region::claim(const Window& window) {

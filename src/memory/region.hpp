@@ -85,6 +85,10 @@ class Region {
 
   /// The place for `size` that needs the fewest new pages; of equal ones the lowest.
   Window cheapest_window(Grains size) const;
+  /// Pages by which a region of its size may grow ahead of requests: 1/256 of it.
+  std::uint32_t chunk_pages() const { return static_cast<std::uint32_t>(handles_.size() / 256); }
+  /// Makes a window that ends in the hole at the top larger by chunk_pages().
+  void widen(Window& window) const;
   /// Takes a window's blocks out of all lists, holes as whole pages, so that nothing else touches them; the first.
   BlockNumber claim(const Window& window);
   /// All of a claimed window has memory now: the live block in it.
@@ -177,6 +181,7 @@ class Region {
   void weigh(std::span<const BlockNumber> gap, std::size_t first, Grains start, Window& best) const;
 
   BlockTable blocks_;
+  const Grains total_;
   const bool large_;
   PageIndex pages_;
   StartIndex starts_;
