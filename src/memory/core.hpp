@@ -125,8 +125,8 @@ class Pool::Core {
   Error report(Attempt& attempt);
 
   bool search(Attempt& attempt);
-  /// New pages as long as reserved memory exceeds the peak of live memory by no more than that.
-  bool grow_to(Attempt& attempt, std::uint64_t permille);
+  /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
+  bool grow_to(Attempt& attempt, std::uint64_t above);
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);

@@ -94,31 +94,38 @@ bool Pool::Core::search_all(Attempt& attempt) {
          back_window(attempt, {.created = true});
 }
 
-bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t permille) {
-  const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
-  return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
+bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
+  return back_window(attempt, {.created = true, .most_pages = (peak_live_ + above) / kPage.value});
 }
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  attempt.lane.misses.miss(attempt.lane.cycle);
-  return grow_to(attempt, *strategy_.remap_above_permille);
+  attempt.lane.misses.miss();
+  return grow_to(attempt, peak_live_ / 1000 * *strategy_.remap_above_permille);
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {
   const bool merged = attempt.lane.flush();
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
-  return search(attempt) || (strategy_.remap_above_permille && grow_to(attempt, *strategy_.remap_above_permille));
+  if (search(attempt)) return true;
+  return strategy_.remap_above_permille && grow_to(attempt, peak_live_ / 1000 * *strategy_.remap_above_permille);
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) { return lane_count_ > 1 && steal(attempt, false); }
 
 namespace {
 
-/// What reserved memory may exceed the peak of live memory by, in thousandths, once so many steps were alike: what is
-/// moved in one step would be moved in each.
-constexpr std::array<std::uint64_t, 7> kRepeating{0, 14, 40, 60, 100, 160, 250};
+/// What reserved memory may exceed the peak of live memory by once so many steps were alike: what is moved in one step
+/// would be moved in each.
+struct Allowance {
+  std::uint64_t permille;
+  Bytes least;
+};
+constexpr std::array kRepeating{Allowance{0, 0_MiB},   Allowance{14, 8_MiB},  Allowance{30, 24_MiB},
+                                Allowance{45, 32_MiB}, Allowance{60, 48_MiB}, Allowance{60, 48_MiB},
+                                Allowance{90, 64_MiB}, Allowance{90, 64_MiB}, Allowance{150, 64_MiB},
+                                Allowance{250, 64_MiB}};
 
 }  // namespace
 
@@ -126,9 +133,9 @@ bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   Lane& lane = attempt.lane;
   if (strategy_.learns) {
-    const std::uint64_t repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
-    const std::uint64_t permille = std::max(lane.shortage.permille(), repeating);
-    if (permille > *strategy_.remap_above_permille && grow_to(attempt, permille)) return true;
+    const Allowance& repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
+    const std::uint64_t permille = std::max(lane.shortage.permille(), repeating.permille);
+    if (permille != 0 && grow_to(attempt, std::max(peak_live_ / 1000 * permille, repeating.least.value))) return true;
   }
   const std::uint64_t before = pages_moved_;
   const bool found = back_window(attempt, {.idle = true, .created = true});

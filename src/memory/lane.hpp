@@ -45,6 +45,7 @@ struct alignas(128) Lane {
       : number(static_cast<std::uint16_t>(lane_number)),
         stream(lane_stream),
         strategy(lane_strategy),
+        quick_most(lane_strategy.quick_permille),
         quick_permille(lane_strategy.quick_permille),
         trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : ~std::uint32_t{0}),
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
@@ -55,7 +56,8 @@ struct alignas(128) Lane {
   const StreamId stream;
   const Strategy strategy;
   std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
-  unsigned quick_permille;         ///< the same in thousandths of what is reserved
+  unsigned quick_most;             ///< the same in thousandths of what is reserved, at most
+  unsigned quick_permille;         ///< and now
   std::uint64_t flushed_hits = 0;  ///< quick hits up to the last flush
   const std::uint32_t trim_every;
   const Grains small_below;
@@ -86,11 +88,13 @@ struct alignas(128) Lane {
     return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
   /// Whether the quick lists have proved useful.
-  bool sizes_come_back() const { return quick_permille >= strategy.quick_permille / 8; }
+  bool sizes_come_back() const { return quick_permille >= quick_most / 8; }
   /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
   [[gnu::noinline]] void begin_cycle() {
     flush();
     ++cycle;
+    // A step like those before it still finds no place for everything: unmerged blocks are in the way.
+    if (misses.end_cycle() && misses.repeats() > 1) quick_most /= 2;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
     counters.trough = live;
@@ -113,7 +117,7 @@ struct alignas(128) Lane {
   /// A live block from the bins, when the quick lists have none; kNoBlock without.
   BlockNumber take_listed(unsigned region_number, Grains size) {
     if (begins_cycle()) begin_cycle();
-    if (quick[quick_slot(size)].size != size) misses.see(size, cycle);
+    if (quick[quick_slot(size)].size != size) misses.see(size);
     return regions[region_number].take(size, strategy);
   }
 
@@ -135,14 +139,16 @@ struct alignas(128) Lane {
     ++counters.frees;
   }
 
-  /// A live block was given back on this lane's own stream; false: there is no room in the quick lists.
+  /// A live block was given back on this lane's own stream; false: there is no room in the quick lists, or the free
+  /// block below has to grow. What lies above is mostly the rest of the block that this one was cut from.
   bool give_quick(unsigned region_number, BlockNumber block_number) {
     Block& block = regions[region_number][block_number];
     const Grains size = block.size;
     const unsigned slot = quick_slot(size);
     QuickList& list = quick[slot];
     if (counters.cached + size > quick_room || (list.size != size && list.head != kNoBlock) ||
-        region_for(size) != region_number)
+        region_for(size) != region_number ||
+        (block.before != kNoBlock && regions[region_number][block.before].state == BlockState::free))
       return false;
     count_given(block);
     if (list.head == kNoBlock) {
@@ -208,8 +214,9 @@ struct alignas(128) Lane {
     if (hits < unused / 4) {
       quick_permille /= 2;
     } else if (hits > unused) {
-      quick_permille = std::min(2 * quick_permille + 1, strategy.quick_permille);
+      quick_permille = 2 * quick_permille + 1;
     }
+    quick_permille = std::min(quick_permille, quick_most);
   }
 };
 

@@ -16,51 +16,39 @@ namespace gpuwarden::memory {
 class MissHistory {
  public:
   /// A request was for a size that has no quick list.
-  void see(Grains size, std::uint32_t cycle) {
-    begin(cycle);
-    Entry* entry = &entries_[(size * 0x9E3779B1U) >> (32 - kBits)];
-    if (entry->size != size) entry = &entries_[static_cast<std::size_t>(entry - entries_.data()) ^ 1U];
-    if (entry->size == size) return;
-    *entry = {size, cycle};
+  void see(Grains size) {
+    Grains* known = &sizes_[(size * 0x9E3779B1U) >> (32 - kBits)];
+    if (*known != size) known = &sizes_[static_cast<std::size_t>(known - sizes_.data()) ^ 1U];
+    if (*known == size) return;
+    *known = size;
     ++fresh_;
   }
 
   /// A request found no free block.
-  void miss(std::uint32_t cycle) {
-    begin(cycle);
-    ++misses_;
+  void miss() { ++misses_; }
+
+  /// A cycle ends; whether requests have missed in it although their sizes were known.
+  bool end_cycle() {
+    const bool known = fresh_ <= kFewFresh;
+    const bool missed = known && misses_ != 0;
+    repeats_ = known ? repeats_ + (missed ? 1 : 0) : 0;
+    fresh_ = 0;
+    misses_ = 0;
+    return missed;
   }
 
-  /// In how many cycles requests have missed although all sizes were known.
+  /// In how many cycles that has happened since sizes were new last.
   unsigned repeats() const { return repeats_; }
 
  private:
   static constexpr unsigned kBits = 10;
-  struct Entry {
-    Grains size = 0;
-    std::uint32_t cycle = 0;  ///< when it was first seen
-  };
-
-  void begin(std::uint32_t cycle) {
-    if (cycle == cycle_) return;
-    if (fresh_ > kFewFresh) {
-      repeats_ = 0;
-    } else if (misses_ != 0) {
-      ++repeats_;
-    }
-    cycle_ = cycle;
-    fresh_ = 0;
-    misses_ = 0;
-  }
-
   /// So many new sizes a cycle do not change the picture.
   static constexpr unsigned kFewFresh = 4;
 
-  std::array<Entry, 1U << kBits> entries_{};
-  std::uint32_t cycle_ = 0;
+  std::array<Grains, 1U << kBits> sizes_{};
   unsigned repeats_ = 0;
   unsigned misses_ = 0;  ///< in this cycle
-  unsigned fresh_ = kFewFresh + 1;
+  unsigned fresh_ = 0;   ///< sizes that were new in this cycle
 };
 
 /// Notices that pages move every few allocations, as under random requests: then memory is grown instead, a step further
