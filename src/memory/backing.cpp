@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts physical pages where a request wants to stand: spare ones, idle ones from elsewhere, new ones.
+#include <algorithm>
 #include <utility>
 
 #include "memory/core.hpp"
@@ -16,7 +17,7 @@ bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
   // Every window lacks a page: without one to spare or to create there is no need to look.
   if (pages_.spare() == 0 && !sources.idle && pages_.pages() >= sources.most_pages) return false;
   Region& region = attempt.lane.regions[attempt.region];
-  Window window = region.cheapest_window(attempt.size + attempt.alignment - 1);
+  Window window = region.cheapest_window(attempt.size + attempt.alignment - 1, sources.thorough);
   if (window.first == kNoBlock) return false;
   const std::uint64_t spare = pages_.spare();
   const std::uint64_t room = sources.most_pages - std::min(pages_.pages(), sources.most_pages);
@@ -66,6 +67,11 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
     unmap_idle(other, pages);
     return pages_.spare() >= pages;
   });
+}
+
+bool Pool::Core::has_idle_pages() const {
+  if (pages_.spare() != 0 || lane_count_ > 1) return true;
+  return std::ranges::any_of(lanes_[0]->regions, &Region::may_have_idle_pages);
 }
 
 void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {

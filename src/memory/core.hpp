@@ -41,6 +41,7 @@ struct Attempt {
 struct PageSources {
   bool idle = false;
   bool created = false;
+  bool thorough = false;                         ///< every place is looked at
   std::uint64_t most_pages = ~std::uint64_t{0};  ///< none is created beyond
 };
 
@@ -121,12 +122,16 @@ class Pool::Core {
   bool synchronize(Attempt& attempt);
   bool callbacks(Attempt& attempt);
   bool wait_others(Attempt& attempt);
+  /// Whether a rung could do anything at all.
+  bool applies(Rung rung, const Attempt& attempt) const;
   bool climb(Attempt& attempt);
   Error report(Attempt& attempt);
 
   bool search(Attempt& attempt);
   /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
   bool grow_to(Attempt& attempt, std::uint64_t above);
+  /// So many bytes above the peak of live memory no page is moved.
+  std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
@@ -145,6 +150,8 @@ class Pool::Core {
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
+  /// Whether any page could be idle, at a glance.
+  bool has_idle_pages() const;
   bool map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end);
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);

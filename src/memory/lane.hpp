@@ -88,11 +88,14 @@ struct alignas(128) Lane {
     return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
   /// Whether the quick lists have proved useful.
-  bool sizes_come_back() const { return quick_permille >= quick_most / 8; }
+  bool sizes_come_back() const {
+    return quick_permille >= quick_most / 8 || 16 * counters.quick_hits >= counters.allocations;
+  }
   /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
   [[gnu::noinline]] void begin_cycle() {
     flush();
     ++cycle;
+    if (sizes_come_back()) shortage.forget();
     // A step like those before it still finds no place for everything: unmerged blocks are in the way.
     if (misses.end_cycle() && misses.repeats() > 1) quick_most /= 2;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
@@ -211,7 +214,7 @@ struct alignas(128) Lane {
 
   /// Where few of the blocks that are kept unmerged are asked for again, fewer are kept.
   void weigh_quick_lists(std::uint64_t unused, std::uint64_t hits) {
-    if (hits < unused / 4) {
+    if (4 * hits < unused) {
       quick_permille /= 2;
     } else if (hits > unused) {
       quick_permille = 2 * quick_permille + 1;

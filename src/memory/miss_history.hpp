@@ -51,8 +51,8 @@ class MissHistory {
   unsigned fresh_ = 0;   ///< sizes that were new in this cycle
 };
 
-/// Notices that pages move every few allocations, as under random requests: then memory is grown instead, a step further
-/// each time that it goes on. A bucket that fills with each move and leaks with each allocation.
+/// Notices that pages move every few allocations, as under random requests: then memory is grown instead, a step
+/// further each time that it goes on. A bucket that fills with each move and leaks with each allocation.
 class Shortage {
  public:
   /// Pages had to move, after so many allocations in all. Where sizes come back, a step with many moves is no sign yet.
@@ -65,6 +65,9 @@ class Shortage {
     permille_ += permille_ / 2 + kStep;
   }
 
+  /// The requests are not random after all.
+  void forget() { permille_ = 0; }
+
   /// How far above the peak of live memory growing is better than moving, in thousandths.
   std::uint64_t permille() const { return permille_; }
 
@@ -73,9 +76,9 @@ class Shortage {
     std::uint64_t bearable;  ///< allocations for a move
     std::uint64_t burst;     ///< moves
   };
-  static constexpr Limits kRandom{64, 24};
+  static constexpr Limits kRandom{64, 8};
   static constexpr Limits kKnown{4, 64};
-  static constexpr std::uint64_t kStep = 30;
+  static constexpr std::uint64_t kStep = 60;
 
   std::uint64_t last_ = 0;
   std::uint64_t level_ = 0;
