@@ -17,7 +17,8 @@ bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
   const Window window = region.cheapest_window(attempt.size + attempt.alignment - 1);
   if (window.first == kNoBlock) return false;
   const std::uint64_t spare = pages_.spare();
-  if (window.missing > spare && pages_.pages() + window.missing - spare > sources.most_pages) return false;
+  if (!sources.idle && window.missing > spare && pages_.pages() + window.missing - spare > sources.most_pages)
+    return false;
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
   std::uint32_t created = 0;
@@ -43,6 +44,7 @@ bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources
   if (pages_.spare() >= pages) return true;
   if (!sources.created) return false;
   const auto missing = static_cast<std::uint32_t>(pages - pages_.spare());
+  if (pages_.pages() + missing > sources.most_pages) return false;
   if (const auto result = pages_.create(missing); !result) {
     attempt.last = result.error();
     return false;
@@ -112,6 +114,7 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
     unmap_idle(lane, surplus);
   });
   destroy_spare(surplus);
+  note_loss();
   return kPage * (before - pages_.pages());
 }
 

@@ -10,6 +10,7 @@
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/lane.hpp"
 #include "memory/page_store.hpp"
+#include "memory/stream_uses.hpp"
 
 namespace gpuwarden::memory {
 
@@ -33,7 +34,8 @@ struct Attempt {
   std::unique_lock<std::mutex> slow_lock;
   std::unique_lock<FavouringLock> lane_lock;
   Place found;
-  Error last;  ///< what upstream said last
+  Error last;                                       ///< what upstream said last
+  std::array<std::uint64_t, kRungs> nanoseconds{};  ///< spent on each rung
 };
 
 /// Where the pages for a window may come from, beside the spare ones.
@@ -60,6 +62,7 @@ class Pool::Core {
   bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
   bool deallocate_fast(const BlockHandle& block, StreamId stream);
   [[gnu::noinline]] Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
+  Result<void> record_stream(DeviceAddress address, StreamId stream);
   Result<Bytes> size_of(DeviceAddress address);
   Result<Bytes> trim(Bytes keep);
   PoolStatus status();
@@ -87,6 +90,8 @@ class Pool::Core {
     }
   }
   Result<Lane*> make_lane(StreamId stream);
+  Result<void> deallocate_shared(const Place& place, Grains start, const Lane& user);
+  std::span<const StreamUse> uses_of(const Lane& lane, unsigned region, BlockNumber block, StreamUse& only);
   DeviceAddress base_of(const Lane& lane, unsigned region) const {
     return {base_.value + ((std::uint64_t{lane.number} * kRegions + region) << region_shift_)};
   }
@@ -109,6 +114,12 @@ class Pool::Core {
   bool wait_others(Attempt& attempt);
   bool climb(Attempt& attempt);
   Error report(Attempt& attempt);
+  OutOfMemoryReport describe(const Attempt& attempt);
+  PoolStatus status_behind_lock();
+  /// Reserved memory may grow to so many pages without asking idle memory first.
+  std::uint64_t soft_pages() const {
+    return config_.soft_limit ? config_.soft_limit->value / kPage.value : ~std::uint64_t{0};
+  }
 
   bool search(Attempt& attempt);
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
@@ -133,7 +144,15 @@ class Pool::Core {
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
-  bool is_own_process() const { return process_generation_ == generation.load(std::memory_order_relaxed); }
+  /// False in a forked child, and once the context is gone.
+  bool is_own_process() const {
+    return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
+  }
+  bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
+  /// Keeps the common path from giving out memory that is gone.
+  void note_loss() {
+    if (pages_.lost) usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  }
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Bytes reservation() const { return Bytes((std::uint64_t{1} << region_shift_) * kRegions * kLanes); }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
@@ -164,12 +183,14 @@ class Pool::Core {
   const unsigned region_shift_;
   const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
   const std::uint64_t process_generation_;
+  std::atomic<std::uint64_t> usable_in_;  ///< the same, until the context is gone
   std::array<std::atomic<Lane*>, kSlots> slots_{};
   std::array<std::unique_ptr<Lane>, kLanes> lanes_;
   std::atomic<unsigned> lane_count_ = 0;
 
   std::mutex slow_;
   PageStore pages_;
+  StreamUses uses_;
   std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
   std::uint64_t pages_moved_ = 0;
   std::uint64_t out_of_memory_ = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done when no free block fits: one rung after the other, each behind the slow lock and the lane's.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -41,11 +42,16 @@ bool Pool::Core::climb(Attempt& attempt) {
     const auto start = std::chrono::steady_clock::now();
     ++count.tried;
     const bool found = (this->*row.run)(attempt);
-    count.nanoseconds += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
-    if (!found) continue;
-    ++count.helped;
-    return true;
+    // At least 1, so that a rung that was tried is told from one that was not.
+    const auto spent = std::max<std::int64_t>(
+        1, std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+    attempt.nanoseconds[static_cast<std::size_t>(row.id)] = static_cast<std::uint64_t>(spent);
+    count.nanoseconds += static_cast<std::uint64_t>(spent);
+    if (found) {
+      ++count.helped;
+      return true;
+    }
+    if (pages_.lost) break;
   }
   ++out_of_memory_;
   return false;
@@ -116,7 +122,7 @@ bool Pool::Core::grow_near(Attempt& attempt) {
       std::max(*strategy_.remap_above_permille, attempt.lane.misses.certainty() * strategy_.repeating_permille);
   const auto grow_to = [&](unsigned permille) {
     const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
-    return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
+    return back_window(attempt, {.created = true, .most_pages = std::min(most / kPage.value, soft_pages())});
   };
   if (grow_to(above)) return true;
   return attempt.lane.is_often_short() && grow_to(kOftenShortPermille);
@@ -124,12 +130,24 @@ bool Pool::Core::grow_near(Attempt& attempt) {
 
 bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  return back_window(attempt, {.idle = true, .created = true});
+  return back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
 }
 
 bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.lane, true) && search(attempt); }
 
-bool Pool::Core::grow(Attempt& attempt) { return back_window(attempt, {.created = true}); }
+bool Pool::Core::grow(Attempt& attempt) {
+  if (back_window(attempt, {.created = true, .most_pages = soft_pages()})) return true;
+  if (!config_.soft_limit) return false;
+  // Beyond the soft limit only after all that does not block.
+  for_each_other(attempt, [&](Lane& other) {
+    other.flush();
+    adopt_foreign(other, false);
+    return false;
+  });
+  return search(attempt) || steal(attempt, false) ||
+         back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()}) ||
+         back_window(attempt, {.idle = true, .created = true}) || back_window(attempt, {.created = true});
+}
 
 bool Pool::Core::steal_wait(Attempt& attempt) { return steal(attempt, true); }
 

@@ -10,6 +10,7 @@
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
 #include "memory/region.hpp"
+#include "memory/stream_uses.hpp"
 
 namespace gpuwarden::memory {
 
@@ -148,6 +149,11 @@ struct alignas(128) Lane {
     block.epoch = user_epoch;
     block.right = foreign[region_number];
     foreign[region_number] = block_number;
+  }
+
+  /// A live block that several streams have used was given back: it waits for all of them.
+  void give_shared(unsigned region_number, BlockNumber block_number) {
+    give_foreign(region_number, block_number, kSeveralUsers, 0);
   }
 
   /// Merges all quick lists.

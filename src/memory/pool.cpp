@@ -28,6 +28,11 @@ std::unexpected<Error> bad_request(Bytes size, Bytes alignment, std::uint64_t la
       fmt::format("cannot allocate {} bytes: the pool's device could never hold more than {}", size.value, largest));
 }
 
+std::unexpected<Error> lost() {
+  return fail(ErrorCode::unavailable, "cannot allocate device memory: the device's context is gone",
+              "end the process; what it held is given back by the driver");
+}
+
 constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift); }
 
 }  // namespace
@@ -47,7 +52,8 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       region_shift_(region_shift),
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
       process_generation_(generation),
-      pages_(upstream, config_.limit, config_.keep_free) {}
+      usable_in_(process_generation_),
+      pages_(upstream, config_.limit, config_.keep_free, config_.budget) {}
 
 // Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.
 [[gnu::always_inline]] inline Place Pool::Core::allocate_fast(Bytes size, StreamId stream, Bytes alignment) {
@@ -73,10 +79,11 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
 }
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
-  if (!is_own_process()) return forked();
+  if (is_forked()) return forked();
   if (size.value - 1 >= largest_ || !std::has_single_bit(alignment.value) || alignment > kPage)
     return bad_request(size, alignment, largest_);
   std::unique_lock slow(slow_);
+  if (pages_.lost) return lost();
   Lane* lane = lane_of(stream);
   if (lane == nullptr) {
     GPUWARDEN_TRY(lane, make_lane(stream));
@@ -182,7 +189,7 @@ void Pool::Core::trim_early(Lane& lane) {
 }
 
 Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {
-  if (!is_own_process()) return forked();
+  if (is_forked()) return forked();
   Grains start = 0;
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
@@ -195,24 +202,29 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
       GPUWARDEN_TRY(user, make_lane(stream));
     }
   }
+  bool shared = false;
   {
     const std::lock_guard lock(lane.lock);
     Region& region = lane.regions[place.region];
     const BlockNumber number = region.find(start);
-    if (number == kNoBlock || region[number].state != BlockState::live)
+    shared = number != kNoBlock && region[number].state == BlockState::shared;
+    if (number == kNoBlock || (region[number].state != BlockState::live && !shared))
       return std::unexpected(bad_address(address, place, start));
     if (size != nullptr && requested(region[number]) != size->value)
       return fail(ErrorCode::invalid_argument,
                   fmt::format("cannot free {:#x} as {} bytes: it has {}", address.value, size->value,
                               requested(region[number])),
                   "free with the size that was asked for");
-    if (user == &lane) {
+    if (shared) {
+      // Below, in the locks' order.
+    } else if (user == &lane) {
       lane.give(place.region, number);
     } else {
       lane.give_foreign(place.region, number, user->number, user->epoch.load(std::memory_order_acquire));
     }
-    if (lane.merges < lane.trim_every) return {};
+    if (!shared && lane.merges < lane.trim_every) return {};
   }
+  if (shared) return deallocate_shared(place, start, *user);
   trim_early(lane);
   return {};
 }
@@ -224,7 +236,7 @@ Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
   const std::lock_guard lock(place.lane->lock);
   const Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
-  if (number == kNoBlock || region[number].state != BlockState::live)
+  if (number == kNoBlock || (region[number].state != BlockState::live && region[number].state != BlockState::shared))
     return fail(ErrorCode::not_found, "no live block starts at that address");
   return Bytes(requested(region[number]));
 }
@@ -235,6 +247,14 @@ Pool::~Pool() = default;
 Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
   Core::watch_forks();
   GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
+  if (config.limit_fraction) {
+    if (!(*config.limit_fraction > 0 && *config.limit_fraction <= 1))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("a pool cannot be limited to {} of a device", *config.limit_fraction),
+                  "a share is above 0 and at most 1");
+    const Bytes share = MemoryLimit{.bytes = std::nullopt, .fraction = *config.limit_fraction}.of(device.total);
+    config.limit = std::min(config.limit.value_or(share), share);
+  }
   if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
   // Half as much address space again as memory, so that there is always a place to move pages to.
   const std::uint64_t region = std::bit_ceil(std::max(device.total.value + device.total.value / 2, 16 * kPage.value));
@@ -287,6 +307,9 @@ Result<void> Pool::deallocate_block(const BlockHandle& block, StreamId stream) {
   return core_->deallocate_slow(block.address, nullptr, stream);
 }
 
+Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {
+  return core_->record_stream(address, stream);
+}
 Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }
 Result<Bytes> Pool::trim(Bytes keep) { return core_->trim(keep); }
 PoolStatus Pool::status() { return core_->status(); }

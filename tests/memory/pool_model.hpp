@@ -22,6 +22,8 @@ class PoolModel {
 
   /// One random operation; an allocation may fail with `unsatisfied` only.
   void step() {
+    if (!live_.empty() && draw(8) == 0)
+      use_elsewhere(std::next(live_.begin(), static_cast<std::ptrdiff_t>(draw(live_.size()))));
     const bool allocates = live_.empty() || (draw(100) < 55 && live_.size() < 400);
     if (allocates) {
       allocate();
@@ -88,6 +90,16 @@ class PoolModel {
     Bytes size;
     StreamId stream;
   };
+
+  /// Another stream works on a block, too, and tells so; its owner's stream does not wait for that.
+  void use_elsewhere(std::map<std::uint64_t, Block>::iterator at) {
+    const auto& [address, block] = *at;
+    const StreamId stream{draw(streams_)};
+    const auto noted = pool_.record_stream({address}, stream);
+    EXPECT_TRUE(noted) << noted.error().message;
+    upstream_.follow(stream, block.stream);
+    upstream_.submit(stream, {address}, block.size);
+  }
 
   void free(std::map<std::uint64_t, Block>::iterator at) {
     const auto [address, block] = *at;

@@ -15,40 +15,26 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/memory/budget.hpp"
+#include "gpuwarden/memory/out_of_memory.hpp"
+#include "gpuwarden/memory/rung.hpp"
 #include "gpuwarden/memory/strategy.hpp"
 #include "gpuwarden/memory/upstream.hpp"
 
 namespace gpuwarden::memory {
-
-/// What is tried, in the strategy's order, when no free block fits. After each one the pool is searched again.
-enum class Rung : std::uint8_t {
-  tidy,          ///< merge the stream's quick lists and what other streams gave back and are done with
-  steal_done,    ///< take a free block of another stream whose work on it is done
-  grow_near,     ///< new pages as long as reserved memory stays near the peak of live memory
-  remap,         ///< move idle pages to where they are needed; new pages for the rest
-  wait_foreign,  ///< let the stream wait for others that gave its memory back
-  grow,          ///< new pages
-  steal_wait,    ///< take a free block of another stream and let this one wait for it
-  flush_all,     ///< merge the quick lists of all streams, then move idle pages
-  synchronize,   ///< block until all streams are done with what they gave back, then all of it again
-  callbacks,     ///< ask the registered callbacks to give memory back
-  wait_others,   ///< wait for other processes, if allowed
-};
-inline constexpr std::size_t kRungs = 11;
-
-std::string_view to_string(Rung rung);
-
-struct RungCount {
-  std::uint64_t tried = 0;
-  std::uint64_t helped = 0;
-  std::uint64_t nanoseconds = 0;
-};
 
 struct PoolConfig {
   /// nullptr: the default.
   const Strategy* strategy = nullptr;
   /// At most so much physical memory; empty: what the device has.
   std::optional<Bytes> limit;
+  /// The same as a share of the device's total; the smaller of both holds.
+  std::optional<double> limit_fraction;
+  /// Above so much physical memory everything that does not block is tried before new pages are taken, and a Trimmer
+  /// gives idle ones back however young they are.
+  std::optional<Bytes> soft_limit;
+  /// Shared with the process's other pools on this device; may be empty.
+  std::shared_ptr<MemoryBudget> budget;
   /// So much stays free on the device for others.
   Bytes keep_free;
   /// Asked in turn when memory is out, without any lock held; they may call the pool. True: try again.
@@ -57,6 +43,8 @@ struct PoolConfig {
   std::function<bool(Bytes needed)> wait_for_others;
   /// Who else holds what on the device, for the report; may be empty.
   std::function<std::string()> who_holds_what;
+  /// Told of each allocation that fails for want of memory, without any lock held.
+  std::function<void(const OutOfMemoryReport&)> on_out_of_memory;
 };
 
 /// All sizes in bytes. `live` is what was asked for in whole grains; `requested` what was asked for.
@@ -115,6 +103,10 @@ class Pool {
 
   Result<BlockHandle> allocate_block(Bytes size, StreamId stream);
   Result<void> deallocate_block(const BlockHandle& block, StreamId stream);
+
+  /// Work on `stream` uses the block, too, from now until it is given back: then it waits for that stream as well.
+  /// invalid_argument: no live block of this pool starts there.
+  Result<void> record_stream(DeviceAddress address, StreamId stream);
 
   /// What was asked for when `address` was given out.
   Result<Bytes> size_of(DeviceAddress address);

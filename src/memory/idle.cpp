@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that nobody has needed for a while: how much that is, and giving it back in small slices, the longest unused
+// first. No lane is locked during a call of the upstream.
+#include <algorithm>
+
+#include "memory/core.hpp"
+
+namespace gpuwarden::memory {
+namespace {
+
+/// Pages that one slice gives back at most: what the slow lock is held for.
+constexpr std::uint32_t kSlice = 32;
+/// Notes that are kept for each lane, and for the pool; older ones are thinned out.
+constexpr std::size_t kMostNotes = 128;
+/// Pages that hold live data need this part more than live bytes: replays of training steps need up to 2.4 %
+/// (docs/benchmarks.md), which would otherwise be given back and taken again.
+constexpr std::uint64_t kMargin = 32;
+
+/// Whole idle pages of a region, the longest unused first.
+std::vector<IdlePages> oldest_idle(const Region& region, std::uint32_t pages, std::uint32_t done) {
+  auto runs = region.idle_pages(~std::uint32_t{0}, done);
+  std::ranges::sort(runs, {}, [&](const IdlePages& run) { return region[run.block].epoch; });
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].size / kPageGrains < pages) {
+      pages -= runs[i].size / kPageGrains;
+      continue;
+    }
+    runs[i].size = pages * kPageGrains;
+    runs.resize(i + (pages == 0 ? 0 : 1));
+  }
+  return runs;
+}
+
+}  // namespace
+
+void DemandNotes::add(Clock::SteadyTime time, Bytes peak) {
+  if (notes_.empty()) since_ = time;
+  if (notes_.size() == kMostNotes) {
+    // Two neighbours become one: the later time, the higher peak.
+    for (std::size_t i = 0; i < kMostNotes / 2; ++i) {
+      const Note& earlier = notes_[2 * i];
+      const Note& later = notes_[2 * i + 1];
+      notes_[i] = {later.time, std::max(earlier.peak, later.peak)};
+    }
+    notes_.resize(kMostNotes / 2);
+  }
+  notes_.push_back({time, peak});
+}
+
+std::optional<Bytes> DemandNotes::most_since(Clock::SteadyTime time) const {
+  if (notes_.empty() || since_ > time) return std::nullopt;
+  Bytes most;
+  for (const Note& note : notes_) {
+    if (note.time > time) most = std::max(most, note.peak);
+  }
+  return most;
+}
+
+void EpochNotes::add(Clock::SteadyTime time, std::uint32_t epoch) {
+  if (notes_.size() == kMostNotes) {
+    for (std::size_t i = 0; i < kMostNotes / 2; ++i) notes_[i] = notes_[2 * i + 1];
+    notes_.resize(kMostNotes / 2);
+  }
+  notes_.push_back({time, epoch});
+}
+
+std::uint32_t EpochNotes::before(Clock::SteadyTime time) const {
+  std::uint32_t epoch = 0;
+  for (const Note& note : notes_) {
+    if (note.time <= time) epoch = note.epoch;
+  }
+  return epoch;
+}
+
+void Pool::Core::note_demand(Clock::SteadyTime now) {
+  std::uint64_t peak = 0;
+  for_each_lane([&](Lane& lane) {
+    const std::lock_guard lock(lane.lock);
+    LaneCounters& counters = lane.counters;
+    counters.earlier_peak_live = std::max(counters.earlier_peak_live, counters.peak_live);
+    peak += counters.peak_live;
+    counters.peak_live = counters.live.load(std::memory_order_relaxed);
+    // What is given back from now on belongs to a later epoch, and is younger than this note.
+    lane.notes.add(now, lane.epoch.fetch_add(1));
+  });
+  demand_.add(now, Bytes(peak << kGrainShift));
+}
+
+Bytes Pool::Core::idle_since(Clock::SteadyTime time) {
+  const std::lock_guard slow(slow_);
+  Bytes idle;
+  for_each_lane([&](Lane& lane) {
+    const std::uint32_t epoch = lane.notes.before(time);
+    const std::lock_guard lock(lane.lock);
+    if (epoch == 0 || lane.is_private) return;
+    for (const Region& region : lane.regions) {
+      for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, epoch))
+        idle += Bytes(std::uint64_t{run.size} << kGrainShift);
+    }
+  });
+  return idle;
+}
+
+Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
+                                    const std::stop_token& stop) {
+  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
+  std::uint64_t target = ~std::uint64_t{0};
+  {
+    const std::lock_guard slow(slow_);
+    note_demand(now);
+    if (const auto needed = demand_.most_since(now - idle_for)) target = needed->value + needed->value / kMargin;
+    if (config_.soft_limit) target = std::min(target, config_.soft_limit->value);
+    target = std::max(target, keep.value);
+  }
+  Bytes returned;
+  while (!stop.stop_requested()) {
+    const std::lock_guard slow(slow_);
+    const std::uint64_t kept = target / kPage.value + (target % kPage.value == 0 ? 0 : 1);
+    if (pages_.lost || pages_.pages() <= kept) break;
+    const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(pages_.pages() - kept, kSlice));
+    const std::uint64_t before = pages_.pages();
+    if (pages_.spare() < wanted) free_oldest(wanted);
+    destroy_spare(wanted);
+    note_loss();
+    if (pages_.pages() == before) break;
+    returned += kPage * (before - pages_.pages());
+  }
+  return returned;
+}
+
+void Pool::Core::free_oldest(std::uint64_t wanted_spare) {
+  if (captures_underway_ != 0) return;
+  for (const bool flush : {false, true}) {
+    for_each_lane([&](Lane& lane) {
+      if (pages_.spare() >= wanted_spare || lane.is_private) return;
+      refresh_done(lane);
+      if (flush) {
+        const std::lock_guard lock(lane.lock);
+        lane.flush();
+        for (unsigned region = 0; region < kRegions; ++region) adopt_list(lane, region, false);
+      }
+      unmap_oldest(lane, wanted_spare);
+    });
+  }
+}
+
+void Pool::Core::unmap_oldest(Lane& lane, std::uint64_t wanted_spare) {
+  for (unsigned number = 0; number < kRegions && pages_.spare() < wanted_spare; ++number) {
+    Region& region = lane.regions[number];
+    // Claimed under the lane's lock, so that nothing else touches them while the lock is open.
+    std::vector<IdlePages> claimed;
+    {
+      const std::lock_guard lock(lane.lock);
+      const auto wanted = static_cast<std::uint32_t>(wanted_spare - pages_.spare());
+      for (IdlePages run : oldest_idle(region, wanted, lane.done)) {
+        run.block = region.claim_idle(run);
+        claimed.push_back(run);
+      }
+    }
+    for (const IdlePages& run : claimed) {
+      const bool unmapped = pages_.unmap(base_of(lane, number), region, run.start, run.size).has_value();
+      const std::lock_guard lock(lane.lock);
+      if (unmapped) {
+        region.give_hole(run.block);
+      } else {
+        region.give(run.block, region[run.block].epoch);
+      }
+    }
+  }
+}
+
+}  // namespace gpuwarden::memory
