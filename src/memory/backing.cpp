@@ -65,6 +65,7 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
 }
 
 void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {
+  if (captures_underway_ != 0 || lane.is_private) return;
   for (unsigned number = 0; number < kRegions && pages_.spare() < wanted_spare; ++number) {
     Region& region = lane.regions[number];
     const auto wanted = static_cast<std::uint32_t>(wanted_spare - pages_.spare());
@@ -107,7 +108,7 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
   const std::uint64_t surplus = before - kept;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
-    if (pages_.spare() >= surplus) return;
+    if (pages_.spare() >= surplus || lane.is_private) return;
     lane.flush();
     adopt_foreign(lane, false);
     refresh_done(lane);
@@ -138,7 +139,10 @@ void Pool::Core::give_up_pages(Lane& lane) {
 
 Pool::Core::~Core() {
   // A forked child and a process whose context is gone have nothing to give back.
-  if (!is_own_process() || pages_.lost) return;
+  if (is_forked() || pages_.lost) return;
+  // Graphs must not be replayed any more.
+  captures_underway_ = 0;
+  for_each_lane([](Lane& lane) { lane.is_private = lane.is_capturing = false; });
   for_each_lane([&](Lane& lane) { block_until_done(lane); });
   for_each_lane([&](Lane& lane) {
     give_up_pages(lane);

@@ -10,7 +10,7 @@
 namespace gpuwarden::memory {
 
 bool Pool::Core::record(Lane& lane) {
-  if (pages_.lost) return false;
+  if (pages_.lost || lane.is_private || lane.is_capturing || upstream_.is_capturing(lane.stream)) return false;
   // First the epoch, then the event: a free that still sees the old epoch was submitted before the event.
   const std::uint32_t covered = lane.epoch.fetch_add(1);
   const auto event = pages_.called(upstream_.record(lane.stream));
@@ -22,6 +22,8 @@ bool Pool::Core::record(Lane& lane) {
 }
 
 void Pool::Core::refresh_done(Lane& lane) {
+  // Asking for an event would break a capture that is under way, whichever stream it is on.
+  if (captures_underway_ != 0) return;
   if ((lane.event.value == 0 || lane.recorded == lane.done) && !record(lane)) return;
   if (pages_.lost) return;
   const auto done = pages_.called(upstream_.is_done(lane.event));
@@ -29,12 +31,13 @@ void Pool::Core::refresh_done(Lane& lane) {
 }
 
 void Pool::Core::block_until_done(Lane& lane) {
-  if (!record(lane)) return;
+  if (captures_underway_ != 0 || !record(lane)) return;
   if (pages_.called(upstream_.synchronize(lane.event))) lane.done = lane.recorded;
 }
 
 bool Pool::Core::wait_for(Lane& waiting, Lane& user, std::uint32_t epoch) {
   if (&waiting == &user || epoch <= user.done || epoch <= waiting.waited[user.number]) return true;
+  if (waiting.is_capturing || upstream_.is_capturing(waiting.stream)) return false;
   if ((user.event.value == 0 || user.recorded < epoch) && !record(user)) return false;
   if (pages_.lost) return false;
   if (!pages_.called(upstream_.wait(waiting.stream, user.event))) return false;

@@ -43,6 +43,17 @@ FragmentationSample Pool::Core::sample_behind_lock(std::optional<Clock::SteadyTi
                              .largest_free = now.largest_free};
 }
 
+void Pool::Core::sample_if_due(Lane& lane) {
+  if (config_.sample_every == 0) return;
+  {
+    const std::lock_guard lock(lane.lock);
+    const std::uint64_t operations = lane.counters.allocations + lane.counters.frees;
+    if (operations - lane.sampled < config_.sample_every) return;
+    lane.sampled = operations;
+  }
+  history_.add(sample_behind_lock(std::nullopt));
+}
+
 Fragmentation Pool::Core::fragmentation() {
   const std::lock_guard slow(slow_);
   Fragmentation result{.now = sample_behind_lock(std::nullopt), .classes = {}, .movable = kPage * pages_.spare()};

@@ -2,6 +2,7 @@
 // Memory that nobody has needed for a while: how much that is, and giving it back in small slices, the longest unused
 // first. No lane is locked during a call of the upstream.
 #include <algorithm>
+#include <functional>
 
 #include "memory/core.hpp"
 
@@ -80,6 +81,9 @@ void Pool::Core::note_demand(Clock::SteadyTime now) {
     counters.earlier_peak_live = std::max(counters.earlier_peak_live, counters.peak_live);
     peak += counters.peak_live;
     counters.peak_live = counters.live.load(std::memory_order_relaxed);
+    const std::uint64_t operations = counters.allocations + counters.frees;
+    lane.quiet_notes = lane.noted == operations ? lane.quiet_notes + 1 : 0;
+    lane.noted = operations;
     // What is given back from now on belongs to a later epoch, and is younger than this note.
     lane.notes.add(now, lane.epoch.fetch_add(1));
   });
@@ -130,17 +134,22 @@ Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseco
 
 void Pool::Core::free_oldest(std::uint64_t wanted_spare) {
   if (captures_underway_ != 0) return;
+  std::vector<Lane*> lanes;
+  for_each_lane([&](Lane& lane) {
+    if (!lane.is_private) lanes.push_back(&lane);
+  });
+  std::ranges::stable_sort(lanes, std::greater{}, &Lane::quiet_notes);
   for (const bool flush : {false, true}) {
-    for_each_lane([&](Lane& lane) {
-      if (pages_.spare() >= wanted_spare || lane.is_private) return;
-      refresh_done(lane);
+    for (Lane* const lane : lanes) {
+      if (pages_.spare() >= wanted_spare) return;
+      refresh_done(*lane);
       if (flush) {
-        const std::lock_guard lock(lane.lock);
-        lane.flush();
-        for (unsigned region = 0; region < kRegions; ++region) adopt_list(lane, region, false);
+        const std::lock_guard lock(lane->lock);
+        lane->flush();
+        for (unsigned region = 0; region < kRegions; ++region) adopt_list(*lane, region, false);
       }
-      unmap_oldest(lane, wanted_spare);
-    });
+      unmap_oldest(*lane, wanted_spare);
+    }
   }
 }
 

@@ -78,6 +78,8 @@ BlockNumber take_from(Lane& lane, const Attempt& attempt) {
 bool Pool::Core::search(Attempt& attempt) { return accept(attempt, attempt.lane, take_from(attempt.lane, attempt)); }
 
 bool Pool::Core::steal(Attempt& attempt, bool wait) {
+  // What a graph uses must be its own.
+  if (attempt.lane.is_private) return false;
   for_each_other(attempt, [&](Lane& other) {
     const BlockNumber number = take_from(other, attempt);
     if (number == kNoBlock) return false;

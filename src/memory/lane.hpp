@@ -9,6 +9,7 @@
 
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
+#include "memory/notes.hpp"
 #include "memory/region.hpp"
 #include "memory/stream_uses.hpp"
 
@@ -28,7 +29,8 @@ struct QuickList {
 
 struct LaneCounters {
   std::atomic<std::uint64_t> live = 0;  ///< grains; read without the lock
-  std::uint64_t peak_live = 0;          ///< grains
+  std::uint64_t peak_live = 0;          ///< grains; since the last note of the demand
+  std::uint64_t earlier_peak_live = 0;  ///< grains; before that
   std::uint64_t low_live = 0;           ///< grains; the least since a request missed
   std::uint64_t waste = 0;              ///< bytes of live blocks that were not asked for
   std::uint64_t allocations = 0;
@@ -70,7 +72,14 @@ struct alignas(128) Lane {
   // Behind the pool's lock for slow work:
   EventHandle event;  ///< behind all work up to epoch `recorded`
   std::uint32_t recorded = 0;
-  std::uint32_t done = 0;                      ///< work up to this epoch is known to be done
+  std::uint32_t done = 0;  ///< work up to this epoch is known to be done
+  EpochNotes notes;
+  std::uint64_t noted = 0;    ///< operations when the demand was last noted
+  unsigned quiet_notes = 0;   ///< notes of the demand since its last operation
+  std::uint64_t sampled = 0;  ///< operations when fragmentation was last sampled here
+  bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
+  bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
+  bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
   std::array<std::uint32_t, kLanes> waited{};  ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }

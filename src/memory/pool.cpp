@@ -53,7 +53,8 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
       process_generation_(generation),
       usable_in_(process_generation_),
-      pages_(upstream, config_.limit, config_.keep_free, config_.budget) {}
+      pages_(upstream, config_.limit, config_.keep_free, config_.budget),
+      history_(config_.samples) {}
 
 // Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.
 [[gnu::always_inline]] inline Place Pool::Core::allocate_fast(Bytes size, StreamId stream, Bytes alignment) {
@@ -88,6 +89,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
   if (lane == nullptr) {
     GPUWARDEN_TRY(lane, make_lane(stream));
   }
+  sample_if_due(*lane);
   const Grains wanted = grains(size);
   Attempt attempt{.lane = *lane,
                   .bytes = size,
@@ -102,7 +104,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
   return attempt.found;
 }
 
-Result<Lane*> Pool::Core::make_lane(StreamId stream) {
+Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned number = lane_count_;
   if (number == kLanes)
     return fail(ErrorCode::unsatisfied, fmt::format("a pool serves at most {} streams", kLanes),
@@ -110,10 +112,15 @@ Result<Lane*> Pool::Core::make_lane(StreamId stream) {
   lanes_[number] = std::make_unique<Lane>(
       number, stream, static_cast<Grains>((std::uint64_t{1} << region_shift_) >> kGrainShift), strategy_);
   lane_count_.store(number + 1, std::memory_order_release);
+  return lanes_[number].get();
+}
+
+Result<Lane*> Pool::Core::make_lane(StreamId stream) {
+  GPUWARDEN_TRY(Lane* const lane, add_lane(stream));
   unsigned at = slot_of(stream);
   while (slots_[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) % kSlots;
-  slots_[at].store(lanes_[number].get(), std::memory_order_release);
-  return lanes_[number].get();
+  slots_[at].store(lane, std::memory_order_release);
+  return lane;
 }
 
 Place Pool::Core::place_of(DeviceAddress address, Grains& start) const {
@@ -310,6 +317,23 @@ Result<void> Pool::deallocate_block(const BlockHandle& block, StreamId stream) {
 Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {
   return core_->record_stream(address, stream);
 }
+Result<void> Pool::order(StreamId later, StreamId earlier) { return core_->order(later, earlier); }
+Result<CaptureId> Pool::begin_capture(StreamId stream) { return core_->begin_capture(stream); }
+Result<void> Pool::join_capture(CaptureId id, StreamId stream) { return core_->join_capture(id, stream); }
+Result<void> Pool::end_capture(CaptureId id) { return core_->end_capture(id); }
+Result<void> Pool::release_capture(CaptureId id, StreamId replayed_on) {
+  return core_->release_capture(id, replayed_on);
+}
+Result<Bytes> Pool::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
+                              const std::stop_token& stop) {
+  return core_->trim_idle(now, idle_for, keep, stop);
+}
+Bytes Pool::idle_since(Clock::SteadyTime time) { return core_->idle_since(time); }
+Fragmentation Pool::fragmentation() { return core_->fragmentation(); }
+FragmentationSample Pool::sample_fragmentation(std::optional<Clock::SteadyTime> time) {
+  return core_->sample_fragmentation(time);
+}
+std::vector<FragmentationSample> Pool::fragmentation_history() const { return core_->fragmentation_history(); }
 Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }
 Result<Bytes> Pool::trim(Bytes keep) { return core_->trim(keep); }
 PoolStatus Pool::status() { return core_->status(); }

@@ -16,7 +16,7 @@ void add(PoolStatus& status, Lane& lane) {
   const std::lock_guard lock(lane.lock);
   const LaneCounters& counters = lane.counters;
   status.live += bytes(counters.live);
-  status.peak_live += bytes(counters.peak_live);
+  status.peak_live += bytes(std::max(counters.peak_live, counters.earlier_peak_live));
   status.requested += Bytes((counters.live << kGrainShift) - counters.waste);
   status.cached += bytes(counters.cached + counters.foreign);
   status.live_blocks += counters.allocations - counters.frees;
@@ -43,6 +43,7 @@ StreamMemory memory_of(Lane& lane) {
   const Bytes live = bytes(counters.live.load(std::memory_order_relaxed));
   const Bytes cached = bytes(counters.cached + counters.foreign);
   return StreamMemory{.stream = lane.stream,
+                      .captured = lane.is_private,
                       .live = live,
                       .cached = cached,
                       .free = kPage * mapped - live - cached,
@@ -102,12 +103,14 @@ OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
                            .live = now.live,
                            .cached = now.cached,
                            .free = now.free,
-                           .largest_free = now.largest_free};
+                           .largest_free = now.largest_free,
+                           .capturing = captures_underway_ != 0};
   // What could be obtained: whole pages without a user, and what the device and the limits leave.
   Bytes idle = now.spare;
   for_each_lane([&](Lane& lane) {
-    report.streams.push_back(memory_of(lane));
-    idle += idle_in(lane);
+    const StreamMemory& memory = report.streams.emplace_back(memory_of(lane));
+    if (lane.is_private) report.captured += memory.cached + memory.free;
+    if (!lane.is_private && captures_underway_ == 0) idle += idle_in(lane);
   });
   Bytes room;
   if (device) {

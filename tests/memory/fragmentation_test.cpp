@@ -41,8 +41,8 @@ TEST(Fragmentation, CountsBlocksBySizeClass) {
 }
 
 TEST(Fragmentation, TellsTheShareOutsideTheLargestBlock) {
-  const FragmentationSample sample{.time = {}, .reserved = 100_MiB, .live = 60_MiB, .requested = 45_MiB,
-                                   .free = 40_MiB, .largest_free = 10_MiB};
+  const FragmentationSample sample{
+      .time = {}, .reserved = 100_MiB, .live = 60_MiB, .requested = 45_MiB, .free = 40_MiB, .largest_free = 10_MiB};
   EXPECT_DOUBLE_EQ(sample.external(), 0.75);
   EXPECT_DOUBLE_EQ(sample.internal(), 0.25);
   EXPECT_DOUBLE_EQ(sample.overhead(), 0.4);

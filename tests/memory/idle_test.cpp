@@ -79,16 +79,23 @@ TEST(IdleMemory, NeverGoesBelowTheLowWaterMark) {
 
 TEST(IdleMemory, ReturnsTheLongestUnusedFirst) {
   Scene scene;
-  scene.step(100_MiB, kOther);
-  scene.trim(1s);
+  const auto young = scene.pool->allocate(100_MiB, kStream).value();
+  const auto old = scene.pool->allocate(100_MiB, kOther).value();
+  ASSERT_TRUE(scene.pool->deallocate(old, kOther));
+  scene.trim(1h);
+  const auto noted = scene.clock.now();
+  EXPECT_EQ(scene.pool->idle_since(noted - 1ns), 0_B);
+  EXPECT_EQ(scene.pool->idle_since(noted), 100_MiB);
   scene.clock.advance(1s);
-  const auto kept = scene.pool->allocate(20_MiB, kStream).value();
-  scene.step(100_MiB, kStream);
+  ASSERT_TRUE(scene.pool->deallocate(young, kStream));
   EXPECT_EQ(scene.pool->idle_since(scene.clock.now()), 100_MiB);
   scene.trim(1h);
-  EXPECT_EQ(scene.pool->idle_since(Clock::SteadyTime{}), 100_MiB);
   EXPECT_EQ(scene.pool->idle_since(scene.clock.now()), 200_MiB);
-  ASSERT_TRUE(scene.pool->deallocate(kept, kStream));
+  EXPECT_EQ(scene.pool->idle_since(noted), 100_MiB);
+  scene.clock.advance(5s);
+  EXPECT_EQ(scene.trim(1s, 100_MiB), 100_MiB);
+  EXPECT_EQ(scene.pool->idle_since(noted), 0_B);
+  EXPECT_EQ(scene.pool->idle_since(scene.clock.now()), 100_MiB);
 }
 
 TEST(IdleMemory, ReturnsWhatIsAboveTheSoftLimitHoweverYoung) {
@@ -174,7 +181,9 @@ TEST(Trimmer, StopsAtOnceAndWhenTheContextIsGone) {
   ModelUpstream upstream(1_GiB);
   const auto pool = Pool::create(upstream, {}).value();
   const auto begin = std::chrono::steady_clock::now();
-  { const Trimmer trimmer(*pool, system_clock(), {.interval = 10h}); }
+  {
+    const Trimmer trimmer(*pool, system_clock(), {.interval = 10h});
+  }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 1h);
 }
 
