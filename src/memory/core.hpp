@@ -16,6 +16,7 @@
 #include "memory/notes.hpp"
 #include "memory/page_store.hpp"
 #include "memory/stream_uses.hpp"
+#include "memory/ticks.hpp"
 
 namespace gpuwarden::memory {
 
@@ -39,8 +40,8 @@ struct Attempt {
   std::unique_lock<std::mutex> slow_lock;
   std::unique_lock<FavouringLock> lane_lock;
   Place found;
-  Error last;                                       ///< what upstream said last
-  std::array<std::uint64_t, kRungs> nanoseconds{};  ///< spent on each rung
+  Error last;                                 ///< what upstream said last
+  std::array<std::uint64_t, kRungs> spent{};  ///< ticks on each rung; 0: not tried
 };
 
 /// Where the pages for a window may come from, beside the spare ones.
@@ -162,6 +163,8 @@ class Pool::Core {
   }
 
   bool search(Attempt& attempt);
+  /// New pages as long as reserved memory exceeds the peak of live memory by no more than that.
+  bool grow_to(Attempt& attempt, std::uint64_t permille);
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
@@ -226,19 +229,20 @@ class Pool::Core {
   }
 
   /// How often this process is a child since the program began: a child shares no context with its parent.
-  inline static std::atomic<std::uint64_t> generation = 0;
+  [[gnu::visibility("hidden")]] inline static std::atomic<std::uint64_t> generation = 0;
 
-  Upstream& upstream_;
-  const PoolConfig config_;
-  const Strategy strategy_;
+  // What the common path reads comes first.
   const DeviceAddress base_;
   const unsigned region_shift_;
+  std::atomic<unsigned> lane_count_ = 0;
   const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
   const std::uint64_t process_generation_;
   std::atomic<std::uint64_t> usable_in_;  ///< the same, until the context is gone
   std::array<std::atomic<Lane*>, kSlots> slots_{};
   std::array<std::unique_ptr<Lane>, kLanes> lanes_;
-  std::atomic<unsigned> lane_count_ = 0;
+  Upstream& upstream_;
+  const PoolConfig config_;
+  const Strategy strategy_;
 
   std::mutex slow_;
   PageStore pages_;
@@ -251,7 +255,8 @@ class Pool::Core {
   std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
   std::uint64_t pages_moved_ = 0;
   std::uint64_t out_of_memory_ = 0;
-  std::array<RungCount, kRungs> rungs_{};
+  std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
+  TickScale scale_;
 };
 
 }  // namespace gpuwarden::memory

@@ -3,6 +3,7 @@
 // first. No lane is locked during a call of the upstream.
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "memory/core.hpp"
 
@@ -30,6 +31,21 @@ std::vector<IdlePages> oldest_idle(const Region& region, std::uint32_t pages, st
     runs.resize(i + (pages == 0 ? 0 : 1));
   }
   return runs;
+}
+
+/// The most that was live in a lane since the last note, in grains; at least.
+std::uint64_t crest_since_note(Lane& lane) {
+  LaneCounters& counters = lane.counters;
+  const std::uint64_t ended = std::exchange(counters.ended_crest, 0);
+  const std::uint64_t crest = std::max(ended, counters.crest);
+  if (ended == 0 && lane.is_noted_crest()) {
+    // The next note sees only what comes after this one.
+    counters.peak_live = std::max(counters.peak_live, counters.crest);
+    counters.crest = counters.trough = counters.live.load(std::memory_order_relaxed);
+  }
+  lane.noted_crest = counters.crest;
+  lane.noted_cycle = lane.cycle;
+  return crest;
 }
 
 }  // namespace
@@ -77,10 +93,8 @@ void Pool::Core::note_demand(Clock::SteadyTime now) {
   std::uint64_t peak = 0;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
-    LaneCounters& counters = lane.counters;
-    counters.earlier_peak_live = std::max(counters.earlier_peak_live, counters.peak_live);
-    peak += counters.peak_live;
-    counters.peak_live = counters.live.load(std::memory_order_relaxed);
+    peak += crest_since_note(lane);
+    const LaneCounters& counters = lane.counters;
     const std::uint64_t operations = counters.allocations + counters.frees;
     lane.quiet_notes = lane.noted == operations ? lane.quiet_notes + 1 : 0;
     lane.noted = operations;

@@ -45,14 +45,14 @@ void Pool::Core::watch_forks() {
 
 Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base,
                  unsigned region_shift)
-    : upstream_(upstream),
-      config_(std::move(config)),
-      strategy_(strategy),
-      base_(base),
+    : base_(base),
       region_shift_(region_shift),
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
       process_generation_(generation),
       usable_in_(process_generation_),
+      upstream_(upstream),
+      config_(std::move(config)),
+      strategy_(strategy),
       pages_(upstream, config_.limit, config_.keep_free, config_.budget),
       history_(config_.samples) {}
 

@@ -16,7 +16,7 @@ void add(PoolStatus& status, Lane& lane) {
   const std::lock_guard lock(lane.lock);
   const LaneCounters& counters = lane.counters;
   status.live += bytes(counters.live);
-  status.peak_live += bytes(std::max(counters.peak_live, counters.earlier_peak_live));
+  status.peak_live += bytes(lane.peak_live());
   status.requested += Bytes((counters.live << kGrainShift) - counters.waste);
   status.cached += bytes(counters.cached + counters.foreign);
   status.live_blocks += counters.allocations - counters.frees;
@@ -87,6 +87,7 @@ PoolStatus Pool::Core::status_behind_lock() {
   status.pages_moved = pages_moved_;
   status.out_of_memory = out_of_memory_;
   status.rungs = rungs_;
+  for (RungCount& rung : status.rungs) rung.nanoseconds = scale_.nanoseconds(rung.nanoseconds);
   return status;
 }
 
@@ -125,7 +126,7 @@ OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
   report.more_streams = report.streams.size() - std::min(report.streams.size(), kStreamsInReport);
   report.streams.resize(report.streams.size() - report.more_streams);
   for (std::size_t i = 0; i < kRungs; ++i)
-    report.rungs[i] = {attempt.nanoseconds[i] != 0 ? 1U : 0U, rungs_[i].helped, attempt.nanoseconds[i]};
+    report.rungs[i] = {attempt.spent[i] != 0 ? 1U : 0U, rungs_[i].helped, scale_.nanoseconds(attempt.spent[i])};
   return report;
 }
 

