@@ -91,7 +91,7 @@ class Pool::Core {
   Result<void> release_capture(CaptureId id, StreamId replayed_on);
 
   // For MovableMemory.
-  /// Bytes that are not free on each page that has any, by address / kPage.
+  /// Bytes that are not free on each page that has any, by address / kPage; quick lists are merged before.
   std::unordered_map<std::uint64_t, std::uint64_t> used_pages();
   /// Takes the place that needs the fewest pages without a user, at most `most_pages`, and none of `leaving`.
   std::optional<MovePlace> take_place(Bytes size, StreamId stream, const std::set<std::uint64_t>& leaving,
@@ -208,7 +208,7 @@ class Pool::Core {
   Result<void> add_to_capture(Capture& capture, StreamId stream);
 
   // Idle memory.
-  void note_demand(Clock::SteadyTime now);
+  void note_demand(Clock::SteadyTime now, std::chrono::nanoseconds span);
   void free_oldest(std::uint64_t wanted_spare);
   void unmap_oldest(Lane& lane, std::uint64_t wanted_spare);
 

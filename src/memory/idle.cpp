@@ -3,6 +3,7 @@
 // first. No lane is locked during a call of the upstream.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "memory/core.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 /// Pages that one slice gives back at most: what the slow lock is held for.
 constexpr std::uint32_t kSlice = 32;
-/// Notes that are kept for each lane, and for the pool; older ones are thinned out.
+/// Notes that are kept for each lane, and for the pool.
 constexpr std::size_t kMostNotes = 128;
 /// Pages that hold live data need this part more than live bytes: replays of training steps need up to 2.4 %
 /// (docs/benchmarks.md), which would otherwise be given back and taken again.
@@ -50,18 +51,18 @@ std::uint64_t crest_since_note(Lane& lane) {
 
 }  // namespace
 
-void DemandNotes::add(Clock::SteadyTime time, Bytes peak) {
+void DemandNotes::add(Clock::SteadyTime time, Bytes peak, std::chrono::nanoseconds span) {
   if (notes_.empty()) since_ = time;
-  if (notes_.size() == kMostNotes) {
-    // Two neighbours become one: the later time, the higher peak.
-    for (std::size_t i = 0; i < kMostNotes / 2; ++i) {
-      const Note& earlier = notes_[2 * i];
-      const Note& later = notes_[2 * i + 1];
-      notes_[i] = {later.time, std::max(earlier.peak, later.peak)};
-    }
-    notes_.resize(kMostNotes / 2);
+  // Notes that lie closer together than anybody could tell become one.
+  if (notes_.size() >= 2 && time - notes_[notes_.size() - 2].time < span / kMostNotes) {
+    notes_.back() = {time, std::max(notes_.back().peak, peak)};
+  } else {
+    notes_.push_back({time, peak});
   }
-  notes_.push_back({time, peak});
+  const auto recent = std::ranges::find_if(notes_, [&](const Note& note) { return note.time > time - span; });
+  if (recent == notes_.begin()) return;
+  since_ = std::prev(recent)->time;
+  notes_.erase(notes_.begin(), recent);
 }
 
 std::optional<Bytes> DemandNotes::most_since(Clock::SteadyTime time) const {
@@ -89,7 +90,7 @@ std::uint32_t EpochNotes::before(Clock::SteadyTime time) const {
   return epoch;
 }
 
-void Pool::Core::note_demand(Clock::SteadyTime now) {
+void Pool::Core::note_demand(Clock::SteadyTime now, std::chrono::nanoseconds span) {
   std::uint64_t peak = 0;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
@@ -98,10 +99,12 @@ void Pool::Core::note_demand(Clock::SteadyTime now) {
     const std::uint64_t operations = counters.allocations + counters.frees;
     lane.quiet_notes = lane.noted == operations ? lane.quiet_notes + 1 : 0;
     lane.noted = operations;
+    // A quiet stream's quick lists serve nobody, and would hide how long their blocks have been idle.
+    if (lane.quiet_notes != 0 && !lane.is_private) lane.flush();
     // What is given back from now on belongs to a later epoch, and is younger than this note.
     lane.notes.add(now, lane.epoch.fetch_add(1));
   });
-  demand_.add(now, Bytes(peak << kGrainShift));
+  demand_.add(now, Bytes(peak << kGrainShift), span);
 }
 
 Bytes Pool::Core::idle_since(Clock::SteadyTime time) {
@@ -125,7 +128,7 @@ Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseco
   std::uint64_t target = ~std::uint64_t{0};
   {
     const std::lock_guard slow(slow_);
-    note_demand(now);
+    note_demand(now, idle_for);
     if (const auto needed = demand_.most_since(now - idle_for)) target = needed->value + needed->value / kMargin;
     if (config_.soft_limit) target = std::min(target, config_.soft_limit->value);
     target = std::max(target, keep.value);
@@ -156,12 +159,12 @@ void Pool::Core::free_oldest(std::uint64_t wanted_spare) {
   for (const bool flush : {false, true}) {
     for (Lane* const lane : lanes) {
       if (pages_.spare() >= wanted_spare) return;
-      refresh_done(*lane);
       if (flush) {
         const std::lock_guard lock(lane->lock);
         lane->flush();
         for (unsigned region = 0; region < kRegions; ++region) adopt_list(*lane, region, false);
       }
+      refresh_done(*lane);
       unmap_oldest(*lane, wanted_spare);
     }
   }

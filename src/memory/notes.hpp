@@ -13,7 +13,8 @@ namespace gpuwarden::memory {
 /// How much was live at most between one note and the next.
 class DemandNotes {
  public:
-  void add(Clock::SteadyTime time, Bytes peak);
+  /// Nobody will ask for more than `span` before `time`.
+  void add(Clock::SteadyTime time, Bytes peak, std::chrono::nanoseconds span);
   /// The most that was live since `time`; empty: nobody looked then.
   std::optional<Bytes> most_since(Clock::SteadyTime time) const;
 

@@ -19,6 +19,23 @@ Bytes missing(const OutOfMemoryReport& report) {
   return report.rounded - std::min(report.rounded, report.largest_obtainable);
 }
 
+/// What may still be taken from the device, by what forbids more.
+struct Room {
+  Bytes device;  ///< free and not kept for others
+  Bytes limit;
+  Bytes budget;
+
+  Bytes left() const { return std::min({device, limit, budget}); }
+};
+
+Room room_of(const OutOfMemoryReport& report) {
+  constexpr Bytes kNoLimit(~std::uint64_t{0});
+  const Bytes free = report.device_free.value_or(Bytes{});
+  return Room{.device = free - std::min(free, report.keep_free),
+              .limit = report.limit ? *report.limit - std::min(*report.limit, report.reserved) : kNoLimit,
+              .budget = report.budget_left.value_or(kNoLimit)};
+}
+
 /// What the device has in use beside this pool; 0 where it does not tell.
 Bytes held_by_others(const OutOfMemoryReport& report) {
   if (!report.device_total || !report.device_free) return {};
@@ -52,15 +69,12 @@ Advice advice_for(const OutOfMemoryReport& report) {
   if (report.rounded > most_ever(report)) return Advice::ask_for_less;
   const Bytes needed = missing(report);
   if (needed.value == 0) return Advice::try_again;
-  const bool device_has_it = report.device_free && *report.device_free >= needed;
-  const bool limited = (report.limit && *report.limit < report.reserved + needed) ||
-                       (report.budget_left && *report.budget_left < needed);
-  if (device_has_it && limited) return Advice::raise_limit;
-  if (device_has_it && report.keep_free.value != 0) return Advice::lower_keep_free;
-  if (report.capturing && report.free + report.cached >= report.rounded) return Advice::end_capture;
+  if (const Room room = room_of(report); report.device_free && *report.device_free >= room.left() + needed)
+    return room.left() < room.device ? Advice::raise_limit : Advice::lower_keep_free;
+  const Bytes idle = report.free + report.cached;
+  if (report.capturing && idle >= report.rounded) return Advice::end_capture;
   if (report.captured >= needed) return Advice::release_graphs;
-  if (report.free + report.cached - std::min(report.captured, report.free + report.cached) >= report.rounded)
-    return Advice::move_buffers;
+  if (idle - std::min(report.captured, idle) >= report.rounded) return Advice::move_buffers;
   if (held_by_others(report) >= needed) return Advice::end_others;
   return Advice::use_less;
 }
@@ -72,8 +86,9 @@ std::string OutOfMemoryReport::help() const {
                          size(most_ever(*this)));
     case Advice::raise_limit:
       return fmt::format("the device has {} free: raise the {}", size(device_free.value_or(Bytes{})),
-                         limit && *limit < reserved + missing(*this) ? fmt::format("pool's limit of {}", size(*limit))
-                                                                     : std::string("process's limit"));
+                         limit && room_of(*this).limit <= room_of(*this).budget
+                             ? fmt::format("pool's limit of {}", size(*limit))
+                             : std::string("process's limit"));
     case Advice::lower_keep_free:
       return fmt::format("the device has {} free, but {} of it are kept for others: keep less",
                          size(device_free.value_or(Bytes{})), size(keep_free));
@@ -122,7 +137,7 @@ std::string OutOfMemoryReport::to_text() const {
   if (keep_free.value != 0) text += fmt::format("kept free for others: {}\n", size(keep_free));
   if (budget_left) text += fmt::format("left of the process's limit: {}\n", size(*budget_left));
   text += "by stream:\n";
-  for (const StreamMemory& stream : streams) text += row(stream);
+  for (const StreamMemory& held : streams) text += row(held);
   if (more_streams != 0) text += fmt::format("  and {} more\n", more_streams);
   text += "tried:";
   for (std::size_t i = 0; i < kRungs; ++i) {

@@ -11,6 +11,7 @@ std::unordered_map<std::uint64_t, std::uint64_t> Pool::Core::used_pages() {
   std::unordered_map<std::uint64_t, std::uint64_t> used;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
+    if (!lane.is_private) lane.flush();
     for (unsigned number = 0; number < kRegions; ++number) {
       const Region& region = lane.regions[number];
       const std::uint64_t base = base_of(lane, number).value;

@@ -50,6 +50,13 @@ StreamMemory memory_of(Lane& lane) {
                       .live_blocks = counters.allocations - counters.frees};
 }
 
+Bytes largest_in(Lane& lane) {
+  const std::lock_guard lock(lane.lock);
+  Grains largest = 0;
+  for (const Region& region : lane.regions) largest = std::max(largest, region.largest_free());
+  return bytes(largest);
+}
+
 /// Bytes of whole pages without a user.
 Bytes idle_in(Lane& lane) {
   const std::lock_guard lock(lane.lock);
@@ -106,12 +113,15 @@ OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
                            .free = now.free,
                            .largest_free = now.largest_free,
                            .capturing = captures_underway_ != 0};
-  // What could be obtained: whole pages without a user, and what the device and the limits leave.
+  // What could be obtained: a free block, or whole pages without a user and what the device and the limits leave.
+  Bytes largest;
   Bytes idle = now.spare;
   for_each_lane([&](Lane& lane) {
     const StreamMemory& memory = report.streams.emplace_back(memory_of(lane));
     if (lane.is_private) report.captured += memory.cached + memory.free;
-    if (!lane.is_private && captures_underway_ == 0) idle += idle_in(lane);
+    const bool shares = !lane.is_private && !attempt.lane.is_private;
+    if (&lane == &attempt.lane || shares) largest = std::max(largest, largest_in(lane));
+    if (shares && captures_underway_ == 0) idle += idle_in(lane);
   });
   Bytes room;
   if (device) {
@@ -121,7 +131,7 @@ OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
   }
   if (report.limit) room = std::min(room, *report.limit - std::min(*report.limit, now.reserved));
   if (pages_.budget() != nullptr) room = std::min(room, *(report.budget_left = pages_.budget()->left()));
-  report.largest_obtainable = std::max(now.largest_free, idle + Bytes(room.value / kPage.value * kPage.value));
+  report.largest_obtainable = std::max(largest, idle + Bytes(room.value / kPage.value * kPage.value));
   std::ranges::sort(report.streams, std::greater{}, &StreamMemory::held);
   report.more_streams = report.streams.size() - std::min(report.streams.size(), kStreamsInReport);
   report.streams.resize(report.streams.size() - report.more_streams);

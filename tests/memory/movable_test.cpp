@@ -76,12 +76,9 @@ TEST(MovableMemory, MovesLargerBuffersWhereFewerPagesAreNeeded) {
   const auto pool = Pool::create(upstream, {}).value();
   MovableMemory memory(*pool);
   const auto survivors = comb(memory, 40, 2, 3_MiB);
-  static_cast<void>(pool->trim());
-  const auto before = pool->status().reserved;
   while (memory.defragment().value().moves != 0) continue;
   static_cast<void>(pool->trim());
-  EXPECT_LT(pool->status().reserved, before);
-  EXPECT_LE(pool->status().reserved, 64_MiB);  // 20 of 3 MiB
+  EXPECT_LE(pool->status().reserved, 64_MiB);  // 20 of 3 MiB; where they were, 80
   EXPECT_TRUE(pool->check());
 }
 
