@@ -53,4 +53,4 @@ build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libya
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 tmux procps zsh fish environment-modules)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)
-lint_packages=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)
+lint_packages=(python3 clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)

@@ -11,7 +11,7 @@ git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.c' '*.h' | xargs clang-fo
 
 say "clang-tidy"
 git ls-files -co --exclude-standard 'src/*.cpp' 'apps/*.cpp' 'sim/*.cpp' |
-  xargs -P "$jobs" -n 4 clang-tidy-19 -p "$build" --quiet 2>/dev/null
+  xargs scripts/tidy.py "$build"
 
 say "shell scripts parse"
 for script in scripts/*.sh .ci/run; do bash -n "$script"; done

@@ -142,7 +142,7 @@ void nodes_not_working(const Subject& subject, Report& report) {
   }
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kClusterChecks = std::to_array<Check>({
     {"slurm-gpus-not-constrained", Area::cluster, Severity::warning, "Slurm's device constraint",
      "Jobs can take GPUs that were granted to others.", "Slurm documentation, cgroup.conf",
      "https://slurm.schedmd.com/cgroup.conf.html", gpus_not_constrained},
@@ -165,6 +165,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> cluster_checks() { return kChecks; }
+std::span<const Check> cluster_checks() { return kClusterChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -135,7 +135,7 @@ void no_device_plugin(const Subject& subject, Report& report) {
       {"helm install gpu-operator nvidia/gpu-operator -n gpu-operator --create-namespace --set driver.enabled=false"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kContainerChecks = std::to_array<Check>({
     {"container-without-gpu", Area::containers, Severity::error, "the devices of this container",
      "CUDA reports that there is no device.", "NVIDIA container toolkit documentation", kToolkit, no_devices,
      "container-given-no-gpu"},
@@ -173,6 +173,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> container_checks() { return kChecks; }
+std::span<const Check> container_checks() { return kContainerChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -144,7 +144,7 @@ void not_tested(const Subject& subject, Report& report) {
   });
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kDeepChecks = std::to_array<Check>({
     {"deep-memory-error", Area::device, Severity::critical, "memory under patterns (--deep)",
      "Models, results and checkpoints on this GPU are silently wrong.", "NVIDIA GPU memory error management",
      kMemoryErrors, memory_errors},
@@ -165,6 +165,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> deep_checks() { return kChecks; }
+std::span<const Check> deep_checks() { return kDeepChecks; }
 
 }  // namespace gpuwarden::doctor

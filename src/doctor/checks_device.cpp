@@ -202,7 +202,7 @@ void unknown_model(const Subject& subject, Report& report) {
   }
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kDeviceChecks = std::to_array<Check>({
     {"no-gpu", Area::device, Severity::info, "whether there is a GPU", "Most checks are about GPUs.", "gpuwarden list",
      "", none_seen,
      "purpose-without-gpu driver-missing machine-without-cuda container-without-gpu container-given-no-gpu"},
@@ -242,6 +242,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> device_checks() { return kChecks; }
+std::span<const Check> device_checks() { return kDeviceChecks; }
 
 }  // namespace gpuwarden::doctor

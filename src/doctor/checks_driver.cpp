@@ -282,7 +282,7 @@ void nodes_blocked(const Subject& subject, Report& report) {
   report.say(fmt::format("the cgroup of this process does not allow {}", join(blocked, ", ")), {fix});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kDriverChecks = std::to_array<Check>({
     {"nouveau-loaded", Area::driver, Severity::critical, "nouveau in the kernel",
      "Two drivers cannot hold one GPU; while nouveau is loaded no CUDA program can run.",
      "NVIDIA GPU Operator and DCGM documentation (DCGM_FR_DENYLISTED_DRIVER)", kKernelModules, nouveau_loaded},
@@ -359,6 +359,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> driver_checks() { return kChecks; }
+std::span<const Check> driver_checks() { return kDriverChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -188,7 +188,7 @@ void sxid(const Subject& subject, Report& report) {
   }
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kFaultChecks = std::to_array<Check>({
     {"xid-critical", Area::device, Severity::critical, "Xid errors that need hands",
      "The driver reported a fault of the hardware.", "NVIDIA Xid catalog (xid table)", kXids, xid_critical, "gpu-lost"},
     {"xid-error", Area::device, Severity::error, "Xid errors that need a reset",
@@ -206,6 +206,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> fault_checks() { return kChecks; }
+std::span<const Check> fault_checks() { return kFaultChecks; }
 
 }  // namespace gpuwarden::doctor

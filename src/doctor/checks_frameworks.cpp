@@ -260,7 +260,7 @@ void jax_without_cuda(const Subject& subject, Report& report) {
   }
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kFrameworkChecks = std::to_array<Check>({
     {"torch-needs-newer-driver", Area::frameworks, Severity::error, "PyTorch's CUDA against the driver",
      "CUDA programs need a driver of their major release at least (cudaErrorInsufficientDriver).",
      "CUDA compatibility guide, minor-version compatibility; PyTorch RELEASE.md", kGetStarted, driver_too_old},
@@ -307,6 +307,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> framework_checks() { return kChecks; }
+std::span<const Check> framework_checks() { return kFrameworkChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -225,7 +225,7 @@ void replays(const Subject& subject, Report& report) {
              {"reseat the card; replace the riser", "sudo dmesg | grep -i aer"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kHealthChecks = std::to_array<Check>({
     {"row-remap-failed", Area::device, Severity::critical, "memory rows that could not be replaced",
      "The GPU's memory is broken for good.", "NVIDIA GPU memory error management", kMemoryErrors, remap_failed},
     {"row-remap-pending", Area::device, Severity::error, "memory rows that wait for a reset",
@@ -275,6 +275,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> health_checks() { return kChecks; }
+std::span<const Check> health_checks() { return kHealthChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -173,7 +173,7 @@ void preloaded(const Subject& subject, Report& report) {
   report.say(fmt::format("LD_PRELOAD puts a GPU library into every program: {}", *preload), {"unset LD_PRELOAD"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kLibraryChecks = std::to_array<Check>({
     {"libcuda-compat-unfit", Area::libraries, Severity::error, "cuda-compat's libcuda on the library path",
      "cuda-compat works on data-centre GPUs only, and must be newer than the driver.",
      "CUDA compatibility guide, forward compatibility; CUDA errors 803 and 804", kCompatibility, compat_unfit},
@@ -205,6 +205,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> library_checks() { return kChecks; }
+std::span<const Check> library_checks() { return kLibraryChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -229,7 +229,7 @@ void nic_far(const Subject& subject, Report& report) {
   report.say(fmt::format("{} every network adapter only across CPU sockets", name_gpus(gpus, "reaches", "reach")));
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kMultiGpuChecks = std::to_array<Check>({
     {"fabric-manager-not-running", Area::multi_gpu, Severity::error, "the fabric manager of NVSwitch machines",
      "CUDA does not start without it: error 802, \"system not yet initialized\".", "NVIDIA fabric manager user guide",
      kFabricManager, manager_not_running},
@@ -269,6 +269,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> multi_gpu_checks() { return kChecks; }
+std::span<const Check> multi_gpu_checks() { return kMultiGpuChecks; }
 
 }  // namespace gpuwarden::doctor

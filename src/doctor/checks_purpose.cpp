@@ -187,7 +187,7 @@ void purpose_memory(const Subject& subject, Report& report) {
                             : "serve it quantized (8 or 4 bits per weight), or on more GPUs"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kPurposeChecks = std::to_array<Check>({
     {"purpose-without-gpu", Area::device, Severity::critical, "whether there is a GPU for the purpose",
      "It would run on the CPU at best.", "gpuwarden list", "", purpose_no_gpu},
     {"purpose-build-unknown", Area::frameworks, Severity::error, "whether the build that is wanted exists",
@@ -214,6 +214,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> purpose_checks() { return kChecks; }
+std::span<const Check> purpose_checks() { return kPurposeChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -163,7 +163,7 @@ void mig_uuid(const Subject& subject, Report& report) {
         {"pip install --upgrade vllm", "export CUDA_VISIBLE_DEVICES=0   # where only one instance is visible"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kReportedChecks = std::to_array<Check>({
     {"reported-no-kernel", Area::frameworks, Severity::error, "\"no kernel image is available\"",
      "The binary has neither code for this GPU nor PTX that its driver can compile.", "CUDA error 209",
      "https://docs.nvidia.com/cuda/ampere-compatibility-guide/", no_kernel,
@@ -199,6 +199,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> reported_checks() { return kChecks; }
+std::span<const Check> reported_checks() { return kReportedChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -252,7 +252,7 @@ void mixed_generations(const Subject& subject, Report& report) {
       {"export CUDA_DEVICE_ORDER=PCI_BUS_ID", "gpuwarden run --name 'RTX 4090' -- ...   # one kind at a time"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kServingChecks = std::to_array<Check>({
     {"vllm-torch-differs", Area::frameworks, Severity::warning, "vLLM against PyTorch",
      "vLLM's kernels are compiled for one PyTorch release.", "vLLM requirements (vllm table)", kVllmGpu, vllm_torch},
     {"vllm-cuda-differs", Area::frameworks, Severity::warning, "vLLM's CUDA against PyTorch's",
@@ -294,6 +294,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> serving_checks() { return kChecks; }
+std::span<const Check> serving_checks() { return kServingChecks; }
 
 }  // namespace gpuwarden::doctor

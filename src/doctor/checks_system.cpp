@@ -150,7 +150,7 @@ void libc_for_torch(const Subject& subject, Report& report) {
   }
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kSystemChecks = std::to_array<Check>({
     {"memlock-low", Area::system, Severity::warning, "how much memory may be locked",
      "Registering buffers fails: \"ibv_reg_mr failed: Cannot allocate memory\".", "NCCL user guide, troubleshooting",
      kNccl, memlock},
@@ -181,6 +181,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> system_checks() { return kChecks; }
+std::span<const Check> system_checks() { return kSystemChecks; }
 
 }  // namespace gpuwarden::doctor

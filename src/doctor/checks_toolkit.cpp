@@ -223,7 +223,7 @@ void newer_than_known(const Subject& subject, Report& report) {
       {"gpuwarden doctor --knowledge FILE"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kToolkitChecks = std::to_array<Check>({
     {"toolkit-newer-than-driver", Area::toolkit, Severity::warning, "the toolkit in use against the driver",
      "Programs that this toolkit builds will not start on this driver (cudaErrorInsufficientDriver).",
      "CUDA compatibility guide, minor-version compatibility", kCompatibility, newer_than_driver},
@@ -267,6 +267,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> toolkit_checks() { return kChecks; }
+std::span<const Check> toolkit_checks() { return kToolkitChecks; }
 
 }  // namespace gpuwarden::doctor

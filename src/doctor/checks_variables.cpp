@@ -194,7 +194,7 @@ void one_thread(const Subject& subject, Report& report) {
              {"export OMP_NUM_THREADS=8   # CPUs divided by ranks"});
 }
 
-constexpr auto kChecks = std::to_array<Check>({
+constexpr auto kVariableChecks = std::to_array<Check>({
     {"visible-devices-empty", Area::libraries, Severity::error, "CUDA_VISIBLE_DEVICES that hides all",
      "CUDA reports that there is no device.", "CUDA programming guide, environment variables", kCudaVariables,
      hides_all},
@@ -238,6 +238,6 @@ constexpr auto kChecks = std::to_array<Check>({
 
 }  // namespace
 
-std::span<const Check> variable_checks() { return kChecks; }
+std::span<const Check> variable_checks() { return kVariableChecks; }
 
 }  // namespace gpuwarden::doctor

@@ -10,6 +10,7 @@
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/lane.hpp"
 #include "memory/page_store.hpp"
+#include "memory/ticks.hpp"
 
 namespace gpuwarden::memory {
 
@@ -111,6 +112,8 @@ class Pool::Core {
   Error report(Attempt& attempt);
 
   bool search(Attempt& attempt);
+  /// New pages as long as reserved memory exceeds the peak of live memory by no more than that.
+  bool grow_to(Attempt& attempt, std::uint64_t permille);
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
@@ -155,25 +158,27 @@ class Pool::Core {
   }
 
   /// How often this process is a child since the program began: a child shares no context with its parent.
-  inline static std::atomic<std::uint64_t> generation = 0;
+  [[gnu::visibility("hidden")]] inline static std::atomic<std::uint64_t> generation = 0;
 
-  Upstream& upstream_;
-  const PoolConfig config_;
-  const Strategy strategy_;
+  // What the common path reads comes first.
   const DeviceAddress base_;
   const unsigned region_shift_;
+  std::atomic<unsigned> lane_count_ = 0;
   const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
   const std::uint64_t process_generation_;
   std::array<std::atomic<Lane*>, kSlots> slots_{};
   std::array<std::unique_ptr<Lane>, kLanes> lanes_;
-  std::atomic<unsigned> lane_count_ = 0;
+  Upstream& upstream_;
+  const PoolConfig config_;
+  const Strategy strategy_;
 
   std::mutex slow_;
   PageStore pages_;
   std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
   std::uint64_t pages_moved_ = 0;
   std::uint64_t out_of_memory_ = 0;
-  std::array<RungCount, kRungs> rungs_{};
+  std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
+  TickScale scale_;
 };
 
 }  // namespace gpuwarden::memory

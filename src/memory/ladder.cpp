@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done when no free block fits: one rung after the other, each behind the slow lock and the lane's.
-#include <chrono>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "memory/core.hpp"
+#include "memory/ticks.hpp"
 
 namespace gpuwarden::memory {
 
@@ -14,9 +16,9 @@ struct Pool::Core::RungRow {
 };
 
 const std::array<Pool::Core::RungRow, kRungs> Pool::Core::kRows{{
+    {Rung::grow_near, "grow_near", &Core::grow_near},
     {Rung::tidy, "tidy", &Core::tidy},
     {Rung::steal_done, "steal_done", &Core::steal_done},
-    {Rung::grow_near, "grow_near", &Core::grow_near},
     {Rung::remap, "remap", &Core::remap},
     {Rung::wait_foreign, "wait_foreign", &Core::wait_foreign},
     {Rung::grow, "grow", &Core::grow},
@@ -36,13 +38,14 @@ std::string_view to_string(Rung rung) {
 
 bool Pool::Core::climb(Attempt& attempt) {
   peak_live_ = std::max(peak_live_, live_bytes() + (std::uint64_t{attempt.size} << kGrainShift));
+  std::uint64_t start = ticks();
   for (const RungRow& row : kRows) {
     RungCount& count = rungs_[static_cast<std::size_t>(row.id)];
-    const auto start = std::chrono::steady_clock::now();
     ++count.tried;
     const bool found = (this->*row.run)(attempt);
-    count.nanoseconds += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+    const std::uint64_t end = ticks();
+    count.nanoseconds += end - start;  // ticks until status() tells them
+    start = end;
     if (!found) continue;
     ++count.helped;
     return true;
@@ -91,40 +94,46 @@ bool Pool::Core::search_all(Attempt& attempt) {
          back_window(attempt, {.created = true});
 }
 
-bool Pool::Core::tidy(Attempt& attempt) {
-  attempt.lane.flush();
-  adopt_foreign(attempt.lane, false);
-  return search(attempt);
+bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t permille) {
+  const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
+  return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
 }
-
-bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
-
-namespace {
-
-/// How far above the peak of live memory a pool may grow whose requests would have pages moved all the time.
-constexpr unsigned kOftenShortPermille = 100;
-
-}  // namespace
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  LaneCounters& counters = attempt.lane.counters;
-  const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
-  attempt.lane.misses.miss(attempt.size, live, counters.low_live);
-  counters.low_live = live;
-  const unsigned above =
-      std::max(*strategy_.remap_above_permille, attempt.lane.misses.certainty() * strategy_.repeating_permille);
-  const auto grow_to = [&](unsigned permille) {
-    const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
-    return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
-  };
-  if (grow_to(above)) return true;
-  return attempt.lane.is_often_short() && grow_to(kOftenShortPermille);
+  attempt.lane.misses.miss(attempt.lane.cycle);
+  return grow_to(attempt, *strategy_.remap_above_permille);
 }
+
+bool Pool::Core::tidy(Attempt& attempt) {
+  const bool merged = attempt.lane.flush();
+  const bool adopted = adopt_foreign(attempt.lane, false);
+  if (!merged && !adopted) return false;
+  return search(attempt) || (strategy_.remap_above_permille && grow_to(attempt, *strategy_.remap_above_permille));
+}
+
+bool Pool::Core::steal_done(Attempt& attempt) { return lane_count_ > 1 && steal(attempt, false); }
+
+namespace {
+
+/// What reserved memory may exceed the peak of live memory by, in thousandths, once so many steps were alike: what is
+/// moved in one step would be moved in each.
+constexpr std::array<std::uint64_t, 7> kRepeating{0, 14, 40, 60, 100, 160, 250};
+
+}  // namespace
 
 bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  return back_window(attempt, {.idle = true, .created = true});
+  Lane& lane = attempt.lane;
+  if (strategy_.learns) {
+    const std::uint64_t repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
+    const std::uint64_t permille = std::max(lane.shortage.permille(), repeating);
+    if (permille > *strategy_.remap_above_permille && grow_to(attempt, permille)) return true;
+  }
+  const std::uint64_t before = pages_moved_;
+  const bool found = back_window(attempt, {.idle = true, .created = true});
+  if (pages_moved_ != before) lane.shortage.happened(lane.counters.allocations);
+  return found;
 }
 
 bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.lane, true) && search(attempt); }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 #include "memory/locks.hpp"
@@ -21,14 +22,14 @@ inline constexpr unsigned kRegions = 2;
 /// Blocks of one size that were given back, the last one first.
 struct QuickList {
   Grains size = 0;
-  std::uint32_t count = 0;
   BlockNumber head = kNoBlock;
 };
 
 struct LaneCounters {
   std::atomic<std::uint64_t> live = 0;  ///< grains; read without the lock
-  std::uint64_t peak_live = 0;          ///< grains
-  std::uint64_t low_live = 0;           ///< grains; the least since a request missed
+  std::uint64_t crest = 0;              ///< grains; the most since the cycle began
+  std::uint64_t trough = 0;             ///< grains; the least since the crest
+  std::uint64_t peak_live = 0;          ///< grains; the most before this cycle
   std::uint64_t waste = 0;              ///< bytes of live blocks that were not asked for
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
@@ -38,7 +39,7 @@ struct LaneCounters {
 };
 
 struct alignas(128) Lane {
-  static constexpr unsigned kQuickBits = 7;
+  static constexpr unsigned kQuickBits = 9;
 
   Lane(unsigned lane_number, StreamId lane_stream, Grains total, const Strategy& lane_strategy)
       : number(static_cast<std::uint16_t>(lane_number)),
@@ -59,11 +60,12 @@ struct alignas(128) Lane {
   /// Frees up to now belong to this epoch. Read without the lock by those that give memory back on this stream.
   std::atomic<std::uint32_t> epoch = 1;
   std::array<QuickList, 1U << kQuickBits> quick;
+  std::array<std::uint64_t, (1U << kQuickBits) / 64> quick_used{};  ///< lists that may hold something, a bit each
   std::array<Region, kRegions> regions;
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
+  std::uint32_t cycle = 1;
   MissHistory misses;
-  std::uint64_t last_short = 0;  ///< allocations when pages would last have had to move
-  unsigned shortages = 0;
+  Shortage shortage;
   std::uint32_t merges = 0;  ///< merging frees since the last trim
 
   // Behind the pool's lock for slow work:
@@ -73,30 +75,39 @@ struct alignas(128) Lane {
   std::array<std::uint32_t, kLanes> waited{};  ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
-  QuickList& quick_for(Grains size) { return quick[(size * 0x9E3779B1U) >> (32 - kQuickBits)]; }
+  static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
 
-  /// Pages would have to move once more; whether that happens every few allocations.
-  bool is_often_short() {
-    const std::uint64_t gap = counters.allocations - std::exchange(last_short, counters.allocations);
-    shortages = gap < 16 ? std::min(shortages + 1, 64U) : shortages / 2;
-    return shortages >= 32;
+  /// A step of a training run fills memory and empties it again: whether the next rise has just begun.
+  bool begins_cycle() const {
+    const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
+  /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
+  [[gnu::noinline]] void begin_cycle() {
+    flush();
+    ++cycle;
+    const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
+    counters.trough = live;
+  }
+  std::uint64_t peak_live() const { return std::max(counters.peak_live, counters.crest); }
 
-  /// A live block from the quick lists or the free blocks, counted; kNoBlock without.
+  /// A live block from the quick lists or the free blocks; kNoBlock without.
   BlockNumber take(unsigned region_number, Grains size) {
     Region& region = regions[region_number];
-    QuickList& list = quick_for(size);
-    if (list.size == size && list.count != 0) {
-      const BlockNumber block_number = list.head;
-      Block& block = region[block_number];
-      list.head = block.right;
-      --list.count;
-      counters.cached -= size;
-      ++counters.quick_hits;
-      block.state = BlockState::live;
-      return block_number;
+    QuickList& list = quick[quick_slot(size)];
+    if (list.size != size || list.head == kNoBlock) {
+      if (begins_cycle()) begin_cycle();
+      if (list.size != size) misses.see(size, cycle);
+      return region.take(size, strategy);
     }
-    return region.take(size, strategy);
+    const BlockNumber block_number = list.head;
+    Block& block = region[block_number];
+    list.head = block.right;
+    counters.cached -= size;
+    ++counters.quick_hits;
+    block.state = BlockState::live;
+    return block_number;
   }
 
   void count_taken(Block& block, std::uint64_t bytes) {
@@ -105,14 +116,14 @@ struct alignas(128) Lane {
     counters.waste += waste;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) + block.size;
     counters.live.store(live, std::memory_order_relaxed);
-    if (live > counters.peak_live) counters.peak_live = live;
+    if (live > counters.crest) counters.trough = counters.crest = live;
     ++counters.allocations;
   }
 
   void count_given(const Block& block) {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) - block.size;
     counters.live.store(live, std::memory_order_relaxed);
-    if (live < counters.low_live) counters.low_live = live;
+    if (live < counters.trough) counters.trough = live;
     counters.waste -= block.left;
     ++counters.frees;
   }
@@ -122,20 +133,23 @@ struct alignas(128) Lane {
     Region& region = regions[region_number];
     Block& block = region[block_number];
     count_given(block);
-    QuickList& list = quick_for(block.size);
-    const bool kept = counters.cached + block.size <= quick_room && (list.size == block.size || list.count == 0) &&
-                      region_for(block.size) == region_number;
-    if (!kept) {
+    const Grains size = block.size;
+    const unsigned slot = quick_slot(size);
+    QuickList& list = quick[slot];
+    const bool fits = counters.cached + size <= quick_room && (list.size == size || list.head == kNoBlock) &&
+                      region_for(size) == region_number;
+    if (!fits) {
       ++merges;
       region.give(block_number, epoch.load(std::memory_order_relaxed));
       return;
     }
+    if (list.head == kNoBlock) {
+      list.size = size;
+      quick_used[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    }
     block.state = BlockState::cached;
-    block.right = list.count == 0 ? kNoBlock : list.head;
-    list.head = block_number;
-    list.size = block.size;
-    ++list.count;
-    counters.cached += block.size;
+    block.right = std::exchange(list.head, block_number);
+    counters.cached += size;
   }
 
   /// A live block was given back on another lane's stream, at that lane's epoch.
@@ -150,19 +164,24 @@ struct alignas(128) Lane {
     foreign[region_number] = block_number;
   }
 
-  /// Merges all quick lists.
-  void flush() {
-    if (counters.cached == 0) return;
-    const std::uint32_t now = epoch.load(std::memory_order_relaxed);
-    for (QuickList& list : quick) {
-      for (; list.count != 0; --list.count) {
-        Region& region = regions[region_for(list.size)];
-        const BlockNumber next = region[list.head].right;
-        region.give(list.head, now);
-        list.head = next;
-      }
+  /// Merges all quick lists; whether there was anything in them.
+  bool flush() {
+    if (counters.cached == 0) return false;
+    for (unsigned word = 0; word < quick_used.size(); ++word) {
+      for (std::uint64_t left = std::exchange(quick_used[word], 0); left != 0; left &= left - 1)
+        flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
     }
     counters.cached = 0;
+    return true;
+  }
+
+ private:
+  void flush(QuickList& list) {
+    Region& region = regions[region_for(list.size)];
+    while (list.head != kNoBlock) {
+      const BlockNumber gone = std::exchange(list.head, region[list.head].right);
+      region.give(gone, epoch.load(std::memory_order_relaxed));
+    }
   }
 };
 

@@ -70,7 +70,8 @@ class FavouringLock {
  private:
   /// A value of its own for each thread that runs.
   static const void* self() {
-    static thread_local constinit char mark = 0;
+    // initial-exec: an address from one register, not from a call, in shared libraries, too.
+    [[gnu::tls_model("initial-exec")]] static thread_local constinit char mark = 0;
     return &mark;
   }
   void lock_shared_way();

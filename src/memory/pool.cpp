@@ -40,13 +40,13 @@ void Pool::Core::watch_forks() {
 
 Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base,
                  unsigned region_shift)
-    : upstream_(upstream),
-      config_(std::move(config)),
-      strategy_(strategy),
-      base_(base),
+    : base_(base),
       region_shift_(region_shift),
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
       process_generation_(generation),
+      upstream_(upstream),
+      config_(std::move(config)),
+      strategy_(strategy),
       pages_(upstream, config_.limit, config_.keep_free) {}
 
 // Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.

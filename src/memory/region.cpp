@@ -7,9 +7,6 @@ namespace gpuwarden::memory {
 namespace {
 
 constexpr std::uint32_t kImpossible = std::numeric_limits<std::uint32_t>::max();
-/// Longer gaps are looked at in part: a search must end.
-constexpr std::size_t kLongestGap = 256;
-
 Grains round_down(Grains at) { return at / kPageGrains * kPageGrains; }
 Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
 
@@ -91,23 +88,23 @@ BlockNumber Region::isolate(BlockNumber number, Grains start, Grains size) {
   return number;
 }
 
-std::vector<BlockNumber> Region::gap_from(BlockNumber hole) const {
+std::size_t Region::gap_from(BlockNumber hole, Gap& gap) const {
   BlockNumber first = hole;
-  // A gap is looked at once: from its first hole.
-  for (BlockNumber at = blocks_[hole].before; at != kNoBlock; at = blocks_[at].before) {
-    if (blocks_[at].state == BlockState::hole) return {};
-    if (blocks_[at].state != BlockState::free) break;
-    first = at;
+  // Neither two free blocks nor two holes are neighbours. A gap is looked at once: from its first hole.
+  if (const BlockNumber free = blocks_[hole].before; free != kNoBlock && blocks_[free].state == BlockState::free) {
+    const BlockNumber below = blocks_[free].before;
+    if (below != kNoBlock && blocks_[below].state == BlockState::hole) return 0;
+    first = free;
   }
-  std::vector<BlockNumber> gap;
-  for (BlockNumber at = first; at != kNoBlock && gap.size() < kLongestGap; at = blocks_[at].after) {
+  std::size_t count = 0;
+  for (BlockNumber at = first; at != kNoBlock && count < kLongestGap; at = blocks_[at].after) {
     if (blocks_[at].state != BlockState::free && blocks_[at].state != BlockState::hole) break;
-    gap.push_back(at);
+    gap[count++] = at;
   }
-  return gap;
+  return count;
 }
 
-void Region::weigh(const std::vector<BlockNumber>& gap, std::size_t first, Grains start, Window& best) const {
+void Region::weigh(std::span<const BlockNumber> gap, std::size_t first, Grains start, Window& best) const {
   const Grains end = start + best.size;
   std::uint32_t missing = 0;
   for (std::size_t i = first; i < gap.size() && missing < best.missing; ++i) {
@@ -123,8 +120,9 @@ void Region::weigh(const std::vector<BlockNumber>& gap, std::size_t first, Grain
 
 Window Region::cheapest_window(Grains size) const {
   Window best{.start = 0, .size = size, .first = kNoBlock, .missing = kImpossible};
+  Gap blocks;  // NOLINT(*-member-init): as much of it as is read is written
   for (BlockNumber hole = holes_; hole != kNoBlock; hole = blocks_[hole].right) {
-    const auto gap = gap_from(hole);
+    const std::span gap(blocks.data(), gap_from(hole, blocks));
     if (gap.empty()) continue;
     const Grains gap_start = blocks_[gap.front()].start;
     const Grains gap_end = blocks_[gap.back()].start + blocks_[gap.back()].size;

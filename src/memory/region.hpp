@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <vector>
 
 #include "memory/bins.hpp"
@@ -167,8 +169,12 @@ class Region {
   void unlist(BlockNumber number);
   /// Cuts [start, start + size) out of a free block or hole and takes it out of its list; the rest stays listed.
   BlockNumber isolate(BlockNumber number, Grains start, Grains size);
-  std::vector<BlockNumber> gap_from(BlockNumber hole) const;
-  void weigh(const std::vector<BlockNumber>& gap, std::size_t first, Grains start, Window& best) const;
+  /// Longer gaps are looked at in part: a search must end.
+  static constexpr std::size_t kLongestGap = 256;
+  using Gap = std::array<BlockNumber, kLongestGap>;
+  /// The free blocks and holes around a hole, if it is the first hole among them; how many they are.
+  std::size_t gap_from(BlockNumber hole, Gap& gap) const;
+  void weigh(std::span<const BlockNumber> gap, std::size_t first, Grains start, Window& best) const;
 
   BlockTable blocks_;
   const bool large_;

@@ -13,7 +13,7 @@ void add(PoolStatus& status, Lane& lane) {
   const std::lock_guard lock(lane.lock);
   const LaneCounters& counters = lane.counters;
   status.live += bytes(counters.live);
-  status.peak_live += bytes(counters.peak_live);
+  status.peak_live += bytes(lane.peak_live());
   status.requested += Bytes((counters.live << kGrainShift) - counters.waste);
   status.cached += bytes(counters.cached + counters.foreign);
   status.live_blocks += counters.allocations - counters.frees;
@@ -63,6 +63,7 @@ PoolStatus Pool::Core::status() {
   status.pages_moved = pages_moved_;
   status.out_of_memory = out_of_memory_;
   status.rungs = rungs_;
+  for (RungCount& rung : status.rungs) rung.nanoseconds = scale_.nanoseconds(rung.nanoseconds);
   return status;
 }
 

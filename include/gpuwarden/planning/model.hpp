@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of a transformer, as a planner needs it: every number that decides how many parameters it has, what it
+// keeps for the backward pass and what a token costs in the KV cache. Plain values; config.hpp reads them from a
+// config.json, catalog.hpp knows common models by name, parameters.hpp counts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpuwarden::planning {
+
+enum class ModelKind {
+  decoder,          ///< causal language model
+  encoder,          ///< BERT
+  encoder_decoder,  ///< T5
+  vision_encoder,   ///< ViT
+};
+
+enum class NormKind {
+  layer_norm,               ///< weight and bias
+  layer_norm_without_bias,  ///< weight
+  layer_norm_plain,         ///< no parameters (OLMo 1)
+  rms_norm,                 ///< weight; kept in fp32 by Hugging Face's implementations
+};
+
+/// Norms on queries and keys inside attention.
+enum class QkNorm {
+  none,
+  per_head,   ///< one weight of head_dim each, shared by all heads (Qwen3, Gemma 3)
+  all_heads,  ///< one weight for every head's dimension (OLMo 2)
+};
+
+enum class Activation { gelu, relu, silu };
+
+enum class Positions {
+  rotary,
+  learned,   ///< a table of position_rows
+  alibi,     ///< biases computed, nothing stored
+  relative,  ///< T5: a small table of buckets
+};
+
+/// What an element of a tensor is stored as.
+enum class DataType { float32, float16, bfloat16, float8, int8, int4 };
+
+/// Experts instead of one MLP. `experts` 0: the model is dense.
+struct ExpertShape {
+  std::uint32_t experts = 0;              ///< routed experts of a layer
+  std::uint32_t experts_per_token = 0;    ///< of them, for one token
+  std::uint32_t intermediate = 0;         ///< of one routed expert
+  std::uint32_t shared_intermediate = 0;  ///< of the shared experts together; 0: none
+  std::uint32_t dense_layers = 0;         ///< layers that have the ordinary MLP instead
+  bool shared_gate = false;               ///< Qwen2-MoE: one weight vector that scales the shared expert
+  bool router_bias = false;               ///< DeepSeek V3, GPT-OSS: one number per expert
+  bool biases = false;                    ///< GPT-OSS: on the experts' matrices
+  bool operator==(const ExpertShape&) const = default;
+};
+
+/// Multi-head latent attention (DeepSeek V2, arXiv 2405.04434): keys and values are stored compressed. `kv_rank` 0: no.
+struct LatentAttention {
+  std::uint32_t query_rank = 0;  ///< 0: queries are not compressed
+  std::uint32_t kv_rank = 0;
+  std::uint32_t nope_dim = 0;   ///< of a head's query and key without position
+  std::uint32_t rope_dim = 0;   ///< of a head's query, and of the one key shared by all, with position
+  std::uint32_t value_dim = 0;  ///< of a head
+  bool operator==(const LatentAttention&) const = default;
+};
+
+/// Patches of an image. `patch` 0: no images.
+struct ImageShape {
+  std::uint32_t image = 0;  ///< pixels along one edge
+  std::uint32_t patch = 0;
+  std::uint32_t channels = 3;
+  std::uint32_t classes = 0;  ///< of the head; 0: backbone only
+  bool operator==(const ImageShape&) const = default;
+};
+
+/// A model. Counts are elements, never bytes. `layers` are the decoder's where there is one, else the encoder's.
+struct ModelShape {
+  std::string name;    ///< "meta-llama/Llama-3.1-8B"; may be empty
+  std::string family;  ///< row of the family table: "llama", "gpt2", "deepseek" ...
+  ModelKind kind = ModelKind::decoder;
+
+  std::uint32_t hidden = 0;
+  std::uint32_t layers = 0;
+  std::uint32_t encoder_layers = 0;  ///< besides `layers` (T5); 0: none
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;  ///< equal to heads without grouped-query attention
+  std::uint32_t head_dim = 0;
+  std::uint32_t intermediate = 0;  ///< of the dense MLP
+  std::uint32_t vocab = 0;         ///< rows of the embedding, padding included
+  std::uint32_t max_positions = 0;
+  std::uint32_t embedding_dim = 0;  ///< where it differs from hidden (OPT-350m projects); 0: hidden
+
+  Positions positions = Positions::rotary;
+  std::uint32_t position_rows = 0;     ///< learned positions that are stored
+  std::uint32_t type_rows = 0;         ///< BERT's token types
+  std::uint32_t position_buckets = 0;  ///< T5's relative positions; one table per stack
+  bool tied_embeddings = false;        ///< the output matrix is the embedding
+  bool output_head = true;             ///< false: backbone without output matrix (BERT, ViT)
+  bool output_bias = false;
+  bool pooler = false;  ///< BERT: a hidden x hidden layer behind the first token
+
+  NormKind norm = NormKind::rms_norm;
+  std::uint32_t norms_per_layer = 2;  ///< of width hidden
+  bool embedding_norm = false;        ///< BLOOM, BERT
+  bool final_norm = true;
+  QkNorm qk_norm = QkNorm::none;
+  bool attention_sinks = false;  ///< GPT-OSS: one number per head
+
+  bool query_bias = false;  ///< biases of the attention's matrices
+  bool key_bias = false;
+  bool value_bias = false;
+  bool attention_out_bias = false;
+  bool mlp_bias = false;
+  bool gated_mlp = true;           ///< three matrices (SwiGLU, GeGLU) instead of two
+  bool parallel_residual = false;  ///< attention and MLP read the same input (Falcon, NeoX, Phi)
+  Activation activation = Activation::silu;
+  bool dropout = false;  ///< configured above 0: training keeps masks
+
+  ExpertShape experts;
+  LatentAttention latent;
+  ImageShape image;
+
+  std::uint32_t sliding_window = 0;  ///< tokens that a sliding layer sees; 0: no such layer
+  std::uint32_t sliding_layers = 0;  ///< layers that see only the window; the others see all
+
+  std::optional<DataType> stored_type;      ///< of the published weights (torch_dtype)
+  std::optional<std::string> quantization;  ///< of a checkpoint that is quantised: "gptq", "awq", "fp8" ...
+  std::uint32_t quantization_bits = 0;      ///< of its linear weights; 0: not quantised
+
+  /// Where the shape comes from: a file's name, a catalogue row's source, or how it was estimated.
+  std::string source;
+  /// True where only a parameter count was given and the shape was derived from it: figures are rougher.
+  bool estimated = false;
+  /// Whole parameters that were stated beside a derived shape; 0: count them.
+  std::uint64_t stated_parameters = 0;
+
+  bool operator==(const ModelShape&) const = default;
+};
+
+/// Width of all heads' queries together: heads x head_dim (latent: heads x (nope + rope)).
+std::uint64_t query_width(const ModelShape& model);
+/// Width of the keys of one layer, before any compression: kv_heads x head_dim.
+std::uint64_t key_width(const ModelShape& model);
+/// What one token stores in one layer's KV cache, in elements: 2 x kv_heads x head_dim, or kv_rank + rope_dim (latent;
+/// source: DeepSeek-V2, arXiv 2405.04434).
+std::uint64_t kv_elements_per_layer(const ModelShape& model);
+/// Layers that have experts.
+std::uint32_t expert_layers(const ModelShape& model);
+
+std::string_view to_string(ModelKind kind);
+std::string_view to_string(DataType type);
+/// Bytes of one element; int4 is half a byte.
+double bytes_per_element(DataType type);
+
+}  // namespace gpuwarden::planning
