@@ -110,7 +110,10 @@ void add_recomputations(const SearchRequest& request, const Parallelism& paralle
     candidates.push_back(std::move(candidate));
     return;
   }
+  const Framework framework = candidate.settings.framework;
+  const bool selects = framework == Framework::megatron || framework == Framework::torchtitan;
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    if (recompute == Recompute::selective && !selects) continue;
     candidate.settings.recompute = recompute;
     candidates.push_back(candidate);
   }

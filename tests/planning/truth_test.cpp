@@ -40,7 +40,8 @@ TEST(PlannerTruth, HoldsTheVerdictsReachedOnRunsThatEndedAndThatDidNot) {
 TEST(PlannerTruth, IsNearerThanEveryOtherPlannerOnTheCasesThatItAnswers) {
   const fs::path file = corpus_file("peers.csv");
   if (file.empty() || !fs::exists(file)) GTEST_SKIP() << "set GPUWARDEN_CORPUS";
-  for (const PeerReport& report : *evaluate_peers(file)) {
+  const std::vector<PeerReport> reports = *evaluate_peers(file);
+  for (const PeerReport& report : reports) {
     EXPECT_LT(report.ours.median, report.peers.median) << report.peer;
     EXPECT_LT(report.ours.worst, report.peers.worst) << report.peer;
   }
@@ -56,7 +57,7 @@ class TruthFile : public ::testing::Test {
         << rows;
     return evaluate_truth(file);
   }
-  TempDir dir_;
+  testing::TempDir dir_;
 };
 
 TEST_F(TruthFile, ARowThatCannotBeAnsweredCountsAHundredPercent) {
