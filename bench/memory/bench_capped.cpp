@@ -109,10 +109,11 @@ void run_trace(Report& report, const Options& options, const Trace& trace, doubl
     const Smallest found = smallest_device(contender, trace);
     const double ratio =
         found.capacity == 0 ? kNone : static_cast<double>(found.capacity) / static_cast<double>(trace.peak_live);
-    table.rows.push_back({contender.name,
-                          {static_cast<double>(found.capacity) / kMiB, ratio, found.outcome.nanoseconds,
-                           static_cast<double>(found.outcome.footprint.calls.memory())},
-                          found.outcome.error});
+    table.rows.push_back(
+        {contender.name,
+         {static_cast<double>(found.capacity) / kMiB, ratio, found.outcome.nanoseconds,
+          contender.abilities.calls ? static_cast<double>(found.outcome.footprint.calls.memory()) : kNone},
+         found.outcome.error});
     if (contender.name == "gpuwarden balanced")
       report.goals.push_back({fmt::format("{}, smallest device of peak live", trace.name), ratio, true, most, 3});
   }

@@ -144,6 +144,11 @@ Contender contender(std::string name, const memory::Strategy& strategy, int ordi
 
 }  // namespace
 
+bool cuda_is_simulated() {
+  const auto library = cuda::open_library("libcuda.so.1");
+  return library && ::dlsym(*library, "gpuwarden_sim_call") != nullptr;
+}
+
 std::vector<Contender> cuda_contenders(int ordinal) {
   open_device(ordinal);
   std::vector<Contender> all;
