@@ -187,6 +187,19 @@ Result<void> CudaUpstream::forget(EventHandle event) {
   return {};
 }
 
+bool CudaUpstream::is_capturing(StreamId stream) {
+  // The legacy stream's answer while another stream is captured: using it now would break that capture
+  // (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT).
+  constexpr int kCaptureImplicit = 906;
+  const auto ask = device_->driver().cuStreamIsCapturing;
+  if (ask == nullptr || !check_stream(stream)) return false;
+  const auto scope = device_->enter();
+  if (!scope) return false;
+  int status = 0;
+  const auto code = ask(stream_of(stream), &status);
+  return code == cuda::kSuccess ? status != 0 : code == kCaptureImplicit;
+}
+
 Result<DeviceMemory> CudaUpstream::memory() {
   GPUWARDEN_TRY(const auto scope, device_->enter());
   std::size_t free = 0;

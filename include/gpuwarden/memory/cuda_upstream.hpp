@@ -60,10 +60,11 @@ class CudaUpstream final : public Upstream {
   Result<void> wait(StreamId stream, EventHandle event) override;
   Result<void> synchronize(EventHandle event) override;
   Result<void> forget(EventHandle event) override;
+  /// False also where the driver knows no graphs (before CUDA 10.0).
+  bool is_capturing(StreamId stream) override;
+  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) override;
   Result<DeviceMemory> memory() override;
 
-  /// Copies within the device as work of `stream`; ranges must not overlap.
-  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
   /// A page as a file descriptor, which another process imports with cuMemImportFromShareableHandle.
   /// invalid_argument: `exportable` was not set.
   Result<UniqueFd> export_page(PageHandle page);
