@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/deep_json.hpp"
 #include "gpuwarden/probe/child_process.hpp"
+#include "nvidia/cuda_library.hpp"
 
 namespace gpuwarden::deep {
 
@@ -49,17 +50,12 @@ std::optional<cuda::Functions> start_cuda(int fd, const Options& options) {
   return std::nullopt;
 }
 
-/// "GPU-" and the bytes as NVML prints them; a MIG instance has bytes of its own behind "MIG-".
+/// Empty where the driver does not tell.
 std::string uuid_text(const cuda::Functions& cuda, cuda::Device device) {
   cuda::Uuid uuid{};
   const auto ask = cuda.device_uuid_v2 != nullptr ? cuda.device_uuid_v2 : cuda.device_uuid;
   if (ask == nullptr || ask(&uuid, device) != cuda::kSuccess) return "";
-  std::string text = "GPU";
-  for (int i = 0; i < 16; ++i) {
-    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += fmt::format("{:02x}", uuid.bytes[i]);
-  }
-  return text;
+  return cuda::uuid_text(uuid);
 }
 
 Result<Json> describe_device(const cuda::Functions& cuda, int ordinal) {

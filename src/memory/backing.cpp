@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts physical pages where a request wants to stand: spare ones, idle ones from elsewhere, new ones.
+#include <algorithm>
 #include <utility>
 
 #include "memory/core.hpp"
@@ -13,11 +14,17 @@ constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 }  // namespace
 
 bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
+  // Every window lacks a page: without one to spare or to create there is no need to look.
+  if (pages_.spare() == 0 && !sources.idle && pages_.pages() >= sources.most_pages) return false;
   Region& region = attempt.lane.regions[attempt.region];
-  const Window window = region.cheapest_window(attempt.size + attempt.alignment - 1);
+  Window window = region.cheapest_window(attempt.size + attempt.alignment - 1, sources.thorough);
   if (window.first == kNoBlock) return false;
   const std::uint64_t spare = pages_.spare();
-  if (window.missing > spare && pages_.pages() + window.missing - spare > sources.most_pages) return false;
+  const std::uint64_t room = sources.most_pages - std::min(pages_.pages(), sources.most_pages);
+  if (!sources.idle && window.missing > spare && window.missing - spare > room) return false;
+  // A large region grows by a little more than is asked for: fewer calls of the driver.
+  if (!sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
+    region.widen(window);
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
   std::uint32_t created = 0;
@@ -27,9 +34,9 @@ bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
     return false;
   }
   BlockNumber taken = region.settle(first, window);
-  if (attempt.alignment > 1) taken = region.shrink(taken, attempt.size, attempt.alignment);
+  if (window.size > attempt.size) taken = region.shrink(taken, attempt.size, attempt.alignment);
   attempt.lane.quick_room =
-      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * strategy_.quick_permille);
+      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * attempt.lane.quick_permille);
   return accept(attempt, attempt.lane, taken);
 }
 
@@ -43,6 +50,7 @@ bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources
   if (pages_.spare() >= pages) return true;
   if (!sources.created) return false;
   const auto missing = static_cast<std::uint32_t>(pages - pages_.spare());
+  if (pages_.pages() + missing > sources.most_pages) return false;
   if (const auto result = pages_.create(missing); !result) {
     attempt.last = result.error();
     return false;
@@ -62,7 +70,13 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
   });
 }
 
+bool Pool::Core::has_idle_pages() const {
+  if (pages_.spare() != 0 || lane_count_ > 1) return true;
+  return std::ranges::any_of(lanes_[0]->regions, &Region::may_have_idle_pages);
+}
+
 void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {
+  if (captures_underway_ != 0 || lane.is_private) return;
   for (unsigned number = 0; number < kRegions && pages_.spare() < wanted_spare; ++number) {
     Region& region = lane.regions[number];
     const auto wanted = static_cast<std::uint32_t>(wanted_spare - pages_.spare());
@@ -105,13 +119,14 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
   const std::uint64_t surplus = before - kept;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
-    if (pages_.spare() >= surplus) return;
+    if (pages_.spare() >= surplus || lane.is_private) return;
     lane.flush();
     adopt_foreign(lane, false);
     refresh_done(lane);
     unmap_idle(lane, surplus);
   });
   destroy_spare(surplus);
+  note_loss();
   return kPage * (before - pages_.pages());
 }
 
@@ -135,7 +150,10 @@ void Pool::Core::give_up_pages(Lane& lane) {
 
 Pool::Core::~Core() {
   // A forked child and a process whose context is gone have nothing to give back.
-  if (!is_own_process() || pages_.lost) return;
+  if (is_forked() || pages_.lost) return;
+  // Graphs must not be replayed any more.
+  captures_underway_ = 0;
+  for_each_lane([](Lane& lane) { lane.is_private = lane.is_capturing = false; });
   for_each_lane([&](Lane& lane) { block_until_done(lane); });
   for_each_lane([&](Lane& lane) {
     give_up_pages(lane);

@@ -6,10 +6,17 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <stop_token>
+#include <unordered_map>
 
 #include "gpuwarden/memory/pool.hpp"
+#include "memory/capture.hpp"
 #include "memory/lane.hpp"
+#include "memory/notes.hpp"
 #include "memory/page_store.hpp"
+#include "memory/stream_uses.hpp"
+#include "memory/ticks.hpp"
 
 namespace gpuwarden::memory {
 
@@ -33,14 +40,22 @@ struct Attempt {
   std::unique_lock<std::mutex> slow_lock;
   std::unique_lock<FavouringLock> lane_lock;
   Place found;
-  Error last;  ///< what upstream said last
+  Error last;                                 ///< what upstream said last
+  std::array<std::uint64_t, kRungs> spent{};  ///< ticks on each rung; 0: not tried
 };
 
 /// Where the pages for a window may come from, beside the spare ones.
 struct PageSources {
   bool idle = false;
   bool created = false;
+  bool thorough = false;                         ///< every place is looked at
   std::uint64_t most_pages = ~std::uint64_t{0};  ///< none is created beyond
+};
+
+/// A place that a buffer may move to, taken; and the pages without a user that it needs.
+struct MovePlace {
+  DeviceAddress address;
+  std::uint64_t pages = 0;
 };
 
 class Pool::Core {
@@ -53,15 +68,40 @@ class Pool::Core {
   /// Has pools notice that they are in a forked child.
   static void watch_forks();
 
-  /// The common path: a quick list or a bin of the stream's lane, or nothing.
-  Place allocate_fast(Bytes size, StreamId stream, Bytes alignment);
+  /// Value: DeviceAddress or BlockHandle.
+  template <class Value>
+  Result<Value> allocate(Bytes size, StreamId stream, Bytes alignment);
+  Result<void> deallocate(DeviceAddress address, const Bytes* size, StreamId stream, BlockNumber known);
   [[gnu::noinline]] Result<Place> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
-  /// The common path: a live block, given back on its own lane's stream. False: nothing was done.
-  bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
-  bool deallocate_fast(const BlockHandle& block, StreamId stream);
   [[gnu::noinline]] Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
+  Result<void> record_stream(DeviceAddress address, StreamId stream);
+  Result<void> order(StreamId later, StreamId earlier);
   Result<Bytes> size_of(DeviceAddress address);
   Result<Bytes> trim(Bytes keep);
+  Result<Bytes> trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
+                          const std::stop_token& stop);
+  Bytes idle_since(Clock::SteadyTime time);
+  Fragmentation fragmentation();
+  FragmentationSample sample_fragmentation(std::optional<Clock::SteadyTime> time);
+  std::vector<FragmentationSample> fragmentation_history() const { return history_.samples(); }
+
+  Result<CaptureId> begin_capture(StreamId stream);
+  Result<void> join_capture(CaptureId id, StreamId stream);
+  Result<void> end_capture(CaptureId id);
+  Result<void> release_capture(CaptureId id, StreamId replayed_on);
+
+  // For MovableMemory.
+  /// Bytes that are not free on each page that has any, by address / kPage; quick lists are merged before.
+  std::unordered_map<std::uint64_t, std::uint64_t> used_pages();
+  /// Takes the place that needs the fewest pages without a user, at most `most_pages`, and none of `leaving`.
+  std::optional<MovePlace> take_place(Bytes size, StreamId stream, const std::set<std::uint64_t>& leaving,
+                                      std::uint64_t most_pages);
+  /// Gives a live block back on its own stream, past the quick lists.
+  void vacate(DeviceAddress address);
+  /// What a block really has, in whole grains.
+  Bytes held(DeviceAddress address);
+  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
+
   PoolStatus status();
   Result<void> check();
 
@@ -75,6 +115,20 @@ class Pool::Core {
   }
 
  private:
+  // The common path, inside.
+  template <class Value>
+  Value hand_out(Lane& lane, unsigned region, BlockNumber number, Bytes size);
+  template <class Value>
+  Result<Value> allocate_listed(Lane* locked, Bytes size, StreamId stream, Bytes alignment);
+  Lane* lock_lane(Bytes size, StreamId stream, Bytes alignment);
+  Lane* lane_at(DeviceAddress address, StreamId stream, unsigned& region, Grains& start) const;
+  void give_listed(Lane& lane, unsigned region, BlockNumber number);
+  Result<void> deallocate_any(DeviceAddress address, const Bytes* size, StreamId stream);
+  /// Whether a block may go back without further ado.
+  static bool is_returnable(const Lane& lane, const Block& block) {
+    return block.state == BlockState::live && lane.merges < lane.trim_every;
+  }
+
   using RungFunction = bool (Core::*)(Attempt&);
   struct RungRow;
   static const std::array<RungRow, kRungs> kRows;
@@ -87,6 +141,10 @@ class Pool::Core {
     }
   }
   Result<Lane*> make_lane(StreamId stream);
+  /// A lane that no stream leads to yet.
+  Result<Lane*> add_lane(StreamId stream);
+  Result<void> deallocate_shared(const Place& place, Grains start, const Lane& user);
+  std::span<const StreamUse> uses_of(const Lane& lane, unsigned region, BlockNumber block, StreamUse& only);
   DeviceAddress base_of(const Lane& lane, unsigned region) const {
     return {base_.value + ((std::uint64_t{lane.number} * kRegions + region) << region_shift_)};
   }
@@ -107,10 +165,24 @@ class Pool::Core {
   bool synchronize(Attempt& attempt);
   bool callbacks(Attempt& attempt);
   bool wait_others(Attempt& attempt);
+  /// Whether a rung could do anything at all.
+  bool applies(Rung rung, const Attempt& attempt) const;
   bool climb(Attempt& attempt);
   Error report(Attempt& attempt);
+  OutOfMemoryReport describe(const Attempt& attempt);
+  PoolStatus status_behind_lock();
+  FragmentationSample sample_behind_lock(std::optional<Clock::SteadyTime> time);
+  void sample_if_due(Lane& lane);
+  /// Reserved memory may grow to so many pages without asking idle memory first.
+  std::uint64_t soft_pages() const {
+    return config_.soft_limit ? config_.soft_limit->value / kPage.value : ~std::uint64_t{0};
+  }
 
   bool search(Attempt& attempt);
+  /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
+  bool grow_to(Attempt& attempt, std::uint64_t above);
+  /// So many bytes above the peak of live memory no page is moved.
+  std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
@@ -120,7 +192,7 @@ class Pool::Core {
   void for_each_other(const Attempt& attempt, auto&& visit) {
     for (unsigned i = 0; i < lane_count_; ++i) {
       Lane& lane = *lanes_[i];
-      if (&lane == &attempt.lane) continue;
+      if (&lane == &attempt.lane || lane.is_private) continue;
       const std::lock_guard lock(lane.lock);
       if (visit(lane)) return;
     }
@@ -129,14 +201,36 @@ class Pool::Core {
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
+  /// Whether any page could be idle, at a glance.
+  bool has_idle_pages() const;
   bool map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end);
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
-  bool is_own_process() const { return process_generation_ == generation.load(std::memory_order_relaxed); }
+  /// False in a forked child, and once the context is gone.
+  bool is_own_process() const {
+    return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
+  }
+  bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
+  /// Keeps the common path from giving out memory that is gone.
+  void note_loss() {
+    if (pages_.lost) usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  }
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Bytes reservation() const { return Bytes((std::uint64_t{1} << region_shift_) * kRegions * kLanes); }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
+
+  // Captures.
+  Capture* capture_of(CaptureId id);
+  /// Leads the stream of `from` to `to`.
+  void route(Lane& from, Lane& to);
+  Result<Lane*> private_lane(Capture& capture, StreamId stream);
+  Result<void> add_to_capture(Capture& capture, StreamId stream);
+
+  // Idle memory.
+  void note_demand(Clock::SteadyTime now, std::chrono::nanoseconds span);
+  void free_oldest(std::uint64_t wanted_spare);
+  void unmap_oldest(Lane& lane, std::uint64_t wanted_spare);
 
   // Epochs.
   bool record(Lane& lane);
@@ -155,25 +249,34 @@ class Pool::Core {
   }
 
   /// How often this process is a child since the program began: a child shares no context with its parent.
-  inline static std::atomic<std::uint64_t> generation = 0;
+  [[gnu::visibility("hidden")]] inline static std::atomic<std::uint64_t> generation = 0;
 
+  // What the common path reads comes first.
+  const DeviceAddress base_;
+  const unsigned region_shift_;
+  std::atomic<unsigned> lane_count_ = 0;
+  const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
+  const std::uint64_t process_generation_;
+  std::atomic<std::uint64_t> usable_in_;  ///< the same, until the context is gone
+  std::array<std::atomic<Lane*>, kSlots> slots_{};
+  std::array<std::unique_ptr<Lane>, kLanes> lanes_;
   Upstream& upstream_;
   const PoolConfig config_;
   const Strategy strategy_;
-  const DeviceAddress base_;
-  const unsigned region_shift_;
-  const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
-  const std::uint64_t process_generation_;
-  std::array<std::atomic<Lane*>, kSlots> slots_{};
-  std::array<std::unique_ptr<Lane>, kLanes> lanes_;
-  std::atomic<unsigned> lane_count_ = 0;
 
   std::mutex slow_;
   PageStore pages_;
+  StreamUses uses_;
+  std::vector<Capture> captures_;
+  std::uint64_t last_capture_ = 0;
+  unsigned captures_underway_ = 0;
+  DemandNotes demand_;
+  FragmentationHistory history_;
   std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
   std::uint64_t pages_moved_ = 0;
   std::uint64_t out_of_memory_ = 0;
-  std::array<RungCount, kRungs> rungs_{};
+  std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
+  TickScale scale_;
 };
 
 }  // namespace gpuwarden::memory

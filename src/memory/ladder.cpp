@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done when no free block fits: one rung after the other, each behind the slow lock and the lane's.
-#include <chrono>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "memory/core.hpp"
+#include "memory/ticks.hpp"
 
 namespace gpuwarden::memory {
 
@@ -14,9 +16,9 @@ struct Pool::Core::RungRow {
 };
 
 const std::array<Pool::Core::RungRow, kRungs> Pool::Core::kRows{{
+    {Rung::grow_near, "grow_near", &Core::grow_near},
     {Rung::tidy, "tidy", &Core::tidy},
     {Rung::steal_done, "steal_done", &Core::steal_done},
-    {Rung::grow_near, "grow_near", &Core::grow_near},
     {Rung::remap, "remap", &Core::remap},
     {Rung::wait_foreign, "wait_foreign", &Core::wait_foreign},
     {Rung::grow, "grow", &Core::grow},
@@ -34,18 +36,37 @@ std::string_view to_string(Rung rung) {
   return kNames[static_cast<std::size_t>(rung)];
 }
 
+bool Pool::Core::applies(Rung rung, const Attempt& attempt) const {
+  switch (rung) {
+    case Rung::steal_done:
+    case Rung::steal_wait:
+      return lane_count_.load(std::memory_order_relaxed) > 1;
+    case Rung::wait_foreign:
+      return std::ranges::any_of(attempt.lane.foreign, [](auto at) { return at != kNoBlock; });
+    default:
+      return true;
+  }
+}
+
 bool Pool::Core::climb(Attempt& attempt) {
   peak_live_ = std::max(peak_live_, live_bytes() + (std::uint64_t{attempt.size} << kGrainShift));
+  std::uint64_t start = ticks();
   for (const RungRow& row : kRows) {
+    if (!applies(row.id, attempt)) continue;
     RungCount& count = rungs_[static_cast<std::size_t>(row.id)];
-    const auto start = std::chrono::steady_clock::now();
     ++count.tried;
     const bool found = (this->*row.run)(attempt);
-    count.nanoseconds += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
-    if (!found) continue;
-    ++count.helped;
-    return true;
+    // At least 1, so that a rung that was tried is told from one that was not.
+    const std::uint64_t end = ticks();
+    const std::uint64_t spent = std::max<std::uint64_t>(end - start, 1);
+    attempt.spent[static_cast<std::size_t>(row.id)] = spent;
+    count.nanoseconds += spent;  // ticks until status() tells them
+    start = end;
+    if (found) {
+      ++count.helped;
+      return true;
+    }
+    if (pages_.lost) break;
   }
   ++out_of_memory_;
   return false;
@@ -72,6 +93,8 @@ BlockNumber take_from(Lane& lane, const Attempt& attempt) {
 bool Pool::Core::search(Attempt& attempt) { return accept(attempt, attempt.lane, take_from(attempt.lane, attempt)); }
 
 bool Pool::Core::steal(Attempt& attempt, bool wait) {
+  // What a graph uses must be its own.
+  if (attempt.lane.is_private) return false;
   for_each_other(attempt, [&](Lane& other) {
     const BlockNumber number = take_from(other, attempt);
     if (number == kNoBlock) return false;
@@ -87,49 +110,82 @@ bool Pool::Core::steal(Attempt& attempt, bool wait) {
 }
 
 bool Pool::Core::search_all(Attempt& attempt) {
-  return search(attempt) || steal(attempt, false) || back_window(attempt, {.idle = true, .created = true}) ||
-         back_window(attempt, {.created = true});
+  return search(attempt) || steal(attempt, false) ||
+         back_window(attempt, {.idle = true, .created = true, .thorough = true}) ||
+         back_window(attempt, {.created = true, .thorough = true});
+}
+
+bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
+  const std::uint64_t most = (peak_live_ + above) / kPage.value + 1;
+  return back_window(attempt, {.created = true, .most_pages = std::min(most, soft_pages())});
+}
+
+bool Pool::Core::grow_near(Attempt& attempt) {
+  if (!strategy_.remap_above_permille) return false;
+  attempt.lane.misses.miss();
+  return grow_to(attempt, usual_surplus(attempt.lane));
+}
+
+std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
+  return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, lane.shortage.permille());
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {
-  attempt.lane.flush();
-  adopt_foreign(attempt.lane, false);
-  return search(attempt);
+  const bool merged = attempt.lane.flush();
+  const bool adopted = adopt_foreign(attempt.lane, false);
+  if (!merged && !adopted) return false;
+  if (search(attempt)) return true;
+  return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
 
 namespace {
 
-/// How far above the peak of live memory a pool may grow whose requests would have pages moved all the time.
-constexpr unsigned kOftenShortPermille = 100;
+/// What reserved memory may exceed the peak of live memory by once so many steps were alike: what is moved in one step
+/// would be moved in each.
+struct Allowance {
+  std::uint64_t permille;
+  Bytes least;
+};
+constexpr std::array kRepeating{Allowance{0, 0_MiB},   Allowance{14, 8_MiB},  Allowance{30, 24_MiB},
+                                Allowance{45, 32_MiB}, Allowance{60, 48_MiB}, Allowance{60, 48_MiB},
+                                Allowance{90, 64_MiB}, Allowance{90, 64_MiB}, Allowance{150, 64_MiB},
+                                Allowance{250, 64_MiB}};
 
 }  // namespace
 
-bool Pool::Core::grow_near(Attempt& attempt) {
-  if (!strategy_.remap_above_permille) return false;
-  LaneCounters& counters = attempt.lane.counters;
-  const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
-  attempt.lane.misses.miss(attempt.size, live, counters.low_live);
-  counters.low_live = live;
-  const unsigned above =
-      std::max(*strategy_.remap_above_permille, attempt.lane.misses.certainty() * strategy_.repeating_permille);
-  const auto grow_to = [&](unsigned permille) {
-    const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
-    return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
-  };
-  if (grow_to(above)) return true;
-  return attempt.lane.is_often_short() && grow_to(kOftenShortPermille);
-}
-
 bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  return back_window(attempt, {.idle = true, .created = true});
+  Lane& lane = attempt.lane;
+  if (strategy_.learns) {
+    const Allowance& repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
+    const std::uint64_t above = std::max(peak_live_ / 1000 * repeating.permille, repeating.least.value);
+    if (above != 0 && grow_to(attempt, above)) return true;
+  }
+  const std::uint64_t before = pages_moved_;
+  const bool found =
+      has_idle_pages() && back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
+  if (strategy_.learns && (pages_moved_ != before || !lane.sizes_come_back()))
+    lane.shortage.happened(lane.counters.allocations, lane.sizes_come_back());
+  return found;
 }
 
 bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.lane, true) && search(attempt); }
 
-bool Pool::Core::grow(Attempt& attempt) { return back_window(attempt, {.created = true}); }
+bool Pool::Core::grow(Attempt& attempt) {
+  if (back_window(attempt, {.created = true, .most_pages = soft_pages()})) return true;
+  if (!config_.soft_limit) return false;
+  // Beyond the soft limit only after all that does not block.
+  for_each_other(attempt, [&](Lane& other) {
+    other.flush();
+    adopt_foreign(other, false);
+    return false;
+  });
+  return search(attempt) || steal(attempt, false) ||
+         back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()}) ||
+         back_window(attempt, {.idle = true, .created = true}) || back_window(attempt, {.created = true});
+}
 
 bool Pool::Core::steal_wait(Attempt& attempt) { return steal(attempt, true); }
 

@@ -5,11 +5,14 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
+#include "memory/notes.hpp"
 #include "memory/region.hpp"
+#include "memory/stream_uses.hpp"
 
 namespace gpuwarden::memory {
 
@@ -21,14 +24,15 @@ inline constexpr unsigned kRegions = 2;
 /// Blocks of one size that were given back, the last one first.
 struct QuickList {
   Grains size = 0;
-  std::uint32_t count = 0;
   BlockNumber head = kNoBlock;
 };
 
 struct LaneCounters {
   std::atomic<std::uint64_t> live = 0;  ///< grains; read without the lock
-  std::uint64_t peak_live = 0;          ///< grains
-  std::uint64_t low_live = 0;           ///< grains; the least since a request missed
+  std::uint64_t crest = 0;              ///< grains; the most since the cycle began
+  std::uint64_t trough = 0;             ///< grains; the least since the crest
+  std::uint64_t peak_live = 0;          ///< grains; the most before this cycle
+  std::uint64_t ended_crest = 0;        ///< grains; of the cycles that ended since the demand was noted
   std::uint64_t waste = 0;              ///< bytes of live blocks that were not asked for
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
@@ -38,12 +42,14 @@ struct LaneCounters {
 };
 
 struct alignas(128) Lane {
-  static constexpr unsigned kQuickBits = 7;
+  static constexpr unsigned kQuickBits = 9;
 
   Lane(unsigned lane_number, StreamId lane_stream, Grains total, const Strategy& lane_strategy)
       : number(static_cast<std::uint16_t>(lane_number)),
         stream(lane_stream),
         strategy(lane_strategy),
+        quick_most(lane_strategy.quick_permille),
+        quick_permille(lane_strategy.quick_permille),
         trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : ~std::uint32_t{0}),
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
         regions{Region(total, lane_strategy.small_below >= 64_KiB), Region(total, false)} {}
@@ -52,51 +58,85 @@ struct alignas(128) Lane {
   const std::uint16_t number;
   const StreamId stream;
   const Strategy strategy;
-  std::uint64_t quick_room = 0;  ///< grains that quick lists may hold
+  std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
+  unsigned quick_most;             ///< the same in thousandths of what is reserved, at most
+  unsigned quick_permille;         ///< and now
+  std::uint64_t flushed_hits = 0;  ///< quick hits up to the last flush
   const std::uint32_t trim_every;
   const Grains small_below;
   LaneCounters counters;
   /// Frees up to now belong to this epoch. Read without the lock by those that give memory back on this stream.
   std::atomic<std::uint32_t> epoch = 1;
   std::array<QuickList, 1U << kQuickBits> quick;
+  std::array<std::uint64_t, (1U << kQuickBits) / 64> quick_used{};  ///< lists that may hold something, a bit each
   std::array<Region, kRegions> regions;
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
+  std::uint32_t cycle = 1;
   MissHistory misses;
-  std::uint64_t last_short = 0;  ///< allocations when pages would last have had to move
-  unsigned shortages = 0;
+  Shortage shortage;
   std::uint32_t merges = 0;  ///< merging frees since the last trim
 
   // Behind the pool's lock for slow work:
   EventHandle event;  ///< behind all work up to epoch `recorded`
   std::uint32_t recorded = 0;
-  std::uint32_t done = 0;                      ///< work up to this epoch is known to be done
+  std::uint32_t done = 0;  ///< work up to this epoch is known to be done
+  EpochNotes notes;
+  std::uint64_t noted = 0;        ///< operations when the demand was last noted
+  std::uint64_t noted_crest = 0;  ///< grains; the crest that was seen then, in this cycle:
+  std::uint32_t noted_cycle = 0;
+  unsigned quiet_notes = 0;   ///< notes of the demand since its last operation
+  std::uint64_t sampled = 0;  ///< operations when fragmentation was last sampled here
+  bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
+  bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
+  bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
   std::array<std::uint32_t, kLanes> waited{};  ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
-  QuickList& quick_for(Grains size) { return quick[(size * 0x9E3779B1U) >> (32 - kQuickBits)]; }
+  static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
 
-  /// Pages would have to move once more; whether that happens every few allocations.
-  bool is_often_short() {
-    const std::uint64_t gap = counters.allocations - std::exchange(last_short, counters.allocations);
-    shortages = gap < 16 ? std::min(shortages + 1, 64U) : shortages / 2;
-    return shortages >= 32;
+  /// A step of a training run fills memory and empties it again: whether the next rise has just begun.
+  bool begins_cycle() const {
+    const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
+  }
+  /// Whether the quick lists have proved useful.
+  bool sizes_come_back() const {
+    return quick_permille >= quick_most / 8 || 16 * counters.quick_hits >= counters.allocations;
+  }
+  /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
+  [[gnu::noinline]] void begin_cycle() {
+    flush();
+    ++cycle;
+    if (sizes_come_back()) shortage.forget();
+    // A step like those before it still finds no place for everything: unmerged blocks are in the way.
+    if (misses.end_cycle() && misses.repeats() > 1) quick_most /= 2;
+    const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    if (!is_noted_crest()) counters.ended_crest = std::max(counters.ended_crest, counters.crest);
+    counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
+    counters.trough = live;
+  }
+  /// Whether the crest is older than the last note of the demand.
+  bool is_noted_crest() const { return cycle == noted_cycle && counters.crest == noted_crest; }
+  std::uint64_t peak_live() const { return std::max(counters.peak_live, counters.crest); }
+
+  /// A live block from the quick lists; kNoBlock without.
+  BlockNumber take_quick(unsigned region_number, Grains size) {
+    QuickList& list = quick[quick_slot(size)];
+    if (list.size != size || list.head == kNoBlock) return kNoBlock;
+    const BlockNumber block_number = list.head;
+    Block& block = regions[region_number][block_number];
+    list.head = block.right;
+    counters.cached -= size;
+    ++counters.quick_hits;
+    block.state = BlockState::live;
+    return block_number;
   }
 
-  /// A live block from the quick lists or the free blocks, counted; kNoBlock without.
-  BlockNumber take(unsigned region_number, Grains size) {
-    Region& region = regions[region_number];
-    QuickList& list = quick_for(size);
-    if (list.size == size && list.count != 0) {
-      const BlockNumber block_number = list.head;
-      Block& block = region[block_number];
-      list.head = block.right;
-      --list.count;
-      counters.cached -= size;
-      ++counters.quick_hits;
-      block.state = BlockState::live;
-      return block_number;
-    }
-    return region.take(size, strategy);
+  /// A live block from the bins, when the quick lists have none; kNoBlock without.
+  BlockNumber take_listed(unsigned region_number, Grains size) {
+    if (begins_cycle()) begin_cycle();
+    if (quick[quick_slot(size)].size != size) misses.see(size);
+    return regions[region_number].take(size, strategy);
   }
 
   void count_taken(Block& block, std::uint64_t bytes) {
@@ -105,37 +145,50 @@ struct alignas(128) Lane {
     counters.waste += waste;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) + block.size;
     counters.live.store(live, std::memory_order_relaxed);
-    if (live > counters.peak_live) counters.peak_live = live;
+    if (live > counters.crest) counters.trough = counters.crest = live;
     ++counters.allocations;
   }
 
   void count_given(const Block& block) {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) - block.size;
     counters.live.store(live, std::memory_order_relaxed);
-    if (live < counters.low_live) counters.low_live = live;
+    if (live < counters.trough) counters.trough = live;
     counters.waste -= block.left;
     ++counters.frees;
   }
 
-  /// A live block was given back on this lane's own stream.
-  void give(unsigned region_number, BlockNumber block_number) {
-    Region& region = regions[region_number];
-    Block& block = region[block_number];
+  /// A live block was given back on this lane's own stream; false: there is no room in the quick lists, or the free
+  /// block below has to grow. What lies above is mostly the rest of the block that this one was cut from.
+  bool give_quick(unsigned region_number, BlockNumber block_number) {
+    Block& block = regions[region_number][block_number];
+    const Grains size = block.size;
+    const unsigned slot = quick_slot(size);
+    QuickList& list = quick[slot];
+    if (counters.cached + size > quick_room || (list.size != size && list.head != kNoBlock) ||
+        region_for(size) != region_number ||
+        (block.before != kNoBlock && regions[region_number][block.before].state == BlockState::free))
+      return false;
     count_given(block);
-    QuickList& list = quick_for(block.size);
-    const bool kept = counters.cached + block.size <= quick_room && (list.size == block.size || list.count == 0) &&
-                      region_for(block.size) == region_number;
-    if (!kept) {
-      ++merges;
-      region.give(block_number, epoch.load(std::memory_order_relaxed));
-      return;
+    if (list.head == kNoBlock) {
+      list.size = size;
+      quick_used[slot / 64] |= std::uint64_t{1} << (slot % 64);
     }
     block.state = BlockState::cached;
-    block.right = list.count == 0 ? kNoBlock : list.head;
-    list.head = block_number;
-    list.size = block.size;
-    ++list.count;
-    counters.cached += block.size;
+    block.right = std::exchange(list.head, block_number);
+    counters.cached += size;
+    return true;
+  }
+
+  /// The same past the quick lists.
+  void give_listed(unsigned region_number, BlockNumber block_number) {
+    Region& region = regions[region_number];
+    count_given(region[block_number]);
+    ++merges;
+    region.give(block_number, epoch.load(std::memory_order_relaxed));
+  }
+
+  void give(unsigned region_number, BlockNumber block_number) {
+    if (!give_quick(region_number, block_number)) give_listed(region_number, block_number);
   }
 
   /// A live block was given back on another lane's stream, at that lane's epoch.
@@ -150,19 +203,43 @@ struct alignas(128) Lane {
     foreign[region_number] = block_number;
   }
 
-  /// Merges all quick lists.
-  void flush() {
-    if (counters.cached == 0) return;
-    const std::uint32_t now = epoch.load(std::memory_order_relaxed);
-    for (QuickList& list : quick) {
-      for (; list.count != 0; --list.count) {
-        Region& region = regions[region_for(list.size)];
-        const BlockNumber next = region[list.head].right;
-        region.give(list.head, now);
-        list.head = next;
-      }
+  /// A live block that several streams have used was given back: it waits for all of them.
+  void give_shared(unsigned region_number, BlockNumber block_number) {
+    give_foreign(region_number, block_number, kSeveralUsers, 0);
+  }
+
+  /// Merges all quick lists; whether there was anything in them.
+  bool flush() {
+    if (counters.cached == 0) return false;
+    std::uint64_t blocks = 0;
+    for (unsigned word = 0; word < quick_used.size(); ++word) {
+      for (std::uint64_t left = std::exchange(quick_used[word], 0); left != 0; left &= left - 1)
+        blocks += flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
     }
     counters.cached = 0;
+    weigh_quick_lists(blocks, counters.quick_hits - std::exchange(flushed_hits, counters.quick_hits));
+    return true;
+  }
+
+ private:
+  std::uint64_t flush(QuickList& list) {
+    Region& region = regions[region_for(list.size)];
+    std::uint64_t blocks = 0;
+    for (; list.head != kNoBlock; ++blocks) {
+      const BlockNumber gone = std::exchange(list.head, region[list.head].right);
+      region.give(gone, epoch.load(std::memory_order_relaxed));
+    }
+    return blocks;
+  }
+
+  /// Where few of the blocks that are kept unmerged are asked for again, fewer are kept.
+  void weigh_quick_lists(std::uint64_t unused, std::uint64_t hits) {
+    if (4 * hits < unused) {
+      quick_permille /= 2;
+    } else if (hits > unused) {
+      quick_permille = 2 * quick_permille + 1;
+    }
+    quick_permille = std::min(quick_permille, quick_most);
   }
 };
 

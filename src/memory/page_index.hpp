@@ -23,13 +23,14 @@ class PageIndex {
     return kNoBlock;
   }
 
+  /// The block's neighbours are what they will be.
   void insert(const BlockTable& blocks, BlockNumber number) {
-    const Grains start = blocks[number].start;
-    const std::size_t page = start / kPageGrains;
+    const Block& block = blocks[number];
+    const std::size_t page = block.start / kPageGrains;
+    if (block.before != kNoBlock && blocks[block.before].start / kPageGrains == page) return;
     if (page >= first_.size()) [[unlikely]]
       first_.resize(std::max<std::size_t>(page + page / 2, 64) + 1, kNoBlock);
-    BlockNumber& first = first_[page];
-    if (first == kNoBlock || blocks[first].start > start) first = number;
+    first_[page] = number;
   }
 
   /// The block's neighbours are still what they were.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common path: a lane's lock, a quick list or a bin, and the counters.
+// A pool's beginning and end, what is refused, and the way in for what common_path.cpp does not do.
 #include "gpuwarden/memory/pool.hpp"
 
 #include <fmt/format.h>
@@ -28,6 +28,11 @@ std::unexpected<Error> bad_request(Bytes size, Bytes alignment, std::uint64_t la
       fmt::format("cannot allocate {} bytes: the pool's device could never hold more than {}", size.value, largest));
 }
 
+std::unexpected<Error> lost() {
+  return fail(ErrorCode::unavailable, "cannot allocate device memory: the device's context is gone",
+              "end the process; what it held is given back by the driver");
+}
+
 constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift); }
 
 }  // namespace
@@ -40,47 +45,28 @@ void Pool::Core::watch_forks() {
 
 Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base,
                  unsigned region_shift)
-    : upstream_(upstream),
-      config_(std::move(config)),
-      strategy_(strategy),
-      base_(base),
+    : base_(base),
       region_shift_(region_shift),
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
       process_generation_(generation),
-      pages_(upstream, config_.limit, config_.keep_free) {}
-
-// Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.
-[[gnu::always_inline]] inline Place Pool::Core::allocate_fast(Bytes size, StreamId stream, Bytes alignment) {
-  // Size 0 wraps around, so that one comparison finds it and all that is too large.
-  if (size.value - 1 >= largest_ || alignment != kGrain || !is_own_process()) [[unlikely]]
-    return {};
-  Lane* const lane = lane_of(stream);
-  if (lane == nullptr) [[unlikely]]
-    return {};
-  const Grains wanted = grains(size);
-  const unsigned region = lane->region_for(wanted);
-  lane->lock.lock();
-  const BlockNumber number = lane->take(region, wanted);
-  if (number == kNoBlock) [[unlikely]] {
-    lane->lock.unlock();
-    return {};
-  }
-  Block& block = lane->regions[region][number];
-  const std::uint64_t address = base_of(*lane, region).value + (std::uint64_t{block.start} << kGrainShift);
-  lane->count_taken(block, size.value);
-  lane->lock.unlock();
-  return Place{lane, region, number, DeviceAddress{address}};
-}
+      usable_in_(process_generation_),
+      upstream_(upstream),
+      config_(std::move(config)),
+      strategy_(strategy),
+      pages_(upstream, config_.limit, config_.keep_free, config_.budget),
+      history_(config_.samples) {}
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
-  if (!is_own_process()) return forked();
+  if (is_forked()) return forked();
   if (size.value - 1 >= largest_ || !std::has_single_bit(alignment.value) || alignment > kPage)
     return bad_request(size, alignment, largest_);
   std::unique_lock slow(slow_);
+  if (pages_.lost) return lost();
   Lane* lane = lane_of(stream);
   if (lane == nullptr) {
     GPUWARDEN_TRY(lane, make_lane(stream));
   }
+  sample_if_due(*lane);
   const Grains wanted = grains(size);
   Attempt attempt{.lane = *lane,
                   .bytes = size,
@@ -95,7 +81,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
   return attempt.found;
 }
 
-Result<Lane*> Pool::Core::make_lane(StreamId stream) {
+Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned number = lane_count_;
   if (number == kLanes)
     return fail(ErrorCode::unsatisfied, fmt::format("a pool serves at most {} streams", kLanes),
@@ -103,10 +89,15 @@ Result<Lane*> Pool::Core::make_lane(StreamId stream) {
   lanes_[number] = std::make_unique<Lane>(
       number, stream, static_cast<Grains>((std::uint64_t{1} << region_shift_) >> kGrainShift), strategy_);
   lane_count_.store(number + 1, std::memory_order_release);
+  return lanes_[number].get();
+}
+
+Result<Lane*> Pool::Core::make_lane(StreamId stream) {
+  GPUWARDEN_TRY(Lane* const lane, add_lane(stream));
   unsigned at = slot_of(stream);
   while (slots_[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) % kSlots;
-  slots_[at].store(lanes_[number].get(), std::memory_order_release);
-  return lanes_[number].get();
+  slots_[at].store(lane, std::memory_order_release);
+  return lane;
 }
 
 Place Pool::Core::place_of(DeviceAddress address, Grains& start) const {
@@ -140,49 +131,8 @@ void Pool::Core::trim_early(Lane& lane) {
   static_cast<void>(trim(Bytes(live + live / 8)));
 }
 
-[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(DeviceAddress address, const Bytes* size,
-                                                               StreamId stream) {
-  const std::uint64_t offset = address.value - base_.value;
-  const std::uint64_t region_number = offset >> region_shift_;
-  if (region_number >= std::uint64_t{lane_count_.load(std::memory_order_acquire)} * kRegions ||
-      offset % kGrain.value != 0 || !is_own_process()) [[unlikely]]
-    return false;
-  Lane& lane = *lanes_[region_number / kRegions];
-  if (lane.stream != stream) [[unlikely]]
-    return false;
-  const auto start = static_cast<Grains>((offset & ((std::uint64_t{1} << region_shift_) - 1)) >> kGrainShift);
-  lane.lock.lock();
-  Region& region = lane.regions[region_number % kRegions];
-  const BlockNumber number = region.find(start);
-  const bool good = number != kNoBlock && region[number].state == BlockState::live &&
-                    (size == nullptr || requested(region[number]) == size->value) && lane.merges < lane.trim_every;
-  if (good) [[likely]]
-    lane.give(region_number % kRegions, number);
-  lane.lock.unlock();
-  return good;
-}
-
-[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(const BlockHandle& handle, StreamId stream) {
-  if (handle.region >= lane_count_.load(std::memory_order_acquire) * kRegions || !is_own_process()) [[unlikely]]
-    return false;
-  Lane& lane = *lanes_[handle.region / kRegions];
-  if (lane.stream != stream) [[unlikely]]
-    return false;
-  const unsigned region_number = handle.region % kRegions;
-  lane.lock.lock();
-  Region& region = lane.regions[region_number];
-  const bool good = handle.block < region.numbers() && region[handle.block].state == BlockState::live &&
-                    base_of(lane, region_number).value + (std::uint64_t{region[handle.block].start} << kGrainShift) ==
-                        handle.address.value &&
-                    lane.merges < lane.trim_every;
-  if (good) [[likely]]
-    lane.give(region_number, handle.block);
-  lane.lock.unlock();
-  return good;
-}
-
 Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {
-  if (!is_own_process()) return forked();
+  if (is_forked()) return forked();
   Grains start = 0;
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
@@ -195,24 +145,29 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
       GPUWARDEN_TRY(user, make_lane(stream));
     }
   }
+  bool shared = false;
   {
     const std::lock_guard lock(lane.lock);
     Region& region = lane.regions[place.region];
     const BlockNumber number = region.find(start);
-    if (number == kNoBlock || region[number].state != BlockState::live)
+    shared = number != kNoBlock && region[number].state == BlockState::shared;
+    if (number == kNoBlock || (region[number].state != BlockState::live && !shared))
       return std::unexpected(bad_address(address, place, start));
     if (size != nullptr && requested(region[number]) != size->value)
       return fail(ErrorCode::invalid_argument,
                   fmt::format("cannot free {:#x} as {} bytes: it has {}", address.value, size->value,
                               requested(region[number])),
                   "free with the size that was asked for");
-    if (user == &lane) {
+    if (shared) {
+      // Below, in the locks' order.
+    } else if (user == &lane) {
       lane.give(place.region, number);
     } else {
       lane.give_foreign(place.region, number, user->number, user->epoch.load(std::memory_order_acquire));
     }
-    if (lane.merges < lane.trim_every) return {};
+    if (!shared && lane.merges < lane.trim_every) return {};
   }
+  if (shared) return deallocate_shared(place, start, *user);
   trim_early(lane);
   return {};
 }
@@ -224,7 +179,7 @@ Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
   const std::lock_guard lock(place.lane->lock);
   const Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
-  if (number == kNoBlock || region[number].state != BlockState::live)
+  if (number == kNoBlock || (region[number].state != BlockState::live && region[number].state != BlockState::shared))
     return fail(ErrorCode::not_found, "no live block starts at that address");
   return Bytes(requested(region[number]));
 }
@@ -235,6 +190,14 @@ Pool::~Pool() = default;
 Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
   Core::watch_forks();
   GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
+  if (config.limit_fraction) {
+    if (!(*config.limit_fraction > 0 && *config.limit_fraction <= 1))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("a pool cannot be limited to {} of a device", *config.limit_fraction),
+                  "a share is above 0 and at most 1");
+    const Bytes share = MemoryLimit{.bytes = std::nullopt, .fraction = *config.limit_fraction}.of(device.total);
+    config.limit = std::min(config.limit.value_or(share), share);
+  }
   if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
   // Half as much address space again as memory, so that there is always a place to move pages to.
   const std::uint64_t region = std::bit_ceil(std::max(device.total.value + device.total.value / 2, 16 * kPage.value));
@@ -243,50 +206,31 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
     return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", device.total.value));
   const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
   GPUWARDEN_TRY(const DeviceAddress base, upstream.reserve(Bytes(region * kRegions * kLanes)));
+  if (base.value + region * kRegions * kLanes > std::uint64_t{1} << BlockHandle::kAddressBits)
+    return fail(ErrorCode::failed, fmt::format("the device's address space begins at {:#x}, too high", base.value));
   return std::unique_ptr<Pool>(new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, base, shift)));
 }
 
-Result<DeviceAddress> Pool::allocate(Bytes size, StreamId stream, Bytes alignment) {
-  const Place fast = core_->allocate_fast(size, stream, alignment);
-  if (fast) [[likely]]
-    return fast.address;
-  return allocate_slow(size, stream, alignment);
+Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {
+  return core_->record_stream(address, stream);
 }
-
-// Apart, and called last, so that the common path needs no frame for it.
-[[gnu::noinline, gnu::cold]] Result<DeviceAddress> Pool::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
-  const auto place = core_->allocate_slow(size, stream, alignment);
-  if (!place) return std::unexpected(place.error());
-  return place->address;
+Result<void> Pool::order(StreamId later, StreamId earlier) { return core_->order(later, earlier); }
+Result<CaptureId> Pool::begin_capture(StreamId stream) { return core_->begin_capture(stream); }
+Result<void> Pool::join_capture(CaptureId id, StreamId stream) { return core_->join_capture(id, stream); }
+Result<void> Pool::end_capture(CaptureId id) { return core_->end_capture(id); }
+Result<void> Pool::release_capture(CaptureId id, StreamId replayed_on) {
+  return core_->release_capture(id, replayed_on);
 }
-
-Result<void> Pool::deallocate(DeviceAddress address, StreamId stream) {
-  if (core_->deallocate_fast(address, nullptr, stream)) [[likely]]
-    return {};
-  return core_->deallocate_slow(address, nullptr, stream);
+Result<Bytes> Pool::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
+                              const std::stop_token& stop) {
+  return core_->trim_idle(now, idle_for, keep, stop);
 }
-
-Result<void> Pool::deallocate(DeviceAddress address, Bytes size, StreamId stream) {
-  if (core_->deallocate_fast(address, &size, stream)) [[likely]]
-    return {};
-  return core_->deallocate_slow(address, &size, stream);
+Bytes Pool::idle_since(Clock::SteadyTime time) { return core_->idle_since(time); }
+Fragmentation Pool::fragmentation() { return core_->fragmentation(); }
+FragmentationSample Pool::sample_fragmentation(std::optional<Clock::SteadyTime> time) {
+  return core_->sample_fragmentation(time);
 }
-
-Result<BlockHandle> Pool::allocate_block(Bytes size, StreamId stream) {
-  const Place fast = core_->allocate_fast(size, stream, kGrain);
-  if (fast) [[likely]]
-    return BlockHandle{fast.address, Core::region_number(fast), fast.block};
-  const auto place = core_->allocate_slow(size, stream, kGrain);
-  if (!place) return std::unexpected(place.error());
-  return BlockHandle{place->address, Core::region_number(*place), place->block};
-}
-
-Result<void> Pool::deallocate_block(const BlockHandle& block, StreamId stream) {
-  if (core_->deallocate_fast(block, stream)) [[likely]]
-    return {};
-  return core_->deallocate_slow(block.address, nullptr, stream);
-}
-
+std::vector<FragmentationSample> Pool::fragmentation_history() const { return core_->fragmentation_history(); }
 Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }
 Result<Bytes> Pool::trim(Bytes keep) { return core_->trim(keep); }
 PoolStatus Pool::status() { return core_->status(); }

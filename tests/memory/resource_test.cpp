@@ -2,9 +2,7 @@
 // One battery for the pool and for everything that can be put around it; then what each of them adds.
 #include "gpuwarden/memory/resource.hpp"
 
-#include <random>
 #include <sstream>
-#include <thread>
 
 #include "gpuwarden/memory/failure_callback.hpp"
 #include "gpuwarden/memory/limit.hpp"
@@ -13,6 +11,7 @@
 #include "gpuwarden/memory/statistics.hpp"
 #include "gpuwarden/memory/tracking.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/resource_battery.hpp"
 #include "support/fake_clock.hpp"
 
 namespace gpuwarden::memory {
@@ -62,44 +61,20 @@ TYPED_TEST_SUITE(EveryResource, Resources);
 TYPED_TEST(EveryResource, GivesOutAndTakesBack) {
   auto& resource = this->all_.resource;
   static_assert(DeviceResource<std::remove_reference_t<decltype(resource)>>);
-  const auto first = resource.allocate(10_MiB, kStream).value();
-  const auto second = resource.allocate(1000_B, kStream).value();
-  EXPECT_NE(first, second);
-  EXPECT_EQ(this->all_.pool->status().requested, 10_MiB + 1000_B);
-  EXPECT_TRUE(resource.deallocate(first, 10_MiB, kStream));
-  EXPECT_TRUE(resource.deallocate(second, 1000_B, kStream));
+  expect_it_gives_out_and_takes_back(resource, kStream);
+  EXPECT_EQ(this->all_.pool->status().frees, 2U);
   EXPECT_EQ(this->all_.pool->status().live, 0_B);
 }
 
 TYPED_TEST(EveryResource, PassesRefusalsOnAndStaysUsable) {
   auto& resource = this->all_.resource;
-  EXPECT_EQ(resource.allocate(0_B, kStream).error().code, ErrorCode::invalid_argument);
-  EXPECT_FALSE(resource.allocate(Bytes(~std::uint64_t{0}), kStream));
-  EXPECT_EQ(resource.allocate(300_MiB, kStream).error().code, ErrorCode::unsatisfied);
-  const auto address = resource.allocate(200_MiB, kStream).value();
-  EXPECT_FALSE(resource.deallocate(address, 100_MiB, kStream));
-  EXPECT_TRUE(resource.deallocate(address, 200_MiB, kStream));
-  EXPECT_EQ(resource.deallocate(address, 200_MiB, kStream).error().code, ErrorCode::invalid_argument);
-  EXPECT_FALSE(resource.deallocate({12345}, 1_B, kStream));
-  EXPECT_TRUE(resource.allocate(200_MiB, kStream));
+  expect_it_passes_refusals_on(resource, kStream, {.fits = 200_MiB, .too_much = 300_MiB});
   EXPECT_TRUE(this->all_.pool->check());
 }
 
 TYPED_TEST(EveryResource, MayBeUsedFromSeveralThreads) {
   auto& resource = this->all_.resource;
-  const auto work = [&](unsigned seed) {
-    std::mt19937 random(seed);
-    for (int i = 0; i < 500; ++i) {
-      const Bytes size(1 + random() % 3'000'000);
-      const auto address = resource.allocate(size, StreamId{seed});
-      ASSERT_TRUE(address);
-      ASSERT_TRUE(resource.deallocate(*address, size, StreamId{seed}));
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (unsigned i = 0; i < 3; ++i) threads.emplace_back(work, i);
-  }
+  expect_it_serves_threads(resource, {StreamId{0}, StreamId{1}, StreamId{2}});
   EXPECT_EQ(this->all_.pool->status().live, 0_B);
   EXPECT_TRUE(this->all_.pool->check());
 }

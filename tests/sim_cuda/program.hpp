@@ -9,7 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "nvidia/cuda_functions.hpp"
+#include "nvidia/cuda_library.hpp"
 #include "sim_nvml/child.hpp"
 #include "support/temp_dir.hpp"
 
@@ -25,20 +25,11 @@ inline std::filesystem::path library_of(int profile) {
   return std::filesystem::path(GPUWARDEN_SIM_LIB_DIR) / std::to_string(profile) / "libcuda.so.1";
 }
 
-/// All functions of a library by their symbols; those that its driver did not have are null.
-struct Symbols {
-#define GPUWARDEN_CUDA_FUNCTION(symbol, since, parameters) decltype(&cuda::symbol) symbol = nullptr;
-#include "nvidia/cuda_functions.inc"
-#undef GPUWARDEN_CUDA_FUNCTION
-};
-
 class Library : public Symbols {
  public:
   explicit Library(int profile) : handle_(::dlopen(library_of(profile).c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw std::runtime_error(::dlerror());
-#define GPUWARDEN_CUDA_FUNCTION(symbol, since, parameters) symbol = find<decltype(symbol)>(#symbol);
-#include "nvidia/cuda_functions.inc"
-#undef GPUWARDEN_CUDA_FUNCTION
+    static_cast<Symbols&>(*this) = find_symbols(handle_);
     control_ = find<decltype(control_)>("gpuwarden_sim_call");
   }
 

@@ -40,9 +40,9 @@ struct Strategy {
   /// Free pages are moved to where they are needed before new ones are made, once reserved memory exceeds the peak of
   /// live memory by this many thousandths; empty: only when the device or the limit leaves no more.
   std::optional<unsigned> remap_above_permille;
-  /// The same once the workload seems to repeat itself, and twice that once it surely does: what is moved in one step
-  /// would be moved in each.
-  unsigned repeating_permille = 0;
+  /// Grows further, rather than move pages again and again, once steps repeat themselves or random requests would have
+  /// pages moved every few allocations.
+  bool learns = false;
   /// Free pages go back to the device after so many merging frees; 0: only when asked for.
   unsigned trim_every = 0;
 };
