@@ -135,6 +135,7 @@ Target* target_of(std::string_view name);
 
 #define TARGET(function) static Target& target = *target_of(#function)
 
+// NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 // The driver.
 EXPORTED Result cuMemAlloc_v2(DevicePointer* address, std::size_t size) {
   TARGET(cuMemAlloc_v2);
@@ -260,6 +261,7 @@ EXPORTED Result cudaFreeAsync_ptsz(void* address, Stream stream) {
 
 EXPORTED Result cuGetProcAddress(const char* symbol, void** found, int version, std::uint64_t flags);
 EXPORTED Result cuGetProcAddress_v2(const char* symbol, void** found, int version, std::uint64_t flags, int* status);
+// NOLINTEND(readability-identifier-naming)
 
 #define ROW(function) {#function, reinterpret_cast<void*>(&function)}
 Target targets[] = {

@@ -101,9 +101,9 @@ TEST_F(MemoryLive, TraceOfAProgramWithoutAGpuSaysSo) {
   EXPECT_EQ(done.exit_code, 0);
   EXPECT_THAT(done.standard_error, HasSubstr("no allocation of GPU memory was seen in true"));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "t.csv"));
-  EXPECT_EQ(run({"memory", "trace", "-o", (dir_ / "t.csv").string(), "--", "/nonexistent"}).exit_code, 127);
+  EXPECT_EQ(run({"memory", "trace", "-o", (dir_ / "t.csv").string(), "--", (dir_ / "none").string()}).exit_code, 127);
   expect_error({"memory", "trace"}, 2, "no command was given");
-  expect_error({"memory", "trace", "-o", "/nonexistent/t.csv", "--", "true"}, 2, "/nonexistent/t.csv");
+  expect_error({"memory", "trace", "-o", (dir_ / "none" / "t.csv").string(), "--", "true"}, 2, "none/t.csv");
 }
 
 }  // namespace

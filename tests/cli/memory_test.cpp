@@ -104,7 +104,7 @@ TEST_F(Memory, ReplayWritesSnapshotsThatCanBeReplayed) {
   const auto done = run({"memory", "replay", (dir_ / "pool.pickle").string()});
   EXPECT_THAT(done.standard_output, HasSubstr("PyTorch snapshot (pickle), 5 events"));
   EXPECT_THAT(done.standard_output, HasSubstr("as recorded"));
-  expect_error({"memory", "replay", csv(), "--snapshot", "/nonexistent/x.json"}, 2, "/nonexistent/x.json");
+  expect_error({"memory", "replay", csv(), "--snapshot", (dir_ / "none" / "x.json").string()}, 2, "none/x.json");
 }
 
 TEST_F(Memory, ReplayWritesAPage) {
