@@ -19,6 +19,7 @@ using namespace planning;
 
 std::string group_of(const Case& c) {
   if (!c.complete) return "incomplete";
+  if (c.out_of_memory) return "out_of_memory";
   if (c.metric == Metric::whole_gpu) return "whole_gpu";
   return c.settings.trains() ? "training" : "inference";
 }
@@ -59,6 +60,13 @@ Answer answer_of(const Row& row) {
     return answer;
   }
   answer.predicted = *predicted;
+  if (read->out_of_memory) {
+    // Right is what says that it does not fit.
+    answer.measured = read->gpu_bytes;
+    const Result<Estimate> need = estimate(read->figures, read->settings);
+    answer.error = need && need->expected() > read->gpu_bytes ? 0 : 1;
+    return answer;
+  }
   answer.error = *predicted / read->measured - 1;
   return answer;
 }
