@@ -158,7 +158,7 @@ class Pool {
   /// Gives back what the pool has not needed for `idle_for` before `now`, the longest unused first: what is reserved
   /// beyond the most that was live since (and 1/32 of that), but never below `keep`; and what idles above the soft
   /// limit. Knows only what happened between its calls: call it regularly, or have a Trimmer do so. Works in slices of
-  /// 64 MiB; ends early when asked to stop. How much went.
+  /// 64 MiB; ends early when asked to stop. How much went; unavailable: the context is gone.
   Result<Bytes> trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep = Bytes{},
                           const std::stop_token& stop = {});
   /// Whole pages without a user that were last used before `time`, as far as trim_idle() has noted the time; a block
