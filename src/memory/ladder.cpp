@@ -171,8 +171,26 @@ bool Pool::Core::remap(Attempt& attempt) {
 
 bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.lane, true) && search(attempt); }
 
+bool Pool::Core::grow_elsewhere(Attempt& attempt) {
+  if (attempt.lane.number < kWideLanes || attempt.lane.is_private) return false;
+  for (unsigned number = 0; number < kWideLanes; ++number) {
+    Lane& host = *lanes_[number];
+    if (host.is_private) continue;
+    const std::lock_guard lock(host.lock);
+    if (!back_window(attempt, {.created = true, .most_pages = soft_pages()}, host)) continue;
+    const BlockNumber block = attempt.found.block;
+    if (wait_for(attempt.lane, host, host.regions[attempt.region][block].epoch)) return true;
+    // Part of it was in use on the host's stream, and cannot be waited for.
+    host.give_listed(attempt.region, block);
+    attempt.found = {};
+    return false;
+  }
+  return false;
+}
+
 bool Pool::Core::grow(Attempt& attempt) {
   if (back_window(attempt, {.created = true, .most_pages = soft_pages()})) return true;
+  if (grow_elsewhere(attempt)) return true;
   if (!config_.soft_limit) return false;
   // Beyond the soft limit only after all that does not block.
   for_each_other(attempt, [&](Lane& other) {

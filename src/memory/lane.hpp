@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <utility>
+#include <vector>
 
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
@@ -16,8 +17,11 @@
 
 namespace gpuwarden::memory {
 
-inline constexpr unsigned kLaneBits = 5;
-inline constexpr unsigned kLanes = 1U << kLaneBits;
+/// Streams that a pool can tell apart. The first ones' regions are large enough for the whole device; the others' are
+/// 2^kNarrowBits times smaller, and what does not fit there goes to one of the first.
+inline constexpr unsigned kLanes = 1024;
+inline constexpr unsigned kWideLanes = 32;
+inline constexpr unsigned kNarrowBits = 5;
 /// Small requests and the others.
 inline constexpr unsigned kRegions = 2;
 
@@ -39,6 +43,19 @@ struct LaneCounters {
   std::uint64_t quick_hits = 0;
   std::uint64_t cached = 0;   ///< grains in quick lists
   std::uint64_t foreign = 0;  ///< grains given back on other streams
+};
+
+/// An epoch for each lane, 0 until it is set.
+class EpochTable {
+ public:
+  std::uint32_t operator[](unsigned lane) const { return lane < epochs_.size() ? epochs_[lane] : 0; }
+  void set(unsigned lane, std::uint32_t epoch) {
+    if (lane >= epochs_.size()) epochs_.resize(lane + 1);
+    epochs_[lane] = epoch;
+  }
+
+ private:
+  std::vector<std::uint32_t> epochs_;
 };
 
 struct alignas(128) Lane {
@@ -90,7 +107,7 @@ struct alignas(128) Lane {
   bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
   bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
   bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
-  std::array<std::uint32_t, kLanes> waited{};  ///< up to which epoch of each other lane this stream waits
+  EpochTable waited;          ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
   static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
