@@ -207,7 +207,10 @@ class Pool::Core {
   bool back_window(Attempt& attempt, const PageSources& sources) { return back_window(attempt, sources, attempt.lane); }
   /// In the region of `host`, whose lock is held, too; then nothing may come from idle pages.
   bool back_window(Attempt& attempt, const PageSources& sources, Lane& host);
-  bool grow_elsewhere(Attempt& attempt);
+  /// `widen`: whether the window may be made larger than needed; then whether it was.
+  bool fill_window(Attempt& attempt, const PageSources& sources, Lane& host, bool& widen);
+  /// For a late stream: in the region of an early one. `idle`: pages that are idle may move there.
+  bool grow_elsewhere(Attempt& attempt, bool idle);
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
