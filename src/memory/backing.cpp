@@ -14,7 +14,17 @@ constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 }  // namespace
 
 bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
+  bool widen = true;
+  if (fill_window(attempt, sources, widen)) return true;
+  // What was wanted beyond the request may be what the device no longer has.
+  if (!widen) return false;
+  widen = false;
+  return fill_window(attempt, sources, widen);
+}
+
+bool Pool::Core::fill_window(Attempt& attempt, const PageSources& sources, bool& widen) {
   // Every window lacks a page: without one to spare or to create there is no need to look.
+  const bool may_widen = std::exchange(widen, false);
   if (pages_.spare() == 0 && !sources.idle && pages_.pages() >= sources.most_pages) return false;
   Region& region = attempt.lane.regions[attempt.region];
   Window window = region.cheapest_window(attempt.size + attempt.alignment - 1, sources.thorough);
@@ -23,8 +33,8 @@ bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
   const std::uint64_t room = sources.most_pages - std::min(pages_.pages(), sources.most_pages);
   if (!sources.idle && window.missing > spare && window.missing - spare > room) return false;
   // A large region grows by a little more than is asked for: fewer calls of the driver.
-  if (!sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
-    region.widen(window);
+  if (may_widen && !sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
+    widen = region.widen(window);
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
   std::uint32_t created = 0;

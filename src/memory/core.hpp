@@ -198,6 +198,8 @@ class Pool::Core {
     }
   }
   bool back_window(Attempt& attempt, const PageSources& sources);
+  /// `widen`: whether the window may be made larger than needed; then whether it was.
+  bool fill_window(Attempt& attempt, const PageSources& sources, bool& widen);
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);

@@ -149,10 +149,8 @@ struct Allowance {
   std::uint64_t permille;
   Bytes least;
 };
-constexpr std::array kRepeating{Allowance{0, 0_MiB},   Allowance{14, 8_MiB},  Allowance{30, 24_MiB},
-                                Allowance{45, 32_MiB}, Allowance{60, 48_MiB}, Allowance{60, 48_MiB},
-                                Allowance{90, 64_MiB}, Allowance{90, 64_MiB}, Allowance{150, 64_MiB},
-                                Allowance{250, 64_MiB}};
+constexpr std::array kRepeating{Allowance{0, 0_MiB},   Allowance{20, 8_MiB},   Allowance{30, 16_MiB},
+                                Allowance{45, 32_MiB}, Allowance{140, 64_MiB}, Allowance{250, 128_MiB}};
 
 }  // namespace
 

@@ -62,7 +62,8 @@ struct alignas(128) Lane {
   std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
   unsigned quick_most;             ///< the same in thousandths of what is reserved, at most
   unsigned quick_permille;         ///< and now
-  std::uint64_t flushed_hits = 0;  ///< quick hits up to the last flush
+  std::uint64_t unused = 0;        ///< blocks flushed since the quick lists were weighed last
+  std::uint64_t weighed_hits = 0;  ///< quick hits up to then
   const std::uint32_t trim_every;
   const Grains small_below;
   LaneCounters counters;
@@ -137,6 +138,7 @@ struct alignas(128) Lane {
   /// A live block from the bins, when the quick lists have none; kNoBlock without.
   BlockNumber take_listed(unsigned region_number, Grains size) {
     if (begins_cycle()) begin_cycle();
+    misses.request();
     if (quick[quick_slot(size)].size != size) misses.see(size);
     if (!strategy.two_ends) return regions[region_number].take(size, strategy);
     // Small requests have pages of their own already.
@@ -231,7 +233,7 @@ struct alignas(128) Lane {
         blocks += flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
     }
     counters.cached = 0;
-    weigh_quick_lists(blocks, counters.quick_hits - std::exchange(flushed_hits, counters.quick_hits));
+    weigh_quick_lists(blocks);
     return true;
   }
 
@@ -247,13 +249,17 @@ struct alignas(128) Lane {
   }
 
   /// Where few of the blocks that are kept unmerged are asked for again, fewer are kept.
-  void weigh_quick_lists(std::uint64_t unused, std::uint64_t hits) {
+  void weigh_quick_lists(std::uint64_t blocks) {
+    unused += blocks;
+    if (unused < 32) return;
+    const std::uint64_t hits = counters.quick_hits - std::exchange(weighed_hits, counters.quick_hits);
     if (4 * hits < unused) {
       quick_permille /= 2;
     } else if (hits > unused) {
       quick_permille = 2 * quick_permille + 1;
     }
     quick_permille = std::min(quick_permille, quick_most);
+    unused = 0;
   }
 };
 

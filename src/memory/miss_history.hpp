@@ -15,7 +15,10 @@ namespace gpuwarden::memory {
 /// sizes, and moving is right.
 class MissHistory {
  public:
-  /// A request was for a size that has no quick list.
+  /// A request was not met from a quick list.
+  void request() { ++requests_; }
+
+  /// Its size has no quick list, either.
   void see(Grains size) {
     Grains* known = &sizes_[(size * 0x9E3779B1U) >> (32 - kBits)];
     if (*known != size) known = &sizes_[static_cast<std::size_t>(known - sizes_.data()) ^ 1U];
@@ -34,21 +37,25 @@ class MissHistory {
     repeats_ = known ? repeats_ + (missed ? 1 : 0) : 0;
     fresh_ = 0;
     misses_ = 0;
+    requests_ = 0;
     return missed;
   }
 
-  /// In how many cycles that has happened since sizes were new last.
-  unsigned repeats() const { return repeats_; }
+  /// In how many cycles that has happened since sizes were new last; the present one counts once it has shown itself.
+  unsigned repeats() const { return repeats_ + (fresh_ <= kFewFresh && requests_ >= kTelling ? 1 : 0); }
 
  private:
   static constexpr unsigned kBits = 10;
   /// So many new sizes a cycle do not change the picture.
   static constexpr unsigned kFewFresh = 4;
+  /// So many requests show whether a cycle asks for new sizes.
+  static constexpr unsigned kTelling = 64;
 
   std::array<Grains, 1U << kBits> sizes_{};
   unsigned repeats_ = 0;
-  unsigned misses_ = 0;  ///< in this cycle
-  unsigned fresh_ = 0;   ///< sizes that were new in this cycle
+  unsigned requests_ = 0;  ///< in this cycle, as are the next two
+  unsigned misses_ = 0;
+  unsigned fresh_ = 0;  ///< sizes that were new
 };
 
 /// Notices that pages move every few allocations, as under random requests: then memory is grown instead, a step

@@ -187,6 +187,37 @@ Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
 Pool::Pool(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Pool::~Pool() = default;
 
+namespace {
+
+/// Where all regions lie; each is 2 to the `shift` bytes long.
+struct AddressSpace {
+  DeviceAddress base;
+  unsigned shift = 0;
+};
+
+/// Each region has four times as much address space as the device has memory: live blocks lie scattered, and between
+/// them there must be a place to move pages to. Where the driver has not that much, half as much again must do.
+Result<AddressSpace> reserve_space(Upstream& upstream, Bytes total) {
+  const auto shift_of = [](std::uint64_t bytes) {
+    return static_cast<unsigned>(std::bit_width(std::max(bytes, 16 * kPage.value) - 1));
+  };
+  constexpr unsigned kMost = 31 + kGrainShift;
+  if (total.value > (std::uint64_t{1} << kMost))  // four times as much would be no number
+    return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", total.value));
+  const unsigned least = shift_of(total.value + total.value / 2);
+  if (least > kMost) return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", total.value));
+  unsigned shift = std::min(kMost, shift_of(4 * total.value));
+  const auto all = [&] { return Bytes((std::uint64_t{1} << shift) * kRegions * kLanes); };
+  auto base = upstream.reserve(all());
+  for (; !base && base.error().code == ErrorCode::unsatisfied && shift > least; base = upstream.reserve(all())) --shift;
+  if (!base) return std::unexpected(base.error());
+  if (base->value + all().value > std::uint64_t{1} << BlockHandle::kAddressBits)
+    return fail(ErrorCode::failed, fmt::format("the device's address space begins at {:#x}, too high", base->value));
+  return AddressSpace{*base, shift};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
   Core::watch_forks();
   GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
@@ -199,16 +230,10 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
     config.limit = std::min(config.limit.value_or(share), share);
   }
   if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
-  // Half as much address space again as memory, so that there is always a place to move pages to.
-  const std::uint64_t region = std::bit_ceil(std::max(device.total.value + device.total.value / 2, 16 * kPage.value));
-  const auto shift = static_cast<unsigned>(std::countr_zero(region));
-  if (shift - kGrainShift >= 32)
-    return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", device.total.value));
   const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
-  GPUWARDEN_TRY(const DeviceAddress base, upstream.reserve(Bytes(region * kRegions * kLanes)));
-  if (base.value + region * kRegions * kLanes > std::uint64_t{1} << BlockHandle::kAddressBits)
-    return fail(ErrorCode::failed, fmt::format("the device's address space begins at {:#x}, too high", base.value));
-  return std::unique_ptr<Pool>(new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, base, shift)));
+  GPUWARDEN_TRY(const AddressSpace space, reserve_space(upstream, device.total));
+  return std::unique_ptr<Pool>(
+      new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, space.base, space.shift)));
 }
 
 Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {

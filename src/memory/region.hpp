@@ -101,8 +101,8 @@ class Region {
   Window cheapest_window(Grains size, bool thorough) const;
   /// Pages by which a region of its size may grow ahead of requests: 1/256 of it.
   std::uint32_t chunk_pages() const { return static_cast<std::uint32_t>(handles_.size() / 512); }
-  /// Makes a window that ends in the hole at the top larger by chunk_pages().
-  void widen(Window& window) const;
+  /// Makes a window that ends in the hole at the top larger by chunk_pages(); whether it is larger now.
+  bool widen(Window& window) const;
   /// Takes a window's blocks out of all lists, holes as whole pages, so that nothing else touches them; the first.
   BlockNumber claim(const Window& window);
   /// All of a claimed window has memory now: the live block in it.
