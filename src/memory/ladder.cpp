@@ -75,6 +75,7 @@ bool Pool::Core::climb(Attempt& attempt) {
 bool Pool::Core::accept(Attempt& attempt, Lane& lane, BlockNumber block) {
   if (block == kNoBlock) return false;
   lane.count_taken(lane.regions[attempt.region][block], attempt.bytes.value);
+  lane.note_birth(lane.regions[attempt.region][block]);
   attempt.found = Place{&lane, attempt.region, block, {}};
   attempt.found.address = address_of(attempt.found);
   return true;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory/lifetimes.hpp"
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
 #include "memory/notes.hpp"
@@ -91,6 +92,7 @@ struct alignas(128) Lane {
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
   std::uint32_t cycle = 1;
   MissHistory misses;
+  Lifetimes lifetimes;  ///< where the strategy has two ends
   Shortage shortage;
   std::uint32_t merges = 0;  ///< merging frees since the last trim
 
@@ -155,7 +157,17 @@ struct alignas(128) Lane {
     if (begins_cycle()) begin_cycle();
     misses.request();
     if (quick[quick_slot(size)].size != size) misses.see(size);
-    return regions[region_number].take(size, strategy);
+    if (!strategy.two_ends) return regions[region_number].take(size, strategy);
+    // Small requests have pages of their own already.
+    const bool high = region_number == 0 && lifetimes.is_brief(size);
+    const BlockNumber taken = high ? regions[0].take_high(size, strategy) : regions[region_number].take(size, strategy);
+    if (taken != kNoBlock) note_birth(regions[region_number][taken]);
+    return taken;
+  }
+
+  /// Of a live block; what is taken from quick lists keeps its earlier one.
+  void note_birth(Block& block) const {
+    if (strategy.two_ends) block.epoch = static_cast<std::uint32_t>(counters.allocations);
   }
 
   void count_taken(Block& block, std::uint64_t bytes) {
@@ -201,7 +213,9 @@ struct alignas(128) Lane {
   /// The same past the quick lists.
   void give_listed(unsigned region_number, BlockNumber block_number) {
     Region& region = regions[region_number];
-    count_given(region[block_number]);
+    const Block& block = region[block_number];
+    count_given(block);
+    if (strategy.two_ends) lifetimes.ended(block.size, static_cast<std::uint32_t>(counters.allocations) - block.epoch);
     ++merges;
     region.give(block_number, epoch.load(std::memory_order_relaxed));
   }

@@ -14,7 +14,7 @@ double passing(const Moment& moment) {
   return moment.at(Use::checkpoints) + moment.at(Use::working_set) + moment.at(Use::logits);
 }
 
-/// Batches of varied lengths leave blocks of many sizes behind, most of all the logits'. 50 bytes a logit, less for
+/// Batches of varied lengths leave blocks of many sizes behind, most of all the logits'. 55 bytes a logit, less for
 /// long limits that few samples reach; chosen on ms-swift's published runs (Qwen 1.8B to 72B: the same figure).
 double fragments(const ModelFigures& model, const Settings& settings) {
   const Widths w = widths_of(model, settings);
