@@ -3,6 +3,7 @@
 // the opcodes: Python's Lib/pickletools.py, protocols 0 to 5.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
@@ -33,7 +34,7 @@ class PickleMachine {
     bool (PickleMachine::*act)(unsigned);
     unsigned width = 0;
   };
-  static std::span<const Row> rows();
+  static const Row kRows[];
 
   bool fail_with(std::string what) {
     if (!error_)
@@ -156,90 +157,87 @@ class PickleMachine {
   std::vector<Value> stack_;
   std::vector<std::size_t> marks_;
   std::vector<Value> memo_;
+  std::uint64_t puts_ = 0;  ///< how often something was kept in it
   std::optional<Value> result_;
   std::optional<Error> error_;
 };
 
-std::span<const PickleMachine::Row> PickleMachine::rows() {
-  using M = PickleMachine;
-  static constexpr auto kRows = std::to_array<Row>({
-      {'(', "MARK", &M::mark},
-      {'.', "STOP", &M::stop},
-      {'0', "POP", &M::drop},
-      {'1', "POP_MARK", &M::drop_mark},
-      {'2', "DUP", &M::duplicate},
-      {'F', "FLOAT", &M::real_line},
-      {'I', "INT", &M::integer_line},
-      {'J', "BININT", &M::signed_integer, 4},
-      {'K', "BININT1", &M::small_integer, 1},
-      {'L', "LONG", &M::integer_line},
-      {'M', "BININT2", &M::small_integer, 2},
-      {'N', "NONE", &M::nothing},
-      {'P', "PERSID", &M::named_line},
-      {'Q', "BINPERSID", &M::runs_code},
-      {'R', "REDUCE", &M::runs_code},
-      {'S', "STRING", &M::text_line, 1},
-      {'T', "BINSTRING", &M::text, 4},
-      {'U', "SHORT_BINSTRING", &M::text, 1},
-      {'V', "UNICODE", &M::text_line, 0},
-      {'X', "BINUNICODE", &M::text, 4},
-      {'a', "APPEND", &M::append},
-      {'b', "BUILD", &M::runs_code},
-      {'c', "GLOBAL", &M::named_line},
-      {'d', "DICT", &M::dictionary},
-      {'}', "EMPTY_DICT", &M::empty_dictionary},
-      {'e', "APPENDS", &M::append_all},
-      {'g', "GET", &M::get_line},
-      {'h', "BINGET", &M::get, 1},
-      {'i', "INST", &M::named_line},
-      {'j', "LONG_BINGET", &M::get, 4},
-      {'l', "LIST", &M::list},
-      {']', "EMPTY_LIST", &M::empty_list},
-      {'o', "OBJ", &M::runs_code},
-      {'p', "PUT", &M::put_line},
-      {'q', "BINPUT", &M::put, 1},
-      {'r', "LONG_BINPUT", &M::put, 4},
-      {'s', "SETITEM", &M::set_item},
-      {'t', "TUPLE", &M::list},
-      {')', "EMPTY_TUPLE", &M::tuple, 0},
-      {'u', "SETITEMS", &M::set_items},
-      {'G', "BINFLOAT", &M::real, 8},
-      {'B', "BINBYTES", &M::bytes, 4},
-      {'C', "SHORT_BINBYTES", &M::bytes, 1},
-      {0x80, "PROTO", &M::protocol},
-      {0x81, "NEWOBJ", &M::runs_code},
-      {0x82, "EXT1", &M::runs_code},
-      {0x83, "EXT2", &M::runs_code},
-      {0x84, "EXT4", &M::runs_code},
-      {0x85, "TUPLE1", &M::tuple, 1},
-      {0x86, "TUPLE2", &M::tuple, 2},
-      {0x87, "TUPLE3", &M::tuple, 3},
-      {0x88, "NEWTRUE", &M::constant, 1},
-      {0x89, "NEWFALSE", &M::constant, 0},
-      {0x8a, "LONG1", &M::long_integer, 1},
-      {0x8b, "LONG4", &M::long_integer, 4},
-      {0x8c, "SHORT_BINUNICODE", &M::text, 1},
-      {0x8d, "BINUNICODE8", &M::text, 8},
-      {0x8e, "BINBYTES8", &M::bytes, 8},
-      {0x8f, "EMPTY_SET", &M::empty_list},
-      {0x90, "ADDITEMS", &M::append_all},
-      {0x91, "FROZENSET", &M::list},
-      {0x92, "NEWOBJ_EX", &M::runs_code},
-      {0x93, "STACK_GLOBAL", &M::named_stack},
-      {0x94, "MEMOIZE", &M::memorize},
-      {0x95, "FRAME", &M::skip, 8},
-      {0x96, "BYTEARRAY8", &M::bytes, 8},
-      {0x97, "NEXT_BUFFER", &M::runs_code},
-      {0x98, "READONLY_BUFFER", &M::runs_code},
-  });
-  return kRows;
-}
+constexpr PickleMachine::Row PickleMachine::kRows[] = {
+    {'(', "MARK", &PickleMachine::mark},
+    {'.', "STOP", &PickleMachine::stop},
+    {'0', "POP", &PickleMachine::drop},
+    {'1', "POP_MARK", &PickleMachine::drop_mark},
+    {'2', "DUP", &PickleMachine::duplicate},
+    {'F', "FLOAT", &PickleMachine::real_line},
+    {'I', "INT", &PickleMachine::integer_line},
+    {'J', "BININT", &PickleMachine::signed_integer, 4},
+    {'K', "BININT1", &PickleMachine::small_integer, 1},
+    {'L', "LONG", &PickleMachine::integer_line},
+    {'M', "BININT2", &PickleMachine::small_integer, 2},
+    {'N', "NONE", &PickleMachine::nothing},
+    {'P', "PERSID", &PickleMachine::named_line},
+    {'Q', "BINPERSID", &PickleMachine::runs_code},
+    {'R', "REDUCE", &PickleMachine::runs_code},
+    {'S', "STRING", &PickleMachine::text_line, 1},
+    {'T', "BINSTRING", &PickleMachine::text, 4},
+    {'U', "SHORT_BINSTRING", &PickleMachine::text, 1},
+    {'V', "UNICODE", &PickleMachine::text_line, 0},
+    {'X', "BINUNICODE", &PickleMachine::text, 4},
+    {'a', "APPEND", &PickleMachine::append},
+    {'b', "BUILD", &PickleMachine::runs_code},
+    {'c', "GLOBAL", &PickleMachine::named_line},
+    {'d', "DICT", &PickleMachine::dictionary},
+    {'}', "EMPTY_DICT", &PickleMachine::empty_dictionary},
+    {'e', "APPENDS", &PickleMachine::append_all},
+    {'g', "GET", &PickleMachine::get_line},
+    {'h', "BINGET", &PickleMachine::get, 1},
+    {'i', "INST", &PickleMachine::named_line},
+    {'j', "LONG_BINGET", &PickleMachine::get, 4},
+    {'l', "LIST", &PickleMachine::list},
+    {']', "EMPTY_LIST", &PickleMachine::empty_list},
+    {'o', "OBJ", &PickleMachine::runs_code},
+    {'p', "PUT", &PickleMachine::put_line},
+    {'q', "BINPUT", &PickleMachine::put, 1},
+    {'r', "LONG_BINPUT", &PickleMachine::put, 4},
+    {'s', "SETITEM", &PickleMachine::set_item},
+    {'t', "TUPLE", &PickleMachine::list},
+    {')', "EMPTY_TUPLE", &PickleMachine::tuple, 0},
+    {'u', "SETITEMS", &PickleMachine::set_items},
+    {'G', "BINFLOAT", &PickleMachine::real, 8},
+    {'B', "BINBYTES", &PickleMachine::bytes, 4},
+    {'C', "SHORT_BINBYTES", &PickleMachine::bytes, 1},
+    {0x80, "PROTO", &PickleMachine::protocol},
+    {0x81, "NEWOBJ", &PickleMachine::runs_code},
+    {0x82, "EXT1", &PickleMachine::runs_code},
+    {0x83, "EXT2", &PickleMachine::runs_code},
+    {0x84, "EXT4", &PickleMachine::runs_code},
+    {0x85, "TUPLE1", &PickleMachine::tuple, 1},
+    {0x86, "TUPLE2", &PickleMachine::tuple, 2},
+    {0x87, "TUPLE3", &PickleMachine::tuple, 3},
+    {0x88, "NEWTRUE", &PickleMachine::constant, 1},
+    {0x89, "NEWFALSE", &PickleMachine::constant, 0},
+    {0x8a, "LONG1", &PickleMachine::long_integer, 1},
+    {0x8b, "LONG4", &PickleMachine::long_integer, 4},
+    {0x8c, "SHORT_BINUNICODE", &PickleMachine::text, 1},
+    {0x8d, "BINUNICODE8", &PickleMachine::text, 8},
+    {0x8e, "BINBYTES8", &PickleMachine::bytes, 8},
+    {0x8f, "EMPTY_SET", &PickleMachine::empty_list},
+    {0x90, "ADDITEMS", &PickleMachine::append_all},
+    {0x91, "FROZENSET", &PickleMachine::list},
+    {0x92, "NEWOBJ_EX", &PickleMachine::runs_code},
+    {0x93, "STACK_GLOBAL", &PickleMachine::named_stack},
+    {0x94, "MEMOIZE", &PickleMachine::memorize},
+    {0x95, "FRAME", &PickleMachine::skip, 8},
+    {0x96, "BYTEARRAY8", &PickleMachine::bytes, 8},
+    {0x97, "NEXT_BUFFER", &PickleMachine::runs_code},
+    {0x98, "READONLY_BUFFER", &PickleMachine::runs_code},
+};
 
 Result<Value> PickleMachine::run() {
   static constexpr Row kUnknown{0, "an unknown opcode", nullptr, 0};
   std::array<const Row*, 256> row_of{};
   row_of.fill(&kUnknown);
-  for (const Row& row : rows()) row_of[row.code] = &row;
+  for (const Row& row : kRows) row_of[row.code] = &row;
   while (!result_ && !error_) {
     begin_ = at_;
     if (at_ == data_.size()) {
@@ -431,9 +429,9 @@ bool PickleMachine::put_line(unsigned) {
 
 bool PickleMachine::put_at(std::uint64_t index) {
   if (stack_.size() <= floor()) return fail_with("there is no value that it could take");
-  // Who writes a pickle counts up; a number far off would only take memory.
+  // Who writes a pickle counts up; numbers far off would only take memory.
   constexpr std::uint64_t kFarthest = 65536;
-  if (index > memo_.size() + kFarthest) return fail_with(fmt::format("the number {} is far from the others", index));
+  if (index > 2 * ++puts_ + kFarthest) return fail_with(fmt::format("the number {} is far from the others", index));
   if (index >= memo_.size()) memo_.resize(index + 1);
   memo_[index] = stack_.back();
   return true;

@@ -111,6 +111,7 @@ TEST(Pickle, TellsWhatIsWrongWithItsStack) {
   EXPECT_THAT(problem_of("\x80\x04."), HasSubstr("STOP at byte 2: there is no value"));
   EXPECT_THAT(problem_of("\x80\x04h\x05."), HasSubstr("nothing was kept under 5"));
   EXPECT_THAT(problem_of(std::string("\x80\x04Nr\xff\xff\xff\xff.", 8)), HasSubstr("far from the others"));
+  EXPECT_THAT(problem_of(std::string("\x80\x04Nr\0\0\1\0r\0\0\2\0.", 14)), HasSubstr("far from the others"));
   EXPECT_THAT(problem_of(std::string("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", 12)),
               HasSubstr("the file ends here"));
   EXPECT_THAT(problem_of("\x80\x09."), HasSubstr("protocol 9 is not known"));
