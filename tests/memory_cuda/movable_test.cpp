@@ -44,9 +44,7 @@ TEST_F(CudaMovableTest, ABlockWaitsForEveryStreamThatUsesIt) {
   run([](const Library& cuda) {
     const auto device = open_device();
     const auto pool = Pool::create(*device, {.limit = 64_MiB}).value();
-    cuda::Context context = nullptr;
-    ASSERT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), cuda::kSuccess);
-    ASSERT_EQ(cuda.cuCtxSetCurrent(context), cuda::kSuccess);
+    cuda.start();
     const cuda::Stream own = cuda.stream(cuda::kStreamNonBlocking);
     const cuda::Stream other = cuda.stream(cuda::kStreamNonBlocking);
     cuda.stop_clock();
