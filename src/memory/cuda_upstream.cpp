@@ -201,6 +201,21 @@ Result<void> CudaUpstream::copy(DeviceAddress to, DeviceAddress from, Bytes size
   return GPUWARDEN_CUDA_CALL(*device_, cuMemcpyDtoDAsync_v2, to.value, from.value, size.value, stream_of(stream));
 }
 
+bool CudaUpstream::is_capturing(StreamId stream) {
+  const auto scope = device_->enter();
+  int status = cuda::kCaptureNone;
+  // A stream that cannot be asked (before CUDA 10, or destroyed) captures nothing.
+  if (!scope || device_->driver().cuStreamIsCapturing == nullptr ||
+      device_->driver().cuStreamIsCapturing(stream_of(stream), &status) != cuda::kSuccess)
+    return false;
+  return status != cuda::kCaptureNone;
+}
+
+Result<void> CudaUpstream::synchronize_context() {
+  GPUWARDEN_TRY(const auto scope, device_->enter());
+  return device_->checked("cuCtxSynchronize", device_->driver().cuCtxSynchronize());
+}
+
 Result<UniqueFd> CudaUpstream::export_page(PageHandle page) {
   if (!exportable_)
     return fail(ErrorCode::invalid_argument, "these pages cannot be exported", "open the device with exportable set");

@@ -62,8 +62,10 @@ class CudaUpstream final : public Upstream {
   Result<void> forget(EventHandle event) override;
   Result<DeviceMemory> memory() override;
 
-  /// Copies within the device as work of `stream`; ranges must not overlap.
-  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
+  bool is_capturing(StreamId stream) override;
+  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) override;
+  /// Blocks until all work of the context is done.
+  Result<void> synchronize_context();
   /// A page as a file descriptor, which another process imports with cuMemImportFromShareableHandle.
   /// invalid_argument: `exportable` was not set.
   Result<UniqueFd> export_page(PageHandle page);
