@@ -81,7 +81,7 @@ Outcome play_peer(const Trace& trace, Arguments... arguments) {
         slots[slot] = {peer.allocate(size, stream), size};
       },
       [&](std::uint32_t slot, std::uint32_t stream) { peer.free(slots[slot].address, slots[slot].size, stream); },
-      [&] { return device.calls; });
+      [&] { return device.driver.counts().all(); });
   outcome.reserved = device.peak_reserved;
   return outcome;
 }

@@ -210,6 +210,16 @@ void write_variable(std::ofstream& out, const Row& row) {
   out << "},\n";
 }
 
+void write_catalog(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("name"));
+  const std::string& config = row.at("config");
+  if (!config.starts_with('{') || !config.ends_with('}')) stop("column config is no JSON object");
+  const std::string parameters = number(row, "parameters");
+  out << "{" << needed(row, "name") << "," << text(row, "aliases") << "," << needed(row, "family") << ","
+      << literal(config) << "," << parameters << (parameters == "0" ? "" : "U") << "," << text(row, "source") << "},\n";
+}
+
 std::string hexadecimal(const Row& row, const std::string& column) {
   const std::string& text = row.at(column);
   if (text.empty()) return "0";
@@ -234,7 +244,8 @@ const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
     {"toolkits", write_toolkit}, {"architectures", write_architecture},
     {"branches", write_branch},  {"torch", write_torch},
     {"vllm", write_vllm},        {"components", write_component},
-    {"xid", write_xid},          {"variables", write_variable}};
+    {"xid", write_xid},          {"variables", write_variable},
+    {"catalog", write_catalog}};
 
 }  // namespace
 

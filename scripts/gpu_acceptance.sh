@@ -38,6 +38,15 @@ step "The tests labelled gpu" "$build/bin/gpu_tests"
 step "The GPUs at work" "$gpuwarden" doctor --deep --only device
 step "The main job" "$gpuwarden" run -n 1 --nproc-per-node gpu -- "$build/bin/gpuwarden-example-job"
 [ -x "$build/bin/bench_list" ] && step "Cost of a listing (real library)" "$build/bin/bench_list" --real 20
+if [ -x "$build/bin/memory_bench" ]; then
+  bench=("$build/bin/memory_bench")
+  step "The memory pool beside cudaMallocAsync: RMM's grid" "${bench[@]}" grid --upstream cuda --workload "random 1000 "
+  step "The memory pool beside cudaMallocAsync: a server" "${bench[@]}" serving --upstream cuda --operations 1000
+  if [ -d "${GPUWARDEN_CORPUS:-}/memtraces" ]; then
+    step "The memory pool beside cudaMallocAsync: recorded traces" "${bench[@]}" traces --upstream cuda
+    step "The memory pool beside cudaMallocAsync: random lengths" "${bench[@]}" symbolic --upstream cuda --steps 12 --rounds 1
+  fi
+fi
 step "nvidia-smi says" nvidia-smi
 step "nvidia-smi -q" nvidia-smi -q
 echo "record: $record"

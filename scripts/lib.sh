@@ -51,6 +51,8 @@ enable_nonfree() {
 
 build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libcli11-dev libre2-dev pkgconf)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 tmux procps zsh fish environment-modules)
+# Peers for memory_bench: each only where it can be had, none is needed.
+bench_packages=(libvulkan-dev libmimalloc-dev libjemalloc-dev)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)
 lint_packages=(python3 clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)

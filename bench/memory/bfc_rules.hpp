@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy of TensorFlow's BFC allocator, written anew from its description (tsl/framework/bfc_allocator.h; see
-// shared/facts/memory.md, 1.6): 21 bins by powers of two from 256 B, each ordered by size and address; a chunk is split
-// if it is twice the request or 128 MiB would be wasted; regions grow by doubling from 2 MiB. Not TensorFlow.
+// The policy of TensorFlow's BFC allocator, written anew from its description (comments of
+// tsl/framework/bfc_allocator.h). Not TensorFlow.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "memory/peer.hpp"
+#include "memory/device.hpp"
 
 namespace gpuwarden::bench {
 
+/// Sizes round to 256 B; 21 bins by powers of two, each ordered by size and address; the first chunk that fits is split
+/// if it is twice the request or 128 MiB would be wasted; chunks merge with free neighbours of their region; regions
+/// grow by doubling from 2 MiB, a tenth less until one fits; before giving up, free regions go back. Knows no streams.
 class BfcRules {
  public:
   explicit BfcRules(CountingDevice& device) : device_(device) {}
@@ -117,13 +121,34 @@ class BfcRules {
     while (size > region_) region_ *= 2;
     std::uint64_t wanted = region_;
     std::uint64_t address = device_.allocate(wanted);
+    bool released = false;
     while (address == 0) {
       wanted = static_cast<std::uint64_t>(static_cast<double>(wanted) * 0.9) / kGrain * kGrain;
-      if (wanted < size) throw OutOfMemory("the BFC rules ran out of memory");
+      if (wanted < size) {
+        if (released) throw OutOfMemory("the BFC rules ran out of memory");
+        released = true;
+        release_free_regions();
+        wanted = std::max(size, region_);
+      }
       address = device_.allocate(wanted);
     }
     if (!doubled) region_ *= 2;
     bin(make({address, wanted, kNone, kNone, true}));
+  }
+
+  void release_free_regions() {
+    for (auto& bin : bins_) {
+      for (auto at = bin.begin(); at != bin.end();) {
+        const Chunk& chunk = chunks_[at->second];
+        if (chunk.before != kNone || chunk.after != kNone) {
+          ++at;
+          continue;
+        }
+        device_.free(chunk.size);
+        unused_.push_back(at->second);
+        at = bin.erase(at);
+      }
+    }
   }
 
   CountingDevice& device_;

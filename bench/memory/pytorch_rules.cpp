@@ -7,9 +7,7 @@ namespace gpuwarden::bench {
 namespace {
 
 constexpr std::uint64_t kSmall = kMiB;
-constexpr std::uint64_t kSmallSegment = 2 * kMiB;
 constexpr std::uint64_t kMiddle = 10 * kMiB;
-constexpr std::uint64_t kMiddleSegment = 20 * kMiB;
 constexpr std::uint64_t kGrain = 512;
 
 }  // namespace
@@ -21,6 +19,9 @@ PyTorchRules::~PyTorchRules() {
     blocks.insert(pool->unmapped.begin(), pool->unmapped.end());
   }
   for (const auto& [address, block] : live_) blocks.insert(block);
+  for (const auto& [stream, waiting] : pending_) {
+    for (const auto& [event, block] : waiting) blocks.insert(block);
+  }
   for (Block* block : blocks) delete block;
 }
 
@@ -42,31 +43,56 @@ PyTorchRules::Block* PyTorchRules::find(Pool& pool, std::uint64_t size, std::uin
 }
 
 PyTorchRules::Block* PyTorchRules::make_segment(Pool& pool, std::uint64_t size, std::uint32_t stream) {
-  std::uint64_t segment = round_up(size, 2 * kMiB);
-  if (pool.small) segment = kSmallSegment;
-  if (!pool.small && size < kMiddle) segment = kMiddleSegment;
-  std::uint64_t address = device_.allocate(segment);
-  if (address == 0) {
-    release_cached();
-    address = device_.allocate(segment);
-  }
-  if (address == 0) throw OutOfMemory("the PyTorch rules ran out of memory");
-  return new Block{.stream = stream, .size = segment, .address = address, .pool = &pool};
+  const std::uint64_t segment = pool.small || size < kMiddle ? pool.granule() : round_up(size, 2 * kMiB);
+  const std::uint64_t address = device_.allocate(segment);
+  if (address == 0) return nullptr;
+  return new Block{.stream = stream, .size = segment, .address = address, .segment = address, .pool = &pool};
 }
 
 void PyTorchRules::release_cached() {
+  for (auto& [stream, waiting] : pending_) {
+    for (const auto& [event, block] : waiting) {
+      device_.driver.synchronize(event);
+      give_back(block);
+    }
+    waiting.clear();
+  }
   for (Pool* pool : {&small_, &large_}) {
-    for (auto at = pool->free.begin(); at != pool->free.end();) {
-      Block* const block = *at;
-      if (block->before != nullptr || block->after != nullptr) {
-        ++at;
-        continue;
+    const std::vector<Block*> blocks(pool->free.begin(), pool->free.end());
+    for (Block* block : blocks) {
+      if (expandable_) {
+        unmap(block);
+      } else if (block->before == nullptr && block->after == nullptr) {
+        pool->free.erase(block);
+        device_.free(block->size);
+        delete block;
       }
-      at = pool->free.erase(at);
-      device_.free(block->size);
-      delete block;
     }
   }
+}
+
+/// Gives back the whole granules in a free block; what is left at its ends stays.
+void PyTorchRules::unmap(Block* block) {
+  Pool& pool = *block->pool;
+  const std::uint64_t granule = pool.granule();
+  const std::uint64_t begin = block->segment + round_up(block->address - block->segment, granule);
+  const std::uint64_t end = block->segment + (block->address + block->size - block->segment) / granule * granule;
+  if (begin >= end) return;
+  pool.free.erase(block);
+  if (begin > block->address) {
+    Block* const rest = cut(block, begin - block->address);
+    pool.free.insert(block);
+    block = rest;
+  }
+  if (end < block->address + block->size) pool.free.insert(cut(block, end - block->address));
+  device_.unmap(end - begin, granule);
+  block->mapped = false;
+  for (Block* other : {block->before, block->after}) {
+    if (other == nullptr || other->mapped) continue;
+    pool.unmapped.erase(other);
+    merge(block, other);
+  }
+  pool.unmapped.insert(block);
 }
 
 PyTorchRules::Block* PyTorchRules::find_expandable(Pool& pool, std::uint64_t size, std::uint32_t stream) {
@@ -80,63 +106,41 @@ PyTorchRules::Block* PyTorchRules::find_expandable(Pool& pool, std::uint64_t siz
     if (block->before != nullptr && !block->before->allocated) block = block->before;
     if (has_room(block)) return block;
   }
-  const std::uint64_t room = device_.capacity() / 8 * 9;
-  auto* const segment = new Block{.stream = stream,
-                                  .size = round_up(room, kMiddleSegment),
-                                  .address = device_.reserve_addresses(round_up(room, kMiddleSegment)),
-                                  .pool = &pool,
-                                  .mapped = false};
+  const std::uint64_t room = round_up(device_.capacity() / 8 * 9, 20 * kMiB);
+  const std::uint64_t address = device_.reserve_addresses(room);
+  auto* const segment =
+      new Block{.stream = stream, .size = room, .address = address, .segment = address, .pool = &pool, .mapped = false};
   pool.unmapped.insert(segment);
   return segment;
 }
 
+/// Memory for at least `size` bytes at the begin of an unmapped block, which then is free.
 bool PyTorchRules::map(Block* block, std::uint64_t size) {
   Pool& pool = *block->pool;
-  const std::uint64_t granule = pool.small ? kSmallSegment : kMiddleSegment;
-  const std::uint64_t mapped = std::min(round_up(size, granule), block->size);
-  if (!device_.map(mapped, granule)) return false;
+  const std::uint64_t mapped = std::min(round_up(size, pool.granule()), block->size);
+  if (!device_.map(mapped, pool.granule())) return false;
   pool.unmapped.erase(block);
-  block->mapped = true;
   if (mapped < block->size) {
-    auto* const rest = new Block{.stream = block->stream,
-                                 .size = block->size - mapped,
-                                 .address = block->address + mapped,
-                                 .pool = &pool,
-                                 .before = block,
-                                 .after = block->after,
-                                 .mapped = false};
-    if (block->after != nullptr) block->after->before = rest;
-    block->after = rest;
-    block->size = mapped;
+    Block* const rest = cut(block, mapped);
+    rest->mapped = false;
     pool.unmapped.insert(rest);
   }
-  if (block->before != nullptr && !block->before->allocated && block->before->mapped) {
-    pool.free.erase(block->before);
-    merge(block, block->before);
-  }
-  if (block->after != nullptr && !block->after->allocated && block->after->mapped) {
-    pool.free.erase(block->after);
-    merge(block, block->after);
-  }
+  block->mapped = true;
+  merge_neighbours(block);
+  pool.free.insert(block);
   return true;
 }
 
 PyTorchRules::Block* PyTorchRules::expand(Pool& pool, std::uint64_t size, std::uint32_t stream) {
   Block* block = find_expandable(pool, size, stream);
-  if (block->mapped) {
-    pool.free.erase(block);
-  } else if (!map(block, std::min(block->size, size))) {
-    throw OutOfMemory("the expandable PyTorch rules ran out of memory");
-  }
+  if (!block->mapped && !map(block, std::min(block->size, size))) return nullptr;
   while (block->size < size) {
     Block* const next = block->after;
-    // map() merges with free blocks only; this one is taken already.
-    block->allocated = true;
-    const bool mapped = map(next, std::min(size - block->size, next->size));
-    block->allocated = false;
-    if (!mapped) throw OutOfMemory("the expandable PyTorch rules ran out of memory");
-    merge(block, next);
+    // Mapping merges `block` into `next`.
+    if (!map(next, std::min(size - block->size, next->size))) return nullptr;
+    block = next;
   }
+  pool.free.erase(block);
   return block;
 }
 
@@ -153,45 +157,77 @@ void PyTorchRules::merge(Block* into, Block* gone) {
   delete gone;
 }
 
-void PyTorchRules::split(Block* block, std::uint64_t size) {
-  auto* const rest = new Block{.stream = block->stream,
-                               .size = block->size - size,
-                               .address = block->address + size,
-                               .pool = block->pool,
-                               .before = block,
-                               .after = block->after};
-  if (block->after != nullptr) block->after->before = rest;
-  block->after = rest;
-  block->size = size;
-  block->pool->free.insert(rest);
-}
-
-std::uint64_t PyTorchRules::allocate(std::uint64_t size, std::uint32_t stream) {
-  const std::lock_guard lock(mutex_);
-  size = round_up(size, kGrain);
-  Pool& pool = size <= kSmall ? small_ : large_;
-  Block* block = find(pool, size, stream);
-  if (block == nullptr) block = expandable_ ? expand(pool, size, stream) : make_segment(pool, size, stream);
-  const std::uint64_t rest = block->size - size;
-  if (pool.small || expandable_ ? rest >= kGrain : rest > kSmall) split(block, size);
-  block->allocated = true;
-  live_[block->address] = block;
-  return block->address;
-}
-
-void PyTorchRules::free(std::uint64_t address, std::uint64_t, std::uint32_t) {
-  const std::lock_guard lock(mutex_);
-  const auto found = live_.find(address);
-  Block* const block = found->second;
-  live_.erase(found);
-  block->allocated = false;
+void PyTorchRules::merge_neighbours(Block* block) {
   Pool& pool = *block->pool;
   for (Block* other : {block->before, block->after}) {
     if (other == nullptr || other->allocated || !other->mapped) continue;
     pool.free.erase(other);
     merge(block, other);
   }
-  pool.free.insert(block);
+}
+
+/// Shortens a block that is in no set to `size`; the rest.
+PyTorchRules::Block* PyTorchRules::cut(Block* block, std::uint64_t size) {
+  auto* const rest = new Block{.stream = block->stream,
+                               .size = block->size - size,
+                               .address = block->address + size,
+                               .segment = block->segment,
+                               .pool = block->pool,
+                               .before = block,
+                               .after = block->after,
+                               .mapped = block->mapped};
+  if (block->after != nullptr) block->after->before = rest;
+  block->after = rest;
+  block->size = size;
+  return rest;
+}
+
+std::uint64_t PyTorchRules::allocate(std::uint64_t size, std::uint32_t stream) {
+  const std::lock_guard lock(mutex_);
+  poll_pending();
+  size = round_up(size, kGrain);
+  Pool& pool = size <= kSmall ? small_ : large_;
+  const auto grow = [&] { return expandable_ ? expand(pool, size, stream) : make_segment(pool, size, stream); };
+  Block* block = find(pool, size, stream);
+  if (block == nullptr) block = grow();
+  if (block == nullptr) {
+    release_cached();
+    block = grow();
+  }
+  if (block == nullptr) throw OutOfMemory("the PyTorch rules ran out of memory");
+  const std::uint64_t rest = block->size - size;
+  if (pool.small || expandable_ ? rest >= kGrain : rest > kSmall) pool.free.insert(cut(block, size));
+  block->allocated = true;
+  live_[block->address] = block;
+  return block->address;
+}
+
+void PyTorchRules::free(std::uint64_t address, std::uint64_t, std::uint32_t stream) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(address);
+  Block* const block = found->second;
+  live_.erase(found);
+  if (stream == block->stream) {
+    give_back(block);
+    // What waits stays marked as allocated until its event is done.
+  } else {
+    pending_[stream].emplace_back(device_.driver.record(stream), block);
+  }
+}
+
+void PyTorchRules::give_back(Block* block) {
+  block->allocated = false;
+  merge_neighbours(block);
+  block->pool->free.insert(block);
+}
+
+void PyTorchRules::poll_pending() {
+  for (auto& [stream, waiting] : pending_) {
+    while (!waiting.empty() && device_.driver.is_done(waiting.front().first)) {
+      give_back(waiting.front().second);
+      waiting.pop_front();
+    }
+  }
 }
 
 }  // namespace gpuwarden::bench

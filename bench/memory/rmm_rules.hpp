@@ -1,44 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy of RMM's pool_memory_resource, written anew from its description (rapidsai/rmm, docs and header comments;
-// see shared/facts/memory.md, 1.1): one address-ordered list of free blocks a stream, best fit by looking at all of
-// them, growth by doubling. One stream here. Not RMM.
+// The policy of RMM's pool_memory_resource, written anew from its description (rapidsai/rmm, documentation and header
+// comments of stream_ordered_memory_resource and coalescing_free_list, 2026-07). Not RMM.
 #pragma once
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
 #include <set>
 
-#include "memory/peer.hpp"
+#include "memory/device.hpp"
 
 namespace gpuwarden::bench {
 
+/// One address-ordered list of free blocks a stream; sizes round to 256 B; best fit by looking at the whole list; then
+/// other streams' lists, waiting for their last event; then their lists merged into one's own; then growth by doubling
+/// what is held, halved until it fits. An event for every free.
 class RmmPoolRules {
  public:
   explicit RmmPoolRules(CountingDevice& device) : device_(device) {}
 
-  std::uint64_t allocate(std::uint64_t size, std::uint32_t) {
+  std::uint64_t allocate(std::uint64_t size, std::uint32_t stream) {
     const std::lock_guard lock(mutex_);
     size = round_up(size, kGrain);
-    auto best = best_fit(size);
-    if (best == free_.end()) {
-      insert(grow(size));
-      best = best_fit(size);
+    List& own = lists_[stream];
+    if (const auto address = take(own, size)) return address;
+    for (auto& [other, list] : lists_) {
+      if (other == stream) continue;
+      if (const auto address = take(list, size)) {
+        device_.driver.wait(stream, list.event);
+        return address;
+      }
     }
-    const std::uint64_t address = best->address;
-    if (best->size > size) {
-      *best = {address + size, best->size - size, false};
-    } else {
-      free_.erase(best);
+    for (auto& [other, list] : lists_) {
+      if (other == stream || list.free.empty()) continue;
+      device_.driver.wait(stream, list.event);
+      for (const Block& block : list.free) insert(own, block);
+      list.free.clear();
+      if (const auto address = take(own, size)) return address;
     }
-    return address;
+    insert(own, grow(size));
+    return take(own, size);
   }
 
-  void free(std::uint64_t address, std::uint64_t size, std::uint32_t) {
+  /// The block belongs to `stream` from now on.
+  void free(std::uint64_t address, std::uint64_t size, std::uint32_t stream) {
     const std::lock_guard lock(mutex_);
-    // Records an event for each block.
-    ++device_.calls;
-    insert({address, round_up(size, kGrain), heads_.contains(address)});
+    List& own = lists_[stream];
+    own.event = device_.driver.record(stream);
+    insert(own, {address, round_up(size, kGrain), heads_.contains(address)});
   }
 
  private:
@@ -48,26 +58,40 @@ class RmmPoolRules {
     std::uint64_t size;
     bool head;  ///< the first of an upstream block: not merged with what lies before
   };
+  struct List {
+    std::list<Block> free;
+    Moment event = 0;
+  };
 
-  std::list<Block>::iterator best_fit(std::uint64_t size) {
-    const auto best = std::ranges::min_element(
-        free_, [size](const Block& a, const Block& b) { return a.size >= size && (b.size < size || a.size < b.size); });
-    return best != free_.end() && best->size >= size ? best : free_.end();
+  /// Address of the best fitting block's begin; 0 if none fits. The rest stays in the list.
+  static std::uint64_t take(List& list, std::uint64_t size) {
+    const auto best = std::ranges::min_element(list.free, [size](const Block& a, const Block& b) {
+      return a.size >= size && (b.size < size || a.size < b.size);
+    });
+    if (best == list.free.end() || best->size < size) return 0;
+    const std::uint64_t address = best->address;
+    if (best->size > size) {
+      *best = {address + size, best->size - size, false};
+    } else {
+      list.free.erase(best);
+    }
+    return address;
   }
 
-  void insert(Block block) {
-    const auto next = std::ranges::find_if(free_, [&](const Block& other) { return other.address > block.address; });
-    const auto previous = next == free_.begin() ? free_.end() : std::prev(next);
+  static void insert(List& list, Block block) {
+    auto& free = list.free;
+    const auto next = std::ranges::find_if(free, [&](const Block& other) { return other.address > block.address; });
+    const auto previous = next == free.begin() ? free.end() : std::prev(next);
     const bool joins_previous =
-        previous != free_.end() && previous->address + previous->size == block.address && !block.head;
-    const bool joins_next = next != free_.end() && block.address + block.size == next->address && !next->head;
+        previous != free.end() && previous->address + previous->size == block.address && !block.head;
+    const bool joins_next = next != free.end() && block.address + block.size == next->address && !next->head;
     if (joins_previous) {
       previous->size += block.size + (joins_next ? next->size : 0);
-      if (joins_next) free_.erase(next);
+      if (joins_next) free.erase(next);
     } else if (joins_next) {
       *next = {block.address, block.size + next->size, block.head};
     } else {
-      free_.insert(next, block);
+      free.insert(next, block);
     }
   }
 
@@ -84,7 +108,7 @@ class RmmPoolRules {
 
   CountingDevice& device_;
   std::mutex mutex_;
-  std::list<Block> free_;
+  std::map<std::uint32_t, List> lists_;
   std::set<std::uint64_t> heads_;
 };
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpuwarden::bench {
@@ -21,18 +23,44 @@ struct Trace {
   std::uint64_t peak_live = 0;  ///< bytes, in grains of 512
 };
 
-/// A CSV of shared/corpus/memtraces with sizes, once or `steps` times over.
+/// Builds a trace and keeps the books of what is live.
+class TraceBuilder {
+ public:
+  explicit TraceBuilder(std::string name) { trace_.name = std::move(name); }
+
+  bool is_live(std::uint64_t id) const { return live_.contains(id); }
+  std::uint64_t live_bytes() const { return bytes_; }
+  void allocate(std::uint64_t id, std::uint64_t size, std::uint32_t stream = 0);
+  /// `id` must be live.
+  void free(std::uint64_t id, std::uint32_t stream = 0);
+  Trace finish() { return std::move(trace_); }
+
+ private:
+  Trace trace_;
+  std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> live_;
+  std::vector<std::uint32_t> free_;
+  std::uint64_t bytes_ = 0;
+};
+
+/// A CSV with columns op (a or f), id, size (bytes), stream and phase (`pre`: live before recording began), once or
+/// `steps` times over. Throws std::runtime_error with the line that cannot be read.
 Trace read_trace(const std::string& path, unsigned steps);
 
 /// One with sizes c0 + c1*T + c2*T^2, a step for each T. Between steps what the step left is freed, and what it freed
 /// of the blocks live before it is allocated again.
 Trace read_symbolic(const std::string& path, const std::vector<unsigned>& lengths);
 
-/// `count` lengths from 128 to 1024.
-std::vector<unsigned> random_lengths(unsigned count, unsigned seed);
+/// `count` lengths from 128 to 1024 in steps, each 128 + step * (mt19937(seed)() % n).
+std::vector<unsigned> random_lengths(unsigned count, unsigned seed, unsigned step = 1);
 
-/// RMM's random_allocations (cpp/benchmarks/random_allocations): 2*n operations, sizes uniform to `most` bytes, 73 % of
-/// them allocations, at most 16,000 MiB live.
+/// RMM's random_allocations (rapidsai/rmm, cpp/benchmarks/random_allocations): 2*n operations, sizes uniform to `most`
+/// bytes, 73 % of them allocations, at most 16,000 MiB live.
 Trace random_allocations(unsigned n, std::uint64_t most);
+
+/// A server of a language model of 16 layers with 2 KiB of keys and values a token and layer (the shape of Llama 3.2
+/// 1B), synthetic and seeded: up to 48 requests at a time arrive at random with prompts of 64 to 4,096 tokens and leave
+/// after 16 to 1,024 more, both log-uniform; each step has temporaries as large as the batch. `paged`: the cache grows
+/// by blocks of 16 tokens of all layers; otherwise each layer's is one buffer, moved to one larger by 64 tokens.
+Trace serving(unsigned steps, unsigned seed, bool paged);
 
 }  // namespace gpuwarden::bench

@@ -42,6 +42,8 @@ Result<void> ArithmeticUpstream::wait(StreamId, EventHandle) { return {}; }
 Result<void> ArithmeticUpstream::synchronize(EventHandle) { return {}; }
 Result<void> ArithmeticUpstream::forget(EventHandle) { return {}; }
 
+Result<void> ArithmeticUpstream::copy(DeviceAddress, DeviceAddress, Bytes, StreamId) { return {}; }
+
 Result<DeviceMemory> ArithmeticUpstream::memory() {
   const std::lock_guard lock(mutex_);
   return DeviceMemory{capacity_, capacity_ - used_};

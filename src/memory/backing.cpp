@@ -17,7 +17,8 @@ bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
   const Window window = region.cheapest_window(attempt.size + attempt.alignment - 1);
   if (window.first == kNoBlock) return false;
   const std::uint64_t spare = pages_.spare();
-  if (window.missing > spare && pages_.pages() + window.missing - spare > sources.most_pages) return false;
+  if (!sources.idle && window.missing > spare && pages_.pages() + window.missing - spare > sources.most_pages)
+    return false;
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
   std::uint32_t created = 0;
@@ -43,6 +44,7 @@ bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources
   if (pages_.spare() >= pages) return true;
   if (!sources.created) return false;
   const auto missing = static_cast<std::uint32_t>(pages - pages_.spare());
+  if (pages_.pages() + missing > sources.most_pages) return false;
   if (const auto result = pages_.create(missing); !result) {
     attempt.last = result.error();
     return false;
@@ -63,6 +65,7 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
 }
 
 void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {
+  if (captures_underway_ != 0 || lane.is_private) return;
   for (unsigned number = 0; number < kRegions && pages_.spare() < wanted_spare; ++number) {
     Region& region = lane.regions[number];
     const auto wanted = static_cast<std::uint32_t>(wanted_spare - pages_.spare());
@@ -105,13 +108,14 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
   const std::uint64_t surplus = before - kept;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
-    if (pages_.spare() >= surplus) return;
+    if (pages_.spare() >= surplus || lane.is_private) return;
     lane.flush();
     adopt_foreign(lane, false);
     refresh_done(lane);
     unmap_idle(lane, surplus);
   });
   destroy_spare(surplus);
+  note_loss();
   return kPage * (before - pages_.pages());
 }
 
@@ -135,7 +139,10 @@ void Pool::Core::give_up_pages(Lane& lane) {
 
 Pool::Core::~Core() {
   // A forked child and a process whose context is gone have nothing to give back.
-  if (!is_own_process() || pages_.lost) return;
+  if (is_forked() || pages_.lost) return;
+  // Graphs must not be replayed any more.
+  captures_underway_ = 0;
+  for_each_lane([](Lane& lane) { lane.is_private = lane.is_capturing = false; });
   for_each_lane([&](Lane& lane) { block_until_done(lane); });
   for_each_lane([&](Lane& lane) {
     give_up_pages(lane);

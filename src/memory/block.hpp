@@ -25,6 +25,7 @@ enum class BlockState : std::uint8_t {
   free,          ///< memory that may be given out; in a bin
   hole,          ///< address space without memory; whole pages; in the list of holes
   live,          ///< given out
+  shared,        ///< given out, and used on other streams than its own, too
   cached,        ///< given back, in a quick list, not merged
   foreign,       ///< given back on another stream than the region's
   claimed,       ///< free, in no list: part of a window that is being made ready

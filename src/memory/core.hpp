@@ -6,10 +6,16 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <stop_token>
+#include <unordered_map>
 
 #include "gpuwarden/memory/pool.hpp"
+#include "memory/capture.hpp"
 #include "memory/lane.hpp"
+#include "memory/notes.hpp"
 #include "memory/page_store.hpp"
+#include "memory/stream_uses.hpp"
 #include "memory/ticks.hpp"
 
 namespace gpuwarden::memory {
@@ -34,7 +40,8 @@ struct Attempt {
   std::unique_lock<std::mutex> slow_lock;
   std::unique_lock<FavouringLock> lane_lock;
   Place found;
-  Error last;  ///< what upstream said last
+  Error last;                                 ///< what upstream said last
+  std::array<std::uint64_t, kRungs> spent{};  ///< ticks on each rung; 0: not tried
 };
 
 /// Where the pages for a window may come from, beside the spare ones.
@@ -42,6 +49,12 @@ struct PageSources {
   bool idle = false;
   bool created = false;
   std::uint64_t most_pages = ~std::uint64_t{0};  ///< none is created beyond
+};
+
+/// A place that a buffer may move to, taken; and the pages without a user that it needs.
+struct MovePlace {
+  DeviceAddress address;
+  std::uint64_t pages = 0;
 };
 
 class Pool::Core {
@@ -61,8 +74,34 @@ class Pool::Core {
   bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
   bool deallocate_fast(const BlockHandle& block, StreamId stream);
   [[gnu::noinline]] Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
+  Result<void> record_stream(DeviceAddress address, StreamId stream);
+  Result<void> order(StreamId later, StreamId earlier);
   Result<Bytes> size_of(DeviceAddress address);
   Result<Bytes> trim(Bytes keep);
+  Result<Bytes> trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
+                          const std::stop_token& stop);
+  Bytes idle_since(Clock::SteadyTime time);
+  Fragmentation fragmentation();
+  FragmentationSample sample_fragmentation(std::optional<Clock::SteadyTime> time);
+  std::vector<FragmentationSample> fragmentation_history() const { return history_.samples(); }
+
+  Result<CaptureId> begin_capture(StreamId stream);
+  Result<void> join_capture(CaptureId id, StreamId stream);
+  Result<void> end_capture(CaptureId id);
+  Result<void> release_capture(CaptureId id, StreamId replayed_on);
+
+  // For MovableMemory.
+  /// Bytes that are not free on each page that has any, by address / kPage; quick lists are merged before.
+  std::unordered_map<std::uint64_t, std::uint64_t> used_pages();
+  /// Takes the place that needs the fewest pages without a user, at most `most_pages`, and none of `leaving`.
+  std::optional<MovePlace> take_place(Bytes size, StreamId stream, const std::set<std::uint64_t>& leaving,
+                                      std::uint64_t most_pages);
+  /// Gives a live block back on its own stream, past the quick lists.
+  void vacate(DeviceAddress address);
+  /// What a block really has, in whole grains.
+  Bytes held(DeviceAddress address);
+  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
+
   PoolStatus status();
   Result<void> check();
 
@@ -88,6 +127,10 @@ class Pool::Core {
     }
   }
   Result<Lane*> make_lane(StreamId stream);
+  /// A lane that no stream leads to yet.
+  Result<Lane*> add_lane(StreamId stream);
+  Result<void> deallocate_shared(const Place& place, Grains start, const Lane& user);
+  std::span<const StreamUse> uses_of(const Lane& lane, unsigned region, BlockNumber block, StreamUse& only);
   DeviceAddress base_of(const Lane& lane, unsigned region) const {
     return {base_.value + ((std::uint64_t{lane.number} * kRegions + region) << region_shift_)};
   }
@@ -110,6 +153,14 @@ class Pool::Core {
   bool wait_others(Attempt& attempt);
   bool climb(Attempt& attempt);
   Error report(Attempt& attempt);
+  OutOfMemoryReport describe(const Attempt& attempt);
+  PoolStatus status_behind_lock();
+  FragmentationSample sample_behind_lock(std::optional<Clock::SteadyTime> time);
+  void sample_if_due(Lane& lane);
+  /// Reserved memory may grow to so many pages without asking idle memory first.
+  std::uint64_t soft_pages() const {
+    return config_.soft_limit ? config_.soft_limit->value / kPage.value : ~std::uint64_t{0};
+  }
 
   bool search(Attempt& attempt);
   /// New pages as long as reserved memory exceeds the peak of live memory by no more than that.
@@ -123,7 +174,7 @@ class Pool::Core {
   void for_each_other(const Attempt& attempt, auto&& visit) {
     for (unsigned i = 0; i < lane_count_; ++i) {
       Lane& lane = *lanes_[i];
-      if (&lane == &attempt.lane) continue;
+      if (&lane == &attempt.lane || lane.is_private) continue;
       const std::lock_guard lock(lane.lock);
       if (visit(lane)) return;
     }
@@ -136,10 +187,30 @@ class Pool::Core {
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
-  bool is_own_process() const { return process_generation_ == generation.load(std::memory_order_relaxed); }
+  /// False in a forked child, and once the context is gone.
+  bool is_own_process() const {
+    return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
+  }
+  bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
+  /// Keeps the common path from giving out memory that is gone.
+  void note_loss() {
+    if (pages_.lost) usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  }
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Bytes reservation() const { return Bytes((std::uint64_t{1} << region_shift_) * kRegions * kLanes); }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
+
+  // Captures.
+  Capture* capture_of(CaptureId id);
+  /// Leads the stream of `from` to `to`.
+  void route(Lane& from, Lane& to);
+  Result<Lane*> private_lane(Capture& capture, StreamId stream);
+  Result<void> add_to_capture(Capture& capture, StreamId stream);
+
+  // Idle memory.
+  void note_demand(Clock::SteadyTime now, std::chrono::nanoseconds span);
+  void free_oldest(std::uint64_t wanted_spare);
+  void unmap_oldest(Lane& lane, std::uint64_t wanted_spare);
 
   // Epochs.
   bool record(Lane& lane);
@@ -166,6 +237,7 @@ class Pool::Core {
   std::atomic<unsigned> lane_count_ = 0;
   const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
   const std::uint64_t process_generation_;
+  std::atomic<std::uint64_t> usable_in_;  ///< the same, until the context is gone
   std::array<std::atomic<Lane*>, kSlots> slots_{};
   std::array<std::unique_ptr<Lane>, kLanes> lanes_;
   Upstream& upstream_;
@@ -174,6 +246,12 @@ class Pool::Core {
 
   std::mutex slow_;
   PageStore pages_;
+  StreamUses uses_;
+  std::vector<Capture> captures_;
+  std::uint64_t last_capture_ = 0;
+  unsigned captures_underway_ = 0;
+  DemandNotes demand_;
+  FragmentationHistory history_;
   std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
   std::uint64_t pages_moved_ = 0;
   std::uint64_t out_of_memory_ = 0;

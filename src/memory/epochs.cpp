@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams' epochs: no event for a free, one for each time that somebody else wants a stream's memory.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "memory/core.hpp"
@@ -7,7 +10,7 @@
 namespace gpuwarden::memory {
 
 bool Pool::Core::record(Lane& lane) {
-  if (pages_.lost) return false;
+  if (pages_.lost || lane.is_private || lane.is_capturing || upstream_.is_capturing(lane.stream)) return false;
   // First the epoch, then the event: a free that still sees the old epoch was submitted before the event.
   const std::uint32_t covered = lane.epoch.fetch_add(1);
   const auto event = pages_.called(upstream_.record(lane.stream));
@@ -19,6 +22,8 @@ bool Pool::Core::record(Lane& lane) {
 }
 
 void Pool::Core::refresh_done(Lane& lane) {
+  // Asking for an event would break a capture that is under way, whichever stream it is on.
+  if (captures_underway_ != 0) return;
   if ((lane.event.value == 0 || lane.recorded == lane.done) && !record(lane)) return;
   if (pages_.lost) return;
   const auto done = pages_.called(upstream_.is_done(lane.event));
@@ -26,17 +31,66 @@ void Pool::Core::refresh_done(Lane& lane) {
 }
 
 void Pool::Core::block_until_done(Lane& lane) {
-  if (!record(lane)) return;
+  if (captures_underway_ != 0 || !record(lane)) return;
   if (pages_.called(upstream_.synchronize(lane.event))) lane.done = lane.recorded;
 }
 
 bool Pool::Core::wait_for(Lane& waiting, Lane& user, std::uint32_t epoch) {
   if (&waiting == &user || epoch <= user.done || epoch <= waiting.waited[user.number]) return true;
+  if (waiting.is_capturing || upstream_.is_capturing(waiting.stream)) return false;
   if ((user.event.value == 0 || user.recorded < epoch) && !record(user)) return false;
   if (pages_.lost) return false;
   if (!pages_.called(upstream_.wait(waiting.stream, user.event))) return false;
   waiting.waited[user.number] = user.recorded;
   return true;
+}
+
+Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
+  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
+  const auto refuse = [&] {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("cannot note a use of {:#x}: no live block of this pool starts there", address.value),
+                "it was freed before, or allocated elsewhere");
+  };
+  Grains start = 0;
+  const Place place = place_of(address, start);
+  if (place.lane == nullptr) return refuse();
+  const std::lock_guard slow(slow_);
+  Lane* user = lane_of(stream);
+  if (user == nullptr) {
+    GPUWARDEN_TRY(user, make_lane(stream));
+  }
+  const std::lock_guard lock(place.lane->lock);
+  Region& region = place.lane->regions[place.region];
+  const BlockNumber number = region.find(start);
+  if (number == kNoBlock) return refuse();
+  BlockState& state = region[number].state;
+  if (state != BlockState::live && state != BlockState::shared) return refuse();
+  if (user == place.lane) return {};
+  uses_.add(address, user->number);
+  state = BlockState::shared;
+  return {};
+}
+
+Result<void> Pool::Core::deallocate_shared(const Place& place, Grains start, const Lane& user) {
+  const std::lock_guard slow(slow_);
+  const std::lock_guard lock(place.lane->lock);
+  Region& region = place.lane->regions[place.region];
+  const BlockNumber number = region.find(start);
+  if (number == kNoBlock || region[number].state != BlockState::shared)
+    return std::unexpected(bad_address(place.address, place, start));
+  if (&user != place.lane) uses_.add(place.address, user.number);
+  for (StreamUse& use : uses_.of(place.address)) use.epoch = lanes_[use.lane]->epoch.load(std::memory_order_acquire);
+  place.lane->give_shared(place.region, number);
+  return {};
+}
+
+std::span<const StreamUse> Pool::Core::uses_of(const Lane& lane, unsigned region, BlockNumber block, StreamUse& only) {
+  const Block& given = lane.regions[region][block];
+  if (given.user == kSeveralUsers)
+    return uses_.of({base_of(lane, region).value + (std::uint64_t{given.start} << kGrainShift)});
+  only = {given.user, given.epoch};
+  return {&only, 1};
 }
 
 bool Pool::Core::adopt_list(Lane& lane, unsigned region_number, bool wait) {
@@ -46,9 +100,15 @@ bool Pool::Core::adopt_list(Lane& lane, unsigned region_number, bool wait) {
   for (BlockNumber at = lane.foreign[region_number]; at != kNoBlock;) {
     Block& block = region[at];
     const BlockNumber next = block.right;
-    Lane& user = *lanes_[block.user];
-    const bool safe = block.epoch <= user.done || block.epoch <= lane.waited[user.number];
-    if (safe || (wait && wait_for(lane, user, block.epoch))) {
+    StreamUse only{};
+    const bool safe = std::ranges::all_of(uses_of(lane, region_number, at, only), [&](const StreamUse& use) {
+      Lane& user = *lanes_[use.lane];
+      return use.epoch <= user.done || use.epoch <= lane.waited[user.number] ||
+             (wait && wait_for(lane, user, use.epoch));
+    });
+    if (safe) {
+      if (block.user == kSeveralUsers)
+        uses_.erase({base_of(lane, region_number).value + (std::uint64_t{block.start} << kGrainShift)});
       lane.counters.foreign -= block.size;
       region.give(at, lane.epoch.load(std::memory_order_relaxed));
       adopted = true;
@@ -69,9 +129,11 @@ bool Pool::Core::adopt_foreign(Lane& lane, bool wait) {
     if (!wait) {
       std::array<bool, kLanes> asked{};
       for (BlockNumber at = lane.foreign[region]; at != kNoBlock; at = lane.regions[region][at].right) {
-        const Block& block = lane.regions[region][at];
-        if (std::exchange(asked[block.user], true) || block.epoch <= lanes_[block.user]->done) continue;
-        refresh_done(*lanes_[block.user]);
+        StreamUse only{};
+        for (const StreamUse& use : uses_of(lane, region, at, only)) {
+          if (std::exchange(asked[use.lane], true) || use.epoch <= lanes_[use.lane]->done) continue;
+          refresh_done(*lanes_[use.lane]);
+        }
       }
     }
     adopted |= adopt_list(lane, region, wait);

@@ -43,12 +43,17 @@ bool Pool::Core::climb(Attempt& attempt) {
     RungCount& count = rungs_[static_cast<std::size_t>(row.id)];
     ++count.tried;
     const bool found = (this->*row.run)(attempt);
+    // At least 1, so that a rung that was tried is told from one that was not.
     const std::uint64_t end = ticks();
-    count.nanoseconds += end - start;  // ticks until status() tells them
+    const std::uint64_t spent = std::max<std::uint64_t>(end - start, 1);
+    attempt.spent[static_cast<std::size_t>(row.id)] = spent;
+    count.nanoseconds += spent;  // ticks until status() tells them
     start = end;
-    if (!found) continue;
-    ++count.helped;
-    return true;
+    if (found) {
+      ++count.helped;
+      return true;
+    }
+    if (pages_.lost) break;
   }
   ++out_of_memory_;
   return false;
@@ -75,6 +80,8 @@ BlockNumber take_from(Lane& lane, const Attempt& attempt) {
 bool Pool::Core::search(Attempt& attempt) { return accept(attempt, attempt.lane, take_from(attempt.lane, attempt)); }
 
 bool Pool::Core::steal(Attempt& attempt, bool wait) {
+  // What a graph uses must be its own.
+  if (attempt.lane.is_private) return false;
   for_each_other(attempt, [&](Lane& other) {
     const BlockNumber number = take_from(other, attempt);
     if (number == kNoBlock) return false;
@@ -96,7 +103,7 @@ bool Pool::Core::search_all(Attempt& attempt) {
 
 bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t permille) {
   const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
-  return back_window(attempt, {.created = true, .most_pages = most / kPage.value});
+  return back_window(attempt, {.created = true, .most_pages = std::min(most / kPage.value, soft_pages())});
 }
 
 bool Pool::Core::grow_near(Attempt& attempt) {
@@ -131,14 +138,26 @@ bool Pool::Core::remap(Attempt& attempt) {
     if (permille > *strategy_.remap_above_permille && grow_to(attempt, permille)) return true;
   }
   const std::uint64_t before = pages_moved_;
-  const bool found = back_window(attempt, {.idle = true, .created = true});
+  const bool found = back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
   if (pages_moved_ != before) lane.shortage.happened(lane.counters.allocations);
   return found;
 }
 
 bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.lane, true) && search(attempt); }
 
-bool Pool::Core::grow(Attempt& attempt) { return back_window(attempt, {.created = true}); }
+bool Pool::Core::grow(Attempt& attempt) {
+  if (back_window(attempt, {.created = true, .most_pages = soft_pages()})) return true;
+  if (!config_.soft_limit) return false;
+  // Beyond the soft limit only after all that does not block.
+  for_each_other(attempt, [&](Lane& other) {
+    other.flush();
+    adopt_foreign(other, false);
+    return false;
+  });
+  return search(attempt) || steal(attempt, false) ||
+         back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()}) ||
+         back_window(attempt, {.idle = true, .created = true}) || back_window(attempt, {.created = true});
+}
 
 bool Pool::Core::steal_wait(Attempt& attempt) { return steal(attempt, true); }
 

@@ -10,7 +10,9 @@
 
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
+#include "memory/notes.hpp"
 #include "memory/region.hpp"
+#include "memory/stream_uses.hpp"
 
 namespace gpuwarden::memory {
 
@@ -30,6 +32,7 @@ struct LaneCounters {
   std::uint64_t crest = 0;              ///< grains; the most since the cycle began
   std::uint64_t trough = 0;             ///< grains; the least since the crest
   std::uint64_t peak_live = 0;          ///< grains; the most before this cycle
+  std::uint64_t ended_crest = 0;        ///< grains; of the cycles that ended since the demand was noted
   std::uint64_t waste = 0;              ///< bytes of live blocks that were not asked for
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
@@ -71,7 +74,16 @@ struct alignas(128) Lane {
   // Behind the pool's lock for slow work:
   EventHandle event;  ///< behind all work up to epoch `recorded`
   std::uint32_t recorded = 0;
-  std::uint32_t done = 0;                      ///< work up to this epoch is known to be done
+  std::uint32_t done = 0;  ///< work up to this epoch is known to be done
+  EpochNotes notes;
+  std::uint64_t noted = 0;        ///< operations when the demand was last noted
+  std::uint64_t noted_crest = 0;  ///< grains; the crest that was seen then, in this cycle:
+  std::uint32_t noted_cycle = 0;
+  unsigned quiet_notes = 0;   ///< notes of the demand since its last operation
+  std::uint64_t sampled = 0;  ///< operations when fragmentation was last sampled here
+  bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
+  bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
+  bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
   std::array<std::uint32_t, kLanes> waited{};  ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
@@ -87,9 +99,12 @@ struct alignas(128) Lane {
     flush();
     ++cycle;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    if (!is_noted_crest()) counters.ended_crest = std::max(counters.ended_crest, counters.crest);
     counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
     counters.trough = live;
   }
+  /// Whether the crest is older than the last note of the demand.
+  bool is_noted_crest() const { return cycle == noted_cycle && counters.crest == noted_crest; }
   std::uint64_t peak_live() const { return std::max(counters.peak_live, counters.crest); }
 
   /// A live block from the quick lists or the free blocks; kNoBlock without.
@@ -162,6 +177,11 @@ struct alignas(128) Lane {
     block.epoch = user_epoch;
     block.right = foreign[region_number];
     foreign[region_number] = block_number;
+  }
+
+  /// A live block that several streams have used was given back: it waits for all of them.
+  void give_shared(unsigned region_number, BlockNumber block_number) {
+    give_foreign(region_number, block_number, kSeveralUsers, 0);
   }
 
   /// Merges all quick lists; whether there was anything in them.

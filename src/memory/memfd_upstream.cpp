@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "gpuwarden/memory/host_upstreams.hpp"
@@ -101,6 +102,11 @@ Result<bool> MemfdUpstream::is_done(EventHandle) { return true; }
 Result<void> MemfdUpstream::wait(StreamId, EventHandle) { return {}; }
 Result<void> MemfdUpstream::synchronize(EventHandle) { return {}; }
 Result<void> MemfdUpstream::forget(EventHandle) { return {}; }
+
+Result<void> MemfdUpstream::copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId) {
+  std::memcpy(pointer(to.value), pointer(from.value), size.value);
+  return {};
+}
 
 Result<DeviceMemory> MemfdUpstream::memory() {
   const std::lock_guard lock(mutex_);

@@ -31,11 +31,15 @@ Result<void> PageStore::create(std::size_t count) {
     if (device.free < keep_free_ + wanted)
       return fail(ErrorCode::unsatisfied, fmt::format("{} bytes are kept free for others", keep_free_.value));
   }
+  if (budget_ && !budget_->take(wanted))
+    return fail(ErrorCode::unsatisfied,
+                fmt::format("the process's limit of {} bytes is reached", budget_->limit().value));
   spare_.resize(spare_.size() + count);
   const auto result = called(upstream_.create(std::span(spare_).last(count)));
   calls += count - 1;  // a driver makes them one by one
   if (!result) {
     spare_.resize(spare_.size() - count);
+    if (budget_) budget_->give(wanted);
     return result;
   }
   pages_ += count;
@@ -50,6 +54,7 @@ Result<void> PageStore::destroy(std::size_t count) {
   calls += count - 1;
   spare_.resize(spare_.size() - count);
   pages_ -= count;
+  if (budget_) budget_->give(kPage * count);
   return {};
 }
 

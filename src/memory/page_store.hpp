@@ -2,9 +2,12 @@
 // The physical pages of a pool: those that are mapped nowhere, how many there are in all, and how many there may be.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "gpuwarden/memory/budget.hpp"
 #include "gpuwarden/memory/upstream.hpp"
 #include "memory/region.hpp"
 
@@ -13,14 +16,23 @@ namespace gpuwarden::memory {
 /// Behind the pool's lock for slow work. Counts upstream calls; after ErrorCode::unavailable it makes no more.
 class PageStore {
  public:
-  PageStore(Upstream& upstream, std::optional<Bytes> limit, Bytes keep_free)
-      : upstream_(upstream), limit_(limit), keep_free_(keep_free) {}
+  PageStore(Upstream& upstream, std::optional<Bytes> limit, Bytes keep_free, std::shared_ptr<MemoryBudget> budget)
+      : upstream_(upstream), limit_(limit), keep_free_(keep_free), budget_(std::move(budget)) {}
+  PageStore(const PageStore&) = delete;
+  PageStore& operator=(const PageStore&) = delete;
+  /// What could not be given back is no longer charged: the context is gone, and its memory with it.
+  ~PageStore() {
+    if (budget_) budget_->give(reserved());
+  }
 
   std::size_t spare() const { return spare_.size(); }
   std::uint64_t pages() const { return pages_; }
   Bytes reserved() const { return kPage * pages_; }
   Bytes peak_reserved() const { return kPage * peak_pages_; }
   Bytes limit();
+  /// The limit that was set, if one was.
+  std::optional<Bytes> own_limit() const { return limit_; }
+  const MemoryBudget* budget() const { return budget_.get(); }
 
   /// So many pages more, spare; all or none. unsatisfied: the limit, what is kept for others, or the device.
   Result<void> create(std::size_t count);
@@ -47,6 +59,7 @@ class PageStore {
   Upstream& upstream_;
   std::optional<Bytes> limit_;
   Bytes keep_free_;
+  std::shared_ptr<MemoryBudget> budget_;
   std::uint64_t pages_ = 0;
   std::uint64_t peak_pages_ = 0;
   std::vector<PageHandle> spare_;

@@ -28,6 +28,11 @@ std::unexpected<Error> bad_request(Bytes size, Bytes alignment, std::uint64_t la
       fmt::format("cannot allocate {} bytes: the pool's device could never hold more than {}", size.value, largest));
 }
 
+std::unexpected<Error> lost() {
+  return fail(ErrorCode::unavailable, "cannot allocate device memory: the device's context is gone",
+              "end the process; what it held is given back by the driver");
+}
+
 constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift); }
 
 }  // namespace
@@ -44,10 +49,12 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       region_shift_(region_shift),
       largest_((std::uint64_t{1} << region_shift) - kPage.value),
       process_generation_(generation),
+      usable_in_(process_generation_),
       upstream_(upstream),
       config_(std::move(config)),
       strategy_(strategy),
-      pages_(upstream, config_.limit, config_.keep_free) {}
+      pages_(upstream, config_.limit, config_.keep_free, config_.budget),
+      history_(config_.samples) {}
 
 // Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.
 [[gnu::always_inline]] inline Place Pool::Core::allocate_fast(Bytes size, StreamId stream, Bytes alignment) {
@@ -73,14 +80,16 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
 }
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
-  if (!is_own_process()) return forked();
+  if (is_forked()) return forked();
   if (size.value - 1 >= largest_ || !std::has_single_bit(alignment.value) || alignment > kPage)
     return bad_request(size, alignment, largest_);
   std::unique_lock slow(slow_);
+  if (pages_.lost) return lost();
   Lane* lane = lane_of(stream);
   if (lane == nullptr) {
     GPUWARDEN_TRY(lane, make_lane(stream));
   }
+  sample_if_due(*lane);
   const Grains wanted = grains(size);
   Attempt attempt{.lane = *lane,
                   .bytes = size,
@@ -95,7 +104,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
   return attempt.found;
 }
 
-Result<Lane*> Pool::Core::make_lane(StreamId stream) {
+Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned number = lane_count_;
   if (number == kLanes)
     return fail(ErrorCode::unsatisfied, fmt::format("a pool serves at most {} streams", kLanes),
@@ -103,10 +112,15 @@ Result<Lane*> Pool::Core::make_lane(StreamId stream) {
   lanes_[number] = std::make_unique<Lane>(
       number, stream, static_cast<Grains>((std::uint64_t{1} << region_shift_) >> kGrainShift), strategy_);
   lane_count_.store(number + 1, std::memory_order_release);
+  return lanes_[number].get();
+}
+
+Result<Lane*> Pool::Core::make_lane(StreamId stream) {
+  GPUWARDEN_TRY(Lane* const lane, add_lane(stream));
   unsigned at = slot_of(stream);
   while (slots_[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) % kSlots;
-  slots_[at].store(lanes_[number].get(), std::memory_order_release);
-  return lanes_[number].get();
+  slots_[at].store(lane, std::memory_order_release);
+  return lane;
 }
 
 Place Pool::Core::place_of(DeviceAddress address, Grains& start) const {
@@ -182,7 +196,7 @@ void Pool::Core::trim_early(Lane& lane) {
 }
 
 Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {
-  if (!is_own_process()) return forked();
+  if (is_forked()) return forked();
   Grains start = 0;
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
@@ -195,24 +209,29 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
       GPUWARDEN_TRY(user, make_lane(stream));
     }
   }
+  bool shared = false;
   {
     const std::lock_guard lock(lane.lock);
     Region& region = lane.regions[place.region];
     const BlockNumber number = region.find(start);
-    if (number == kNoBlock || region[number].state != BlockState::live)
+    shared = number != kNoBlock && region[number].state == BlockState::shared;
+    if (number == kNoBlock || (region[number].state != BlockState::live && !shared))
       return std::unexpected(bad_address(address, place, start));
     if (size != nullptr && requested(region[number]) != size->value)
       return fail(ErrorCode::invalid_argument,
                   fmt::format("cannot free {:#x} as {} bytes: it has {}", address.value, size->value,
                               requested(region[number])),
                   "free with the size that was asked for");
-    if (user == &lane) {
+    if (shared) {
+      // Below, in the locks' order.
+    } else if (user == &lane) {
       lane.give(place.region, number);
     } else {
       lane.give_foreign(place.region, number, user->number, user->epoch.load(std::memory_order_acquire));
     }
-    if (lane.merges < lane.trim_every) return {};
+    if (!shared && lane.merges < lane.trim_every) return {};
   }
+  if (shared) return deallocate_shared(place, start, *user);
   trim_early(lane);
   return {};
 }
@@ -224,7 +243,7 @@ Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
   const std::lock_guard lock(place.lane->lock);
   const Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
-  if (number == kNoBlock || region[number].state != BlockState::live)
+  if (number == kNoBlock || (region[number].state != BlockState::live && region[number].state != BlockState::shared))
     return fail(ErrorCode::not_found, "no live block starts at that address");
   return Bytes(requested(region[number]));
 }
@@ -235,6 +254,14 @@ Pool::~Pool() = default;
 Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
   Core::watch_forks();
   GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
+  if (config.limit_fraction) {
+    if (!(*config.limit_fraction > 0 && *config.limit_fraction <= 1))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("a pool cannot be limited to {} of a device", *config.limit_fraction),
+                  "a share is above 0 and at most 1");
+    const Bytes share = MemoryLimit{.bytes = std::nullopt, .fraction = *config.limit_fraction}.of(device.total);
+    config.limit = std::min(config.limit.value_or(share), share);
+  }
   if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
   // Half as much address space again as memory, so that there is always a place to move pages to.
   const std::uint64_t region = std::bit_ceil(std::max(device.total.value + device.total.value / 2, 16 * kPage.value));
@@ -287,6 +314,26 @@ Result<void> Pool::deallocate_block(const BlockHandle& block, StreamId stream) {
   return core_->deallocate_slow(block.address, nullptr, stream);
 }
 
+Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {
+  return core_->record_stream(address, stream);
+}
+Result<void> Pool::order(StreamId later, StreamId earlier) { return core_->order(later, earlier); }
+Result<CaptureId> Pool::begin_capture(StreamId stream) { return core_->begin_capture(stream); }
+Result<void> Pool::join_capture(CaptureId id, StreamId stream) { return core_->join_capture(id, stream); }
+Result<void> Pool::end_capture(CaptureId id) { return core_->end_capture(id); }
+Result<void> Pool::release_capture(CaptureId id, StreamId replayed_on) {
+  return core_->release_capture(id, replayed_on);
+}
+Result<Bytes> Pool::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
+                              const std::stop_token& stop) {
+  return core_->trim_idle(now, idle_for, keep, stop);
+}
+Bytes Pool::idle_since(Clock::SteadyTime time) { return core_->idle_since(time); }
+Fragmentation Pool::fragmentation() { return core_->fragmentation(); }
+FragmentationSample Pool::sample_fragmentation(std::optional<Clock::SteadyTime> time) {
+  return core_->sample_fragmentation(time);
+}
+std::vector<FragmentationSample> Pool::fragmentation_history() const { return core_->fragmentation_history(); }
 Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }
 Result<Bytes> Pool::trim(Bytes keep) { return core_->trim(keep); }
 PoolStatus Pool::status() { return core_->status(); }

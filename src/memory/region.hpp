@@ -95,6 +95,38 @@ class Region {
   /// Whole pages in free blocks whose last use lies not behind `done_epoch`, the smallest blocks first, at most
   /// `pages`.
   std::vector<IdlePages> idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const;
+  /// Takes whole pages of a free block out of all lists, so that nothing else touches them; the block that they are.
+  BlockNumber claim_idle(const IdlePages& run) {
+    const BlockNumber claimed = isolate(run.block, run.start, run.size);
+    blocks_[claimed].state = BlockState::claimed;
+    return claimed;
+  }
+  /// A live block of `size` at the beginning or the end of a free one, where `cost(start, block)` is least and at most
+  /// `most`, which becomes what it costs; or kNoBlock. Looks at every free block that is large enough.
+  template <class Cost>
+  BlockNumber take_cheapest(Grains size, Cost cost, std::uint64_t& most) {
+    BlockNumber best = kNoBlock;
+    Grains best_start = 0;
+    std::uint64_t least = most;
+    for (unsigned bin = bins_.next(Bins::bin_of(size)); bin != Bins::kNone; bin = bins_.next(bin + 1)) {
+      for (BlockNumber at = bins_.head(bin); at != kNoBlock; at = blocks_[at].right) {
+        const Block& block = blocks_[at];
+        if (block.size < size) continue;
+        for (const Grains start : {block.start, block.start + block.size - size}) {
+          const std::uint64_t price = cost(start, block);
+          if (price > least || (price == least && best != kNoBlock && start >= best_start)) continue;
+          best = at;
+          best_start = start;
+          least = price;
+        }
+      }
+    }
+    if (best == kNoBlock) return kNoBlock;
+    most = least;
+    const BlockNumber taken = isolate(best, best_start, size);
+    blocks_[taken].state = BlockState::live;
+    return taken;
+  }
   /// Pages of a free block lose their memory: they become a hole.
   void close(const IdlePages& run);
   /// A hole, or a claimed one, that is in no list gets merged with the holes beside it.

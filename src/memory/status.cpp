@@ -2,6 +2,9 @@
 // What a pool holds, what it says when it has no more, and whether its books are in order.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "memory/core.hpp"
 
 namespace gpuwarden::memory {
@@ -27,17 +30,40 @@ void add(PoolStatus& status, Lane& lane) {
   }
 }
 
-std::string megabytes(Bytes size) { return fmt::format("{:.1f} MiB", ratio(size, 1_MiB)); }
+/// Streams that a report names.
+constexpr std::size_t kStreamsInReport = 8;
 
-std::string advice(const PoolStatus& status, const DeviceMemory& device, Bytes asked) {
-  if (status.limit < device.total && device.free >= asked)
-    return fmt::format("the device has {} free: raise the pool's limit of {}", megabytes(device.free),
-                       megabytes(status.limit));
-  if (status.free + status.cached >= asked)
-    return "memory that was given back is still in use by streams, or could not be moved: synchronise, then try again";
-  if (device.total - device.free > status.reserved + status.reserved)
-    return "most of the device is held by others: choose another GPU, or end what holds it";
-  return "the memory in use is really needed: smaller batches, recomputation, or a GPU with more memory";
+StreamMemory memory_of(Lane& lane) {
+  const std::lock_guard lock(lane.lock);
+  const LaneCounters& counters = lane.counters;
+  std::uint64_t mapped = 0;
+  for (const Region& region : lane.regions)
+    mapped += static_cast<std::uint64_t>(
+        std::ranges::count_if(region.handles(), [](PageHandle handle) { return handle.value != 0; }));
+  const Bytes live = bytes(counters.live.load(std::memory_order_relaxed));
+  const Bytes cached = bytes(counters.cached + counters.foreign);
+  return StreamMemory{.stream = lane.stream,
+                      .captured = lane.is_private,
+                      .live = live,
+                      .cached = cached,
+                      .free = kPage * mapped - live - cached,
+                      .live_blocks = counters.allocations - counters.frees};
+}
+
+Bytes largest_in(Lane& lane) {
+  const std::lock_guard lock(lane.lock);
+  Grains largest = 0;
+  for (const Region& region : lane.regions) largest = std::max(largest, region.largest_free());
+  return bytes(largest);
+}
+
+/// Bytes of whole pages without a user.
+Bytes idle_in(Lane& lane) {
+  const std::lock_guard lock(lane.lock);
+  std::uint64_t grains = 0;
+  for (const Region& region : lane.regions)
+    for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, ~std::uint32_t{0})) grains += run.size;
+  return bytes(grains);
 }
 
 }  // namespace
@@ -51,6 +77,10 @@ std::uint64_t Pool::Core::live_bytes() const {
 
 PoolStatus Pool::Core::status() {
   const std::lock_guard slow(slow_);
+  return status_behind_lock();
+}
+
+PoolStatus Pool::Core::status_behind_lock() {
   PoolStatus status;
   for_each_lane([&](Lane& lane) { add(status, lane); });
   status.reserved = pages_.reserved();
@@ -58,6 +88,7 @@ PoolStatus Pool::Core::status() {
   status.spare = kPage * pages_.spare();
   status.free = status.reserved - status.live - status.cached;
   status.limit = pages_.limit();
+  status.metadata += Bytes(uses_.bytes());
   status.upstream_calls = pages_.calls;
   status.pages_created = pages_.created;
   status.pages_moved = pages_moved_;
@@ -67,24 +98,61 @@ PoolStatus Pool::Core::status() {
   return status;
 }
 
+OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
+  const PoolStatus now = status_behind_lock();
+  const auto device = upstream_.memory();
+  OutOfMemoryReport report{.requested = attempt.bytes,
+                           .rounded = bytes(attempt.size),
+                           .stream = attempt.lane.stream,
+                           .reason = attempt.last.message,
+                           .limit = pages_.own_limit(),
+                           .keep_free = config_.keep_free,
+                           .reserved = now.reserved,
+                           .live = now.live,
+                           .cached = now.cached,
+                           .free = now.free,
+                           .largest_free = now.largest_free,
+                           .capturing = captures_underway_ != 0};
+  // What could be obtained: a free block, or whole pages without a user and what the device and the limits leave.
+  Bytes largest;
+  Bytes idle = now.spare;
+  for_each_lane([&](Lane& lane) {
+    const StreamMemory& memory = report.streams.emplace_back(memory_of(lane));
+    if (lane.is_private) report.captured += memory.cached + memory.free;
+    const bool shares = !lane.is_private && !attempt.lane.is_private;
+    if (&lane == &attempt.lane || shares) largest = std::max(largest, largest_in(lane));
+    if (shares && captures_underway_ == 0) idle += idle_in(lane);
+  });
+  Bytes room;
+  if (device) {
+    report.device_total = device->total;
+    report.device_free = device->free;
+    room = device->free - std::min(device->free, config_.keep_free);
+  }
+  if (report.limit) room = std::min(room, *report.limit - std::min(*report.limit, now.reserved));
+  if (pages_.budget() != nullptr) room = std::min(room, *(report.budget_left = pages_.budget()->left()));
+  report.largest_obtainable = std::max(largest, idle + Bytes(room.value / kPage.value * kPage.value));
+  std::ranges::sort(report.streams, std::greater{}, &StreamMemory::held);
+  report.more_streams = report.streams.size() - std::min(report.streams.size(), kStreamsInReport);
+  report.streams.resize(report.streams.size() - report.more_streams);
+  for (std::size_t i = 0; i < kRungs; ++i)
+    report.rungs[i] = {attempt.spent[i] != 0 ? 1U : 0U, rungs_[i].helped, scale_.nanoseconds(attempt.spent[i])};
+  return report;
+}
+
 Error Pool::Core::report(Attempt& attempt) {
   attempt.lane_lock.unlock();
-  attempt.slow_lock.unlock();
-  if (pages_.lost)
+  if (pages_.lost) {
+    note_loss();
     return Error{ErrorCode::unavailable, "cannot allocate device memory: the device's context is gone",
                  "end the process; what it held is given back by the driver"};
-  const PoolStatus now = status();
-  const auto device = upstream_.memory();
-  std::string text = fmt::format(
-      "out of device memory: {} bytes asked for; the pool holds {}: {} live, {} kept for reuse, {} free (largest block "
-      "{})",
-      attempt.bytes.value, megabytes(now.reserved), megabytes(now.live), megabytes(now.cached), megabytes(now.free),
-      megabytes(now.largest_free));
-  if (device) text += fmt::format("; the device has {} free of {}", megabytes(device->free), megabytes(device->total));
-  if (now.limit.value != 0) text += fmt::format("; the pool's limit is {}", megabytes(now.limit));
-  if (!attempt.last.message.empty()) text += fmt::format("; {}", attempt.last.message);
-  if (config_.who_holds_what) text += fmt::format("; {}", config_.who_holds_what());
-  return Error{ErrorCode::unsatisfied, std::move(text), advice(now, device.value_or(DeviceMemory{}), attempt.bytes)};
+  }
+  OutOfMemoryReport report = describe(attempt);
+  attempt.slow_lock.unlock();
+  if (config_.who_holds_what) report.who_holds_what = config_.who_holds_what();
+  report.advice = advice_for(report);
+  if (config_.on_out_of_memory) config_.on_out_of_memory(report);
+  return Error{ErrorCode::unsatisfied, report.sentence(), report.help()};
 }
 
 namespace {
@@ -119,7 +187,7 @@ Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
   const auto broken = [&](unsigned region, Grains at, std::string_view what) {
     return fail(ErrorCode::corrupt, fmt::format("lane {} region {} at {:#x}: {}", lane.number, region, at, what));
   };
-  std::array<std::uint64_t, 8> sums{};
+  std::array<std::uint64_t, 9> sums{};
   for (unsigned number = 0; number < kRegions; ++number) {
     Region& region = lane.regions[number];
     Grains expected = 0;
@@ -136,7 +204,8 @@ Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
     for (const PageHandle handle : region.handles()) mapped += handle.value != 0 ? 1U : 0U;
   }
   const auto sum = [&](BlockState state) { return sums[static_cast<std::size_t>(state)]; };
-  if (sum(BlockState::live) != lane.counters.live) return broken(0, 0, "the live bytes are miscounted");
+  if (sum(BlockState::live) + sum(BlockState::shared) != lane.counters.live)
+    return broken(0, 0, "the live bytes are miscounted");
   if (sum(BlockState::cached) != lane.counters.cached) return broken(0, 0, "the cached bytes are miscounted");
   if (sum(BlockState::foreign) != lane.counters.foreign) return broken(0, 0, "the foreign bytes are miscounted");
   return {};

@@ -63,6 +63,15 @@ class ModelUpstream final : public Upstream {
     }
     return false;
   }
+  /// The stream's work goes into a graph from now on, or no longer does.
+  void capture(StreamId stream, bool begins) {
+    const std::lock_guard lock(mutex_);
+    if (begins) {
+      captured_.insert(stream);
+    } else {
+      captured_.erase(stream);
+    }
+  }
   void finish_all() {
     const std::lock_guard lock(mutex_);
     for (auto& [stream, state] : streams_) state.done = state.submitted;
@@ -125,6 +134,7 @@ class ModelUpstream final : public Upstream {
   Result<void> unmap(DeviceAddress address, Bytes size) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("unmap"));
+    if (!captured_.empty()) misuse("unmapped during a capture");
     for (const Work& work : work_) {
       const bool outside = work.end <= address.value || address.value + size.value <= work.begin;
       if (!outside && work.number > streams_[work.stream].done) misuse("unmapped memory that a stream works on");
@@ -144,6 +154,7 @@ class ModelUpstream final : public Upstream {
   Result<EventHandle> record(StreamId stream) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("record"));
+    if (captured_.contains(stream)) misuse("recorded an event on a stream that is captured");
     events_[++next_handle_] = snapshot(stream);
     return EventHandle{next_handle_};
   }
@@ -151,6 +162,7 @@ class ModelUpstream final : public Upstream {
   Result<bool> is_done(EventHandle event) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("is_done"));
+    if (!captured_.empty()) misuse("asked for an event during a capture");
     if (works_at_once) finish(events_.at(event.value));
     for (const auto& [stream, number] : events_.at(event.value)) {
       if (streams_[stream].done < number) return false;
@@ -161,6 +173,7 @@ class ModelUpstream final : public Upstream {
   Result<void> wait(StreamId stream, EventHandle event) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("wait"));
+    if (captured_.contains(stream)) misuse("a stream that is captured waits for one that is not");
     join(streams_[stream].waits, events_.at(event.value));
     return {};
   }
@@ -168,6 +181,7 @@ class ModelUpstream final : public Upstream {
   Result<void> synchronize(EventHandle event) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("synchronize"));
+    if (!captured_.empty()) misuse("blocked during a capture");
     finish(events_.at(event.value));
     return {};
   }
@@ -176,6 +190,23 @@ class ModelUpstream final : public Upstream {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("forget"));
     if (events_.erase(event.value) == 0) misuse("forgot an event twice");
+    return {};
+  }
+
+  bool is_capturing(StreamId stream) override {
+    const std::lock_guard lock(mutex_);
+    return captured_.contains(stream);
+  }
+
+  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) override {
+    if (!is_mapped(to, size) || !is_mapped(from, size)) misuse("copied to or from address space without memory");
+    if (is_busy_for(stream, to, size) || is_busy_for(stream, from, size)) misuse("copied what another stream works on");
+    {
+      const std::lock_guard lock(mutex_);
+      GPUWARDEN_CHECK(called("copy"));
+    }
+    submit(stream, to, size);
+    submit(stream, from, size);
     return {};
   }
 
@@ -231,6 +262,7 @@ class ModelUpstream final : public Upstream {
   std::map<std::uint64_t, Order> events_;
   std::map<StreamId, Stream> streams_;
   std::vector<Work> work_;
+  std::set<StreamId> captured_;
   std::vector<std::string> misuses_;
 };
 

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gpuwarden/memory/pool.hpp"
@@ -22,6 +24,9 @@ class PoolModel {
 
   /// One random operation; an allocation may fail with `unsatisfied` only.
   void step() {
+    if (draw(25) == 0) step_graphs();
+    if (!live_.empty() && draw(8) == 0)
+      use_elsewhere(std::next(live_.begin(), static_cast<std::ptrdiff_t>(draw(live_.size()))));
     const bool allocates = live_.empty() || (draw(100) < 55 && live_.size() < 400);
     if (allocates) {
       allocate();
@@ -56,8 +61,19 @@ class PoolModel {
       EXPECT_LE(std::prev(next)->first + std::prev(next)->second.size.value, address->value) << "overlaps";
     }
     EXPECT_TRUE(upstream_.is_mapped(*address, size));
+    for (const Graph& graph : graphs_) EXPECT_FALSE(graph.uses(*address, size)) << "a graph uses it at each replay";
+    const bool captured = is_captured(stream);
+    live_[address->value] = {size, stream, captured ? capturing_->id : CaptureId{}};
+    if (captured) {
+      // A replay may run on any stream.
+      EXPECT_FALSE(upstream_.is_busy_for(StreamId{999}, *address, size)) << "captured while a stream works on it";
+      capturing_->ranges.emplace_back(address->value, address->value + size.value);
+      return;
+    }
+    if (capturing_) {
+      EXPECT_FALSE(capturing_->uses(*address, size)) << "the capture uses it";
+    }
     EXPECT_FALSE(upstream_.is_busy_for(stream, *address, size)) << "given out while another stream works on it";
-    live_[address->value] = {size, stream};
     upstream_.submit(stream, *address, size);
   }
 
@@ -78,6 +94,8 @@ class PoolModel {
   }
 
   void free_all() {
+    if (capturing_) end_capture();
+    while (!graphs_.empty() && release(graphs_.size() - 1)) continue;
     while (!live_.empty()) free(live_.begin());
   }
 
@@ -87,14 +105,80 @@ class PoolModel {
   struct Block {
     Bytes size;
     StreamId stream;
+    CaptureId capture;  ///< in which it was allocated
   };
+  /// What a captured graph uses, and where it was replayed last.
+  struct Graph {
+    CaptureId id;
+    StreamId stream;
+    StreamId replayed_on;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+
+    bool uses(DeviceAddress address, Bytes size) const {
+      return std::ranges::any_of(ranges, [&](const auto& range) {
+        return address.value < range.second && range.first < address.value + size.value;
+      });
+    }
+  };
+
+  bool is_captured(StreamId stream) const { return capturing_ && capturing_->stream == stream; }
+
+  /// Begins or ends a capture, replays a graph, or releases one.
+  void step_graphs() {
+    const std::uint64_t what = draw(4);
+    if (what == 0 && !capturing_ && graphs_.size() < 4) {
+      const StreamId stream{draw(streams_)};
+      const auto id = pool_.begin_capture(stream);
+      if (!id) return;
+      capturing_ = Graph{.id = *id, .stream = stream, .replayed_on = stream, .ranges = {}};
+      upstream_.capture(stream, true);
+    } else if (what == 1 && capturing_) {
+      end_capture();
+    } else if (what == 2 && !graphs_.empty()) {
+      Graph& graph = graphs_[draw(graphs_.size())];
+      const StreamId stream{draw(streams_)};
+      if (is_captured(stream)) return;
+      // Replays of a graph follow each other, and what was captured follows what was submitted before.
+      upstream_.follow(stream, graph.replayed_on);
+      graph.replayed_on = stream;
+      for (const auto& [begin, end] : graph.ranges) upstream_.submit(stream, {begin}, Bytes(end - begin));
+    } else if (what == 3 && !graphs_.empty()) {
+      release(draw(graphs_.size()));
+    }
+  }
+
+  void end_capture() {
+    upstream_.capture(capturing_->stream, false);
+    const auto ended = pool_.end_capture(capturing_->id);
+    EXPECT_TRUE(ended) << ended.error().message;
+    graphs_.push_back(*std::exchange(capturing_, std::nullopt));
+  }
+
+  bool release(std::size_t at) {
+    if (!pool_.release_capture(graphs_[at].id, graphs_[at].replayed_on)) return false;
+    graphs_.erase(graphs_.begin() + static_cast<std::ptrdiff_t>(at));
+    return true;
+  }
+
+  /// Another stream works on a block, too, and tells so; its owner's stream does not wait for that.
+  void use_elsewhere(std::map<std::uint64_t, Block>::iterator at) {
+    const auto& [address, block] = *at;
+    const StreamId stream{draw(streams_)};
+    if (is_captured(stream) || is_captured(block.stream)) return;
+    const auto noted = pool_.record_stream({address}, stream);
+    EXPECT_TRUE(noted) << noted.error().message;
+    upstream_.follow(stream, block.stream);
+    upstream_.submit(stream, {address}, block.size);
+  }
 
   void free(std::map<std::uint64_t, Block>::iterator at) {
     const auto [address, block] = *at;
     // A block given back on another stream has been used there, behind its own stream's work.
     StreamId stream = block.stream;
-    if (draw(4) == 0) {
-      stream = StreamId{draw(streams_)};
+    // What a capture did not allocate is not given back in it: the graph could still use it.
+    if (is_captured(stream) && block.capture != capturing_->id) return;
+    if (const StreamId other{draw(streams_)}; draw(4) == 0 && !is_captured(other) && !is_captured(stream)) {
+      stream = other;
       upstream_.follow(stream, block.stream);
       upstream_.submit(stream, {address}, block.size);
     }
@@ -118,6 +202,8 @@ class PoolModel {
   std::mt19937_64 random_;
   unsigned streams_;
   std::map<std::uint64_t, Block> live_;
+  std::optional<Graph> capturing_;
+  std::vector<Graph> graphs_;
 };
 
 }  // namespace gpuwarden::memory

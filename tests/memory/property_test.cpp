@@ -7,6 +7,8 @@
 namespace gpuwarden::memory {
 namespace {
 
+using namespace std::chrono_literals;
+
 std::string name_of(const testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
 
 class EveryStrategy : public testing::TestWithParam<Strategy> {
@@ -83,9 +85,22 @@ TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
   while (!made) made = Pool::create(upstream, {.strategy = &GetParam()});
   std::vector<DeviceAddress> live;
   std::uint64_t failures = 0;
-  for (int i = 0; i < 500'000; ++i) {
+  std::vector<CaptureId> graphs;
+  for (int i = 0; i < 1'000'000; ++i) {
     // Keeps upstream busy: what is idle goes back, as far as upstream lets it.
-    if (i % 100 == 0) static_cast<void>((*made)->trim());
+    if (i % 200 == 0) static_cast<void>((*made)->trim());
+    if (i % 200 == 100) static_cast<void>((*made)->trim_idle(Clock::SteadyTime(std::chrono::seconds(i)), 1s));
+    if (!live.empty() && random() % 16 == 0) {
+      const auto noted = (*made)->record_stream(live[random() % live.size()], StreamId{random() % 2});
+      ASSERT_TRUE(noted) << noted.error().message;
+    }
+    if (i % 5000 == 0) {
+      if (const auto id = (*made)->begin_capture(StreamId{random() % 2})) graphs.push_back(*id);
+    } else if (i % 5000 == 300 && !graphs.empty()) {
+      static_cast<void>((*made)->end_capture(graphs.back()));
+    } else if (i % 5000 > 300 && i % 100 == 0) {
+      std::erase_if(graphs, [&](CaptureId id) { return (*made)->release_capture(id, StreamId{0}).has_value(); });
+    }
     if (live.size() < 200 && random() % 2 == 0) {
       const auto address = (*made)->allocate(Bytes(1 + random() % (1U << (random() % 24))), StreamId{random() % 2});
       if (address) live.push_back(*address);
@@ -102,6 +117,7 @@ TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
   EXPECT_GT(failures, 100U);
   upstream.fails = {};
   for (const DeviceAddress address : live) ASSERT_TRUE((*made)->deallocate(address, StreamId{0}));
+  for (const CaptureId id : graphs) EXPECT_TRUE((*made)->release_capture(id, StreamId{0}));
   const auto checked = (*made)->check();
   EXPECT_TRUE(checked) << checked.error().message;
   EXPECT_EQ((*made)->status().live, 0_B);

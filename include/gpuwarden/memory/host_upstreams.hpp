@@ -29,6 +29,7 @@ class ArithmeticUpstream final : public Upstream {
   Result<void> wait(StreamId stream, EventHandle event) override;
   Result<void> synchronize(EventHandle event) override;
   Result<void> forget(EventHandle event) override;
+  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) override;
   Result<DeviceMemory> memory() override;
 
  private:
@@ -56,6 +57,7 @@ class MemfdUpstream final : public Upstream {
   Result<void> wait(StreamId stream, EventHandle event) override;
   Result<void> synchronize(EventHandle event) override;
   Result<void> forget(EventHandle event) override;
+  Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) override;
   Result<DeviceMemory> memory() override;
 
  private:

@@ -15,48 +15,42 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/memory/budget.hpp"
+#include "gpuwarden/memory/fragmentation.hpp"
+#include "gpuwarden/memory/out_of_memory.hpp"
+#include "gpuwarden/memory/rung.hpp"
 #include "gpuwarden/memory/strategy.hpp"
 #include "gpuwarden/memory/upstream.hpp"
 
 namespace gpuwarden::memory {
-
-/// What is tried, in the strategy's order, when no free block fits. After each one the pool is searched again.
-enum class Rung : std::uint8_t {
-  tidy,          ///< merge the stream's quick lists and what other streams gave back and are done with
-  steal_done,    ///< take a free block of another stream whose work on it is done
-  grow_near,     ///< new pages as long as reserved memory stays near the peak of live memory
-  remap,         ///< move idle pages to where they are needed; new pages for the rest
-  wait_foreign,  ///< let the stream wait for others that gave its memory back
-  grow,          ///< new pages
-  steal_wait,    ///< take a free block of another stream and let this one wait for it
-  flush_all,     ///< merge the quick lists of all streams, then move idle pages
-  synchronize,   ///< block until all streams are done with what they gave back, then all of it again
-  callbacks,     ///< ask the registered callbacks to give memory back
-  wait_others,   ///< wait for other processes, if allowed
-};
-inline constexpr std::size_t kRungs = 11;
-
-std::string_view to_string(Rung rung);
-
-struct RungCount {
-  std::uint64_t tried = 0;
-  std::uint64_t helped = 0;
-  std::uint64_t nanoseconds = 0;
-};
 
 struct PoolConfig {
   /// nullptr: the default.
   const Strategy* strategy = nullptr;
   /// At most so much physical memory; empty: what the device has.
   std::optional<Bytes> limit;
+  /// The same as a share of the device's total; the smaller of both holds.
+  std::optional<double> limit_fraction;
+  /// Above so much physical memory everything that does not block is tried before new pages are taken, and a Trimmer
+  /// gives idle ones back however young they are.
+  std::optional<Bytes> soft_limit;
+  /// Shared with the process's other pools on this device; may be empty.
+  std::shared_ptr<MemoryBudget> budget;
   /// So much stays free on the device for others.
   Bytes keep_free;
+  /// A sample of the fragmentation at least so many operations apart, taken when a request finds no free block; 0: only
+  /// when asked for. The last `samples` are kept.
+  std::uint64_t sample_every = 0;
+  std::size_t samples = 512;
   /// Asked in turn when memory is out, without any lock held; they may call the pool. True: try again.
   std::vector<std::function<bool(Bytes needed)>> give_back;
   /// Called last; true: somebody else's memory may have come free, try again.
   std::function<bool(Bytes needed)> wait_for_others;
   /// Who else holds what on the device, for the report; may be empty.
   std::function<std::string()> who_holds_what;
+  /// Told of each allocation that fails for want of memory, without any lock held.
+  std::function<void(const OutOfMemoryReport&)> on_out_of_memory;
 };
 
 /// All sizes in bytes. `live` is what was asked for in whole grains; `requested` what was asked for.
@@ -116,11 +110,47 @@ class Pool {
   Result<BlockHandle> allocate_block(Bytes size, StreamId stream);
   Result<void> deallocate_block(const BlockHandle& block, StreamId stream);
 
+  /// Work on `stream` uses the block, too, from now until it is given back: then it waits for that stream as well.
+  /// invalid_argument: no live block of this pool starts there.
+  Result<void> record_stream(DeviceAddress address, StreamId stream);
+
+  /// Makes later work of `later` wait for all work submitted to `earlier` so far.
+  Result<void> order(StreamId later, StreamId earlier);
+
+  /// Call before a stream is captured into a graph: what it allocates from now on comes from memory of its own, which
+  /// is neither moved nor shared, and there are no events on it. Nothing is unmapped and no event is asked for anywhere
+  /// until the capture ends. What a graph uses must be allocated in its capture, or stay live as long as the graph.
+  Result<CaptureId> begin_capture(StreamId stream);
+  /// The same for another stream of the capture; or, once it has ended, for another graph that shares its memory and is
+  /// never replayed at the same time.
+  Result<void> join_capture(CaptureId id, StreamId stream);
+  /// The capture is over; the memory stays kept for replays.
+  Result<void> end_capture(CaptureId id);
+  /// The graph is gone, or will not be replayed again; replays were submitted to `replayed_on`. What is free of its
+  /// memory can be used by all once they are done. After an error it stays kept.
+  Result<void> release_capture(CaptureId id, StreamId replayed_on);
+
   /// What was asked for when `address` was given out.
   Result<Bytes> size_of(DeviceAddress address);
 
   /// Gives idle memory back to the device until no more than `keep` is reserved; how much went.
   Result<Bytes> trim(Bytes keep = Bytes{});
+  /// Gives back what the pool has not needed for `idle_for` before `now`, the longest unused first: what is reserved
+  /// beyond the most that was live since (and 1/32 of that), but never below `keep`; and what idles above the soft
+  /// limit. Knows only what happened between its calls: call it regularly, or have a Trimmer do so. Works in slices of
+  /// 64 MiB; ends early when asked to stop. How much went.
+  Result<Bytes> trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep = Bytes{},
+                          const std::stop_token& stop = {});
+  /// Whole pages without a user that were last used before `time`, as far as trim_idle() has noted the time; a block
+  /// that was merged with a younger one counts as young.
+  Bytes idle_since(Clock::SteadyTime time);
+
+  /// Fragmentation now, by size class; looks at every block.
+  Fragmentation fragmentation();
+  /// Takes a sample, which is kept as well.
+  FragmentationSample sample_fragmentation(std::optional<Clock::SteadyTime> time = {});
+  std::vector<FragmentationSample> fragmentation_history() const;
+
   PoolStatus status();
   /// Whether every block, list and counter agrees with every other; the first that does not.
   Result<void> check();
@@ -128,6 +158,7 @@ class Pool {
   class Core;
 
  private:
+  friend class MovableMemory;
   explicit Pool(std::unique_ptr<Core> core);
   Result<DeviceAddress> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
   std::unique_ptr<Core> core_;

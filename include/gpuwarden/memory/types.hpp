@@ -33,6 +33,12 @@ struct EventHandle {
   auto operator<=>(const EventHandle&) const = default;
 };
 
+/// Memory that is kept for one captured graph; 0 is none.
+struct CaptureId {
+  std::uint64_t value = 0;
+  auto operator<=>(const CaptureId&) const = default;
+};
+
 /// The grain of physical memory: the least that cuMemCreate gives on current GPUs.
 inline constexpr Bytes kPage = 2_MiB;
 /// The grain of allocations, and their least alignment.

@@ -50,6 +50,18 @@ class Upstream {
   /// Gives an event back.
   virtual Result<void> forget(EventHandle event) = 0;
 
+  /// Whether the stream is being captured into a graph. While any is, the pool neither asks for events nor blocks nor
+  /// unmaps; create() and map() may be called (a driver allows them in the capture mode "relaxed").
+  virtual bool is_capturing(StreamId stream) {
+    static_cast<void>(stream);
+    return false;
+  }
+  /// Copies on a stream, without blocking; source and target do not overlap. Needed for moving buffers only.
+  virtual Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) {
+    static_cast<void>(to), static_cast<void>(from), static_cast<void>(size), static_cast<void>(stream);
+    return fail(ErrorCode::failed, "this upstream cannot copy memory", "hand a copy function to MovableMemory");
+  }
+
   /// What the device has now.
   virtual Result<DeviceMemory> memory() = 0;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpuwarden::planning {
 
@@ -52,7 +53,8 @@ struct ExpertShape {
   std::uint32_t shared_intermediate = 0;  ///< of the shared experts together; 0: none
   std::uint32_t dense_layers = 0;         ///< layers that have the ordinary MLP instead
   bool shared_gate = false;               ///< Qwen2-MoE: one weight vector that scales the shared expert
-  bool router_bias = false;               ///< DeepSeek V3, GPT-OSS: one number per expert
+  bool router_bias = false;               ///< GPT-OSS: one number per expert
+  bool balance_bias = false;              ///< DeepSeek V3: the same, but it only steers which experts are chosen
   bool biases = false;                    ///< GPT-OSS: on the experts' matrices
   bool operator==(const ExpertShape&) const = default;
 };
@@ -134,8 +136,10 @@ struct ModelShape {
   std::string source;
   /// True where only a parameter count was given and the shape was derived from it: figures are rougher.
   bool estimated = false;
-  /// Whole parameters that were stated beside a derived shape; 0: count them.
+  /// Parameters of the whole model where only their number is known exactly, beside an estimated shape; 0: count them.
   std::uint64_t stated_parameters = 0;
+  /// Sentences about what the figures leave out ("the vision tower is not counted").
+  std::vector<std::string> notes;
 
   bool operator==(const ModelShape&) const = default;
 };

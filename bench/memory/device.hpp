@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the re-implementations of other allocators share: a device that only counts, and blocks with neighbours.
+// What the re-implementations of other allocators share: a device that only counts.
 #pragma once
 
 #include <cstdint>
 #include <stdexcept>
 
+#include "memory/driver.hpp"
+
 namespace gpuwarden::bench {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
 
 inline constexpr std::uint64_t round_up(std::uint64_t size, std::uint64_t grain) {
   return (size + grain - 1) / grain * grain;
@@ -17,14 +20,16 @@ struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// cudaMalloc, cudaFree and page mappings as counters.
+/// cudaMalloc, cudaFree and page mappings as arithmetic. Not safe to use from several threads.
 class CountingDevice {
  public:
-  explicit CountingDevice(std::uint64_t capacity) : capacity_(capacity) {}
+  /// `capacity` in bytes; `price_factor` as Driver's.
+  explicit CountingDevice(std::uint64_t capacity, double price_factor = 0)
+      : driver(price_factor), capacity_(capacity) {}
 
   /// Address of `size` new bytes; 0 when the device has no more.
   std::uint64_t allocate(std::uint64_t size) {
-    ++calls;
+    driver.call(Call::mem_alloc, size);
     if (reserved + size > capacity_) return 0;
     reserve(size);
     const std::uint64_t address = next_;
@@ -32,7 +37,7 @@ class CountingDevice {
     return address;
   }
   void free(std::uint64_t size) {
-    ++calls;
+    driver.call(Call::mem_free, size);
     reserved -= size;
   }
   /// Address space without memory.
@@ -41,19 +46,29 @@ class CountingDevice {
     next_ += size;
     return address;
   }
-  /// Memory for reserved addresses, page by page: a creation and a mapping for each granule.
+  /// Memory for reserved addresses: a creation and a mapping for each granule, access for all of them at once.
   bool map(std::uint64_t size, std::uint64_t granule) {
-    calls += 2 * (size / granule);
-    if (reserved + size > capacity_) return false;
+    if (reserved + size > capacity_) {
+      driver.call(Call::mem_create, granule);
+      return false;
+    }
+    driver.call(Call::mem_create, granule, size / granule);
+    driver.call(Call::mem_map, granule, size / granule);
+    driver.call(Call::mem_set_access, size);
     reserve(size);
     return true;
+  }
+  void unmap(std::uint64_t size, std::uint64_t granule) {
+    driver.call(Call::mem_unmap, granule, size / granule);
+    driver.call(Call::mem_release, granule, size / granule);
+    reserved -= size;
   }
 
   std::uint64_t capacity() const { return capacity_; }
 
   std::uint64_t reserved = 0;
   std::uint64_t peak_reserved = 0;
-  std::uint64_t calls = 0;
+  Driver driver;
 
  private:
   void reserve(std::uint64_t size) {

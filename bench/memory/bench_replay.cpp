@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole traces through every contender: recorded ones, ones with random lengths, RMM's grid, a server.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "memory/comparison.hpp"
+
+namespace gpuwarden::bench {
+namespace {
+
+constexpr std::string_view kOurs = "gpuwarden balanced";
+constexpr std::string_view kOurHandles = "gpuwarden balanced, handles";
+
+/// The files whose name begins so (symbolic traces: with "symbolic") and contains the workload.
+std::vector<std::filesystem::path> files_of(const Options& options, bool symbolic) {
+  if (!std::filesystem::is_directory(options.traces))
+    throw std::runtime_error(fmt::format("there are no traces: '{}' is no directory", options.traces.string()));
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(options.traces)) {
+    const std::string name = entry.path().filename();
+    if (entry.path().extension() == ".csv" && name.starts_with("symbolic") == symbolic &&
+        name.contains(options.workload))
+      files.push_back(entry.path());
+  }
+  if (files.empty())
+    throw std::runtime_error(fmt::format("no {} trace in '{}' has '{}' in its name", symbolic ? "symbolic" : "recorded",
+                                         options.traces.string(), options.workload));
+  std::ranges::sort(files);
+  return files;
+}
+
+struct Comparison {
+  const Trace& trace;
+  const std::vector<Contender>& contenders;
+  std::vector<Outcome> outcomes;
+
+  /// nullptr if it takes no part.
+  const Outcome* of(std::string_view name) const {
+    const std::size_t at = position(contenders, name);
+    return at < outcomes.size() ? &outcomes[at] : nullptr;
+  }
+};
+
+Comparison compare_into(Report& report, const Options& options, const std::vector<Contender>& contenders,
+                        const Trace& trace, unsigned rounds, unsigned passes = 1) {
+  Comparison result{trace, contenders, compare(contenders, trace, rounds, passes)};
+  publish(report, options, table_of(trace, contenders, result.outcomes));
+  return result;
+}
+
+void speed_goals(Report& report, const Comparison& found) {
+  struct Face {
+    std::string_view name;
+    Interface interface;
+    const char* words;
+    double most;
+  };
+  for (const Face& face :
+       {Face{kOurs, Interface::address, "by address", 20}, Face{kOurHandles, Interface::any, "by handle", 10}}) {
+    const Outcome* const ours = found.of(face.name);
+    if (ours == nullptr) continue;
+    report.goals.push_back(
+        {fmt::format("{}, {}, ns/op", found.trace.name, face.words), ours->nanoseconds, true, face.most});
+    const double peer = fastest_peer(found.contenders, found.outcomes, face.interface);
+    report.goals.push_back({fmt::format("{}, {}, of the best peer's ns/op", found.trace.name, face.words),
+                            ours->nanoseconds / peer, true, 0.6, 2});
+  }
+}
+
+void share_goal(Report& report, const Comparison& found, double least) {
+  if (const Outcome* const ours = found.of(kOurs))
+    report.goals.push_back(
+        {fmt::format("{}, live/reserved", found.trace.name), share_live(found.trace, *ours), false, least, 4});
+}
+
+void trace_goals(Report& report, const Comparison& found, bool repeated) {
+  const bool gpt = found.trace.name.starts_with("we_");
+  if (!repeated && gpt) share_goal(report, found, 0.985);
+  if (!repeated && found.trace.name.starts_with("ni_")) share_goal(report, found, 0.95);
+  if (!repeated) return;
+  if (gpt) speed_goals(report, found);
+  if (const Outcome* const ours = found.of(kOurs))
+    report.goals.push_back({fmt::format("{}, driver calls in the last third", found.trace.name),
+                            static_cast<double>(ours->late_calls), true, 0, 0});
+}
+
+}  // namespace
+
+Report bench_traces(const Options& options) {
+  Report report{.benchmark = "traces"};
+  const auto contenders = chosen(options);
+  for (const auto& file : files_of(options, false)) {
+    for (const unsigned steps : {1U, 6U}) {
+      Trace trace = read_trace(file, steps);
+      if (steps > 1) trace.name += fmt::format(" x {}", steps);
+      trace_goals(report, compare_into(report, options, contenders, trace, options.rounds), steps > 1);
+    }
+  }
+  return report;
+}
+
+Report bench_symbolic(const Options& options) {
+  Report report{.benchmark = "symbolic"};
+  const auto contenders = chosen(options);
+  struct Lengths {
+    unsigned seed;
+    unsigned step;
+  };
+  for (const auto& file : files_of(options, true)) {
+    for (const auto [seed, step] : {Lengths{11, 1}, Lengths{1, 1}, Lengths{2, 1}, Lengths{11, 64}}) {
+      Trace trace = read_symbolic(file, random_lengths(options.steps, seed, step));
+      trace.name += fmt::format(", {} lengths in steps of {}, seed {}", options.steps, step, seed);
+      const auto found = compare_into(report, options, contenders, trace, options.rounds);
+      share_goal(report, found, file.filename().string().contains("recompute") ? 0.97 : 0.985);
+    }
+  }
+  return report;
+}
+
+namespace {
+
+/// Ours beside the best peer in one cell, by address and by handle; first passes and later ones.
+Row overview_row(const Comparison& found) {
+  Row row{found.trace.name, {}, {}};
+  for (const auto& [name, interface] : {std::pair{kOurs, Interface::address}, std::pair{kOurHandles, Interface::any}}) {
+    const Outcome* const ours = found.of(name);
+    const double peer = fastest_peer(found.contenders, found.outcomes, interface);
+    const double own = ours == nullptr ? kNone : ours->nanoseconds;
+    row.values.insert(row.values.end(), {own, peer, own / peer});
+    if (name == kOurs) row.values.push_back(ours == nullptr ? kNone : ours->first_nanoseconds);
+  }
+  return row;
+}
+
+}  // namespace
+
+// As RMM's benchmark does, a pool is used again and again: the best of several passes counts.
+Report bench_grid(const Options& options) {
+  Report report{.benchmark = "grid"};
+  const auto contenders = chosen(options);
+  Table overview{.title = "RMM random_allocations, ns/op",
+                 .columns = {{"by address", "ours"},
+                             {"best peer", "best_peer"},
+                             {"ratio", "ratio", 2},
+                             {"first pass", "ours_first_pass"},
+                             {"by handle", "ours_handles"},
+                             {"best peer", "best_peer_any"},
+                             {"ratio", "ratio_handles", 2}},
+                 .rows = {}};
+  for (const unsigned n : {1000U, 10000U, 100000U}) {
+    for (const std::uint64_t most : {1U, 4U, 64U, 256U, 1024U, 4096U}) {
+      const Trace trace = random_allocations(n, most * kMiB);
+      if (!trace.name.contains(options.workload)) continue;
+      const auto found = compare_into(report, options, contenders, trace, options.rounds, n < 100000 ? 5 : 2);
+      overview.rows.push_back(overview_row(found));
+      const Outcome* const ours = found.of(kOurs);
+      if (n == 100000 && most == 1 && ours != nullptr)
+        report.goals.push_back({fmt::format("{}, ns/op", trace.name), ours->nanoseconds, true, 120});
+    }
+  }
+  double worst = kNone;
+  for (const Row& row : overview.rows) worst = std::fmax(worst, row.values[2]);
+  if (!overview.rows.empty()) report.goals.push_back({"the worst cell, of the best peer's ns/op", worst, true, 1, 2});
+  publish(report, options, std::move(overview));
+  return report;
+}
+
+Report bench_serving(const Options& options) {
+  Report report{.benchmark = "serving"};
+  const auto contenders = chosen(options);
+  const auto steps = static_cast<unsigned>(options.operations == 0 ? 10000 : options.operations);
+  for (const bool paged : {false, true}) {
+    const Trace trace = serving(steps, 1, paged);
+    if (trace.name.contains(options.workload)) compare_into(report, options, contenders, trace, options.rounds);
+  }
+  return report;
+}
+
+}  // namespace gpuwarden::bench

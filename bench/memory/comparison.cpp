@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ranges>
+
+namespace gpuwarden::bench {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<Operation> frees_of_leftovers(const Trace& trace) {
+  std::vector<Operation> last(trace.slots);
+  for (const Operation& one : trace.operations) last[one.slot] = one;
+  std::erase_if(last, [](const Operation& one) { return one.size == 0; });
+  for (Operation& one : last) one.size = 0;
+  return last;
+}
+
+}  // namespace
+
+std::vector<Contender> chosen(const Options& options) {
+  std::vector<Contender> result;
+  for (const Contender& contender : options.contenders) {
+    const bool wanted = std::ranges::any_of(options.only | std::views::split('|'), [&](auto&& part) {
+      return contender.name.contains(std::string_view(part.begin(), part.end()));
+    });
+    if (wanted || options.only.empty()) result.push_back(contender);
+  }
+  return result;
+}
+
+void publish(Report& report, const Options& options, Table table) {
+  if (!options.json) {
+    fmt::print("{}", to_text(table));
+    std::fflush(stdout);
+  }
+  report.tables.push_back(std::move(table));
+}
+
+Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSpec& spec, unsigned passes) {
+  Outcome outcome;
+  const auto contestant = contender.make(spec);
+  std::vector<Slot> slots(trace.slots);
+  const std::span all(trace.operations);
+  const std::size_t part = all.size() / 3 * 2;
+  const auto leftovers = frees_of_leftovers(trace);
+  try {
+    for (unsigned pass = 0; pass < passes; ++pass) {
+      const auto start = std::chrono::steady_clock::now();
+      contestant->play(all.first(part), slots);
+      double seconds = seconds_since(start);
+      const std::uint64_t before = contestant->footprint().calls.all();
+      const auto middle = std::chrono::steady_clock::now();
+      contestant->play(all.subspan(part), slots);
+      seconds += seconds_since(middle);
+      const double nanoseconds = seconds * 1e9 / static_cast<double>(all.size());
+      outcome.nanoseconds = std::fmin(outcome.nanoseconds, nanoseconds);
+      if (pass == 0) {
+        outcome.first_nanoseconds = nanoseconds;
+        outcome.late_calls = contestant->footprint().calls.all() - before;
+      }
+      if (pass + 1 == passes) outcome.footprint = contestant->footprint();
+      contestant->play(leftovers, slots);
+    }
+    outcome.error = contestant->check();
+  } catch (const OutOfMemory& error) {
+    outcome.error = error.what();
+    outcome.footprint = contestant->footprint();
+  }
+  return outcome;
+}
+
+std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Trace& trace, unsigned rounds,
+                             unsigned passes) {
+  std::vector<Outcome> best(contenders.size());
+  for (unsigned round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      if (!best[i].error.empty()) continue;
+      Outcome outcome = play_once(contenders[i], trace, {}, passes);
+      const double first = std::fmin(outcome.first_nanoseconds, best[i].first_nanoseconds);
+      if (round == 0 || !outcome.error.empty() || outcome.nanoseconds < best[i].nanoseconds)
+        best[i] = std::move(outcome);
+      best[i].first_nanoseconds = first;
+    }
+  }
+  return best;
+}
+
+double share_live(const Trace& trace, const Outcome& outcome) {
+  if (!outcome.error.empty() || outcome.footprint.peak_reserved == 0) return kNone;
+  return static_cast<double>(trace.peak_live) / static_cast<double>(outcome.footprint.peak_reserved);
+}
+
+double fastest_peer(const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes,
+                    Interface interface) {
+  double fastest = kNone;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    if (contenders[i].kind != Contender::Kind::rules && contenders[i].kind != Contender::Kind::library) continue;
+    if (interface == Interface::address && contenders[i].name.ends_with("handles")) continue;
+    if (outcomes[i].error.empty()) fastest = std::fmin(fastest, outcomes[i].nanoseconds);
+  }
+  return fastest;
+}
+
+Table table_of(const Trace& trace, const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes) {
+  Table table{.title = fmt::format("{}: {} operations, peak live {:.1f} MiB", trace.name, trace.operations.size(),
+                                   static_cast<double>(trace.peak_live) / kMiB),
+              .columns = {{"ns/op", "ns_per_operation"},
+                          {"of best peer", "of_fastest_peer", 2},
+                          {"reserved MiB", "peak_reserved_mib", 0},
+                          {"live/reserved", "live_of_reserved", 3},
+                          {"memory calls", "memory_calls", 0},
+                          {"events", "event_calls", 0},
+                          {"last third", "calls_in_last_third", 0}},
+              .rows = {}};
+  const double fastest = fastest_peer(contenders, outcomes, Interface::any);
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    const Outcome& one = outcomes[i];
+    const bool device = contenders[i].abilities.device;
+    const auto on_device = [device](double value) { return device ? value : kNone; };
+    const auto& calls = one.footprint.calls;
+    table.rows.push_back(
+        {contenders[i].name,
+         {one.nanoseconds, one.nanoseconds / fastest,
+          on_device(static_cast<double>(one.footprint.peak_reserved) / kMiB), share_live(trace, one),
+          on_device(static_cast<double>(calls.memory())), on_device(static_cast<double>(calls.all() - calls.memory())),
+          on_device(static_cast<double>(one.late_calls))},
+         one.error});
+  }
+  return table;
+}
+
+std::size_t position(const std::vector<Contender>& contenders, std::string_view name) {
+  return static_cast<std::size_t>(std::ranges::find(contenders, name, &Contender::name) - contenders.begin());
+}
+
+}  // namespace gpuwarden::bench

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trace through all contenders in interleaved rounds.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "memory/benchmarks.hpp"
+
+namespace gpuwarden::bench {
+
+struct Outcome {
+  double nanoseconds = kNone;        ///< an operation; the best pass of the best round
+  double first_nanoseconds = kNone;  ///< the same of first passes only, on a fresh pool
+  Footprint footprint;
+  std::uint64_t late_calls = 0;  ///< driver calls in the last third of the first pass
+  std::string error;             ///< empty: it completed
+};
+
+/// Plays the trace on a device of its own, `passes` times over; what a pass leaves is given back before the next one,
+/// untimed.
+Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSpec& spec = {}, unsigned passes = 1);
+
+/// The best of `rounds` for each contender, in their order.
+std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Trace& trace, unsigned rounds,
+                             unsigned passes = 1);
+
+/// Peak live bytes by peak reserved ones; kNone where nothing is reserved or the trace did not complete.
+double share_live(const Trace& trace, const Outcome& outcome);
+
+/// ns/op, its ratio to the fastest peer (yardsticks aside), reserved MiB, live/reserved, driver calls.
+Table table_of(const Trace& trace, const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes);
+
+/// Which peers one is held against: those that find a block by its address as cudaFree does, or also those to whom a
+/// handle is given back.
+enum class Interface : std::uint8_t { address, any };
+
+/// The lowest ns/op among re-implementations and libraries; kNone without any.
+double fastest_peer(const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes,
+                    Interface interface);
+
+/// Where `name` stands in the list; contenders.size() if it does not take part.
+std::size_t position(const std::vector<Contender>& contenders, std::string_view name);
+
+}  // namespace gpuwarden::bench

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a benchmark's device is asked: calls counted by kind and, where told so, paid for at the simulated CUDA driver's
+// prices (sim/cuda/clock.cpp has their sources); and how far each stream's work has come.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "sim/cuda/clock.hpp"
+
+namespace gpuwarden::bench {
+
+enum class Call : std::uint8_t {
+  mem_alloc,
+  mem_free,
+  mem_create,
+  mem_map,
+  mem_set_access,
+  mem_unmap,
+  mem_release,
+  event_record,
+  event_query,
+  stream_wait_event,
+  synchronize,
+};
+inline constexpr std::size_t kCalls = 11;
+
+struct CallCounts {
+  std::array<std::uint64_t, kCalls> of{};
+
+  std::uint64_t operator[](Call call) const { return of.at(static_cast<std::size_t>(call)); }
+  /// All but events, queries and waits.
+  std::uint64_t memory() const;
+  std::uint64_t all() const;
+};
+
+using cuda::server::Moment;
+
+/// Events are moments: 0 is over. Safe to use from several threads; counts are exact only without races, which is so
+/// for whoever calls under a lock of his own.
+class Driver {
+ public:
+  /// `price_factor` 0: calls cost nothing; 1: as published.
+  explicit Driver(double price_factor = 0) { prices_.set_factor(price_factor); }
+
+  /// `times` calls about `bytes` each.
+  void call(Call which, std::uint64_t bytes = 0, std::uint64_t times = 1);
+
+  /// Work of that long behind what `stream` has to do already.
+  void submit(std::uint64_t stream, std::int64_t nanoseconds);
+  /// The end of all work submitted to the stream so far.
+  Moment record(std::uint64_t stream);
+  bool is_done(Moment event);
+  void wait(std::uint64_t stream, Moment event);
+  /// Keeps the caller until then.
+  void synchronize(Moment event);
+
+  CallCounts counts() const;
+
+ private:
+  cuda::server::Latencies prices_;
+  cuda::server::DeviceClock clock_;
+  std::array<std::atomic<std::uint64_t>, kCalls> counts_{};
+  std::atomic<bool> has_work_ = false;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, Moment> busy_until_;
+};
+
+}  // namespace gpuwarden::bench

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan that rests on peaks measured at two or three micro-batch sizes. A step's peak is the largest of several terms
+// affine in the micro-batch, so two points on one branch give slope and intercept; the plan tells where another branch
+// takes over.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/estimate.hpp"
+
+namespace gpuwarden::planning {
+
+/// torch.cuda.max_memory_allocated of a step at this micro-batch.
+struct MeasuredPeak {
+  std::uint32_t micro_batch = 0;
+  Bytes peak{};
+};
+
+struct Calibration {
+  double fixed = 0;             ///< bytes that do not grow
+  double per_sample = 0;        ///< bytes for each sample of a micro-batch
+  double factor = 1;            ///< by which the equations are corrected where they are used beyond the points
+  bool branch_changed = false;  ///< between the measured points: the slope grew
+  /// The smallest micro-batch above the measured ones at which another moment becomes the peak, by the equations.
+  std::optional<std::uint32_t> branch_changes_at;
+  std::string note;  ///< what was concluded, a sentence
+
+  /// The line through the last two points, bytes.
+  double line_at(double micro_batch) const { return fixed + per_sample * micro_batch; }
+};
+
+/// Fails with invalid_argument on fewer than two points or more than three, on points of the same micro-batch, of 0,
+/// and on peaks that shrink while the micro-batch grows.
+Result<Calibration> calibrate(const ModelFigures& model, const Settings& settings,
+                              std::span<const MeasuredPeak> points);
+
+/// The estimate of `settings` with its allocated peak corrected: the line, or beyond a change of branch the equations
+/// times the factor, whichever is more. The uncertainty shrinks to 3% on the line and 8% beyond.
+Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings, const Calibration& calibration);
+
+}  // namespace gpuwarden::planning

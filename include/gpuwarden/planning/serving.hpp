@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many tokens and requests a serving engine keeps at once, as vLLM's pool arithmetic gives it:
+// pool = utilization x total - weights - outside of the allocator - activations of its profiling run.
+// Source: vLLM's start-up log ("Available KV cache memory"); 0.9 x 79.22 - 14.96 - 1.79 - 1.26 = 53.28 GiB where the
+// log says 53.29 (Llama 3 8B, H100).
+#pragma once
+
+#include <cstdint>
+
+#include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/estimate.hpp"
+#include "gpuwarden/planning/settings.hpp"
+
+namespace gpuwarden::planning {
+
+struct ServingBudget {
+  GpuBudget gpu;
+  double utilization = 0.9;      ///< of the GPU's memory that the engine takes
+  Bytes outside{512ULL << 20U};  ///< of the allocator: context, NCCL; 0.16 to 1.8 GiB by version, 3.6 with two ranks
+  Bytes activations{};           ///< of the profiling run where measured; 0: computed
+  std::uint32_t batched_tokens = 8192;  ///< of the profiling run (max_num_batched_tokens)
+  std::uint32_t block_tokens = 16;      ///< of a block of the pool
+  bool operator==(const ServingBudget&) const = default;
+};
+
+/// Bytes are of one GPU.
+struct ServingPool {
+  double weights = 0;
+  double activations = 0;
+  double outside = 0;
+  double cache = 0;          ///< 0: the model leaves no room
+  std::uint64_t tokens = 0;  ///< that the pool holds, all requests together
+  double requests = 0;       ///< of settings.sequence tokens each, at once
+  bool operator==(const ServingPool&) const = default;
+};
+
+/// The pool of one GPU, or of each tensor-parallel rank. `settings.sequence` is one request's tokens, kv_bytes the
+/// cache's element. Fails with invalid_argument on settings that check() refuses and on a utilization outside 0 to 1.
+Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& settings, const ServingBudget& budget);
+
+/// What a forward pass over that many tokens holds beside the weights, bytes.
+double profiled_activations(const ModelFigures& model, const Settings& settings, std::uint32_t batched_tokens);
+
+}  // namespace gpuwarden::planning

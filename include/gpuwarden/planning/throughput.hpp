@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much work a step is, how fast GPUs like these have been seen to do it, and what that means in tokens a second.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/estimate.hpp"
+#include "gpuwarden/planning/settings.hpp"
+
+namespace gpuwarden::planning {
+
+/// Model FLOPs utilization: the share of a GPU's peak that goes into the model's own arithmetic.
+struct Utilization {
+  double low = 0;
+  double expected = 0;
+  double high = 0;
+  std::string_view source;
+};
+/// What was published for such a GPU ("NVIDIA H100 80GB HBM3" and the like). Unknown models get a wide range.
+/// Source: mosaicml/llm-foundry, scripts/train/benchmarking (GPT-like models of 125M to 70B, FSDP, 8 to 512 GPUs).
+Utilization utilization_prior(std::string_view gpu_model, Precision precision);
+
+struct StepWork {
+  double model_flops = 0;  ///< of one micro-batch on one GPU: 6 N T + 12 L q s T (PaLM, arXiv 2204.02311, appendix B)
+  double hardware_flops = 0;  ///< with what is computed again: x 4/3 under full recomputation
+};
+/// Work of one micro-batch, forward and backward, divided over the model-parallel GPUs. Adapters spare the gradients of
+/// frozen weights: 4 N T. Inference: 2 N T.
+StepWork step_work(const ModelFigures& model, const Settings& settings);
+
+struct Speed {
+  double low = 0;  ///< tokens per second of all GPUs together
+  double expected = 0;
+  double high = 0;
+  double utilization = 0;      ///< that `expected` rests on
+  std::string_view source;     ///< of it
+  double step_seconds = 0;     ///< of an optimizer step, expected
+  double tokens_per_step = 0;  ///< of all GPUs
+  /// For the asked number of tokens: as long as expected, and at the ends of the range.
+  std::optional<std::chrono::seconds> duration, shortest, longest;
+};
+/// `peak_flops` is the GPU's dense peak per second in the type of computing; `measured` utilization, where the user
+/// has one, stands in the place of the prior. Fails with invalid_argument on a peak that is not positive and on a
+/// utilization outside of 0 to 1.
+Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std::string_view gpu_model,
+                       double peak_flops, std::optional<double> measured = {}, double tokens = 0);
+
+/// Advice on loading data.
+struct Loading {
+  std::uint32_t workers = 0;  ///< of each rank
+  std::uint32_t threads = 0;  ///< OMP_NUM_THREADS of each rank
+  std::string reason;
+};
+/// From the CPUs that a job has for each GPU: one stays with the rank itself; more than 8 workers seldom help text.
+Loading loading_advice(std::uint32_t cpus, std::uint32_t gpus);
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places for buffers that move: which pages are used, and where a block costs the fewest pages.
+#include <fmt/format.h>
+
+#include "memory/core.hpp"
+
+namespace gpuwarden::memory {
+
+std::unordered_map<std::uint64_t, std::uint64_t> Pool::Core::used_pages() {
+  const std::lock_guard slow(slow_);
+  std::unordered_map<std::uint64_t, std::uint64_t> used;
+  for_each_lane([&](Lane& lane) {
+    const std::lock_guard lock(lane.lock);
+    if (!lane.is_private) lane.flush();
+    for (unsigned number = 0; number < kRegions; ++number) {
+      const Region& region = lane.regions[number];
+      const std::uint64_t base = base_of(lane, number).value;
+      for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after) {
+        const Block& block = region[at];
+        if (block.state == BlockState::free || block.state == BlockState::hole) continue;
+        const std::uint64_t end = base + (std::uint64_t{block.start + block.size} << kGrainShift);
+        for (std::uint64_t from = base + (std::uint64_t{block.start} << kGrainShift); from < end;) {
+          const std::uint64_t page = from / kPage.value;
+          const std::uint64_t to = std::min(end, (page + 1) * kPage.value);
+          used[page] += to - from;
+          from = to;
+        }
+      }
+    }
+  });
+  return used;
+}
+
+std::optional<MovePlace> Pool::Core::take_place(Bytes size, StreamId stream, const std::set<std::uint64_t>& leaving,
+                                                std::uint64_t most_pages) {
+  const std::lock_guard slow(slow_);
+  Lane* const lane = lane_of(stream);
+  if (lane == nullptr || captures_underway_ != 0 || pages_.lost) return std::nullopt;
+  const auto wanted = static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift);
+  const unsigned number = lane->region_for(wanted);
+  const std::uint64_t first = base_of(*lane, number).value / kPage.value;
+  const std::lock_guard lock(lane->lock);
+  Region& region = lane->regions[number];
+  // Pages of the free block that the place touches and that have no other user.
+  const auto cost = [&](Grains start, const Block& block) {
+    std::uint64_t pages = 0;
+    for (Grains page = start / kPageGrains; page <= (start + wanted - 1) / kPageGrains; ++page) {
+      if (leaving.contains(first + page)) return ~std::uint64_t{0};
+      const bool idle = page * kPageGrains >= block.start && (page + 1) * kPageGrains <= block.start + block.size;
+      pages += idle ? 1 : 0;
+    }
+    return pages;
+  };
+  std::uint64_t pages = most_pages;
+  const BlockNumber taken = region.take_cheapest(wanted, cost, pages);
+  if (taken == kNoBlock) return std::nullopt;
+  lane->count_taken(region[taken], size.value);
+  return MovePlace{address_of(Place{lane, number, taken, {}}), pages};
+}
+
+void Pool::Core::vacate(DeviceAddress address) {
+  Grains start = 0;
+  const Place place = place_of(address, start);
+  if (place.lane == nullptr) return;
+  const std::lock_guard lock(place.lane->lock);
+  Region& region = place.lane->regions[place.region];
+  const BlockNumber number = region.find(start);
+  if (number == kNoBlock || region[number].state != BlockState::live) return;
+  place.lane->count_given(region[number]);
+  region.give(number, place.lane->epoch.load(std::memory_order_relaxed));
+}
+
+Bytes Pool::Core::held(DeviceAddress address) {
+  Grains start = 0;
+  const Place place = place_of(address, start);
+  if (place.lane == nullptr) return {};
+  const std::lock_guard lock(place.lane->lock);
+  const Region& region = place.lane->regions[place.region];
+  const BlockNumber number = region.find(start);
+  return number == kNoBlock ? Bytes{} : Bytes(std::uint64_t{region[number].size} << kGrainShift);
+}
+
+Result<void> Pool::Core::copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) {
+  const std::lock_guard slow(slow_);
+  if (pages_.lost) return fail(ErrorCode::unavailable, "the device's context is gone");
+  return pages_.called(upstream_.copy(to, from, size, stream));
+}
+
+Result<void> Pool::Core::order(StreamId later, StreamId earlier) {
+  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
+  const std::lock_guard slow(slow_);
+  std::array<Lane*, 2> lanes{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const StreamId stream = i == 0 ? later : earlier;
+    lanes[i] = lane_of(stream);
+    if (lanes[i] != nullptr) continue;
+    GPUWARDEN_TRY(lanes[i], make_lane(stream));
+  }
+  if (wait_for(*lanes[0], *lanes[1], lanes[1]->epoch.load(std::memory_order_acquire))) return {};
+  note_loss();
+  return fail(pages_.lost ? ErrorCode::unavailable : ErrorCode::failed,
+              fmt::format("stream {:#x} cannot be made to wait for stream {:#x}", later.value, earlier.value),
+              pages_.lost ? "the device's context is gone" : "the driver refused, or one of them is being captured");
+}
+
+}  // namespace gpuwarden::memory

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace gpuwarden::planning {
+
+namespace {
+
+constexpr std::uint32_t kFarthest = 1024;  ///< micro-batches looked at for another branch
+
+Result<std::vector<MeasuredPeak>> sorted_points(std::span<const MeasuredPeak> points) {
+  if (points.size() < 2 || points.size() > 3) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{} measured peaks", points.size()),
+                "measure at two or three micro-batch sizes, for instance 1 and 2");
+  }
+  std::vector<MeasuredPeak> sorted(points.begin(), points.end());
+  std::ranges::sort(sorted, {}, &MeasuredPeak::micro_batch);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i].micro_batch == 0 || sorted[i].peak.value == 0) {
+      return fail(ErrorCode::invalid_argument, "a measured peak has micro-batch or memory 0", "give micro-batch=GiB");
+    }
+    if (i == 0) continue;
+    if (sorted[i].micro_batch == sorted[i - 1].micro_batch) {
+      return fail(ErrorCode::invalid_argument, fmt::format("micro-batch {} is given twice", sorted[i].micro_batch),
+                  "measure at different sizes");
+    }
+    if (sorted[i].peak < sorted[i - 1].peak) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("the peak at micro-batch {} is below that at {}", sorted[i].micro_batch,
+                              sorted[i - 1].micro_batch),
+                  "measure again, each size in a fresh process");
+    }
+  }
+  return sorted;
+}
+
+double slope(const MeasuredPeak& a, const MeasuredPeak& b) {
+  return (static_cast<double>(b.peak.value) - static_cast<double>(a.peak.value)) / (b.micro_batch - a.micro_batch);
+}
+
+Result<Estimate> at(const ModelFigures& model, Settings settings, std::uint32_t micro_batch) {
+  settings.micro_batch = micro_batch;
+  return estimate(model, settings);
+}
+
+}  // namespace
+
+Result<Calibration> calibrate(const ModelFigures& model, const Settings& settings,
+                              std::span<const MeasuredPeak> points) {
+  GPUWARDEN_TRY(const std::vector<MeasuredPeak> sorted, sorted_points(points));
+  const MeasuredPeak& last = sorted.back();
+  Calibration result;
+  result.per_sample = slope(sorted[sorted.size() - 2], last);
+  result.fixed = static_cast<double>(last.peak.value) - result.per_sample * last.micro_batch;
+  GPUWARDEN_TRY(const Estimate there, at(model, settings, last.micro_batch));
+  result.factor = static_cast<double>(last.peak.value) / std::max(1.0, there.allocated);
+  if (sorted.size() == 3) {
+    const double first = slope(sorted[0], sorted[1]);
+    result.branch_changed = result.per_sample > 1.02 * first + 1e6;
+  }
+  const MomentKind kind = there.peak_moment().kind;
+  for (std::uint32_t batch = last.micro_batch + 1; batch <= kFarthest; ++batch) {
+    GPUWARDEN_TRY(const Estimate farther, at(model, settings, batch));
+    if (farther.peak_moment().kind == kind) continue;
+    result.branch_changes_at = batch;
+    break;
+  }
+  const std::string moment(to_string(kind));
+  if (result.branch_changes_at) {
+    result.note = fmt::format(
+        "the peak is at {} up to micro-batch {}; from {} on it is elsewhere, and grows as the "
+        "equations say, times {:.2f}",
+        moment, *result.branch_changes_at - 1, *result.branch_changes_at, result.factor);
+  } else {
+    result.note = fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", result.fixed / (1ULL << 30U),
+                              result.per_sample / (1ULL << 30U));
+  }
+  if (result.branch_changed) result.note += "; between the measured sizes the peak moved to another moment";
+  return result;
+}
+
+Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings, const Calibration& calibration) {
+  GPUWARDEN_TRY(Estimate result, estimate(model, settings));
+  const double line = calibration.line_at(settings.micro_batch);
+  const bool beyond = calibration.branch_changes_at && settings.micro_batch >= *calibration.branch_changes_at;
+  const double corrected = beyond ? std::max(line, result.allocated * calibration.factor) : line;
+  if (result.allocated > 0) result.reserve *= corrected / result.allocated;
+  result.allocated = corrected;
+  result.uncertainty = beyond ? 0.08 : 0.03;
+  return result;
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/parameters.hpp"
+#include "planning/config_fields.hpp"
+#include "planning/families.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kDeepest = 32;
+constexpr std::uint64_t kMostLayers = 10'000;
+constexpr std::uint64_t kMostHeads = 65'536;
+constexpr std::uint64_t kWidest = std::uint64_t{1} << 24U;
+constexpr std::uint64_t kMostPositions = 0xFFFF'FFFF;
+/// Two thousand times the largest published model: a slip of the pen.
+constexpr double kMostParameters = 1e15;
+/// Configs that keep the language model inside, by the key of it.
+constexpr std::string_view kNested[] = {"text_config", "llm_config", "language_config", "language_model_config"};
+
+/// "12:4" of a byte.
+std::string place_of(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  const auto line = 1 + std::ranges::count(before, '\n');
+  const std::size_t last = before.rfind('\n');
+  const std::size_t column = last == std::string_view::npos ? before.size() : before.size() - last - 1;
+  return fmt::format("{}:{}", line, std::max<std::size_t>(column, 1));
+}
+
+/// Whether brackets outside of texts nest deeper than `limit`.
+bool nests_deeper_than(std::string_view text, std::size_t limit) {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if ((c == '{' || c == '[') && ++depth > limit) return true;
+    if ((c == '}' || c == ']') && depth > 0) --depth;
+  }
+  return false;
+}
+
+Result<json> parse(std::string_view text, std::string_view name) {
+  if (text.size() > kLargestConfig)
+    return fail(ErrorCode::corrupt,
+                fmt::format("{}: has {} bytes; a config.json has a few thousand", name, text.size()));
+  if (nests_deeper_than(text, kDeepest))
+    return fail(ErrorCode::corrupt, fmt::format("{}: nested deeper than {} levels", name, kDeepest));
+  try {
+    json parsed = json::parse(text);
+    if (parsed.is_object()) return parsed;
+    return fail(ErrorCode::corrupt, fmt::format("{}: is JSON, but no object", name),
+                "give the model's config.json, or the folder that holds it");
+  } catch (const json::parse_error& error) {
+    const std::string place = place_of(text, error.byte);
+    if (trim(text).empty()) return fail(ErrorCode::corrupt, fmt::format("{}: is empty", name));
+    if (error.byte > text.size())
+      return fail(ErrorCode::corrupt, fmt::format("{}:{}: the JSON ends in the middle", name, place),
+                  "the file was cut off: fetch it again");
+    return fail(ErrorCode::corrupt, fmt::format("{}:{}: no JSON from here on", name, place),
+                "give the model's config.json, or the folder that holds it");
+  } catch (const json::exception&) {
+    return fail(ErrorCode::corrupt, fmt::format("{}: has a number that no computer can hold", name));
+  }
+}
+
+std::optional<std::string> text_at(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+/// What diffusers writes: pipelines and their parts say `_class_name`; none is a transformers model.
+std::optional<Error> diffusion_error(const json& object, std::string_view name) {
+  const auto part = text_at(object, "_class_name");
+  const bool unet = object.contains("down_block_types") || object.contains("up_block_types");
+  if (!part && !unet && !object.contains("_diffusers_version")) return std::nullopt;
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("{}: is the config of a diffusion model ({}); only transformers are planned", name,
+                           printable(part.value_or(unet ? "a UNet" : "written by diffusers"))),
+               "give the config.json of a language model, a BERT, a T5 or a ViT"};
+}
+
+/// "LlamaForCausalLM" as "Llama".
+std::string_view without_task(std::string_view architecture) {
+  for (const std::string_view task :
+       {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForMaskedLM", "ForPreTraining",
+        "ForImageClassification", "ForSequenceClassification", "EncoderModel", "Model"}) {
+    if (architecture.size() > task.size() && architecture.ends_with(task))
+      return architecture.substr(0, architecture.size() - task.size());
+  }
+  return architecture;
+}
+
+std::string first_architecture(const json& object) {
+  const auto found = object.find("architectures");
+  if (found == object.end() || !found->is_array() || found->empty() || !found->front().is_string()) return {};
+  return found->front().get<std::string>();
+}
+
+constexpr std::string_view kFieldsNeeded =
+    "hidden_size, num_hidden_layers, num_attention_heads, intermediate_size and vocab_size";
+
+Result<const Family*> family_of(const json& object, std::string_view name, std::string_view wanted) {
+  if (!wanted.empty()) {
+    if (const Family* const family = find_family(wanted)) return family;
+    return fail(ErrorCode::invalid_argument, fmt::format("the family '{}' is not known", printable(wanted)),
+                fmt::format("known: {}", join(known_families(), ", ")));
+  }
+  const auto type = text_at(object, "model_type");
+  if (type) {
+    if (const Family* const family = find_family(*type)) return family;
+  }
+  const std::string architecture = first_architecture(object);
+  if (const Family* const family = find_family(without_task(architecture))) return family;
+  const std::string hint = fmt::format(
+      "if its layers are like those of a known family, say --family NAME; the config then needs {}. Known: {}",
+      kFieldsNeeded, join(known_families(), ", "));
+  if (!type && architecture.empty())
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: says neither model_type nor architectures", name), hint);
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: the architecture '{}' is not known", name, printable(type ? *type : architecture)),
+              hint);
+}
+
+void read_sizes(ConfigFields& fields, ModelShape& model) {
+  fields.take(model.hidden, {"hidden_size", "n_embd", "d_model", "dim", "n_embed"}, 1, kWidest);
+  fields.take(model.layers, {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_layer"}, 1, kMostLayers);
+  fields.take(model.heads, {"num_attention_heads", "n_head", "n_heads", "num_heads"}, 1, kMostHeads);
+  fields.take(model.kv_heads, {"num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads"}, 1, kMostHeads);
+  fields.take(model.head_dim, {"head_dim", "d_kv", "kv_channels"}, 1, kMostHeads);
+  fields.take(model.intermediate,
+              {"intermediate_size", "n_inner", "ffn_dim", "d_ff", "inter_dim", "ffn_hidden_size", "hidden_dim"}, 1,
+              kWidest);
+  fields.take(model.vocab, {"padded_vocab_size", "vocab_size"}, 1, kWidest);
+  fields.take(model.max_positions,
+              {"max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "seq_length", "seq_len"}, 1,
+              kMostPositions);
+  fields.take(model.sliding_window, {"sliding_window", "sliding_window_size"}, 1, kMostPositions);
+}
+
+void read_experts(ConfigFields& fields, ModelShape& model) {
+  ExpertShape& experts = model.experts;
+  fields.take(experts.experts, {"num_local_experts", "num_experts", "n_routed_experts"}, 0, kMostHeads);
+  fields.take(experts.experts_per_token,
+              {"num_experts_per_tok", "n_activated_experts", "experts_per_token", "moe_topk"}, 1, kMostHeads);
+  fields.take(experts.intermediate, {"moe_intermediate_size", "moe_inter_dim"}, 1, kWidest);
+  if (experts.experts == 0) experts = {};
+  if (experts.experts > 0 && experts.intermediate == 0) experts.intermediate = model.intermediate;
+  if (experts.experts > 0 && experts.experts_per_token == 0) experts.experts_per_token = 2;
+  if (experts.experts > 0 && experts.experts_per_token > experts.experts)
+    fields.complain("num_experts_per_tok",
+                    fmt::format("is {}, more than the {} experts", experts.experts_per_token, experts.experts));
+}
+
+void read_switches(ConfigFields& fields, ModelShape& model) {
+  fields.take(model.tied_embeddings, {"tie_word_embeddings"});
+  fields.take(model.parallel_residual, {"parallel_residual"});
+  fields.take(model.output_bias, {"lm_head_bias"});
+  fields.take(model.norms_per_layer, {"rmsnorms_per_layer"}, 1, 8);
+  if (const auto bias = fields.flag({"attention_bias"}))
+    model.query_bias = model.key_bias = model.value_bias = model.attention_out_bias = *bias;
+  if (const auto bias = fields.flag({"attention_bias_qkv", "add_qkv_bias", "use_qkv_bias"}))
+    model.query_bias = model.key_bias = model.value_bias = *bias;
+  if (const auto norm = fields.flag({"qk_norm"})) model.qk_norm = *norm ? QkNorm::per_head : QkNorm::none;
+  bool named = false;
+  bool above_zero = false;
+  for (const std::string_view key : {"resid_pdrop", "attn_pdrop", "embd_pdrop", "hidden_dropout_prob", "hidden_dropout",
+                                     "attention_dropout", "attention_probs_dropout_prob", "dropout", "dropout_rate"}) {
+    const auto share = fields.decimal({key}, 0, 1);
+    named = named || share.has_value();
+    above_zero = above_zero || share.value_or(0) > 0;
+  }
+  if (named) model.dropout = above_zero;
+}
+
+void read_activation(ConfigFields& fields, ModelShape& model) {
+  const auto name = fields.text({"hidden_activation", "hidden_act", "activation_function"});
+  if (!name) return;
+  if (name->contains("gelu")) model.activation = Activation::gelu;
+  if (name->contains("relu")) model.activation = Activation::relu;
+  if (name->contains("silu") || name->contains("swiglu")) model.activation = Activation::silu;
+}
+
+std::optional<DataType> data_type_of(std::string_view name) {
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  if (name == "bfloat16") return DataType::bfloat16;
+  if (name == "float16") return DataType::float16;
+  if (name == "float32") return DataType::float32;
+  if (name.starts_with("float8")) return DataType::float8;
+  return std::nullopt;
+}
+
+void read_storage(ConfigFields& fields, ModelShape& model) {
+  if (const auto type = fields.text({"torch_dtype", "dtype"})) {
+    model.stored_type = *type == "fp8" ? DataType::float8 : data_type_of(*type);
+  }
+  auto quantized = fields.inside("quantization_config");
+  if (!quantized) return;
+  model.quantization = printable(quantized->text({"quant_method"}).value_or("quantised"));
+  const auto bits = quantized->number({"bits", "w_bit"}, 1, 16);
+  if (bits)
+    model.quantization_bits = static_cast<std::uint32_t>(*bits);
+  else if (quantized->flag({"load_in_4bit"}).value_or(false) || *model.quantization == "mxfp4")
+    model.quantization_bits = 4;
+  else if (quantized->flag({"load_in_8bit"}).value_or(false) || model.quantization->contains("fp8"))
+    model.quantization_bits = 8;
+  fields.absorb(*quantized);
+}
+
+/// The sizes that every family needs and that are still not known, by their names in most files.
+std::vector<std::string> missing_fields(const ModelShape& model) {
+  std::vector<std::string> missing;
+  const auto need = [&](std::uint32_t value, const char* name) {
+    if (value == 0) missing.emplace_back(name);
+  };
+  need(model.hidden, "hidden_size");
+  need(model.layers, "num_hidden_layers");
+  need(model.heads, "num_attention_heads");
+  if (model.gated_mlp) need(model.intermediate, "intermediate_size");
+  if (model.kind != ModelKind::vision_encoder) need(model.vocab, "vocab_size");
+  if (model.positions == Positions::learned && model.kind != ModelKind::vision_encoder && model.position_rows == 0)
+    missing.emplace_back("max_position_embeddings");
+  return missing;
+}
+
+/// Fills what follows from other sizes.
+Result<void> derive(ModelShape& model, std::string_view name) {
+  if (model.kv_heads == 0) model.kv_heads = model.heads;
+  if (model.intermediate == 0 && !model.gated_mlp) model.intermediate = 4 * model.hidden;
+  if (model.latent.kv_rank > 0) model.head_dim = model.latent.value_dim;
+  if (model.head_dim == 0 && model.hidden % model.heads != 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: hidden_size {} cannot be divided among {} heads", name, model.hidden, model.heads),
+                "a model with heads of another width says head_dim");
+  if (model.head_dim == 0) model.head_dim = model.hidden / model.heads;
+  if (model.heads % model.kv_heads != 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} attention heads cannot share {} key-value heads evenly", name, model.heads,
+                            model.kv_heads));
+  return {};
+}
+
+Result<ModelShape> read_shape(const json& object, std::string_view name, const std::string& path,
+                              const Family& family) {
+  ModelShape model;
+  model.family = family.name;
+  model.source = name;
+  family.traits(model);
+  ConfigFields fields(object, name, path);
+  read_sizes(fields, model);
+  read_experts(fields, model);
+  read_switches(fields, model);
+  read_activation(fields, model);
+  read_storage(fields, model);
+  if (!fields.error() && family.read != nullptr) family.read(fields, model);
+  if (fields.error()) return std::unexpected(*fields.error());
+  if (const auto missing = missing_fields(model); !missing.empty())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} {} not there; a {} config needs {}", name, join(missing, ", "),
+                            missing.size() == 1 ? "is" : "are", family.name, missing.size() == 1 ? "it" : "them"),
+                "give the model's own config.json");
+  GPUWARDEN_CHECK(derive(model, name));
+  if (approximate_parameters(model) > kMostParameters)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: its sizes make {:.3g} parameters; no model has so many", name, approximate_parameters(model)),
+        "one of hidden_size, num_hidden_layers, intermediate_size, vocab_size or the experts is wrong");
+  return model;
+}
+
+std::string name_in(const json& object) { return printable(text_at(object, "_name_or_path").value_or("")); }
+
+}  // namespace
+
+Result<ModelShape> read_config(std::string_view text, std::string_view name, std::string_view family) {
+  GPUWARDEN_TRY(const json object, parse(text, name));
+  if (auto error = diffusion_error(object, name)) return std::unexpected(std::move(*error));
+  for (const std::string_view key : kNested) {
+    const auto inner = object.find(std::string(key));
+    if (inner == object.end() || !inner->is_object() || object.contains("hidden_size")) continue;
+    // The outer type tells the family where the inner object says none.
+    const bool speaks = inner->contains("model_type") || !family.empty();
+    GPUWARDEN_TRY(const Family* const found, family_of(speaks ? *inner : object, name, family));
+    GPUWARDEN_TRY(ModelShape model, read_shape(*inner, name, std::string(key) + ".", *found));
+    model.name = name_in(object);
+    if (object.contains("vision_config"))
+      model.notes.emplace_back("only the language model is counted, not the vision tower");
+    if (object.contains("audio_config"))
+      model.notes.emplace_back("only the language model is counted, not the audio tower");
+    return model;
+  }
+  GPUWARDEN_TRY(const Family* const found, family_of(object, name, family));
+  GPUWARDEN_TRY(ModelShape model, read_shape(object, name, "", *found));
+  model.name = name_in(object);
+  if (object.contains("vision_config"))
+    model.notes.emplace_back("only the language model is counted, not the vision tower");
+  return model;
+}
+
+bool is_known_family(std::string_view family) { return find_family(family) != nullptr; }
+
+std::vector<std::string> known_families() {
+  std::vector<std::string> names;
+  for (const Family& family : families()) names.emplace_back(family.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The terms that estimate() adds up. Widths are those that one GPU holds: divided by tensor, context and pipeline
+// parallelism. Everything is in bytes, per token where it says so.
+#pragma once
+
+#include "gpuwarden/planning/estimate.hpp"
+#include "gpuwarden/planning/model.hpp"
+#include "gpuwarden/planning/settings.hpp"
+
+namespace gpuwarden::planning {
+
+/// A model's widths on one GPU.
+struct Widths {
+  double hidden = 0;   ///< of residuals: divided by `tensor` only with sequence parallelism
+  double query = 0;    ///< of one layer's queries, all heads here
+  double key = 0;      ///< of one layer's keys
+  double mlp = 0;      ///< of the dense MLP
+  double expert = 0;   ///< of one routed expert
+  double shared = 0;   ///< of the shared experts together
+  double experts = 0;  ///< routed experts here
+  double experts_per_token = 0;
+  double vocab = 0;
+  double heads = 0;
+  double layers = 0;     ///< of the stage that has the most
+  double in_flight = 1;  ///< micro-batches whose activations a pipeline's first stage keeps
+  double tokens = 0;     ///< of a micro-batch
+};
+Widths widths_of(const ModelFigures& model, const Settings& settings);
+
+/// Parameters on one GPU, before any sharding over data-parallel ranks.
+struct LocalParameters {
+  double total = 0;
+  double linear = 0;
+  double root = 0;
+  double embedding = 0;
+  double layer = 0;
+  double adapters = 0;  ///< trained beside a frozen base
+  double copies = 0;    ///< of embedding and head, trained beside a frozen base
+};
+LocalParameters local_parameters(const ModelFigures& model, const Settings& settings);
+
+/// Ranks over which weights, gradients and optimizer states are spread.
+struct Shards {
+  double weights = 1;
+  double gradients = 1;
+  double states = 1;
+};
+Shards shards_of(const Settings& settings);
+
+/// Bytes for each trained parameter.
+struct StateBytes {
+  double weights = 0;
+  double gradients = 0;
+  double states = 0;
+  double temporaries = 0;  ///< alive during the optimizer's step
+  double copies = 0;       ///< autocast's 16-bit copies of fp32 weights
+};
+StateBytes state_bytes(const ModelFigures& model, const Settings& settings);
+/// The same for what PEFT trains beside a frozen base.
+StateBytes adapter_bytes(const Settings& settings);
+/// Bytes of a frozen weight in the layers' matrices.
+double frozen_bytes(Quantization quantization, double otherwise);
+/// Of them, what is not spread by sharding: the constants of 4-bit blocks.
+double unsharded_constants(Quantization quantization);
+/// What an element has in forward and backward: 4 with fp32, else 2.
+double compute_bytes(const Settings& settings);
+
+/// What a layer keeps for its backward pass without recomputation, bytes per token.
+double saved_by_layer(const ModelShape& model, const Widths& widths, const Settings& settings);
+/// What is alive of one recomputed layer while its MLP's product is differentiated, bytes per token.
+double layer_working_set(const ModelShape& model, const Widths& widths, const Settings& settings);
+/// The same with cheap operations recomputed (torchtitan's per-op policy), bytes per token.
+double selective_bytes(const ModelShape& model, const Widths& widths, const Settings& settings);
+/// Attention maps of one layer that are kept (eager attention), bytes per token.
+double kept_maps(const Widths& widths, const Settings& settings);
+/// Attention maps of one layer that are alive while they are differentiated, bytes per token.
+double working_maps(const Widths& widths, const Settings& settings);
+
+/// What the loss keeps for each token.
+struct LossBytes {
+  double per_logit = 0;
+  double per_hidden = 0;
+};
+LossBytes loss_bytes(const ModelShape& model, const Settings& settings);
+
+/// One token in the KV cache of this GPU, all its layers: 2 x kv_heads x head_dim elements a layer, or the compressed
+/// ones; at least one head per tensor-parallel rank.
+double kv_bytes_per_token(const ModelFigures& model, const Settings& settings);
+/// Of that, how much `tokens` take where some layers see only a window.
+double sliding_share(const ModelShape& model, double tokens);
+
+/// Training: adds the moments and what lies outside of the allocator. Inference: one moment.
+void add_training_moments(const ModelFigures& model, const Settings& settings, Estimate& estimate);
+void add_generation_moment(const ModelFigures& model, const Settings& settings, Estimate& estimate);
+/// The allocator's reserve, from the moments.
+double allocator_reserve(const ModelFigures& model, const Settings& settings, const Estimate& estimate);
+
+/// Blocks of cuBLAS and of the allocator's rounding, seen in every measured training run: 19 MB.
+inline constexpr double kWorkspace = 19e6;
+/// Matrices differentiate into a gradient before it is added to the others.
+inline constexpr double kGradientBytes = 2;
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of an estimate: a formula with this plan's numbers in it, and where each comes from.
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "equations.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+std::string weights_formula(const ModelFigures& model, const Settings& settings) {
+  const LocalParameters local = local_parameters(model, settings);
+  const double shards = shards_of(settings).weights;
+  if (settings.task == Task::full_training) {
+    const StateBytes bytes = state_bytes(model, settings);
+    return fmt::format("{:.0f} B x {:.0f} parameters / {:.0f} ranks{}", bytes.weights, local.total, shards,
+                       bytes.copies > 0 ? " + 2 B for autocast's copies" : "");
+  }
+  const double width = settings.precision == Precision::fp32 ? 4 : 2;
+  std::string text =
+      fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
+                  frozen_bytes(settings.quantization, width), local.linear, width, local.total - local.linear, shards);
+  if (local.adapters > 0) text += fmt::format(" + {:.0f} adapter parameters", local.adapters);
+  return text;
+}
+
+std::string states_formula(const ModelFigures& model, const Settings& settings, Use use) {
+  const bool full = settings.task == Task::full_training;
+  const StateBytes bytes = full ? state_bytes(model, settings) : adapter_bytes(settings);
+  const LocalParameters local = local_parameters(model, settings);
+  const Shards shards = shards_of(settings);
+  const double each = use == Use::gradients          ? bytes.gradients
+                      : use == Use::optimizer_states ? bytes.states
+                                                     : bytes.temporaries;
+  return fmt::format("{:.3g} B x {:.0f} trained parameters / {:.0f} ranks", each,
+                     full ? local.total : local.adapters + local.copies,
+                     use == Use::gradients ? shards.gradients : shards.states);
+}
+
+std::string tokens_formula(const ModelFigures& model, const Settings& settings, Use use) {
+  const Widths w = widths_of(model, settings);
+  const ModelShape& shape = model.shape;
+  switch (use) {
+    case Use::logits: {
+      const LossBytes loss = loss_bytes(shape, settings);
+      return fmt::format("({:.3g} B x {:.0f} vocabulary + {:.3g} B x {:.0f} hidden) x {:.0f} tokens", loss.per_logit,
+                         w.vocab, loss.per_hidden, w.hidden, w.tokens);
+    }
+    case Use::working_set:
+      return fmt::format("{:.1f} x {:.0f} hidden x {:.0f} tokens",
+                         layer_working_set(shape, w, settings) / std::max(1.0, w.hidden), w.hidden, w.tokens);
+    case Use::checkpoints:
+      if (settings.recompute == Recompute::full) {
+        return fmt::format("layers' inputs: {} B x {:.0f} hidden x {:.0f} layers x {:.0f} tokens x {:.0f} in flight",
+                           settings.fp32_residual ? 4 : 2, w.hidden, w.layers, w.tokens, w.in_flight);
+      }
+      return fmt::format("what {:.0f} layers keep of {:.0f} tokens x {:.0f} in flight", w.layers, w.tokens,
+                         w.in_flight);
+    case Use::kv_cache:
+      return fmt::format("{:.0f} B a token x {} tokens x {} requests", kv_bytes_per_token(model, settings),
+                         settings.sequence, settings.micro_batch);
+    default:
+      return {};
+  }
+}
+
+std::string formula_of(const ModelFigures& model, const Settings& settings, Use use) {
+  switch (use) {
+    case Use::weights:
+      return weights_formula(model, settings);
+    case Use::gradients:
+    case Use::optimizer_states:
+    case Use::optimizer_temporaries:
+      return states_formula(model, settings, use);
+    case Use::unsharded_layers:
+      return "embedding and head, and the layer at work, gathered in the type of computing";
+    case Use::buffers:
+      return "19 MB of kernels' workspaces, DeepSpeed's buckets, a dequantised matrix";
+    default:
+      return tokens_formula(model, settings, use);
+  }
+}
+
+/// By Use.
+constexpr std::array<std::string_view, kUses> kSources{
+    "parameter counts: transformers' modelling files; 4-bit blocks: QLoRA, arXiv 2305.14314",
+    "one for each trained weight, as wide as it; accelerate stores FSDP's in fp32",
+    "Adam keeps two states, arXiv 1412.6980; fms-acceleration: 6.00 B a parameter after a step in pure bf16",
+    "torch's foreach AdamW makes its denominator for all tensors at once; fms-acceleration: 10.00 B a parameter",
+    "PyTorch FSDP: the root unit stays gathered, layers one by one; fms-acceleration, exact bytes",
+    "torch.utils.checkpoint keeps inputs; Korthikanti et al. 2022, arXiv 2205.05198",
+    "what autograd keeps of one layer, tensor by tensor; fms-acceleration, within 0.3%",
+    "copies of the logits by kernel: transformers' loss, Liger Kernel's benchmark, fms-acceleration",
+    "keys and values of every token: DeepSeek-V2, arXiv 2405.04434; Qwen3's and vLLM's measured slopes",
+    "fms-acceleration, exact bytes; DeepSpeed docs/_pages/config-json.md",
+};
+
+}  // namespace
+
+std::string_view to_string(Use use) {
+  constexpr std::array kNames{"weights"sv,          "gradients"sv,   "optimizer_states"sv, "optimizer_temporaries"sv,
+                              "unsharded_layers"sv, "checkpoints"sv, "working_set"sv,      "logits"sv,
+                              "kv_cache"sv,         "buffers"sv};
+  static_assert(kNames.size() == kUses);
+  return kNames[static_cast<std::size_t>(use)];
+}
+
+std::string_view to_string(MomentKind kind) {
+  constexpr std::array kNames{"loss"sv,           "first_backward"sv, "last_backward"sv,
+                              "optimizer_step"sv, "sharding"sv,       "generation"sv};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(Fit fit) {
+  switch (fit) {
+    case Fit::fits:
+      return "fits";
+    case Fit::tight:
+      return "tight";
+    case Fit::does_not_fit:
+      return "does_not_fit";
+  }
+  std::unreachable();
+}
+
+std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& settings, const Estimate& estimate) {
+  std::vector<ExplainedUse> lines;
+  const Moment& peak = estimate.peak_moment();
+  for (std::size_t i = 0; i < kUses; ++i) {
+    const auto use = static_cast<Use>(i);
+    if (peak.at(use) <= 0) continue;
+    lines.push_back({std::string(to_string(use)), peak.at(use), formula_of(model, settings, use), kSources[i]});
+  }
+  lines.push_back({"context", estimate.context, "CUDA context and kernels",
+                   "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});
+  if (estimate.communication > 0) {
+    lines.push_back({"communication", estimate.communication, "NCCL's buffers",
+                     "1.45 GiB on the first collective: stas00/ml-engineering"});
+  }
+  if (estimate.reserve > 0) {
+    lines.push_back({"reserve", estimate.reserve,
+                     settings.varied_lengths ? "blocks of many sizes that batches of varied lengths leave behind"
+                                             : "a tenth of what comes and goes within the step",
+                     "separates fms-acceleration's runs that ended from those that did not; ms-swift's benchmark"});
+  }
+  return lines;
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/family_traits.hpp"
+
+namespace gpuwarden::planning {
+
+void set_qkv_bias(ModelShape& model, bool bias) { model.query_bias = model.key_bias = model.value_bias = bias; }
+
+void set_all_biases(ModelShape& model, bool bias) {
+  set_qkv_bias(model, bias);
+  model.attention_out_bias = model.mlp_bias = bias;
+}
+
+namespace traits {
+
+void llama(ModelShape&) {}
+
+void qwen2(ModelShape& model) { set_qkv_bias(model, true); }
+
+void qwen2_moe(ModelShape& model) {
+  set_qkv_bias(model, true);
+  model.experts.shared_gate = true;
+}
+
+void qwen3(ModelShape& model) {
+  model.qk_norm = QkNorm::per_head;
+  model.head_dim = 128;
+}
+
+void gemma(ModelShape& model) {
+  model.tied_embeddings = true;
+  model.head_dim = 256;
+  model.activation = Activation::gelu;
+}
+
+void gemma2(ModelShape& model) {
+  gemma(model);
+  model.norms_per_layer = 4;
+  model.sliding_window = 4096;
+}
+
+void gemma3(ModelShape& model) {
+  gemma(model);
+  model.norms_per_layer = 4;
+  model.qk_norm = QkNorm::per_head;
+  // Published files leave out what is the class's default.
+  model.heads = 8;
+  model.kv_heads = 4;
+  model.vocab = 262'208;
+  model.sliding_window = 4096;
+}
+
+/// LayerNorm, two matrices with GELU, biases everywhere, dropout.
+void classic(ModelShape& model) {
+  model.norm = NormKind::layer_norm;
+  model.gated_mlp = false;
+  model.activation = Activation::gelu;
+  set_all_biases(model, true);
+}
+
+void gpt2(ModelShape& model) {
+  classic(model);
+  model.positions = Positions::learned;
+  model.tied_embeddings = true;
+  model.dropout = true;
+}
+
+void gpt_neo(ModelShape& model) {
+  gpt2(model);
+  set_qkv_bias(model, false);
+}
+
+void gpt_j(ModelShape& model) {
+  classic(model);
+  set_qkv_bias(model, false);
+  model.attention_out_bias = false;
+  model.norms_per_layer = 1;
+  model.parallel_residual = true;
+  model.output_bias = true;
+}
+
+void gpt_neox(ModelShape& model) {
+  classic(model);
+  model.parallel_residual = true;
+}
+
+void opt(ModelShape& model) {
+  gpt2(model);
+  model.activation = Activation::relu;
+}
+
+void bloom(ModelShape& model) {
+  classic(model);
+  model.positions = Positions::alibi;
+  model.tied_embeddings = true;
+  model.embedding_norm = true;
+}
+
+void falcon(ModelShape& model) {
+  classic(model);
+  set_all_biases(model, false);
+  model.tied_embeddings = true;
+  model.parallel_residual = true;
+}
+
+void mpt(ModelShape& model) {
+  classic(model);
+  model.positions = Positions::learned;
+  model.tied_embeddings = true;
+}
+
+void phi(ModelShape& model) {
+  classic(model);
+  model.norms_per_layer = 1;
+  model.parallel_residual = true;
+  model.output_bias = true;
+}
+
+void phimoe(ModelShape& model) {
+  model.norm = NormKind::layer_norm;
+  model.experts = {.experts = 16, .experts_per_token = 2};
+}
+
+void starcoder2(ModelShape& model) {
+  classic(model);
+  model.tied_embeddings = true;
+}
+
+void stablelm(ModelShape& model) { model.norm = NormKind::layer_norm; }
+
+void olmo(ModelShape& model) { model.norm = NormKind::layer_norm_plain; }
+
+void olmo2(ModelShape& model) { model.qk_norm = QkNorm::all_heads; }
+
+void cohere(ModelShape& model) {
+  model.norm = NormKind::layer_norm_without_bias;
+  model.norms_per_layer = 1;
+  model.parallel_residual = true;
+  model.tied_embeddings = true;
+}
+
+void bert(ModelShape& model) {
+  classic(model);
+  model.kind = ModelKind::encoder;
+  model.positions = Positions::learned;
+  model.embedding_norm = true;
+  model.final_norm = false;
+  model.output_head = false;
+  model.pooler = true;
+  model.type_rows = 2;
+  model.dropout = true;
+}
+
+void distilbert(ModelShape& model) {
+  bert(model);
+  model.pooler = false;
+  model.type_rows = 0;
+}
+
+void t5(ModelShape& model) {
+  model.kind = ModelKind::encoder_decoder;
+  model.positions = Positions::relative;
+  model.position_buckets = 32;
+  model.gated_mlp = false;
+  model.activation = Activation::relu;
+  model.tied_embeddings = true;
+  model.head_dim = 64;
+  model.dropout = true;
+}
+
+void mt5(ModelShape& model) {
+  t5(model);
+  model.gated_mlp = true;
+  model.tied_embeddings = false;
+  model.activation = Activation::gelu;
+}
+
+void vit(ModelShape& model) {
+  classic(model);
+  model.kind = ModelKind::vision_encoder;
+  model.positions = Positions::learned;
+  model.output_head = false;
+}
+
+void gpt_oss(ModelShape& model) {
+  set_qkv_bias(model, true);
+  model.attention_out_bias = true;
+  model.attention_sinks = true;
+  model.experts.biases = true;
+  model.experts.router_bias = true;
+}
+
+}  // namespace traits
+}  // namespace gpuwarden::planning

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/gpus.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+using knowledge::GpuModel;
+
+constexpr double kGiB = 1073741824.0;
+
+/// What PyTorch calls a GPU's total capacity in its out-of-memory messages, which is what programs can have. Sources:
+/// such messages in public issues (A100 79.15, H100 79.11 to 79.44, A10G 22.05, L40S 44.32, RTX 4090 23.65, T4 14.58,
+/// V100 31.74), vLLM's log of an H100 (79.22).
+struct Measured {
+  std::string_view name;
+  double gib;
+};
+constexpr Measured kMeasured[] = {{"NVIDIA A100-SXM4-80GB", 79.15},
+                                  {"NVIDIA A100 80GB PCIe", 79.15},
+                                  {"NVIDIA A100-SXM4-40GB", 39.39},
+                                  {"NVIDIA A100-PCIE-40GB", 39.39},
+                                  {"NVIDIA H100 80GB HBM3", 79.11},
+                                  {"NVIDIA H100 PCIe", 79.11},
+                                  {"NVIDIA A10G", 22.05},
+                                  {"NVIDIA L40S", 44.32},
+                                  {"Tesla T4", 14.58},
+                                  {"NVIDIA GeForce RTX 3090", 23.68},
+                                  {"NVIDIA GeForce RTX 4090", 23.57}};
+/// GDDR memory with error correction on gives a sixteenth to it, and the driver takes a little: A10G 22.05 of 24,
+/// L40S 44.32 of 48, T4 14.58 of 16. Without, HBM and GeForce: 79.15 of 80, 23.6 of 24.
+constexpr double kShareWithEcc = 0.92;
+constexpr double kShareWithoutEcc = 0.985;
+constexpr std::string_view kEccOnGddr[] = {"T4", "A2", "A10", "A10G", "A16", "A40", "L2", "L4", "L20", "L40", "L40S"};
+
+bool corrects_errors_in_gddr(std::string_view name) {
+  const auto words = split_words(name);
+  return !words.empty() && std::ranges::find(kEccOnGddr, words.back()) != std::end(kEccOnGddr);
+}
+
+GpuGroup group_of(const GpuModel& model) {
+  GpuGroup group{.name = std::string(model.name),
+                 .fp32_tflops = model.fp32_tflops,
+                 .tf32_tflops = model.tf32_dense_tflops,
+                 .fp16_tflops = model.fp16_dense_tflops,
+                 .bf16_tflops = model.bf16_dense_tflops,
+                 .fp8_tflops = model.fp8_dense_tflops,
+                 .memory_bandwidth_gb_s = model.memory_bandwidth_gb_s,
+                 .nvlink_gb_s = model.nvlink_gb_s,
+                 .capability_major = model.capability_major,
+                 .capability_minor = model.capability_minor,
+                 .source = std::string(model.source)};
+  const auto* const measured = std::ranges::find(kMeasured, model.name, &Measured::name);
+  group.usable_measured = measured != std::end(kMeasured);
+  const double share = corrects_errors_in_gddr(model.name) ? kShareWithEcc : kShareWithoutEcc;
+  const double gib = group.usable_measured ? measured->gib : model.memory_gb * share;
+  group.usable = Bytes(static_cast<std::uint64_t>(gib * kGiB));
+  return group;
+}
+
+/// What `text` counts, and the rest of it.
+struct Counted {
+  std::uint32_t count = 1;
+  std::string name;
+};
+
+Result<Counted> split_count(std::string_view text) {
+  const std::string_view trimmed = trim(text);
+  const std::size_t digits = std::min(trimmed.find_first_not_of("0123456789"), trimmed.size());
+  std::string_view rest = trim(trimmed.substr(digits));
+  // "4090" is a name, "8x4090" and "8 h100" are counts.
+  const bool sign = !rest.empty() && (rest.front() == 'x' || rest.front() == 'X' || rest.front() == '*');
+  if (digits == 0 || (!sign && trimmed.substr(digits, 1) != " ")) return Counted{1, std::string(trimmed)};
+  if (sign) rest = trim(rest.substr(1));
+  const auto count = parse_integer(trimmed.substr(0, digits));
+  if (!count || *count < 1 || *count > kMostGpus)
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}': {} GPUs; 1 to {} can be planned for", printable(text),
+                                                         trimmed.substr(0, digits), kMostGpus));
+  return Counted{static_cast<std::uint32_t>(*count), std::string(rest)};
+}
+
+/// "a100-40gb" and "rtx4090" as words.
+std::string as_words(std::string_view name) {
+  std::string words;
+  for (const char c : name) words += c == '-' || c == '_' || c == ':' ? ' ' : c;
+  const std::string lower = to_lower(words);
+  for (const std::string_view series : {"rtx", "gtx", "quadro", "tesla"}) {
+    const bool glued = lower.starts_with(series) && lower.size() > series.size() && lower[series.size()] != ' ';
+    if (glued) words.insert(series.size(), " ");
+  }
+  return words;
+}
+
+/// "40gb" of the words, in GB, and the words without it.
+std::optional<double> take_size(std::string& words) {
+  std::vector<std::string> kept;
+  std::optional<double> size;
+  for (const auto word : split_words(words)) {
+    std::string lower = to_lower(word);
+    const bool unit = lower.ends_with("gb") || lower.ends_with("gib") || (lower.ends_with("g") && lower.size() > 2);
+    const std::size_t digits = lower.find_first_not_of("0123456789");
+    if (unit && digits != 0 && digits != std::string::npos && parse_number(lower.substr(0, digits)))
+      size = parse_number(lower.substr(0, digits));
+    else
+      kept.emplace_back(word);
+  }
+  words = join(kept, " ");
+  return size;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::string spaced = to_lower(text);
+  for (char& c : spaced) {
+    if ((c < 'a' || c > 'z') && (c < '0' || c > '9')) c = ' ';
+  }
+  std::vector<std::string> words;
+  for (const auto word : split_words(spaced)) words.emplace_back(word);
+  return words;
+}
+
+bool has_all_words(std::string_view name, std::string_view wanted) {
+  const auto have = words_of(name);
+  const auto words = words_of(wanted);
+  return !words.empty() && std::ranges::all_of(words, [&](const std::string& word) {
+    return std::ranges::find(have, word) != have.end();
+  });
+}
+
+/// The smaller, the more people mean it.
+int rank_of(const GpuModel& model, std::string_view words) {
+  const std::string name = to_lower(model.name);
+  if (name.ends_with(to_lower(words)) && !name.contains("laptop")) return name.contains("geforce") ? 0 : 2;
+  if (name.contains("sxm") || name.contains("hbm3")) return 1;
+  return name.contains("pcie") ? 3 : 4;
+}
+
+const GpuModel* best_model(std::string_view name) {
+  const auto models = knowledge::Knowledge::built_in().models();
+  const auto exact =
+      std::ranges::find(models, to_lower(name), [](const GpuModel& model) { return to_lower(model.name); });
+  if (exact != models.end()) return &*exact;
+  std::string words = as_words(name);
+  const auto size = take_size(words);
+  std::vector<const GpuModel*> found;
+  for (const GpuModel& model : models) {
+    if (has_all_words(model.name, words) && (!size || model.memory_gb == *size)) found.push_back(&model);
+  }
+  if (found.empty()) return nullptr;
+  // "NVIDIA H100" alone is a rare board of 94 GB; who says H100 means the 80 GB one.
+  return *std::ranges::min_element(found, [&](const GpuModel* a, const GpuModel* b) {
+    const int left = rank_of(*a, words);
+    const int right = rank_of(*b, words);
+    return left != right ? left < right : a->memory_gb > b->memory_gb;
+  });
+}
+
+std::string hint_for(std::string_view name) {
+  std::vector<std::string> known;
+  for (const GpuModel& model : knowledge::Knowledge::built_in().models()) known.emplace_back(model.name);
+  const std::string close = closest_match(std::string(name.substr(0, 100)), known);
+  return close.empty() ? "for example 8xh100, 4xa100-40gb, rtx4090, l40s" : fmt::format("did you mean '{}'?", close);
+}
+
+Bytes usable_of(const facts::GpuRecord& record) {
+  const auto& sample = record.sample;
+  if (!sample.memory_total) return {};
+  const Bytes reserved = sample.memory_reserved.value_or(Bytes{});
+  return reserved < *sample.memory_total ? *sample.memory_total - reserved : *sample.memory_total;
+}
+
+}  // namespace
+
+Result<GpuGroup> gpus_named(std::string_view text) {
+  GPUWARDEN_TRY(const Counted counted, split_count(text));
+  const GpuModel* const model = counted.name.empty() ? nullptr : best_model(counted.name);
+  if (model == nullptr)
+    return fail(ErrorCode::not_found, fmt::format("no GPU model '{}' is known", printable(counted.name)),
+                hint_for(counted.name));
+  GpuGroup group = group_of(*model);
+  group.count = counted.count;
+  return group;
+}
+
+Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot) {
+  std::map<std::pair<std::string, std::uint64_t>, std::uint32_t> kinds;
+  for (const auto& record : snapshot.gpus) {
+    if (facts::is_usable(record) && usable_of(record) > Bytes{}) ++kinds[{record.gpu.name, usable_of(record).value}];
+  }
+  if (kinds.empty())
+    return fail(ErrorCode::unsatisfied, "no GPU that could be planned for: none answers and tells its memory",
+                "name them: --gpus 8xh100");
+  const auto most =
+      std::ranges::max_element(kinds, {}, [](const auto& kind) { return kind.first.second * kind.second; });
+  const GpuModel* const model = knowledge::Knowledge::built_in().model(most->first.first);
+  GpuGroup group = model != nullptr ? group_of(*model) : GpuGroup{};
+  group.name = most->first.first;
+  group.count = most->second;
+  group.usable = Bytes(most->first.second);
+  group.usable_measured = true;
+  return group;
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The moments of a training step, and the one of inference.
+#include <algorithm>
+#include <cmath>
+
+#include "equations.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+/// Everything that the moments share, in bytes.
+struct Parts {
+  double weights = 0;
+  double gradients = 0;
+  double states = 0;
+  double temporaries = 0;
+  double copies = 0;  ///< autocast's
+  double root = 0;    ///< gathered embedding and head
+  double layer = 0;   ///< one gathered layer
+  double head_gradient = 0;
+  double matrix_gradient = 0;  ///< of the matrix whose input's gradient the layer's peak waits for
+  double dequantised = 0;
+  double kept = 0;       ///< checkpoints, or all that is kept
+  double one_input = 0;  ///< one layer's input
+  double retained = 0;   ///< what FSDP1 does not let go of while a frozen base is differentiated
+  double working = 0;
+  double logits = 0;
+  double buffers = 0;
+};
+
+double& slot(Moment& moment, Use use) { return moment.uses[static_cast<std::size_t>(use)]; }
+
+bool gathers(const Settings& settings) { return shards_of(settings).weights > 1; }
+
+void fill_states(const ModelFigures& model, const Settings& settings, const LocalParameters& local, Parts& parts) {
+  const Shards shards = shards_of(settings);
+  const double compute = compute_bytes(settings);
+  if (settings.task == Task::full_training) {
+    const StateBytes bytes = state_bytes(model, settings);
+    parts.weights = bytes.weights * local.total / shards.weights;
+    parts.gradients = bytes.gradients * local.total / shards.gradients;
+    parts.states = bytes.states * local.total / shards.states;
+    parts.temporaries = bytes.temporaries * local.total / shards.states;
+    parts.copies = bytes.copies * local.total;
+    return;
+  }
+  const StateBytes bytes = adapter_bytes(settings);
+  const double width = settings.precision == Precision::fp32 ? 4 : 2;
+  const double linear = frozen_bytes(settings.quantization, width);
+  const double constants = shards.weights > 1 ? unsharded_constants(settings.quantization) : 0;
+  parts.weights = (local.linear * (linear - constants) + (local.total - local.linear) * width) / shards.weights +
+                  local.linear * constants + bytes.weights * local.adapters / shards.weights +
+                  compute * local.copies / shards.weights;
+  parts.gradients = (bytes.gradients * local.adapters + compute * local.copies) / shards.gradients;
+  parts.states = (bytes.states * local.adapters + 2 * compute * local.copies) / shards.states;
+  parts.temporaries = (bytes.temporaries * local.adapters + compute * local.copies) / shards.states;
+}
+
+/// DeepSpeed's defaults: buckets of 5e8 elements to reduce and to gather (docs/_pages/config-json.md).
+double zero_buckets(const Settings& settings, const LocalParameters& local) {
+  const Sharding sharding = settings.parallel.sharding;
+  if (sharding != Sharding::zero1 && sharding != Sharding::zero2 && sharding != Sharding::zero3) return 0;
+  const double trained = settings.task == Task::full_training ? local.total : 5e8;
+  return std::min(5e8, trained) * (sharding == Sharding::zero3 ? 4 : 2);
+}
+
+double kept_per_token(const ModelFigures& model, const Widths& w, const Settings& settings) {
+  switch (settings.recompute) {
+    case Recompute::full:
+      return 2 * w.hidden * (settings.fp32_residual ? 2 : 1) * w.layers;
+    case Recompute::full_offloaded:
+      return 0;
+    case Recompute::selective:
+      return selective_bytes(model.shape, w, settings) * w.layers;
+    case Recompute::none:
+      return (saved_by_layer(model.shape, w, settings) + kept_maps(w, settings)) * w.layers;
+  }
+  std::unreachable();
+}
+
+Parts parts_of(const ModelFigures& model, const Settings& settings) {
+  const Widths w = widths_of(model, settings);
+  const LocalParameters local = local_parameters(model, settings);
+  const ModelShape& shape = model.shape;
+  const bool full = settings.task == Task::full_training;
+  const double fp32 = settings.precision == Precision::fp32 ? 2 : 1;  // every tensor twice as wide
+  Parts parts;
+  fill_states(model, settings, local, parts);
+  if (gathers(settings)) {
+    parts.root = compute_bytes(settings) * local.root;
+    parts.layer =
+        local.layer * (settings.quantization == Quantization::none
+                           ? compute_bytes(settings)
+                           : frozen_bytes(settings.quantization, 2) - unsharded_constants(settings.quantization));
+  }
+  const double matrix = shape.hidden * std::max(w.mlp, w.expert);
+  if (full) parts.head_gradient = kGradientBytes * local.embedding;
+  if (full) parts.matrix_gradient = kGradientBytes * matrix;
+  if (!full && settings.quantization != Quantization::none) parts.dequantised = 2 * matrix;
+  parts.one_input = 2 * w.hidden * w.tokens * fp32;
+  parts.kept = kept_per_token(model, w, settings) * w.tokens * w.in_flight * fp32;
+  const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
+  const double working = recomputes ? layer_working_set(shape, w, settings) + working_maps(w, settings)
+                                    : 4 * std::max(w.mlp, w.expert) + 4 * w.hidden;
+  parts.working = working * w.tokens * fp32;
+  // A frozen layer's hooks hold its input and that input's gradient until the step ends.
+  if (!full && settings.parallel.sharding == Sharding::fsdp1 && settings.recompute == Recompute::full) {
+    parts.retained = 2 * parts.one_input * std::max(0.0, w.layers - 1);
+  }
+  if (shape.output_head) {
+    const LossBytes loss = loss_bytes(shape, settings);
+    parts.logits = (loss.per_logit * w.vocab + loss.per_hidden * w.hidden) * w.tokens * fp32;
+  }
+  parts.buffers = kWorkspace + zero_buckets(settings, local);
+  return parts;
+}
+
+Moment base_moment(MomentKind kind, const Parts& parts) {
+  Moment moment{.kind = kind};
+  slot(moment, Use::weights) = parts.weights;
+  slot(moment, Use::optimizer_states) = parts.states;
+  slot(moment, Use::buffers) = parts.buffers;
+  return moment;
+}
+
+Moment at_loss(const Parts& parts, bool accumulates) {
+  Moment moment = base_moment(MomentKind::loss, parts);
+  slot(moment, Use::weights) += parts.copies;
+  slot(moment, Use::gradients) = accumulates ? parts.gradients : 0;
+  slot(moment, Use::unsharded_layers) = parts.root;
+  slot(moment, Use::checkpoints) = parts.kept;
+  slot(moment, Use::logits) = parts.logits;
+  return moment;
+}
+
+Moment at_first_backward(const Parts& parts, bool accumulates) {
+  Moment moment = base_moment(MomentKind::first_backward, parts);
+  slot(moment, Use::weights) += parts.copies;
+  slot(moment, Use::gradients) =
+      parts.matrix_gradient + std::max(parts.head_gradient, accumulates ? parts.gradients : 0);
+  slot(moment, Use::unsharded_layers) = parts.root + parts.layer;
+  slot(moment, Use::checkpoints) = parts.kept;
+  slot(moment, Use::working_set) = parts.working;
+  return moment;
+}
+
+Moment at_last_backward(const ModelFigures& model, const Parts& parts) {
+  Moment moment = base_moment(MomentKind::last_backward, parts);
+  slot(moment, Use::weights) += parts.copies;
+  slot(moment, Use::unsharded_layers) = parts.layer;
+  slot(moment, Use::working_set) = parts.working;
+  slot(moment, Use::checkpoints) = parts.one_input;
+  if (parts.retained > 0) {
+    // The gradient that comes into the last layer is one of those that are held already.
+    slot(moment, Use::gradients) = parts.gradients;
+    slot(moment, Use::unsharded_layers) += parts.root;
+    slot(moment, Use::checkpoints) = parts.retained;
+    slot(moment, Use::buffers) += parts.dequantised;
+    return moment;
+  }
+  const double missing = parts.matrix_gradient > 0 ? model.layer / std::max(model.layer, model.total) : 0;
+  slot(moment, Use::gradients) = parts.gradients * (1 - missing);
+  return moment;
+}
+
+Moment at_step(const Parts& parts) {
+  Moment moment = base_moment(MomentKind::optimizer_step, parts);
+  slot(moment, Use::weights) += parts.copies;
+  slot(moment, Use::gradients) = parts.gradients;
+  slot(moment, Use::optimizer_temporaries) = parts.temporaries;
+  return moment;
+}
+
+void add(Estimate& estimate, const Moment& moment) {
+  estimate.moments[estimate.moment_count] = moment;
+  if (moment.total() > estimate.moments[estimate.peak].total()) estimate.peak = estimate.moment_count;
+  ++estimate.moment_count;
+}
+
+}  // namespace
+
+void add_training_moments(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
+  Parts parts = parts_of(model, settings);
+  const bool accumulates = settings.accumulation > 1 && settings.step != OptimizerStep::in_backward;
+  if (settings.parallel.offload != Offload::none) {
+    estimate.host = parts.states + parts.gradients;
+    parts.states = 0;
+    parts.temporaries = 0;
+    if (settings.parallel.offload == Offload::all) {
+      estimate.host += parts.weights;
+      parts.weights = 0;
+    }
+  }
+  add(estimate, at_loss(parts, accumulates));
+  add(estimate, at_first_backward(parts, accumulates));
+  add(estimate, at_last_backward(model, parts));
+  add(estimate, at_step(parts));
+  if (settings.framework == Framework::litgpt && gathers(settings) && settings.task == Task::adapters) {
+    // litgpt 2.1's FSDP cuts the shards from a replica on the GPU; the shards lie beside what is not yet cut.
+    Moment cut{.kind = MomentKind::sharding};
+    slot(cut, Use::weights) = parts.weights * (1 + shards_of(settings).weights);
+    slot(cut, Use::unsharded_layers) = parts.root + parts.layer;
+    slot(cut, Use::checkpoints) = parts.kept;
+    add(estimate, cut);
+  }
+}
+
+void add_generation_moment(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
+  const Widths w = widths_of(model, settings);
+  const LocalParameters local = local_parameters(model, settings);
+  const double width = settings.precision == Precision::fp32 ? 4 : 2;
+  const ModelShape& shape = model.shape;
+  Moment moment{.kind = MomentKind::generation};
+  double weights = local.linear * frozen_bytes(settings.quantization, width) + (local.total - local.linear) * width;
+  // fp8 checkpoints of tied models store the head by itself (Qwen3's).
+  if (settings.quantization == Quantization::fp8 && shape.tied_embeddings) weights += local.embedding * width;
+  slot(moment, Use::weights) = weights / shards_of(settings).weights;
+  // Concatenating leaves the old cache beside the new; what remains of that is what Qwen's README shows.
+  const double growth = !settings.growing_cache ? 1 : settings.kv_bytes < 2 ? 1.8 : 1.9;
+  slot(moment, Use::kv_cache) = kv_bytes_per_token(model, settings) * settings.micro_batch * growth *
+                                static_cast<double>(settings.sequence) * sliding_share(shape, settings.sequence);
+  // fp16 copies of the prompt's residuals in AWQ's and GPTQ's 4-bit kernels, seen growing with the prompt.
+  if (settings.quantization == Quantization::int4) {
+    slot(moment, Use::working_set) = 4 * w.hidden * settings.prompt * settings.micro_batch;
+  }
+  slot(moment, Use::buffers) = settings.growing_cache ? 0 : 2 * kWorkspace;
+  add(estimate, moment);
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace gpuwarden::planning {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+/// Names in the order of the enumerators.
+template <class E, std::size_t N>
+std::string_view name_in(const std::array<std::string_view, N>& names, E value) {
+  const auto index = static_cast<std::size_t>(std::to_underlying(value));
+  return index < N ? names[index] : "?"sv;
+}
+
+struct Range {
+  std::string_view name;
+  std::uint64_t value;
+  std::uint64_t largest;
+};
+
+Result<void> check_counts(const Settings& settings) {
+  const Parallelism& parallel = settings.parallel;
+  const std::array<Range, 9> ranges{{
+      {"sequence length", settings.sequence, 1ULL << 27U},
+      {"micro-batch", settings.micro_batch, 1ULL << 20U},
+      {"accumulation", settings.accumulation, 1ULL << 24U},
+      {"data parallelism", parallel.data, 1ULL << 20U},
+      {"tensor parallelism", parallel.tensor, 1024},
+      {"pipeline parallelism", parallel.pipeline, 1024},
+      {"context parallelism", parallel.context, 1024},
+      {"expert parallelism", parallel.expert, 1024},
+      {"layer stages", parallel.layer_stages, 1024},
+  }};
+  for (const Range& range : ranges) {
+    if (range.value < 1 || range.value > range.largest) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is {}", range.name, range.value),
+                  fmt::format("give 1 to {}", range.largest));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check(const Settings& settings) {
+  GPUWARDEN_CHECK(check_counts(settings));
+  if (settings.prompt > settings.sequence) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("a prompt of {} tokens is longer than the sequence of {}", settings.prompt, settings.sequence),
+        "the sequence is prompt and answer together");
+  }
+  if (!(settings.kv_bytes > 0 && settings.kv_bytes <= 8)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("an element of the KV cache has {} bytes", settings.kv_bytes),
+                "2 for 16 bit, 1 for 8 bit");
+  }
+  if (settings.parallel.expert > settings.parallel.data * settings.parallel.tensor) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("expert parallelism {} is more than data parallelism {} x tensor parallelism {}",
+                            settings.parallel.expert, settings.parallel.data, settings.parallel.tensor),
+                "experts are spread over data-parallel ranks");
+  }
+  if (settings.task == Task::full_training && settings.quantization != Quantization::none &&
+      settings.quantization != Quantization::fp8) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("weights in {} cannot be trained", to_string(settings.quantization)),
+                "train adapters beside them (QLoRA), or drop the quantization");
+  }
+  if (settings.task == Task::adapters && (settings.adapters.rank < 1 || settings.adapters.rank > 65536)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("adapters of rank {}", settings.adapters.rank),
+                "give 1 to 65536; 8 to 64 are common");
+  }
+  return {};
+}
+
+std::string_view to_string(Task value) {
+  return name_in(std::array{"full_training"sv, "adapters"sv, "inference"sv, "serving"sv}, value);
+}
+std::string_view to_string(Precision value) {
+  return name_in(std::array{"fp32"sv, "bf16"sv, "fp16"sv, "mixed"sv, "mixed_low"sv, "master_weights"sv}, value);
+}
+std::string_view to_string(Optimizer value) {
+  return name_in(std::array{"adamw"sv, "adamw_8bit"sv, "adafactor"sv, "lion"sv, "sgd"sv, "sgd_momentum"sv}, value);
+}
+std::string_view to_string(OptimizerStep value) {
+  return name_in(std::array{"foreach"sv, "fused"sv, "in_backward"sv}, value);
+}
+std::string_view to_string(Recompute value) {
+  return name_in(std::array{"none"sv, "selective"sv, "full"sv, "full_offloaded"sv}, value);
+}
+std::string_view to_string(Attention value) { return name_in(std::array{"flash"sv, "eager"sv}, value); }
+std::string_view to_string(LossKernel value) {
+  return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv}, value);
+}
+std::string_view to_string(Quantization value) {
+  return name_in(std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv}, value);
+}
+std::string_view to_string(Framework value) {
+  return name_in(
+      std::array{"transformers"sv, "transformers_legacy"sv, "torchtitan"sv, "torchtune"sv, "litgpt"sv, "megatron"sv},
+      value);
+}
+std::string_view to_string(Sharding value) {
+  return name_in(std::array{"none"sv, "zero1"sv, "zero2"sv, "zero3"sv, "fsdp1"sv, "fsdp2"sv}, value);
+}
+std::string_view to_string(Offload value) { return name_in(std::array{"none"sv, "optimizer"sv, "all"sv}, value); }
+
+}  // namespace gpuwarden::planning

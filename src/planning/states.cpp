@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights, gradients and optimizer states: bytes per parameter, and who holds which.
+#include <algorithm>
+#include <cmath>
+
+#include "equations.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+/// fp32 or 16-bit states of the optimizer, for each trained parameter, where its weights have `width` bytes.
+double optimizer_bytes(Optimizer optimizer, double width) {
+  switch (optimizer) {
+    case Optimizer::adamw:
+      return 2 * width;
+    case Optimizer::adamw_8bit:
+      return 2.03;  // two bytes and an fp32 constant for every 256 of each (bitsandbytes)
+    case Optimizer::lion:
+    case Optimizer::sgd_momentum:
+      return width;
+    case Optimizer::adafactor:
+      return 0.02;  // a row and a column for each matrix
+    case Optimizer::sgd:
+      return 0;
+  }
+  std::unreachable();
+}
+
+/// foreach AdamW builds its denominator for all tensors at once: as much again as the weights (torch's
+/// _multi_tensor_adamw; fms-acceleration's single-GPU runs peak at 10.00 bytes a parameter in pure bf16).
+double step_temporaries(const Settings& settings, double width) {
+  if (settings.step != OptimizerStep::foreach) return 0;
+  return settings.optimizer == Optimizer::adamw ? width : 0;
+}
+
+bool is_fsdp(const Settings& settings) {
+  return settings.parallel.sharding == Sharding::fsdp1 || settings.parallel.sharding == Sharding::fsdp2;
+}
+
+}  // namespace
+
+Shards shards_of(const Settings& settings) {
+  const double ranks = static_cast<double>(settings.parallel.data) * settings.parallel.context;
+  switch (settings.parallel.sharding) {
+    case Sharding::none:
+      return {};
+    case Sharding::zero1:
+      return {.states = ranks};
+    case Sharding::zero2:
+      return {.gradients = ranks, .states = ranks};
+    case Sharding::zero3:
+    case Sharding::fsdp1:
+    case Sharding::fsdp2:
+      return {.weights = ranks, .gradients = ranks, .states = ranks};
+  }
+  std::unreachable();
+}
+
+double compute_bytes(const Settings& settings) { return settings.precision == Precision::fp32 ? 4 : 2; }
+
+StateBytes state_bytes(const ModelFigures& model, const Settings& settings) {
+  Precision precision = settings.precision;
+  // accelerate stores in fp32 what FSDP1 trains in mixed precision, whatever it was loaded as.
+  if (precision == Precision::mixed_low && settings.parallel.sharding == Sharding::fsdp1) precision = Precision::mixed;
+  StateBytes bytes;
+  switch (precision) {
+    case Precision::fp32:
+    case Precision::mixed:
+      bytes = {.weights = 4, .gradients = 4};
+      break;
+    case Precision::bf16:
+    case Precision::fp16:
+    case Precision::mixed_low:
+      bytes = {.weights = 2, .gradients = 2};
+      break;
+    case Precision::master_weights:
+      bytes = {.weights = 2, .gradients = settings.framework == Framework::megatron ? 4.0 : 2.0};
+      break;
+  }
+  const bool master = precision == Precision::master_weights;
+  const double width = master ? 4 : bytes.weights;
+  bytes.states = optimizer_bytes(settings.optimizer, width) + (master ? 4 : 0);
+  if (settings.optimizer == Optimizer::adamw_8bit) {
+    // bitsandbytes advises 32-bit states for embeddings, and loaders follow.
+    bytes.states += (8 - 2.03) * model.embedding / std::max(1.0, model.total);
+  }
+  bytes.temporaries = step_temporaries(settings, width);
+  if (master && settings.framework != Framework::megatron) bytes.temporaries = 4;  // fp32 copy of the gradients
+  if (precision == Precision::mixed && !is_fsdp(settings)) bytes.copies = 2;
+  if (settings.step == OptimizerStep::in_backward) bytes.gradients = 0;
+  return bytes;
+}
+
+StateBytes adapter_bytes(const Settings& settings) {
+  const double width = settings.adapters.fp32 ? 4 : compute_bytes(settings);
+  return {.weights = width,
+          .gradients = width,
+          .states = optimizer_bytes(settings.optimizer, width),
+          .temporaries = step_temporaries(settings, width)};
+}
+
+double frozen_bytes(Quantization quantization, double otherwise) {
+  switch (quantization) {
+    case Quantization::none:
+      return otherwise;
+    case Quantization::nf4:
+      return 0.5 + 4.0 / 64;  // an fp32 constant for 64 weights (QLoRA, arXiv 2305.14314)
+    case Quantization::nf4_double:
+      return 0.5 + 1.0 / 64 + 4.0 / (64.0 * 256);
+    case Quantization::int4:
+      return 0.5 + 2.5 / 128;  // a 16-bit scale and a 4-bit zero for 128 weights
+    case Quantization::int8:
+      return 1 + 3.0 / 128;
+    case Quantization::fp8:
+      return 1;
+  }
+  std::unreachable();
+}
+
+double unsharded_constants(Quantization quantization) {
+  switch (quantization) {
+    case Quantization::nf4:
+    case Quantization::nf4_double:
+      return frozen_bytes(quantization, 0) - 0.5;
+    default:
+      return 0;
+  }
+}
+
+double ModelFigures::adapters(const Adapters& adapters) const {
+  if (adapters.stated_parameters > 0) return static_cast<double>(adapters.stated_parameters);
+  const auto query = static_cast<double>(query_width(shape));
+  const auto key = static_cast<double>(key_width(shape));
+  const double hidden = shape.hidden;
+  const double mlp = shape.intermediate;
+  const AdapterTargets& on = adapters.targets;
+  double ends = 0;  // inputs and outputs of the adapted matrices of a layer
+  if (on.query) ends += hidden + query;
+  if (on.key) ends += hidden + key;
+  if (on.value) ends += hidden + key;
+  if (on.output) ends += query + hidden;
+  if (on.joint_qkv) ends += hidden + query + 2 * key;
+  const double matrices = shape.experts.experts > 0 ? shape.experts.experts : 1;
+  const double inner = shape.experts.experts > 0 ? shape.experts.intermediate : mlp;
+  ends += (static_cast<double>(on.gate) + on.up + on.down) * (hidden + inner) * matrices;
+  return adapters.rank * ends * shape.layers;
+}
+
+Widths widths_of(const ModelFigures& model, const Settings& settings) {
+  const ModelShape& shape = model.shape;
+  const Parallelism& parallel = settings.parallel;
+  const double tensor = parallel.tensor;
+  Widths widths;
+  widths.hidden = shape.hidden / (parallel.sequence_parallel ? tensor : 1);
+  widths.query = static_cast<double>(query_width(shape)) / tensor;
+  widths.key = static_cast<double>(key_width(shape)) / std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
+  widths.mlp = shape.intermediate / tensor;
+  widths.expert = shape.experts.intermediate / tensor;
+  widths.shared = shape.experts.shared_intermediate / tensor;
+  widths.experts = static_cast<double>(shape.experts.experts) / parallel.expert;
+  widths.experts_per_token = shape.experts.experts_per_token;
+  widths.vocab = shape.vocab / tensor;
+  widths.heads = shape.heads / tensor;
+  widths.layers = std::ceil(static_cast<double>(shape.layers + shape.encoder_layers) /
+                            (static_cast<double>(parallel.pipeline) * parallel.layer_stages));
+  widths.in_flight = std::min<double>(parallel.pipeline, settings.accumulation);
+  widths.tokens = settings.tokens();
+  return widths;
+}
+
+LocalParameters local_parameters(const ModelFigures& model, const Settings& settings) {
+  const Parallelism& parallel = settings.parallel;
+  const double stages = static_cast<double>(parallel.pipeline) * parallel.layer_stages;
+  const double layers = std::max(1.0, 1.0 * model.shape.layers + model.shape.encoder_layers);
+  const double share = std::min(1.0, std::ceil(layers / stages) / layers);
+  const double tensor = parallel.tensor;
+  const double root = stages > 1 ? model.root / (model.shape.tied_embeddings ? 1 : 2) : model.root;
+  const double dense = std::max(0.0, model.total - model.root - model.experts);
+  LocalParameters local;
+  local.root = root / tensor;
+  local.embedding = model.embedding / tensor;
+  local.linear = ((model.linear - model.experts) + model.experts / parallel.expert) * share / tensor;
+  local.total = local.root + (dense + model.experts / parallel.expert) * share / tensor;
+  local.layer = model.layer / tensor;
+  if (settings.task == Task::adapters) {
+    local.adapters = model.adapters(settings.adapters) * share / tensor;
+    if (settings.adapters.embeddings_trained) local.copies = local.root;
+  }
+  return local;
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/throughput.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "equations.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+struct Prior {
+  std::string_view gpu;
+  Utilization utilization;
+};
+
+constexpr std::array kPriors{
+    Prior{"A100-SXM4-40", {0.42, 0.51, 0.60, "mosaicml/llm-foundry, A100 40 GB, bf16"}},
+    Prior{"A100-PCIE-40", {0.35, 0.48, 0.56, "mosaicml/llm-foundry, A100 40 GB, bf16, less for PCIe"}},
+    Prior{"A100", {0.426, 0.546, 0.642, "mosaicml/llm-foundry, A100 80 GB, bf16"}},
+    Prior{"H100", {0.26, 0.403, 0.46, "mosaicml/llm-foundry, H100 80 GB, bf16"}},
+    Prior{"H200", {0.26, 0.403, 0.46, "mosaicml/llm-foundry, H100 80 GB, bf16; the same cores"}},
+    Prior{"GH200", {0.26, 0.403, 0.46, "mosaicml/llm-foundry, H100 80 GB, bf16; the same cores"}},
+};
+constexpr Utilization kUnknown{0.15, 0.35, 0.55, "assumed: no published table for this GPU"};
+
+double model_parallel(const Settings& settings) {
+  const Parallelism& p = settings.parallel;
+  return static_cast<double>(p.tensor) * p.pipeline * p.layer_stages;
+}
+
+std::chrono::seconds seconds_for(double tokens, double per_second) {
+  constexpr double kMost = 1e15;
+  return std::chrono::seconds(static_cast<std::int64_t>(std::min(kMost, std::ceil(tokens / per_second))));
+}
+
+}  // namespace
+
+Utilization utilization_prior(std::string_view gpu_model, Precision precision) {
+  Utilization found = kUnknown;
+  for (const Prior& prior : kPriors) {
+    if (!gpu_model.contains(prior.gpu)) continue;
+    found = prior.utilization;
+    break;
+  }
+  if (precision == Precision::fp32) found.low *= 0.7;  // TF32's peak is reached less often
+  return found;
+}
+
+StepWork step_work(const ModelFigures& model, const Settings& settings) {
+  const double tokens = settings.tokens();
+  const double attention = static_cast<double>(model.shape.layers + model.shape.encoder_layers) *
+                           static_cast<double>(query_width(model.shape)) * settings.sequence * tokens;
+  StepWork work;
+  switch (settings.task) {
+    case Task::full_training:
+      work.model_flops = 6 * model.active * tokens + 12 * attention;
+      break;
+    case Task::adapters:
+      work.model_flops = 4 * model.active * tokens + 12 * attention;
+      break;
+    case Task::inference:
+    case Task::serving:
+      work.model_flops = 2 * model.active * tokens + 4 * attention;
+      break;
+  }
+  work.model_flops /= model_parallel(settings);
+  const bool again =
+      settings.trains() && (settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded);
+  work.hardware_flops = work.model_flops * (again ? 4.0 / 3 : 1);
+  return work;
+}
+
+Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std::string_view gpu_model,
+                       double peak_flops, std::optional<double> measured, double tokens) {
+  GPUWARDEN_CHECK(check(settings));
+  if (!(peak_flops > 0)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("a peak of {} FLOPS", peak_flops),
+                "give the GPU's dense peak, for instance 989e12");
+  }
+  if (measured && !(*measured > 0 && *measured <= 1)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("a utilization of {}", *measured),
+                "give a share: 0.4 for 40%");
+  }
+  Utilization share = utilization_prior(gpu_model, settings.precision);
+  if (measured) share = {*measured, *measured, *measured, "measured, given by the user"};
+  const StepWork work = step_work(model, settings);
+  const double replicas = static_cast<double>(settings.parallel.data);
+  const double micro = static_cast<double>(settings.micro_batch) * settings.sequence * replicas;
+  // A pipeline idles while it fills and drains (GPipe, arXiv 1811.06965).
+  const double stages = settings.parallel.pipeline;
+  const double busy = settings.accumulation / (settings.accumulation + stages - 1);
+  const auto rate = [&](double utilization) { return micro * utilization * peak_flops * busy / work.model_flops; };
+  Speed speed;
+  speed.low = rate(share.low);
+  speed.expected = rate(share.expected);
+  speed.high = rate(share.high);
+  speed.utilization = share.expected;
+  speed.source = share.source;
+  speed.tokens_per_step = micro * settings.accumulation;
+  speed.step_seconds = speed.tokens_per_step / speed.expected;
+  if (tokens > 0) {
+    speed.duration = seconds_for(tokens, speed.expected);
+    speed.shortest = seconds_for(tokens, speed.high);
+    speed.longest = seconds_for(tokens, speed.low);
+  }
+  return speed;
+}
+
+Loading loading_advice(std::uint32_t cpus, std::uint32_t gpus) {
+  const std::uint32_t each = std::max(1U, cpus / std::max(1U, gpus));
+  Loading advice;
+  advice.workers = each <= 1 ? 0 : std::min(8U, each - 1);
+  advice.threads = std::max(1U, each - advice.workers);
+  if (each <= 1) {
+    advice.reason = fmt::format(
+        "{} CPUs for {} GPUs: no worker has a CPU of its own, so data is loaded between steps; "
+        "tokenize beforehand",
+        cpus, gpus);
+  } else if (each <= 3) {
+    advice.reason =
+        fmt::format("{} CPUs for each GPU are few: tokenize beforehand and keep prefetch_factor at 2 to 4", each);
+  } else {
+    advice.reason = fmt::format("{} CPUs for each GPU: {} workers, the rank itself keeps {}", each, advice.workers,
+                                each - advice.workers);
+  }
+  return advice;
+}
+
+}  // namespace gpuwarden::planning

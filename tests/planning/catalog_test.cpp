@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/catalog.hpp"
+
+#include <gtest/gtest.h>
+
+#include "gpuwarden/knowledge/model_catalog.hpp"
+#include "gpuwarden/planning/parameters.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+TEST(Catalog, EveryRowIsReadAndHasASource) {
+  EXPECT_GE(knowledge::model_catalog().size(), 120U);
+  for (const auto& row : knowledge::model_catalog()) {
+    const auto model = find_model(row.name);
+    ASSERT_TRUE(model) << row.name << ": " << model.error().message;
+    EXPECT_EQ(model->name, row.name) << "another row was found first";
+    EXPECT_FALSE(row.source.empty()) << row.name;
+  }
+}
+
+TEST(Catalog, CountsAreThePublishedOnes) {
+  std::size_t published = 0;
+  for (const auto& row : knowledge::model_catalog()) {
+    if (row.parameters == 0) continue;
+    ++published;
+    EXPECT_EQ(count_parameters(find_model(row.name).value()).total, row.parameters) << row.name;
+  }
+  EXPECT_GE(published, 80U);
+}
+
+TEST(Catalog, FindsModelsAsPeopleWriteThem) {
+  const auto named = [](std::string_view text) { return find_model(text).value_or(ModelShape{}).name; };
+  EXPECT_EQ(named("meta-llama/Llama-3.1-8B"), "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(named("llama-3.1-8b"), "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(named("Llama 3.1 8B Instruct"), "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(named("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"), "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(named("Mistral-7B-v0.1-GPTQ"), "mistralai/Mistral-7B-v0.1");
+  EXPECT_EQ(named("qwen-7b-chat"), "Qwen/Qwen-7B");
+  EXPECT_EQ(named("Mixtral-8x7B-Instruct-v0.1"), "mistralai/Mixtral-8x7B-v0.1");
+  EXPECT_EQ(named("gpt2"), "openai-community/gpt2");
+  EXPECT_EQ(named("bert-large-uncased"), "google-bert/bert-large-uncased");
+}
+
+TEST(Catalog, AnUnknownNameIsToldWithThoseLikeIt) {
+  const auto model = find_model("llama-3.1-9b");
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().code, ErrorCode::not_found);
+  EXPECT_NE(model.error().message.find("llama-3.1-9b"), std::string::npos);
+  EXPECT_NE(model.error().hint.find("Llama-3.1-8B"), std::string::npos);
+  EXPECT_FALSE(find_model(""));
+  EXPECT_FALSE(find_model("///"));
+  EXPECT_FALSE(find_model(std::string(100'000, 'x')));
+}
+
+}  // namespace
+}  // namespace gpuwarden::planning

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/gpus.hpp"
+
+#include <gtest/gtest.h>
+
+#include "gpuwarden/knowledge/gpu_models.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+std::string named(std::string_view text) {
+  const auto group = gpus_named(text);
+  return group ? std::to_string(group->count) + " " + group->name : group.error().message;
+}
+
+TEST(GpusNamed, TakesCountsAndNamesAsPeopleWriteThem) {
+  EXPECT_EQ(named("8xh100"), "8 NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(named("h200"), "1 NVIDIA H200");
+  EXPECT_EQ(named("4 x a100-40gb"), "4 NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(named("4xa100"), "4 NVIDIA A100-SXM4-80GB");
+  EXPECT_EQ(named("2 * rtx 4090"), "2 NVIDIA GeForce RTX 4090");
+  EXPECT_EQ(named("2xrtx3090"), "2 NVIDIA GeForce RTX 3090");
+  EXPECT_EQ(named("16 L40S"), "16 NVIDIA L40S");
+  EXPECT_EQ(named("8xH100 PCIe"), "8 NVIDIA H100 PCIe");
+  EXPECT_EQ(named("t4"), "1 Tesla T4");
+  EXPECT_EQ(named("NVIDIA A100-SXM4-80GB"), "1 NVIDIA A100-SXM4-80GB");
+}
+
+TEST(GpusNamed, UsableMemoryIsLessThanWhatTheMakerPrints) {
+  const auto a100 = gpus_named("a100-80gb");
+  ASSERT_TRUE(a100) << a100.error().message;
+  EXPECT_TRUE(a100->usable_measured);
+  EXPECT_NEAR(static_cast<double>(a100->usable.value) / (1ULL << 30U), 79.15, 0.01);
+  EXPECT_EQ(a100->bf16_tflops, 312);
+  EXPECT_FALSE(a100->source.empty());
+  for (const auto& model : knowledge::gpu_models()) {
+    const auto group = gpus_named(model.name);
+    ASSERT_TRUE(group) << model.name;
+    EXPECT_EQ(group->name, model.name) << "another row was found first";
+    EXPECT_LT(static_cast<double>(group->usable.value), model.memory_gb * (1ULL << 30U)) << model.name;
+    EXPECT_GT(static_cast<double>(group->usable.value), 0.9 * model.memory_gb * (1ULL << 30U)) << model.name;
+  }
+}
+
+TEST(GpusNamed, RefusesCountsAndModelsThatCannotBe) {
+  for (const char* text : {"", "0xh100", "99999999999xh100", "8x", "8xvoodoo", "x", "-1xh100", "a100-17gb"}) {
+    EXPECT_FALSE(gpus_named(text)) << text;
+  }
+}
+
+facts::GpuRecord record(std::string name, Bytes total) {
+  facts::GpuRecord result;
+  result.gpu.name = std::move(name);
+  result.sample.memory_total = total;
+  return result;
+}
+
+TEST(GpusOf, TakesTheKindWithTheMostMemoryTogether) {
+  facts::Snapshot snapshot;
+  snapshot.gpus = {record("NVIDIA L4", 23034_MiB), record("NVIDIA H100 80GB HBM3", 81559_MiB),
+                   record("NVIDIA H100 80GB HBM3", 81559_MiB), record("NVIDIA L4", 23034_MiB)};
+  snapshot.gpus[1].sample.memory_reserved = snapshot.gpus[2].sample.memory_reserved = 551_MiB;
+  const auto group = gpus_of(snapshot);
+  ASSERT_TRUE(group) << group.error().message;
+  EXPECT_EQ(group->name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(group->count, 2U);
+  EXPECT_EQ(group->usable, 81008_MiB);
+  EXPECT_EQ(group->bf16_tflops, 989.4);
+}
+
+TEST(GpusOf, AGpuThatIsNotKnownHasMemoryButNoSpeed) {
+  facts::Snapshot snapshot;
+  snapshot.gpus = {record("NVIDIA X9000", 1000_MiB)};
+  const auto group = gpus_of(snapshot);
+  ASSERT_TRUE(group);
+  EXPECT_EQ(group->usable, 1000_MiB);
+  EXPECT_EQ(group->bf16_tflops, 0);
+}
+
+TEST(GpusOf, WithoutAGpuThatAnswersThereIsNoGroup) {
+  facts::Snapshot snapshot;
+  EXPECT_EQ(gpus_of(snapshot).error().code, ErrorCode::unsatisfied);
+  snapshot.gpus = {record("NVIDIA L4", 23034_MiB)};
+  snapshot.gpus[0].state = facts::GpuState::lost;
+  EXPECT_FALSE(gpus_of(snapshot));
+}
+
+}  // namespace
+}  // namespace gpuwarden::planning
