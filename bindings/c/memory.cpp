@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the header declares is all that can be seen from outside.
+#pragma GCC visibility push(default)
 #include "gpuwarden/memory.h"
+#pragma GCC visibility pop
 
 #include <fmt/format.h>
 

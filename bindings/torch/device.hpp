@@ -44,10 +44,9 @@ class Device {
  private:
   struct Trace {
     std::ofstream file;
-    SystemClock clock;
     memory::LoggingResource<memory::Pool> resource;
 
-    Trace(std::ofstream opened, memory::Pool& pool) : file(std::move(opened)), resource(pool, file, clock) {}
+    Trace(std::ofstream opened, memory::Pool& pool) : file(std::move(opened)), resource(pool, file, system_clock()) {}
   };
   struct Group {
     StreamFilter filter;  ///< empty: no capture is under way
