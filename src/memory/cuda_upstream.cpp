@@ -187,6 +187,19 @@ Result<void> CudaUpstream::forget(EventHandle event) {
   return {};
 }
 
+bool CudaUpstream::is_capturing(StreamId stream) {
+  // The legacy stream's answer while another stream is captured: using it now would break that capture
+  // (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT).
+  constexpr int kCaptureImplicit = 906;
+  const auto ask = device_->driver().cuStreamIsCapturing;
+  if (ask == nullptr || !check_stream(stream)) return false;
+  const auto scope = device_->enter();
+  if (!scope) return false;
+  int status = 0;
+  const auto code = ask(stream_of(stream), &status);
+  return code == cuda::kSuccess ? status != cuda::kCaptureNone : code == kCaptureImplicit;
+}
+
 Result<DeviceMemory> CudaUpstream::memory() {
   GPUWARDEN_TRY(const auto scope, device_->enter());
   std::size_t free = 0;
@@ -199,16 +212,6 @@ Result<void> CudaUpstream::copy(DeviceAddress to, DeviceAddress from, Bytes size
   GPUWARDEN_CHECK(check_stream(stream));
   GPUWARDEN_TRY(const auto scope, device_->enter());
   return GPUWARDEN_CUDA_CALL(*device_, cuMemcpyDtoDAsync_v2, to.value, from.value, size.value, stream_of(stream));
-}
-
-bool CudaUpstream::is_capturing(StreamId stream) {
-  const auto scope = device_->enter();
-  int status = cuda::kCaptureNone;
-  // A stream that cannot be asked (before CUDA 10, or destroyed) captures nothing.
-  if (!scope || device_->driver().cuStreamIsCapturing == nullptr ||
-      device_->driver().cuStreamIsCapturing(stream_of(stream), &status) != cuda::kSuccess)
-    return false;
-  return status != cuda::kCaptureNone;
 }
 
 Result<void> CudaUpstream::synchronize_context() {

@@ -59,7 +59,7 @@ void DemandNotes::add(Clock::SteadyTime time, Bytes peak, std::chrono::nanosecon
   } else {
     notes_.push_back({time, peak});
   }
-  const auto recent = std::ranges::find_if(notes_, [&](const Note& note) { return note.time > time - span; });
+  const auto recent = std::ranges::find_if(notes_, [&](const Note& note) { return note.time >= time - span; });
   if (recent == notes_.begin()) return;
   since_ = std::prev(recent)->time;
   notes_.erase(notes_.begin(), recent);

@@ -60,10 +60,11 @@ class CudaUpstream final : public Upstream {
   Result<void> wait(StreamId stream, EventHandle event) override;
   Result<void> synchronize(EventHandle event) override;
   Result<void> forget(EventHandle event) override;
-  Result<DeviceMemory> memory() override;
-
+  /// False also where the driver knows no graphs (before CUDA 10.0).
   bool is_capturing(StreamId stream) override;
   Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) override;
+  Result<DeviceMemory> memory() override;
+
   /// Blocks until all work of the context is done.
   Result<void> synchronize_context();
   /// A page as a file descriptor, which another process imports with cuMemImportFromShareableHandle.

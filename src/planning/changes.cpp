@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to change where nothing fits, by what it costs: first what costs nothing, last what changes the task.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "search_parts.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+constexpr std::size_t kMostChanges = 4;
+
+/// One change; `apply` says false where it would change nothing.
+struct Step {
+  std::string_view what;
+  bool (*apply)(SearchRequest&);
+};
+
+template <class T>
+bool set(T& place, T value) {
+  if (place == value) return false;
+  place = value;
+  return true;
+}
+
+bool trains(const SearchRequest& request) { return request.settings.trains(); }
+bool trains_all(const SearchRequest& request) { return request.settings.task == Task::full_training; }
+
+bool make_adapters(SearchRequest& request, Quantization quantization) {
+  if (!trains(request)) return false;
+  const bool task = set(request.settings.task, Task::adapters);
+  const bool weights = set(request.settings.quantization, quantization);
+  if (task) request.settings.precision = Precision::mixed_low;
+  return task || weights;
+}
+
+constexpr std::array kSteps{
+    Step{"use flash attention", [](SearchRequest& r) { return set(r.settings.attention, Attention::flash); }},
+    Step{"compute the loss without storing logits (fused linear cross entropy)",
+         [](SearchRequest& r) { return trains(r) && set(r.settings.loss, LossKernel::fused_linear); }},
+    Step{"use a fused optimizer step",
+         [](SearchRequest& r) {
+           return trains(r) && r.settings.step == OptimizerStep::foreach && set(r.settings.step, OptimizerStep::fused);
+         }},
+    Step{"use a smaller micro-batch",
+         [](SearchRequest& r) { return r.micro_batch > 1 && set(r.micro_batch, std::uint32_t{1}); }},
+    Step{"use gradient checkpointing",
+         [](SearchRequest& r) { return trains(r) && r.fixed_recompute && set(r.settings.recompute, Recompute::full); }},
+    Step{"keep the KV cache in 8 bit",
+         [](SearchRequest& r) { return !trains(r) && r.settings.kv_bytes > 1 && set(r.settings.kv_bytes, 1.0); }},
+    Step{"keep the weights in 8 bit",
+         [](SearchRequest& r) {
+           return !trains(r) && r.settings.quantization == Quantization::none &&
+                  set(r.settings.quantization, Quantization::fp8);
+         }},
+    Step{"keep the weights in 4 bit",
+         [](SearchRequest& r) { return !trains(r) && set(r.settings.quantization, Quantization::int4); }},
+    Step{"use 8-bit AdamW",
+         [](SearchRequest& r) {
+           return trains_all(r) && r.settings.optimizer == Optimizer::adamw &&
+                  set(r.settings.optimizer, Optimizer::adamw_8bit);
+         }},
+    Step{"train in pure bf16",
+         [](SearchRequest& r) { return trains_all(r) && set(r.settings.precision, Precision::bf16); }},
+    Step{"keep the optimizer's states on the host",
+         [](SearchRequest& r) { return trains_all(r) && set(r.settings.parallel.offload, Offload::optimizer); }},
+    Step{"train LoRA adapters instead of all weights",
+         [](SearchRequest& r) { return trains_all(r) && make_adapters(r, Quantization::none); }},
+    Step{"train QLoRA adapters beside 4-bit weights",
+         [](SearchRequest& r) { return make_adapters(r, Quantization::nf4_double); }},
+};
+
+void try_request(const ModelFigures& model, const SearchRequest& request, std::string what,
+                 std::vector<Change>& changes, std::size_t& searched) {
+  std::optional<Candidate> best = best_of(model, request, searched);
+  if (best && best->fit != Fit::does_not_fit) changes.push_back({std::move(what), std::move(*best)});
+}
+
+}  // namespace
+
+std::vector<Change> changes_for(const ModelFigures& model, const SearchRequest& request,
+                                std::optional<std::uint32_t> smallest, std::size_t& searched) {
+  std::vector<Change> changes;
+  for (const Step& step : kSteps) {
+    SearchRequest changed = request;
+    if (changes.size() >= kMostChanges || !step.apply(changed)) continue;
+    try_request(model, changed, std::string(step.what), changes, searched);
+  }
+  // Where none is enough alone, one is added to the other.
+  SearchRequest all = request;
+  std::string words;
+  for (const Step& step : kSteps) {
+    if (!changes.empty()) break;
+    if (!step.apply(all)) continue;
+    words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
+    try_request(model, all, words, changes, searched);
+  }
+  if (smallest) {
+    SearchRequest more = request;
+    more.gpus = *smallest;
+    try_request(model, more, fmt::format("use {} GPUs", *smallest), changes, searched);
+  }
+  return changes;
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "search_parts.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr std::uint32_t kMostGpusSearched = 65536;
+
+std::uint32_t rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; }
+
+/// How many micro-batches an optimizer step takes.
+std::uint32_t accumulation_for(const SearchRequest& request, const Settings& settings, std::uint32_t micro_batch) {
+  const std::uint64_t at_once = std::uint64_t{micro_batch} * settings.parallel.data;
+  if (request.global_batch == 0) {
+    // A pipeline needs micro-batches to fill it.
+    return std::max(settings.accumulation, settings.parallel.pipeline > 1 ? 4 * settings.parallel.pipeline : 1);
+  }
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (request.global_batch + at_once - 1) / at_once));
+}
+
+/// The most samples at a time that are worth looking at.
+std::uint32_t most_samples(const SearchRequest& request, const Settings& settings) {
+  if (request.micro_batch > 0) return request.micro_batch;
+  if (!settings.trains()) return settings.micro_batch;
+  std::uint64_t most = request.largest_micro_batch;
+  if (request.global_batch > 0) {
+    most = std::min<std::uint64_t>(most, std::max<std::uint64_t>(1, request.global_batch / settings.parallel.data));
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
+/// Memory of a candidate at one micro-batch; a refused one needs more than anything has.
+Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settings& settings,
+                 std::uint32_t micro_batch) {
+  settings.micro_batch = micro_batch;
+  settings.accumulation = accumulation_for(request, settings, micro_batch);
+  const Result<Estimate> answer = estimate(model, settings);
+  if (answer) return *answer;
+  Estimate none;
+  none.allocated = 1e30;
+  return none;
+}
+
+std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / kGiB); }
+
+/// The plainest strategy that was searched and does not fit: what people try first.
+const Candidate* plainest_misfit(const std::vector<Candidate>& candidates) {
+  const Candidate* found = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.fit != Fit::does_not_fit || candidate.settings.parallel.tensor > 1 ||
+        candidate.settings.parallel.pipeline > 1 || candidate.settings.parallel.context > 1 ||
+        candidate.settings.parallel.expert > 1) {
+      continue;
+    }
+    const auto sharding = candidate.settings.parallel.sharding;
+    const bool plainer =
+        found == nullptr || sharding < found->settings.parallel.sharding ||
+        (sharding == found->settings.parallel.sharding && candidate.settings.recompute > found->settings.recompute);
+    if (plainer) found = &candidate;
+  }
+  return found;
+}
+
+std::string words_of(const Candidate& candidate) {
+  if (!candidate.settings.trains()) return candidate.name;
+  switch (candidate.settings.recompute) {
+    case Recompute::none:
+      return candidate.name;
+    case Recompute::selective:
+      return candidate.name + " with selective recomputation";
+    case Recompute::full:
+    case Recompute::full_offloaded:
+      return candidate.name + " with gradient checkpointing";
+  }
+  return candidate.name;
+}
+
+std::string reason_for(const SearchRequest& request, const Search& search) {
+  const auto usable = static_cast<double>(request.gpu.usable.value);
+  const Candidate* misfit = plainest_misfit(search.candidates);
+  std::string text;
+  if (misfit != nullptr) {
+    text = fmt::format("{} does not fit: {} of {}", words_of(*misfit), gib(misfit->estimate.expected()), gib(usable));
+  }
+  if (!search.recommended) {
+    const Candidate& least = search.candidates.front();
+    text = fmt::format("nothing fits: {} needs the least, {} of {}", words_of(least), gib(least.estimate.expected()),
+                       gib(usable));
+    return text;
+  }
+  const Candidate& chosen = search.candidates[*search.recommended];
+  const double spare = usable - chosen.estimate.expected();
+  if (!text.empty()) text += "; ";
+  return text + fmt::format("{} {} with {} to spare", words_of(chosen),
+                            chosen.fit == Fit::fits ? "fits" : "is tight, though it should fit,", gib(spare));
+}
+
+/// Whether any strategy fits so many GPUs with one sample at a time.
+bool anything_fits(const ModelFigures& model, SearchRequest request, std::uint32_t gpus, std::size_t& searched) {
+  request.gpus = gpus;
+  const std::uint32_t samples = request.micro_batch > 0     ? request.micro_batch
+                                : request.settings.trains() ? 1
+                                                            : request.settings.micro_batch;
+  for (Candidate& candidate : strategies(model, request)) {
+    ++searched;
+    const Estimate need = need_at(model, request, candidate.settings, samples);
+    if (judge(need, request.gpu) != Fit::does_not_fit) return true;
+  }
+  return false;
+}
+
+std::optional<std::uint32_t> smallest_count(const ModelFigures& model, const SearchRequest& request, bool fits,
+                                            std::size_t& searched) {
+  for (std::uint32_t gpus = 1; gpus <= kMostGpusSearched; gpus *= 2) {
+    if (fits && gpus >= request.gpus) return request.gpus;
+    if (!fits && gpus <= request.gpus) continue;
+    if (anything_fits(model, request, gpus, searched)) return gpus;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool better(const Candidate& a, const Candidate& b) {
+  if (rank_of(a.fit) != rank_of(b.fit)) return rank_of(a.fit) < rank_of(b.fit);
+  if (a.fit == Fit::does_not_fit) return a.estimate.expected() < b.estimate.expected();
+  if (a.other_framework != b.other_framework) return b.other_framework;
+  return a.seconds_per_token < b.seconds_per_token;
+}
+
+namespace {
+
+/// The largest count of samples up to `most` whose judgement is no worse than `wanted`; 0: not even one is. Need grows
+/// with samples, so halving finds it.
+template <class Judge>
+std::uint32_t largest_samples(std::uint32_t most, Fit wanted, Judge judge_at) {
+  const auto good = [&](std::uint32_t samples) { return rank_of(judge_at(samples)) <= rank_of(wanted); };
+  if (!good(1)) return 0;
+  std::uint32_t largest = 1;
+  std::uint32_t above = most + 1;
+  for (std::uint64_t step = 2; step <= most; step *= 2) {
+    if (!good(static_cast<std::uint32_t>(step))) {
+      above = static_cast<std::uint32_t>(step);
+      break;
+    }
+    largest = static_cast<std::uint32_t>(step);
+  }
+  while (above - largest > 1) {
+    const std::uint32_t middle = largest + (above - largest) / 2;
+    (good(middle) ? largest : above) = middle;
+  }
+  return largest;
+}
+
+}  // namespace
+
+void settle(const ModelFigures& model, const SearchRequest& request, Candidate& candidate, std::size_t& searched) {
+  Settings& settings = candidate.settings;
+  const std::uint32_t most = most_samples(request, settings);
+  const bool fixed = request.micro_batch > 0 || !settings.trains();
+  const auto judge_at = [&](std::uint32_t samples) {
+    ++searched;
+    candidate.estimate = need_at(model, request, settings, samples);
+    candidate.fit = judge(candidate.estimate, request.gpu);
+    return candidate.fit;
+  };
+  std::uint32_t chosen = most;
+  if (fixed) {
+    candidate.largest_micro_batch = judge_at(most) == Fit::does_not_fit ? 0 : most;
+  } else {
+    candidate.largest_micro_batch = largest_samples(most, Fit::tight, judge_at);
+    // The largest is tight by nature; what is recommended fits with room.
+    const std::uint32_t roomy = largest_samples(candidate.largest_micro_batch, Fit::fits, judge_at);
+    chosen = std::max(1U, roomy > 0 ? roomy : candidate.largest_micro_batch);
+  }
+  judge_at(chosen);
+  candidate.seconds_per_token = seconds_per_token(model, request, settings);
+}
+
+std::optional<Candidate> best_of(const ModelFigures& model, const SearchRequest& request, std::size_t& searched) {
+  std::optional<Candidate> best;
+  for (Candidate& candidate : strategies(model, request)) {
+    settle(model, request, candidate, searched);
+    if (!best || better(candidate, *best)) best = std::move(candidate);
+  }
+  return best;
+}
+
+Result<Search> plan(const ModelFigures& model, const SearchRequest& request) {
+  GPUWARDEN_CHECK(check(request.settings));
+  if (request.gpus == 0 || request.gpus > kMostGpusSearched || request.gpus_per_node == 0) {
+    return fail(ErrorCode::invalid_argument, fmt::format("a plan for {} GPUs", request.gpus),
+                fmt::format("give 1 to {}", kMostGpusSearched));
+  }
+  if (request.gpu.usable.value == 0) {
+    return fail(ErrorCode::invalid_argument, "the GPUs have no memory", "give their usable memory");
+  }
+  Search search;
+  search.candidates = strategies(model, request);
+  for (Candidate& candidate : search.candidates) settle(model, request, candidate, search.searched);
+  std::ranges::stable_sort(search.candidates, better);
+  const bool fits = !search.candidates.empty() && search.candidates.front().fit != Fit::does_not_fit;
+  if (fits) search.recommended = 0;
+  if (search.candidates.empty()) {
+    search.reason = fmt::format("{} GPUs cannot share this task: its heads cannot be spread over them", request.gpus);
+  } else {
+    search.reason = reason_for(request, search);
+  }
+  search.smallest_gpus = smallest_count(model, request, fits, search.searched);
+  if (!fits) search.changes = changes_for(model, request, search.smallest_gpus, search.searched);
+  return search;
+}
+
+}  // namespace gpuwarden::planning

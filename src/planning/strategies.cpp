@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways to spread a task over GPUs, and what each costs in time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "gpuwarden/planning/throughput.hpp"
+#include "search_parts.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+constexpr std::uint32_t kLongSequence = 32768;
+
+std::vector<std::uint32_t> divisors_up_to(std::uint32_t number, std::uint32_t most) {
+  std::vector<std::uint32_t> result;
+  for (std::uint32_t i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) result.push_back(i);
+  }
+  return result;
+}
+
+std::string_view name_of(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::none:
+      return "DDP";
+    case Sharding::zero1:
+      return "ZeRO-1";
+    case Sharding::zero2:
+      return "ZeRO-2";
+    case Sharding::zero3:
+      return "ZeRO-3";
+    case Sharding::fsdp1:
+    case Sharding::fsdp2:
+      return "FSDP";
+  }
+  return "";
+}
+
+std::string name_of(const Parallelism& p) {
+  std::string name;
+  const auto part = [&](std::string_view word, std::uint32_t degree) {
+    if (degree > 1) name += fmt::format("{}{} {}", name.empty() ? "" : " x ", word, degree);
+  };
+  part("TP", p.tensor);
+  part("PP", p.pipeline);
+  part("CP", p.context);
+  part("EP", p.expert);
+  if (p.data * p.context > 1) {
+    const std::string_view kind = name_of(p.sharding);
+    name += name.empty() ? fmt::format("{} over {}", kind, p.data) : fmt::format(" x {} {}", kind, p.data);
+  }
+  if (name.empty()) name = "one GPU";
+  if (p.offload == Offload::optimizer) name += ", optimizer on the host";
+  return name;
+}
+
+std::vector<std::uint32_t> tensor_degrees(const ModelFigures& model, const SearchRequest& request) {
+  std::vector<std::uint32_t> degrees = divisors_up_to(request.gpus, request.gpus_per_node);
+  std::erase_if(degrees, [&](std::uint32_t t) { return model.shape.heads % t != 0; });
+  return degrees;
+}
+
+std::vector<std::uint32_t> pipeline_degrees(const ModelFigures& model, std::uint32_t left, bool crosses_nodes) {
+  // Stages pay off where tensor parallelism ends: at a node's border.
+  if (!crosses_nodes) return {1};
+  std::vector<std::uint32_t> degrees = divisors_up_to(left, std::min(64U, model.shape.layers));
+  std::erase_if(degrees, [&](std::uint32_t p) { return model.shape.layers % p != 0; });
+  return degrees.empty() ? std::vector<std::uint32_t>{1} : degrees;
+}
+
+std::vector<std::uint32_t> context_degrees(const Settings& settings, std::uint32_t left) {
+  if (!settings.trains() || settings.sequence < kLongSequence) return {1};
+  return divisors_up_to(left, 8);
+}
+
+std::vector<std::uint32_t> expert_degrees(const ModelFigures& model, std::uint32_t data) {
+  if (model.shape.experts.experts == 0) return {1};
+  std::vector<std::uint32_t> degrees = divisors_up_to(data, 64);
+  std::erase_if(degrees, [&](std::uint32_t e) { return model.shape.experts.experts % e != 0; });
+  return degrees;
+}
+
+/// Frameworks differ in which sharding they bring; FSDP stands for ZeRO-3 where they have it.
+std::vector<Sharding> shardings(const SearchRequest& request, std::uint32_t data) {
+  if (data == 1) return {Sharding::none};
+  const bool second = request.settings.parallel.sharding == Sharding::fsdp2 ||
+                      request.settings.framework == Framework::torchtitan ||
+                      request.settings.framework == Framework::torchtune;
+  if (request.settings.framework == Framework::megatron) return {Sharding::none, Sharding::zero1};
+  return {Sharding::none, Sharding::zero1, Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
+}
+
+bool needs_other(Framework framework, const Parallelism& p) {
+  if (framework == Framework::megatron || framework == Framework::torchtitan) return false;
+  return p.tensor * p.pipeline * p.context * p.expert > 1;
+}
+
+void add_recomputations(const SearchRequest& request, const Parallelism& parallel, std::vector<Candidate>& candidates) {
+  Candidate candidate;
+  candidate.settings = request.settings;
+  candidate.settings.parallel = parallel;
+  candidate.other_framework = request.settings.trains() && needs_other(request.settings.framework, parallel);
+  candidate.name = name_of(parallel);
+  if (request.micro_batch > 0) candidate.settings.micro_batch = request.micro_batch;
+  if (request.fixed_recompute || !request.settings.trains()) {
+    candidates.push_back(std::move(candidate));
+    return;
+  }
+  const Framework framework = candidate.settings.framework;
+  const bool selects = framework == Framework::megatron || framework == Framework::torchtitan;
+  for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    if (recompute == Recompute::selective && !selects) continue;
+    candidate.settings.recompute = recompute;
+    candidates.push_back(candidate);
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest& request) {
+  std::vector<Candidate> candidates;
+  const bool trains = request.settings.trains();
+  const bool crosses = request.gpus > request.gpus_per_node;
+  for (const std::uint32_t tensor : tensor_degrees(model, request)) {
+    const std::uint32_t after_tensor = request.gpus / tensor;
+    if (!trains && after_tensor > 1 && request.settings.task == Task::serving) continue;
+    const bool stages = trains && crosses && tensor == request.gpus_per_node;
+    for (const std::uint32_t pipeline : pipeline_degrees(model, after_tensor, stages)) {
+      for (const std::uint32_t context : context_degrees(request.settings, after_tensor / pipeline)) {
+        const std::uint32_t data = after_tensor / pipeline / context;
+        Parallelism parallel{.data = data, .tensor = tensor, .pipeline = pipeline, .context = context};
+        parallel.offload = request.settings.parallel.offload;
+        for (const std::uint32_t expert : expert_degrees(model, data)) {
+          parallel.expert = expert;
+          for (const Sharding sharding : trains ? shardings(request, data * context) : std::vector{Sharding::none}) {
+            parallel.sharding = sharding;
+            add_recomputations(request, parallel, candidates);
+          }
+        }
+      }
+    }
+  }
+  return candidates;
+}
+
+namespace {
+
+/// Bytes that one GPU sends for a micro-batch, over NVLink and between nodes, as seconds.
+double sending_seconds(const ModelFigures& model, const SearchRequest& request, const Settings& settings) {
+  const Parallelism& p = settings.parallel;
+  const double held = 2 * model.total / (static_cast<double>(p.tensor) * p.pipeline);
+  const double tokens = settings.tokens();
+  const double layers = static_cast<double>(model.shape.layers) / p.pipeline;
+  const double inside = request.link_bytes;
+  const double outside = request.gpus > request.gpus_per_node ? request.network_bytes : request.link_bytes;
+  const double trained = settings.task == Task::full_training ? held : 2 * model.adapters(settings.adapters);
+  double seconds = 0;
+  // Two all-reduces forward and two backward in each layer (Megatron-LM, arXiv 1909.08053).
+  if (p.tensor > 1) seconds += 4 * 2 * 2 * model.shape.hidden * tokens * layers / inside;
+  // Keys and values go round once forward and twice backward.
+  if (p.context > 1) seconds += 3 * 2 * 2 * static_cast<double>(key_width(model.shape)) * tokens * layers / inside;
+  if (p.expert > 1)
+    seconds += 4 * 2 * model.shape.hidden * tokens * model.shape.experts.experts_per_token * layers / inside;
+  if (p.data * p.context > 1) {
+    const bool gathers =
+        p.sharding == Sharding::zero3 || p.sharding == Sharding::fsdp1 || p.sharding == Sharding::fsdp2;
+    // Weights are gathered forward and backward, gradients reduced; half of it hides behind arithmetic.
+    if (gathers)
+      seconds += 0.5 * (2 * held + trained) / outside;
+    else
+      seconds += 0.5 * 2 * trained / outside / settings.accumulation;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+double seconds_per_token(const ModelFigures& model, const SearchRequest& request, const Settings& settings) {
+  constexpr double kUtilization = 0.5;
+  const StepWork work = step_work(model, settings);
+  double arithmetic = work.hardware_flops / (kUtilization * request.peak_flops);
+  if (settings.recompute == Recompute::selective) arithmetic *= 1.05;
+  // Small micro-batches leave a GPU's units idle: half of the peak at 1,024 tokens, nearly all of it at 16,384.
+  const double tokens = settings.tokens();
+  arithmetic *= 1 + 1024 / std::max(1.0, tokens);
+  // Narrower matrices: eight-way tensor parallelism reaches 77% (Megatron-LM, arXiv 1909.08053).
+  arithmetic *= 1 + 0.1 * std::log2(static_cast<double>(settings.parallel.tensor));
+  const double stages = settings.parallel.pipeline;
+  const double idle = (settings.accumulation + stages - 1) / settings.accumulation;
+  const double micro = arithmetic * idle + sending_seconds(model, request, settings);
+  // Sharding costs a little even where links are fast: more, smaller kernels and waits.
+  const double order = 1 + 0.002 * static_cast<double>(settings.parallel.sharding);
+  const double host = settings.parallel.offload == Offload::none ? 1 : 1.5;
+  return micro * order * host /
+         (static_cast<double>(settings.micro_batch) * settings.sequence * settings.parallel.data);
+}
+
+}  // namespace gpuwarden::planning

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/calibrate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "planning/shapes.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+MeasuredPeak peak(std::uint32_t batch, double bytes) { return {batch, Bytes(static_cast<std::uint64_t>(bytes))}; }
+
+Settings lora() {
+  Settings settings;
+  settings.task = Task::adapters;
+  settings.sequence = 4096;
+  return settings;
+}
+
+TEST(Calibrate, TwoPointsGiveTheLineOfMeasuredRuns) {
+  // fms-acceleration, Llama 3 8B, LoRA, Liger: 24.9059e9 and 33.5677e9 bytes at 4 and 8; 50.8912e9 at 16.
+  const ModelFigures model = figures_of(testing::llama3_8b());
+  Settings settings = lora();
+  settings.loss = LossKernel::fused_linear;
+  const std::array points{peak(4, 24.9059e9), peak(8, 33.5677e9)};
+  const Calibration line = *calibrate(model, settings, points);
+  settings.micro_batch = 16;
+  EXPECT_NEAR(calibrated(model, settings, line)->allocated / 50.8912e9, 1, 0.001);
+  EXPECT_FALSE(line.branch_changes_at);
+  EXPECT_LE(calibrated(model, settings, line)->uncertainty, 0.03);
+}
+
+TEST(Calibrate, TellsWhereAnotherMomentBecomesThePeak) {
+  // Full training on one GPU peaks in the optimizer's step until the logits overtake it.
+  const ModelFigures model = figures_of(testing::mistral_7b());
+  Settings settings = lora();
+  settings.task = Task::full_training;
+  const std::array points{peak(1, 72.43e9), peak(2, 72.43e9)};
+  const Calibration flat = *calibrate(model, settings, points);
+  ASSERT_TRUE(flat.branch_changes_at);
+  EXPECT_GT(*flat.branch_changes_at, 4U);
+  settings.micro_batch = *flat.branch_changes_at + 8;
+  EXPECT_GT(calibrated(model, settings, flat)->allocated, 73e9);
+  EXPECT_TRUE(flat.note.contains("optimizer_step"));
+}
+
+TEST(Calibrate, AThirdPointShowsThatTheBranchChanged) {
+  const ModelFigures model = figures_of(testing::mistral_7b());
+  Settings settings = lora();
+  settings.task = Task::full_training;
+  const std::array points{peak(1, 72.4e9), peak(2, 72.4e9), peak(16, 77.1e9)};
+  EXPECT_TRUE(calibrate(model, settings, points)->branch_changed);
+}
+
+TEST(Calibrate, RefusesPointsThatDetermineNothing) {
+  const ModelFigures model = figures_of(testing::mistral_7b());
+  const auto message = [&](auto... points) {
+    const std::array all{points...};
+    return calibrate(model, lora(), all).error().message;
+  };
+  EXPECT_EQ(message(peak(1, 1e9)), "1 measured peaks");
+  EXPECT_EQ(message(peak(2, 1e9), peak(2, 2e9)), "micro-batch 2 is given twice");
+  EXPECT_EQ(message(peak(2, 1e9), peak(1, 2e9)), "the peak at micro-batch 2 is below that at 1");
+  EXPECT_FALSE(message(peak(0, 1e9), peak(1, 2e9)).empty());
+}
+
+}  // namespace
+}  // namespace gpuwarden::planning

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/estimate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "planning/shapes.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+using testing::kTestGiB;
+using testing::llama3_70b;
+using testing::llama3_8b;
+using testing::mistral_7b;
+using testing::mixtral_8x7b;
+
+/// fms-acceleration's runs: 4,096 tokens, checkpointing, LoRA of rank 16 on attention's four matrices.
+Settings fms_settings(Task task, std::uint32_t micro_batch) {
+  Settings settings;
+  settings.task = task;
+  settings.sequence = 4096;
+  settings.micro_batch = micro_batch;
+  settings.fused_kernels = true;
+  settings.loss = LossKernel::triton;
+  settings.adapters.targets = {.query = true, .key = true, .value = true, .output = true};
+  return settings;
+}
+
+double allocated(const ModelShape& model, const Settings& settings) {
+  const Result<Estimate> result = estimate(model, settings);
+  EXPECT_TRUE(result) << (result ? "" : result.error().message);
+  return result ? result->allocated : 0;
+}
+
+MomentKind peak_of(const ModelShape& model, const Settings& settings) {
+  const Result<Estimate> result = estimate(model, settings);
+  EXPECT_TRUE(result);
+  return result ? result->peak_moment().kind : MomentKind::sharding;
+}
+
+// The measured bytes below are fms-acceleration's published ones (scripts/benchmarks/refs, A100 80 GB).
+
+TEST(Estimate, FullTrainingInBf16PeaksInTheOptimizersStepAtTenBytesAParameter) {
+  Settings settings = fms_settings(Task::full_training, 4);
+  settings.precision = Precision::bf16;
+  EXPECT_NEAR(allocated(mistral_7b(), settings) / 72434837504.0, 1, 0.002);
+  EXPECT_EQ(peak_of(mistral_7b(), settings), MomentKind::optimizer_step);
+  settings.step = OptimizerStep::fused;
+  EXPECT_LT(allocated(mistral_7b(), settings), 62e9);
+}
+
+TEST(Estimate, ShardedMixedPrecisionTakesTwentyBytesAParameterOverTheRanks) {
+  Settings settings = fms_settings(Task::full_training, 4);
+  settings.parallel = {.data = 4, .sharding = Sharding::fsdp1};
+  EXPECT_NEAR(allocated(mistral_7b(), settings) / 36226152448.0, 1, 0.002);
+  settings.micro_batch = 16;
+  EXPECT_NEAR(allocated(mistral_7b(), settings) / 57299466752.0, 1, 0.005);
+  EXPECT_EQ(peak_of(mistral_7b(), settings), MomentKind::loss);
+}
+
+TEST(Estimate, StoredLogitsAreTheLoRAPeakOfALargeVocabulary) {
+  Settings settings = fms_settings(Task::adapters, 4);
+  EXPECT_NEAR(allocated(llama3_8b(), settings) / 37644015616.0, 1, 0.005);
+  EXPECT_EQ(peak_of(llama3_8b(), settings), MomentKind::loss);
+  settings.loss = LossKernel::fused_linear;
+  EXPECT_NEAR(allocated(llama3_8b(), settings) / 24.9059e9, 1, 0.005);
+  EXPECT_EQ(peak_of(llama3_8b(), settings), MomentKind::first_backward);
+}
+
+TEST(Estimate, ShardedAdaptersPeakInTheLastLayersBackwardSinceInputsAreHeld) {
+  Settings settings = fms_settings(Task::adapters, 8);
+  settings.parallel = {.data = 2, .sharding = Sharding::fsdp1};
+  EXPECT_NEAR(allocated(mistral_7b(), settings) / 34.1090e9, 1, 0.005);
+  EXPECT_EQ(peak_of(mistral_7b(), settings), MomentKind::last_backward);
+}
+
+TEST(Estimate, FourBitWeightsOfExpertsAreCountedWithTheirConstants) {
+  Settings settings = fms_settings(Task::adapters, 8);
+  settings.framework = Framework::transformers_legacy;
+  settings.quantization = Quantization::nf4_double;
+  EXPECT_NEAR(allocated(mixtral_8x7b(), settings) / 44280442880.0, 1, 0.01);
+}
+
+TEST(Estimate, InferenceIsWeightsAndCache) {
+  ModelShape qwen = llama3_8b();
+  qwen.family = "qwen3";
+  qwen.layers = 36;
+  qwen.intermediate = 12288;
+  qwen.vocab = 151936;
+  qwen.qk_norm = QkNorm::per_head;
+  Settings settings;
+  settings.task = Task::inference;
+  settings.prompt = 30720;
+  settings.sequence = 32768;
+  // Qwen's documentation: 20,267 MiB.
+  EXPECT_NEAR(allocated(qwen, settings) / (20267.0 * 1024 * 1024), 1, 0.002);
+}
+
+TEST(Estimate, EveryMomentIsAffineInTheMicroBatch) {
+  for (const Task task : {Task::full_training, Task::adapters}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      Settings settings = fms_settings(task, 1);
+      settings.recompute = recompute;
+      std::array<Estimate, 3> at;
+      for (std::uint32_t i = 0; i < 3; ++i) {
+        settings.micro_batch = i + 1;
+        at[i] = *estimate(llama3_8b(), settings);
+      }
+      for (std::size_t m = 0; m < at[0].moment_count; ++m) {
+        const double first = at[1].moments[m].total() - at[0].moments[m].total();
+        const double second = at[2].moments[m].total() - at[1].moments[m].total();
+        EXPECT_NEAR(first, second, 1 + 1e-9 * std::abs(second));
+      }
+    }
+  }
+}
+
+TEST(Estimate, MoreOfAnythingThatSavesMemoryNeverCostsMore) {
+  Settings settings = fms_settings(Task::full_training, 2);
+  settings.recompute = Recompute::none;
+  const double none = allocated(llama3_8b(), settings);
+  settings.recompute = Recompute::selective;
+  const double selective = allocated(llama3_8b(), settings);
+  settings.recompute = Recompute::full;
+  const double full = allocated(llama3_8b(), settings);
+  EXPECT_GE(none, selective);
+  EXPECT_GE(selective, full);
+  double before = 1e30;
+  for (const std::uint32_t ranks : {2U, 4U, 8U, 64U}) {
+    settings.parallel = {.data = ranks, .sharding = Sharding::fsdp2};
+    const double now = allocated(llama3_8b(), settings);
+    EXPECT_LT(now, before);
+    before = now;
+  }
+}
+
+TEST(Estimate, TensorAndPipelineParallelismDivideTheStates) {
+  Settings settings;
+  settings.precision = Precision::master_weights;
+  settings.framework = Framework::megatron;
+  settings.sequence = 4096;
+  const double whole = allocated(llama3_70b(), settings);
+  settings.parallel.tensor = 8;
+  const double eighth = allocated(llama3_70b(), settings);
+  EXPECT_NEAR(eighth / whole, 1.0 / 8, 0.02);
+  settings.parallel.pipeline = 4;
+  settings.accumulation = 16;
+  const double stage = allocated(llama3_70b(), settings);
+  EXPECT_LT(stage, eighth / 3);
+}
+
+TEST(Estimate, OffloadedStatesNeedTheHostsMemory) {
+  Settings settings;
+  const Estimate here = *estimate(llama3_8b(), settings);
+  settings.parallel.offload = Offload::optimizer;
+  const Estimate there = *estimate(llama3_8b(), settings);
+  EXPECT_EQ(here.host, 0);
+  EXPECT_GT(there.host, 4 * 8.03e9);
+  EXPECT_LT(there.allocated, here.allocated);
+}
+
+TEST(Estimate, EightBitOptimizersKeepEmbeddingsInThirtyTwo) {
+  Settings settings;
+  settings.precision = Precision::bf16;
+  settings.step = OptimizerStep::fused;
+  const double full = allocated(llama3_8b(), settings);
+  settings.optimizer = Optimizer::adamw_8bit;
+  const double less = full - allocated(llama3_8b(), settings);
+  EXPECT_GT(less, 1.0 * 8.03e9);
+  EXPECT_LT(less, 1.97 * 8.03e9);
+}
+
+TEST(Estimate, RefusesSettingsThatMakeNoSense) {
+  Settings settings;
+  settings.micro_batch = 0;
+  EXPECT_EQ(estimate(llama3_8b(), settings).error().message, "micro-batch is 0");
+  settings = {};
+  settings.quantization = Quantization::nf4;
+  EXPECT_TRUE(estimate(llama3_8b(), settings).error().message.contains("cannot be trained"));
+  settings = {};
+  settings.task = Task::inference;
+  settings.prompt = settings.sequence + 1;
+  EXPECT_FALSE(estimate(llama3_8b(), settings));
+}
+
+TEST(Estimate, ExplainsThePeakLineByLineWithASourceForEach) {
+  for (const Task task : {Task::full_training, Task::adapters, Task::inference}) {
+    const Settings settings = fms_settings(task, 4);
+    const ModelFigures model = figures_of(mistral_7b());
+    const Estimate result = *estimate(model, settings);
+    double sum = 0;
+    for (const ExplainedUse& line : explain(model, settings, result)) {
+      sum += line.bytes;
+      EXPECT_FALSE(line.formula.empty()) << line.name;
+      EXPECT_FALSE(line.source.empty()) << line.name;
+    }
+    EXPECT_NEAR(sum, result.expected(), 1);
+  }
+}
+
+TEST(Estimate, LowExpectedAndHighAreInThatOrder) {
+  const Estimate result = *estimate(mistral_7b(), fms_settings(Task::full_training, 8));
+  EXPECT_LT(result.low(), result.expected());
+  EXPECT_LT(result.expected(), result.high());
+}
+
+TEST(Judge, TellsFitsTightAndDoesNotFitApart) {
+  Estimate result;
+  result.allocated = 50 * kTestGiB;
+  result.uncertainty = 0.1;
+  EXPECT_EQ(judge(result, {Bytes(80ULL << 30U)}), Fit::fits);
+  EXPECT_EQ(judge(result, {Bytes(52ULL << 30U)}), Fit::tight);
+  EXPECT_EQ(judge(result, {Bytes(49ULL << 30U)}), Fit::does_not_fit);
+}
+
+}  // namespace
+}  // namespace gpuwarden::planning

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/serving.hpp"
+
+#include <gtest/gtest.h>
+
+#include "planning/shapes.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+using testing::kTestGiB;
+
+Bytes gib(double value) { return Bytes(static_cast<std::uint64_t>(value * kTestGiB)); }
+
+TEST(ServingPool, GivesWhatVllmsLogSays) {
+  // vLLM's start-up log, Llama 3 8B on an H100: 53.29 GiB of cache.
+  Settings settings;
+  settings.task = Task::serving;
+  settings.sequence = 8192;
+  const ServingBudget budget{.gpu = {gib(79.22)}, .outside = gib(1.79), .activations = gib(1.26)};
+  const ServingPool pool = *serving_pool(figures_of(testing::llama3_8b()), settings, budget);
+  EXPECT_NEAR(pool.cache / kTestGiB, 53.29, 0.02);
+  EXPECT_EQ(pool.tokens % 16, 0);
+  // 131,072 bytes a token.
+  EXPECT_EQ(pool.tokens, static_cast<std::uint64_t>(pool.cache / 131072 / 16) * 16);
+  EXPECT_NEAR(pool.requests, static_cast<double>(pool.tokens) / 8192, 0.01);
+}
+
+TEST(ServingPool, TensorParallelRanksHoldHeadsEach) {
+  Settings settings;
+  settings.task = Task::serving;
+  const ServingBudget budget{.gpu = {gib(79.22)}};
+  const std::uint64_t one = serving_pool(figures_of(testing::llama3_8b()), settings, budget)->tokens;
+  settings.parallel.tensor = 2;
+  const std::uint64_t two = serving_pool(figures_of(testing::llama3_8b()), settings, budget)->tokens;
+  EXPECT_GT(two, 2 * one);
+}
+
+TEST(ServingPool, IsEmptyWhereTheWeightsLeaveNoRoom) {
+  Settings settings;
+  settings.task = Task::serving;
+  const ServingPool pool = *serving_pool(figures_of(testing::llama3_70b()), settings, {.gpu = {gib(79.22)}});
+  EXPECT_EQ(pool.tokens, 0);
+  EXPECT_EQ(pool.requests, 0);
+}
+
+TEST(ServingPool, SlidingLayersKeepOnlyTheirWindow) {
+  ModelShape gemma = testing::llama3_8b();
+  gemma.sliding_window = 1024;
+  gemma.sliding_layers = 24;
+  Settings settings;
+  settings.task = Task::serving;
+  settings.sequence = 32768;
+  const ServingBudget budget{.gpu = {gib(79.22)}};
+  const double all = serving_pool(figures_of(testing::llama3_8b()), settings, budget)->requests;
+  const double windowed = serving_pool(figures_of(gemma), settings, budget)->requests;
+  EXPECT_NEAR(windowed / all, 1 / (0.25 + 0.75 / 32), 0.05);
+}
+
+TEST(ServingPool, RefusesAnImpossibleUtilization) {
+  EXPECT_FALSE(serving_pool(figures_of(testing::llama3_8b()), {}, {.gpu = {gib(80)}, .utilization = 1.2}));
+  EXPECT_FALSE(serving_pool(figures_of(testing::llama3_8b()), {}, {.gpu = {gib(80)}, .block_tokens = 0}));
+}
+
+}  // namespace
+}  // namespace gpuwarden::planning

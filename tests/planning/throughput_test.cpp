@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/throughput.hpp"
+
+#include <gtest/gtest.h>
+
+#include "planning/shapes.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+TEST(StepWork, CountsSixOperationsAParameterAndTokenAndAttentionsBesides) {
+  Settings settings;
+  settings.sequence = 2048;
+  settings.recompute = Recompute::none;
+  const ModelFigures model = figures_of(testing::llama3_8b());
+  const StepWork work = step_work(model, settings);
+  EXPECT_NEAR(work.model_flops, 6 * 8.03e9 * 2048 + 12.0 * 32 * 4096 * 2048 * 2048, 1e11);
+  EXPECT_EQ(work.hardware_flops, work.model_flops);
+  settings.recompute = Recompute::full;
+  EXPECT_NEAR(step_work(model, settings).hardware_flops / work.model_flops, 4.0 / 3, 1e-9);
+}
+
+TEST(StepWork, ExpertsThatATokenDoesNotPassCostNothing) {
+  Settings settings;
+  const ModelFigures mixtral = figures_of(testing::mixtral_8x7b());
+  EXPECT_LT(step_work(mixtral, settings).model_flops, 6 * 0.35 * mixtral.total * 2048);
+}
+
+TEST(Speed, FollowsThePublishedTable) {
+  // llm-foundry: 7B, 2,048 tokens, A100 80 GB: about 3,000 tokens a second and GPU.
+  ModelShape seven = testing::mistral_7b();
+  Settings settings;
+  settings.micro_batch = 6;
+  settings.parallel = {.data = 8, .sharding = Sharding::fsdp1};
+  const Speed speed = *speed_of(figures_of(seven), settings, "NVIDIA A100-SXM4-80GB", 312e12, {}, 1e9);
+  EXPECT_GT(speed.high / 8, 3000);
+  EXPECT_LT(speed.low / 8, 3500);
+  EXPECT_LT(speed.low, speed.expected);
+  EXPECT_NEAR(static_cast<double>(speed.duration->count()), 1e9 / speed.expected, 1);
+  EXPECT_LT(speed.shortest, speed.longest);
+}
+
+TEST(Speed, AMeasuredUtilizationReplacesThePrior) {
+  const Speed speed = *speed_of(figures_of(testing::llama3_8b()), {}, "some GPU", 1e15, 0.5);
+  EXPECT_EQ(speed.low, speed.high);
+  EXPECT_EQ(speed.utilization, 0.5);
+  EXPECT_TRUE(speed.source.contains("measured"));
+}
+
+TEST(Speed, PipelinesIdleWithFewMicroBatches) {
+  Settings settings;
+  settings.parallel.pipeline = 4;
+  settings.accumulation = 4;
+  const double few = speed_of(figures_of(testing::llama3_8b()), settings, "H100", 989e12)->expected;
+  settings.accumulation = 64;
+  const double many = speed_of(figures_of(testing::llama3_8b()), settings, "H100", 989e12)->expected;
+  EXPECT_NEAR(few / many, (4.0 / 7) / (64.0 / 67), 1e-6);
+}
+
+TEST(Speed, RefusesAPeakOrUtilizationThatCannotBe) {
+  EXPECT_FALSE(speed_of(figures_of(testing::llama3_8b()), {}, "H100", 0));
+  EXPECT_FALSE(speed_of(figures_of(testing::llama3_8b()), {}, "H100", 1e15, 1.5));
+}
+
+TEST(LoadingAdvice, LeavesACpuForTheRankItself) {
+  EXPECT_EQ(loading_advice(64, 8).workers, 7);
+  EXPECT_EQ(loading_advice(8, 8).workers, 0);
+  EXPECT_EQ(loading_advice(256, 8).workers, 8);
+  EXPECT_EQ(loading_advice(256, 8).threads, 24);
+  EXPECT_EQ(loading_advice(0, 0).threads, 1);
+}
+
+}  // namespace
+}  // namespace gpuwarden::planning
