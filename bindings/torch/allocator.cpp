@@ -44,10 +44,11 @@ Process& process() {
   return *instance;
 }
 
-void say(const Error& error) {
-  const std::string hint = error.hint.empty() ? "" : " (" + error.hint + ")";
-  std::fprintf(stderr, "gpuwarden: %s%s\n", error.message.c_str(), hint.c_str());
+std::string words_of(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + " (" + error.hint + ")";
 }
+
+void say(const Error& error) { std::fprintf(stderr, "gpuwarden: %s\n", words_of(error).c_str()); }
 
 /// At the end of the program, unless it is a child that was forked off the one that writes.
 struct Finisher {
@@ -171,7 +172,7 @@ extern "C" {
   const auto pointer = allocate(static_cast<std::size_t>(size), device, stream);
   if (pointer) [[likely]]
     return *pointer;
-  if (throws_on_failure()) throw std::runtime_error("CUDA out of memory (gpuwarden): " + pointer.error().message);
+  if (throws_on_failure()) throw std::runtime_error(words_of(pointer.error()));
   say(pointer.error());
   return nullptr;
 }
