@@ -188,7 +188,9 @@ TEST_F(TorchTest, ARecordedStreamsWorkIsWaitedFor) {
     cuda.work(user, 1000);
     torch.raw_delete(plain);
     // Other memory, or the same one behind the work of the other stream.
-    if (torch.raw_alloc(3'000'000, 0, own) == plain) EXPECT_EQ(cuda.cuStreamQuery(own), cuda::kNotReady);
+    if (torch.raw_alloc(3'000'000, 0, own) == plain) {
+      EXPECT_EQ(cuda.cuStreamQuery(own), cuda::kNotReady);
+    }
     cuda.advance(2000);
     EXPECT_EQ(cuda.cuStreamQuery(own), cuda::kSuccess);
     torch.reset();
@@ -218,7 +220,7 @@ TEST_F(TorchTest, ThrowsWhereToldTo) {
   ::setenv("GPUWARDEN_MEMORY_ON_FAILURE", "throw", 1);
   const auto said = run_torch([](const Library&, Torch& torch) {
     try {
-      torch.malloc(ssize_t{1} << 40U, 0, nullptr);
+      torch.malloc(ssize_t{20} << 30U, 0, nullptr);
       ADD_FAILURE() << "nothing was thrown";
     } catch (const std::runtime_error& error) {
       EXPECT_THAT(error.what(), StartsWith("CUDA out of memory"));

@@ -44,7 +44,7 @@ TEST_F(DeviceBufferTest, GivesBackWhatItHolds) {
   EXPECT_EQ(pool->status().live_blocks, 0U);
   EXPECT_FALSE(make(0_B));
   EXPECT_FALSE(DeviceBuffer<Pool>());
-  EXPECT_EQ(DeviceBuffer<Pool>::make(*pool, 1_GiB, kStream).error().code, ErrorCode::unsatisfied);
+  EXPECT_EQ(DeviceBuffer<Pool>::make(*pool, 200_MiB, kStream).error().code, ErrorCode::unsatisfied);
 }
 
 TEST_F(DeviceBufferTest, MovesAndDoesNotGiveBackTwice) {
@@ -84,7 +84,7 @@ TEST_F(DeviceBufferTest, KeepsItsContentsWhenItGrows) {
 TEST_F(DeviceBufferTest, IsAsBeforeWhenItCannotGrow) {
   auto buffer = make(1_MiB);
   const DeviceAddress address = buffer.address();
-  EXPECT_EQ(buffer.resize(1_GiB, copy()).error().code, ErrorCode::unsatisfied);
+  EXPECT_EQ(buffer.resize(200_MiB, copy()).error().code, ErrorCode::unsatisfied);
   copy_fails = true;
   EXPECT_FALSE(buffer.resize(2_MiB, copy()));
   EXPECT_EQ(buffer.address(), address);

@@ -34,15 +34,20 @@ TEST(HostPoolResource, UsesMemoryOfTheSameSizeClassAgain) {
   {
     HostPoolResource pool(upstream);
     void* const first = pool.allocate(5'000'000);
+    const unsigned calls = upstream.calls;
     pool.deallocate(first, 5'000'000);
     EXPECT_EQ(pool.cached(), Bytes(5'242'880)) << "an eighth of 4 MiB at a time";
     EXPECT_EQ(pool.allocate(5'200'000), first);
-    EXPECT_EQ(upstream.calls, 1U);
+    EXPECT_EQ(upstream.calls, calls);
     pool.deallocate(first, 5'200'000);
-    std::pmr::vector<int> many(&pool);
-    for (int i = 0; i < 100'000; ++i) many.push_back(i);
-    EXPECT_EQ(many[99'999], 99'999);
-    EXPECT_LT(upstream.calls, 20U);
+    unsigned calls_for_one = 0;
+    for (int round = 0; round < 2; ++round) {
+      std::pmr::vector<int> many(&pool);
+      for (int i = 0; i < 100'000; ++i) many.push_back(i);
+      EXPECT_EQ(many[99'999], 99'999);
+      if (round == 0) calls_for_one = upstream.calls;
+    }
+    EXPECT_EQ(upstream.calls, calls_for_one) << "the second one found all it needed";
     EXPECT_GE(pool.trim(), Bytes(5'242'880));
     EXPECT_EQ(pool.cached(), 0_B);
   }
