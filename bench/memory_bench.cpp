@@ -118,7 +118,7 @@ bool set_option(Arguments& arguments, std::string_view option, std::string_view 
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
-  if (const char* corpus = std::getenv("GPUWARDEN_CORPUS"); corpus != nullptr)
+  if (const char* corpus = std::getenv("GPUWARDEN_CORPUS"); corpus != nullptr && *corpus != 0)
     arguments.options.traces = std::filesystem::path(corpus) / "memtraces";
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -140,9 +140,12 @@ Arguments parse(int argc, char** argv) {
 /// Whether validation held; other benchmarks only report how they stand beside their goals.
 bool run_one(const Benchmark& benchmark, const Arguments& arguments) {
   const Options& options = arguments.options;
-  if (!options.json) fmt::print("\n== {} ==\n", benchmark.name);
+  const char* const device = !arguments.cuda       ? "a simulated device that only counts"
+                             : cuda_is_simulated() ? "CUDA, simulated driver"
+                                                   : "CUDA";
+  if (!options.json) fmt::print("\n== {}, on {} ==\n", benchmark.name, device);
   Report report = benchmark.run(options);
-  report.device = arguments.cuda ? "cuda" : "simulated";
+  report.device = device;
   if (options.json) {
     fmt::print("{}", to_json(report));
   } else {

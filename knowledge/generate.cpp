@@ -239,13 +239,21 @@ void write_pci(std::ofstream& out, const Row& row) {
       << hexadecimal(row, "subsystem_device") << "," << literal(row.at("name")) << "},\n";
 }
 
+void write_planning_figure(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("name"));
+  out << "{" << needed(row, "name") << "," << needed(row, "unit") << "," << number(row, "low") << ","
+      << number(row, "value") << "," << number(row, "high") << "," << needed(row, "chosen_on") << ","
+      << needed(row, "source") << "},\n";
+}
+
 const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
     {"models", write_model},     {"pci", write_pci},
     {"toolkits", write_toolkit}, {"architectures", write_architecture},
     {"branches", write_branch},  {"torch", write_torch},
     {"vllm", write_vllm},        {"components", write_component},
     {"xid", write_xid},          {"variables", write_variable},
-    {"catalog", write_catalog}};
+    {"catalog", write_catalog},  {"planning", write_planning_figure}};
 
 }  // namespace
 

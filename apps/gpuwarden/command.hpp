@@ -105,5 +105,6 @@ int run_run(Context& context);
 int run_lease(Context& context);
 int run_sim(Context& context);
 int run_compat(Context& context);
+int run_memory(Context& context);
 
 }  // namespace gpuwarden::cli

@@ -145,6 +145,18 @@ constexpr auto kCompatOptions = std::to_array<Option>({
     {"--why", OptionKind::flag, "", "show the sources"},
 });
 
+constexpr auto kMemoryOptions = std::to_array<Option>({
+    {"--strategy", OptionKind::text, "NAME|all",
+     "replay: balanced (default), greedy, consolidated, fragmentation_aware"},
+    {"--device-memory", OptionKind::text, "SIZE", "replay: memory of the simulated device (80GiB)"},
+    {"--repeat", OptionKind::text, "N", "replay: run the trace so often, as steps of one program (1)"},
+    {"--tokens", OptionKind::text, "T", "replay: length of the sequence, for traces whose sizes depend on it"},
+    {"--random-lengths", OptionKind::text, "A..B", "replay: a random length for each step instead"},
+    {"--steps", OptionKind::text, "N", "replay: how many random lengths (60)"},
+    {"--seed", OptionKind::text, "N", "replay: other random lengths (1)"},
+    {"--device", OptionKind::text, "N", "replay: whose events, of a snapshot with several devices"},
+});
+
 constexpr auto kSimOptions = std::to_array<Option>({
     {"--fleet", OptionKind::text, "SPEC", "the fleet (exec, start)"},
     {"--gpu", OptionKind::text, "INDEX", "the GPU (fault, set, clear)"},
@@ -248,6 +260,12 @@ std::vector<Command> running_commands() {
        {kCompatOptions, kFromOptions, kKnowledgeOptions},
        Rest::operands,
        run_compat},
+      {"memory",
+       "replay recorded GPU memory use through the pool",
+       "gpuwarden memory replay TRACE [--strategy NAME|all] [options]",
+       {kMemoryOptions},
+       Rest::operands,
+       run_memory},
       {"sim",
        "simulated fleets",
        "gpuwarden sim list | show FLEET | exec --fleet F -- COMMAND... | start NAME --fleet F | stop NAME |\n"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device just large enough: the smallest on which a trace completes, found by halving the span between the peak of
-// live memory and what the allocator reserves without a cap; then how long single operations take near that size, with
-// driver calls at the simulated driver's prices and for nothing.
+// A device just large enough: the smallest from which on a trace completes; then how long single operations take near
+// that size, with driver calls at the simulated driver's prices and for nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,23 +20,31 @@ struct Smallest {
   Outcome outcome;
 };
 
-/// Takes for granted that a trace which completes with less completes with more.
+/// Goes down in large steps to the first size that fails, then halves the span above it: an allocator may complete on
+/// one device and fail on a larger one. 0 where it needs more than four times the peak of live memory.
 Smallest smallest_device(const Contender& contender, const Trace& trace) {
-  Outcome outcome = play_once(contender, trace);
+  Smallest found;
   std::uint64_t least = trace.peak_live / kResolution * kResolution;
-  std::uint64_t most = round_up(outcome.footprint.peak_reserved, kResolution);
-  if (!outcome.error.empty()) return {0, std::move(outcome)};
-  while (most > least + kResolution) {
-    const std::uint64_t middle = least + (most - least) / 2 / kResolution * kResolution;
+  for (const unsigned percent : {400U, 250U, 180U, 150U, 140U, 130U, 120U, 110U, 105U}) {
+    const std::uint64_t capacity = trace.peak_live / 100 * percent / kResolution * kResolution;
+    Outcome tried = play_once(contender, trace, {.capacity = capacity});
+    if (!tried.error.empty()) {
+      least = capacity;
+      if (found.capacity == 0) return {0, std::move(tried)};
+      break;
+    }
+    found = {capacity, std::move(tried)};
+  }
+  while (found.capacity > least + kResolution) {
+    const std::uint64_t middle = least + (found.capacity - least) / 2 / kResolution * kResolution;
     Outcome tried = play_once(contender, trace, {.capacity = middle});
     if (tried.error.empty()) {
-      most = middle;
-      outcome = std::move(tried);
+      found = {middle, std::move(tried)};
     } else {
       least = middle;
     }
   }
-  return {most, std::move(outcome)};
+  return found;
 }
 
 struct Latencies {
@@ -100,17 +107,19 @@ void run_trace(Report& report, const Options& options, const Trace& trace, doubl
               .rows = {}};
   for (const Contender& contender : contenders) {
     const Smallest found = smallest_device(contender, trace);
-    const double ratio = static_cast<double>(found.capacity) / static_cast<double>(trace.peak_live);
-    table.rows.push_back({contender.name,
-                          {static_cast<double>(found.capacity) / kMiB, ratio, found.outcome.nanoseconds,
-                           static_cast<double>(found.outcome.footprint.calls.memory())},
-                          found.outcome.error});
+    const double ratio =
+        found.capacity == 0 ? kNone : static_cast<double>(found.capacity) / static_cast<double>(trace.peak_live);
+    table.rows.push_back(
+        {contender.name,
+         {static_cast<double>(found.capacity) / kMiB, ratio, found.outcome.nanoseconds,
+          contender.abilities.calls ? static_cast<double>(found.outcome.footprint.calls.memory()) : kNone},
+         found.outcome.error});
     if (contender.name == "gpuwarden balanced")
       report.goals.push_back({fmt::format("{}, smallest device of peak live", trace.name), ratio, true, most, 3});
   }
   publish(report, options, std::move(table));
   for (const double price : {0.0, 1.0}) {
-    const auto capacity = static_cast<std::uint64_t>(static_cast<double>(trace.peak_live) * 1.05);
+    const std::uint64_t capacity = trace.peak_live / 100 * 105 / kResolution * kResolution;
     latency_table(report, options, contenders, trace, {.capacity = capacity, .price_factor = price});
   }
 }

@@ -87,6 +87,19 @@ constexpr auto kSnapshots = std::to_array<Snapshot>({
     {"ni_forward_and_backward_memory_snapshot_200_mixed_precision", 1150},
 });
 
+/// Calls to cudaMalloc and cudaFree on a device of so many tenths of a GiB, random lengths without recomputation.
+struct Calls {
+  const char* contender;
+  std::uint64_t tenths;
+  double allocations;
+  double frees;
+};
+constexpr auto kCapped = std::to_array<Calls>({
+    {kClassic, 260, 714, 299},
+    {kCub, 260, 14250, 12573},
+    {kCub, 235, 22464, 21445},
+});
+
 std::optional<std::filesystem::path> find_trace(const std::filesystem::path& folder, std::string_view begin) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
@@ -111,14 +124,29 @@ class Validation {
       return;
     }
     const Outcome outcome = play_once(contenders_[at], trace);
-    const double ours = static_cast<double>(outcome.footprint.peak_reserved) / kMiB;
-    const double difference = 100 * (ours - published) / published;
-    table.rows.push_back({std::string(name), {ours, published, difference}, outcome.error});
-    report_.goals.push_back(
-        {fmt::format("{}, {}: per cent apart", table.title, name), std::abs(difference), true, 2, 2});
+    compare(table, std::string(name), static_cast<double>(outcome.footprint.peak_reserved) / kMiB, published,
+            outcome.error);
+  }
+
+  void hold_calls(Table& table, const Trace& trace, const Calls& published) {
+    const std::size_t at = position(contenders_, published.contender);
+    if (at == contenders_.size()) return;
+    const Outcome outcome = play_once(contenders_[at], trace, {.capacity = kGiB / 10 * published.tenths});
+    const auto& calls = outcome.footprint.calls;
+    const auto name = fmt::format("{}, {:.1f} GiB", published.contender, static_cast<double>(published.tenths) / 10);
+    compare(table, name + ", cudaMalloc", static_cast<double>(calls[Call::mem_alloc]), published.allocations,
+            outcome.error);
+    compare(table, name + ", cudaFree", static_cast<double>(calls[Call::mem_free]), published.frees, outcome.error);
   }
 
  private:
+  void compare(Table& table, std::string name, double ours, double published, std::string error) {
+    const double difference = 100 * (ours - published) / published;
+    report_.goals.push_back(
+        {fmt::format("{}, {}: per cent apart", table.title, name), std::abs(difference), true, 2, 2});
+    table.rows.push_back({std::move(name), {ours, published, difference}, std::move(error)});
+  }
+
   Report& report_;
   const std::vector<Contender>& contenders_;
 };
@@ -143,6 +171,16 @@ Report bench_validate(const Options& options) {
     const double live = static_cast<double>(trace.peak_live) / kMiB;
     for (const Figure& figure : one.figures)
       validation.hold(table, trace, figure.contender, one.shares ? live / figure.value : figure.value);
+    publish(report, options, std::move(table));
+  }
+  if (const auto file = find_trace(options.traces, "symbolic_gpt_medium.")) {
+    const Trace trace = read_symbolic(*file, random_lengths(kLengths, kSeed));
+    Table table{.title = "random lengths on a capped device, calls",
+                .columns = {{"ours", "calls", 0},
+                            {"published", "published_calls", 0},
+                            {"difference %", "difference_percent", 2}},
+                .rows = {}};
+    for (const Calls& one : kCapped) validation.hold_calls(table, trace, one);
     publish(report, options, std::move(table));
   }
   Table table{.title = "PyTorch itself, as its snapshots tell", .columns = columns(), .rows = {}};

@@ -124,14 +124,15 @@ Table table_of(const Trace& trace, const std::vector<Contender>& contenders, con
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const Outcome& one = outcomes[i];
     const bool device = contenders[i].abilities.device;
-    const auto on_device = [device](double value) { return device ? value : kNone; };
+    const auto counted = [&](std::uint64_t calls) {
+      return device && contenders[i].abilities.calls ? static_cast<double>(calls) : kNone;
+    };
     const auto& calls = one.footprint.calls;
     table.rows.push_back(
         {contenders[i].name,
          {one.nanoseconds, one.nanoseconds / fastest,
-          on_device(static_cast<double>(one.footprint.peak_reserved) / kMiB), share_live(trace, one),
-          on_device(static_cast<double>(calls.memory())), on_device(static_cast<double>(calls.all() - calls.memory())),
-          on_device(static_cast<double>(one.late_calls))},
+          device ? static_cast<double>(one.footprint.peak_reserved) / kMiB : kNone, share_live(trace, one),
+          counted(calls.memory()), counted(calls.all() - calls.memory()), counted(one.late_calls)},
          one.error});
   }
   return table;

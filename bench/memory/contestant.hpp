@@ -57,6 +57,7 @@ class Contestant {
 struct Abilities {
   bool streams = true;  ///< knows that memory given back on a stream may still be used there
   bool threads = true;
+  bool calls = true;   ///< tells which driver calls it made
   bool device = true;  ///< reserves device memory; otherwise host memory for blocks of at most 1 KiB
 };
 
@@ -86,5 +87,7 @@ std::vector<Contender> cub_contenders();
 std::vector<Contender> host_contenders();
 /// The pool and the driver's own stream-ordered allocator on a CUDA device; throws std::runtime_error without one.
 std::vector<Contender> cuda_contenders(int ordinal);
+/// Whether the CUDA driver that is found is a simulated one.
+bool cuda_is_simulated();
 
 }  // namespace gpuwarden::bench

@@ -2,6 +2,7 @@
 // The whole pool as a contestant, on any upstream that counts.
 #pragma once
 
+#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -23,7 +24,7 @@ class OwnPool {
     if constexpr (kHandles) {
       const auto block = pool_->allocate_block(Bytes(size), memory::StreamId{stream});
       if (!block) throw OutOfMemory(block.error().message);
-      slot = {block->address.value, size, std::uint64_t{block->region} << 32U | block->block};
+      slot = {block->address().value, size, std::bit_cast<std::uint64_t>(*block)};
     } else {
       const auto address = pool_->allocate(Bytes(size), memory::StreamId{stream});
       if (!address) throw OutOfMemory(address.error().message);
@@ -33,9 +34,7 @@ class OwnPool {
 
   void free(Slot& slot, std::uint32_t stream) {
     if constexpr (kHandles) {
-      const memory::BlockHandle block{memory::DeviceAddress{slot.address},
-                                      static_cast<std::uint32_t>(slot.handle >> 32U),
-                                      static_cast<std::uint32_t>(slot.handle)};
+      const auto block = std::bit_cast<memory::BlockHandle>(slot.handle);
       if (!pool_->deallocate_block(block, memory::StreamId{stream})) std::abort();
     } else {
       if (!pool_->deallocate(memory::DeviceAddress{slot.address}, memory::StreamId{stream})) std::abort();

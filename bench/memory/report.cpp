@@ -34,7 +34,7 @@ std::string to_text(const Table& table) {
       text += fmt::format("  {:>{}}", cell(value, table.columns[i].decimals),
                           std::max<std::size_t>(9, table.columns[i].title.size()));
     }
-    text += row.note.empty() ? "\n" : fmt::format("  {}\n", row.note.substr(0, row.note.find('\n')));
+    text += row.note.empty() ? "\n" : fmt::format("  {}\n", row.note.substr(0, row.note.find_first_of(";\n")));
   }
   return text;
 }

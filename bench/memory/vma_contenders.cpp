@@ -70,9 +70,10 @@ class VmaBlock {
 
 template <bool kHandles>
 Contender contender(std::string name) {
-  return {std::move(name), Contender::Kind::library, {.streams = false, .threads = false}, [](const DeviceSpec& spec) {
-            return std::make_unique<Adapted<VmaBlock<kHandles>>>(spec);
-          }};
+  return {std::move(name),
+          Contender::Kind::library,
+          {.streams = false, .threads = false, .calls = false},
+          [](const DeviceSpec& spec) { return std::make_unique<Adapted<VmaBlock<kHandles>>>(spec); }};
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct Answer {
   double measured = 0;
   double error = 1;     ///< predicted / measured - 1
   std::string refused;  ///< why; empty: answered
+  bool chose = false;   ///< some coefficient was chosen while looking at this row
 };
 
 struct Spread {
@@ -36,7 +37,8 @@ struct TruthReport {
   std::vector<Answer> answers;
   std::size_t skipped = 0;  ///< rows that are not settings-complete; answered ones are in group "incomplete"
   std::map<std::string, Spread> groups;
-  std::map<std::string, Spread> sources;  ///< "training fms-acceleration" ...
+  std::map<std::string, Spread> held_out;  ///< the same, of rows that chose no coefficient
+  std::map<std::string, Spread> sources;   ///< "training fms-acceleration" ...
 };
 /// Every settings-complete row of a truth table is answered; one that cannot be is named and counts 100%.
 Result<TruthReport> evaluate_truth(const std::filesystem::path& file);

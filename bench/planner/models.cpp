@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 
+#include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
 #include "planner/table.hpp"
 
@@ -156,6 +157,7 @@ Result<ModelShape> model_named(std::string_view name, double parameters) {
     if (!plain.contains(named.word)) continue;
     return shape_of(named);
   }
+  if (Result<ModelShape> found = planning::find_model(name); found) return found;
   if (parameters > 0) return planning::shape_of_size(parameters);
   return fail(ErrorCode::not_found, fmt::format("model '{}' is not known and the row has no parameter count", name),
               "fill in the params column");

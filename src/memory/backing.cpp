@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts physical pages where a request wants to stand: spare ones, idle ones from elsewhere, new ones.
+#include <algorithm>
 #include <utility>
 
 #include "memory/core.hpp"
@@ -13,12 +14,17 @@ constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 }  // namespace
 
 bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
+  // Every window lacks a page: without one to spare or to create there is no need to look.
+  if (pages_.spare() == 0 && !sources.idle && pages_.pages() >= sources.most_pages) return false;
   Region& region = attempt.lane.regions[attempt.region];
-  const Window window = region.cheapest_window(attempt.size + attempt.alignment - 1);
+  Window window = region.cheapest_window(attempt.size + attempt.alignment - 1, sources.thorough);
   if (window.first == kNoBlock) return false;
   const std::uint64_t spare = pages_.spare();
-  if (!sources.idle && window.missing > spare && pages_.pages() + window.missing - spare > sources.most_pages)
-    return false;
+  const std::uint64_t room = sources.most_pages - std::min(pages_.pages(), sources.most_pages);
+  if (!sources.idle && window.missing > spare && window.missing - spare > room) return false;
+  // A large region grows by a little more than is asked for: fewer calls of the driver.
+  if (!sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
+    region.widen(window);
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
   std::uint32_t created = 0;
@@ -28,9 +34,9 @@ bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
     return false;
   }
   BlockNumber taken = region.settle(first, window);
-  if (attempt.alignment > 1) taken = region.shrink(taken, attempt.size, attempt.alignment);
+  if (window.size > attempt.size) taken = region.shrink(taken, attempt.size, attempt.alignment);
   attempt.lane.quick_room =
-      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * strategy_.quick_permille);
+      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * attempt.lane.quick_permille);
   return accept(attempt, attempt.lane, taken);
 }
 
@@ -62,6 +68,11 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
     unmap_idle(other, pages);
     return pages_.spare() >= pages;
   });
+}
+
+bool Pool::Core::has_idle_pages() const {
+  if (pages_.spare() != 0 || lane_count_ > 1) return true;
+  return std::ranges::any_of(lanes_[0]->regions, &Region::may_have_idle_pages);
 }
 
 void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {

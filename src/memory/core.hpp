@@ -48,6 +48,7 @@ struct Attempt {
 struct PageSources {
   bool idle = false;
   bool created = false;
+  bool thorough = false;                         ///< every place is looked at
   std::uint64_t most_pages = ~std::uint64_t{0};  ///< none is created beyond
 };
 
@@ -67,12 +68,11 @@ class Pool::Core {
   /// Has pools notice that they are in a forked child.
   static void watch_forks();
 
-  /// The common path: a quick list or a bin of the stream's lane, or nothing.
-  Place allocate_fast(Bytes size, StreamId stream, Bytes alignment);
+  /// Value: DeviceAddress or BlockHandle.
+  template <class Value>
+  Result<Value> allocate(Bytes size, StreamId stream, Bytes alignment);
+  Result<void> deallocate(DeviceAddress address, const Bytes* size, StreamId stream, BlockNumber known);
   [[gnu::noinline]] Result<Place> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
-  /// The common path: a live block, given back on its own lane's stream. False: nothing was done.
-  bool deallocate_fast(DeviceAddress address, const Bytes* size, StreamId stream);
-  bool deallocate_fast(const BlockHandle& block, StreamId stream);
   [[gnu::noinline]] Result<void> deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream);
   Result<void> record_stream(DeviceAddress address, StreamId stream);
   Result<void> order(StreamId later, StreamId earlier);
@@ -115,6 +115,20 @@ class Pool::Core {
   }
 
  private:
+  // The common path, inside.
+  template <class Value>
+  Value hand_out(Lane& lane, unsigned region, BlockNumber number, Bytes size);
+  template <class Value>
+  Result<Value> allocate_listed(Lane* locked, Bytes size, StreamId stream, Bytes alignment);
+  Lane* lock_lane(Bytes size, StreamId stream, Bytes alignment);
+  Lane* lane_at(DeviceAddress address, StreamId stream, unsigned& region, Grains& start) const;
+  void give_listed(Lane& lane, unsigned region, BlockNumber number);
+  Result<void> deallocate_any(DeviceAddress address, const Bytes* size, StreamId stream);
+  /// Whether a block may go back without further ado.
+  static bool is_returnable(const Lane& lane, const Block& block) {
+    return block.state == BlockState::live && lane.merges < lane.trim_every;
+  }
+
   using RungFunction = bool (Core::*)(Attempt&);
   struct RungRow;
   static const std::array<RungRow, kRungs> kRows;
@@ -151,6 +165,8 @@ class Pool::Core {
   bool synchronize(Attempt& attempt);
   bool callbacks(Attempt& attempt);
   bool wait_others(Attempt& attempt);
+  /// Whether a rung could do anything at all.
+  bool applies(Rung rung, const Attempt& attempt) const;
   bool climb(Attempt& attempt);
   Error report(Attempt& attempt);
   OutOfMemoryReport describe(const Attempt& attempt);
@@ -163,8 +179,10 @@ class Pool::Core {
   }
 
   bool search(Attempt& attempt);
-  /// New pages as long as reserved memory exceeds the peak of live memory by no more than that.
-  bool grow_to(Attempt& attempt, std::uint64_t permille);
+  /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
+  bool grow_to(Attempt& attempt, std::uint64_t above);
+  /// So many bytes above the peak of live memory no page is moved.
+  std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
@@ -183,6 +201,8 @@ class Pool::Core {
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
+  /// Whether any page could be idle, at a glance.
+  bool has_idle_pages() const;
   bool map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end);
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);

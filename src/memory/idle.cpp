@@ -128,6 +128,7 @@ Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseco
   std::uint64_t target = ~std::uint64_t{0};
   {
     const std::lock_guard slow(slow_);
+    if (pages_.lost) return fail(ErrorCode::unavailable, "the device's context is gone");
     note_demand(now, idle_for);
     if (const auto needed = demand_.most_since(now - idle_for)) target = needed->value + needed->value / kMargin;
     if (config_.soft_limit) target = std::min(target, config_.soft_limit->value);

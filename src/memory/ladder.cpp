@@ -36,10 +36,23 @@ std::string_view to_string(Rung rung) {
   return kNames[static_cast<std::size_t>(rung)];
 }
 
+bool Pool::Core::applies(Rung rung, const Attempt& attempt) const {
+  switch (rung) {
+    case Rung::steal_done:
+    case Rung::steal_wait:
+      return lane_count_.load(std::memory_order_relaxed) > 1;
+    case Rung::wait_foreign:
+      return std::ranges::any_of(attempt.lane.foreign, [](auto at) { return at != kNoBlock; });
+    default:
+      return true;
+  }
+}
+
 bool Pool::Core::climb(Attempt& attempt) {
   peak_live_ = std::max(peak_live_, live_bytes() + (std::uint64_t{attempt.size} << kGrainShift));
   std::uint64_t start = ticks();
   for (const RungRow& row : kRows) {
+    if (!applies(row.id, attempt)) continue;
     RungCount& count = rungs_[static_cast<std::size_t>(row.id)];
     ++count.tried;
     const bool found = (this->*row.run)(attempt);
@@ -97,35 +110,46 @@ bool Pool::Core::steal(Attempt& attempt, bool wait) {
 }
 
 bool Pool::Core::search_all(Attempt& attempt) {
-  return search(attempt) || steal(attempt, false) || back_window(attempt, {.idle = true, .created = true}) ||
-         back_window(attempt, {.created = true});
+  return search(attempt) || steal(attempt, false) ||
+         back_window(attempt, {.idle = true, .created = true, .thorough = true}) ||
+         back_window(attempt, {.created = true, .thorough = true});
 }
 
-bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t permille) {
-  const std::uint64_t most = peak_live_ + peak_live_ / 1000 * permille;
-  return back_window(attempt, {.created = true, .most_pages = std::min(most / kPage.value, soft_pages())});
+bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
+  const std::uint64_t most = (peak_live_ + above) / kPage.value + 1;
+  return back_window(attempt, {.created = true, .most_pages = std::min(most, soft_pages())});
 }
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  attempt.lane.misses.miss(attempt.lane.cycle);
-  return grow_to(attempt, *strategy_.remap_above_permille);
+  attempt.lane.misses.miss();
+  return grow_to(attempt, usual_surplus(attempt.lane));
+}
+
+std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
+  return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, lane.shortage.permille());
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {
   const bool merged = attempt.lane.flush();
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
-  return search(attempt) || (strategy_.remap_above_permille && grow_to(attempt, *strategy_.remap_above_permille));
+  if (search(attempt)) return true;
+  return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
 }
 
-bool Pool::Core::steal_done(Attempt& attempt) { return lane_count_ > 1 && steal(attempt, false); }
+bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
 
 namespace {
 
-/// What reserved memory may exceed the peak of live memory by, in thousandths, once so many steps were alike: what is
-/// moved in one step would be moved in each.
-constexpr std::array<std::uint64_t, 7> kRepeating{0, 14, 40, 60, 100, 160, 250};
+/// What reserved memory may exceed the peak of live memory by once so many steps were alike: what is moved in one step
+/// would be moved in each.
+struct Allowance {
+  std::uint64_t permille;
+  Bytes least;
+};
+constexpr std::array kRepeating{Allowance{0, 0_MiB},   Allowance{20, 8_MiB},   Allowance{30, 16_MiB},
+                                Allowance{45, 32_MiB}, Allowance{140, 64_MiB}, Allowance{250, 128_MiB}};
 
 }  // namespace
 
@@ -133,13 +157,15 @@ bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   Lane& lane = attempt.lane;
   if (strategy_.learns) {
-    const std::uint64_t repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
-    const std::uint64_t permille = std::max(lane.shortage.permille(), repeating);
-    if (permille > *strategy_.remap_above_permille && grow_to(attempt, permille)) return true;
+    const Allowance& repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
+    const std::uint64_t above = std::max(peak_live_ / 1000 * repeating.permille, repeating.least.value);
+    if (above != 0 && grow_to(attempt, above)) return true;
   }
   const std::uint64_t before = pages_moved_;
-  const bool found = back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
-  if (pages_moved_ != before) lane.shortage.happened(lane.counters.allocations);
+  const bool found =
+      has_idle_pages() && back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
+  if (strategy_.learns && (pages_moved_ != before || !lane.sizes_come_back()))
+    lane.shortage.happened(lane.counters.allocations, lane.sizes_come_back());
   return found;
 }
 

@@ -48,6 +48,8 @@ struct alignas(128) Lane {
       : number(static_cast<std::uint16_t>(lane_number)),
         stream(lane_stream),
         strategy(lane_strategy),
+        quick_most(lane_strategy.quick_permille),
+        quick_permille(lane_strategy.quick_permille),
         trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : ~std::uint32_t{0}),
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
         regions{Region(total, lane_strategy.small_below >= 64_KiB), Region(total, false)} {}
@@ -56,7 +58,11 @@ struct alignas(128) Lane {
   const std::uint16_t number;
   const StreamId stream;
   const Strategy strategy;
-  std::uint64_t quick_room = 0;  ///< grains that quick lists may hold
+  std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
+  unsigned quick_most;             ///< the same in thousandths of what is reserved, at most
+  unsigned quick_permille;         ///< and now
+  std::uint64_t unused = 0;        ///< blocks flushed since the quick lists were weighed last
+  std::uint64_t weighed_hits = 0;  ///< quick hits up to then
   const std::uint32_t trim_every;
   const Grains small_below;
   LaneCounters counters;
@@ -94,10 +100,17 @@ struct alignas(128) Lane {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
+  /// Whether the quick lists have proved useful.
+  bool sizes_come_back() const {
+    return quick_permille >= quick_most / 8 || 16 * counters.quick_hits >= counters.allocations;
+  }
   /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
   [[gnu::noinline]] void begin_cycle() {
     flush();
     ++cycle;
+    if (sizes_come_back()) shortage.forget();
+    // A step like those before it still finds no place for everything: unmerged blocks are in the way.
+    if (misses.end_cycle() && misses.repeats() > 1) quick_most /= 2;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     if (!is_noted_crest()) counters.ended_crest = std::max(counters.ended_crest, counters.crest);
     counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
@@ -107,22 +120,25 @@ struct alignas(128) Lane {
   bool is_noted_crest() const { return cycle == noted_cycle && counters.crest == noted_crest; }
   std::uint64_t peak_live() const { return std::max(counters.peak_live, counters.crest); }
 
-  /// A live block from the quick lists or the free blocks; kNoBlock without.
-  BlockNumber take(unsigned region_number, Grains size) {
-    Region& region = regions[region_number];
+  /// A live block from the quick lists; kNoBlock without.
+  BlockNumber take_quick(unsigned region_number, Grains size) {
     QuickList& list = quick[quick_slot(size)];
-    if (list.size != size || list.head == kNoBlock) {
-      if (begins_cycle()) begin_cycle();
-      if (list.size != size) misses.see(size, cycle);
-      return region.take(size, strategy);
-    }
+    if (list.size != size || list.head == kNoBlock) return kNoBlock;
     const BlockNumber block_number = list.head;
-    Block& block = region[block_number];
+    Block& block = regions[region_number][block_number];
     list.head = block.right;
     counters.cached -= size;
     ++counters.quick_hits;
     block.state = BlockState::live;
     return block_number;
+  }
+
+  /// A live block from the bins, when the quick lists have none; kNoBlock without.
+  BlockNumber take_listed(unsigned region_number, Grains size) {
+    if (begins_cycle()) begin_cycle();
+    misses.request();
+    if (quick[quick_slot(size)].size != size) misses.see(size);
+    return regions[region_number].take(size, strategy);
   }
 
   void count_taken(Block& block, std::uint64_t bytes) {
@@ -143,21 +159,18 @@ struct alignas(128) Lane {
     ++counters.frees;
   }
 
-  /// A live block was given back on this lane's own stream.
-  void give(unsigned region_number, BlockNumber block_number) {
-    Region& region = regions[region_number];
-    Block& block = region[block_number];
-    count_given(block);
+  /// A live block was given back on this lane's own stream; false: there is no room in the quick lists, or the free
+  /// block below has to grow. What lies above is mostly the rest of the block that this one was cut from.
+  bool give_quick(unsigned region_number, BlockNumber block_number) {
+    Block& block = regions[region_number][block_number];
     const Grains size = block.size;
     const unsigned slot = quick_slot(size);
     QuickList& list = quick[slot];
-    const bool fits = counters.cached + size <= quick_room && (list.size == size || list.head == kNoBlock) &&
-                      region_for(size) == region_number;
-    if (!fits) {
-      ++merges;
-      region.give(block_number, epoch.load(std::memory_order_relaxed));
-      return;
-    }
+    if (counters.cached + size > quick_room || (list.size != size && list.head != kNoBlock) ||
+        region_for(size) != region_number ||
+        (block.before != kNoBlock && regions[region_number][block.before].state == BlockState::free))
+      return false;
+    count_given(block);
     if (list.head == kNoBlock) {
       list.size = size;
       quick_used[slot / 64] |= std::uint64_t{1} << (slot % 64);
@@ -165,6 +178,19 @@ struct alignas(128) Lane {
     block.state = BlockState::cached;
     block.right = std::exchange(list.head, block_number);
     counters.cached += size;
+    return true;
+  }
+
+  /// The same past the quick lists.
+  void give_listed(unsigned region_number, BlockNumber block_number) {
+    Region& region = regions[region_number];
+    count_given(region[block_number]);
+    ++merges;
+    region.give(block_number, epoch.load(std::memory_order_relaxed));
+  }
+
+  void give(unsigned region_number, BlockNumber block_number) {
+    if (!give_quick(region_number, block_number)) give_listed(region_number, block_number);
   }
 
   /// A live block was given back on another lane's stream, at that lane's epoch.
@@ -187,21 +213,39 @@ struct alignas(128) Lane {
   /// Merges all quick lists; whether there was anything in them.
   bool flush() {
     if (counters.cached == 0) return false;
+    std::uint64_t blocks = 0;
     for (unsigned word = 0; word < quick_used.size(); ++word) {
       for (std::uint64_t left = std::exchange(quick_used[word], 0); left != 0; left &= left - 1)
-        flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
+        blocks += flush(quick[word * 64 + static_cast<unsigned>(std::countr_zero(left))]);
     }
     counters.cached = 0;
+    weigh_quick_lists(blocks);
     return true;
   }
 
  private:
-  void flush(QuickList& list) {
+  std::uint64_t flush(QuickList& list) {
     Region& region = regions[region_for(list.size)];
-    while (list.head != kNoBlock) {
+    std::uint64_t blocks = 0;
+    for (; list.head != kNoBlock; ++blocks) {
       const BlockNumber gone = std::exchange(list.head, region[list.head].right);
       region.give(gone, epoch.load(std::memory_order_relaxed));
     }
+    return blocks;
+  }
+
+  /// Where few of the blocks that are kept unmerged are asked for again, fewer are kept.
+  void weigh_quick_lists(std::uint64_t blocks) {
+    unused += blocks;
+    if (unused < 32) return;
+    const std::uint64_t hits = counters.quick_hits - std::exchange(weighed_hits, counters.quick_hits);
+    if (4 * hits < unused) {
+      quick_permille /= 2;
+    } else if (hits > unused) {
+      quick_permille = 2 * quick_permille + 1;
+    }
+    quick_permille = std::min(quick_permille, quick_most);
+    unused = 0;
   }
 };
 

@@ -48,20 +48,28 @@ class FavouringLock {
  public:
   FavouringLock();
 
+  /// The favoured thread's way alone; false: nothing happened, lock() may have to wait.
+  bool try_lock_favoured() {
+    if (favoured_.load(std::memory_order_relaxed) != self()) [[unlikely]]
+      return false;
+    inside_.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (revocations_.load(std::memory_order_acquire) == 0) [[likely]]
+      return true;
+    inside_.store(false, std::memory_order_release);
+    return false;
+  }
+
+  /// After try_lock_favoured() alone.
+  void unlock_favoured() { inside_.store(false, std::memory_order_release); }
+
   void lock() {
-    if (favoured_.load(std::memory_order_relaxed) == self()) [[likely]] {
-      inside_.store(true, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (revocations_.load(std::memory_order_acquire) == 0) [[likely]]
-        return;
-      inside_.store(false, std::memory_order_release);
-    }
-    lock_shared_way();
+    if (!try_lock_favoured()) lock_shared_way();
   }
 
   void unlock() {
     if (inside_.load(std::memory_order_relaxed) && favoured_.load(std::memory_order_relaxed) == self()) [[likely]] {
-      inside_.store(false, std::memory_order_release);
+      unlock_favoured();
       return;
     }
     unlock_shared_way();

@@ -15,74 +15,77 @@ namespace gpuwarden::memory {
 /// sizes, and moving is right.
 class MissHistory {
  public:
-  /// A request was for a size that has no quick list.
-  void see(Grains size, std::uint32_t cycle) {
-    begin(cycle);
-    Entry* entry = &entries_[(size * 0x9E3779B1U) >> (32 - kBits)];
-    if (entry->size != size) entry = &entries_[static_cast<std::size_t>(entry - entries_.data()) ^ 1U];
-    if (entry->size == size) return;
-    *entry = {size, cycle};
+  /// A request was not met from a quick list.
+  void request() { ++requests_; }
+
+  /// Its size has no quick list, either.
+  void see(Grains size) {
+    Grains* known = &sizes_[(size * 0x9E3779B1U) >> (32 - kBits)];
+    if (*known != size) known = &sizes_[static_cast<std::size_t>(known - sizes_.data()) ^ 1U];
+    if (*known == size) return;
+    *known = size;
     ++fresh_;
   }
 
   /// A request found no free block.
-  void miss(std::uint32_t cycle) {
-    begin(cycle);
-    ++misses_;
+  void miss() { ++misses_; }
+
+  /// A cycle ends; whether requests have missed in it although their sizes were known.
+  bool end_cycle() {
+    const bool known = fresh_ <= kFewFresh;
+    const bool missed = known && misses_ != 0;
+    repeats_ = known ? repeats_ + (missed ? 1 : 0) : 0;
+    fresh_ = 0;
+    misses_ = 0;
+    requests_ = 0;
+    return missed;
   }
 
-  /// In how many cycles requests have missed although all sizes were known.
-  unsigned repeats() const { return repeats_; }
+  /// In how many cycles that has happened since sizes were new last; the present one counts once it has shown itself.
+  unsigned repeats() const { return repeats_ + (fresh_ <= kFewFresh && requests_ >= kTelling ? 1 : 0); }
 
  private:
   static constexpr unsigned kBits = 10;
-  struct Entry {
-    Grains size = 0;
-    std::uint32_t cycle = 0;  ///< when it was first seen
-  };
-
-  void begin(std::uint32_t cycle) {
-    if (cycle == cycle_) return;
-    if (fresh_ > kFewFresh) {
-      repeats_ = 0;
-    } else if (misses_ != 0) {
-      ++repeats_;
-    }
-    cycle_ = cycle;
-    fresh_ = 0;
-    misses_ = 0;
-  }
-
   /// So many new sizes a cycle do not change the picture.
   static constexpr unsigned kFewFresh = 4;
+  /// So many requests show whether a cycle asks for new sizes.
+  static constexpr unsigned kTelling = 64;
 
-  std::array<Entry, 1U << kBits> entries_{};
-  std::uint32_t cycle_ = 0;
+  std::array<Grains, 1U << kBits> sizes_{};
   unsigned repeats_ = 0;
-  unsigned misses_ = 0;  ///< in this cycle
-  unsigned fresh_ = kFewFresh + 1;
+  unsigned requests_ = 0;  ///< in this cycle, as are the next two
+  unsigned misses_ = 0;
+  unsigned fresh_ = 0;  ///< sizes that were new
 };
 
-/// Notices that pages would have to move every few allocations, as under random requests: then memory is grown instead,
-/// a step further each time that it goes on. A bucket that fills with each move and leaks with each allocation.
+/// Notices that pages move every few allocations, as under random requests: then memory is grown instead, a step
+/// further each time that it goes on. A bucket that fills with each move and leaks with each allocation.
 class Shortage {
  public:
-  /// Pages had to move, after so many allocations in all.
-  void happened(std::uint64_t allocations) {
-    const std::uint64_t leaked = (allocations - std::exchange(last_, allocations)) / kBearable;
+  /// Pages had to move, after so many allocations in all. Where sizes come back, a step with many moves is no sign yet.
+  void happened(std::uint64_t allocations, bool sizes_come_back) {
+    const Limits& limits = sizes_come_back ? kKnown : kRandom;
+    const std::uint64_t leaked = (allocations - std::exchange(last_, allocations)) / limits.bearable;
     level_ = level_ > leaked ? level_ - leaked + 1 : 1;
-    if (level_ < kBurst) return;
-    level_ = kBurst / 2;
+    if (level_ < limits.burst) return;
+    level_ = limits.burst / 2;
     permille_ += permille_ / 2 + kStep;
   }
+
+  /// The requests are not random after all.
+  void forget() { permille_ = 0; }
 
   /// How far above the peak of live memory growing is better than moving, in thousandths.
   std::uint64_t permille() const { return permille_; }
 
  private:
-  static constexpr std::uint64_t kBearable = 32;  ///< allocations for a move
-  static constexpr std::uint64_t kBurst = 48;
-  static constexpr std::uint64_t kStep = 30;
+  struct Limits {
+    std::uint64_t bearable;  ///< allocations for a move
+    std::uint64_t burst;     ///< moves
+  };
+  static constexpr Limits kRandom{64, 8};
+  static constexpr Limits kKnown{4, 64};
+  static constexpr std::uint64_t kStep = 60;
 
   std::uint64_t last_ = 0;
   std::uint64_t level_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common path: a lane's lock, a quick list or a bin, and the counters.
+// A pool's beginning and end, what is refused, and the way in for what common_path.cpp does not do.
 #include "gpuwarden/memory/pool.hpp"
 
 #include <fmt/format.h>
@@ -55,29 +55,6 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       strategy_(strategy),
       pages_(upstream, config_.limit, config_.keep_free, config_.budget),
       history_(config_.samples) {}
-
-// Places go by value in registers or not at all here: a struct written in parts and copied whole stalls the processor.
-[[gnu::always_inline]] inline Place Pool::Core::allocate_fast(Bytes size, StreamId stream, Bytes alignment) {
-  // Size 0 wraps around, so that one comparison finds it and all that is too large.
-  if (size.value - 1 >= largest_ || alignment != kGrain || !is_own_process()) [[unlikely]]
-    return {};
-  Lane* const lane = lane_of(stream);
-  if (lane == nullptr) [[unlikely]]
-    return {};
-  const Grains wanted = grains(size);
-  const unsigned region = lane->region_for(wanted);
-  lane->lock.lock();
-  const BlockNumber number = lane->take(region, wanted);
-  if (number == kNoBlock) [[unlikely]] {
-    lane->lock.unlock();
-    return {};
-  }
-  Block& block = lane->regions[region][number];
-  const std::uint64_t address = base_of(*lane, region).value + (std::uint64_t{block.start} << kGrainShift);
-  lane->count_taken(block, size.value);
-  lane->lock.unlock();
-  return Place{lane, region, number, DeviceAddress{address}};
-}
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
   if (is_forked()) return forked();
@@ -152,47 +129,6 @@ void Pool::Core::trim_early(Lane& lane) {
   }
   const std::uint64_t live = live_bytes();
   static_cast<void>(trim(Bytes(live + live / 8)));
-}
-
-[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(DeviceAddress address, const Bytes* size,
-                                                               StreamId stream) {
-  const std::uint64_t offset = address.value - base_.value;
-  const std::uint64_t region_number = offset >> region_shift_;
-  if (region_number >= std::uint64_t{lane_count_.load(std::memory_order_acquire)} * kRegions ||
-      offset % kGrain.value != 0 || !is_own_process()) [[unlikely]]
-    return false;
-  Lane& lane = *lanes_[region_number / kRegions];
-  if (lane.stream != stream) [[unlikely]]
-    return false;
-  const auto start = static_cast<Grains>((offset & ((std::uint64_t{1} << region_shift_) - 1)) >> kGrainShift);
-  lane.lock.lock();
-  Region& region = lane.regions[region_number % kRegions];
-  const BlockNumber number = region.find(start);
-  const bool good = number != kNoBlock && region[number].state == BlockState::live &&
-                    (size == nullptr || requested(region[number]) == size->value) && lane.merges < lane.trim_every;
-  if (good) [[likely]]
-    lane.give(region_number % kRegions, number);
-  lane.lock.unlock();
-  return good;
-}
-
-[[gnu::always_inline]] inline bool Pool::Core::deallocate_fast(const BlockHandle& handle, StreamId stream) {
-  if (handle.region >= lane_count_.load(std::memory_order_acquire) * kRegions || !is_own_process()) [[unlikely]]
-    return false;
-  Lane& lane = *lanes_[handle.region / kRegions];
-  if (lane.stream != stream) [[unlikely]]
-    return false;
-  const unsigned region_number = handle.region % kRegions;
-  lane.lock.lock();
-  Region& region = lane.regions[region_number];
-  const bool good = handle.block < region.numbers() && region[handle.block].state == BlockState::live &&
-                    base_of(lane, region_number).value + (std::uint64_t{region[handle.block].start} << kGrainShift) ==
-                        handle.address.value &&
-                    lane.merges < lane.trim_every;
-  if (good) [[likely]]
-    lane.give(region_number, handle.block);
-  lane.lock.unlock();
-  return good;
 }
 
 Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {
@@ -270,48 +206,9 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
     return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", device.total.value));
   const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
   GPUWARDEN_TRY(const DeviceAddress base, upstream.reserve(Bytes(region * kRegions * kLanes)));
+  if (base.value + region * kRegions * kLanes > std::uint64_t{1} << BlockHandle::kAddressBits)
+    return fail(ErrorCode::failed, fmt::format("the device's address space begins at {:#x}, too high", base.value));
   return std::unique_ptr<Pool>(new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, base, shift)));
-}
-
-Result<DeviceAddress> Pool::allocate(Bytes size, StreamId stream, Bytes alignment) {
-  const Place fast = core_->allocate_fast(size, stream, alignment);
-  if (fast) [[likely]]
-    return fast.address;
-  return allocate_slow(size, stream, alignment);
-}
-
-// Apart, and called last, so that the common path needs no frame for it.
-[[gnu::noinline, gnu::cold]] Result<DeviceAddress> Pool::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
-  const auto place = core_->allocate_slow(size, stream, alignment);
-  if (!place) return std::unexpected(place.error());
-  return place->address;
-}
-
-Result<void> Pool::deallocate(DeviceAddress address, StreamId stream) {
-  if (core_->deallocate_fast(address, nullptr, stream)) [[likely]]
-    return {};
-  return core_->deallocate_slow(address, nullptr, stream);
-}
-
-Result<void> Pool::deallocate(DeviceAddress address, Bytes size, StreamId stream) {
-  if (core_->deallocate_fast(address, &size, stream)) [[likely]]
-    return {};
-  return core_->deallocate_slow(address, &size, stream);
-}
-
-Result<BlockHandle> Pool::allocate_block(Bytes size, StreamId stream) {
-  const Place fast = core_->allocate_fast(size, stream, kGrain);
-  if (fast) [[likely]]
-    return BlockHandle{fast.address, Core::region_number(fast), fast.block};
-  const auto place = core_->allocate_slow(size, stream, kGrain);
-  if (!place) return std::unexpected(place.error());
-  return BlockHandle{place->address, Core::region_number(*place), place->block};
-}
-
-Result<void> Pool::deallocate_block(const BlockHandle& block, StreamId stream) {
-  if (core_->deallocate_fast(block, stream)) [[likely]]
-    return {};
-  return core_->deallocate_slow(block.address, nullptr, stream);
 }
 
 Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {

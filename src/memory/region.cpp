@@ -6,14 +6,17 @@
 namespace gpuwarden::memory {
 namespace {
 
+/// A search must end soon: the latest holes are the likeliest to be near free memory.
+constexpr unsigned kHolesLookedAt = 24;
 constexpr std::uint32_t kImpossible = std::numeric_limits<std::uint32_t>::max();
 Grains round_down(Grains at) { return at / kPageGrains * kPageGrains; }
 Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
 
 }  // namespace
 
-Region::Region(Grains total, bool large) : large_(large) {
+Region::Region(Grains total, bool large) : total_(total), large_(large) {
   const BlockNumber all = blocks_.make();
+  highest_ = all;
   blocks_[all] = Block{.start = 0,
                        .size = total,
                        .before = kNoBlock,
@@ -118,27 +121,47 @@ void Region::weigh(std::span<const BlockNumber> gap, std::size_t first, Grains s
   }
 }
 
-Window Region::cheapest_window(Grains size) const {
-  Window best{.start = 0, .size = size, .first = kNoBlock, .missing = kImpossible};
+void Region::weigh_gap(BlockNumber hole, Window& best) const {
   Gap blocks;  // NOLINT(*-member-init): as much of it as is read is written
-  for (BlockNumber hole = holes_; hole != kNoBlock; hole = blocks_[hole].right) {
-    const std::span gap(blocks.data(), gap_from(hole, blocks));
-    if (gap.empty()) continue;
-    const Grains gap_start = blocks_[gap.front()].start;
-    const Grains gap_end = blocks_[gap.back()].start + blocks_[gap.back()].size;
-    if (gap_end - gap_start < size) continue;
-    std::size_t first = 0;
-    for (std::size_t i = 0; i < gap.size(); ++i) {
-      const Block& block = blocks_[gap[i]];
-      if (gap_end - block.start >= size) weigh(gap, i, block.start, best);
-      // The place that ends where this block ends.
-      if (block.start + block.size - gap_start < size) continue;
-      const Grains start = block.start + block.size - size;
-      while (blocks_[gap[first]].start + blocks_[gap[first]].size <= start) ++first;
-      weigh(gap, first, start, best);
-    }
+  const std::span gap(blocks.data(), gap_from(hole, blocks));
+  if (gap.empty()) return;
+  const Grains size = best.size;
+  const Grains gap_start = blocks_[gap.front()].start;
+  const Grains gap_end = blocks_[gap.back()].start + blocks_[gap.back()].size;
+  if (gap_end - gap_start < size) return;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < gap.size(); ++i) {
+    const Block& block = blocks_[gap[i]];
+    // Of equal places, whole pages go to whole pages: when they are free again, they can move.
+    if (const Grains start = round_up(block.start);
+        size % kPageGrains == 0 && start < block.start + block.size && start + size <= gap_end)
+      weigh(gap, i, start, best);
+    if (gap_end - block.start >= size) weigh(gap, i, block.start, best);
+    // The place that ends where this block ends.
+    if (block.start + block.size - gap_start < size) continue;
+    const Grains start = block.start + block.size - size;
+    while (blocks_[gap[first]].start + blocks_[gap[first]].size <= start) ++first;
+    weigh(gap, first, start, best);
   }
+}
+
+Window Region::cheapest_window(Grains size, bool thorough) const {
+  Window best{.start = 0, .size = size, .first = kNoBlock, .missing = kImpossible};
+  unsigned left = thorough ? ~0U : kHolesLookedAt;
+  for (BlockNumber hole = holes_; hole != kNoBlock && left > 0; hole = blocks_[hole].right, --left)
+    weigh_gap(hole, best);
+  if (left == 0 && blocks_[highest_].state == BlockState::hole) weigh_gap(highest_, best);
   return best;
+}
+
+void Region::widen(Window& window) const {
+  const Grains end = window.start + window.size;
+  const Grains mapped = static_cast<Grains>(handles_.size()) * kPageGrains;
+  const Grains extra = chunk_pages() * kPageGrains;
+  // Beyond the last page that has ever had memory there is only the hole at the top.
+  if (end < mapped || mapped + window.size + extra > total_) return;
+  window.size = round_up(end) + extra - window.start;
+  window.missing += chunk_pages();
 }
 
 BlockNumber Region::claim(const Window& window) {

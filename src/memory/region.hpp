@@ -83,8 +83,13 @@ class Region {
   BlockNumber lowest() const { return find(0); }
   BlockNumber first_hole() const { return holes_; }
 
-  /// The place for `size` that needs the fewest new pages; of equal ones the lowest.
-  Window cheapest_window(Grains size) const;
+  /// The place for `size` that needs the fewest new pages, of the one at the top and those around the latest holes;
+  /// `thorough`: around all of them.
+  Window cheapest_window(Grains size, bool thorough) const;
+  /// Pages by which a region of its size may grow ahead of requests: 1/256 of it.
+  std::uint32_t chunk_pages() const { return static_cast<std::uint32_t>(handles_.size() / 512); }
+  /// Makes a window that ends in the hole at the top larger by chunk_pages().
+  void widen(Window& window) const;
   /// Takes a window's blocks out of all lists, holes as whole pages, so that nothing else touches them; the first.
   BlockNumber claim(const Window& window);
   /// All of a claimed window has memory now: the live block in it.
@@ -95,6 +100,8 @@ class Region {
   /// Whole pages in free blocks whose last use lies not behind `done_epoch`, the smallest blocks first, at most
   /// `pages`.
   std::vector<IdlePages> idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const;
+  /// Whether any free block is as large as a page.
+  bool may_have_idle_pages() const { return bins_.next(Bins::bin_of(kPageGrains)) != Bins::kNone; }
   /// Takes whole pages of a free block out of all lists, so that nothing else touches them; the block that they are.
   BlockNumber claim_idle(const IdlePages& run) {
     const BlockNumber claimed = isolate(run.block, run.start, run.size);
@@ -166,7 +173,11 @@ class Region {
                            .epoch = block.epoch,
                            .user = 0,
                            .state = block.state};
-    if (block.after != kNoBlock) blocks_[block.after].before = upper;
+    if (block.after != kNoBlock) {
+      blocks_[block.after].before = upper;
+    } else {
+      highest_ = upper;
+    }
     block.after = upper;
     block.size = size;
     enter(upper);
@@ -185,7 +196,11 @@ class Region {
     }
     block.size += next.size;
     block.after = next.after;
-    if (block.after != kNoBlock) blocks_[block.after].before = number;
+    if (block.after != kNoBlock) {
+      blocks_[block.after].before = number;
+    } else {
+      highest_ = number;
+    }
     blocks_.release(gone);
   }
 
@@ -206,14 +221,18 @@ class Region {
   using Gap = std::array<BlockNumber, kLongestGap>;
   /// The free blocks and holes around a hole, if it is the first hole among them; how many they are.
   std::size_t gap_from(BlockNumber hole, Gap& gap) const;
+  /// Tries the places in the gap whose first hole that is.
+  void weigh_gap(BlockNumber hole, Window& best) const;
   void weigh(std::span<const BlockNumber> gap, std::size_t first, Grains start, Window& best) const;
 
   BlockTable blocks_;
+  const Grains total_;
   const bool large_;
   PageIndex pages_;
   StartIndex starts_;
   Bins bins_;
   BlockNumber holes_ = kNoBlock;
+  BlockNumber highest_ = kNoBlock;  ///< the block at the highest address
   std::vector<PageHandle> handles_;
 };
 

@@ -114,12 +114,13 @@ double selective_bytes(const ModelShape& model, const Widths& w, const Settings&
 
 double kept_maps(const Widths& w, const Settings& settings) {
   if (settings.attention == Attention::flash) return 0;
-  return 5 * w.heads * settings.sequence;  // softmax's output in 16 bit, its mask, the scores
+  return figures().eager_kept * w.heads * settings.sequence;  // softmax's output in 16 bit, its mask, the scores
 }
 
 double working_maps(const Widths& w, const Settings& settings) {
   if (settings.attention == Attention::flash) return 0;
-  return 12 * w.heads * settings.sequence;  // scores, softmax in fp32, its copy, and their gradients
+  return figures().eager_working * w.heads *
+         settings.sequence;  // scores, softmax in fp32, its copy, and their gradients
 }
 
 LossBytes loss_bytes(const ModelShape& model, const Settings& settings) {

@@ -3,6 +3,7 @@
 // parallelism. Everything is in bytes, per token where it says so.
 #pragma once
 
+#include "figures.hpp"
 #include "gpuwarden/planning/estimate.hpp"
 #include "gpuwarden/planning/model.hpp"
 #include "gpuwarden/planning/settings.hpp"
@@ -34,6 +35,7 @@ struct LocalParameters {
   double root = 0;
   double embedding = 0;
   double layer = 0;
+  double experts = 0;   ///< of the total, in routed experts
   double adapters = 0;  ///< trained beside a frozen base
   double copies = 0;    ///< of embedding and head, trained beside a frozen base
 };
@@ -95,8 +97,6 @@ void add_generation_moment(const ModelFigures& model, const Settings& settings, 
 /// The allocator's reserve, from the moments.
 double allocator_reserve(const ModelFigures& model, const Settings& settings, const Estimate& estimate);
 
-/// Blocks of cuBLAS and of the allocator's rounding, seen in every measured training run: 19 MB.
-inline constexpr double kWorkspace = 19e6;
 /// Matrices differentiate into a gradient before it is added to the others.
 inline constexpr double kGradientBytes = 2;
 

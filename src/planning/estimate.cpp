@@ -11,20 +11,14 @@ namespace gpuwarden::planning {
 
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
-/// A CUDA context with the kernels that training loads: 0.47 GiB lazily loaded to 0.92 (A100, torch 2.1; stas00).
-constexpr double kContext = 1.0 * kGiB;
-/// NCCL's buffers after the first collective of two ranks (stas00/ml-engineering).
-constexpr double kCommunication = 1.5 * kGiB;
-
 /// The 90th percentile of errors on rows that chose no coefficient, by kind of plan.
 double uncertainty_of(const ModelFigures& model, const Settings& settings) {
-  if (model.shape.estimated) return 0.25;
-  if (!settings.trains()) return 0.03;
+  if (model.shape.estimated) return figures().uncertainty_shape;
+  if (!settings.trains()) return figures().uncertainty_inference;
   const Parallelism& parallel = settings.parallel;
-  if (parallel.tensor > 1 || parallel.pipeline > 1 || parallel.expert > 1) return 0.25;
-  if (parallel.offload != Offload::none) return 0.25;
-  return settings.varied_lengths ? 0.15 : 0.10;
+  if (parallel.tensor > 1 || parallel.pipeline > 1 || parallel.expert > 1) return figures().uncertainty_parallel;
+  if (parallel.offload != Offload::none) return figures().uncertainty_parallel;
+  return settings.varied_lengths ? figures().uncertainty_varied : figures().uncertainty_training;
 }
 
 }  // namespace
@@ -54,8 +48,8 @@ Result<Estimate> estimate(const ModelFigures& model, const Settings& settings) {
     add_generation_moment(model, settings, result);
   }
   result.allocated = result.peak_moment().total();
-  result.context = kContext;
-  result.communication = settings.parallel.gpus() > settings.parallel.layer_stages ? kCommunication : 0;
+  result.context = figures().cuda_context;
+  result.communication = settings.parallel.gpus() > settings.parallel.layer_stages ? figures().nccl_buffers : 0;
   result.reserve = allocator_reserve(model, settings, result);
   result.uncertainty = uncertainty_of(model, settings);
   return result;

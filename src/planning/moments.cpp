@@ -38,10 +38,15 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
   const double compute = compute_bytes(settings);
   if (settings.task == Task::full_training) {
     const StateBytes bytes = state_bytes(model, settings);
-    parts.weights = bytes.weights * local.total / shards.weights;
-    parts.gradients = bytes.gradients * local.total / shards.gradients;
-    parts.states = bytes.states * local.total / shards.states;
-    parts.temporaries = bytes.temporaries * local.total / shards.states;
+    // Ranks that hold different experts cannot share their states: fewer are left to spread them over.
+    const double expert = settings.parallel.expert;
+    const auto spread = [&](double ranks) {
+      return (local.total - local.experts) / ranks + local.experts / std::max(1.0, ranks / expert);
+    };
+    parts.weights = bytes.weights * spread(shards.weights);
+    parts.gradients = bytes.gradients * spread(shards.gradients);
+    parts.states = bytes.states * spread(shards.states);
+    parts.temporaries = bytes.temporaries * spread(shards.states);
     parts.copies = bytes.copies * local.total;
     return;
   }
@@ -57,12 +62,13 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
   parts.temporaries = (bytes.temporaries * local.adapters + compute * local.copies) / shards.states;
 }
 
-/// DeepSpeed's defaults: buckets of 5e8 elements to reduce and to gather (docs/_pages/config-json.md).
+/// DeepSpeed's buckets to reduce and to gather.
 double zero_buckets(const Settings& settings, const LocalParameters& local) {
   const Sharding sharding = settings.parallel.sharding;
   if (sharding != Sharding::zero1 && sharding != Sharding::zero2 && sharding != Sharding::zero3) return 0;
-  const double trained = settings.task == Task::full_training ? local.total : 5e8;
-  return std::min(5e8, trained) * (sharding == Sharding::zero3 ? 4 : 2);
+  const double bucket = figures().zero_bucket_elements;
+  const double trained = settings.task == Task::full_training ? local.total : bucket;
+  return std::min(bucket, trained) * (sharding == Sharding::zero3 ? 4 : 2);
 }
 
 double kept_per_token(const ModelFigures& model, const Widths& w, const Settings& settings) {
@@ -112,7 +118,7 @@ Parts parts_of(const ModelFigures& model, const Settings& settings) {
     const LossBytes loss = loss_bytes(shape, settings);
     parts.logits = (loss.per_logit * w.vocab + loss.per_hidden * w.hidden) * w.tokens * fp32;
   }
-  parts.buffers = kWorkspace + zero_buckets(settings, local);
+  parts.buffers = figures().workspaces + zero_buckets(settings, local);
   return parts;
 }
 
@@ -217,14 +223,16 @@ void add_generation_moment(const ModelFigures& model, const Settings& settings, 
   if (settings.quantization == Quantization::fp8 && shape.tied_embeddings) weights += local.embedding * width;
   slot(moment, Use::weights) = weights / shards_of(settings).weights;
   // Concatenating leaves the old cache beside the new; what remains of that is what Qwen's README shows.
-  const double growth = !settings.growing_cache ? 1 : settings.kv_bytes < 2 ? 1.8 : 1.9;
+  const double growth = !settings.growing_cache ? 1
+                        : settings.kv_bytes < 2 ? figures().cache_growth_8bit
+                                                : figures().cache_growth;
   slot(moment, Use::kv_cache) = kv_bytes_per_token(model, settings) * settings.micro_batch * growth *
                                 static_cast<double>(settings.sequence) * sliding_share(shape, settings.sequence);
   // fp16 copies of the prompt's residuals in AWQ's and GPTQ's 4-bit kernels, seen growing with the prompt.
   if (settings.quantization == Quantization::int4) {
     slot(moment, Use::working_set) = 4 * w.hidden * settings.prompt * settings.micro_batch;
   }
-  slot(moment, Use::buffers) = settings.growing_cache ? 0 : 2 * kWorkspace;
+  slot(moment, Use::buffers) = settings.growing_cache ? 0 : 2 * figures().workspaces;
   add(estimate, moment);
 }
 

@@ -18,7 +18,7 @@ double passing(const Moment& moment) {
 /// long limits that few samples reach; chosen on ms-swift's published runs (Qwen 1.8B to 72B: the same figure).
 double fragments(const ModelFigures& model, const Settings& settings) {
   const Widths w = widths_of(model, settings);
-  double bytes = 50 * w.vocab / (1 + settings.sequence / 11000.0);
+  double bytes = figures().varied_bytes_per_logit * w.vocab / (1 + settings.sequence / figures().varied_length);
   bytes += working_maps(w, settings);
   if (settings.recompute == Recompute::none) {
     bytes += (saved_by_layer(model.shape, w, settings) + kept_maps(w, settings)) * w.layers;
@@ -33,11 +33,11 @@ double loading_leftovers(const ModelFigures& model, const Settings& settings) {
   switch (settings.quantization) {
     case Quantization::nf4:
     case Quantization::nf4_double:
-      return 0.25 * local.linear + 2 * (local.total - local.linear);
+      return figures().loading_nf4_share * local.linear + 2 * (local.total - local.linear);
     case Quantization::int4:
     case Quantization::int8: {
       const double weights = frozen_bytes(settings.quantization, 2) * local.linear + 2 * (local.total - local.linear);
-      return 0.06 * weights + 1.07e9;
+      return figures().loading_int_share * weights + figures().loading_int_bytes;
     }
     default:
       return 0;
@@ -67,7 +67,7 @@ double allocator_reserve(const ModelFigures& model, const Settings& settings, co
   }
   if (settings.varied_lengths) return varied_reserve(model, settings, estimate);
   // A tenth of what comes and goes: separates runs that ended from runs that did not (fms-acceleration, A100 80 GB).
-  return 0.10 * passing(estimate.peak_moment());
+  return figures().reserve_share * passing(estimate.peak_moment());
 }
 
 }  // namespace gpuwarden::planning

@@ -86,7 +86,8 @@ StateBytes state_bytes(const ModelFigures& model, const Settings& settings) {
     bytes.states += (8 - 2.03) * model.embedding / std::max(1.0, model.total);
   }
   bytes.temporaries = step_temporaries(settings, width);
-  if (master && settings.framework != Framework::megatron) bytes.temporaries = 4;  // fp32 copy of the gradients
+  if (master && settings.framework != Framework::megatron)
+    bytes.temporaries = 2;  // DeepSpeed's own estimator: 18 bytes in all
   if (precision == Precision::mixed && !is_fsdp(settings)) bytes.copies = 2;
   if (settings.step == OptimizerStep::in_backward) bytes.gradients = 0;
   return bytes;
@@ -173,7 +174,9 @@ LocalParameters local_parameters(const ModelFigures& model, const Settings& sett
   const Parallelism& parallel = settings.parallel;
   const double stages = static_cast<double>(parallel.pipeline) * parallel.layer_stages;
   const double layers = std::max(1.0, 1.0 * model.shape.layers + model.shape.encoder_layers);
-  const double share = std::min(1.0, std::ceil(layers / stages) / layers);
+  // device_map fills GPUs one after the other: the fullest has more than its share.
+  const double uneven = parallel.layer_stages > 1 ? figures().stage_imbalance : 1;
+  const double share = std::min(1.0, uneven * std::ceil(layers / stages) / layers);
   const double tensor = parallel.tensor;
   const double root = stages > 1 ? model.root / (model.shape.tied_embeddings ? 1 : 2) : model.root;
   const double dense = std::max(0.0, model.total - model.root - model.experts);
@@ -182,6 +185,7 @@ LocalParameters local_parameters(const ModelFigures& model, const Settings& sett
   local.embedding = model.embedding / tensor;
   local.linear = ((model.linear - model.experts) + model.experts / parallel.expert) * share / tensor;
   local.total = local.root + (dense + model.experts / parallel.expert) * share / tensor;
+  local.experts = model.experts / parallel.expert * share / tensor;
   local.layer = model.layer / tensor;
   if (settings.task == Task::adapters) {
     local.adapters = model.adapters(settings.adapters) * share / tensor;

@@ -13,20 +13,19 @@ namespace gpuwarden::planning {
 
 namespace {
 
+/// Part of a GPU's name, and the row of its prior. The first that fits is taken.
 struct Prior {
   std::string_view gpu;
-  Utilization utilization;
+  std::string_view row;
 };
 
 constexpr std::array kPriors{
-    Prior{"A100-SXM4-40", {0.42, 0.51, 0.60, "mosaicml/llm-foundry, A100 40 GB, bf16"}},
-    Prior{"A100-PCIE-40", {0.35, 0.48, 0.56, "mosaicml/llm-foundry, A100 40 GB, bf16, less for PCIe"}},
-    Prior{"A100", {0.426, 0.546, 0.642, "mosaicml/llm-foundry, A100 80 GB, bf16"}},
-    Prior{"H100", {0.26, 0.403, 0.46, "mosaicml/llm-foundry, H100 80 GB, bf16"}},
-    Prior{"H200", {0.26, 0.403, 0.46, "mosaicml/llm-foundry, H100 80 GB, bf16; the same cores"}},
-    Prior{"GH200", {0.26, 0.403, 0.46, "mosaicml/llm-foundry, H100 80 GB, bf16; the same cores"}},
+    Prior{"A100-SXM4-40", "mfu_a100_40"},
+    Prior{"A100-PCIE-40", "mfu_a100_40"},
+    Prior{"A100", "mfu_a100"},
+    Prior{"H100", "mfu_h100"},
+    Prior{"H200", "mfu_h100"},
 };
-constexpr Utilization kUnknown{0.15, 0.35, 0.55, "assumed: no published table for this GPU"};
 
 double model_parallel(const Settings& settings) {
   const Parallelism& p = settings.parallel;
@@ -41,11 +40,15 @@ std::chrono::seconds seconds_for(double tokens, double per_second) {
 }  // namespace
 
 Utilization utilization_prior(std::string_view gpu_model, Precision precision) {
-  Utilization found = kUnknown;
+  std::string_view row = "mfu_unknown";
   for (const Prior& prior : kPriors) {
     if (!gpu_model.contains(prior.gpu)) continue;
-    found = prior.utilization;
+    row = prior.row;
     break;
+  }
+  Utilization found;
+  if (const knowledge::PlanningFigure* figure = knowledge::find_planning_figure(row); figure != nullptr) {
+    found = {figure->low, figure->value, figure->high, figure->source};
   }
   if (precision == Precision::fp32) found.low *= 0.7;  // TF32's peak is reached less often
   return found;

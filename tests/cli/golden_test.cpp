@@ -72,6 +72,7 @@ class Golden : public testing::Program {
         {"help_snapshot", {"snapshot", "--help"}},
         {"help_compat", {"compat", "--help"}},
         {"help_diagnose", {"diagnose", "--help"}},
+        {"help_memory", {"memory", "--help"}},
         {"compat_machine", {"compat", "--from", mixed, "--on", "2026-11-21"}},
         {"compat_cuda", {"compat", "cu124", "--driver", "535.104.05", "--gpu", "RTX 4090"}},
         {"compat_torch",

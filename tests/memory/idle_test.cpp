@@ -185,7 +185,7 @@ TEST(Trimmer, ReturnsIdleMemoryBesideThreadsThatAllocate) {
   EXPECT_GE(pool->status().reserved, 10_MiB);
 }
 
-TEST(Trimmer, StopsAtOnceAndWhenTheContextIsGone) {
+TEST(Trimmer, StopsAtOnce) {
   ModelUpstream upstream(1_GiB);
   const auto pool = Pool::create(upstream, {}).value();
   const auto begin = std::chrono::steady_clock::now();
@@ -193,6 +193,17 @@ TEST(Trimmer, StopsAtOnceAndWhenTheContextIsGone) {
     const Trimmer trimmer(*pool, system_clock(), {.interval = 10h});
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 1h);
+}
+
+TEST(IdleMemory, IsLeftAloneOnceTheContextIsGone) {
+  Scene scene;
+  scene.step(100_MiB);
+  scene.upstream.failure = ErrorCode::unavailable;
+  scene.upstream.fails = [](const std::string&) { return true; };
+  EXPECT_FALSE(scene.pool->allocate(500_MiB, kStream));
+  const auto calls = scene.upstream.calls();
+  EXPECT_EQ(scene.pool->trim_idle(scene.clock.now(), 1s).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(scene.upstream.calls(), calls);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(Pool, RefusesASecondFreeOfAHandle) {
   ASSERT_TRUE(pool->deallocate_block(block, kStream));
   EXPECT_EQ(pool->deallocate_block(block, kStream).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(pool->deallocate_block({}, kStream).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(pool->deallocate_block({block.address, 4000, 1}, kStream).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(pool->deallocate_block({block.address(), 4000}, kStream).error().code, ErrorCode::invalid_argument);
   EXPECT_TRUE(pool->check());
 }
 

@@ -38,17 +38,17 @@ struct Scene {
 
 TEST(RecordStream, AFreedBlockIsNotReusedOnItsOwnStreamWithoutWaiting) {
   Scene scene(1_GiB);
-  const auto address = scene.shared_block(10_MiB, {kOther});
-  ASSERT_TRUE(scene.pool->deallocate(address, 10_MiB, kStream));
+  const auto address = scene.shared_block(100_MiB, {kOther});
+  ASSERT_TRUE(scene.pool->deallocate(address, 100_MiB, kStream));
   EXPECT_EQ(scene.pool->status().live, 0_B);
-  EXPECT_EQ(scene.pool->status().cached, 10_MiB);
-  const auto waiting = scene.pool->allocate(10_MiB, kStream).value();
-  EXPECT_FALSE(scene.upstream.is_busy_for(kStream, waiting, 10_MiB));
-  const auto next = scene.shared_block(10_MiB, {kOther});
+  EXPECT_EQ(scene.pool->status().cached, 100_MiB);
+  const auto waiting = scene.pool->allocate(100_MiB, kStream).value();
+  EXPECT_FALSE(scene.upstream.is_busy_for(kStream, waiting, 100_MiB));
+  const auto next = scene.shared_block(100_MiB, {kOther});
   ASSERT_TRUE(scene.pool->deallocate(next, kStream));
   scene.upstream.finish_all();
   // Found out at the next request that the free blocks cannot meet.
-  EXPECT_EQ(scene.pool->allocate(10_MiB, kStream).value(), next);
+  EXPECT_EQ(scene.pool->allocate(100_MiB, kStream).value(), next);
   EXPECT_TRUE(scene.pool->check());
 }
 
@@ -92,14 +92,14 @@ TEST(RecordStream, TheOwnStreamChangesNothing) {
 TEST(RecordStream, WorksWithHandlesAndKeepsTheChecks) {
   Scene scene;
   const auto block = scene.pool->allocate_block(10_MiB, kStream).value();
-  ASSERT_TRUE(scene.pool->record_stream(block.address, kOther));
-  EXPECT_EQ(scene.pool->size_of(block.address).value(), 10_MiB);
-  EXPECT_FALSE(scene.pool->deallocate(block.address, 9_MiB, kStream));
+  ASSERT_TRUE(scene.pool->record_stream(block.address(), kOther));
+  EXPECT_EQ(scene.pool->size_of(block.address()).value(), 10_MiB);
+  EXPECT_FALSE(scene.pool->deallocate(block.address(), 9_MiB, kStream));
   ASSERT_TRUE(scene.pool->deallocate_block(block, kStream));
   EXPECT_EQ(scene.pool->deallocate_block(block, kStream).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(scene.pool->record_stream(block.address, kOther).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(scene.pool->record_stream(block.address(), kOther).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(scene.pool->record_stream({}, kOther).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(scene.pool->record_stream({block.address.value + 512}, kOther).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(scene.pool->record_stream({block.address().value + 512}, kOther).error().code, ErrorCode::invalid_argument);
   EXPECT_TRUE(scene.pool->check());
 }
 

@@ -79,11 +79,31 @@ struct PoolStatus {
   double utilization() const { return reserved.value == 0 ? 1.0 : ratio(live, reserved); }
 };
 
-/// A block that is given back without a look-up. Empty: address 0.
-struct BlockHandle {
-  DeviceAddress address;
-  std::uint32_t region = 0;
-  std::uint32_t block = 0;
+/// A block that is given back without a look-up; as small as its address. Empty: address 0.
+class BlockHandle {
+ public:
+  BlockHandle() = default;
+  /// `address` is that of a block, a multiple of kGrain below 2^48; `number` the block's in its region.
+  BlockHandle(DeviceAddress address, std::uint32_t number) {
+    const std::uint64_t known = number < kUnknown ? number : kUnknown;
+    bits_ = address.value | (known & kLowMask) | (known >> kLowBits << kAddressBits);
+  }
+
+  DeviceAddress address() const { return {bits_ & kAddressMask}; }
+  /// What the constructor was given, or kUnknown: look it up.
+  std::uint32_t number() const {
+    return static_cast<std::uint32_t>((bits_ & kLowMask) | (bits_ >> kAddressBits << kLowBits));
+  }
+
+  static constexpr std::uint32_t kUnknown = (1U << 25U) - 1;
+  static constexpr unsigned kAddressBits = 48;
+
+ private:
+  static constexpr unsigned kLowBits = 9;
+  static constexpr std::uint64_t kLowMask = kGrain.value - 1;
+  static constexpr std::uint64_t kAddressMask = ((std::uint64_t{1} << kAddressBits) - 1) & ~kLowMask;
+
+  std::uint64_t bits_ = 0;
 };
 
 /// Safe to use from several threads; streams do not share a lock unless memory is short. After fork() the child's calls
@@ -108,7 +128,7 @@ class Pool {
   Result<void> deallocate(DeviceAddress address, Bytes size, StreamId stream);
 
   Result<BlockHandle> allocate_block(Bytes size, StreamId stream);
-  Result<void> deallocate_block(const BlockHandle& block, StreamId stream);
+  Result<void> deallocate_block(BlockHandle block, StreamId stream);
 
   /// Work on `stream` uses the block, too, from now until it is given back: then it waits for that stream as well.
   /// invalid_argument: no live block of this pool starts there.
@@ -138,7 +158,7 @@ class Pool {
   /// Gives back what the pool has not needed for `idle_for` before `now`, the longest unused first: what is reserved
   /// beyond the most that was live since (and 1/32 of that), but never below `keep`; and what idles above the soft
   /// limit. Knows only what happened between its calls: call it regularly, or have a Trimmer do so. Works in slices of
-  /// 64 MiB; ends early when asked to stop. How much went.
+  /// 64 MiB; ends early when asked to stop. How much went; unavailable: the context is gone.
   Result<Bytes> trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep = Bytes{},
                           const std::stop_token& stop = {});
   /// Whole pages without a user that were last used before `time`, as far as trim_idle() has noted the time; a block
@@ -160,7 +180,6 @@ class Pool {
  private:
   friend class MovableMemory;
   explicit Pool(std::unique_ptr<Core> core);
-  Result<DeviceAddress> allocate_slow(Bytes size, StreamId stream, Bytes alignment);
   std::unique_ptr<Core> core_;
 };
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/replay_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
+#include "render/columns.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using memtrace::external_fragmentation;
+using memtrace::Replay;
+
+constexpr std::size_t kChartHeight = 10;
+
+std::string mebibytes(Bytes bytes) { return fmt::format("{:.1f} MiB", ratio(bytes, 1_MiB)); }
+
+/// "14,961".
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::ptrdiff_t at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+std::string heading(const ReplayReport& report) {
+  const memtrace::Trace& trace = report.trace;
+  std::string text = fmt::format("{}: {}, {} events, {} blocks live before, {} {}\n", printable(report.file),
+                                 trace.format, grouped(trace.events.size()), grouped(trace.before.size()),
+                                 trace.streams.size(), trace.streams.size() == 1 ? "stream" : "streams");
+  const auto others = std::ranges::count_if(trace.events_of_devices, [](std::uint64_t events) { return events > 0; });
+  if (others > 1)
+    text += fmt::format("of device {}; {} more have events, too (--device N)\n", trace.device, others - 1);
+  if (trace.failed_allocations > 0)
+    text += fmt::format("{} allocations failed while it was recorded\n", grouped(trace.failed_allocations));
+  if (report.steps.size() > 1) {
+    const auto [least, most] = std::ranges::minmax(report.steps);
+    text += fmt::format("{} steps{}\n", report.steps.size(),
+                        most == 0 ? "" : fmt::format(" with lengths from {} to {} tokens", least, most));
+  }
+  return text;
+}
+
+std::vector<std::string> row_of(const Replay& replay) {
+  const bool timed = replay.rounds > 0;
+  return {replay.strategy,
+          timed ? fmt::format("{:.1f}", replay.nanoseconds) : "-",
+          timed ? fmt::format("{:.1f}", replay.first_nanoseconds) : "-",
+          mebibytes(replay.peak_live),
+          mebibytes(replay.peak_reserved),
+          fmt::format("{:.3f}", replay.utilization()),
+          fmt::format("{:.1f}%", external_fragmentation(replay.at_peak) * 100),
+          grouped(replay.at_end.pages_created),
+          grouped(replay.at_end.pages_moved),
+          grouped(replay.driver_calls),
+          grouped(replay.driver_calls_last_step)};
+}
+
+std::string table(const ReplayReport& report, const Style& style) {
+  std::vector<std::vector<std::string>> rows{{"strategy", "ns/op", "first", "peak live", "reserved", "ratio", "split",
+                                              "pages", "moved", "calls", "in last step"}};
+  for (const Replay& replay : report.replays) rows.push_back(row_of(replay));
+  if (const auto& recorded = report.trace.recorded) {
+    const Bytes live = report.replays[0].peak_live;
+    const double share = recorded->peak_reserved.value == 0 ? 1 : ratio(live, recorded->peak_reserved);
+    // The recorded allocator ran the trace once; more steps may have been another load.
+    if (report.steps.size() == 1 && !report.replays[0].failure)
+      rows.push_back({recorded->name + ", as recorded", "-", "-", mebibytes(live), mebibytes(recorded->peak_reserved),
+                      fmt::format("{:.3f}", share), "-", "-", "-", "-", "-"});
+  }
+  return columns(rows, style, 0);
+}
+
+std::string failures(const ReplayReport& report) {
+  std::string text;
+  for (const Replay& replay : report.replays) {
+    if (replay.failure)
+      text += fmt::format("{}: out of memory at operation {}, for {}\n", replay.strategy,
+                          grouped(replay.failure->operation + 1), mebibytes(replay.failure->size));
+  }
+  return text;
+}
+
+/// The most that was live and reserved in each column; what was between two samples is in the later one.
+struct Column {
+  Bytes live;
+  Bytes reserved;
+};
+
+std::vector<Column> chart_columns(const Replay& replay, std::size_t width) {
+  std::vector<Column> result(width);
+  for (const auto& sample : replay.samples) {
+    const std::size_t at = std::min<std::size_t>((sample.operation - 1) * width / replay.operations, width - 1);
+    result[at].live = std::max(result[at].live, sample.live);
+    result[at].reserved = std::max(result[at].reserved, sample.reserved);
+  }
+  for (std::size_t i = 1; i < width; ++i) {
+    if (result[i].reserved.value == 0) result[i] = result[i - 1];
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string memory_chart(const Replay& replay, const Style& style) {
+  if (replay.samples.empty()) return "";
+  constexpr std::size_t kScale = 10;
+  const auto all = chart_columns(replay, style.width - kScale - 2);
+  const std::uint64_t top = std::max<std::uint64_t>(1, replay.peak_reserved.value);
+  std::string text;
+  for (std::size_t row = kChartHeight; row-- > 0;) {
+    const bool labelled = row + 1 == kChartHeight || row + 1 == kChartHeight / 2;
+    text += fit(labelled ? format_size(Bytes(top / kChartHeight * (row + 1))) : "", kScale, true) + " |";
+    std::string line;
+    for (const Column& column : all) {
+      const auto reaches = [&](Bytes bytes) {
+        return ratio(bytes, Bytes(top)) * kChartHeight > static_cast<double>(row) + 0.5;
+      };
+      line += reaches(column.live) ? '#' : reaches(column.reserved) ? '+' : ' ';
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  text += std::string(kScale + 1, ' ') + "+" + std::string(all.size(), '-') + "\n";
+  const std::string end = grouped(replay.operations) + " operations";
+  const std::string key = fmt::format("{}: # live  + reserved", replay.strategy);
+  const std::size_t room = all.size() > key.size() + end.size() ? all.size() - key.size() - end.size() : 1;
+  return text + std::string(kScale + 2, ' ') + key + std::string(room, ' ') + end + "\n";
+}
+
+std::string replay_text(const ReplayReport& report, const Style& style) {
+  return heading(report) +
+         style.paint(fmt::format("SIMULATED device of {} that only counts; the allocator is the real one",
+                                 format_size(report.device_memory)),
+                     Tone::bold) +
+         "\n\n" + table(report, style) + failures(report) + "\n" + memory_chart(report.replays[0], style);
+}
+
+}  // namespace gpuwarden::cli

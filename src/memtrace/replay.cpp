@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/memtrace/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "gpuwarden/memory/host_upstreams.hpp"
+
+namespace gpuwarden::memtrace {
+namespace {
+
+using memory::DeviceAddress;
+using memory::Pool;
+using memory::StreamId;
+
+/// A new pool on a new device.
+struct Bench {
+  memory::ArithmeticUpstream device;
+  std::unique_ptr<Pool> pool;
+  std::vector<DeviceAddress> slots;
+
+  explicit Bench(Bytes memory) : device(memory) {}
+
+  Result<void> open(const Script& script, const ReplayOptions& options) {
+    GPUWARDEN_TRY(pool, Pool::create(device, {.strategy = options.strategy}));
+    slots.resize(script.slots);
+    return {};
+  }
+};
+
+/// The loop that is timed. False: an operation failed.
+bool run(const std::vector<Operation>& operations, Pool& pool, DeviceAddress* slots) {
+  for (const Operation& operation : operations) {
+    if (operation.size != 0) {
+      const auto address = pool.allocate(Bytes(operation.size), StreamId{operation.stream});
+      if (!address) return false;
+      slots[operation.slot] = *address;
+    } else {
+      if (!pool.deallocate(slots[operation.slot], StreamId{operation.stream})) return false;
+    }
+  }
+  return true;
+}
+
+using Nanoseconds = std::chrono::duration<double, std::nano>;
+
+/// Nothing if the pool ran out of memory.
+std::optional<Nanoseconds> time(const Script& script, const std::vector<std::uint32_t>& order, Bench& bench) {
+  bool fine = true;
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::uint32_t part : order) fine &= run(script.parts[part], *bench.pool, bench.slots.data());
+  const Nanoseconds taken = std::chrono::steady_clock::now() - start;
+  return fine ? std::optional(taken) : std::nullopt;
+}
+
+/// Times new pools until there were enough of them.
+Result<void> time_all(const Script& script, const ReplayOptions& options, Replay& result) {
+  const Nanoseconds enough = std::chrono::milliseconds(options.timed_ms);
+  Nanoseconds best = Nanoseconds::max();
+  Nanoseconds best_first = Nanoseconds::max();
+  Nanoseconds all(0);
+  for (; result.rounds < options.rounds || (result.rounds > 0 && all < enough); ++result.rounds) {
+    Bench bench(options.device_memory);
+    GPUWARDEN_CHECK(bench.open(script, options));
+    const auto first = time(script, script.order, bench);
+    const auto later = first ? time(script, script.again, bench) : std::nullopt;
+    // What fitted once may not fit again: then there is nothing to time.
+    if (!later) break;
+    best_first = std::min(best_first, *first);
+    best = std::min(best, *later);
+    all += *first + *later;
+  }
+  if (result.rounds == 0) return {};
+  std::uint64_t operations = 0;
+  for (const std::uint32_t part : script.again) operations += script.parts[part].size();
+  result.first_nanoseconds = best_first.count() / static_cast<double>(script.operations);
+  result.nanoseconds = best.count() / static_cast<double>(operations);
+  return {};
+}
+
+/// Runs the script once and looks at the pool meanwhile.
+class Observation {
+ public:
+  Observation(const Script& script, const ReplayOptions& options, Replay& result)
+      : script_(script), options_(options), result_(result), bench_(options.device_memory) {}
+
+  Result<void> run() {
+    GPUWARDEN_CHECK(bench_.open(script_, options_));
+    sizes_.resize(script_.slots);
+    every_ = std::max<std::uint64_t>(1, script_.operations / std::max(1U, options_.samples));
+    bool fine = true;
+    for (std::size_t step = 0; fine && step < script_.order.size(); ++step) {
+      const std::uint64_t before = bench_.pool->status().upstream_calls;
+      fine = run_part(script_.parts[script_.order[step]]);
+      result_.driver_calls = bench_.pool->status().upstream_calls;
+      result_.driver_calls_last_step = result_.driver_calls - before;
+    }
+    result_.at_end = bench_.pool->status();
+    result_.peak_reserved = result_.at_end.peak_reserved;
+    if (!fine) {
+      result_.peak_live = result_.at_end.peak_live;
+      result_.peak_requested = peak_requested_;
+      result_.at_peak = result_.at_end;
+    }
+    return bench_.pool->check();
+  }
+
+ private:
+  bool run_part(const std::vector<Operation>& operations) {
+    for (const Operation& operation : operations) {
+      if (!run_one(operation)) return false;
+      ++result_.operations;
+      if (result_.operations == script_.peak_operation) result_.at_peak = bench_.pool->status();
+      if (result_.operations % every_ == 0 || result_.operations == script_.peak_operation) sample();
+    }
+    return true;
+  }
+
+  bool run_one(const Operation& operation) {
+    DeviceAddress& slot = bench_.slots[operation.slot];
+    std::uint64_t& size = sizes_[operation.slot];
+    requested_ += operation.size - size;
+    if (operation.size == 0) {
+      size = 0;
+      const auto freed = bench_.pool->deallocate(slot, StreamId{operation.stream});
+      if (!freed) result_.failure = ReplayFailure{result_.operations, Bytes(0), freed.error()};
+      return freed.has_value();
+    }
+    const auto address = bench_.pool->allocate(Bytes(operation.size), StreamId{operation.stream});
+    if (!address) {
+      result_.failure = ReplayFailure{result_.operations, Bytes(operation.size), address.error()};
+      return false;
+    }
+    slot = *address;
+    size = operation.size;
+    peak_requested_ = std::max(peak_requested_, Bytes(requested_));
+    return true;
+  }
+
+  void sample() {
+    const memory::PoolStatus now = bench_.pool->status();
+    result_.samples.push_back({.operation = result_.operations,
+                               .live = now.live,
+                               .reserved = now.reserved,
+                               .free = now.reserved - now.live,
+                               .largest_free = now.largest_free});
+  }
+
+  const Script& script_;
+  const ReplayOptions& options_;
+  Replay& result_;
+  Bench bench_;
+  std::vector<std::uint64_t> sizes_;
+  std::uint64_t every_ = 1;
+  std::uint64_t requested_ = 0;
+  Bytes peak_requested_;
+};
+
+}  // namespace
+
+double external_fragmentation(const memory::PoolStatus& status) {
+  const Bytes free = status.reserved - status.live;
+  return free.value == 0 ? 0 : std::max(0.0, 1 - ratio(status.largest_free, free));
+}
+
+double internal_fragmentation(const memory::PoolStatus& status) {
+  return status.live.value == 0 ? 0 : 1 - ratio(status.requested, status.live);
+}
+
+Result<Replay> replay(const Script& script, const ReplayOptions& options) {
+  Replay result;
+  const memory::Strategy& strategy = options.strategy != nullptr ? *options.strategy : memory::strategies().front();
+  result.strategy = strategy.name;
+  result.peak_live = script.peak_live;
+  result.peak_requested = script.peak_requested;
+  GPUWARDEN_CHECK(Observation(script, options, result).run());
+  if (result.failure || script.operations == 0) return result;
+  GPUWARDEN_CHECK(time_all(script, options, result));
+  return result;
+}
+
+}  // namespace gpuwarden::memtrace

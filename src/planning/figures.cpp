@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "figures.hpp"
+
+namespace gpuwarden::planning {
+
+namespace {
+
+/// The tests hold that every name here has a row.
+double value_of(std::string_view name) {
+  const knowledge::PlanningFigure* figure = knowledge::find_planning_figure(name);
+  return figure == nullptr ? 0 : figure->value;
+}
+
+}  // namespace
+
+const Figures& figures() {
+  static const Figures kFigures{
+      .cuda_context = value_of("cuda_context"),
+      .nccl_buffers = value_of("nccl_buffers"),
+      .workspaces = value_of("workspaces"),
+      .zero_bucket_elements = value_of("zero_bucket_elements"),
+      .reserve_share = value_of("reserve_share"),
+      .varied_bytes_per_logit = value_of("varied_bytes_per_logit"),
+      .varied_length = value_of("varied_length"),
+      .loading_nf4_share = value_of("loading_nf4_share"),
+      .loading_int_share = value_of("loading_int_share"),
+      .loading_int_bytes = value_of("loading_int_bytes"),
+      .stage_imbalance = value_of("stage_imbalance"),
+      .cache_growth = value_of("cache_growth"),
+      .cache_growth_8bit = value_of("cache_growth_8bit"),
+      .eager_kept = value_of("eager_kept"),
+      .eager_working = value_of("eager_working"),
+      .uncertainty_training = value_of("uncertainty_training"),
+      .uncertainty_varied = value_of("uncertainty_varied"),
+      .uncertainty_inference = value_of("uncertainty_inference"),
+      .uncertainty_parallel = value_of("uncertainty_parallel"),
+      .uncertainty_shape = value_of("uncertainty_shape"),
+  };
+  return kFigures;
+}
+
+}  // namespace gpuwarden::planning

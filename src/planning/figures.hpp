@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The knowledge base's figures by name, looked up once.
+#pragma once
+
+#include "gpuwarden/knowledge/planning_figures.hpp"
+
+namespace gpuwarden::planning {
+
+struct Figures {
+  double cuda_context;
+  double nccl_buffers;
+  double workspaces;
+  double zero_bucket_elements;
+  double reserve_share;
+  double varied_bytes_per_logit;
+  double varied_length;
+  double loading_nf4_share;
+  double loading_int_share;
+  double loading_int_bytes;
+  double stage_imbalance;
+  double cache_growth;
+  double cache_growth_8bit;
+  double eager_kept;
+  double eager_working;
+  double uncertainty_training;
+  double uncertainty_varied;
+  double uncertainty_inference;
+  double uncertainty_parallel;
+  double uncertainty_shape;
+};
+
+const Figures& figures();
+
+}  // namespace gpuwarden::planning

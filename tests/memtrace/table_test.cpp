@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces as tables: our CSV and RMM's log.
+#include "gpuwarden/memtrace/read.hpp"
+
+namespace gpuwarden::memtrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string problem_of(const std::string& text) {
+  const auto trace = read_trace(text, "x.csv");
+  return trace ? "" : trace.error().message;
+}
+
+TEST(AllocationCsv, IsReadWithWhatWasLiveBefore) {
+  const auto trace = read_trace(
+      "op,id,size,stream,time_us,phase\r\na,7,4096,0,0,pre\r\na,8,1,0,0,pre\r\na,1,512,3,10,rec\r\nf,7,4096,0,12,"
+      "rec\r\n\r\n",
+      "x.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->format, "CSV of allocations");
+  ASSERT_EQ(trace->before.size(), 2U);
+  EXPECT_EQ(trace->before[0].size, 4096U) << "in the order of the file";
+  ASSERT_EQ(trace->events.size(), 2U);
+  EXPECT_EQ(trace->streams, (std::vector<std::uint64_t>{0, 3}));
+  EXPECT_EQ(trace->events[0].stream, 1);
+  EXPECT_EQ(trace->events[0].time_us, 0);
+  EXPECT_EQ(trace->events[1].time_us, 2);
+  EXPECT_EQ(trace->events[1].block, 0U);
+  EXPECT_FALSE(trace->depends_on_tokens());
+}
+
+TEST(AllocationCsv, NeedsNoMoreThanOperationIdAndSizeInAnyOrder) {
+  const auto trace = read_trace("size,op,id\n64,a,1\n64,f,1\n", "x.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->events[0].size, 64U);
+}
+
+TEST(AllocationCsv, SizesMayDependOnTheLengthOfASequence) {
+  const auto trace = read_trace("op,id,phase,c0,c1,c2\na,1,rec,100,2,0.5\na,2,rec,-5,0,0\nf,1,rec,0,0,0\n", "x.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  ASSERT_TRUE(trace->depends_on_tokens());
+  ASSERT_EQ(trace->formulas.size(), 2U);
+  EXPECT_EQ(trace->formulas[0].at(10), 170U);
+  EXPECT_EQ(trace->formulas[1].at(10), 1U);
+  EXPECT_EQ((SizeFormula{0, 0, 1e300}.at(1000)), kLargestBlock);
+}
+
+TEST(AllocationCsv, NamesTheLineThatIsWrong) {
+  const std::string head = "op,id,size\na,1,64\n";
+  EXPECT_THAT(problem_of(head + "a,1,64\n"), HasSubstr("x.csv: line 3: id 1 allocates what is live already"));
+  EXPECT_THAT(problem_of(head + "f,2,64\n"), HasSubstr("line 3: id 2 frees what was never allocated"));
+  EXPECT_THAT(problem_of(head + "f,1,64\nf,1,64\n"), HasSubstr("line 4: id 1 frees what has been freed already"));
+  EXPECT_THAT(problem_of(head + "x,2,64\n"), HasSubstr("line 3: op 'x' is neither a nor f"));
+  EXPECT_THAT(problem_of(head + "a,2\n"), HasSubstr("line 3: has 2 cells instead of 3"));
+  EXPECT_THAT(problem_of(head + "a,2,6k\n"), HasSubstr("line 3: size '6k' is no whole number"));
+  EXPECT_THAT(problem_of(head + "a,2,-1\n"), HasSubstr("line 3: size '-1' is no whole number"));
+  EXPECT_THAT(problem_of(head + "a,2,99999999999999999999999\n"), HasSubstr("is no whole number"));
+  EXPECT_THAT(problem_of(head + "a,2,999999999999999999\n"), HasSubstr("larger than the memory of any GPU"));
+  EXPECT_THAT(problem_of("op,id,phase\na,1,rec\n"), HasSubstr("line 1: there is no column 'size'"));
+  EXPECT_THAT(problem_of("op,id,size\n"), HasSubstr("holds no allocation"));
+}
+
+TEST(AllocationCsv, OfSeveralDevicesIsReadForOne) {
+  const std::string text = "op,id,size,device\na,1,10,0\na,2,20,1\na,3,30,1\nf,1,10,0\nf,2,20,1\n";
+  const auto most = read_trace(text, "x.csv");
+  ASSERT_TRUE(most) << most.error().message;
+  EXPECT_EQ(most->device, 1U);
+  EXPECT_EQ(most->events.size(), 3U);
+  EXPECT_EQ(most->events_of_devices, (std::vector<std::uint64_t>{2, 3}));
+  const auto first = read_trace(text, "x.csv", {.device = 0});
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->events.size(), 2U);
+  EXPECT_FALSE(read_trace(text, "x.csv", {.device = 2}));
+  EXPECT_THAT(problem_of("op,id,size,device\na,1,10,x\n"), HasSubstr("line 2: device 'x' is no whole number"));
+}
+
+TEST(RmmLog, IsReadWithItsFailures) {
+  const auto trace = read_trace(
+      "Thread,Time,Action,Pointer,Size,Stream\n"
+      "12,23:59:59.999990,allocate,0x7f10,1024,0x0\n"
+      "12,23:59:59:999995,allocate failure,(nil),99999999999,0x0\n"
+      "12,23:59:59.999999,allocate,0x7f20,2048,0x2\n"
+      "13,00:00:00.000009,free,0x7f10,1024,0x2\n"
+      "13,00:00:00.000010,deallocate,0x9999,77,0\n"
+      "13,00:00:00.000011,allocate,(nil),0,0\n",
+      "rmm.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->format, "RMM log");
+  EXPECT_EQ(trace->failed_allocations, 1U);
+  ASSERT_EQ(trace->events.size(), 4U);
+  EXPECT_EQ(trace->events[1].time_us, 9);
+  EXPECT_EQ(trace->events[2].time_us, 19) << "past midnight";
+  EXPECT_EQ(trace->events[2].stream, 1) << "freed on another stream";
+  ASSERT_EQ(trace->before.size(), 1U) << "freed, but never allocated";
+  EXPECT_EQ(trace->before[0].size, 77U);
+}
+
+TEST(RmmLog, NeedsNoHeading) {
+  const auto trace = read_trace("1979932,14:21:19.998533,allocate,0x30a000000,256,0x2\n", "spark.log");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->streams.back(), 2U);
+  const auto epoch =
+      read_trace("1,1634567890.123456,allocate,0x10,256,0x2\n1,1634567891.123456,deallocate,0x10,256,0x2\n", "x");
+  ASSERT_TRUE(epoch) << epoch.error().message;
+  EXPECT_EQ(epoch->events[1].time_us, 1'000'000);
+}
+
+TEST(RmmLog, NamesTheLineThatIsWrong) {
+  const std::string head = "Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.0,allocate,0x10,64,0x0\n";
+  EXPECT_THAT(problem_of(head + "1,10:00:00.1,allo"), HasSubstr("line 3: has 3 cells instead of 6"));
+  EXPECT_THAT(problem_of(head + "1,10:00:00.1,allocate,0x10,64,0x0\n"),
+              HasSubstr("0x10 allocates what is live already"));
+  EXPECT_THAT(problem_of(head + "1,10:00:00.1,free,0xzz,64,0x0\n"), HasSubstr("'0xzz' is no pointer"));
+  EXPECT_THAT(problem_of(head + "1,noon,free,0x10,64,0x0\n"), HasSubstr("'noon' is no time"));
+  EXPECT_THAT(problem_of(head + "1,10:00:00.1,move,0x10,64,0x0\n"), HasSubstr("'move' is no action"));
+}
+
+TEST(ReadTrace, SaysWhatItKnowsWhereItKnowsNothing) {
+  const auto unknown = read_trace("hello\nworld\n", "notes.txt");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);
+  EXPECT_THAT(unknown.error().message, HasSubstr("notes.txt: is no trace"));
+  EXPECT_THAT(unknown.error().hint, HasSubstr("PyTorch snapshot"));
+  EXPECT_THAT(problem_of(""), HasSubstr("is empty"));
+}
+
+}  // namespace
+}  // namespace gpuwarden::memtrace
