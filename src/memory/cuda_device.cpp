@@ -109,7 +109,7 @@ Result<std::shared_ptr<const CudaDevice>> CudaDevice::open(const CudaOptions& op
   if (const auto code = driver.cuInit(0); code != cuda::kSuccess)
     return refuse(driver, "cuInit", code, "gpuwarden doctor tells why CUDA does not start");
   GPUWARDEN_TRY(const cuda::Device device, find_device(driver, options));
-  const std::shared_ptr<CudaDevice> result(new CudaDevice(driver, device, options));
+  std::shared_ptr<CudaDevice> result(new CudaDevice(driver, device, options));
   cuda::find_symbol(library, "cuThreadExchangeStreamCaptureMode", result->exchange_capture_mode_);
   GPUWARDEN_CHECK(result->start_context());
   return result;
