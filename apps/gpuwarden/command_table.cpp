@@ -10,6 +10,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "options.hpp"
+#include "plan/plan_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -105,6 +106,10 @@ constexpr auto kBundleOptions = std::to_array<Option>({
 });
 
 constexpr auto kSelectOptions = std::to_array<Option>({
+    {"--model", OptionKind::text, "MODEL", "as many GPUs as this model needs: a name, a config.json, its folder"},
+    {"--task", OptionKind::text, "TASK", "with --model: train, lora, qlora, inference, serve"},
+    {"--sequence", OptionKind::text, "N", "with --model: tokens of a sample (2048)"},
+    {"--micro-batch", OptionKind::text, "N", "with --model: samples at a time (1)"},
     {"--export", OptionKind::optional, "SHELL", "print commands to eval: sh (default), fish, powershell, cmd"},
     {"--uuid", OptionKind::flag, "", "print UUIDs (the default: right in every CUDA_DEVICE_ORDER)"},
     {"--index", OptionKind::flag, "", "print indices (right only with CUDA_DEVICE_ORDER=PCI_BUS_ID)"},
@@ -192,6 +197,12 @@ std::vector<Command> looking_commands() {
        {kSelectionOptions, kSelectOptions, kFromOptions},
        Rest::none,
        run_select},
+      {"plan",
+       "say whether a model fits, on how many GPUs, with which strategy",
+       "gpuwarden plan MODEL | CONFIG.json | DIR | --params 7B [--task TASK] [--gpus 8xh100] [options]",
+       {kPlanOptions, kFromOptions},
+       Rest::operands,
+       run_plan},
       {"snapshot",
        "write everything that is known about the machine's GPUs as JSON, for --from elsewhere",
        "gpuwarden snapshot [-o FILE] [--from FILE]",

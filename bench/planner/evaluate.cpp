@@ -19,6 +19,7 @@ using namespace planning;
 
 std::string group_of(const Case& c) {
   if (!c.complete) return "incomplete";
+  if (c.out_of_memory) return "out_of_memory";
   if (c.metric == Metric::whole_gpu) return "whole_gpu";
   return c.settings.trains() ? "training" : "inference";
 }
@@ -38,10 +39,6 @@ bool chose_a_coefficient(const Case& c) {
   const std::string model = lower(c.model);
   const auto has = [&](std::string_view word) { return model.contains(word); };
   if (c.source == "fms-acceleration") return !(has("mixtral") || has("powerlm") || has("llama-2"));
-  if (c.source == "ms-swift") {
-    const bool lora = c.settings.task == Task::adapters && c.settings.quantization == Quantization::none;
-    return !lora || has("qwen-7b") || has("zephyr") || has("yi-6b");
-  }
   if (c.source == "qwen-readme") return c.settings.task == Task::full_training || has("1.8b");
   if (c.source == "qwen3-docs") return !(has("1.7b") || has("14b") || has("4b") || has("32b") || has("30b"));
   return c.source != "vllm" && c.source != "hf trainer";
@@ -59,6 +56,13 @@ Answer answer_of(const Row& row) {
     return answer;
   }
   answer.predicted = *predicted;
+  if (read->out_of_memory) {
+    // Right is what says that it does not fit.
+    answer.measured = read->gpu_bytes;
+    const Result<Estimate> need = estimate(read->figures, read->settings);
+    answer.error = need && need->expected() > read->gpu_bytes ? 0 : 1;
+    return answer;
+  }
   answer.error = *predicted / read->measured - 1;
   return answer;
 }
@@ -237,8 +241,8 @@ std::vector<std::pair<std::string, std::string>> coefficients_chosen_on() {
       {"torchtitan", "selective recomputation and fp32 logits: Llama 3.1 8B, 6 rows"},
       {"qwen-readme", "0.4 GiB of torch 2.0's kernels: Qwen-1.8B; copies under autocast: its full training"},
       {"ms-swift",
-       "50 bytes a logit, its decline with length: Qwen-7B; eager maps: zephyr, yi; loading: quantised rows; "
-       "uneven stages: full training"},
+       "55 bytes a logit, its decline with length, eager maps, loading, uneven stages: all rows; with the first "
+       "three chosen without the model that is judged: median 2.4%, p90 15.3%"},
       {"qwen-readme-chat", "the growth of concatenated caches: Qwen-7B-Chat"},
       {"qwen3-docs", "4 bytes a prompt token and hidden width of 4-bit kernels: Qwen3-8B; 38 MB of workspaces"},
       {"fits.csv", "the reserve of a tenth: all rows (without it 211 of 216 are right)"},

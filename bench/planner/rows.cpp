@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <utility>
 
 #include "planner/models.hpp"
 
@@ -195,10 +196,7 @@ void as_torchtune(const Words& w, Settings& s) {
 
 void as_qwen_readme(Settings& s) {
   s.adapters.dropout = true;
-  if (s.task == Task::full_training && s.precision == Precision::bf16) {
-    const bool deepspeed = s.parallel.sharding != Sharding::none;
-    s.precision = deepspeed ? Precision::master_weights : Precision::mixed;
-  }
+  if (s.task == Task::full_training && s.precision == Precision::bf16) s.precision = Precision::mixed;
   if (s.task == Task::adapters && s.precision == Precision::bf16) s.precision = Precision::mixed_low;
   if (s.quantization != Quantization::none) {
     s.parallel.sharding = Sharding::zero2;  // its Q-LoRA runs go through DeepSpeed, with its buckets
@@ -254,6 +252,11 @@ Settings settings_of(const Row& row, const Words& w, const ModelShape& model) {
   s.adapters = adapters_of(w);
   if (s.task == Task::full_training && s.quantization != Quantization::fp8) s.quantization = Quantization::none;
   apply_framework(w, model, s);
+  const Sharding sharding = s.parallel.sharding;
+  const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
+  if (zero && s.task == Task::full_training && s.precision != Precision::fp32) s.precision = Precision::master_weights;
+  // A pipeline takes the batch in micro-batches of one sample, torchtitan's default.
+  if (s.parallel.pipeline > 1 && w.is("torchtitan")) s.accumulation = std::exchange(s.micro_batch, 1U);
   return s;
 }
 
@@ -311,13 +314,15 @@ Result<Case> read_case(const Row& row) {
   c.source = source_of(w);
   c.complete = row["settings_complete"] == "Y";
   c.measured = number(row["mem_gib"]) * kGiB;
+  c.gpu_bytes = gpu_bytes(row["gpu"]);
   if (lower(row["mem_raw"]).contains("sum over gpus")) c.measured /= std::max(1.0, leading_number(row["n_gpus"]));
-  if (c.measured <= 0) return fail(ErrorCode::invalid_argument, "no measurement in mem_gib", "give GiB");
+  c.out_of_memory = w.metric == "oom" && c.gpu_bytes > 0;
+  if (c.measured <= 0 && !c.out_of_memory)
+    return fail(ErrorCode::invalid_argument, "no measurement in mem_gib", "give GiB");
   GPUWARDEN_TRY(const ModelShape shape, model_named(row["model"], number(row["params"])));
   c.figures = figures_of(shape, static_cast<std::uint64_t>(number(row["params"])));
   c.settings = settings_of(row, w, shape);
   c.metric = metric_of(w);
-  c.gpu_bytes = gpu_bytes(row["gpu"]);
   return c;
 }
 

@@ -33,6 +33,7 @@ struct Case {
   double gpu_bytes = 0;  ///< of one GPU; 0: unknown
   double measured = 0;   ///< bytes
   bool complete = false;
+  bool out_of_memory = false;  ///< the run did not fit its GPU; nothing was measured
 };
 
 /// Fails where the model or the measurement cannot be told.

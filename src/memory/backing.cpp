@@ -6,38 +6,40 @@
 #include "memory/core.hpp"
 
 namespace gpuwarden::memory {
-namespace {
+bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources, Lane& host) {
+  bool widen = true;
+  if (fill_window(attempt, sources, host, widen)) return true;
+  // What was wanted beyond the request may be what the device no longer has.
+  if (!widen) return false;
+  widen = false;
+  return fill_window(attempt, sources, host, widen);
+}
 
-/// Grains that a stream's quick lists may hold however small the pool is.
-constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
-
-}  // namespace
-
-bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources) {
+bool Pool::Core::fill_window(Attempt& attempt, const PageSources& sources, Lane& host, bool& widen) {
   // Every window lacks a page: without one to spare or to create there is no need to look.
+  const bool may_widen = std::exchange(widen, false);
   if (pages_.spare() == 0 && !sources.idle && pages_.pages() >= sources.most_pages) return false;
-  Region& region = attempt.lane.regions[attempt.region];
+  Region& region = host.regions[attempt.region];
   Window window = region.cheapest_window(attempt.size + attempt.alignment - 1, sources.thorough);
   if (window.first == kNoBlock) return false;
   const std::uint64_t spare = pages_.spare();
   const std::uint64_t room = sources.most_pages - std::min(pages_.pages(), sources.most_pages);
   if (!sources.idle && window.missing > spare && window.missing - spare > room) return false;
   // A large region grows by a little more than is asked for: fewer calls of the driver.
-  if (!sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
-    region.widen(window);
+  if (may_widen && !sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
+    widen = region.widen(window);
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
   std::uint32_t created = 0;
-  if (!gather(attempt, window.missing, sources, created) || !map_claimed(attempt, region, first, end)) {
+  if (!gather(attempt, window.missing, sources, created) || !map_claimed(attempt, host, first, end)) {
     region.unclaim(first, end);
     destroy_spare(created);
     return false;
   }
   BlockNumber taken = region.settle(first, window);
   if (window.size > attempt.size) taken = region.shrink(taken, attempt.size, attempt.alignment);
-  attempt.lane.quick_room =
-      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * attempt.lane.quick_permille);
-  return accept(attempt, attempt.lane, taken);
+  attempt.lane.fit_quick_room(pages_.reserved().value >> kGrainShift);
+  return accept(attempt, host, taken);
 }
 
 bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created) {
@@ -88,8 +90,9 @@ void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {
   }
 }
 
-bool Pool::Core::map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end) {
-  const DeviceAddress base = base_of(attempt.lane, attempt.region);
+bool Pool::Core::map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end) {
+  Region& region = host.regions[attempt.region];
+  const DeviceAddress base = base_of(host, attempt.region);
   std::vector<BlockNumber> mapped;
   for (BlockNumber at = first; at != kNoBlock && region[at].start < end; at = region[at].after) {
     if (region[at].state != BlockState::claimed_hole) continue;
@@ -161,7 +164,11 @@ Pool::Core::~Core() {
       static_cast<void>(pages_.called(upstream_.forget(lane.event)));
   });
   for (int tries = 0; tries < 2 && pages_.spare() > 0; ++tries) destroy_spare(pages_.spare());
-  if (!upstream_.release(base_, reservation())) static_cast<void>(upstream_.release(base_, reservation()));
+  const auto release = [&](DeviceAddress base, Bytes size) {
+    if (!upstream_.release(base, size)) static_cast<void>(upstream_.release(base, size));
+  };
+  release(base_, wide_reservation(region_shift_));
+  if (narrow_base_.value != 0) release(narrow_base_, narrow_reservation(region_shift_));
 }
 
 }  // namespace gpuwarden::memory

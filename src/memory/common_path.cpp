@@ -78,12 +78,13 @@ template <class Value>
   return value;
 }
 
-/// The lane that an address belongs to if it is that of `stream`, and where in it; nullptr: a case for the slow path.
+/// The lane that an address belongs to if it is that of `stream` and wide, and where in it; nullptr: a case for the
+/// slow path.
 [[gnu::always_inline]] inline Lane* Pool::Core::lane_at(DeviceAddress address, StreamId stream, unsigned& region,
                                                         Grains& start) const {
   const std::uint64_t offset = address.value - base_.value;
   const std::uint64_t number = offset >> region_shift_;
-  if (number >= std::uint64_t{lane_count_.load(std::memory_order_acquire)} * kRegions || offset % kGrain.value != 0 ||
+  if (number >= std::uint64_t{wide_count_.load(std::memory_order_acquire)} * kRegions || offset % kGrain.value != 0 ||
       !is_own_process()) [[unlikely]]
     return nullptr;
   Lane* const lane = lanes_[number / kRegions].get();

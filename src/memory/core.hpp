@@ -67,6 +67,14 @@ class Pool::Core {
 
   /// Has pools notice that they are in a forked child.
   static void watch_forks();
+  static Bytes wide_reservation(unsigned region_shift) {
+    return Bytes((std::uint64_t{1} << region_shift) * kRegions * kWideLanes);
+  }
+  static Bytes narrow_reservation(unsigned region_shift) {
+    return Bytes((std::uint64_t{1} << (region_shift - kNarrowBits)) * kRegions * (kLanes - kWideLanes));
+  }
+  /// Whether handles can hold such addresses.
+  static Result<void> check_reach(DeviceAddress base, Bytes size);
 
   /// Value: DeviceAddress or BlockHandle.
   template <class Value>
@@ -106,12 +114,8 @@ class Pool::Core {
   Result<void> check();
 
   DeviceAddress address_of(const Place& place) const {
-    const std::uint64_t region = region_number(place);
     const std::uint64_t start = (*place.lane).regions[place.region][place.block].start;
-    return {base_.value + (region << region_shift_) + (start << kGrainShift)};
-  }
-  static std::uint32_t region_number(const Place& place) {
-    return std::uint32_t{place.lane->number} * kRegions + place.region;
+    return {base_of(*place.lane, place.region).value + (start << kGrainShift)};
   }
 
  private:
@@ -146,7 +150,10 @@ class Pool::Core {
   Result<void> deallocate_shared(const Place& place, Grains start, const Lane& user);
   std::span<const StreamUse> uses_of(const Lane& lane, unsigned region, BlockNumber block, StreamUse& only);
   DeviceAddress base_of(const Lane& lane, unsigned region) const {
-    return {base_.value + ((std::uint64_t{lane.number} * kRegions + region) << region_shift_)};
+    if (lane.number < kWideLanes) [[likely]]
+      return {base_.value + ((std::uint64_t{lane.number} * kRegions + region) << region_shift_)};
+    const std::uint64_t narrow = std::uint64_t{lane.number} - kWideLanes;
+    return {narrow_base_.value + ((narrow * kRegions + region) << (region_shift_ - kNarrowBits))};
   }
 
   /// The lane and region that an address lies in, and the grain there; no lane: none of this pool.
@@ -197,13 +204,19 @@ class Pool::Core {
       if (visit(lane)) return;
     }
   }
-  bool back_window(Attempt& attempt, const PageSources& sources);
+  bool back_window(Attempt& attempt, const PageSources& sources) { return back_window(attempt, sources, attempt.lane); }
+  /// In the region of `host`, whose lock is held, too; then nothing may come from idle pages.
+  bool back_window(Attempt& attempt, const PageSources& sources, Lane& host);
+  /// `widen`: whether the window may be made larger than needed; then whether it was.
+  bool fill_window(Attempt& attempt, const PageSources& sources, Lane& host, bool& widen);
+  /// For a late stream: in the region of an early one. `idle`: pages that are idle may move there.
+  bool grow_elsewhere(Attempt& attempt, bool idle);
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
   /// Whether any page could be idle, at a glance.
   bool has_idle_pages() const;
-  bool map_claimed(Attempt& attempt, Region& region, BlockNumber first, Grains end);
+  bool map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end);
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
@@ -217,7 +230,6 @@ class Pool::Core {
     if (pages_.lost) usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
   }
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
-  Bytes reservation() const { return Bytes((std::uint64_t{1} << region_shift_) * kRegions * kLanes); }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
 
   // Captures.
@@ -245,7 +257,7 @@ class Pool::Core {
 
   static constexpr unsigned kSlots = 4 * kLanes;
   static unsigned slot_of(StreamId stream) {
-    return static_cast<unsigned>((stream.value * 0x9E3779B97F4A7C15U) >> 57U) % kSlots;
+    return static_cast<unsigned>((stream.value * 0x9E3779B97F4A7C15U) >> 52U) % kSlots;
   }
 
   /// How often this process is a child since the program began: a child shares no context with its parent.
@@ -254,7 +266,9 @@ class Pool::Core {
   // What the common path reads comes first.
   const DeviceAddress base_;
   const unsigned region_shift_;
+  std::atomic<unsigned> wide_count_ = 0;  ///< lanes with wide regions
   std::atomic<unsigned> lane_count_ = 0;
+  DeviceAddress narrow_base_;    ///< set before the first narrow lane is counted
   const std::uint64_t largest_;  ///< bytes; no request above it can ever be met
   const std::uint64_t process_generation_;
   std::atomic<std::uint64_t> usable_in_;  ///< the same, until the context is gone

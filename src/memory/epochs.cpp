@@ -41,7 +41,7 @@ bool Pool::Core::wait_for(Lane& waiting, Lane& user, std::uint32_t epoch) {
   if ((user.event.value == 0 || user.recorded < epoch) && !record(user)) return false;
   if (pages_.lost) return false;
   if (!pages_.called(upstream_.wait(waiting.stream, user.event))) return false;
-  waiting.waited[user.number] = user.recorded;
+  waiting.waited.set(user.number, user.recorded);
   return true;
 }
 

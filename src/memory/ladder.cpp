@@ -75,6 +75,7 @@ bool Pool::Core::climb(Attempt& attempt) {
 bool Pool::Core::accept(Attempt& attempt, Lane& lane, BlockNumber block) {
   if (block == kNoBlock) return false;
   lane.count_taken(lane.regions[attempt.region][block], attempt.bytes.value);
+  lane.note_birth(lane.regions[attempt.region][block]);
   attempt.found = Place{&lane, attempt.region, block, {}};
   attempt.found.address = address_of(attempt.found);
   return true;
@@ -112,7 +113,7 @@ bool Pool::Core::steal(Attempt& attempt, bool wait) {
 bool Pool::Core::search_all(Attempt& attempt) {
   return search(attempt) || steal(attempt, false) ||
          back_window(attempt, {.idle = true, .created = true, .thorough = true}) ||
-         back_window(attempt, {.created = true, .thorough = true});
+         back_window(attempt, {.created = true, .thorough = true}) || grow_elsewhere(attempt, true);
 }
 
 bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
@@ -171,8 +172,29 @@ bool Pool::Core::remap(Attempt& attempt) {
 
 bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.lane, true) && search(attempt); }
 
+bool Pool::Core::grow_elsewhere(Attempt& attempt, bool idle) {
+  if (attempt.lane.number < kWideLanes || attempt.lane.is_private) return false;
+  // Before the host's lock is taken: idle pages are looked for behind everybody's.
+  if (idle) gather_idle(attempt, attempt.size / kPageGrains + 2);
+  for (unsigned number = 0; number < kWideLanes; ++number) {
+    Lane& host = *lanes_[number];
+    if (host.is_private) continue;
+    const std::lock_guard lock(host.lock);
+    const std::uint64_t most = idle ? ~std::uint64_t{0} : soft_pages();
+    if (!back_window(attempt, {.created = true, .thorough = idle, .most_pages = most}, host)) continue;
+    const BlockNumber block = attempt.found.block;
+    if (wait_for(attempt.lane, host, host.regions[attempt.region][block].epoch)) return true;
+    // Part of it was in use on the host's stream, and cannot be waited for.
+    host.give_listed(attempt.region, block);
+    attempt.found = {};
+    return false;
+  }
+  return false;
+}
+
 bool Pool::Core::grow(Attempt& attempt) {
   if (back_window(attempt, {.created = true, .most_pages = soft_pages()})) return true;
+  if (grow_elsewhere(attempt, false)) return true;
   if (!config_.soft_limit) return false;
   // Beyond the soft limit only after all that does not block.
   for_each_other(attempt, [&](Lane& other) {

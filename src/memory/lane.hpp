@@ -7,7 +7,9 @@
 #include <atomic>
 #include <bit>
 #include <utility>
+#include <vector>
 
+#include "memory/lifetimes.hpp"
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
 #include "memory/notes.hpp"
@@ -16,8 +18,11 @@
 
 namespace gpuwarden::memory {
 
-inline constexpr unsigned kLaneBits = 5;
-inline constexpr unsigned kLanes = 1U << kLaneBits;
+/// Streams that a pool can tell apart. The first ones' regions are large enough for the whole device; the others' are
+/// 2^kNarrowBits times smaller, and what does not fit there goes to one of the first.
+inline constexpr unsigned kLanes = 1024;
+inline constexpr unsigned kWideLanes = 32;
+inline constexpr unsigned kNarrowBits = 5;
 /// Small requests and the others.
 inline constexpr unsigned kRegions = 2;
 
@@ -41,8 +46,23 @@ struct LaneCounters {
   std::uint64_t foreign = 0;  ///< grains given back on other streams
 };
 
+/// An epoch for each lane, 0 until it is set.
+class EpochTable {
+ public:
+  std::uint32_t operator[](unsigned lane) const { return lane < epochs_.size() ? epochs_[lane] : 0; }
+  void set(unsigned lane, std::uint32_t epoch) {
+    if (lane >= epochs_.size()) epochs_.resize(lane + 1);
+    epochs_[lane] = epoch;
+  }
+
+ private:
+  std::vector<std::uint32_t> epochs_;
+};
+
 struct alignas(128) Lane {
   static constexpr unsigned kQuickBits = 9;
+  /// Grains that the quick lists may hold however small the pool is.
+  static constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 
   Lane(unsigned lane_number, StreamId lane_stream, Grains total, const Strategy& lane_strategy)
       : number(static_cast<std::uint16_t>(lane_number)),
@@ -61,6 +81,7 @@ struct alignas(128) Lane {
   std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
   unsigned quick_most;             ///< the same in thousandths of what is reserved, at most
   unsigned quick_permille;         ///< and now
+  std::uint64_t reserved = 0;      ///< grains that the pool has, as of the last growth
   std::uint64_t unused = 0;        ///< blocks flushed since the quick lists were weighed last
   std::uint64_t weighed_hits = 0;  ///< quick hits up to then
   const std::uint32_t trim_every;
@@ -74,6 +95,7 @@ struct alignas(128) Lane {
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
   std::uint32_t cycle = 1;
   MissHistory misses;
+  Lifetimes lifetimes;  ///< where the strategy has two ends
   Shortage shortage;
   std::uint32_t merges = 0;  ///< merging frees since the last trim
 
@@ -90,7 +112,7 @@ struct alignas(128) Lane {
   bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
   bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
   bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
-  std::array<std::uint32_t, kLanes> waited{};  ///< up to which epoch of each other lane this stream waits
+  EpochTable waited;          ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
   static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
@@ -138,7 +160,17 @@ struct alignas(128) Lane {
     if (begins_cycle()) begin_cycle();
     misses.request();
     if (quick[quick_slot(size)].size != size) misses.see(size);
-    return regions[region_number].take(size, strategy);
+    if (!strategy.two_ends) return regions[region_number].take(size, strategy);
+    // Small requests have pages of their own already.
+    const bool high = region_number == 0 && lifetimes.is_brief(size);
+    const BlockNumber taken = high ? regions[0].take_high(size, strategy) : regions[region_number].take(size, strategy);
+    if (taken != kNoBlock) note_birth(regions[region_number][taken]);
+    return taken;
+  }
+
+  /// Of a live block; what is taken from quick lists keeps its earlier one.
+  void note_birth(Block& block) const {
+    if (strategy.two_ends) block.epoch = static_cast<std::uint32_t>(counters.allocations);
   }
 
   void count_taken(Block& block, std::uint64_t bytes) {
@@ -184,7 +216,9 @@ struct alignas(128) Lane {
   /// The same past the quick lists.
   void give_listed(unsigned region_number, BlockNumber block_number) {
     Region& region = regions[region_number];
-    count_given(region[block_number]);
+    const Block& block = region[block_number];
+    count_given(block);
+    if (strategy.two_ends) lifetimes.ended(block.size, static_cast<std::uint32_t>(counters.allocations) - block.epoch);
     ++merges;
     region.give(block_number, epoch.load(std::memory_order_relaxed));
   }
@@ -208,6 +242,12 @@ struct alignas(128) Lane {
   /// A live block that several streams have used was given back: it waits for all of them.
   void give_shared(unsigned region_number, BlockNumber block_number) {
     give_foreign(region_number, block_number, kSeveralUsers, 0);
+  }
+
+  /// The pool has so many grains.
+  void fit_quick_room(std::uint64_t pool) {
+    reserved = pool;
+    quick_room = std::max(kLeastQuickRoom, pool / 1000 * quick_permille);
   }
 
   /// Merges all quick lists; whether there was anything in them.
@@ -245,6 +285,7 @@ struct alignas(128) Lane {
       quick_permille = 2 * quick_permille + 1;
     }
     quick_permille = std::min(quick_permille, quick_most);
+    fit_quick_room(reserved);
     unused = 0;
   }
 };

@@ -55,6 +55,7 @@ std::optional<MovePlace> Pool::Core::take_place(Bytes size, StreamId stream, con
   const BlockNumber taken = region.take_cheapest(wanted, cost, pages);
   if (taken == kNoBlock) return std::nullopt;
   lane->count_taken(region[taken], size.value);
+  lane->note_birth(region[taken]);
   return MovePlace{address_of(Place{lane, number, taken, {}}), pages};
 }
 

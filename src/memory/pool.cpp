@@ -81,14 +81,33 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
   return attempt.found;
 }
 
+Result<void> Pool::Core::check_reach(DeviceAddress base, Bytes size) {
+  if (base.value + size.value <= std::uint64_t{1} << BlockHandle::kAddressBits) return {};
+  return fail(
+      ErrorCode::failed,
+      fmt::format("the device's address space at {:#x} lies beyond {} bits", base.value, BlockHandle::kAddressBits),
+      "report this with the driver's version");
+}
+
 Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned number = lane_count_;
   if (number == kLanes)
     return fail(ErrorCode::unsatisfied, fmt::format("a pool serves at most {} streams", kLanes),
                 "share streams, or use several pools");
-  lanes_[number] = std::make_unique<Lane>(
-      number, stream, static_cast<Grains>((std::uint64_t{1} << region_shift_) >> kGrainShift), strategy_);
+  const bool wide = number < kWideLanes;
+  if (!wide && narrow_base_.value == 0) {
+    GPUWARDEN_TRY(const DeviceAddress base, pages_.called(upstream_.reserve(narrow_reservation(region_shift_))));
+    if (auto reached = check_reach(base, narrow_reservation(region_shift_)); !reached) {
+      static_cast<void>(upstream_.release(base, narrow_reservation(region_shift_)));
+      return std::unexpected(std::move(reached).error());
+    }
+    narrow_base_ = base;
+  }
+  const unsigned shift = wide ? region_shift_ : region_shift_ - kNarrowBits;
+  lanes_[number] = std::make_unique<Lane>(number, stream,
+                                          static_cast<Grains>((std::uint64_t{1} << shift) >> kGrainShift), strategy_);
   lane_count_.store(number + 1, std::memory_order_release);
+  if (wide) wide_count_.store(number + 1, std::memory_order_release);
   return lanes_[number].get();
 }
 
@@ -101,12 +120,17 @@ Result<Lane*> Pool::Core::make_lane(StreamId stream) {
 }
 
 Place Pool::Core::place_of(DeviceAddress address, Grains& start) const {
-  const std::uint64_t offset = address.value - base_.value;
-  const std::uint64_t region = offset >> region_shift_;
-  if (region >= std::uint64_t{lane_count_.load(std::memory_order_acquire)} * kRegions) return {};
-  start = static_cast<Grains>((offset & ((std::uint64_t{1} << region_shift_) - 1)) >> kGrainShift);
-  if (offset % kGrain.value != 0) start = ~Grains{0} - 1;
-  return Place{lanes_[region / kRegions].get(), static_cast<unsigned>(region % kRegions), kNoBlock, address};
+  const unsigned lanes = lane_count_.load(std::memory_order_acquire);
+  const auto place_in = [&](DeviceAddress base, unsigned shift, unsigned first, unsigned end) -> Place {
+    const std::uint64_t offset = address.value - base.value;
+    const std::uint64_t region = offset >> shift;
+    if (first >= end || region >= std::uint64_t{end - first} * kRegions) return {};
+    start = static_cast<Grains>((offset & ((std::uint64_t{1} << shift) - 1)) >> kGrainShift);
+    if (offset % kGrain.value != 0) start = ~Grains{0} - 1;
+    return Place{lanes_[first + region / kRegions].get(), static_cast<unsigned>(region % kRegions), kNoBlock, address};
+  };
+  const Place wide = place_in(base_, region_shift_, 0, std::min(lanes, kWideLanes));
+  return wide.lane != nullptr ? wide : place_in(narrow_base_, region_shift_ - kNarrowBits, kWideLanes, lanes);
 }
 
 Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains start) const {
@@ -187,6 +211,39 @@ Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
 Pool::Pool(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Pool::~Pool() = default;
 
+namespace {
+
+/// Where all regions lie; each is 2 to the `shift` bytes long.
+struct AddressSpace {
+  DeviceAddress base;
+  unsigned shift = 0;
+};
+
+/// Each region has four times as much address space as the device has memory: live blocks lie scattered, and between
+/// them there must be a place to move pages to. Where the driver has not that much, half as much again must do.
+Result<AddressSpace> reserve_space(Upstream& upstream, Bytes total) {
+  const auto shift_of = [](std::uint64_t bytes) {
+    return static_cast<unsigned>(std::bit_width(std::max(bytes, 64 * kPage.value) - 1));
+  };
+  constexpr unsigned kMost = 31 + kGrainShift;
+  if (total.value > (std::uint64_t{1} << kMost))  // four times as much would be no number
+    return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", total.value));
+  const unsigned least = shift_of(total.value + total.value / 2);
+  if (least > kMost) return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", total.value));
+  unsigned shift = std::min(kMost, shift_of(4 * total.value));
+  const auto all = [&] { return Pool::Core::wide_reservation(shift); };
+  auto base = upstream.reserve(all());
+  for (; !base && base.error().code == ErrorCode::unsatisfied && shift > least; base = upstream.reserve(all())) --shift;
+  if (!base) return std::unexpected(base.error());
+  if (auto reached = Pool::Core::check_reach(*base, all()); !reached) {
+    static_cast<void>(upstream.release(*base, all()));
+    return std::unexpected(std::move(reached).error());
+  }
+  return AddressSpace{*base, shift};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
   Core::watch_forks();
   GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
@@ -199,16 +256,10 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
     config.limit = std::min(config.limit.value_or(share), share);
   }
   if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
-  // Half as much address space again as memory, so that there is always a place to move pages to.
-  const std::uint64_t region = std::bit_ceil(std::max(device.total.value + device.total.value / 2, 16 * kPage.value));
-  const auto shift = static_cast<unsigned>(std::countr_zero(region));
-  if (shift - kGrainShift >= 32)
-    return fail(ErrorCode::invalid_argument, fmt::format("a pool cannot serve {} bytes", device.total.value));
   const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
-  GPUWARDEN_TRY(const DeviceAddress base, upstream.reserve(Bytes(region * kRegions * kLanes)));
-  if (base.value + region * kRegions * kLanes > std::uint64_t{1} << BlockHandle::kAddressBits)
-    return fail(ErrorCode::failed, fmt::format("the device's address space begins at {:#x}, too high", base.value));
-  return std::unique_ptr<Pool>(new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, base, shift)));
+  GPUWARDEN_TRY(const AddressSpace space, reserve_space(upstream, device.total));
+  return std::unique_ptr<Pool>(
+      new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, space.base, space.shift)));
 }
 
 Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {

@@ -154,14 +154,15 @@ Window Region::cheapest_window(Grains size, bool thorough) const {
   return best;
 }
 
-void Region::widen(Window& window) const {
+bool Region::widen(Window& window) const {
   const Grains end = window.start + window.size;
   const Grains mapped = static_cast<Grains>(handles_.size()) * kPageGrains;
   const Grains extra = chunk_pages() * kPageGrains;
   // Beyond the last page that has ever had memory there is only the hole at the top.
-  if (end < mapped || mapped + window.size + extra > total_) return;
+  if (end < mapped || mapped + window.size + extra > total_) return false;
   window.size = round_up(end) + extra - window.start;
   window.missing += chunk_pages();
+  return extra != 0;
 }
 
 BlockNumber Region::claim(const Window& window) {

@@ -44,7 +44,20 @@ class Region {
     return carve(number, size, strategy);
   }
 
-  /// The same at a multiple of `alignment` grains.
+  /// The same, cut from the upper end of a free block.
+  BlockNumber take_high(Grains size, const Strategy& strategy) {
+    const BlockNumber number = bins_.find(blocks_, size, strategy.fit);
+    if (number == kNoBlock) return kNoBlock;
+    bins_.remove(blocks_, number);
+    const Grains rest = blocks_[number].size - size;
+    if (rest == 0 || !is_worth_splitting(rest, size, strategy)) return carve(number, size, strategy);
+    const BlockNumber upper = split(number, rest);
+    bins_.insert(blocks_, number);
+    blocks_[upper].state = BlockState::live;
+    return upper;
+  }
+
+  /// The same as take() at a multiple of `alignment` grains.
   BlockNumber take_aligned(Grains size, Grains alignment, const Strategy& strategy);
   /// The same after looking at every block that could fit, however long it takes.
   BlockNumber take_anywhere(Grains size, const Strategy& strategy);
@@ -88,8 +101,8 @@ class Region {
   Window cheapest_window(Grains size, bool thorough) const;
   /// Pages by which a region of its size may grow ahead of requests: 1/256 of it.
   std::uint32_t chunk_pages() const { return static_cast<std::uint32_t>(handles_.size() / 512); }
-  /// Makes a window that ends in the hole at the top larger by chunk_pages().
-  void widen(Window& window) const;
+  /// Makes a window that ends in the hole at the top larger by chunk_pages(); whether it is larger now.
+  bool widen(Window& window) const;
   /// Takes a window's blocks out of all lists, holes as whole pages, so that nothing else touches them; the first.
   BlockNumber claim(const Window& window);
   /// All of a claimed window has memory now: the live block in it.

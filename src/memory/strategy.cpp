@@ -11,7 +11,7 @@ constexpr std::array kStrategies{
     Strategy{.name = "balanced",
              .rule = "first fit in the own size class, then in the next; moves idle pages before it takes new ones",
              .fit = {.own_class_scan = 4, .next_class_scan = 1, .order = FitOrder::first},
-             .quick_permille = 500,
+             .quick_permille = 1000,
              .small_below = 1_MiB,
              .remap_above_permille = 8,
              .learns = true},
@@ -31,11 +31,12 @@ constexpr std::array kStrategies{
              .remap_above_permille = 0,
              .trim_every = 4096},
     Strategy{.name = "fragmentation_aware",
-             .rule = "smallest block that fits, small requests on pages of their own; always moves idle pages first",
+             .rule = "smallest block that fits, brief and lasting sizes at its two ends; always moves idle pages first",
              .fit = {.own_class_scan = 32, .next_class_scan = 16, .order = FitOrder::smallest},
              .quick_permille = 5,
              .small_below = 1_MiB,
-             .remap_above_permille = 0},
+             .remap_above_permille = 0,
+             .two_ends = true},
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ const Figures& figures() {
       .workspaces = value_of("workspaces"),
       .zero_bucket_elements = value_of("zero_bucket_elements"),
       .reserve_share = value_of("reserve_share"),
+      .reserve_share_streams = value_of("reserve_share_streams"),
       .varied_bytes_per_logit = value_of("varied_bytes_per_logit"),
       .varied_length = value_of("varied_length"),
       .loading_nf4_share = value_of("loading_nf4_share"),

@@ -12,6 +12,7 @@ struct Figures {
   double workspaces;
   double zero_bucket_elements;
   double reserve_share;
+  double reserve_share_streams;
   double varied_bytes_per_logit;
   double varied_length;
   double loading_nf4_share;

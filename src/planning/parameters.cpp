@@ -270,6 +270,8 @@ double approximate_parameters(const ModelShape& model) {
 }
 
 std::vector<std::string> default_lora_targets(const ModelShape& model) {
+  // PEFT names none for latent attention; these make queries, keys and values.
+  if (model.latent.kv_rank > 0) return {model.latent.query_rank > 0 ? "q_b_proj" : "q_proj", "kv_b_proj"};
   std::vector<std::string> targets;
   for (const auto word : split_words(modules_of(model).lora)) targets.emplace_back(word);
   return targets;

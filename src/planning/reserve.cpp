@@ -14,7 +14,7 @@ double passing(const Moment& moment) {
   return moment.at(Use::checkpoints) + moment.at(Use::working_set) + moment.at(Use::logits);
 }
 
-/// Batches of varied lengths leave blocks of many sizes behind, most of all the logits'. 50 bytes a logit, less for
+/// Batches of varied lengths leave blocks of many sizes behind, most of all the logits'. 55 bytes a logit, less for
 /// long limits that few samples reach; chosen on ms-swift's published runs (Qwen 1.8B to 72B: the same figure).
 double fragments(const ModelFigures& model, const Settings& settings) {
   const Widths w = widths_of(model, settings);
@@ -66,8 +66,11 @@ double allocator_reserve(const ModelFigures& model, const Settings& settings, co
     return layer * settings.prompt * settings.micro_batch;
   }
   if (settings.varied_lengths) return varied_reserve(model, settings, estimate);
-  // A tenth of what comes and goes: separates runs that ended from runs that did not (fms-acceleration, A100 80 GB).
-  return figures().reserve_share * passing(estimate.peak_moment());
+  // A tenth of what comes and goes separates runs that ended from runs that did not (fms-acceleration, A100 80 GB).
+  // FSDP1 and ZeRO-3 gather on a stream of their own, whose blocks wait before they can be used again.
+  const Sharding sharding = settings.parallel.sharding;
+  const bool streams = shards_of(settings).weights > 1 && sharding != Sharding::fsdp2;
+  return (streams ? figures().reserve_share_streams : figures().reserve_share) * passing(estimate.peak_moment());
 }
 
 }  // namespace gpuwarden::planning

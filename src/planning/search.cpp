@@ -53,19 +53,24 @@ Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settin
 
 std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / kGiB); }
 
-/// The plainest strategy that was searched and does not fit: what people try first.
+bool is_plain(const Parallelism& p) { return p.tensor * p.pipeline * p.context * p.expert == 1; }
+
+/// What people try first and what does not surely fit: of the plainest sharding that has no variant that does, the one
+/// that needs the least.
 const Candidate* plainest_misfit(const std::vector<Candidate>& candidates) {
+  const auto surely_fits = [&](Sharding sharding) {
+    return std::ranges::any_of(candidates, [&](const Candidate& other) {
+      return other.fit == Fit::fits && is_plain(other.settings.parallel) &&
+             other.settings.parallel.sharding == sharding;
+    });
+  };
   const Candidate* found = nullptr;
   for (const Candidate& candidate : candidates) {
-    if (candidate.fit != Fit::does_not_fit || candidate.settings.parallel.tensor > 1 ||
-        candidate.settings.parallel.pipeline > 1 || candidate.settings.parallel.context > 1 ||
-        candidate.settings.parallel.expert > 1) {
-      continue;
-    }
-    const auto sharding = candidate.settings.parallel.sharding;
-    const bool plainer =
-        found == nullptr || sharding < found->settings.parallel.sharding ||
-        (sharding == found->settings.parallel.sharding && candidate.settings.recompute > found->settings.recompute);
+    const Parallelism& parallel = candidate.settings.parallel;
+    if (!is_plain(parallel) || surely_fits(parallel.sharding)) continue;
+    const bool plainer = found == nullptr || parallel.sharding < found->settings.parallel.sharding ||
+                         (parallel.sharding == found->settings.parallel.sharding &&
+                          candidate.estimate.expected() < found->estimate.expected());
     if (plainer) found = &candidate;
   }
   return found;
@@ -88,9 +93,11 @@ std::string words_of(const Candidate& candidate) {
 std::string reason_for(const SearchRequest& request, const Search& search) {
   const auto usable = static_cast<double>(request.gpu.usable.value);
   const Candidate* misfit = plainest_misfit(search.candidates);
+  if (search.recommended && misfit == &search.candidates[*search.recommended]) misfit = nullptr;
   std::string text;
   if (misfit != nullptr) {
-    text = fmt::format("{} does not fit: {} of {}", words_of(*misfit), gib(misfit->estimate.expected()), gib(usable));
+    text = fmt::format("{} {}: {} of {}", words_of(*misfit), misfit->fit == Fit::tight ? "is tight" : "does not fit",
+                       gib(misfit->estimate.expected()), gib(usable));
   }
   if (!search.recommended) {
     const Candidate& least = search.candidates.front();
@@ -135,7 +142,8 @@ bool better(const Candidate& a, const Candidate& b) {
   if (rank_of(a.fit) != rank_of(b.fit)) return rank_of(a.fit) < rank_of(b.fit);
   if (a.fit == Fit::does_not_fit) return a.estimate.expected() < b.estimate.expected();
   if (a.other_framework != b.other_framework) return b.other_framework;
-  return a.seconds_per_token < b.seconds_per_token;
+  if (a.seconds_per_token != b.seconds_per_token) return a.seconds_per_token < b.seconds_per_token;
+  return a.name < b.name;
 }
 
 namespace {
@@ -208,7 +216,7 @@ Result<Search> plan(const ModelFigures& model, const SearchRequest& request) {
   Search search;
   search.candidates = strategies(model, request);
   for (Candidate& candidate : search.candidates) settle(model, request, candidate, search.searched);
-  std::ranges::stable_sort(search.candidates, better);
+  std::ranges::sort(search.candidates, better);
   const bool fits = !search.candidates.empty() && search.candidates.front().fit != Fit::does_not_fit;
   if (fits) search.recommended = 0;
   if (search.candidates.empty()) {

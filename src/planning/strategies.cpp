@@ -119,6 +119,21 @@ void add_recomputations(const SearchRequest& request, const Parallelism& paralle
   }
 }
 
+/// What is left to choose once tensors, stages and context are: experts, sharding, recomputation.
+void add_shardings(const ModelFigures& model, const SearchRequest& request, Parallelism parallel,
+                   std::vector<Candidate>& candidates) {
+  const bool trains = request.settings.trains();
+  const std::vector<Sharding> kinds =
+      trains ? shardings(request, parallel.data * parallel.context) : std::vector{Sharding::none};
+  for (const std::uint32_t expert : expert_degrees(model, parallel.data)) {
+    parallel.expert = expert;
+    for (const Sharding sharding : kinds) {
+      parallel.sharding = sharding;
+      add_recomputations(request, parallel, candidates);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest& request) {
@@ -126,21 +141,15 @@ std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest
   const bool trains = request.settings.trains();
   const bool crosses = request.gpus > request.gpus_per_node;
   for (const std::uint32_t tensor : tensor_degrees(model, request)) {
-    const std::uint32_t after_tensor = request.gpus / tensor;
-    if (!trains && after_tensor > 1 && request.settings.task == Task::serving) continue;
+    const std::uint32_t left = request.gpus / tensor;
+    if (left > 1 && request.settings.task == Task::serving) continue;
     const bool stages = trains && crosses && tensor == request.gpus_per_node;
-    for (const std::uint32_t pipeline : pipeline_degrees(model, after_tensor, stages)) {
-      for (const std::uint32_t context : context_degrees(request.settings, after_tensor / pipeline)) {
-        const std::uint32_t data = after_tensor / pipeline / context;
-        Parallelism parallel{.data = data, .tensor = tensor, .pipeline = pipeline, .context = context};
+    for (const std::uint32_t pipeline : pipeline_degrees(model, left, stages)) {
+      for (const std::uint32_t context : context_degrees(request.settings, left / pipeline)) {
+        Parallelism parallel{.tensor = tensor, .pipeline = pipeline, .context = context};
+        parallel.data = left / pipeline / context;
         parallel.offload = request.settings.parallel.offload;
-        for (const std::uint32_t expert : expert_degrees(model, data)) {
-          parallel.expert = expert;
-          for (const Sharding sharding : trains ? shardings(request, data * context) : std::vector{Sharding::none}) {
-            parallel.sharding = sharding;
-            add_recomputations(request, parallel, candidates);
-          }
-        }
+        add_shardings(model, request, parallel, candidates);
       }
     }
   }

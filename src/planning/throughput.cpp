@@ -78,6 +78,7 @@ StepWork step_work(const ModelFigures& model, const Settings& settings) {
   return work;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what, on which GPU, and what the user knows better
 Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std::string_view gpu_model,
                        double peak_flops, std::optional<double> measured, double tokens) {
   GPUWARDEN_CHECK(check(settings));

@@ -216,12 +216,48 @@ TEST(Pool, IsOfNoUseInAForkedChild) {
 }
 
 TEST(Pool, ServesManyStreamsAndSaysWhenThereAreTooMany) {
-  ModelUpstream upstream(1_GiB);
+  ModelUpstream upstream(4_GiB);
   const auto pool = pool_on(upstream);
-  for (std::uint64_t stream = 0; stream < 32; ++stream) ASSERT_TRUE(pool->allocate(4_KiB, StreamId{stream * 4096}));
-  const auto address = pool->allocate(4_KiB, StreamId{7});
-  ASSERT_FALSE(address);
-  EXPECT_THAT(address.error().message, testing::HasSubstr("at most 32 streams"));
+  std::vector<DeviceAddress> blocks;
+  for (std::uint64_t stream = 0; stream < 1024; ++stream) {
+    const auto address = pool->allocate(4_KiB, StreamId{stream * 4096});
+    ASSERT_TRUE(address) << stream << ": " << address.error().message;
+    blocks.push_back(*address);
+  }
+  EXPECT_EQ(std::set(blocks.begin(), blocks.end()).size(), blocks.size());
+  const auto refused = pool->allocate(4_KiB, StreamId{7});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("at most 1024 streams"));
+  const auto checked = pool->check();
+  EXPECT_TRUE(checked) << checked.error().message;
+  for (std::uint64_t stream = 0; stream < 1024; ++stream) {
+    EXPECT_EQ(pool->size_of(blocks[stream]).value(), 4_KiB);
+    ASSERT_TRUE(pool->deallocate(blocks[stream], StreamId{stream * 4096})) << stream;
+    EXPECT_FALSE(pool->deallocate(blocks[stream], StreamId{stream * 4096}));
+  }
+  EXPECT_EQ(pool->status().live, 0_B);
+  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+}
+
+TEST(Pool, ALateStreamsLargeBlocksStandWhereThereIsRoom) {
+  ModelUpstream upstream(1_GiB);
+  upstream.works_at_once = false;
+  const auto pool = pool_on(upstream);
+  for (std::uint64_t stream = 0; stream < 40; ++stream) ASSERT_TRUE(pool->allocate(4_KiB, StreamId{stream}));
+  // A late stream's own address space is a small part of the device.
+  const StreamId late{39};
+  const auto address = pool->allocate(700_MiB, late);
+  ASSERT_TRUE(address) << address.error().message;
+  EXPECT_FALSE(upstream.is_busy_for(late, *address, 700_MiB));
+  const auto handle = pool->allocate_block(100_MiB, late);
+  ASSERT_TRUE(handle) << handle.error().message;
+  ASSERT_TRUE(pool->deallocate(*address, 700_MiB, late));
+  ASSERT_TRUE(pool->deallocate_block(*handle, late));
+  const auto again = pool->allocate(800_MiB, late);
+  ASSERT_TRUE(again) << again.error().message;
+  const auto checked = pool->check();
+  EXPECT_TRUE(checked) << checked.error().message;
+  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
 }
 
 TEST(Pool, MovesPagesWithoutTouchingWhatIsLive) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <random>
 
 #include "planning/shapes.hpp"
 
@@ -171,6 +172,49 @@ TEST(Estimate, EightBitOptimizersKeepEmbeddingsInThirtyTwo) {
   const double less = full - allocated(llama3_8b(), settings);
   EXPECT_GT(less, 1.0 * 8.03e9);
   EXPECT_LT(less, 1.97 * 8.03e9);
+}
+
+TEST(Estimate, IsFiniteAndNeverNegativeWhateverTheSettings) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint32_t n) { return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random); };
+  std::size_t answered = 0;
+  for (int i = 0; i < 4000; ++i) {
+    ModelShape model = below(2) == 0 ? llama3_8b() : mixtral_8x7b();
+    if (below(3) == 0) model.norm = NormKind::layer_norm;
+    if (below(3) == 0) model.gated_mlp = false;
+    if (below(3) == 0) model.tied_embeddings = true;
+    Settings s;
+    s.task = static_cast<Task>(below(4));
+    s.precision = static_cast<Precision>(below(6));
+    s.optimizer = static_cast<Optimizer>(below(6));
+    s.step = static_cast<OptimizerStep>(below(3));
+    s.recompute = static_cast<Recompute>(below(4));
+    s.attention = static_cast<Attention>(below(2));
+    s.loss = static_cast<LossKernel>(below(5));
+    s.framework = static_cast<Framework>(below(6));
+    s.quantization = static_cast<Quantization>(below(6));
+    s.varied_lengths = below(2) == 0;
+    s.micro_batch = 1 + below(64);
+    s.accumulation = 1 + below(8);
+    s.prompt = below(s.sequence + 1);
+    s.parallel = {.data = 1U << below(8), .tensor = 1U << below(4), .pipeline = 1U << below(4)};
+    s.parallel.sharding = static_cast<Sharding>(below(6));
+    s.parallel.offload = static_cast<Offload>(below(3));
+    const ModelFigures figures = figures_of(model);
+    const Result<Estimate> result = estimate(figures, s);
+    if (!result) continue;
+    ++answered;
+    ASSERT_TRUE(std::isfinite(result->high())) << i;
+    ASSERT_GE(result->reserve, 0) << i;
+    ASSERT_GT(result->allocated, 0) << i;
+    for (std::size_t m = 0; m < result->moment_count; ++m) {
+      for (const double bytes : result->moments[m].uses) ASSERT_GE(bytes, 0) << i;
+    }
+    double sum = 0;
+    for (const ExplainedUse& line : explain(figures, s, *result)) sum += line.bytes;
+    ASSERT_NEAR(sum / result->expected(), 1, 1e-9) << i;
+  }
+  EXPECT_GT(answered, 2000U);
 }
 
 TEST(Estimate, RefusesSettingsThatMakeNoSense) {

@@ -214,6 +214,14 @@ TEST(Parameters, LoraOfAllMatricesTakesEveryMatrixOfTheLayers) {
   EXPECT_EQ(lora_parameters(model, 1, {"all-linear"}).value(), 32U * (4 * 8192 + 3 * 15104));
 }
 
+TEST(Parameters, LoraOfLatentAttentionTakesMatricesThatItHas) {
+  const ModelShape model = shape("deepseek", R"({"hidden_size":2048,"num_hidden_layers":27,"num_attention_heads":16,
+      "intermediate_size":10944,"moe_intermediate_size":1408,"n_routed_experts":64,"num_experts_per_tok":6,
+      "kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"vocab_size":102400})");
+  // 27 layers of 2048 x 16 x 192 and 512 x 16 x 256.
+  EXPECT_EQ(lora_parameters(model, 1).value(), 27U * (2048 + 3072 + 512 + 4096));
+}
+
 TEST(Parameters, LoraOfAModuleThatIsNotThereNamesThoseThatAre) {
   const auto adapters = lora_parameters(shape("llama", kLlama2), 8, {"c_attn"});
   ASSERT_FALSE(adapters);

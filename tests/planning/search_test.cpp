@@ -74,7 +74,9 @@ TEST(Plan, AgreesWithExhaustiveSearchOnSmallCases) {
 }
 
 TEST(Plan, SaysWhyDdpIsNotChosen) {
-  const Search found = search(testing::llama3_8b(), request_for(8));
+  SearchRequest request = request_for(8);
+  request.settings.precision = Precision::mixed;
+  const Search found = search(testing::llama3_8b(), request);
   ASSERT_TRUE(found.recommended);
   EXPECT_TRUE(found.reason.starts_with("DDP over 8")) << found.reason;
   EXPECT_TRUE(found.reason.contains("does not fit")) << found.reason;

@@ -82,6 +82,15 @@ TEST_F(TruthFile, RowsWithoutCompleteSettingsAreSkippedAndToldApart) {
   EXPECT_EQ(report.groups.count("incomplete"), 1U);
 }
 
+TEST_F(TruthFile, ARunThatDidNotFitIsAnsweredByTheVerdict) {
+  const TruthReport report = *evaluate(
+      "T1,full,Llama-2-70b,68976648192,A100-80GB,1,bf16,2048,1,full,single,HF Trainer,OOM,,Y\n"
+      "T2,inference,Llama-2-7b,6738415616,A100-80GB,1,bf16,2048,1,,,HF transformers,OOM,,Y\n");
+  ASSERT_EQ(report.groups.at("out_of_memory").rows, 2U);
+  EXPECT_EQ(report.answers[0].error, 0);
+  EXPECT_EQ(report.answers[1].error, 1);
+}
+
 TEST_F(TruthFile, AnUnclosedQuoteIsAnError) { EXPECT_FALSE(evaluate("T1,\"full\n")); }
 
 TEST(Spread, TellsMedianNinetiethAndWorst) {

@@ -10,6 +10,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "plan/select_model.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -88,6 +89,7 @@ Result<Acquired> choose(Context& context, Selection& selection) {
     return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
                 "standard input cannot be the capture and the answer: name the capture's file");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  if (context.args.has("model")) GPUWARDEN_CHECK(request_for_model(context, machine.read(), selection.request));
   // A captured machine's leases are not known, and this one's are not its.
   std::optional<lease::LeaseStore> held;
   if (!machine.captured) {

@@ -43,6 +43,9 @@ struct Strategy {
   /// Grows further, rather than move pages again and again, once steps repeat themselves or random requests would have
   /// pages moved every few allocations.
   bool learns = false;
+  /// Sizes from `small_below` on whose blocks have lived briefly are cut from the upper end of free blocks, all others
+  /// from the lower one, so that what lasts lies together.
+  bool two_ends = false;
   /// Free pages go back to the device after so many merging frees; 0: only when asked for.
   unsigned trim_every = 0;
 };

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden plan
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/shell.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/catalog.hpp"
+#include "gpuwarden/planning/emit.hpp"
+#include "gpuwarden/planning/parameters.hpp"
+#include "options.hpp"
+#include "plan/answer.hpp"
+#include "plan/plan_options.hpp"
+#include "render/plan_text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using Json = nlohmann::json;
+using namespace planning;
+
+constexpr Clash kClashes[] = {{"list", "emit", "--list shows the models and plans nothing"},
+                              {"list", "chart", "--list shows the models and plans nothing"},
+                              {"emit", "json", "what --emit prints is for other tools as it is"}};
+
+int show_list(bool as_json) {
+  Json models = Json::array();
+  for (const std::string& name : catalog_names()) {
+    const auto model = find_model(name);
+    if (!model) return complain(model.error());
+    const ParameterCount count = count_parameters(*model);
+    models.push_back(
+        {{"name", name}, {"family", model->family}, {"parameters", count.total}, {"source", model->source}});
+    if (!as_json) fmt::print("{:<48} {:<12} {:>16}\n", name, model->family, count.total);
+  }
+  if (as_json) fmt::print("{}\n", Json{{"schema", 1}, {"models", models}}.dump(2));
+  return kFine;
+}
+
+Result<LaunchFormat> format_of(const std::string& name) {
+  if (const auto format = launch_format_from(name)) return *format;
+  return fail(ErrorCode::invalid_argument, fmt::format("--emit: '{}' is not known", printable(name)),
+              "torchrun, accelerate, deepspeed or slurm");
+}
+
+/// The chosen strategy as another tool's input.
+Result<std::string> emitted(const Context& context, const PlanAnswer& answer) {
+  GPUWARDEN_TRY(const LaunchFormat format, format_of(*context.args.text("emit")));
+  const PlanRequest& request = answer.request;
+  Launch launch{.settings = answer.best().settings, .gpus_per_node = request.gpus_per_node};
+  launch.program = shell_word(context.args.text("program").value_or("train.py"));
+  launch.job_name = request.model.name;
+  launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
+  const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
+  launch.host_memory_per_node = Bytes(static_cast<std::uint64_t>(answer.best().estimate.host * on_node));
+  return emit(launch, format);
+}
+
+Result<void> draw(const Context& context, const PlanAnswer& answer) {
+  const auto file = context.args.text("chart");
+  if (!file) return {};
+  GPUWARDEN_TRY(const std::string picture, chart_for(plan_chart(answer), *file));
+  return write_file_atomically(*file, picture);
+}
+
+Result<int> plan_it(Context& context) {
+  GPUWARDEN_CHECK(check_clashes(context.args, kClashes));
+  if (context.args.has("emit")) GPUWARDEN_CHECK(format_of(*context.args.text("emit")));
+  GPUWARDEN_TRY(const Style style, style_of(context));
+  GPUWARDEN_TRY(PlanRequest request, read_plan_request(context));
+  GPUWARDEN_TRY(const PlanAnswer answer, answer_plan(std::move(request)));
+  GPUWARDEN_CHECK(draw(context, answer));
+  if (context.args.has("emit")) {
+    if (!answer.fits)
+      return fail(ErrorCode::unsatisfied, answer.search.reason, "plan without --emit to see what makes it fit");
+    GPUWARDEN_TRY(const std::string text, emitted(context, answer));
+    fmt::print("{}", text);
+    return kFine;
+  }
+  if (context.args.has("json"))
+    fmt::print("{}\n", plan_json(answer).dump(2, ' ', false, Json::error_handler_t::replace));
+  else
+    fmt::print("{}", plan_text(answer, style, context.args.has("explain")));
+  return answer.fits ? kFine : kNo;
+}
+
+}  // namespace
+
+int run_plan(Context& context) {
+  if (context.args.has("list") && !context.args.has("emit") && !context.args.has("chart"))
+    return show_list(context.args.has("json"));
+  const auto code = plan_it(context);
+  return code ? *code : complain(code.error());
+}
+
+}  // namespace gpuwarden::cli

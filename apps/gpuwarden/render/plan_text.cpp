@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/plan_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using namespace planning;
+
+constexpr double kGiB = 1073741824.0;
+constexpr std::size_t kNameWidth = 22;
+constexpr std::size_t kBarWidth = 24;
+constexpr std::size_t kMostRows = 12;
+constexpr std::size_t kRecomputeWidth = 9;
+constexpr std::size_t kVerdictWidth = 12;
+
+std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / kGiB); }
+
+/// "8.03 B", "124 M".
+std::string count_words(std::uint64_t count) {
+  const auto value = static_cast<double>(count);
+  if (value >= 1e12) return fmt::format("{:.4g} T", value / 1e12);
+  if (value >= 1e9) return fmt::format("{:.4g} B", value / 1e9);
+  return value >= 1e6 ? fmt::format("{:.4g} M", value / 1e6) : std::to_string(count);
+}
+
+Tone tone_of(Fit fit) {
+  if (fit == Fit::fits) return Tone::good;
+  return fit == Fit::tight ? Tone::warning : Tone::bad;
+}
+
+std::string words_of(Fit fit) {
+  std::string words(to_string(fit));
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
+std::string spaced(std::string_view name) {
+  std::string words(name);
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
+std::string model_line(const PlanAnswer& answer, const Style& style) {
+  const ModelShape& model = answer.request.model;
+  std::string line = style.paint(printable(model.name.empty() ? model.family : model.name), Tone::bold);
+  line += fmt::format(": {}{} parameters", model.estimated ? "about " : "", count_words(answer.count.total));
+  if (answer.count.active != answer.count.total) line += fmt::format(", {} active", count_words(answer.count.active));
+  line += fmt::format(", {} layers of {}, {}\n", model.layers, model.hidden, model.family);
+  for (const std::string& note : model.notes) line += "  note: " + printable(note) + "\n";
+  return line;
+}
+
+std::string settings_line(const PlanAnswer& answer) {
+  const Settings& settings = answer.best().settings;
+  std::vector<std::string> words{spaced(to_string(settings.task)), spaced(to_string(settings.precision))};
+  if (settings.trains()) {
+    words.push_back(spaced(to_string(settings.optimizer)) + " " + spaced(to_string(settings.step)));
+    words.push_back(settings.recompute == Recompute::none ? "no recomputation"
+                                                          : spaced(to_string(settings.recompute)) + " recomputation");
+    words.push_back(spaced(to_string(settings.loss)) + " loss");
+  }
+  if (settings.task == Task::adapters)
+    words.push_back(
+        fmt::format("rank {}, {} trained", settings.adapters.rank, count_words(settings.adapters.stated_parameters)));
+  if (settings.quantization != Quantization::none)
+    words.push_back(spaced(to_string(settings.quantization)) + " weights");
+  words.push_back(fmt::format("{} x {} tokens", settings.micro_batch, settings.sequence));
+  return "task: " + join(words, ", ") + "\n";
+}
+
+std::string gpus_line(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  return fmt::format("on:   {} x {}, {} usable each{} ({})\n", request.gpus.count, printable(request.gpus.name),
+                     gib(static_cast<double>(request.gpus.usable.value)),
+                     request.gpus.usable_measured ? "" : " (about)", printable(request.gpus_from));
+}
+
+std::string bars(const PlanAnswer& answer, const Style& style, bool explained) {
+  const Candidate& best = answer.best();
+  const auto usable = static_cast<double>(answer.request.gpus.usable.value);
+  std::string text = fmt::format("\nmemory of each GPU, {}, at its peak ({}):\n", best.name,
+                                 spaced(to_string(best.estimate.peak_moment().kind)));
+  for (const ExplainedUse& line : answer.lines) {
+    text += fmt::format("  {} {:>11}  {}\n", fit(spaced(line.name), kNameWidth), gib(line.bytes),
+                        bar(usable > 0 ? line.bytes / usable : 0, kBarWidth));
+    if (!explained) continue;
+    text += "      = " + wrapped(line.formula, 8, 8, style.width) + "\n";
+    text += style.paint("      source: " + wrapped(line.source, 14, 14, style.width), Tone::dim) + "\n";
+  }
+  const Estimate& estimate = best.estimate;
+  text += fmt::format("  {} {:>11}  {} of {}\n", fit("needed", kNameWidth), gib(estimate.expected()),
+                      bar(usable > 0 ? estimate.expected() / usable : 0, kBarWidth), gib(usable));
+  text += fmt::format("  {} {} to {}\n", fit("likely between", kNameWidth), gib(estimate.low()), gib(estimate.high()));
+  if (estimate.host > 0)
+    text += fmt::format("  {} {:>11} for each GPU\n", fit("on the host", kNameWidth), gib(estimate.host));
+  return text;
+}
+
+std::string moments(const PlanAnswer& answer) {
+  const Estimate& estimate = answer.best().estimate;
+  if (estimate.moment_count < 2) return "";
+  std::string text = "\nallocated at each moment of a step:\n";
+  for (std::size_t i = 0; i < estimate.moment_count; ++i) {
+    text += fmt::format("  {} {:>11}{}\n", fit(spaced(to_string(estimate.moments[i].kind)), kNameWidth),
+                        gib(estimate.moments[i].total()), i == estimate.peak ? "  <- peak" : "");
+  }
+  return text;
+}
+
+/// "4 (<= 13)": what is proposed, and the most that fits.
+std::string batch_words(const Candidate& one) {
+  if (one.largest_micro_batch == 0) return "-";
+  return fmt::format("{} (<= {})", one.settings.micro_batch, one.largest_micro_batch);
+}
+
+std::string table_row(const Candidate& one, bool chosen, const Style& style) {
+  const std::string recompute = one.settings.trains() ? spaced(to_string(one.settings.recompute)) : "";
+  return fmt::format("{} {} {} {:>11}  {}  {:>13}  {:>10}{}\n", chosen ? "*" : " ", fit(one.name, kNameWidth),
+                     fit(recompute, kRecomputeWidth), gib(one.estimate.expected()),
+                     style.paint(fit(words_of(one.fit), kVerdictWidth), tone_of(one.fit)), batch_words(one),
+                     one.settings.accumulation, one.other_framework ? "  (Megatron, torchtitan)" : "");
+}
+
+std::string table(const PlanAnswer& answer, const Style& style) {
+  const bool trains = answer.request.settings.trains();
+  std::string text = fmt::format("\n  {} {} {:>11}  {}  {:>13}  {:>10}\n", fit("strategy", kNameWidth),
+                                 fit(trains ? "recompute" : "", kRecomputeWidth), "needs",
+                                 fit("verdict", kVerdictWidth), "micro-batch", "accumulate");
+  const auto& candidates = answer.search.candidates;
+  for (std::size_t i = 0; i < std::min(candidates.size(), kMostRows); ++i) {
+    text += table_row(candidates[i], answer.fits && i == answer.chosen, style);
+  }
+  if (candidates.size() > kMostRows) text += fmt::format("  and {} more (--json)\n", candidates.size() - kMostRows);
+  if (answer.search.smallest_gpus)
+    text += fmt::format("  fewest GPUs on which a strategy fits: {}\n", *answer.search.smallest_gpus);
+  return text;
+}
+
+std::string duration(std::chrono::seconds time) { return format_duration(std::chrono::milliseconds(time)); }
+
+std::string speed(const PlanAnswer& answer) {
+  if (!answer.speed) return "";
+  const Speed& speed = *answer.speed;
+  std::string text = fmt::format(
+      "\nspeed: about {:.3g} tokens/s ({:.3g} to {:.3g}) at {:.0f}% of the GPUs' peak; {:.3g} s a step of {:.0f} "
+      "tokens\n",
+      speed.expected, speed.low, speed.high, speed.utilization * 100, speed.step_seconds, speed.tokens_per_step);
+  if (speed.duration && speed.shortest && speed.longest)
+    text += fmt::format("       {:.3g} tokens take {} ({} to {})\n", answer.request.train_tokens.value_or(0),
+                        duration(*speed.duration), duration(*speed.shortest), duration(*speed.longest));
+  return text;
+}
+
+std::string advice(const PlanAnswer& answer, const Style& style) {
+  std::string text;
+  if (answer.calibration) text += "\n" + wrapped("calibrated: " + answer.calibration->note, 0, 2, style.width) + "\n";
+  if (answer.loading)
+    text += fmt::format("\ndata loading: {} workers for each rank, OMP_NUM_THREADS={} ({})\n", answer.loading->workers,
+                        answer.loading->threads, answer.loading->reason);
+  return text;
+}
+
+std::string serving(const PlanAnswer& answer) {
+  if (!answer.pool) return "";
+  const ServingPool& pool = *answer.pool;
+  return fmt::format(
+      "\nserving: {} of KV cache on each GPU at {:.0f}% utilization hold {} tokens: {:.1f} requests of {} tokens at "
+      "once\n",
+      gib(pool.cache), answer.request.serving_utilization * 100, pool.tokens, pool.requests,
+      answer.best().settings.sequence);
+}
+
+std::string verdict(const PlanAnswer& answer, const Style& style) {
+  const Tone tone = answer.fits ? tone_of(answer.best().fit) : Tone::bad;
+  std::string text = "\n" + style.paint(wrapped(answer.search.reason, 0, 0, style.width), tone) + "\n";
+  if (answer.fits || answer.search.changes.empty()) return text;
+  text += "what would make it fit, cheapest first:\n";
+  for (const Change& change : answer.search.changes)
+    text += fmt::format("  {} ({}: {})\n", wrapped(change.what, 2, 4, style.width), change.candidate.name,
+                        gib(change.candidate.estimate.expected()));
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const PlanAnswer& answer, const Style& style, bool explained) {
+  std::string text = answer.request.simulated ? style.paint("simulated GPUs", Tone::warning) + "\n" : "";
+  text += model_line(answer, style) + settings_line(answer) + gpus_line(answer);
+  text += bars(answer, style, explained);
+  if (explained) text += moments(answer);
+  text += table(answer, style) + serving(answer) + speed(answer) + advice(answer, style) + verdict(answer, style);
+  return text;
+}
+
+MemoryChart plan_chart(const PlanAnswer& answer) {
+  const Candidate& best = answer.best();
+  MemoryChart chart{.title = fmt::format("{}: memory of each GPU", answer.request.model.name),
+                    .subtitle = fmt::format("{}, {}, {} x {}", best.name, spaced(to_string(best.settings.task)),
+                                            answer.request.gpus.count, answer.request.gpus.name),
+                    .capacity_gib = static_cast<double>(answer.request.gpus.usable.value) / kGiB};
+  const Estimate& estimate = best.estimate;
+  for (std::size_t i = 0; i < estimate.moment_count; ++i) {
+    const Moment& moment = estimate.moments[i];
+    ChartColumn column{.label = spaced(to_string(moment.kind)), .peak = i == estimate.peak};
+    for (std::size_t use = 0; use < kUses; ++use)
+      column.parts.push_back({spaced(to_string(static_cast<Use>(use))), moment.uses[use] / kGiB});
+    column.parts.push_back(
+        {"context and reserve", (estimate.context + estimate.communication + estimate.reserve) / kGiB});
+    chart.columns.push_back(std::move(column));
+  }
+  chart.lines.push_back(answer.search.reason);
+  for (const Change& change : answer.search.changes) chart.lines.push_back(change.what);
+  for (const ExplainedUse& line : answer.lines)
+    chart.lines.push_back(fmt::format("{}: {} ({})", spaced(line.name), line.formula, line.source));
+  return chart;
+}
+
+}  // namespace gpuwarden::cli

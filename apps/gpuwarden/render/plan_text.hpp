@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan in words, bars and a table.
+#pragma once
+
+#include <string>
+
+#include "plan/answer.hpp"
+#include "render/memory_chart.hpp"
+#include "render/style.hpp"
+
+namespace gpuwarden::cli {
+
+/// The whole answer; with formulas and sources where `explained`.
+std::string plan_text(const PlanAnswer& answer, const Style& style, bool explained);
+/// The same memory as a picture.
+MemoryChart plan_chart(const PlanAnswer& answer);
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as other tools start it: command lines, and the files that they read. Pure texts; nothing is written or run.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/settings.hpp"
+
+namespace gpuwarden::planning {
+
+/// What is to be started.
+struct Launch {
+  Settings settings;
+  std::string program = "train.py";  ///< the training script, as the shell shall see it
+  std::string job_name = "train";
+  std::uint32_t gpus_per_node = 8;  ///< at most; a job of fewer GPUs takes one node
+  std::uint32_t cpus_per_gpu = 0;   ///< 0: the scheduler's default
+  Bytes host_memory_per_node{};     ///< that offloading and loading need; 0: the scheduler's default
+  std::optional<std::chrono::hours> time;
+  bool operator==(const Launch&) const = default;
+};
+
+enum class LaunchFormat { torchrun, accelerate, deepspeed, slurm };
+std::string_view to_string(LaunchFormat format);
+std::optional<LaunchFormat> launch_format_from(std::string_view name);
+
+/// How many nodes the job takes, and how many GPUs each.
+struct Nodes {
+  std::uint32_t nodes = 1;
+  std::uint32_t gpus = 1;  ///< of each
+  bool operator==(const Nodes&) const = default;
+};
+/// Fails with invalid_argument where the GPUs do not fill whole nodes.
+Result<Nodes> nodes_of(const Launch& launch);
+
+/// The `gpuwarden run` and torchrun command lines of one node; of several, with shell variables for what differs
+/// (NODE_RANK, MASTER_ADDR). Source: torchrun's manual (torch.distributed.run).
+Result<std::string> torchrun_commands(const Launch& launch);
+/// A YAML for `accelerate launch --config_file`. Source: accelerate's ClusterConfig and its FSDP and DeepSpeed guides.
+/// Fails with unsatisfied on tensor, pipeline and context parallelism, which that file does not set.
+Result<std::string> accelerate_config(const Launch& launch);
+/// A JSON for deepspeed.initialize: ZeRO of the plan's stage, or the one that shards as its FSDP does. Source:
+/// DeepSpeed's configuration manual (config-json). Fails with unsatisfied as accelerate_config does.
+Result<std::string> deepspeed_config(const Launch& launch);
+/// A batch script for sbatch that starts torchrun on every node. Source: sbatch's manual.
+Result<std::string> slurm_script(const Launch& launch);
+
+Result<std::string> emit(const Launch& launch, LaunchFormat format);
+
+}  // namespace gpuwarden::planning

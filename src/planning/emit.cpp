@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/emit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace gpuwarden::planning {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct FormatName {
+  LaunchFormat format;
+  std::string_view name;
+};
+constexpr FormatName kFormats[] = {{LaunchFormat::torchrun, "torchrun"},
+                                   {LaunchFormat::accelerate, "accelerate"},
+                                   {LaunchFormat::deepspeed, "deepspeed"},
+                                   {LaunchFormat::slurm, "slurm"}};
+
+/// Elements that ZeRO reduces and gathers at once (source: DeepSpeed's configuration manual, defaults).
+constexpr std::uint64_t kBucketElements = 500'000'000;
+constexpr int kRendezvousPort = 29'500;
+
+bool is_fsdp(Sharding sharding) { return sharding == Sharding::fsdp1 || sharding == Sharding::fsdp2; }
+
+/// The ZeRO stage that shards the same things.
+int zero_stage(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::none:
+      return 0;
+    case Sharding::zero1:
+      return 1;
+    case Sharding::zero2:
+      return 2;
+    case Sharding::zero3:
+    case Sharding::fsdp1:
+    case Sharding::fsdp2:
+      return 3;
+  }
+  std::unreachable();
+}
+
+/// What accelerate casts to: nothing where the weights are loaded in the type that is computed in.
+std::string_view mixed_precision(const Settings& settings) {
+  const bool casts = settings.precision == Precision::mixed || settings.precision == Precision::mixed_low ||
+                     settings.precision == Precision::master_weights;
+  return casts ? "bf16" : "no";
+}
+
+Result<void> only_data_parallel(const Launch& launch, std::string_view file) {
+  const Parallelism& parallel = launch.settings.parallel;
+  if (parallel.tensor == 1 && parallel.pipeline == 1 && parallel.context == 1) return {};
+  return fail(ErrorCode::unsatisfied, fmt::format("{} does not set tensor, pipeline or context parallelism", file),
+              "the training program sets it up: take --emit torchrun or slurm");
+}
+
+Json offload_target() { return {{"device", "cpu"}, {"pin_memory", true}}; }
+
+std::string yaml_flag(bool value) { return value ? "true" : "false"; }
+
+std::string fsdp_section(const Settings& settings) {
+  const bool second = settings.parallel.sharding == Sharding::fsdp2;
+  std::string text = "fsdp_config:\n";
+  const auto add = [&](std::string_view key, std::string_view value) { text += fmt::format("  {}: {}\n", key, value); };
+  add("fsdp_version", second ? "2" : "1");
+  add("fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+  add("fsdp_activation_checkpointing", yaml_flag(settings.recompute == Recompute::full));
+  add("fsdp_cpu_ram_efficient_loading", "true");
+  add("fsdp_offload_params", yaml_flag(settings.parallel.offload != Offload::none));
+  add("fsdp_state_dict_type", "SHARDED_STATE_DICT");
+  if (second) {
+    add("fsdp_reshard_after_forward", "true");
+  } else {
+    add("fsdp_reshard_after_forward", "FULL_SHARD");
+    add("fsdp_backward_prefetch", "BACKWARD_PRE");
+    add("fsdp_forward_prefetch", "false");
+    add("fsdp_sync_module_states", "true");
+    add("fsdp_use_orig_params", "true");
+  }
+  return text;
+}
+
+std::string deepspeed_section(const Settings& settings) {
+  const int stage = zero_stage(settings.parallel.sharding);
+  const bool optimizer = settings.parallel.offload != Offload::none;
+  const bool weights = settings.parallel.offload == Offload::all && stage == 3;
+  return fmt::format(
+      "deepspeed_config:\n  gradient_accumulation_steps: {}\n  offload_optimizer_device: {}\n"
+      "  offload_param_device: {}\n  zero3_init_flag: {}\n  zero3_save_16bit_model: {}\n  zero_stage: {}\n",
+      settings.accumulation, optimizer ? "cpu" : "none", weights ? "cpu" : "none", stage == 3, stage == 3, stage);
+}
+
+std::string_view distributed_type(const Settings& settings) {
+  if (is_fsdp(settings.parallel.sharding)) return "FSDP";
+  if (settings.parallel.sharding != Sharding::none || settings.parallel.offload != Offload::none) return "DEEPSPEED";
+  return settings.parallel.gpus() > 1 ? "MULTI_GPU" : "'NO'";
+}
+
+Json zero_section(const Settings& settings) {
+  const int stage = zero_stage(settings.parallel.sharding);
+  Json zero = {{"stage", stage},
+               {"overlap_comm", true},
+               {"contiguous_gradients", true},
+               {"reduce_bucket_size", kBucketElements},
+               {"allgather_bucket_size", kBucketElements}};
+  if (settings.parallel.offload != Offload::none && stage > 0) zero["offload_optimizer"] = offload_target();
+  if (stage != 3) return zero;
+  zero.erase("allgather_bucket_size");
+  zero["stage3_prefetch_bucket_size"] = kBucketElements;
+  zero["stage3_max_live_parameters"] = 2 * kBucketElements;
+  zero["stage3_gather_16bit_weights_on_model_save"] = true;
+  if (settings.parallel.offload == Offload::all) zero["offload_param"] = offload_target();
+  return zero;
+}
+
+/// The torchrun words in front of the program; with underscores, which torch before 2.0 needs and later ones take.
+std::string torchrun_words(const Nodes& nodes, std::string_view endpoint) {
+  if (nodes.nodes == 1) return fmt::format("torchrun --standalone --nproc_per_node={}", nodes.gpus);
+  return fmt::format("torchrun --nnodes={} --nproc_per_node={} --rdzv_backend=c10d --rdzv_endpoint={}", nodes.nodes,
+                     nodes.gpus, endpoint);
+}
+
+/// A name that sbatch takes as one word.
+std::string plain_name(std::string_view name) {
+  std::string result;
+  for (const char c : name.substr(0, 60)) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    result += plain ? c : '-';
+  }
+  return result.empty() ? "train" : result;
+}
+
+}  // namespace
+
+std::string_view to_string(LaunchFormat format) {
+  return std::ranges::find(kFormats, format, &FormatName::format)->name;
+}
+
+std::optional<LaunchFormat> launch_format_from(std::string_view name) {
+  const auto* const found = std::ranges::find(kFormats, name, &FormatName::name);
+  if (found == std::end(kFormats)) return std::nullopt;
+  return found->format;
+}
+
+Result<Nodes> nodes_of(const Launch& launch) {
+  const std::uint32_t gpus = launch.settings.parallel.gpus();
+  if (launch.gpus_per_node == 0 || gpus <= launch.gpus_per_node) return Nodes{1, gpus};
+  if (gpus % launch.gpus_per_node != 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} GPUs do not fill nodes of {} GPUs", gpus, launch.gpus_per_node),
+                "say how many a node has: --gpus-per-node");
+  return Nodes{gpus / launch.gpus_per_node, launch.gpus_per_node};
+}
+
+Result<std::string> torchrun_commands(const Launch& launch) {
+  GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
+  const std::string several =
+      nodes.nodes > 1
+          ? fmt::format(" --nnodes {} --node-rank \"$NODE_RANK\" --master-addr \"$MASTER_ADDR\"", nodes.nodes)
+          : "";
+  const std::string endpoint = fmt::format("\"$MASTER_ADDR:{}\"", kRendezvousPort);
+  return fmt::format("gpuwarden run -n {} --nproc-per-node gpu{} -- python {}\n{} {}\n", nodes.gpus, several,
+                     launch.program, torchrun_words(nodes, endpoint), launch.program);
+}
+
+Result<std::string> accelerate_config(const Launch& launch) {
+  GPUWARDEN_CHECK(only_data_parallel(launch, "accelerate's configuration"));
+  GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
+  const Settings& settings = launch.settings;
+  const std::string_view type = distributed_type(settings);
+  std::string text = fmt::format("compute_environment: LOCAL_MACHINE\ndebug: false\ndistributed_type: {}\n", type);
+  if (type == "FSDP") text += fsdp_section(settings);
+  if (type == "DEEPSPEED") text += deepspeed_section(settings);
+  text += fmt::format(
+      "downcast_bf16: 'no'\nenable_cpu_affinity: false\nmachine_rank: 0\nmain_training_function: main\n"
+      "mixed_precision: '{}'\nnum_machines: {}\nnum_processes: {}\nrdzv_backend: {}\nsame_network: true\nuse_cpu: "
+      "false\n",
+      mixed_precision(settings), nodes.nodes, nodes.nodes * nodes.gpus, nodes.nodes > 1 ? "c10d" : "static");
+  return text;
+}
+
+Result<std::string> deepspeed_config(const Launch& launch) {
+  GPUWARDEN_CHECK(only_data_parallel(launch, "DeepSpeed's configuration"));
+  const Settings& settings = launch.settings;
+  const bool half = settings.precision == Precision::fp16;
+  const bool brain = !half && settings.precision != Precision::fp32;
+  const std::uint64_t batch = std::uint64_t{settings.micro_batch} * settings.accumulation * settings.parallel.data;
+  const Json config = {{"train_batch_size", batch},
+                       {"train_micro_batch_size_per_gpu", settings.micro_batch},
+                       {"gradient_accumulation_steps", settings.accumulation},
+                       {"gradient_clipping", 1.0},
+                       {"bf16", {{"enabled", brain}}},
+                       {"fp16", {{"enabled", half}}},
+                       {"zero_optimization", zero_section(settings)},
+                       {"steps_per_print", 10},
+                       {"wall_clock_breakdown", false}};
+  return config.dump(2) + "\n";
+}
+
+Result<std::string> slurm_script(const Launch& launch) {
+  GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
+  std::string text = "#!/bin/bash\n";
+  const auto option = [&](std::string_view name, const auto& value) {
+    text += fmt::format("#SBATCH --{}={}\n", name, value);
+  };
+  option("job-name", plain_name(launch.job_name));
+  option("nodes", nodes.nodes);
+  option("ntasks-per-node", 1);
+  option("gres", fmt::format("gpu:{}", nodes.gpus));
+  if (launch.cpus_per_gpu > 0) option("cpus-per-task", launch.cpus_per_gpu * nodes.gpus);
+  if (launch.host_memory_per_node > Bytes{})
+    option("mem", fmt::format("{}M", (launch.host_memory_per_node.value >> 20U) + 1));
+  if (launch.time) option("time", fmt::format("{}:00:00", launch.time->count()));
+  text += "#SBATCH --output=%x-%j.log\n\nset -euo pipefail\n";
+  if (nodes.nodes > 1)
+    text += "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\nexport MASTER_ADDR\n";
+  const std::string endpoint = fmt::format("\"$MASTER_ADDR:{}\"", kRendezvousPort);
+  text += fmt::format("srun --kill-on-bad-exit=1 {} {}\n", torchrun_words(nodes, endpoint), launch.program);
+  return text;
+}
+
+Result<std::string> emit(const Launch& launch, LaunchFormat format) {
+  switch (format) {
+    case LaunchFormat::torchrun:
+      return torchrun_commands(launch);
+    case LaunchFormat::accelerate:
+      return accelerate_config(launch);
+    case LaunchFormat::deepspeed:
+      return deepspeed_config(launch);
+    case LaunchFormat::slurm:
+      return slurm_script(launch);
+  }
+  std::unreachable();
+}
+
+}  // namespace gpuwarden::planning

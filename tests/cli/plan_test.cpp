@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden plan, as a user meets it. GPUs are always named or simulated: what machine the tests run on does not
+// matter.
+#include <algorithm>
+
+#include "cli/program.hpp"
+#include "gpuwarden/base/file.hpp"
+
+namespace gpuwarden {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Program;
+
+constexpr std::string_view kConfig = R"({"model_type":"llama","hidden_size":4096,"intermediate_size":14336,
+  "num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,
+  "max_position_embeddings":131072,"tie_word_embeddings":false,"torch_dtype":"bfloat16"})";
+
+class Plan : public Program {
+ protected:
+  nlohmann::json plan(std::vector<std::string> words) const {
+    words.insert(words.begin(), "plan");
+    return json(std::move(words));
+  }
+};
+
+TEST_F(Plan, AModelByNameIsPlannedForNamedGpus) {
+  const auto answer = plan({"llama-3.1-8b", "--gpus", "8xh100"});
+  EXPECT_EQ(answer["schema"], 1);
+  EXPECT_EQ(answer["simulated"], false);
+  EXPECT_EQ(answer["model"]["parameters"], 8030261248);
+  EXPECT_EQ(answer["gpus"]["count"], 8);
+  EXPECT_EQ(answer["gpus"]["name"], "NVIDIA H100 80GB HBM3");
+  EXPECT_THAT(answer["verdict"], ::testing::AnyOf("fits", "tight"));
+  const auto& gpu = answer["per_gpu"];
+  EXPECT_LE(gpu["low_bytes"], gpu["expected_bytes"]);
+  EXPECT_LE(gpu["expected_bytes"], gpu["high_bytes"]);
+  std::uint64_t sum = 0;
+  for (const auto& component : gpu["components"]) {
+    sum += component["bytes"].get<std::uint64_t>();
+    EXPECT_FALSE(component["formula"].get<std::string>().empty()) << component;
+    EXPECT_FALSE(component["source"].get<std::string>().empty()) << component;
+  }
+  EXPECT_NEAR(static_cast<double>(sum), gpu["expected_bytes"].get<double>(), 100.0);
+  EXPECT_EQ(std::ranges::count_if(gpu["moments"], [](const auto& moment) { return moment["peak"] == true; }), 1);
+}
+
+TEST_F(Plan, AConfigAndItsFolderGiveTheSamePlan) {
+  const std::string config = file("model/config.json", kConfig);
+  const auto by_file = plan({config, "--gpus", "2xa100"});
+  const auto by_folder = plan({(dir_ / "model").string(), "--gpus", "2xa100"});
+  EXPECT_EQ(by_file["per_gpu"], by_folder["per_gpu"]);
+  EXPECT_EQ(by_file["model"]["parameters"], 8030261248);
+}
+
+TEST_F(Plan, WhatDoesNotFitIsSaidWithExitCodeOneAndAWayOut) {
+  const auto done = run({"plan", "llama-3.1-70b", "--gpus", "rtx4090"});
+  EXPECT_EQ(done.exit_code, 1) << done.standard_error;
+  EXPECT_THAT(done.standard_output, HasSubstr("does not fit"));
+  const auto answer = plan({"llama-3.1-8b", "--gpus", "rtx4090"});
+  EXPECT_EQ(answer["verdict"], "does_not_fit");
+  EXPECT_TRUE(answer["recommended"].is_null());
+  EXPECT_FALSE(answer["changes"].empty());
+}
+
+TEST_F(Plan, GpusOfASimulatedFleetAreSaidToBeSimulated) {
+  const auto answer = plan({"gpt2", "--simulate", "h100x8"});
+  EXPECT_EQ(answer["simulated"], true);
+  EXPECT_EQ(answer["gpus"]["count"], 8);
+  EXPECT_THAT(run({"plan", "gpt2", "--simulate", "h100x8"}).standard_output, HasSubstr("simulated"));
+}
+
+TEST_F(Plan, ExplainShowsFormulasAndSources) {
+  const auto plain = run({"plan", "gpt2", "--gpus", "l4"}).standard_output;
+  const auto explained = run({"plan", "gpt2", "--gpus", "l4", "--explain"}).standard_output;
+  EXPECT_THAT(plain, Not(HasSubstr("source:")));
+  EXPECT_THAT(explained, HasSubstr("source:"));
+  EXPECT_THAT(explained, HasSubstr("<- peak"));
+}
+
+TEST_F(Plan, AGuessedShapeIsSaidToBeGuessed) {
+  const auto answer = plan({"--params", "7B", "--gpus", "8xh100"});
+  EXPECT_EQ(answer["model"]["estimated"], true);
+  EXPECT_FALSE(answer["model"]["notes"].empty());
+  EXPECT_NEAR(answer["model"]["parameters"].get<double>(), 7e9, 7e7);
+}
+
+TEST_F(Plan, ServingTellsTokensAndRequests) {
+  const auto answer = plan({"llama-3.1-8b", "--task", "serve", "--gpus", "h100", "--sequence", "8192"});
+  EXPECT_GT(answer["serving"]["tokens"], 100'000);
+  EXPECT_GT(answer["serving"]["requests"], 10);
+  EXPECT_EQ(run({"plan", "llama-3.1-70b", "--task", "serve", "--gpus", "h100"}).exit_code, 1);
+  const auto shared = plan({"qwen2.5-7b", "--task", "serve", "--gpus", "8xh100"});
+  EXPECT_THAT(shared["reason"].get<std::string>(), HasSubstr("a copy takes 4 of the 8 GPUs")) << "28 heads";
+}
+
+TEST_F(Plan, AdaptersTrainFewParameters) {
+  const auto answer =
+      plan({"llama-2-7b", "--task", "lora", "--lora-rank", "8", "--gpus", "a100", "--micro-batch", "1"});
+  EXPECT_EQ(answer["model"]["trained_parameters"], 4194304);
+  const auto quantised = plan({"llama-2-7b", "--task", "qlora", "--gpus", "a100", "--micro-batch", "1"});
+  EXPECT_LT(quantised["per_gpu"]["expected_bytes"], answer["per_gpu"]["expected_bytes"]);
+  expect_error({"plan", "llama-2-7b", "--task", "lora", "--lora-targets", "c_attn", "--gpus", "a100"}, 2, "c_attn");
+}
+
+TEST_F(Plan, TrainingTakesTokensTimeAndWorkers) {
+  const auto answer = plan({"llama-3.1-8b", "--gpus", "8xh100", "--tokens", "1B", "--cpus", "64"});
+  const auto& speed = answer["throughput"];
+  EXPECT_LT(speed["low_tokens_per_second"], speed["expected_tokens_per_second"]);
+  EXPECT_NEAR(speed["duration_seconds"].get<double>(), 1e9 / speed["expected_tokens_per_second"].get<double>(), 2.0);
+  EXPECT_GT(answer["data_loading"]["workers"], 0);
+  const auto faster = plan({"llama-3.1-8b", "--gpus", "8xh100", "--mfu", "60%"})["throughput"];
+  EXPECT_GT(faster["expected_tokens_per_second"], speed["expected_tokens_per_second"]);
+}
+
+TEST_F(Plan, MeasuredPeaksTakeThePlaceOfTheEquations) {
+  const auto answer =
+      plan({"llama-3.1-8b", "--task", "lora", "--gpus", "a100", "--calibrate", "1=20,2=25", "--micro-batch", "3"});
+  EXPECT_NEAR(answer["per_gpu"]["allocated_bytes"].get<double>(), 30.0 * (1ULL << 30U), 1e8);
+  EXPECT_FALSE(answer["calibration"]["note"].get<std::string>().empty());
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--calibrate", "1=20"}, 2, "");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--calibrate", "1=20,2=x"}, 2, "2=x");
+  expect_error({"plan", "gpt2", "--gpus", "2xl4", "--calibrate", "1=2,2=3"}, 2, "--calibrate");
+}
+
+TEST_F(Plan, ChartsAreWrittenWholeOrNotAtAll) {
+  const std::string svg = (dir_ / "plan.svg").string();
+  EXPECT_EQ(run({"plan", "gpt2", "--gpus", "l4", "--chart", svg}).exit_code, 0);
+  const std::string picture = read_file(svg).value();
+  EXPECT_TRUE(picture.starts_with("<svg xmlns="));
+  EXPECT_TRUE(picture.ends_with("</svg>\n"));
+  EXPECT_THAT(picture, HasSubstr("GPU: "));
+  const std::string html = (dir_ / "plan.html").string();
+  EXPECT_EQ(run({"plan", "gpt2", "--gpus", "l4", "--chart", html}).exit_code, 0);
+  EXPECT_THAT(read_file(html).value(), HasSubstr("<table>"));
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--chart", (dir_ / "plan.png").string()}, 2, ".svg");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--chart", (dir_ / "none" / "plan.svg").string()}, 2, "none");
+}
+
+TEST_F(Plan, EmitsWhatOtherToolsRead) {
+  EXPECT_THAT(run({"plan", "gpt2", "--gpus", "8xl4", "--emit", "torchrun", "--program", "my train.py"}).standard_output,
+              HasSubstr("torchrun --standalone --nproc_per_node=8 'my train.py'"));
+  EXPECT_THAT(run({"plan", "gpt2", "--gpus", "8xl4", "--emit", "slurm"}).standard_output,
+              HasSubstr("#SBATCH --gres=gpu:8"));
+  const auto config = run({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "zero3", "--emit", "deepspeed"});
+  EXPECT_EQ(nlohmann::json::parse(config.standard_output)["zero_optimization"]["stage"], 3);
+  expect_error({"plan", "gpt2", "--gpus", "8xl4", "--emit", "mpi"}, 2, "mpi");
+  expect_error({"plan", "llama-3.1-405b", "--gpus", "l4", "--emit", "slurm"}, 1, "nothing fits");
+}
+
+TEST_F(Plan, SelectTakesAsManyGpusAsAModelNeeds) {
+  const auto one = json({"select", "--model", "gpt2", "--simulate", "h100x8"});
+  EXPECT_EQ(one["selected"].size(), 1U);
+  const auto several = json({"select", "--model", "llama-3.1-70b", "--task", "inference", "--simulate", "h100x8"});
+  EXPECT_GE(several["selected"].size(), 2U);
+  EXPECT_THAT(run({"select", "--model", "gpt2", "--simulate", "h100x8"}).standard_error, HasSubstr("needs"));
+  expect_error({"select", "--model", "deepseek-v3", "--simulate", "rtx4090x2"}, 1, "too few");
+  expect_error({"select", "--model", "nonesuch", "--simulate", "h100x8"}, 2, "nonesuch");
+  expect_error({"select", "--model", "gpt2", "--model-size", "1GiB", "--simulate", "h100x8"}, 2, "--model-size");
+}
+
+TEST_F(Plan, ListsTheModelsThatItKnows) {
+  const auto models = json({"plan", "--list"})["models"];
+  EXPECT_GE(models.size(), 120U);
+  EXPECT_THAT(run({"plan", "--list"}).standard_output, HasSubstr("meta-llama/Llama-3.1-8B"));
+}
+
+TEST_F(Plan, BadModelsAreToldClearly) {
+  expect_error({"plan", "--gpus", "h100"}, 2, "no model is named");
+  expect_error({"plan", "llama-9", "--gpus", "h100"}, 2, "no model 'llama-9'");
+  expect_error({"plan", file("cut.json", kConfig.substr(0, 100)), "--gpus", "h100"}, 2, "ends in the middle");
+  expect_error({"plan", file("unet.json", R"({"_class_name":"UNet2DConditionModel"})"), "--gpus", "h100"}, 2,
+               "diffusion");
+  expect_error({"plan", file("odd.json", R"({"model_type":"mamba"})"), "--gpus", "h100"}, 2, "'mamba' is not known");
+  expect_error({"plan", (dir_ / "missing.json").string(), "--gpus", "h100"}, 2, "missing.json");
+  file("empty/readme.txt", "");
+  expect_error({"plan", (dir_ / "empty").string(), "--gpus", "h100"}, 2, "no config.json");
+  expect_error({"plan", "gpt2", "bert", "--gpus", "h100"}, 2, "one model at a time");
+  expect_error({"plan", "gpt2", "--params", "7B", "--gpus", "h100"}, 2, "cannot be given together");
+  expect_error({"plan", "--params", "8x7B", "--gpus", "h100"}, 2, "8x7B");
+}
+
+TEST_F(Plan, BadSettingsAreToldClearly) {
+  expect_error({"plan", "gpt2", "--gpus", "8xvoodoo"}, 2, "voodoo");
+  expect_error({"plan", "gpt2", "--gpus", "0xh100"}, 2, "0 GPUs");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--task", "dance"}, 2, "dance");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--micro-batch", "0"}, 2, "--micro-batch");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--sequence", "-5"}, 2, "--sequence");
+  expect_error({"plan", "gpt2", "--gpus", "3xl4", "--tensor-parallel", "2"}, 2, "divided");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--sequence", "4096"}, 2, "only 1024 positions");
+  expect_error({"plan", "bert-base", "--gpus", "l4", "--task", "serve"}, 2, "no KV cache");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--utilization", "180%"}, 2, "180");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--quantization", "nf4"}, 2, "cannot be trained");
+}
+
+}  // namespace
+}  // namespace gpuwarden
