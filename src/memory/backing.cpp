@@ -6,13 +6,6 @@
 #include "memory/core.hpp"
 
 namespace gpuwarden::memory {
-namespace {
-
-/// Grains that a stream's quick lists may hold however small the pool is.
-constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
-
-}  // namespace
-
 bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources, Lane& host) {
   bool widen = true;
   if (fill_window(attempt, sources, host, widen)) return true;
@@ -45,8 +38,7 @@ bool Pool::Core::fill_window(Attempt& attempt, const PageSources& sources, Lane&
   }
   BlockNumber taken = region.settle(first, window);
   if (window.size > attempt.size) taken = region.shrink(taken, attempt.size, attempt.alignment);
-  attempt.lane.quick_room =
-      std::max(kLeastQuickRoom, (pages_.reserved().value >> kGrainShift) / 1000 * attempt.lane.quick_permille);
+  attempt.lane.fit_quick_room(pages_.reserved().value >> kGrainShift);
   return accept(attempt, host, taken);
 }
 

@@ -61,6 +61,8 @@ class EpochTable {
 
 struct alignas(128) Lane {
   static constexpr unsigned kQuickBits = 9;
+  /// Grains that the quick lists may hold however small the pool is.
+  static constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 
   Lane(unsigned lane_number, StreamId lane_stream, Grains total, const Strategy& lane_strategy)
       : number(static_cast<std::uint16_t>(lane_number)),
@@ -79,6 +81,7 @@ struct alignas(128) Lane {
   std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
   unsigned quick_most;             ///< the same in thousandths of what is reserved, at most
   unsigned quick_permille;         ///< and now
+  std::uint64_t reserved = 0;      ///< grains that the pool has, as of the last growth
   std::uint64_t unused = 0;        ///< blocks flushed since the quick lists were weighed last
   std::uint64_t weighed_hits = 0;  ///< quick hits up to then
   const std::uint32_t trim_every;
@@ -241,6 +244,12 @@ struct alignas(128) Lane {
     give_foreign(region_number, block_number, kSeveralUsers, 0);
   }
 
+  /// The pool has so many grains.
+  void fit_quick_room(std::uint64_t pool) {
+    reserved = pool;
+    quick_room = std::max(kLeastQuickRoom, pool / 1000 * quick_permille);
+  }
+
   /// Merges all quick lists; whether there was anything in them.
   bool flush() {
     if (counters.cached == 0) return false;
@@ -276,6 +285,7 @@ struct alignas(128) Lane {
       quick_permille = 2 * quick_permille + 1;
     }
     quick_permille = std::min(quick_permille, quick_most);
+    fit_quick_room(reserved);
     unused = 0;
   }
 };

@@ -11,7 +11,7 @@ constexpr std::array kStrategies{
     Strategy{.name = "balanced",
              .rule = "first fit in the own size class, then in the next; moves idle pages before it takes new ones",
              .fit = {.own_class_scan = 4, .next_class_scan = 1, .order = FitOrder::first},
-             .quick_permille = 500,
+             .quick_permille = 1000,
              .small_below = 1_MiB,
              .remap_above_permille = 8,
              .learns = true},
