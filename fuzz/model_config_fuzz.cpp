@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json of models, read with the family that it names, else with the one that its first byte chooses.
+// config.json of models, read with the family that it names, then with the one that its first byte chooses; names and
+// sizes of models.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 
@@ -31,6 +33,11 @@ void check(const ModelShape& model) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto model = read_config(text, "config.json")) check(*model);
+  // Short ones are what people write on the command line.
+  if (size < 64) {
+    if (const auto model = find_model(text)) check(*model);
+    if (const auto parameters = parse_parameters(text)) check(shape_of_size(*parameters).has_value());
+  }
   static const auto kFamilies = known_families();
   if (size < 2) return 0;
   if (const auto model = read_config(text.substr(1), "config.json", kFamilies[data[0] % kFamilies.size()]))

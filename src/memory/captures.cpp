@@ -61,7 +61,7 @@ Result<void> Pool::Core::add_to_capture(Capture& capture, StreamId stream) {
   route(*shared, *lane);
   shared->is_capturing = true;
   lane->is_capturing = true;
-  capture.routed.push_back({shared, lane});
+  capture.routed.emplace_back(shared, lane);
   captures_underway_ += capture.routed.size() == 1 ? 1 : 0;
   return {};
 }

@@ -104,8 +104,8 @@ class Pool::Core {
   /// Takes the place that needs the fewest pages without a user, at most `most_pages`, and none of `leaving`.
   std::optional<MovePlace> take_place(Bytes size, StreamId stream, const std::set<std::uint64_t>& leaving,
                                       std::uint64_t most_pages);
-  /// Gives a live block back on its own stream, past the quick lists.
-  void vacate(DeviceAddress address);
+  /// Gives a live block back, past the quick lists.
+  void vacate(DeviceAddress address, StreamId stream);
   /// What a block really has, in whole grains.
   Bytes held(DeviceAddress address);
   Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
@@ -194,6 +194,8 @@ class Pool::Core {
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
   bool adopt_foreign(Lane& lane, bool wait);
+  /// Asks how far the streams are that blocks of a foreign list wait for.
+  void refresh_users(const Lane& lane, unsigned region);
   bool adopt_list(Lane& lane, unsigned region, bool wait);
   /// Visits the other lanes, each behind its lock, until `visit` says true.
   void for_each_other(const Attempt& attempt, auto&& visit) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <bitset>
 
 #include "memory/core.hpp"
 
@@ -122,20 +122,23 @@ bool Pool::Core::adopt_list(Lane& lane, unsigned region_number, bool wait) {
   return adopted;
 }
 
+void Pool::Core::refresh_users(const Lane& lane, unsigned region) {
+  std::bitset<kLanes> asked;
+  for (BlockNumber at = lane.foreign[region]; at != kNoBlock; at = lane.regions[region][at].right) {
+    StreamUse only{};
+    for (const StreamUse& use : uses_of(lane, region, at, only)) {
+      if (asked.test(use.lane) || use.epoch <= lanes_[use.lane]->done) continue;
+      asked.set(use.lane);
+      refresh_done(*lanes_[use.lane]);
+    }
+  }
+}
+
 bool Pool::Core::adopt_foreign(Lane& lane, bool wait) {
   bool adopted = false;
   for (unsigned region = 0; region < kRegions; ++region) {
     if (lane.foreign[region] == kNoBlock) continue;
-    if (!wait) {
-      std::array<bool, kLanes> asked{};
-      for (BlockNumber at = lane.foreign[region]; at != kNoBlock; at = lane.regions[region][at].right) {
-        StreamUse only{};
-        for (const StreamUse& use : uses_of(lane, region, at, only)) {
-          if (std::exchange(asked[use.lane], true) || use.epoch <= lanes_[use.lane]->done) continue;
-          refresh_done(*lanes_[use.lane]);
-        }
-      }
-    }
+    if (!wait) refresh_users(lane, region);
     adopted |= adopt_list(lane, region, wait);
   }
   return adopted;

@@ -2,31 +2,44 @@
 // Places for buffers that move: which pages are used, and where a block costs the fewest pages.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "memory/core.hpp"
 
 namespace gpuwarden::memory {
 
-std::unordered_map<std::uint64_t, std::uint64_t> Pool::Core::used_pages() {
+namespace {
+
+using UsedPages = std::unordered_map<std::uint64_t, std::uint64_t>;
+
+/// Adds [begin, end) to the pages that it lies on.
+void add(UsedPages& used, std::uint64_t begin, std::uint64_t end) {
+  for (std::uint64_t from = begin; from < end;) {
+    const std::uint64_t page = from / kPage.value;
+    const std::uint64_t to = std::min(end, (page + 1) * kPage.value);
+    used[page] += to - from;
+    from = to;
+  }
+}
+
+void add(UsedPages& used, const Region& region, std::uint64_t base) {
+  for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after) {
+    const Block& block = region[at];
+    if (block.state == BlockState::free || block.state == BlockState::hole) continue;
+    add(used, base + (std::uint64_t{block.start} << kGrainShift),
+        base + ((std::uint64_t{block.start} + block.size) << kGrainShift));
+  }
+}
+
+}  // namespace
+
+UsedPages Pool::Core::used_pages() {
   const std::lock_guard slow(slow_);
-  std::unordered_map<std::uint64_t, std::uint64_t> used;
+  UsedPages used;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
     if (!lane.is_private) lane.flush();
-    for (unsigned number = 0; number < kRegions; ++number) {
-      const Region& region = lane.regions[number];
-      const std::uint64_t base = base_of(lane, number).value;
-      for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after) {
-        const Block& block = region[at];
-        if (block.state == BlockState::free || block.state == BlockState::hole) continue;
-        const std::uint64_t end = base + (std::uint64_t{block.start + block.size} << kGrainShift);
-        for (std::uint64_t from = base + (std::uint64_t{block.start} << kGrainShift); from < end;) {
-          const std::uint64_t page = from / kPage.value;
-          const std::uint64_t to = std::min(end, (page + 1) * kPage.value);
-          used[page] += to - from;
-          from = to;
-        }
-      }
-    }
+    for (unsigned number = 0; number < kRegions; ++number) add(used, lane.regions[number], base_of(lane, number).value);
   });
   return used;
 }
@@ -59,16 +72,20 @@ std::optional<MovePlace> Pool::Core::take_place(Bytes size, StreamId stream, con
   return MovePlace{address_of(Place{lane, number, taken, {}}), pages};
 }
 
-void Pool::Core::vacate(DeviceAddress address) {
+void Pool::Core::vacate(DeviceAddress address, StreamId stream) {
   Grains start = 0;
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return;
+  if (place.lane->stream != stream) {
+    // In another stream's region: there it waits for this one.
+    static_cast<void>(deallocate_slow(address, nullptr, stream));
+    return;
+  }
   const std::lock_guard lock(place.lane->lock);
   Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
   if (number == kNoBlock || region[number].state != BlockState::live) return;
-  place.lane->count_given(region[number]);
-  region.give(number, place.lane->epoch.load(std::memory_order_relaxed));
+  place.lane->give_listed(place.region, number);
 }
 
 Bytes Pool::Core::held(DeviceAddress address) {

@@ -105,7 +105,7 @@ std::optional<double> take_size(std::string& words) {
   std::vector<std::string> kept;
   std::optional<double> size;
   for (const auto word : split_words(words)) {
-    std::string lower = to_lower(word);
+    const std::string lower = to_lower(word);
     const bool unit = lower.ends_with("gb") || lower.ends_with("gib") || (lower.ends_with("g") && lower.size() > 2);
     const std::size_t digits = lower.find_first_not_of("0123456789");
     if (unit && digits != 0 && digits != std::string::npos && parse_number(lower.substr(0, digits)))

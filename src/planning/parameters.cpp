@@ -36,9 +36,13 @@ class Inventory {
   void add(Weight weight) {
     if (weight.copies > 0 && weight.inputs > 0 && weight.outputs > 0) weights_.push_back(std::move(weight));
   }
-  void linear(std::string_view module, Component component, std::uint64_t inputs, std::uint64_t outputs, bool bias,
-              std::uint64_t copies) {
-    add({std::string(module), component, inputs, outputs, bias, true, copies, copies});
+  /// Inputs and outputs of a matrix.
+  struct Size {
+    std::uint64_t inputs;
+    std::uint64_t outputs;
+  };
+  void linear(std::string_view module, Component component, Size size, bool bias, std::uint64_t copies) {
+    add({std::string(module), component, size.inputs, size.outputs, bias, true, copies, copies});
   }
   void table(std::string_view module, Component component, std::uint64_t rows, std::uint64_t width, bool bias = false) {
     add({std::string(module), component, rows, width, bias, false, 1, 1});
@@ -59,8 +63,8 @@ class Inventory {
     table("embed_positions", Component::embedding, model_.position_rows, model_.hidden);
     table("token_type_embeddings", Component::embedding, model_.type_rows, model_.hidden);
     if (width != model_.hidden) {
-      linear("project_in", Component::embedding, width, model_.hidden, false, 1);
-      linear("project_out", Component::embedding, model_.hidden, width, false, 1);
+      linear("project_in", Component::embedding, {width, model_.hidden}, false, 1);
+      linear("project_out", Component::embedding, {model_.hidden, width}, false, 1);
     }
     if (model_.image.patch > 0) image_embedding();
     if (model_.embedding_norm) norm("embed_norm", model_.hidden, 1);
@@ -97,13 +101,13 @@ class Inventory {
     const std::uint64_t q = query_width(model_);
     const std::uint64_t k = key_width(model_);
     if (names_.qkv.empty()) {
-      linear(names_.query, Component::attention, h, q, model_.query_bias, copies);
-      linear(names_.key, Component::attention, h, k, model_.key_bias, copies);
-      linear(names_.value, Component::attention, h, k, model_.value_bias, copies);
+      linear(names_.query, Component::attention, {h, q}, model_.query_bias, copies);
+      linear(names_.key, Component::attention, {h, k}, model_.key_bias, copies);
+      linear(names_.value, Component::attention, {h, k}, model_.value_bias, copies);
     } else {
-      linear(names_.qkv, Component::attention, h, q + 2 * k, model_.query_bias, copies);
+      linear(names_.qkv, Component::attention, {h, q + 2 * k}, model_.query_bias, copies);
     }
-    linear(names_.out, Component::attention, q, h, model_.attention_out_bias, copies);
+    linear(names_.out, Component::attention, {q, h}, model_.attention_out_bias, copies);
     if (model_.attention_sinks) vector("sinks", Component::attention, model_.heads, copies);
     if (model_.qk_norm == QkNorm::none) return;
     const bool each = model_.qk_norm == QkNorm::per_head;
@@ -117,29 +121,29 @@ class Inventory {
     const std::uint64_t h = model_.hidden;
     const std::uint64_t a = model_.heads;
     if (latent.query_rank > 0) {
-      linear("q_a_proj", Component::attention, h, latent.query_rank, model_.query_bias, copies);
+      linear("q_a_proj", Component::attention, {h, latent.query_rank}, model_.query_bias, copies);
       norm("q_a_layernorm", latent.query_rank, copies);
-      linear("q_b_proj", Component::attention, latent.query_rank, query_width(model_), false, copies);
+      linear("q_b_proj", Component::attention, {latent.query_rank, query_width(model_)}, false, copies);
     } else {
-      linear("q_proj", Component::attention, h, query_width(model_), false, copies);
+      linear("q_proj", Component::attention, {h, query_width(model_)}, false, copies);
     }
     const std::uint64_t compressed = std::uint64_t{latent.kv_rank} + latent.rope_dim;
-    linear("kv_a_proj_with_mqa", Component::attention, h, compressed, model_.key_bias, copies);
+    linear("kv_a_proj_with_mqa", Component::attention, {h, compressed}, model_.key_bias, copies);
     norm("kv_a_layernorm", latent.kv_rank, copies);
-    linear("kv_b_proj", Component::attention, latent.kv_rank, a * (std::uint64_t{latent.nope_dim} + latent.value_dim),
+    linear("kv_b_proj", Component::attention, {latent.kv_rank, a * (std::uint64_t{latent.nope_dim} + latent.value_dim)},
            false, copies);
-    linear("o_proj", Component::attention, a * latent.value_dim, h, model_.attention_out_bias, copies);
+    linear("o_proj", Component::attention, {a * latent.value_dim, h}, model_.attention_out_bias, copies);
   }
 
   void mlp(Component component, std::uint64_t width, bool bias, std::uint64_t copies) {
     const std::uint64_t h = model_.hidden;
     if (model_.gated_mlp && !names_.gate_up.empty() && component == Component::mlp) {
-      linear(names_.gate_up, component, h, 2 * width, bias, copies);
+      linear(names_.gate_up, component, {h, 2 * width}, bias, copies);
     } else {
-      if (model_.gated_mlp) linear(names_.gate, component, h, width, bias, copies);
-      linear(names_.up, component, h, width, bias, copies);
+      if (model_.gated_mlp) linear(names_.gate, component, {h, width}, bias, copies);
+      linear(names_.up, component, {h, width}, bias, copies);
     }
-    linear(names_.down, component, width, h, bias, copies);
+    linear(names_.down, component, {width, h}, bias, copies);
   }
 
   void experts(std::uint64_t layers) {

@@ -191,6 +191,33 @@ TEST(MovableMemory, SurvivesTheFailureOfEachUpstreamCall) {
   }
 }
 
+TEST(MovableMemory, BuffersInAnotherStreamsMemoryMoveInOrder) {
+  ModelUpstream upstream(64_MiB);
+  upstream.works_at_once = false;
+  const auto pool = Pool::create(upstream, {}).value();
+  {
+    MovableMemory memory(*pool);
+    // All memory has been the other stream's: what is allocated now lies there.
+    const auto first = pool->allocate(60_MiB, kOther).value();
+    upstream.submit(kOther, first, 60_MiB);
+    ASSERT_TRUE(pool->deallocate(first, kOther));
+    const auto survivors = comb(memory, 80, 8, 256_KiB);
+    for (const MovableId id : survivors) {
+      const auto pinned = memory.pin(id, kStream).value();
+      upstream.submit(kStream, pinned.address, pinned.size);
+      ASSERT_TRUE(memory.unpin(id, kStream));
+    }
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(memory.defragment());
+    static_cast<void>(pool->trim());
+    const auto large = pool->allocate(40_MiB, kOther);
+    ASSERT_TRUE(large) << large.error().message;
+    EXPECT_FALSE(upstream.is_busy_for(kOther, *large, 40_MiB));
+    for (const MovableId id : survivors) ASSERT_TRUE(memory.deallocate(id));
+  }
+  EXPECT_TRUE(pool->check());
+  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+}
+
 TEST(MovableMemory, RefusesWhatMakesNoSense) {
   ArithmeticUpstream upstream(64_MiB);
   const auto pool = Pool::create(upstream, {}).value();

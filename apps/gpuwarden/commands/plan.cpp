@@ -26,6 +26,9 @@ using namespace planning;
 
 constexpr Clash kClashes[] = {{"list", "emit", "--list shows the models and plans nothing"},
                               {"list", "chart", "--list shows the models and plans nothing"},
+                              {"gpus", "from", "the GPUs are either named or those of a capture"},
+                              {"gpus", "simulate", "the GPUs are either named or those of a fleet"},
+                              {"params", "family", "a shape that is guessed from a size is Llama's"},
                               {"emit", "json", "what --emit prints is for other tools as it is"}};
 
 int show_list(bool as_json) {

@@ -182,6 +182,11 @@ Result<ModelShape> read_plan_model(const Args& args) {
   if (sized && !args.rest.empty())
     return fail(ErrorCode::invalid_argument, "a model and --params cannot be given together");
   if (sized) return read_sized(args);
+  for (const char* key : {"hidden", "layers", "heads", "kv-heads", "intermediate", "vocab"}) {
+    if (args.has(key))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} completes --params, which is not given", key),
+                  "a named model has its own sizes");
+  }
   if (args.rest.empty())
     return fail(ErrorCode::invalid_argument, "no model is named",
                 "give a name (gpuwarden plan --list), a config.json or its folder, or --params 7B");
