@@ -149,8 +149,8 @@ struct Allowance {
   std::uint64_t permille;
   Bytes least;
 };
-constexpr std::array kRepeating{Allowance{0, 0_MiB}, Allowance{14, 8_MiB}, Allowance{70, 32_MiB},
-                                Allowance{120, 64_MiB}, Allowance{250, 128_MiB}};
+constexpr std::array kRepeating{Allowance{0, 0_MiB}, Allowance{12, 8_MiB}, Allowance{45, 16_MiB},
+                                Allowance{100, 64_MiB}, Allowance{250, 128_MiB}};
 
 }  // namespace
 
