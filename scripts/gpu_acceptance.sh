@@ -47,6 +47,17 @@ if [ -x "$build/bin/memory_bench" ]; then
     step "The memory pool beside cudaMallocAsync: random lengths" "${bench[@]}" symbolic --upstream cuda --steps 12 --rounds 1
   fi
 fi
+# PyTorch on its own allocator and on ours, where a PyTorch with CUDA is.
+python=${PYTHON:-python3}
+if "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+  for allocator in pytorch gpuwarden; do
+    step "Training steps of PyTorch on the allocator of $allocator" \
+      env GPUWARDEN_TORCH_LIBRARY="$(realpath "$build")/lib/libgpuwarden_torch.so" \
+      "$python" examples/pytorch/train.py --allocator "$allocator"
+  done
+else
+  printf '\n## PyTorch\n\nno PyTorch with CUDA here: not run\n' >>"$record"
+fi
 step "nvidia-smi says" nvidia-smi
 step "nvidia-smi -q" nvidia-smi -q
 echo "record: $record"

@@ -109,7 +109,8 @@ Result<std::shared_ptr<const CudaDevice>> CudaDevice::open(const CudaOptions& op
   if (const auto code = driver.cuInit(0); code != cuda::kSuccess)
     return refuse(driver, "cuInit", code, "gpuwarden doctor tells why CUDA does not start");
   GPUWARDEN_TRY(const cuda::Device device, find_device(driver, options));
-  const std::shared_ptr<CudaDevice> result(new CudaDevice(driver, device, options));
+  std::shared_ptr<CudaDevice> result(new CudaDevice(driver, device, options));
+  cuda::find_symbol(library, "cuThreadExchangeStreamCaptureMode", result->exchange_capture_mode_);
   GPUWARDEN_CHECK(result->start_context());
   return result;
 }
@@ -146,6 +147,19 @@ CudaDevice::~CudaDevice() {
 
 bool CudaDevice::is_own_process() const { return ::getpid() == process_; }
 
+CudaDevice::Scope::Scope(const CudaDevice& device, bool pushed)
+    : device_(&device), pushed_(pushed), mode_(cuda::kCaptureRelaxed) {
+  if (device.exchange_capture_mode_ == nullptr || device.exchange_capture_mode_(&mode_) != cuda::kSuccess)
+    mode_ = cuda::kCaptureRelaxed;
+}
+
+CudaDevice::Scope::~Scope() {
+  if (device_ == nullptr) return;
+  if (mode_ != cuda::kCaptureRelaxed) device_->exchange_capture_mode_(&mode_);
+  cuda::Context popped = nullptr;
+  if (pushed_) device_->driver_.cuCtxPopCurrent_v2(&popped);
+}
+
 Result<CudaDevice::Scope> CudaDevice::enter() const {
   cuda::Result code = cuda::kSuccess;
   // Once more, since only what fails again is broken.
@@ -153,9 +167,9 @@ Result<CudaDevice::Scope> CudaDevice::enter() const {
     cuda::Context current = nullptr;
     code = driver_.cuCtxGetCurrent(&current);
     if (code == cuda::kSuccess && current == context_) [[likely]]
-      return Scope(nullptr);
+      return Scope(*this, false);
     if (code == cuda::kSuccess) code = driver_.cuCtxPushCurrent_v2(context_);
-    if (code == cuda::kSuccess) return Scope(&driver_);
+    if (code == cuda::kSuccess) return Scope(*this, true);
   }
   return fail(ErrorCode::unavailable,
               cuda::describe(driver_.cuGetErrorName, driver_.cuGetErrorString, "cuCtxPushCurrent_v2", code),

@@ -20,20 +20,21 @@ class CudaDevice {
   CudaDevice& operator=(const CudaDevice&) = delete;
   ~CudaDevice();
 
-  /// While it lives, the device's context is current in this thread; then whichever was before.
+  /// While it lives, the device's context is current in this thread, and what would disturb another stream's capture
+  /// into a graph is allowed, since it concerns none; then all is as before.
   class Scope {
    public:
-    Scope(Scope&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+    Scope(Scope&& other) noexcept
+        : device_(std::exchange(other.device_, nullptr)), pushed_(other.pushed_), mode_(other.mode_) {}
     Scope& operator=(Scope&&) = delete;
-    ~Scope() {
-      cuda::Context popped = nullptr;
-      if (driver_ != nullptr) driver_->cuCtxPopCurrent_v2(&popped);
-    }
+    ~Scope();
 
    private:
     friend class CudaDevice;
-    explicit Scope(const cuda::Symbols* driver) : driver_(driver) {}
-    const cuda::Symbols* driver_;
+    Scope(const CudaDevice& device, bool pushed);
+    const CudaDevice* device_;
+    bool pushed_;
+    int mode_;  ///< of captures, as it was before
   };
   /// unavailable: the context is gone.
   Result<Scope> enter() const;
@@ -62,6 +63,7 @@ class CudaDevice {
   const CudaContext kind_;
   const int process_;
   cuda::Context context_ = nullptr;
+  cuda::Result (*exchange_capture_mode_)(int*) = nullptr;  ///< CUDA 10.1 and later
 };
 
 /// invalid_argument for the per-thread default stream, which is another one in each thread.

@@ -197,7 +197,7 @@ bool CudaUpstream::is_capturing(StreamId stream) {
   if (!scope) return false;
   int status = 0;
   const auto code = ask(stream_of(stream), &status);
-  return code == cuda::kSuccess ? status != 0 : code == kCaptureImplicit;
+  return code == cuda::kSuccess ? status != cuda::kCaptureNone : code == kCaptureImplicit;
 }
 
 Result<DeviceMemory> CudaUpstream::memory() {
@@ -212,6 +212,11 @@ Result<void> CudaUpstream::copy(DeviceAddress to, DeviceAddress from, Bytes size
   GPUWARDEN_CHECK(check_stream(stream));
   GPUWARDEN_TRY(const auto scope, device_->enter());
   return GPUWARDEN_CUDA_CALL(*device_, cuMemcpyDtoDAsync_v2, to.value, from.value, size.value, stream_of(stream));
+}
+
+Result<void> CudaUpstream::synchronize_context() {
+  GPUWARDEN_TRY(const auto scope, device_->enter());
+  return device_->checked("cuCtxSynchronize", device_->driver().cuCtxSynchronize());
 }
 
 Result<UniqueFd> CudaUpstream::export_page(PageHandle page) {

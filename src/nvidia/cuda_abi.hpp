@@ -203,13 +203,16 @@ inline constexpr int kPoolReservedHigh = 6;
 inline constexpr int kPoolUsedCurrent = 7;
 inline constexpr int kPoolUsedHigh = 8;
 
-// Streams and events: CUstream_flags, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUevent_flags.
+// Streams and events: CUstream_flags, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, CUevent_flags, CUstreamCaptureStatus,
+// CUstreamCaptureMode.
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr std::uintptr_t kStreamLegacy = 1;
 inline constexpr std::uintptr_t kStreamPerThread = 2;
 inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kEventInterprocess = 4;
+inline constexpr int kCaptureNone = 0;
+inline constexpr int kCaptureRelaxed = 2;
 
 // CUdriverProcAddress_flags, CUdriverProcAddressQueryResult.
 inline constexpr std::uint64_t kProcLegacyStream = 1;

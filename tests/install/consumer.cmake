@@ -16,3 +16,11 @@ if(NOT programs)
 endif()
 # The installed program brings its simulator along, wherever the prefix is.
 run(${CMAKE_COMMAND} -E env GPUWARDEN_SIM_DIR=${WORK}/sim ${WORK}/prefix/bin/gpuwarden list --simulate h100x8)
+
+# The same for C, with pkg-config alone, on the simulated driver.
+file(GLOB pkgconfig ${WORK}/prefix/lib*/pkgconfig ${WORK}/prefix/lib/*/pkgconfig)
+get_filename_component(library_dir ${pkgconfig} DIRECTORY)
+run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pkgconfig} sh -c
+  "cc ${SOURCE}/examples/memory/pool.c $(pkg-config --cflags --libs gpuwarden-memory) -o ${WORK}/consumer/pool")
+run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${library_dir}:${WORK}/prefix/lib/gpuwarden/sim/550
+  GPUWARDEN_SIM_DIR=${WORK}/sim GPUWARDEN_SIMULATE=h100x8 ${WORK}/consumer/pool)

@@ -65,6 +65,8 @@ class CudaUpstream final : public Upstream {
   Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) override;
   Result<DeviceMemory> memory() override;
 
+  /// Blocks until all work of the context is done.
+  Result<void> synchronize_context();
   /// A page as a file descriptor, which another process imports with cuMemImportFromShareableHandle.
   /// invalid_argument: `exportable` was not set.
   Result<UniqueFd> export_page(PageHandle page);

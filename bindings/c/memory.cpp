@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the header declares is all that can be seen from outside.
+#pragma GCC visibility push(default)
+#include "gpuwarden/memory.h"
+#pragma GCC visibility pop
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "gpuwarden/interop/device_pool.hpp"
+
+struct gpuwarden_pool {
+  std::unique_ptr<gpuwarden::interop::DevicePool> on_device;
+};
+
+namespace {
+
+using gpuwarden::Bytes;
+using gpuwarden::Error;
+using gpuwarden::ErrorCode;
+using gpuwarden::fail;
+using gpuwarden::Result;
+using gpuwarden::interop::DevicePool;
+using gpuwarden::interop::DevicePoolOptions;
+using gpuwarden::memory::DeviceAddress;
+using gpuwarden::memory::StreamId;
+
+thread_local std::string last_error;
+
+gpuwarden_result code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return GPUWARDEN_INVALID_ARGUMENT;
+    case ErrorCode::unsatisfied:
+      return GPUWARDEN_OUT_OF_MEMORY;
+    case ErrorCode::unavailable:
+      return GPUWARDEN_UNAVAILABLE;
+    case ErrorCode::not_found:
+      return GPUWARDEN_NOT_FOUND;
+    case ErrorCode::permission_denied:
+      return GPUWARDEN_PERMISSION_DENIED;
+    default:
+      return GPUWARDEN_FAILED;
+  }
+}
+
+/// Runs `body`, a Result<void>(), and keeps its error for gpuwarden_last_error(); no exception gets through.
+template <class Body>
+gpuwarden_result answer(const Body& body) noexcept try {
+  const Result<void> result = body();
+  if (result) return GPUWARDEN_OK;
+  const Error& error = result.error();
+  last_error = error.hint.empty() ? error.message : fmt::format("{} ({})", error.message, error.hint);
+  return code_of(error.code);
+} catch (const std::exception& exception) {
+  // Of a few bytes, which a string holds without memory.
+  last_error.assign(dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ? "no host memory" : "internal error");
+  return GPUWARDEN_FAILED;
+}
+
+std::unexpected<Error> null_given(std::string_view what) {
+  return fail(ErrorCode::invalid_argument, fmt::format("{} is NULL", what));
+}
+
+StreamId id_of(void* stream) { return {reinterpret_cast<std::uintptr_t>(stream)}; }
+
+/// Another thread's default stream cannot be told from this one's.
+Result<void> check_stream(void* stream) {
+  constexpr std::uint64_t kPerThread = 2;  // CU_STREAM_PER_THREAD
+  if (id_of(stream).value != kPerThread) return {};
+  return fail(ErrorCode::invalid_argument, "the per-thread default stream is another one in each thread",
+              "use a stream that was created, or NULL for the legacy default stream");
+}
+
+/// The caller's options, which may be of an older or a newer version.
+Result<gpuwarden_pool_options> known_part(const gpuwarden_pool_options& given) {
+  if (given.size < sizeof given.size)
+    return fail(ErrorCode::invalid_argument, fmt::format("options of size {} cannot be", given.size),
+                "begin with GPUWARDEN_POOL_OPTIONS_INIT");
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
+  const std::size_t known = std::min(given.size, sizeof given);
+  if (std::any_of(bytes + known, bytes + given.size, [](unsigned char byte) { return byte != 0; }))
+    return fail(ErrorCode::invalid_argument, "the program asks for options that this library does not know",
+                "install a newer libgpuwarden-memory");
+  gpuwarden_pool_options options = GPUWARDEN_POOL_OPTIONS_INIT;
+  std::memcpy(&options, &given, known);
+  return options;
+}
+
+Result<DevicePoolOptions> translate(const gpuwarden_pool_options& given) {
+  GPUWARDEN_TRY(const gpuwarden_pool_options options, known_part(given));
+  DevicePoolOptions result;
+  result.cuda.device.value = options.device;
+  if (options.uuid != nullptr) result.cuda.uuid = gpuwarden::Uuid(options.uuid);
+  if (options.library != nullptr) result.cuda.library = options.library;
+  if (options.strategy != nullptr) result.strategy = options.strategy;
+  if (options.limit != nullptr) {
+    GPUWARDEN_TRY(result.limit, gpuwarden::memory::parse_memory_limit(options.limit));
+  }
+  result.keep_free = Bytes(options.keep_free);
+  result.wait_for_others = std::chrono::milliseconds(options.wait_for_others);
+  return result;
+}
+
+gpuwarden_pool_status status_of(DevicePool& on_device) {
+  const gpuwarden::memory::PoolStatus now = on_device.pool().status();
+  const auto device = on_device.device().memory().value_or(gpuwarden::memory::DeviceMemory{});
+  return {.size = sizeof(gpuwarden_pool_status),
+          .reserved = now.reserved.value,
+          .peak_reserved = now.peak_reserved.value,
+          .live = now.live.value,
+          .peak_live = now.peak_live.value,
+          .cached = now.cached.value,
+          .largest_free = now.largest_free.value,
+          .limit = now.limit.value,
+          .live_blocks = now.live_blocks,
+          .allocations = now.allocations,
+          .frees = now.frees,
+          .driver_calls = now.upstream_calls,
+          .out_of_memory = now.out_of_memory,
+          .device_total = device.total.value,
+          .device_free = device.free.value};
+}
+
+}  // namespace
+
+extern "C" {
+
+gpuwarden_result gpuwarden_pool_create(const gpuwarden_pool_options* options, gpuwarden_pool** pool) {
+  return answer([&]() -> Result<void> {
+    if (options == nullptr || pool == nullptr) return null_given(pool == nullptr ? "pool" : "options");
+    *pool = nullptr;
+    GPUWARDEN_TRY(const DevicePoolOptions translated, translate(*options));
+    GPUWARDEN_TRY(auto on_device, DevicePool::open(translated));
+    *pool = new gpuwarden_pool{std::move(on_device)};
+    return {};
+  });
+}
+
+void gpuwarden_pool_destroy(gpuwarden_pool* pool) { delete pool; }
+
+gpuwarden_result gpuwarden_pool_allocate(gpuwarden_pool* pool, uint64_t bytes, void* stream, void** address) {
+  return answer([&]() -> Result<void> {
+    if (pool == nullptr || address == nullptr) return null_given(pool == nullptr ? "pool" : "address");
+    *address = nullptr;
+    GPUWARDEN_CHECK(check_stream(stream));
+    GPUWARDEN_TRY(const DeviceAddress found, pool->on_device->pool().allocate(Bytes(bytes), id_of(stream)));
+    *address = reinterpret_cast<void*>(found.value);  // NOLINT(performance-no-int-to-ptr)
+    return {};
+  });
+}
+
+gpuwarden_result gpuwarden_pool_free(gpuwarden_pool* pool, void* address, void* stream) {
+  return answer([&]() -> Result<void> {
+    if (pool == nullptr) return null_given("pool");
+    if (address == nullptr) return {};
+    GPUWARDEN_CHECK(check_stream(stream));
+    return pool->on_device->pool().deallocate({reinterpret_cast<std::uintptr_t>(address)}, id_of(stream));
+  });
+}
+
+gpuwarden_result gpuwarden_pool_size_of(gpuwarden_pool* pool, const void* address, uint64_t* bytes) {
+  return answer([&]() -> Result<void> {
+    if (pool == nullptr || bytes == nullptr) return null_given(pool == nullptr ? "pool" : "bytes");
+    GPUWARDEN_TRY(const Bytes size, pool->on_device->pool().size_of({reinterpret_cast<std::uintptr_t>(address)}));
+    *bytes = size.value;
+    return {};
+  });
+}
+
+gpuwarden_result gpuwarden_pool_trim(gpuwarden_pool* pool, uint64_t keep, uint64_t* released) {
+  return answer([&]() -> Result<void> {
+    if (pool == nullptr) return null_given("pool");
+    GPUWARDEN_TRY(const Bytes gone, pool->on_device->pool().trim(Bytes(keep)));
+    if (released != nullptr) *released = gone.value;
+    return {};
+  });
+}
+
+gpuwarden_result gpuwarden_pool_get_status(gpuwarden_pool* pool, gpuwarden_pool_status* status) {
+  return answer([&]() -> Result<void> {
+    if (pool == nullptr || status == nullptr) return null_given(pool == nullptr ? "pool" : "status");
+    const std::size_t size = status->size;
+    if (size < sizeof size)
+      return fail(ErrorCode::invalid_argument, fmt::format("a status of size {} cannot be", size),
+                  "begin with GPUWARDEN_POOL_STATUS_INIT");
+    gpuwarden_pool_status now = status_of(*pool->on_device);
+    now.size = size;
+    std::memcpy(status, &now, std::min(size, sizeof now));
+    return {};
+  });
+}
+
+const char* gpuwarden_last_error(void) { return last_error.c_str(); }
+const char* gpuwarden_memory_version(void) { return GPUWARDEN_VERSION; }
+
+}  // extern "C"
