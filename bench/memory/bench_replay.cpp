@@ -78,11 +78,12 @@ void share_goal(Report& report, const Comparison& found, double least) {
 }
 
 void trace_goals(Report& report, const Comparison& found, bool repeated) {
-  const bool gpt = found.trace.name.starts_with("we_");
-  if (!repeated && gpt) share_goal(report, found, 0.985);
-  if (!repeated && found.trace.name.starts_with("ni_")) share_goal(report, found, 0.95);
-  if (!repeated) return;
-  if (gpt) speed_goals(report, found);
+  if (!repeated) {
+    if (found.trace.name.starts_with("we_")) share_goal(report, found, 0.985);
+    if (found.trace.name.starts_with("ni_")) share_goal(report, found, 0.95);
+    return;
+  }
+  speed_goals(report, found);
   if (const Outcome* const ours = found.of(kOurs))
     report.goals.push_back({fmt::format("{}, driver calls in the last third", found.trace.name),
                             static_cast<double>(ours->late_calls), true, 0, 0});
