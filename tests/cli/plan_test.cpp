@@ -95,6 +95,17 @@ TEST_F(Plan, ServingTellsTokensAndRequests) {
   EXPECT_THAT(shared["reason"].get<std::string>(), HasSubstr("a copy takes 4 of the 8 GPUs")) << "28 heads";
 }
 
+TEST_F(Plan, TheFewestGpusOfAnEngineHoldARequestToo) {
+  // The weights fit on two, but 80% of the memory less the weights holds no request.
+  const auto two = plan({"llama-3.1-70b", "--task", "serve", "--gpus", "2xh100", "--utilization", "80%"});
+  EXPECT_EQ(two["verdict"], "does_not_fit");
+  EXPECT_THAT(two["reason"].get<std::string>(), HasSubstr("KV cache"));
+  const std::string count = std::to_string(two["smallest_gpus"].get<int>());
+  EXPECT_NE(count, "2");
+  EXPECT_NE(plan({"llama-3.1-70b", "--task", "serve", "--gpus", count + "xh100", "--utilization", "80%"})["verdict"],
+            "does_not_fit");
+}
+
 TEST_F(Plan, AdaptersTrainFewParameters) {
   const auto answer =
       plan({"llama-2-7b", "--task", "lora", "--lora-rank", "8", "--gpus", "a100", "--micro-batch", "1"});

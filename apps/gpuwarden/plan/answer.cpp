@@ -76,6 +76,20 @@ Result<void> add_calibration(PlanAnswer& answer) {
   return {};
 }
 
+/// The fewest GPUs whose best strategy leaves room for a request in the engine's share of their memory.
+std::optional<std::uint32_t> fewest_for_pool(const PlanAnswer& answer, const ServingBudget& budget) {
+  constexpr std::uint32_t kMost = 1024;
+  SearchRequest request = search_request(answer);
+  const std::uint32_t node = request.gpus_per_node;
+  for (request.gpus = 1; request.gpus <= kMost; request.gpus += request.gpus < node ? 1 : node) {
+    const auto found = plan(answer.figures, request);
+    if (!found || !found->recommended) continue;
+    const auto pool = serving_pool(answer.figures, found->candidates[*found->recommended].settings, budget);
+    if (pool && pool->tokens >= request.settings.sequence) return request.gpus;
+  }
+  return {};
+}
+
 Result<void> add_pool(PlanAnswer& answer) {
   if (answer.request.settings.task != Task::serving) return {};
   const ServingBudget budget{.gpu = {answer.request.gpus.usable}, .utilization = answer.request.serving_utilization};
@@ -83,6 +97,7 @@ Result<void> add_pool(PlanAnswer& answer) {
   const std::uint32_t sequence = answer.best().settings.sequence;
   if (!answer.fits || answer.pool->tokens >= sequence) return {};
   answer.fits = false;
+  answer.search.smallest_gpus = fewest_for_pool(answer, budget);
   answer.search.reason =
       fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
   return {};
