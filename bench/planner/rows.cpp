@@ -252,9 +252,6 @@ Settings settings_of(const Row& row, const Words& w, const ModelShape& model) {
   s.adapters = adapters_of(w);
   if (s.task == Task::full_training && s.quantization != Quantization::fp8) s.quantization = Quantization::none;
   apply_framework(w, model, s);
-  const Sharding sharding = s.parallel.sharding;
-  const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
-  if (zero && s.task == Task::full_training && s.precision != Precision::fp32) s.precision = Precision::master_weights;
   // A pipeline takes the batch in micro-batches of one sample, torchtitan's default.
   if (s.parallel.pipeline > 1 && w.is("torchtitan")) s.accumulation = std::exchange(s.micro_batch, 1U);
   return s;

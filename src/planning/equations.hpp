@@ -49,6 +49,11 @@ struct Shards {
 };
 Shards shards_of(const Settings& settings);
 
+/// What is run when `settings` are asked for: accelerate's FSDP trains fp32 weights under mixed precision, DeepSpeed
+/// fp32 masters of 16-bit weights; offloading brings the ZeRO stage that knows it, and under FSDP takes everything.
+/// Changes nothing the second time.
+Settings as_run(Settings settings);
+
 /// Bytes for each trained parameter.
 struct StateBytes {
   double weights = 0;

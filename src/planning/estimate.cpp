@@ -39,8 +39,9 @@ ModelFigures figures_of(const ModelShape& model, std::uint64_t stated) {
   return figures;
 }
 
-Result<Estimate> estimate(const ModelFigures& model, const Settings& settings) {
-  GPUWARDEN_CHECK(check(settings));
+Result<Estimate> estimate(const ModelFigures& model, const Settings& asked) {
+  GPUWARDEN_CHECK(check(asked));
+  const Settings settings = as_run(asked);
   Estimate result;
   if (settings.trains()) {
     add_training_moments(model, settings, result);

@@ -80,7 +80,7 @@ std::string formula_of(const ModelFigures& model, const Settings& settings, Use 
     case Use::unsharded_layers:
       return "embedding and head, and the layer at work, gathered in the type of computing";
     case Use::buffers:
-      return "19 MB of kernels' workspaces, DeepSpeed's buckets, a dequantised matrix";
+      return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix";
     default:
       return tokens_formula(model, settings, use);
   }
@@ -97,7 +97,7 @@ constexpr std::array<std::string_view, kUses> kSources{
     "what autograd keeps of one layer, tensor by tensor; fms-acceleration, within 0.3%",
     "copies of the logits by kernel: transformers' loss, Liger Kernel's benchmark, fms-acceleration",
     "keys and values of every token: DeepSeek-V2, arXiv 2405.04434; Qwen3's and vLLM's measured slopes",
-    "fms-acceleration, exact bytes; DeepSpeed docs/_pages/config-json.md",
+    "fms-acceleration, exact bytes; DeepSpeed docs/_pages/config-json.md; torch.nn.parallel's gradient_as_bucket_view",
 };
 
 }  // namespace
@@ -128,7 +128,8 @@ std::string_view to_string(Fit fit) {
   std::unreachable();
 }
 
-std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& settings, const Estimate& estimate) {
+std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& asked, const Estimate& estimate) {
+  const Settings settings = as_run(asked);
   std::vector<ExplainedUse> lines;
   const Moment& peak = estimate.peak_moment();
   for (std::size_t i = 0; i < kUses; ++i) {

@@ -68,6 +68,11 @@ Result<void> check(const Settings& settings) {
                             settings.parallel.expert, settings.parallel.data, settings.parallel.tensor),
                 "experts are spread over data-parallel ranks");
   }
+  if (settings.trains() && settings.parallel.offload != Offload::none && settings.parallel.sharding == Sharding::none &&
+      settings.parallel.data > 1) {
+    return fail(ErrorCode::invalid_argument, "DDP keeps everything on each GPU: nothing of it is offloaded",
+                "offload with a ZeRO or FSDP strategy");
+  }
   if (settings.task == Task::full_training && settings.quantization != Quantization::none &&
       settings.quantization != Quantization::fp8) {
     return fail(ErrorCode::invalid_argument,

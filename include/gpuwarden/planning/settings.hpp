@@ -157,7 +157,8 @@ struct Settings {
 };
 
 /// Whether the numbers make sense together: counts of at least 1, a prompt no longer than the sequence, expert within
-/// data parallelism, quantised weights only where they are not trained. Fails with invalid_argument.
+/// data parallelism, quantised weights only where they are not trained, nothing offloaded from DDP. Fails with
+/// invalid_argument.
 Result<void> check(const Settings& settings);
 
 std::string_view to_string(Task value);
