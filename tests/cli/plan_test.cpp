@@ -145,6 +145,8 @@ TEST_F(Plan, EmitsWhatOtherToolsRead) {
               HasSubstr("#SBATCH --gres=gpu:8"));
   const auto config = run({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "zero3", "--emit", "deepspeed"});
   EXPECT_EQ(nlohmann::json::parse(config.standard_output)["zero_optimization"]["stage"], 3);
+  expect_error({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "ddp", "--emit", "deepspeed"}, 1, "zero2");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--task", "serve", "--emit", "slurm"}, 1, "--task train");
   expect_error({"plan", "gpt2", "--gpus", "8xl4", "--emit", "mpi"}, 2, "mpi");
   expect_error({"plan", "llama-3.1-405b", "--gpus", "l4", "--emit", "slurm"}, 1, "nothing fits");
 }
