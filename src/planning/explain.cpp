@@ -2,6 +2,7 @@
 // The words of an estimate: a formula with this plan's numbers in it, and where each comes from.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -22,9 +23,9 @@ std::string weights_formula(const ModelFigures& model, const Settings& settings)
                        bytes.copies > 0 ? " + 2 B for autocast's copies" : "");
   }
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
-  std::string text =
-      fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
-                  frozen_bytes(settings.quantization, width), local.linear, width, local.total - local.linear, shards);
+  std::string text = fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
+                                 frozen_matrices(local, settings.quantization, width) / std::max(1.0, local.linear),
+                                 local.linear, width, local.total - local.linear, shards);
   if (local.adapters > 0) text += fmt::format(" + {:.0f} adapter parameters", local.adapters);
   return text;
 }

@@ -56,9 +56,9 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
   }
   const StateBytes bytes = adapter_bytes(settings);
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
-  const double linear = frozen_bytes(settings.quantization, width);
+  const double linear = frozen_matrices(local, settings.quantization, width);
   const double constants = shards.weights > 1 ? unsharded_constants(settings.quantization) : 0;
-  parts.weights = (local.linear * (linear - constants) + (local.total - local.linear) * width) / shards.weights +
+  parts.weights = (linear - local.linear * constants + (local.total - local.linear) * width) / shards.weights +
                   local.linear * constants + bytes.weights * local.adapters / shards.weights +
                   compute * local.copies / shards.weights;
   parts.gradients = (bytes.gradients * local.adapters + compute * local.copies) / shards.gradients;
@@ -240,7 +240,7 @@ void add_generation_moment(const ModelFigures& model, const Settings& settings, 
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
   const ModelShape& shape = model.shape;
   Moment moment{.kind = MomentKind::generation};
-  double weights = local.linear * frozen_bytes(settings.quantization, width) + (local.total - local.linear) * width;
+  double weights = frozen_matrices(local, settings.quantization, width) + (local.total - local.linear) * width;
   // fp8 checkpoints of tied models store the head by itself (Qwen3's).
   if (settings.quantization == Quantization::fp8 && shape.tied_embeddings) weights += local.embedding * width;
   slot(moment, Use::weights) = weights / shards_of(settings).weights;

@@ -106,7 +106,7 @@ std::string_view to_string(LossKernel value) {
   return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv}, value);
 }
 std::string_view to_string(Quantization value) {
-  return name_in(std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv}, value);
+  return name_in(std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv, "mxfp4"sv}, value);
 }
 std::string_view to_string(Framework value) {
   return name_in(

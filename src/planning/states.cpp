@@ -143,8 +143,16 @@ double frozen_bytes(Quantization quantization, double otherwise) {
       return 1 + 3.0 / 128;
     case Quantization::fp8:
       return 1;
+    case Quantization::mxfp4:
+      return 0.5 + 1.0 / 32;  // a shared exponent for 32 weights (OCP Microscaling Formats 1.0)
   }
   std::unreachable();
+}
+
+double frozen_matrices(const LocalParameters& local, Quantization quantization, double otherwise) {
+  const double each = frozen_bytes(quantization, otherwise);
+  if (quantization != Quantization::mxfp4) return each * local.linear;
+  return each * local.experts + otherwise * (local.linear - local.experts);
 }
 
 double unsharded_constants(Quantization quantization) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "gpuwarden/planning/catalog.hpp"
 #include "planning/shapes.hpp"
 
 namespace gpuwarden::planning {
@@ -218,6 +219,17 @@ TEST(Estimate, OffloadingTakesTheStageThatKnowsIt) {
   EXPECT_GT(three.peak_moment().at(Use::unsharded_layers), 0);
   settings.parallel = {.data = 4, .offload = Offload::optimizer};
   EXPECT_EQ(estimate(llama3_8b(), settings).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Estimate, Mxfp4ShrinksTheExpertsAlone) {
+  // 4.25 bits for each weight of the experts: openai/gpt-oss-20b's files have 13.76 GB.
+  const ModelShape model = find_model("openai/gpt-oss-20b").value();
+  EXPECT_EQ(model.quantization, "mxfp4");
+  Settings settings;
+  settings.task = Task::inference;
+  settings.sequence = 1;
+  settings.quantization = Quantization::mxfp4;
+  EXPECT_NEAR(estimate(model, settings)->moments[0].at(Use::weights) / 13.76e9, 1, 0.01);
 }
 
 TEST(Estimate, EightBitOptimizersKeepEmbeddingsInThirtyTwo) {

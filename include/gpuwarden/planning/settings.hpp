@@ -63,6 +63,7 @@ enum class Quantization {
   int4,        ///< GPTQ, AWQ: groups of 128
   int8,        ///< GPTQ: groups of 128; bitsandbytes' LLM.int8
   fp8,
+  mxfp4,  ///< the experts alone: 4 bits, and 8 for a block of 32 (GPT-OSS)
 };
 
 /// Whose code runs the step: how many copies of a tensor live at once differs between them.
