@@ -9,6 +9,7 @@
 #include <string>
 
 #include "gpuwarden/base/text.hpp"
+#include "memtrace/quote.hpp"
 #include "memtrace/snapshot_tree.hpp"
 
 namespace gpuwarden::memtrace {
@@ -43,8 +44,7 @@ class PickleMachine {
     return false;
   }
   bool refuse(const std::string& what) {
-    error_ = Error{ErrorCode::corrupt,
-                   fmt::format("{}: refused: byte {} ({}) {}", name_, begin_, row_->name, printable(what)),
+    error_ = Error{ErrorCode::corrupt, fmt::format("{}: refused: byte {} ({}) {}", name_, begin_, row_->name, what),
                    "no snapshot of PyTorch holds that; Python would run it: do not open this file with pickle.load"};
     return false;
   }
@@ -104,14 +104,13 @@ class PickleMachine {
   }
   std::string text_of(const Value& value) const {
     if (!value.is(Kind::text)) return "?";
-    constexpr std::size_t kShown = 80;
-    return std::string(data_.substr(value.payload, std::min<std::size_t>(value.length, kShown)));
+    return quoted(data_.substr(value.payload, value.length));
   }
 
   // What the opcodes do.
   bool protocol(unsigned);
   bool skip(unsigned width) { return unsigned_of(width).has_value(); }
-  bool mark(unsigned) { return marks_.push_back(stack_.size()), true; }
+  bool mark(unsigned);
   bool stop(unsigned);
   bool drop(unsigned);
   bool drop_mark(unsigned);
@@ -157,7 +156,6 @@ class PickleMachine {
   std::vector<Value> stack_;
   std::vector<std::size_t> marks_;
   std::vector<Value> memo_;
-  std::uint64_t puts_ = 0;  ///< how often something was kept in it
   std::optional<Value> result_;
   std::optional<Error> error_;
 };
@@ -259,6 +257,12 @@ bool PickleMachine::protocol(unsigned) {
   const auto version = unsigned_of(1);
   if (!version) return false;
   return *version <= kNewestProtocol || fail_with(fmt::format("protocol {} is not known", *version));
+}
+
+bool PickleMachine::mark(unsigned) {
+  if (marks_.size() == kDeepestNesting) return fail_with(fmt::format("nests deeper than {} levels", kDeepestNesting));
+  marks_.push_back(stack_.size());
+  return true;
 }
 
 bool PickleMachine::stop(unsigned) {
@@ -429,10 +433,9 @@ bool PickleMachine::put_line(unsigned) {
 
 bool PickleMachine::put_at(std::uint64_t index) {
   if (stack_.size() <= floor()) return fail_with("there is no value that it could take");
-  // Who writes a pickle counts up; numbers far off would only take memory.
-  constexpr std::uint64_t kFarthest = 65536;
-  if (index > 2 * ++puts_ + kFarthest) return fail_with(fmt::format("the number {} is far from the others", index));
-  if (index >= memo_.size()) memo_.resize(index + 1);
+  // Who writes a pickle counts up, from 0 or 1; numbers far off would only take memory.
+  if (index > memo_.size() + 1) return fail_with(fmt::format("the number {} is far from the others", index));
+  if (index >= memo_.size()) memo_.resize(index + 1, Value{.kind = Kind::absent});
   memo_[index] = stack_.back();
   return true;
 }
@@ -451,16 +454,17 @@ bool PickleMachine::get_line(unsigned) {
 }
 
 bool PickleMachine::get_at(std::uint64_t index) {
-  if (index >= memo_.size()) return fail_with(fmt::format("nothing was kept under {}", index));
+  if (index >= memo_.size() || memo_[index].is(Kind::absent))
+    return fail_with(fmt::format("nothing was kept under {}", index));
   return push(memo_[index]);
 }
 
 bool PickleMachine::named_line(unsigned) {
   const auto module = line();
   if (!module) return false;
-  if (std::string_view(row_->name) == "PERSID") return refuse(fmt::format("asks for {}", *module));
+  if (std::string_view(row_->name) == "PERSID") return refuse(fmt::format("asks for {}", quoted(*module)));
   const auto member = line();
-  return member && refuse(fmt::format("asks for {}.{}", *module, *member));
+  return member && refuse(fmt::format("asks for {}.{}", quoted(*module), quoted(*member)));
 }
 
 bool PickleMachine::named_stack(unsigned) {
