@@ -176,6 +176,49 @@ TEST_F(Plan, SelectTakesAsManyGpusAsAModelNeeds) {
   expect_error({"select", "--model", "gpt2", "--model-size", "1GiB", "--simulate", "h100x8"}, 2, "--model-size");
 }
 
+TEST_F(Plan, TheTextEndsWithItsLineAndWritesRatesInDigits) {
+  const std::string text = run({"plan", "llama-3.1-8b", "--gpus", "8xh100", "--tokens", "1B"}).standard_output;
+  EXPECT_TRUE(text.ends_with("\n"));
+  EXPECT_THAT(text, HasSubstr(" k tokens/s"));
+  EXPECT_THAT(text, HasSubstr("1 B tokens take"));
+  EXPECT_THAT(text, Not(HasSubstr("e+0")));
+}
+
+TEST_F(Plan, AGivenStrategyIsAnsweredAsASearchedOneIs) {
+  // 256 samples are accumulated, not held at once.
+  const auto single = plan({"llama-3.2-1b", "--gpus", "1xrtx3090", "--strategy", "single", "--global-batch", "256"});
+  EXPECT_EQ(single["verdict"], plan({"llama-3.2-1b", "--gpus", "1xrtx3090", "--global-batch", "256"})["verdict"]);
+  EXPECT_NE(single["verdict"], "does_not_fit");
+  EXPECT_EQ(single["recommended"]["effective_batch"], 256);
+  const auto ddp = plan({"llama-3.1-8b", "--gpus", "8xrtx4090", "--strategy", "ddp"});
+  EXPECT_EQ(ddp["verdict"], "does_not_fit");
+  EXPECT_FALSE(ddp["changes"].empty());
+  const auto fsdp = plan({"llama-3.1-8b", "--gpus", "8xa100", "--strategy", "fsdp2"});
+  EXPECT_EQ(fsdp["strategies"].size(), 1U);
+  EXPECT_GE(fsdp["smallest_gpus"], 1);
+}
+
+TEST_F(Plan, AGlobalBatchThatCannotBeMetIsNotEmitted) {
+  EXPECT_THAT(run({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "ddp", "--global-batch", "100"}).standard_output,
+              HasSubstr("cannot be met"));
+  expect_error({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "ddp", "--global-batch", "100", "--emit", "torchrun"},
+               1, "cannot be met");
+}
+
+TEST_F(Plan, OptionsThatContradictEachOtherAreRefused) {
+  const auto refused = [&](std::vector<std::string> more, const std::string& word) {
+    more.insert(more.begin(), {"plan", "llama-3.1-8b", "--gpus", "8xh100"});
+    expect_error(more, 2, word);
+  };
+  refused({"--task", "serve", "--strategy", "fsdp2"}, "fsdp2 shards what is trained");
+  refused({"--task", "inference", "--strategy", "zero2"}, "zero2");
+  refused({"--task", "serve", "--optimizer", "lion"}, "--optimizer");
+  refused({"--task", "inference", "--global-batch", "64"}, "--global-batch");
+  refused({"--expert-parallel", "2"}, "no experts");
+  refused({"--strategy", "single", "--tensor-parallel", "2"}, "--strategy single");
+  refused({"--lora-rank", "8"}, "--lora-rank");
+}
+
 TEST_F(Plan, ListsTheModelsThatItKnows) {
   const auto models = json({"plan", "--list"})["models"];
   EXPECT_GE(models.size(), 120U);

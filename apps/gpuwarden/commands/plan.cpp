@@ -82,6 +82,9 @@ Result<int> plan_it(Context& context) {
   if (context.args.has("emit")) {
     if (!answer.fits)
       return fail(ErrorCode::unsatisfied, answer.search.reason, "plan without --emit to see what makes it fit");
+    if (answer.best().misses_global_batch)
+      return fail(ErrorCode::unsatisfied, answer.search.reason,
+                  fmt::format("give --global-batch {}, or another number of GPUs", answer.best().effective_batch));
     GPUWARDEN_TRY(const std::string text, emitted(context, answer));
     fmt::print("{}", text);
     return kFine;

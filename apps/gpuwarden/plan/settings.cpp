@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <span>
 
 #include "gpuwarden/base/text.hpp"
@@ -188,6 +189,48 @@ Result<void> read_parallelism(const Args& args, Parallelism& parallel) {
   return count(args, "expert-parallel", 1024, parallel.expert);
 }
 
+/// Refuses the first of the options that is given.
+Result<void> refuse_any(const Args& args, std::initializer_list<const char*> keys, std::string_view why,
+                        std::string_view hint) {
+  for (const char* key : keys) {
+    if (args.has(key)) return fail(ErrorCode::invalid_argument, fmt::format("--{}: {}", key, why), std::string(hint));
+  }
+  return {};
+}
+
+/// Options that contradict each other, the task or the model.
+Result<void> check_together(const Args& args, const ModelShape& model, const Settings& settings) {
+  const Parallelism& parallel = settings.parallel;
+  if (!settings.trains()) {
+    GPUWARDEN_CHECK(refuse_any(args,
+                               {"optimizer", "optimizer-step", "recompute", "loss", "offload", "global-batch", "tokens",
+                                "mfu", "context-parallel"},
+                               fmt::format("says how to train, but the task is {}", to_string(settings.task)),
+                               "leave it out, or take --task train, lora or qlora"));
+  }
+  if (settings.task != Task::adapters)
+    GPUWARDEN_CHECK(refuse_any(args, {"lora-rank", "lora-targets"}, "only adapters have it", "--task lora or qlora"));
+  const bool whole = parallel.sharding == Sharding::zero1 || parallel.sharding == Sharding::zero2;
+  if (settings.task == Task::serving && parallel.sharding != Sharding::none)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--strategy: {} shards what is trained; an engine does not", to_string(parallel.sharding)),
+                "--tensor-parallel and --pipeline-parallel divide what is served");
+  if (settings.task == Task::inference && whole)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--strategy: {} shards the optimizer, which inference has not", to_string(parallel.sharding)),
+        "zero3 and fsdp shard weights too");
+  if (parallel.expert > 1 && model.experts.experts == 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--expert-parallel: {} has no experts to spread", printable(model.name)),
+                "leave it out: the model is dense");
+  const bool several = parallel.tensor * parallel.pipeline * parallel.context * parallel.expert > 1;
+  if (args.text("strategy") && normal(*args.text("strategy")) == "single" && several)
+    return fail(ErrorCode::invalid_argument, "--strategy single is one GPU: nothing is shared with others",
+                "leave out --strategy, or --tensor-parallel and its kin");
+  return {};
+}
+
 }  // namespace
 
 Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
@@ -222,6 +265,7 @@ Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
   GPUWARDEN_CHECK(read_kv_cache(args, settings));
   GPUWARDEN_CHECK(read_parallelism(args, settings.parallel));
   GPUWARDEN_CHECK(read_adapters(args, model, settings));
+  GPUWARDEN_CHECK(check_together(args, model, settings));
   return settings;
 }
 
