@@ -58,6 +58,8 @@ struct MovePlace {
   std::uint64_t pages = 0;
 };
 
+static_assert(kLanes == kMostStreams);
+
 class Pool::Core {
  public:
   Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base, unsigned region_shift);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/memory/fragmentation.hpp"
 
 namespace gpuwarden::memory {
 namespace {
@@ -61,9 +62,7 @@ std::string row(const StreamMemory& stream) {
 
 std::string_view to_string(Advice advice) { return kAdvice[static_cast<std::size_t>(advice)]; }
 
-double OutOfMemoryReport::external_fragmentation() const {
-  return free.value == 0 ? 0 : 1 - ratio(std::min(largest_free, free), free);
-}
+double OutOfMemoryReport::external_fragmentation() const { return memory::external_fragmentation(free, largest_free); }
 
 Advice advice_for(const OutOfMemoryReport& report) {
   if (report.rounded > most_ever(report)) return Advice::ask_for_less;

@@ -8,6 +8,7 @@
 
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "memtrace/observing_upstream.hpp"
+#include "memtrace/out_of_memory.hpp"
 
 namespace gpuwarden::memtrace {
 namespace {
@@ -88,6 +89,7 @@ class Recorder {
     }
     const auto address = pool_->allocate(Bytes(operation.size), StreamId{operation.stream});
     // A request that is larger than the device is refused as such.
+    if (!address && !is_out_of_memory(address.error())) return std::unexpected(address.error());
     if (!address) {
       note(Happening::out_of_memory, DeviceAddress{device_free()}, operation.size, block);
       return false;
@@ -149,6 +151,7 @@ Result<Recording> record(const Trace& trace, const Script& script, const ReplayO
   if (script.operations > kMost)
     return fail(ErrorCode::invalid_argument, fmt::format("{} operations are too many to note", script.operations),
                 "fewer steps show the same");
+  GPUWARDEN_CHECK(check_streams(script));
   return Recorder(trace, script, options).run();
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "gpuwarden/memory/host_upstreams.hpp"
+#include "memtrace/out_of_memory.hpp"
 
 namespace gpuwarden::memtrace {
 namespace {
@@ -97,6 +98,7 @@ class Observation {
       result_.driver_calls = bench_.pool->status().upstream_calls;
       result_.driver_calls_last_step = result_.driver_calls - before;
     }
+    if (broken_) return std::unexpected(*std::move(broken_));
     result_.at_end = bench_.pool->status();
     result_.peak_reserved = result_.at_end.peak_reserved;
     if (!fine) {
@@ -125,10 +127,11 @@ class Observation {
     if (operation.size == 0) {
       size = 0;
       const auto freed = bench_.pool->deallocate(slot, StreamId{operation.stream});
-      if (!freed) result_.failure = ReplayFailure{result_.operations, Bytes(0), freed.error()};
+      if (!freed) broken_ = freed.error();
       return freed.has_value();
     }
     const auto address = bench_.pool->allocate(Bytes(operation.size), StreamId{operation.stream});
+    if (!address && !is_out_of_memory(address.error())) broken_ = address.error();
     if (!address) {
       result_.failure = ReplayFailure{result_.operations, Bytes(operation.size), address.error()};
       return false;
@@ -156,13 +159,13 @@ class Observation {
   std::uint64_t every_ = 1;
   std::uint64_t requested_ = 0;
   Bytes peak_requested_;
+  std::optional<Error> broken_;  ///< not for want of memory
 };
 
 }  // namespace
 
 double external_fragmentation(const memory::PoolStatus& status) {
-  const Bytes free = status.reserved - status.live;
-  return free.value == 0 ? 0 : std::max(0.0, 1 - ratio(status.largest_free, free));
+  return memory::external_fragmentation(status.free, status.largest_free);
 }
 
 double internal_fragmentation(const memory::PoolStatus& status) {
@@ -175,6 +178,7 @@ Result<Replay> replay(const Script& script, const ReplayOptions& options) {
   result.strategy = strategy.name;
   result.peak_live = script.peak_live;
   result.peak_requested = script.peak_requested;
+  GPUWARDEN_CHECK(check_streams(script));
   GPUWARDEN_CHECK(Observation(script, options, result).run());
   if (result.failure || script.operations == 0) return result;
   GPUWARDEN_CHECK(time_all(script, options, result));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/memtrace/script.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
-#include "gpuwarden/memory/types.hpp"
+#include "gpuwarden/memory/pool.hpp"
 
 namespace gpuwarden::memtrace {
 namespace {
@@ -114,6 +117,18 @@ class ScriptMaker {
 }  // namespace
 
 Script make_script(const Trace& trace, std::span<const unsigned> lengths) { return ScriptMaker(trace).make(lengths); }
+
+Result<void> check_streams(const Script& script) {
+  std::set<std::uint32_t> streams;
+  for (const auto& part : script.parts) {
+    for (const Operation& operation : part) streams.insert(operation.stream);
+  }
+  if (streams.size() <= memory::kMostStreams) return {};
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("the trace is on {} streams, but a pool serves at most {}", streams.size(), memory::kMostStreams),
+      "replay the part of it that one pool had to serve");
+}
 
 std::vector<unsigned> random_lengths(unsigned least, unsigned most, unsigned count, unsigned seed) {
   std::mt19937 random(seed);

@@ -95,6 +95,9 @@ std::vector<Sharding> shardings(const SearchRequest& request, std::uint32_t data
                       request.settings.framework == Framework::torchtitan ||
                       request.settings.framework == Framework::torchtune;
   if (request.settings.framework == Framework::megatron) return {Sharding::none, Sharding::zero1};
+  // DDP keeps everything on each GPU.
+  if (request.settings.parallel.offload != Offload::none)
+    return {Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
   return {Sharding::none, Sharding::zero1, Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
 }
 

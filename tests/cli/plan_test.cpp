@@ -156,8 +156,24 @@ TEST_F(Plan, EmitsWhatOtherToolsRead) {
               HasSubstr("#SBATCH --gres=gpu:8"));
   const auto config = run({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "zero3", "--emit", "deepspeed"});
   EXPECT_EQ(nlohmann::json::parse(config.standard_output)["zero_optimization"]["stage"], 3);
+  expect_error({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "ddp", "--emit", "deepspeed"}, 1, "zero2");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--task", "serve", "--emit", "slurm"}, 1, "--task train");
   expect_error({"plan", "gpt2", "--gpus", "8xl4", "--emit", "mpi"}, 2, "mpi");
   expect_error({"plan", "llama-3.1-405b", "--gpus", "l4", "--emit", "slurm"}, 1, "nothing fits");
+}
+
+TEST_F(Plan, ChecksTheDefaultsThatModelsAndTasksBring) {
+  const auto settings = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--json"});
+    return nlohmann::json::parse(run(words).standard_output)["strategies"][0];
+  };
+  EXPECT_EQ(settings({"plan", "gpt-oss-20b", "--gpus", "a100", "--task", "serve"})["settings"]["quantization"],
+            "mxfp4");
+  EXPECT_EQ(settings({"plan", "deepseek-v3", "--gpus", "8xh200", "--task", "serve"})["settings"]["quantization"],
+            "fp8");
+  EXPECT_EQ(settings({"plan", "gpt2", "--gpus", "l4", "--task", "pretrain"})["settings"]["precision"], "mixed");
+  EXPECT_EQ(settings({"plan", "t5-small", "--gpus", "l4"})["settings"]["attention"], "eager");
+  EXPECT_EQ(run({"plan", "llama-3-8b", "--gpus", "4xa100", "--offload", "optimizer"}).exit_code, 0);
 }
 
 TEST_F(Plan, SelectTakesAsManyGpusAsAModelNeeds) {

@@ -146,7 +146,7 @@ TEST(TrackingResource, NamesWhatIsLiveWithItsCallStack) {
   EXPECT_THAT(tracked.live(), ::testing::IsEmpty());
 }
 
-TEST(LoggingResource, WritesATraceThatCanBeReplayed) {
+TEST(LoggingResource, WritesARowForWhatSucceeds) {
   Logged logged;
   const auto first = logged.resource.allocate(1000_B, kStream).value();
   logged.clock.advance(std::chrono::microseconds(7));

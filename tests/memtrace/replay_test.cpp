@@ -3,6 +3,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/memtrace/read.hpp"
+#include "gpuwarden/memtrace/record.hpp"
 #include "support/corpus.hpp"
 
 namespace gpuwarden::memtrace {
@@ -84,8 +85,36 @@ TEST(Replay, RunningOutOfMemoryIsAFinding) {
   EXPECT_EQ(found->peak_requested, Bytes(4'000'000));
 }
 
+TEST(Replay, RefusesMoreStreamsThanAPoolServes) {
+  const auto on_streams = [](unsigned streams) {
+    std::string rows;
+    for (unsigned i = 1; i <= streams; ++i) rows += "a," + std::to_string(i) + ",64," + std::to_string(i) + ",0,rec\n";
+    return trace_of(rows);
+  };
+  const std::vector<unsigned> once{0};
+  const auto fine = replay(make_script(on_streams(1024), once), {.rounds = 1, .timed_ms = 0});
+  ASSERT_TRUE(fine) << fine.error().message;
+  EXPECT_FALSE(fine->failure);
+  const Trace many = on_streams(1025);
+  const Script script = make_script(many, once);
+  const auto refused = replay(script, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused.error().message, "the trace is on 1025 streams, but a pool serves at most 1024");
+  EXPECT_FALSE(record(many, script, {}));
+}
+
+TEST(Replay, ARequestLargerThanTheDeviceIsAFinding) {
+  const Trace trace = trace_of("a,1,17592186044416,0,0,rec\n");
+  const auto found = replay(make_script(trace, std::vector<unsigned>{0}), {.device_memory = 6_MiB});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(found->failure);
+  EXPECT_EQ(found->failure->operation, 0U);
+}
+
 TEST(Fragmentation, IsTheShareThatCannotBeHadAtOnce) {
-  memory::PoolStatus status{.reserved = 10_MiB, .live = 6_MiB, .requested = 3_MiB, .largest_free = 1_MiB};
+  memory::PoolStatus status{
+      .reserved = 12_MiB, .live = 6_MiB, .requested = 3_MiB, .cached = 2_MiB, .free = 4_MiB, .largest_free = 1_MiB};
   EXPECT_DOUBLE_EQ(external_fragmentation(status), 0.75);
   EXPECT_DOUBLE_EQ(internal_fragmentation(status), 0.5);
   EXPECT_DOUBLE_EQ(external_fragmentation({}), 0);

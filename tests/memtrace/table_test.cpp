@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces as tables: our CSV and RMM's log.
+#include <sstream>
+
+#include "gpuwarden/memory/host_upstreams.hpp"
+#include "gpuwarden/memory/logging.hpp"
+#include "gpuwarden/memory/pool.hpp"
 #include "gpuwarden/memtrace/read.hpp"
+#include "support/fake_clock.hpp"
 
 namespace gpuwarden::memtrace {
 namespace {
@@ -34,6 +40,30 @@ TEST(AllocationCsv, NeedsNoMoreThanOperationIdAndSizeInAnyOrder) {
   const auto trace = read_trace("size,op,id\n64,a,1\n64,f,1\n", "x.csv");
   ASSERT_TRUE(trace) << trace.error().message;
   EXPECT_EQ(trace->events[0].size, 64U);
+}
+
+TEST(AllocationCsv, IsWhatALoggingResourceWrites) {
+  memory::ArithmeticUpstream device(256_MiB);
+  const auto pool = memory::Pool::create(device, {}).value();
+  std::ostringstream out;
+  gpuwarden::testing::FakeClock clock;
+  memory::LoggingResource logged(*pool, out, clock);
+  const auto first = logged.allocate(1000_B, memory::StreamId{1}).value();
+  clock.advance(std::chrono::microseconds(7));
+  EXPECT_FALSE(logged.allocate(1_GiB, memory::StreamId{1}));
+  const auto second = logged.allocate(2_MiB, memory::StreamId{5}).value();
+  ASSERT_TRUE(logged.deallocate(first, 1000_B, memory::StreamId{5}));
+  const auto trace = read_trace(out.str(), "logged.csv");
+  ASSERT_TRUE(trace) << trace.error().message;
+  ASSERT_EQ(trace->events.size(), 3U) << out.str();
+  EXPECT_EQ(trace->events[0].size, 1000U);
+  EXPECT_EQ(trace->events[1].size, (2_MiB).value);
+  EXPECT_EQ(trace->events[1].time_us, 7);
+  EXPECT_TRUE(trace->events[2].frees);
+  EXPECT_EQ(trace->events[2].block, 0U);
+  EXPECT_EQ(trace->streams, (std::vector<std::uint64_t>{0, 1, 5}));
+  EXPECT_EQ(trace->events[2].stream, 2);
+  ASSERT_TRUE(logged.deallocate(second, 2_MiB, memory::StreamId{5}));
 }
 
 TEST(AllocationCsv, SizesMayDependOnTheLengthOfASequence) {

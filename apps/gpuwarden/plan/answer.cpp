@@ -107,6 +107,7 @@ Result<void> add_speed(PlanAnswer& answer) {
   const PlanRequest& request = answer.request;
   const double peak = peak_flops(request.gpus, request.settings);
   if (!answer.fits || peak <= 0 || !request.settings.trains()) return {};
+  if (!request.mfu && !speed_known(answer.figures)) return {};
   GPUWARDEN_TRY(answer.speed, speed_of(answer.figures, answer.best().settings, request.gpus.name, peak, request.mfu,
                                        request.train_tokens.value_or(0)));
   return {};

@@ -29,11 +29,13 @@ struct TaskWord {
   const char* word;
   Task task;
   bool quantized;
+  Precision precision = Precision::mixed_low;
 };
-constexpr TaskWord kTasks[] = {{"train", Task::full_training, false},    {"pretrain", Task::full_training, false},
-                               {"finetune", Task::full_training, false}, {"lora", Task::adapters, false},
-                               {"qlora", Task::adapters, true},          {"inference", Task::inference, false},
-                               {"serve", Task::serving, false}};
+constexpr TaskWord kTasks[] = {
+    {"train", Task::full_training, false},    {"pretrain", Task::full_training, false, Precision::mixed},
+    {"finetune", Task::full_training, false}, {"lora", Task::adapters, false},
+    {"qlora", Task::adapters, true},          {"inference", Task::inference, false},
+    {"serve", Task::serving, false}};
 constexpr Word<Precision> kPrecisions[] = {
     {"fp32", Precision::fp32},   {"bf16", Precision::bf16},           {"fp16", Precision::fp16},
     {"mixed", Precision::mixed}, {"mixed-low", Precision::mixed_low}, {"master-weights", Precision::master_weights}};
@@ -56,8 +58,9 @@ constexpr Word<LossKernel> kLoss[] = {{"standard", LossKernel::standard},
                                       {"chunked", LossKernel::chunked},
                                       {"fused", LossKernel::fused_linear}};
 constexpr Word<Quantization> kQuantization[] = {
-    {"none", Quantization::none}, {"nf4", Quantization::nf4},   {"nf4-double", Quantization::nf4_double},
-    {"int4", Quantization::int4}, {"int8", Quantization::int8}, {"fp8", Quantization::fp8}};
+    {"none", Quantization::none},  {"nf4", Quantization::nf4},   {"nf4-double", Quantization::nf4_double},
+    {"int4", Quantization::int4},  {"int8", Quantization::int8}, {"fp8", Quantization::fp8},
+    {"mxfp4", Quantization::mxfp4}};
 constexpr Word<Sharding> kStrategies[] = {
     {"single", Sharding::none}, {"ddp", Sharding::none},    {"zero1", Sharding::zero1}, {"zero2", Sharding::zero2},
     {"zero3", Sharding::zero3}, {"fsdp1", Sharding::fsdp1}, {"fsdp2", Sharding::fsdp2}, {"fsdp", Sharding::fsdp2}};
@@ -143,6 +146,7 @@ Quantization stored_quantization(const ModelShape& model) {
   if (!model.quantization || model.quantization_bits == 0) return Quantization::none;
   if (model.quantization->contains("bitsandbytes") && model.quantization_bits == 4) return Quantization::nf4;
   if (model.quantization->contains("fp8")) return Quantization::fp8;
+  if (*model.quantization == "mxfp4") return Quantization::mxfp4;
   if (model.quantization_bits <= 4) return Quantization::int4;
   return model.quantization_bits <= 8 ? Quantization::int8 : Quantization::none;
 }
@@ -232,14 +236,20 @@ Result<void> check_together(const Args& args, const ModelShape& model, const Set
 Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
   Settings settings;
   GPUWARDEN_TRY(const TaskWord* const task, row_option(args, "task", kTasks));
-  if (task != nullptr) settings.task = task->task;
+  if (task != nullptr) {
+    settings.task = task->task;
+    settings.precision = task->precision;
+  }
   if (task != nullptr && task->quantized) {
     settings.quantization = Quantization::nf4_double;
     settings.fp32_residual = true;
   }
   if (!settings.trains()) settings.precision = Precision::bf16;
   const Quantization stored = stored_quantization(model);
-  if (settings.task != Task::full_training && stored != Quantization::none) settings.quantization = stored;
+  // transformers makes mxfp4 16-bit before anything is trained beside it.
+  const bool kept = !settings.trains() || (settings.task == Task::adapters && stored != Quantization::mxfp4);
+  if (kept && stored != Quantization::none) settings.quantization = stored;
+  if (model.eager_only) settings.attention = Attention::eager;
   GPUWARDEN_CHECK(choose(args, "precision", kPrecisions, settings.precision));
   GPUWARDEN_CHECK(choose(args, "optimizer", kOptimizers, settings.optimizer));
   GPUWARDEN_CHECK(choose(args, "optimizer-step", kSteps, settings.step));

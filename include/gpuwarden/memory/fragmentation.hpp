@@ -21,6 +21,12 @@ struct SizeClassUse {
   Bytes free;
 };
 
+/// Share of free memory that is not in the largest free block: 1 - largest / free, as XLA's BFC allocator reports it; 0
+/// without free memory. Blocks kept for reuse (cached) are not free.
+inline double external_fragmentation(Bytes free, Bytes largest_free) {
+  return free.value == 0 ? 0 : 1 - ratio(largest_free < free ? largest_free : free, free);
+}
+
 /// At one moment. Sizes in bytes.
 struct FragmentationSample {
   std::optional<Clock::SteadyTime> time;  ///< empty where nobody told it
@@ -32,8 +38,7 @@ struct FragmentationSample {
   Bytes free;
   Bytes largest_free;
 
-  /// Share of free memory that is not in the largest free block: 1 - largest / free, as XLA's BFC allocator reports it.
-  double external() const { return free.value == 0 ? 0 : 1 - ratio(largest_free < free ? largest_free : free, free); }
+  double external() const { return external_fragmentation(free, largest_free); }
   /// Share of live memory that was not asked for (rounding): 1 - requested / live.
   double internal() const { return live.value == 0 ? 0 : 1 - ratio(requested, live); }
   /// Share of reserved memory that is not live: 1 - live / reserved.

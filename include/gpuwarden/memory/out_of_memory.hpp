@@ -72,7 +72,7 @@ struct OutOfMemoryReport {
 
   Advice advice = Advice::use_less;
 
-  /// 1 - largest free block / all free memory (as XLA's BFC allocator reports it); 0 without free memory.
+  /// As fragmentation.hpp has it.
   double external_fragmentation() const;
   /// In PyTorch's words, so that people and tools recognise it.
   std::string sentence() const;

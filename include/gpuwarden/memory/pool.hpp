@@ -54,6 +54,9 @@ struct PoolConfig {
   std::function<void(const OutOfMemoryReport&)> on_out_of_memory;
 };
 
+/// So many streams can use one pool.
+inline constexpr unsigned kMostStreams = 1024;
+
 /// All sizes in bytes. `live` is what was asked for in whole grains; `requested` what was asked for.
 struct PoolStatus {
   Bytes reserved;  ///< physical memory

@@ -54,18 +54,19 @@ struct Replay {
   memory::PoolStatus at_peak;  ///< when most was live
   memory::PoolStatus at_end;
   std::vector<ReplaySample> samples;
-  /// What stopped it; the figures are those until then.
+  /// The request that memory ran out for; the figures are those until then.
   std::optional<ReplayFailure> failure;
 
   double utilization() const { return peak_reserved.value == 0 ? 1 : ratio(peak_live, peak_reserved); }
 };
 
-/// How much of what is free cannot be had at once: 1 - largest free block / free bytes; 0 where nothing is free.
+/// As memory::external_fragmentation.
 double external_fragmentation(const memory::PoolStatus& status);
 /// How much of what is live was not asked for: 1 - requested / live.
 double internal_fragmentation(const memory::PoolStatus& status);
 
-/// invalid_argument: no pool can be made on such a device. Running out of memory is no error, but a finding.
+/// invalid_argument: no pool can be made on such a device, or the script is on more streams than one serves. Running
+/// out of memory, or a request that is larger than the device, is no error, but a finding.
 Result<Replay> replay(const Script& script, const ReplayOptions& options);
 
 }  // namespace gpuwarden::memtrace

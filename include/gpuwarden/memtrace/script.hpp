@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "gpuwarden/base/result.hpp"
 #include "gpuwarden/memtrace/trace.hpp"
 
 namespace gpuwarden::memtrace {
@@ -34,6 +35,9 @@ struct Script {
 
 /// One step for each length (tokens); without a trace that depends on tokens, only their number counts. Not empty.
 Script make_script(const Trace& trace, std::span<const unsigned> lengths);
+
+/// invalid_argument: it is on more streams than a pool serves.
+Result<void> check_streams(const Script& script);
 
 /// `count` lengths, drawn evenly from [least, most]; the same for the same seed.
 std::vector<unsigned> random_lengths(unsigned least, unsigned most, unsigned count, unsigned seed);
