@@ -79,6 +79,7 @@ void show_truth(const Options& options, const TruthReport& report, json& all) {
   for (const auto& [name, spread] : report.groups) all["groups"][name] = spread_json(spread);
   for (const auto& [name, spread] : report.sources) all["sources"][name] = spread_json(spread);
   for (const auto& [name, spread] : report.held_out) all["held_out"][name] = spread_json(spread);
+  for (const auto& [name, spread] : report.unbounded) all["unbounded"][name] = spread_json(spread);
   all["refused"] = json::array();
   for (const Answer& a : report.answers) {
     if (!a.refused.empty()) all["refused"].push_back({{"id", a.id}, {"model", a.model}, {"why", a.refused}});
@@ -95,6 +96,8 @@ void show_truth(const Options& options, const TruthReport& report, json& all) {
   fmt::print("Measured memory ({}; {} rows without complete settings skipped)\n", options.truth.string(),
              report.skipped);
   for (const auto& [name, spread] : report.groups) print_spread(name, spread);
+  fmt::print("the same, answers not bounded by the card's memory\n");
+  for (const auto& [name, spread] : report.unbounded) print_spread(name, spread);
   fmt::print("of these, rows that chose no coefficient\n");
   for (const auto& [name, spread] : report.held_out) print_spread(name, spread);
   fmt::print("by source\n");

@@ -18,11 +18,12 @@ struct Answer {
   std::string model;
   std::string source;
   std::string group;     ///< training, inference, whole_gpu, incomplete
-  double predicted = 0;  ///< bytes
+  double predicted = 0;  ///< bytes, at most what the card has
   double measured = 0;
-  double error = 1;     ///< predicted / measured - 1
-  std::string refused;  ///< why; empty: answered
-  bool chose = false;   ///< some coefficient was chosen while looking at this row
+  double error = 1;            ///< predicted / measured - 1
+  double unbounded_error = 1;  ///< the same without the card's bound
+  std::string refused;         ///< why; empty: answered
+  bool chose = false;          ///< some coefficient was chosen while looking at this row
 };
 
 struct Spread {
@@ -37,8 +38,9 @@ struct TruthReport {
   std::vector<Answer> answers;
   std::size_t skipped = 0;  ///< rows that are not settings-complete; answered ones are in group "incomplete"
   std::map<std::string, Spread> groups;
-  std::map<std::string, Spread> held_out;  ///< the same, of rows that chose no coefficient
-  std::map<std::string, Spread> sources;   ///< "training fms-acceleration" ...
+  std::map<std::string, Spread> unbounded;  ///< the same, of what was predicted without the card's bound
+  std::map<std::string, Spread> held_out;   ///< the same, of rows that chose no coefficient
+  std::map<std::string, Spread> sources;    ///< "training fms-acceleration" ...
 };
 /// Every settings-complete row of a truth table is answered; one that cannot be is named and counts 100%.
 Result<TruthReport> evaluate_truth(const std::filesystem::path& file);

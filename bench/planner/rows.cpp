@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "gpuwarden/knowledge/planning_figures.hpp"
 #include "planner/models.hpp"
 
 namespace gpuwarden::bench {
@@ -37,6 +38,12 @@ double number(std::string_view text) {
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+/// A number of the knowledge base that only this table's kinds of runs need.
+double figure(std::string_view name) {
+  const knowledge::PlanningFigure* row = knowledge::find_planning_figure(name);
+  return row == nullptr ? 0 : row->value;
 }
 
 std::uint32_t count_of(double value, std::uint32_t otherwise = 1) {
@@ -177,10 +184,10 @@ void as_litgpt(const Words& w, const ModelShape& model, Settings& s) {
   s.adapters.fp32 = false;
   if (w.peft.contains("q,v")) s.adapters.targets = {.query = false, .value = false, .joint_qkv = true};
   // LLaMA-Adapter keeps less of a layer than LoRA; its second version scales every matrix's output and keeps those.
-  if (w.task == "adapter") s.adapters.extra_saved_per_hidden = -8;
+  if (w.task == "adapter") s.adapters.extra_saved_per_hidden = -figure("llama_adapter_spared");
   if (w.task == "adapter_v2") {
     const double mlp = static_cast<double>(model.intermediate) / std::max(1U, model.hidden);
-    s.adapters.extra_saved_per_hidden = 2 * (5 + (model.gated_mlp ? 2 : 1) * mlp) - 1;
+    s.adapters.extra_saved_per_hidden = 2 * (5 + (model.gated_mlp ? 2 : 1) * mlp) - figure("llama_adapter_v2_spared");
   }
 }
 
@@ -252,9 +259,6 @@ Settings settings_of(const Row& row, const Words& w, const ModelShape& model) {
   s.adapters = adapters_of(w);
   if (s.task == Task::full_training && s.quantization != Quantization::fp8) s.quantization = Quantization::none;
   apply_framework(w, model, s);
-  const Sharding sharding = s.parallel.sharding;
-  const bool zero = sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
-  if (zero && s.task == Task::full_training && s.precision != Precision::fp32) s.precision = Precision::master_weights;
   // A pipeline takes the batch in micro-batches of one sample, torchtitan's default.
   if (s.parallel.pipeline > 1 && w.is("torchtitan")) s.accumulation = std::exchange(s.micro_batch, 1U);
   return s;
@@ -329,21 +333,26 @@ Result<Case> read_case(const Row& row) {
 Result<double> predict(const Case& c) {
   GPUWARDEN_TRY(const Estimate estimate, planning::estimate(c.figures, c.settings));
   const double held = estimate.allocated + estimate.reserve;
-  const double most = c.gpu_bytes > 0 ? 0.97 * c.gpu_bytes : 1e18;
   switch (c.metric) {
     case Metric::allocated:
       return estimate.allocated;
     case Metric::reserved:
-      return std::min(held, most);
+      return held;
     case Metric::unstated:
-      // The one source of that kind ran torch 2.0, which loads all kernels at once: 0.4 GiB more, chosen on its rows.
-      return held + estimate.context + 0.4 * kGiB;
+      return held + estimate.context + figure("eager_kernels");
     case Metric::whole_gpu:
-      return std::min(estimate.expected(), c.gpu_bytes > 0 ? c.gpu_bytes : 1e18);
+      return estimate.expected();
     case Metric::weights:
       return estimate.moments[0].at(Use::weights);
   }
   return estimate.allocated;
+}
+
+double bounded(const Case& c, double predicted) {
+  if (c.gpu_bytes <= 0) return predicted;
+  if (c.metric == Metric::reserved) return std::min(predicted, 0.97 * c.gpu_bytes);
+  if (c.metric == Metric::whole_gpu) return std::min(predicted, c.gpu_bytes);
+  return predicted;
 }
 
 }  // namespace gpuwarden::bench

@@ -40,5 +40,7 @@ struct Case {
 Result<Case> read_case(const Row& row);
 /// What the planner says of it, in the same terms as the measurement, bytes.
 Result<double> predict(const Case& c);
+/// That, no more than the card can show: its memory, or 97% of it as reserved.
+double bounded(const Case& c, double predicted);
 
 }  // namespace gpuwarden::bench

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace gpuwarden::planning {
@@ -47,6 +49,44 @@ Result<Estimate> at(const ModelFigures& model, Settings settings, std::uint32_t 
   return estimate(model, settings);
 }
 
+/// By how much a moment grows with one more sample, by the equations; at the micro-batch `batch`.
+Result<double> growth_of(const ModelFigures& model, const Settings& settings, MomentKind kind, std::uint32_t batch) {
+  GPUWARDEN_TRY(const Estimate here, at(model, settings, batch));
+  GPUWARDEN_TRY(const Estimate next, at(model, settings, batch + 1));
+  const auto total = [kind](const Estimate& estimate) {
+    for (std::size_t i = 0; i < estimate.moment_count; ++i) {
+      if (estimate.moments[i].kind == kind) return estimate.moments[i].total();
+    }
+    return estimate.allocated;
+  };
+  return total(next) - total(here);
+}
+
+/// The line through the last two points, or through the last alone where the peak before it was at another moment.
+Result<void> draw_line(const ModelFigures& model, const Settings& settings, std::span<const MeasuredPeak> sorted,
+                       Calibration& result) {
+  const MeasuredPeak& last = sorted.back();
+  const MeasuredPeak& before = sorted[sorted.size() - 2];
+  GPUWARDEN_TRY(const Estimate there, at(model, settings, last.micro_batch));
+  const MomentKind kind = there.peak_moment().kind;
+  result.per_sample = slope(before, last);
+  for (std::size_t i = 0; i + 1 < sorted.size(); ++i) {
+    GPUWARDEN_TRY(const Estimate other, at(model, settings, sorted[i].micro_batch));
+    const MomentKind earlier = other.peak_moment().kind;
+    if (earlier == kind) continue;
+    result.branch_changed = true;
+    result.note = fmt::format("; the peak is at {} at micro-batch {}, but at {} at {}", to_string(earlier),
+                              sorted[i].micro_batch, to_string(kind), last.micro_batch);
+    if (i + 2 < sorted.size()) continue;
+    GPUWARDEN_TRY(result.per_sample, growth_of(model, settings, kind, last.micro_batch));
+    result.least = static_cast<double>(before.peak.value);
+    result.slope_from_equations = true;
+    result.note += ": the growth for each sample is the equations'";
+  }
+  result.fixed = static_cast<double>(last.peak.value) - result.per_sample * last.micro_batch;
+  return {};
+}
+
 }  // namespace
 
 Result<Calibration> calibrate(const ModelFigures& model, const Settings& settings,
@@ -54,11 +94,11 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
   GPUWARDEN_TRY(const std::vector<MeasuredPeak> sorted, sorted_points(points));
   const MeasuredPeak& last = sorted.back();
   Calibration result;
-  result.per_sample = slope(sorted[sorted.size() - 2], last);
-  result.fixed = static_cast<double>(last.peak.value) - result.per_sample * last.micro_batch;
+  GPUWARDEN_CHECK(draw_line(model, settings, sorted, result));
+  const std::string moved = std::move(result.note);
   GPUWARDEN_TRY(const Estimate there, at(model, settings, last.micro_batch));
   result.factor = static_cast<double>(last.peak.value) / std::max(1.0, there.allocated);
-  if (sorted.size() == 3) {
+  if (sorted.size() == 3 && !result.branch_changed) {
     const double first = slope(sorted[0], sorted[1]);
     result.branch_changed = result.per_sample > 1.02 * first + 1e6;
   }
@@ -79,7 +119,9 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
     result.note = fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", result.fixed / (1ULL << 30U),
                               result.per_sample / (1ULL << 30U));
   }
-  if (result.branch_changed) result.note += "; between the measured sizes the peak moved to another moment";
+  result.note += moved;
+  if (result.branch_changed && moved.empty())
+    result.note += "; between the measured sizes the peak moved to another moment";
   return result;
 }
 
@@ -87,10 +129,11 @@ Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings,
   GPUWARDEN_TRY(Estimate result, estimate(model, settings));
   const double line = calibration.line_at(settings.micro_batch);
   const bool beyond = calibration.branch_changes_at && settings.micro_batch >= *calibration.branch_changes_at;
-  const double corrected = beyond ? std::max(line, result.allocated * calibration.factor) : line;
+  double corrected = beyond ? std::max(line, result.allocated * calibration.factor) : line;
+  corrected = std::max(corrected, calibration.least);
   if (result.allocated > 0) result.reserve *= corrected / result.allocated;
   result.allocated = corrected;
-  result.uncertainty = beyond ? 0.08 : 0.03;
+  result.uncertainty = beyond || calibration.slope_from_equations ? 0.08 : 0.03;
   return result;
 }
 

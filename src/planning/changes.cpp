@@ -88,6 +88,13 @@ std::vector<Change> changes_for(const ModelFigures& model, const SearchRequest& 
     if (changes.size() >= kMostChanges || !step.apply(changed)) continue;
     try_request(model, changed, std::string(step.what), changes, searched);
   }
+  if (request.fixed_strategy) {
+    SearchRequest free = request;
+    free.fixed_strategy = false;
+    const Offload offload = request.settings.parallel.offload;
+    free.settings.parallel = {.sharding = request.settings.parallel.sharding, .offload = offload};
+    try_request(model, free, "share the work by another strategy", changes, searched);
+  }
   // Where none is enough alone, one is added to the other.
   SearchRequest all = request;
   std::string words;
@@ -97,7 +104,7 @@ std::vector<Change> changes_for(const ModelFigures& model, const SearchRequest& 
     words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
     try_request(model, all, words, changes, searched);
   }
-  if (smallest) {
+  if (smallest && *smallest != request.gpus) {
     SearchRequest more = request;
     more.gpus = *smallest;
     try_request(model, more, fmt::format("use {} GPUs", *smallest), changes, searched);

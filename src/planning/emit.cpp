@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "equations.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::planning {
@@ -46,11 +49,76 @@ int zero_stage(Sharding sharding) {
   std::unreachable();
 }
 
-/// What accelerate casts to: nothing where the weights are loaded in the type that is computed in.
-std::string_view mixed_precision(const Settings& settings) {
-  const bool casts = settings.precision == Precision::mixed || settings.precision == Precision::mixed_low ||
-                     settings.precision == Precision::master_weights;
-  return casts ? "bf16" : "no";
+bool is_zero(Sharding sharding) { return zero_stage(sharding) > 0 && !is_fsdp(sharding); }
+
+/// Cores of a node that a rank and its loading take where nothing is known.
+constexpr std::uint32_t kCpusPerGpu = 4;
+
+/// The 16-bit type of the plan, as the GPU has it.
+std::string_view half_type(const Launch& launch) {
+  return launch.ampere && launch.settings.precision != Precision::fp16 ? "bf16" : "fp16";
+}
+
+/// What accelerate casts to: nothing where the weights are loaded in the type that is computed in. Through it,
+/// DeepSpeed learns its own type.
+std::string_view mixed_precision(const Launch& launch, const Settings& run) {
+  const Precision precision = run.precision;
+  const bool casts = precision == Precision::mixed || precision == Precision::mixed_low ||
+                     precision == Precision::master_weights ||
+                     (is_zero(run.parallel.sharding) && precision != Precision::fp32) ||
+                     (run.task == Task::adapters && precision == Precision::fp16);
+  return casts ? half_type(launch) : "no";
+}
+
+Result<void> only_training(const Launch& launch) {
+  if (launch.settings.trains()) return {};
+  return fail(ErrorCode::unsatisfied,
+              fmt::format("--emit starts training, the plan is for {}", to_string(launch.settings.task)),
+              "plan with --task train, lora or qlora");
+}
+
+/// accelerate's scaling of the loss refuses fp16 gradients of fp16 weights.
+Result<void> no_plain_fp16(const Launch& launch, const Settings& run) {
+  const bool half = run.precision == Precision::fp16 || (run.precision == Precision::bf16 && !launch.ampere);
+  if (!half || run.task != Task::full_training || is_zero(run.parallel.sharding)) return {};
+  return fail(ErrorCode::unsatisfied, "accelerate does not train weights that are stored in fp16",
+              "plan with --precision mixed, or with --strategy zero2");
+}
+
+std::string_view optimizer_words(const Settings& settings) {
+  switch (settings.step) {
+    case OptimizerStep::foreach:
+      return "";
+    case OptimizerStep::fused:
+      return ", fused";
+    case OptimizerStep::in_backward:
+      return ", within the backward pass";
+  }
+  std::unreachable();
+}
+
+/// Comment lines: what the plan counts on and the training program sets itself.
+std::string program_notes(const Launch& launch) {
+  const Settings& s = launch.settings;
+  std::string text = "# What the plan counts on and the training program sets itself:\n";
+  const auto note = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("#   {}: {}\n", name, value);
+  };
+  note("samples per GPU (per_device_train_batch_size)", fmt::to_string(s.micro_batch));
+  note("gradient accumulation (gradient_accumulation_steps)", fmt::to_string(s.accumulation));
+  note("tokens of a sample", fmt::to_string(s.sequence));
+  note("precision",
+       fmt::format("{}{}", to_string(s.precision),
+                   s.precision == Precision::fp32 ? "" : fmt::format(", 16 bit are {}", half_type(launch))));
+  note("optimizer", fmt::format("{}{}", to_string(s.optimizer), optimizer_words(s)));
+  note("recomputation (gradient_checkpointing)", to_string(s.recompute));
+  note("attention", s.attention == Attention::eager ? "eager"
+                    : launch.ampere                 ? "flash (flash_attention_2 or sdpa)"
+                                                    : "sdpa (flash's kernels want compute capability 8.0)");
+  note("loss", to_string(s.loss));
+  if (s.task == Task::adapters) note("adapters' rank", fmt::to_string(s.adapters.rank));
+  if (s.quantization != Quantization::none) note("quantization", to_string(s.quantization));
+  return text;
 }
 
 Result<void> only_data_parallel(const Launch& launch, std::string_view file) {
@@ -98,7 +166,7 @@ std::string deepspeed_section(const Settings& settings) {
 
 std::string_view distributed_type(const Settings& settings) {
   if (is_fsdp(settings.parallel.sharding)) return "FSDP";
-  if (settings.parallel.sharding != Sharding::none || settings.parallel.offload != Offload::none) return "DEEPSPEED";
+  if (is_zero(settings.parallel.sharding)) return "DEEPSPEED";
   return settings.parallel.gpus() > 1 ? "MULTI_GPU" : "'NO'";
 }
 
@@ -117,6 +185,16 @@ Json zero_section(const Settings& settings) {
   zero["stage3_gather_16bit_weights_on_model_save"] = true;
   if (settings.parallel.offload == Offload::all) zero["offload_param"] = offload_target();
   return zero;
+}
+
+/// Comment lines as texts, without their hashes.
+std::vector<std::string> split_notes(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const auto line : split(text, '\n')) {
+    const auto words = trim(line.substr(std::min<std::size_t>(line.size(), 1)));
+    if (!words.empty()) lines.emplace_back(words);
+  }
+  return lines;
 }
 
 /// The torchrun words in front of the program; with underscores, which torch before 2.0 needs and later ones take.
@@ -160,26 +238,30 @@ Result<Nodes> nodes_of(const Launch& launch) {
 }
 
 Result<std::string> torchrun_commands(const Launch& launch) {
+  GPUWARDEN_CHECK(only_training(launch));
   GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
   const std::string several =
       nodes.nodes > 1
           ? fmt::format(" --nnodes {} --node-rank \"$NODE_RANK\" --master-addr \"$MASTER_ADDR\"", nodes.nodes)
           : "";
   const std::string endpoint = fmt::format("\"$MASTER_ADDR:{}\"", kRendezvousPort);
-  return fmt::format("gpuwarden run -n {} --nproc-per-node gpu{} -- python {}\n{} {}\n", nodes.gpus, several,
-                     launch.program, torchrun_words(nodes, endpoint), launch.program);
+  return fmt::format("{}gpuwarden run -n {} --nproc-per-node gpu{} -- python {}\n{} {}\n", program_notes(launch),
+                     nodes.gpus, several, launch.program, torchrun_words(nodes, endpoint), launch.program);
 }
 
 Result<std::string> accelerate_config(const Launch& launch) {
+  GPUWARDEN_CHECK(only_training(launch));
   GPUWARDEN_CHECK(only_data_parallel(launch, "accelerate's configuration"));
   GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
-  const Settings& settings = launch.settings;
+  const Settings settings = as_run(launch.settings);
+  GPUWARDEN_CHECK(no_plain_fp16(launch, settings));
   const std::string_view type = distributed_type(settings);
   // What differs between nodes is said when it is launched.
   const std::string node = fmt::format(
       " --machine_rank \"$NODE_RANK\" --main_process_ip \"$MASTER_ADDR\" --main_process_port {}", kRendezvousPort);
   std::string text = fmt::format("# accelerate launch --config_file THIS_FILE{} {}\n", nodes.nodes > 1 ? node : "",
                                  printable(launch.program));
+  text += program_notes(launch);
   text += fmt::format("compute_environment: LOCAL_MACHINE\ndebug: false\ndistributed_type: {}\n", type);
   if (type == "FSDP") text += fsdp_section(settings);
   if (type == "DEEPSPEED") text += deepspeed_section(settings);
@@ -187,17 +269,26 @@ Result<std::string> accelerate_config(const Launch& launch) {
       "downcast_bf16: 'no'\nenable_cpu_affinity: false\nmachine_rank: 0\nmain_training_function: main\n"
       "mixed_precision: '{}'\nnum_machines: {}\nnum_processes: {}\nrdzv_backend: {}\nsame_network: true\nuse_cpu: "
       "false\n",
-      mixed_precision(settings), nodes.nodes, nodes.nodes * nodes.gpus, nodes.nodes > 1 ? "c10d" : "static");
+      mixed_precision(launch, settings), nodes.nodes, nodes.nodes * nodes.gpus, nodes.nodes > 1 ? "c10d" : "static");
   return text;
 }
 
 Result<std::string> deepspeed_config(const Launch& launch) {
+  GPUWARDEN_CHECK(only_training(launch));
   GPUWARDEN_CHECK(only_data_parallel(launch, "DeepSpeed's configuration"));
-  const Settings& settings = launch.settings;
-  const bool half = settings.precision == Precision::fp16;
-  const bool brain = !half && settings.precision != Precision::fp32;
+  const Settings settings = as_run(launch.settings);
+  if (!is_zero(settings.parallel.sharding)) {
+    return fail(ErrorCode::unsatisfied, "the plan is not one of ZeRO: under DeepSpeed it needs other memory",
+                "plan with --strategy zero1, zero2 or zero3");
+  }
+  const bool narrow = settings.precision != Precision::fp32;
+  const bool half = narrow && half_type(launch) == "fp16";
+  const bool brain = narrow && !half;
   const std::uint64_t batch = std::uint64_t{settings.micro_batch} * settings.accumulation * settings.parallel.data;
-  const Json config = {{"train_batch_size", batch},
+  // Comments are keys that DeepSpeed does not read.
+  const Json notes = Json(split_notes(program_notes(launch)));
+  const Json config = {{"_plan", notes},
+                       {"train_batch_size", batch},
                        {"train_micro_batch_size_per_gpu", settings.micro_batch},
                        {"gradient_accumulation_steps", settings.accumulation},
                        {"gradient_clipping", 1.0},
@@ -210,6 +301,7 @@ Result<std::string> deepspeed_config(const Launch& launch) {
 }
 
 Result<std::string> slurm_script(const Launch& launch) {
+  GPUWARDEN_CHECK(only_training(launch));
   GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
   std::string text = "#!/bin/bash\n";
   const auto option = [&](std::string_view name, const auto& value) {
@@ -219,15 +311,17 @@ Result<std::string> slurm_script(const Launch& launch) {
   option("nodes", nodes.nodes);
   option("ntasks-per-node", 1);
   option("gres", fmt::format("gpu:{}", nodes.gpus));
-  if (launch.cpus_per_gpu > 0) option("cpus-per-task", launch.cpus_per_gpu * nodes.gpus);
+  // Without it srun gives a task one core.
+  option("cpus-per-task", (launch.cpus_per_gpu > 0 ? launch.cpus_per_gpu : kCpusPerGpu) * nodes.gpus);
   if (launch.host_memory_per_node > Bytes{})
     option("mem", fmt::format("{}M", (launch.host_memory_per_node.value >> 20U) + 1));
   if (launch.time) option("time", fmt::format("{}:00:00", launch.time->count()));
-  text += "#SBATCH --output=%x-%j.log\n\nset -euo pipefail\n";
+  text += "#SBATCH --output=%x-%j.log\n\n" + program_notes(launch) + "\nset -euo pipefail\n";
   if (nodes.nodes > 1)
     text += "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\nexport MASTER_ADDR\n";
   const std::string endpoint = fmt::format("\"$MASTER_ADDR:{}\"", kRendezvousPort);
-  text += fmt::format("srun --kill-on-bad-exit=1 {} {}\n", torchrun_words(nodes, endpoint), launch.program);
+  text += fmt::format("srun --cpus-per-task=\"$SLURM_CPUS_PER_TASK\" --kill-on-bad-exit=1 {} {}\n",
+                      torchrun_words(nodes, endpoint), launch.program);
   return text;
 }
 

@@ -49,6 +49,11 @@ struct Shards {
 };
 Shards shards_of(const Settings& settings);
 
+/// What is run when `settings` are asked for: accelerate's FSDP trains fp32 weights under mixed precision, DeepSpeed
+/// fp32 masters of 16-bit weights; offloading brings the ZeRO stage that knows it, and under FSDP takes everything.
+/// Changes nothing the second time.
+Settings as_run(Settings settings);
+
 /// Bytes for each trained parameter.
 struct StateBytes {
   double weights = 0;
@@ -60,8 +65,10 @@ struct StateBytes {
 StateBytes state_bytes(const ModelFigures& model, const Settings& settings);
 /// The same for what PEFT trains beside a frozen base.
 StateBytes adapter_bytes(const Settings& settings);
-/// Bytes of a frozen weight in the layers' matrices.
+/// Bytes of a frozen weight in the layers' matrices; of mxfp4 in those of the experts.
 double frozen_bytes(Quantization quantization, double otherwise);
+/// Bytes of all of the layers' matrices.
+double frozen_matrices(const LocalParameters& local, Quantization quantization, double otherwise);
 /// Of them, what is not spread by sharding: the constants of 4-bit blocks.
 double unsharded_constants(Quantization quantization);
 /// What an element has in forward and backward: 4 with fp32, else 2.

@@ -11,7 +11,8 @@ namespace gpuwarden::planning {
 
 namespace {
 
-/// The 90th percentile of errors on rows that chose no coefficient, by kind of plan.
+/// About the 90th percentile of errors by kind of plan, mostly on rows that coefficients were chosen on; assumed where
+/// nothing was measured (planning_figures.csv says which).
 double uncertainty_of(const ModelFigures& model, const Settings& settings) {
   if (model.shape.estimated) return figures().uncertainty_shape;
   if (!settings.trains()) return figures().uncertainty_inference;
@@ -39,8 +40,9 @@ ModelFigures figures_of(const ModelShape& model, std::uint64_t stated) {
   return figures;
 }
 
-Result<Estimate> estimate(const ModelFigures& model, const Settings& settings) {
-  GPUWARDEN_CHECK(check(settings));
+Result<Estimate> estimate(const ModelFigures& model, const Settings& asked) {
+  GPUWARDEN_CHECK(check(asked));
+  const Settings settings = as_run(asked);
   Estimate result;
   if (settings.trains()) {
     add_training_moments(model, settings, result);

@@ -2,6 +2,7 @@
 // The words of an estimate: a formula with this plan's numbers in it, and where each comes from.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -22,9 +23,9 @@ std::string weights_formula(const ModelFigures& model, const Settings& settings)
                        bytes.copies > 0 ? " + 2 B for autocast's copies" : "");
   }
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
-  std::string text =
-      fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
-                  frozen_bytes(settings.quantization, width), local.linear, width, local.total - local.linear, shards);
+  std::string text = fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
+                                 frozen_matrices(local, settings.quantization, width) / std::max(1.0, local.linear),
+                                 local.linear, width, local.total - local.linear, shards);
   if (local.adapters > 0) text += fmt::format(" + {:.0f} adapter parameters", local.adapters);
   return text;
 }
@@ -80,7 +81,7 @@ std::string formula_of(const ModelFigures& model, const Settings& settings, Use 
     case Use::unsharded_layers:
       return "embedding and head, and the layer at work, gathered in the type of computing";
     case Use::buffers:
-      return "19 MB of kernels' workspaces, DeepSpeed's buckets, a dequantised matrix";
+      return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix";
     default:
       return tokens_formula(model, settings, use);
   }
@@ -97,7 +98,7 @@ constexpr std::array<std::string_view, kUses> kSources{
     "what autograd keeps of one layer, tensor by tensor; fms-acceleration, within 0.3%",
     "copies of the logits by kernel: transformers' loss, Liger Kernel's benchmark, fms-acceleration",
     "keys and values of every token: DeepSeek-V2, arXiv 2405.04434; Qwen3's and vLLM's measured slopes",
-    "fms-acceleration, exact bytes; DeepSpeed docs/_pages/config-json.md",
+    "fms-acceleration, exact bytes; DeepSpeed docs/_pages/config-json.md; torch.nn.parallel's gradient_as_bucket_view",
 };
 
 }  // namespace
@@ -128,7 +129,8 @@ std::string_view to_string(Fit fit) {
   std::unreachable();
 }
 
-std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& settings, const Estimate& estimate) {
+std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& asked, const Estimate& estimate) {
+  const Settings settings = as_run(asked);
   std::vector<ExplainedUse> lines;
   const Moment& peak = estimate.peak_moment();
   for (std::size_t i = 0; i < kUses; ++i) {

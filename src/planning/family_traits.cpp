@@ -164,6 +164,7 @@ void t5(ModelShape& model) {
   model.activation = Activation::relu;
   model.tied_embeddings = true;
   model.head_dim = 64;
+  model.eager_only = true;
   model.dropout = true;
 }
 

@@ -2,6 +2,7 @@
 // The moments of a training step, and the one of inference.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "equations.hpp"
 
@@ -31,7 +32,10 @@ struct Parts {
 
 double& slot(Moment& moment, Use use) { return moment.uses[static_cast<std::size_t>(use)]; }
 
-bool gathers(const Settings& settings) { return shards_of(settings).weights > 1; }
+/// Weights that rest elsewhere, on other ranks or the host, come layer by layer.
+bool gathers(const Settings& settings) {
+  return shards_of(settings).weights > 1 || settings.parallel.offload == Offload::all;
+}
 
 void fill_states(const ModelFigures& model, const Settings& settings, const LocalParameters& local, Parts& parts) {
   const Shards shards = shards_of(settings);
@@ -52,9 +56,9 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
   }
   const StateBytes bytes = adapter_bytes(settings);
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
-  const double linear = frozen_bytes(settings.quantization, width);
+  const double linear = frozen_matrices(local, settings.quantization, width);
   const double constants = shards.weights > 1 ? unsharded_constants(settings.quantization) : 0;
-  parts.weights = (local.linear * (linear - constants) + (local.total - local.linear) * width) / shards.weights +
+  parts.weights = (linear - local.linear * constants + (local.total - local.linear) * width) / shards.weights +
                   local.linear * constants + bytes.weights * local.adapters / shards.weights +
                   compute * local.copies / shards.weights;
   parts.gradients = (bytes.gradients * local.adapters + compute * local.copies) / shards.gradients;
@@ -69,6 +73,32 @@ double zero_buckets(const Settings& settings, const LocalParameters& local) {
   const double bucket = figures().zero_bucket_elements;
   const double trained = settings.task == Task::full_training ? local.total : bucket;
   return std::min(bucket, trained) * (sharding == Sharding::zero3 ? 4 : 2);
+}
+
+/// DistributedDataParallel's reducer keeps a second copy of the gradients from its construction on, unless
+/// gradient_as_bucket_view is set, which is off by default (torch.nn.parallel). Megatron's gradients are its buffers.
+double ddp_buckets(const ModelFigures& model, const Settings& settings, const LocalParameters& local) {
+  const Parallelism& parallel = settings.parallel;
+  if (parallel.sharding != Sharding::none || settings.framework == Framework::megatron) return 0;
+  if (std::uint64_t{parallel.data} * parallel.context == 1) return 0;
+  if (settings.task == Task::full_training) return state_bytes(model, settings).weights * local.total;
+  return adapter_bytes(settings).weights * local.adapters + compute_bytes(settings) * local.copies;
+}
+
+/// Moves to the host what is offloaded. Of gradients one layer's stays, on its way there.
+void offload(const ModelFigures& model, const Settings& settings, Parts& parts, Estimate& estimate) {
+  if (settings.parallel.offload == Offload::none) return;
+  const bool full = settings.task == Task::full_training;
+  // DeepSpeed's fp32 optimizer on the host takes fp32 gradients (its estimate_zero2_model_states_mem_needs: 16 bytes).
+  const bool masters = full && settings.precision == Precision::master_weights;
+  const double given = full ? state_bytes(model, settings).gradients : 0;
+  estimate.host = parts.states + parts.gradients * (masters && given > 0 ? 4 / given : 1);
+  parts.gradients = std::min(parts.gradients, kGradientBytes * local_parameters(model, settings).layer);
+  parts.states = 0;
+  parts.temporaries = 0;
+  if (settings.parallel.offload != Offload::all) return;
+  estimate.host += parts.weights;
+  parts.weights = 0;
 }
 
 double kept_per_token(const ModelFigures& model, const Widths& w, const Settings& settings) {
@@ -118,7 +148,7 @@ Parts parts_of(const ModelFigures& model, const Settings& settings) {
     const LossBytes loss = loss_bytes(shape, settings);
     parts.logits = (loss.per_logit * w.vocab + loss.per_hidden * w.hidden) * w.tokens * fp32;
   }
-  parts.buffers = figures().workspaces + zero_buckets(settings, local);
+  parts.buffers = figures().workspaces + zero_buckets(settings, local) + ddp_buckets(model, settings, local);
   return parts;
 }
 
@@ -189,20 +219,12 @@ void add(Estimate& estimate, const Moment& moment) {
 void add_training_moments(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
   Parts parts = parts_of(model, settings);
   const bool accumulates = settings.accumulation > 1 && settings.step != OptimizerStep::in_backward;
-  if (settings.parallel.offload != Offload::none) {
-    estimate.host = parts.states + parts.gradients;
-    parts.states = 0;
-    parts.temporaries = 0;
-    if (settings.parallel.offload == Offload::all) {
-      estimate.host += parts.weights;
-      parts.weights = 0;
-    }
-  }
+  offload(model, settings, parts, estimate);
   add(estimate, at_loss(parts, accumulates));
   add(estimate, at_first_backward(parts, accumulates));
   add(estimate, at_last_backward(model, parts));
   add(estimate, at_step(parts));
-  if (settings.framework == Framework::litgpt && gathers(settings) && settings.task == Task::adapters) {
+  if (settings.framework == Framework::litgpt && shards_of(settings).weights > 1 && settings.task == Task::adapters) {
     // litgpt 2.1's FSDP cuts the shards from a replica on the GPU; the shards lie beside what is not yet cut.
     Moment cut{.kind = MomentKind::sharding};
     slot(cut, Use::weights) = parts.weights * (1 + shards_of(settings).weights);
@@ -218,7 +240,7 @@ void add_generation_moment(const ModelFigures& model, const Settings& settings, 
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
   const ModelShape& shape = model.shape;
   Moment moment{.kind = MomentKind::generation};
-  double weights = local.linear * frozen_bytes(settings.quantization, width) + (local.total - local.linear) * width;
+  double weights = frozen_matrices(local, settings.quantization, width) + (local.total - local.linear) * width;
   // fp8 checkpoints of tied models store the head by itself (Qwen3's).
   if (settings.quantization == Quantization::fp8 && shape.tied_embeddings) weights += local.embedding * width;
   slot(moment, Use::weights) = weights / shards_of(settings).weights;

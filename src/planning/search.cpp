@@ -18,25 +18,21 @@ constexpr std::uint32_t kMostGpusSearched = 65536;
 
 std::uint32_t rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; }
 
+/// Samples of an optimizer step for each data-parallel rank, rounded up; 0: free.
+std::uint64_t share_of(const SearchRequest& request, const Settings& settings) {
+  if (!settings.trains()) return 0;
+  return (request.global_batch + settings.parallel.data - 1) / settings.parallel.data;
+}
+
 /// How many micro-batches an optimizer step takes.
 std::uint32_t accumulation_for(const SearchRequest& request, const Settings& settings, std::uint32_t micro_batch) {
-  const std::uint64_t at_once = std::uint64_t{micro_batch} * settings.parallel.data;
-  if (request.global_batch == 0) {
+  if (!settings.trains()) return settings.accumulation;
+  const std::uint64_t share = share_of(request, settings);
+  if (share == 0) {
     // A pipeline needs micro-batches to fill it.
     return std::max(settings.accumulation, settings.parallel.pipeline > 1 ? 4 * settings.parallel.pipeline : 1);
   }
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (request.global_batch + at_once - 1) / at_once));
-}
-
-/// The most samples at a time that are worth looking at.
-std::uint32_t most_samples(const SearchRequest& request, const Settings& settings) {
-  if (request.micro_batch > 0) return request.micro_batch;
-  if (!settings.trains()) return settings.micro_batch;
-  std::uint64_t most = request.largest_micro_batch;
-  if (request.global_batch > 0) {
-    most = std::min<std::uint64_t>(most, std::max<std::uint64_t>(1, request.global_batch / settings.parallel.data));
-  }
-  return static_cast<std::uint32_t>(most);
+  return static_cast<std::uint32_t>((share + micro_batch - 1) / micro_batch);
 }
 
 /// Memory of a candidate at one micro-batch; a refused one needs more than anything has.
@@ -44,7 +40,8 @@ Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settin
                  std::uint32_t micro_batch) {
   settings.micro_batch = micro_batch;
   settings.accumulation = accumulation_for(request, settings, micro_batch);
-  const Result<Estimate> answer = estimate(model, settings);
+  const Result<Estimate> answer =
+      request.calibration ? calibrated(model, settings, *request.calibration) : estimate(model, settings);
   if (answer) return *answer;
   Estimate none;
   none.allocated = 1e30;
@@ -90,8 +87,20 @@ std::string words_of(const Candidate& candidate) {
   return candidate.name;
 }
 
+/// What is to be said where a step cannot have exactly the samples that were asked for.
+std::string batch_words(const SearchRequest& request, const Candidate& chosen) {
+  if (!chosen.misses_global_batch) return "";
+  return fmt::format("; the global batch of {} cannot be met: micro-batch {} x {} data-parallel x {} accumulated is {}",
+                     request.global_batch, chosen.settings.micro_batch, chosen.settings.parallel.data,
+                     chosen.settings.accumulation, chosen.effective_batch);
+}
+
 std::string reason_for(const SearchRequest& request, const Search& search) {
   const auto usable = static_cast<double>(request.gpu.usable.value);
+  if (request.fixed_strategy && !search.recommended) {
+    const Candidate& only = search.candidates.front();
+    return fmt::format("{} does not fit: {} of {}", words_of(only), gib(only.estimate.expected()), gib(usable));
+  }
   const Candidate* misfit = plainest_misfit(search.candidates);
   if (search.recommended && misfit == &search.candidates[*search.recommended]) misfit = nullptr;
   std::string text;
@@ -108,32 +117,46 @@ std::string reason_for(const SearchRequest& request, const Search& search) {
   const Candidate& chosen = search.candidates[*search.recommended];
   const double spare = usable - chosen.estimate.expected();
   if (!text.empty()) text += "; ";
-  return text + fmt::format("{} {} with {} to spare", words_of(chosen),
-                            chosen.fit == Fit::fits ? "fits" : "is tight, though it should fit,", gib(spare));
+  return text +
+         fmt::format("{} {} with {} to spare", words_of(chosen),
+                     chosen.fit == Fit::fits ? "fits" : "is tight, though it should fit,", gib(spare)) +
+         batch_words(request, chosen);
 }
 
-/// Whether any strategy fits so many GPUs with one sample at a time.
+/// Whether any strategy fits so many GPUs with one sample at a time, or with all of a step's at once: then no gradients
+/// are kept from one micro-batch to the next.
 bool anything_fits(const ModelFigures& model, SearchRequest request, std::uint32_t gpus, std::size_t& searched) {
   request.gpus = gpus;
-  const std::uint32_t samples = request.micro_batch > 0     ? request.micro_batch
-                                : request.settings.trains() ? 1
-                                                            : request.settings.micro_batch;
   for (Candidate& candidate : strategies(model, request)) {
-    ++searched;
-    const Estimate need = need_at(model, request, candidate.settings, samples);
-    if (judge(need, request.gpu) != Fit::does_not_fit) return true;
+    const bool free = request.micro_batch == 0 && request.settings.trains();
+    const std::uint32_t fixed = request.micro_batch > 0 ? request.micro_batch : request.settings.micro_batch;
+    const std::uint64_t share = share_of(request, candidate.settings);
+    const bool at_once = free && share > 1 && share <= request.largest_micro_batch;
+    for (const std::uint64_t samples : {std::uint64_t{free ? 1 : fixed}, at_once ? share : 0}) {
+      if (samples == 0) continue;
+      ++searched;
+      const Estimate need = need_at(model, request, candidate.settings, static_cast<std::uint32_t>(samples));
+      if (judge(need, request.gpu) != Fit::does_not_fit) return true;
+    }
   }
   return false;
 }
 
-std::optional<std::uint32_t> smallest_count(const ModelFigures& model, const SearchRequest& request, bool fits,
-                                            std::size_t& searched) {
-  for (std::uint32_t gpus = 1; gpus <= kMostGpusSearched; gpus *= 2) {
-    if (fits && gpus >= request.gpus) return request.gpus;
-    if (!fits && gpus <= request.gpus) continue;
-    if (anything_fits(model, request, gpus, searched)) return gpus;
+/// Every count up to a node, then whole nodes; `known` is skipped, for it is known not to do.
+std::optional<std::uint32_t> scan_counts(const ModelFigures& model, const SearchRequest& request, std::uint32_t most,
+                                         std::uint32_t known, std::size_t& searched) {
+  const std::uint32_t node = request.gpus_per_node;
+  for (std::uint32_t gpus = 1; gpus <= most; gpus += gpus < node ? 1 : node) {
+    if (gpus != known && anything_fits(model, request, gpus, searched)) return gpus;
   }
   return {};
+}
+
+std::optional<std::uint32_t> smallest_count(const ModelFigures& model, const SearchRequest& request, bool fits,
+                                            std::size_t& searched) {
+  if (!fits) return scan_counts(model, request, kMostGpusSearched, request.gpus, searched);
+  const auto fewer = scan_counts(model, request, request.gpus - 1, 0, searched);
+  return fewer ? fewer : request.gpus;
 }
 
 }  // namespace
@@ -142,6 +165,7 @@ bool better(const Candidate& a, const Candidate& b) {
   if (rank_of(a.fit) != rank_of(b.fit)) return rank_of(a.fit) < rank_of(b.fit);
   if (a.fit == Fit::does_not_fit) return a.estimate.expected() < b.estimate.expected();
   if (a.other_framework != b.other_framework) return b.other_framework;
+  if (a.misses_global_batch != b.misses_global_batch) return b.misses_global_batch;
   if (a.seconds_per_token != b.seconds_per_token) return a.seconds_per_token < b.seconds_per_token;
   return a.name < b.name;
 }
@@ -170,28 +194,46 @@ std::uint32_t largest_samples(std::uint32_t most, Fit wanted, Judge judge_at) {
   return largest;
 }
 
+/// The largest divisor of a rank's share of the global batch that fits with room, else the largest that is tight,
+/// else 1.
+template <class Judge>
+std::uint32_t largest_divisor(std::uint64_t share, std::uint32_t most, Judge judge_at) {
+  std::uint32_t tight = 0;
+  for (auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(share, most)); samples > 0; --samples) {
+    if (share % samples != 0) continue;
+    const Fit fit = judge_at(samples);
+    if (fit == Fit::fits) return samples;
+    if (fit == Fit::tight && tight == 0) tight = samples;
+  }
+  return std::max(1U, tight);
+}
+
 }  // namespace
 
 void settle(const ModelFigures& model, const SearchRequest& request, Candidate& candidate, std::size_t& searched) {
   Settings& settings = candidate.settings;
-  const std::uint32_t most = most_samples(request, settings);
-  const bool fixed = request.micro_batch > 0 || !settings.trains();
+  const std::uint32_t fixed = request.micro_batch > 0 ? request.micro_batch
+                              : settings.trains()     ? 0
+                                                      : settings.micro_batch;
+  const std::uint64_t share = share_of(request, settings);
   const auto judge_at = [&](std::uint32_t samples) {
     ++searched;
     candidate.estimate = need_at(model, request, settings, samples);
     candidate.fit = judge(candidate.estimate, request.gpu);
     return candidate.fit;
   };
-  std::uint32_t chosen = most;
-  if (fixed) {
-    candidate.largest_micro_batch = judge_at(most) == Fit::does_not_fit ? 0 : most;
-  } else {
-    candidate.largest_micro_batch = largest_samples(most, Fit::tight, judge_at);
+  candidate.largest_micro_batch = largest_samples(request.largest_micro_batch, Fit::tight, judge_at);
+  std::uint32_t chosen = fixed;
+  if (fixed == 0 && share > 0) chosen = largest_divisor(share, request.largest_micro_batch, judge_at);
+  if (fixed == 0 && share == 0) {
     // The largest is tight by nature; what is recommended fits with room.
     const std::uint32_t roomy = largest_samples(candidate.largest_micro_batch, Fit::fits, judge_at);
     chosen = std::max(1U, roomy > 0 ? roomy : candidate.largest_micro_batch);
   }
-  judge_at(chosen);
+  if (judge_at(chosen) != Fit::does_not_fit)
+    candidate.largest_micro_batch = std::max(candidate.largest_micro_batch, chosen);
+  candidate.effective_batch = std::uint64_t{chosen} * settings.parallel.data * settings.accumulation;
+  candidate.misses_global_batch = share > 0 && candidate.effective_batch != request.global_batch;
   candidate.seconds_per_token = seconds_per_token(model, request, settings);
 }
 
@@ -220,13 +262,23 @@ Result<Search> plan(const ModelFigures& model, const SearchRequest& request) {
   const bool fits = !search.candidates.empty() && search.candidates.front().fit != Fit::does_not_fit;
   if (fits) search.recommended = 0;
   if (search.candidates.empty()) {
-    search.reason = fmt::format("{} GPUs cannot share this task: its heads cannot be spread over them", request.gpus);
+    search.reason = fmt::format("{} GPUs cannot share this task: its heads and layers cannot be spread over them{}",
+                                request.gpus, request.fixed_strategy ? " as was asked" : "");
   } else {
     search.reason = reason_for(request, search);
   }
-  search.smallest_gpus = smallest_count(model, request, fits, search.searched);
-  if (!fits) search.changes = changes_for(model, request, search.smallest_gpus, search.searched);
+  // What was measured holds for these settings on these GPUs only.
+  SearchRequest other = request;
+  other.calibration.reset();
+  search.smallest_gpus = smallest_count(model, other, fits, search.searched);
+  if (!fits) search.changes = changes_for(model, other, search.smallest_gpus, search.searched);
   return search;
+}
+
+std::optional<std::uint32_t> fewest_gpus(const ModelFigures& model, const SearchRequest& request, std::uint32_t most) {
+  std::size_t searched = 0;
+  if (request.gpus_per_node == 0 || !check(request.settings)) return {};
+  return scan_counts(model, request, std::min(most, kMostGpusSearched), 0, searched);
 }
 
 }  // namespace gpuwarden::planning

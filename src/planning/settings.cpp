@@ -68,6 +68,11 @@ Result<void> check(const Settings& settings) {
                             settings.parallel.expert, settings.parallel.data, settings.parallel.tensor),
                 "experts are spread over data-parallel ranks");
   }
+  if (settings.trains() && settings.parallel.offload != Offload::none && settings.parallel.sharding == Sharding::none &&
+      settings.parallel.data > 1) {
+    return fail(ErrorCode::invalid_argument, "DDP keeps everything on each GPU: nothing of it is offloaded",
+                "offload with a ZeRO or FSDP strategy");
+  }
   if (settings.task == Task::full_training && settings.quantization != Quantization::none &&
       settings.quantization != Quantization::fp8) {
     return fail(ErrorCode::invalid_argument,
@@ -101,7 +106,7 @@ std::string_view to_string(LossKernel value) {
   return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv}, value);
 }
 std::string_view to_string(Quantization value) {
-  return name_in(std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv}, value);
+  return name_in(std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv, "mxfp4"sv}, value);
 }
 std::string_view to_string(Framework value) {
   return name_in(

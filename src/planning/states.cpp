@@ -2,6 +2,7 @@
 // Weights, gradients and optimizer states: bytes per parameter, and who holds which.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "equations.hpp"
 
@@ -34,7 +35,8 @@ double step_temporaries(const Settings& settings, double width) {
   return settings.optimizer == Optimizer::adamw ? width : 0;
 }
 
-bool is_zero(Sharding sharding) {
+bool is_zero(const Settings& settings) {
+  const Sharding sharding = settings.parallel.sharding;
   return sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
 }
 
@@ -63,12 +65,32 @@ Shards shards_of(const Settings& settings) {
 
 double compute_bytes(const Settings& settings) { return settings.precision == Precision::fp32 ? 4 : 2; }
 
-StateBytes state_bytes(const ModelFigures& model, const Settings& settings) {
-  Precision precision = settings.precision;
-  // accelerate stores in fp32 what FSDP1 trains in mixed precision, whatever it was loaded as.
-  if (precision == Precision::mixed_low && settings.parallel.sharding == Sharding::fsdp1) precision = Precision::mixed;
+Settings as_run(Settings settings) {
+  if (!settings.trains()) return settings;
+  Parallelism& parallel = settings.parallel;
+  if (parallel.offload != Offload::none) {
+    // FSDP moves weights, gradients and states together; DeepSpeed moves what it spreads: states and gradients from
+    // stage 2 on, weights in stage 3 (docs/_pages/config-json.md, "offload_optimizer" and "offload_param").
+    const bool all = parallel.offload == Offload::all;
+    if (is_fsdp(settings)) {
+      parallel.offload = Offload::all;
+    } else if (parallel.sharding != Sharding::zero3) {
+      parallel.sharding = all ? Sharding::zero3 : Sharding::zero2;
+    }
+  }
+  if (settings.task != Task::full_training) return settings;
+  // accelerate stores in fp32 what FSDP trains in mixed precision, whatever it was loaded as: of FSDP1 in
+  // Accelerator.prepare_model, of FSDP2 in fsdp2_prepare_model.
+  const bool upcast = parallel.sharding == Sharding::fsdp1 ||
+                      (parallel.sharding == Sharding::fsdp2 && settings.framework == Framework::transformers);
+  if (settings.precision == Precision::mixed_low && upcast) settings.precision = Precision::mixed;
   // DeepSpeed keeps fp32 masters of whatever 16-bit weights it shards (docs/_pages/config-json.md, "bf16").
-  if (precision != Precision::fp32 && is_zero(settings.parallel.sharding)) precision = Precision::master_weights;
+  if (settings.precision != Precision::fp32 && is_zero(settings)) settings.precision = Precision::master_weights;
+  return settings;
+}
+
+StateBytes state_bytes(const ModelFigures& model, const Settings& settings) {
+  const Precision precision = as_run(settings).precision;
   StateBytes bytes;
   switch (precision) {
     case Precision::fp32:
@@ -121,8 +143,16 @@ double frozen_bytes(Quantization quantization, double otherwise) {
       return 1 + 3.0 / 128;
     case Quantization::fp8:
       return 1;
+    case Quantization::mxfp4:
+      return 0.5 + 1.0 / 32;  // a shared exponent for 32 weights (OCP Microscaling Formats 1.0)
   }
   std::unreachable();
+}
+
+double frozen_matrices(const LocalParameters& local, Quantization quantization, double otherwise) {
+  const double each = frozen_bytes(quantization, otherwise);
+  if (quantization != Quantization::mxfp4) return each * local.linear;
+  return each * local.experts + otherwise * (local.linear - local.experts);
 }
 
 double unsharded_constants(Quantization quantization) {

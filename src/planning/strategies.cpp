@@ -14,6 +14,7 @@ namespace gpuwarden::planning {
 namespace {
 
 constexpr std::uint32_t kLongSequence = 32768;
+constexpr std::uint32_t kMostTensorDegree = 1024;  ///< that check() lets through
 
 std::vector<std::uint32_t> divisors_up_to(std::uint32_t number, std::uint32_t most) {
   std::vector<std::uint32_t> result;
@@ -59,7 +60,10 @@ std::string name_of(const Parallelism& p) {
 }
 
 std::vector<std::uint32_t> tensor_degrees(const ModelFigures& model, const SearchRequest& request) {
-  std::vector<std::uint32_t> degrees = divisors_up_to(request.gpus, request.gpus_per_node);
+  // Training keeps its all-reduces within a node; what is served may have to leave it (vLLM's documentation,
+  // "Distributed serving").
+  const std::uint32_t most = request.settings.trains() ? request.gpus_per_node : kMostTensorDegree;
+  std::vector<std::uint32_t> degrees = divisors_up_to(request.gpus, most);
   std::erase_if(degrees, [&](std::uint32_t t) { return model.shape.heads % t != 0; });
   return degrees;
 }
@@ -91,6 +95,9 @@ std::vector<Sharding> shardings(const SearchRequest& request, std::uint32_t data
                       request.settings.framework == Framework::torchtitan ||
                       request.settings.framework == Framework::torchtune;
   if (request.settings.framework == Framework::megatron) return {Sharding::none, Sharding::zero1};
+  // DDP keeps everything on each GPU.
+  if (request.settings.parallel.offload != Offload::none)
+    return {Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
   return {Sharding::none, Sharding::zero1, Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
 }
 
@@ -106,7 +113,7 @@ void add_recomputations(const SearchRequest& request, const Parallelism& paralle
   candidate.other_framework = request.settings.trains() && needs_other(request.settings.framework, parallel);
   candidate.name = name_of(parallel);
   if (request.micro_batch > 0) candidate.settings.micro_batch = request.micro_batch;
-  if (request.fixed_recompute || !request.settings.trains()) {
+  if (request.fixed_recompute || request.fixed_strategy || !request.settings.trains()) {
     candidates.push_back(std::move(candidate));
     return;
   }
@@ -134,17 +141,44 @@ void add_shardings(const ModelFigures& model, const SearchRequest& request, Para
   }
 }
 
+/// The strategy of the settings over the request's GPUs; none where they cannot be divided so.
+std::vector<Candidate> fixed_strategy(const ModelFigures& model, const SearchRequest& request) {
+  std::vector<Candidate> candidates;
+  Parallelism parallel = request.settings.parallel;
+  parallel.data = 1;
+  const std::uint32_t others = parallel.gpus();
+  const bool divides = others <= request.gpus && request.gpus % others == 0 &&
+                       model.shape.heads % parallel.tensor == 0 && parallel.pipeline <= model.shape.layers;
+  if (!divides) return candidates;
+  parallel.data = request.gpus / others;
+  add_recomputations(request, parallel, candidates);
+  return candidates;
+}
+
+/// The tensor-parallel degree beside which stages are worth it: a whole node in training; what is served takes the
+/// largest that its heads allow within a node.
+std::uint32_t degree_of_stages(const SearchRequest& request, const std::vector<std::uint32_t>& degrees) {
+  if (request.gpus <= request.gpus_per_node) return 0;
+  if (request.settings.trains()) return request.gpus_per_node;
+  std::uint32_t largest = 0;
+  for (const std::uint32_t degree : degrees) {
+    if (degree <= request.gpus_per_node) largest = std::max(largest, degree);
+  }
+  return largest;
+}
+
 }  // namespace
 
 std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest& request) {
+  if (request.fixed_strategy) return fixed_strategy(model, request);
   std::vector<Candidate> candidates;
-  const bool trains = request.settings.trains();
-  const bool crosses = request.gpus > request.gpus_per_node;
-  for (const std::uint32_t tensor : tensor_degrees(model, request)) {
+  const std::vector<std::uint32_t> degrees = tensor_degrees(model, request);
+  const std::uint32_t staged = degree_of_stages(request, degrees);
+  for (const std::uint32_t tensor : degrees) {
     const std::uint32_t left = request.gpus / tensor;
-    if (left > 1 && request.settings.task == Task::serving) continue;
-    const bool stages = trains && crosses && tensor == request.gpus_per_node;
-    for (const std::uint32_t pipeline : pipeline_degrees(model, left, stages)) {
+    for (const std::uint32_t pipeline : pipeline_degrees(model, left, tensor == staged)) {
+      // An engine is one copy of the model: replicas are engines of their own.
+      if (left > pipeline && request.settings.task == Task::serving) continue;
       for (const std::uint32_t context : context_degrees(request.settings, left / pipeline)) {
         Parallelism parallel{.tensor = tensor, .pipeline = pipeline, .context = context};
         parallel.data = left / pipeline / context;
@@ -169,7 +203,8 @@ double sending_seconds(const ModelFigures& model, const SearchRequest& request, 
   const double trained = settings.task == Task::full_training ? held : 2 * model.adapters(settings.adapters);
   double seconds = 0;
   // Two all-reduces forward and two backward in each layer (Megatron-LM, arXiv 1909.08053).
-  if (p.tensor > 1) seconds += 4 * 2 * 2 * model.shape.hidden * tokens * layers / inside;
+  const double reduced = p.tensor > request.gpus_per_node ? request.network_bytes : inside;
+  if (p.tensor > 1) seconds += 4 * 2 * 2 * model.shape.hidden * tokens * layers / reduced;
   // Keys and values go round once forward and twice backward.
   if (p.context > 1) seconds += 3 * 2 * 2 * static_cast<double>(key_width(model.shape)) * tokens * layers / inside;
   if (p.expert > 1)
@@ -199,7 +234,8 @@ double seconds_per_token(const ModelFigures& model, const SearchRequest& request
   // Narrower matrices: eight-way tensor parallelism reaches 77% (Megatron-LM, arXiv 1909.08053).
   arithmetic *= 1 + 0.1 * std::log2(static_cast<double>(settings.parallel.tensor));
   const double stages = settings.parallel.pipeline;
-  const double idle = (settings.accumulation + stages - 1) / settings.accumulation;
+  // Requests that follow each other keep the stages of an engine busy.
+  const double idle = settings.trains() ? (settings.accumulation + stages - 1) / settings.accumulation : 1;
   const double micro = arithmetic * idle + sending_seconds(model, request, settings);
   // Sharding costs a little even where links are fast: more, smaller kernels and waits.
   const double order = 1 + 0.002 * static_cast<double>(settings.parallel.sharding);

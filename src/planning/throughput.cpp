@@ -27,6 +27,9 @@ constexpr std::array kPriors{
     Prior{"H200", "mfu_h100"},
 };
 
+/// llm-foundry's smallest model has 125 million parameters.
+constexpr double kLeastPublished = 1e8;
+
 double model_parallel(const Settings& settings) {
   const Parallelism& p = settings.parallel;
   return static_cast<double>(p.tensor) * p.pipeline * p.layer_stages;
@@ -54,6 +57,8 @@ Utilization utilization_prior(std::string_view gpu_model, Precision precision) {
   return found;
 }
 
+bool speed_known(const ModelFigures& model) { return model.active >= kLeastPublished; }
+
 StepWork step_work(const ModelFigures& model, const Settings& settings) {
   const double tokens = settings.tokens();
   const double attention = static_cast<double>(model.shape.layers + model.shape.encoder_layers) *
@@ -72,9 +77,10 @@ StepWork step_work(const ModelFigures& model, const Settings& settings) {
       break;
   }
   work.model_flops /= model_parallel(settings);
+  const double forward = (2 * model.active * tokens + 4 * attention) / model_parallel(settings);
   const bool again =
       settings.trains() && (settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded);
-  work.hardware_flops = work.model_flops * (again ? 4.0 / 3 : 1);
+  work.hardware_flops = work.model_flops + (again ? forward : 0);
   return work;
 }
 

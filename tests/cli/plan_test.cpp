@@ -145,8 +145,24 @@ TEST_F(Plan, EmitsWhatOtherToolsRead) {
               HasSubstr("#SBATCH --gres=gpu:8"));
   const auto config = run({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "zero3", "--emit", "deepspeed"});
   EXPECT_EQ(nlohmann::json::parse(config.standard_output)["zero_optimization"]["stage"], 3);
+  expect_error({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "ddp", "--emit", "deepspeed"}, 1, "zero2");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--task", "serve", "--emit", "slurm"}, 1, "--task train");
   expect_error({"plan", "gpt2", "--gpus", "8xl4", "--emit", "mpi"}, 2, "mpi");
   expect_error({"plan", "llama-3.1-405b", "--gpus", "l4", "--emit", "slurm"}, 1, "nothing fits");
+}
+
+TEST_F(Plan, ChecksTheDefaultsThatModelsAndTasksBring) {
+  const auto settings = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--json"});
+    return nlohmann::json::parse(run(words).standard_output)["strategies"][0];
+  };
+  EXPECT_EQ(settings({"plan", "gpt-oss-20b", "--gpus", "a100", "--task", "serve"})["settings"]["quantization"],
+            "mxfp4");
+  EXPECT_EQ(settings({"plan", "deepseek-v3", "--gpus", "8xh200", "--task", "serve"})["settings"]["quantization"],
+            "fp8");
+  EXPECT_EQ(settings({"plan", "gpt2", "--gpus", "l4", "--task", "pretrain"})["settings"]["precision"], "mixed");
+  EXPECT_EQ(settings({"plan", "t5-small", "--gpus", "l4"})["settings"]["attention"], "eager");
+  EXPECT_EQ(run({"plan", "llama-3-8b", "--gpus", "4xa100", "--offload", "optimizer"}).exit_code, 0);
 }
 
 TEST_F(Plan, SelectTakesAsManyGpusAsAModelNeeds) {
@@ -158,6 +174,49 @@ TEST_F(Plan, SelectTakesAsManyGpusAsAModelNeeds) {
   expect_error({"select", "--model", "deepseek-v3", "--simulate", "rtx4090x2"}, 1, "too few");
   expect_error({"select", "--model", "nonesuch", "--simulate", "h100x8"}, 2, "nonesuch");
   expect_error({"select", "--model", "gpt2", "--model-size", "1GiB", "--simulate", "h100x8"}, 2, "--model-size");
+}
+
+TEST_F(Plan, TheTextEndsWithItsLineAndWritesRatesInDigits) {
+  const std::string text = run({"plan", "llama-3.1-8b", "--gpus", "8xh100", "--tokens", "1B"}).standard_output;
+  EXPECT_TRUE(text.ends_with("\n"));
+  EXPECT_THAT(text, HasSubstr(" k tokens/s"));
+  EXPECT_THAT(text, HasSubstr("1 B tokens take"));
+  EXPECT_THAT(text, Not(HasSubstr("e+0")));
+}
+
+TEST_F(Plan, AGivenStrategyIsAnsweredAsASearchedOneIs) {
+  // 256 samples are accumulated, not held at once.
+  const auto single = plan({"llama-3.2-1b", "--gpus", "1xrtx3090", "--strategy", "single", "--global-batch", "256"});
+  EXPECT_EQ(single["verdict"], plan({"llama-3.2-1b", "--gpus", "1xrtx3090", "--global-batch", "256"})["verdict"]);
+  EXPECT_NE(single["verdict"], "does_not_fit");
+  EXPECT_EQ(single["recommended"]["effective_batch"], 256);
+  const auto ddp = plan({"llama-3.1-8b", "--gpus", "8xrtx4090", "--strategy", "ddp"});
+  EXPECT_EQ(ddp["verdict"], "does_not_fit");
+  EXPECT_FALSE(ddp["changes"].empty());
+  const auto fsdp = plan({"llama-3.1-8b", "--gpus", "8xa100", "--strategy", "fsdp2"});
+  EXPECT_EQ(fsdp["strategies"].size(), 1U);
+  EXPECT_GE(fsdp["smallest_gpus"], 1);
+}
+
+TEST_F(Plan, AGlobalBatchThatCannotBeMetIsNotEmitted) {
+  EXPECT_THAT(run({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "ddp", "--global-batch", "100"}).standard_output,
+              HasSubstr("cannot be met"));
+  expect_error({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "ddp", "--global-batch", "100", "--emit", "torchrun"},
+               1, "cannot be met");
+}
+
+TEST_F(Plan, OptionsThatContradictEachOtherAreRefused) {
+  const auto refused = [&](std::vector<std::string> more, const std::string& word) {
+    more.insert(more.begin(), {"plan", "llama-3.1-8b", "--gpus", "8xh100"});
+    expect_error(more, 2, word);
+  };
+  refused({"--task", "serve", "--strategy", "fsdp2"}, "fsdp2 shards what is trained");
+  refused({"--task", "inference", "--strategy", "zero2"}, "zero2");
+  refused({"--task", "serve", "--optimizer", "lion"}, "--optimizer");
+  refused({"--task", "inference", "--global-batch", "64"}, "--global-batch");
+  refused({"--expert-parallel", "2"}, "no experts");
+  refused({"--strategy", "single", "--tensor-parallel", "2"}, "--strategy single");
+  refused({"--lora-rank", "8"}, "--lora-rank");
 }
 
 TEST_F(Plan, ListsTheModelsThatItKnows) {

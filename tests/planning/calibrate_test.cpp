@@ -54,6 +54,31 @@ TEST(Calibrate, AThirdPointShowsThatTheBranchChanged) {
   EXPECT_TRUE(calibrate(model, settings, points)->branch_changed);
 }
 
+TEST(Calibrate, TwoPointsOnDifferentBranchesGiveTheEquationsSlope) {
+  // Full training of Mistral 7B: the optimizer's step at 1, the logits at 16 (the test above finds where they meet).
+  const ModelFigures model = figures_of(testing::mistral_7b());
+  Settings settings = lora();
+  settings.task = Task::full_training;
+  const auto at = [&](std::uint32_t batch) {
+    settings.micro_batch = batch;
+    return *estimate(model, settings);
+  };
+  const Estimate first = at(1);
+  const Estimate last = at(64);
+  ASSERT_NE(first.peak_moment().kind, last.peak_moment().kind);
+  const double grown = at(65).allocated - last.allocated;
+  const std::array points{peak(1, first.allocated), peak(64, last.allocated)};
+  const Calibration line = *calibrate(model, settings, points);
+  EXPECT_TRUE(line.branch_changed);
+  EXPECT_NEAR(line.per_sample / grown, 1, 1e-6);
+  EXPECT_GT(line.per_sample, 1.05 * (last.allocated - first.allocated) / 63) << "a line across the bend is too flat";
+  EXPECT_TRUE(line.note.contains("optimizer_step")) << line.note;
+  const double truth = at(128).allocated;
+  EXPECT_NEAR(calibrated(model, settings, line)->allocated / truth, 1, 1e-6);
+  settings.micro_batch = 2;
+  EXPECT_NEAR(calibrated(model, settings, line)->allocated / first.allocated, 1, 1e-6);
+}
+
 TEST(Calibrate, RefusesPointsThatDetermineNothing) {
   const ModelFigures model = figures_of(testing::mistral_7b());
   const auto message = [&](auto... points) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "gpuwarden/planning/catalog.hpp"
 #include "planning/shapes.hpp"
 
 namespace gpuwarden::planning {
@@ -176,6 +177,59 @@ TEST(Estimate, DeepSpeedKeepsMastersOfWhatItShards) {
   EXPECT_NEAR(2 * each / 139.2e9, 1, 0.08);
   settings.parallel = {.data = 8, .sharding = Sharding::zero1};
   EXPECT_GT(allocated(llama3_8b(), settings), 5.4 * 8.03e9);  // 2 + 2 + 12 / 8 bytes
+}
+
+TEST(Estimate, AccelerateTrainsFp32WeightsUnderBothKindsOfFsdp) {
+  Settings settings;
+  settings.parallel = {.data = 4, .sharding = Sharding::fsdp2};
+  const double low = allocated(llama3_8b(), settings);
+  settings.precision = Precision::mixed;
+  EXPECT_EQ(allocated(llama3_8b(), settings), low);
+  settings.precision = Precision::mixed_low;
+  settings.framework = Framework::torchtitan;
+  EXPECT_LT(allocated(llama3_8b(), settings), 0.7 * low);
+}
+
+TEST(Estimate, DataParallelReductionKeepsASecondCopyOfTheGradients) {
+  Settings settings;
+  const double alone = allocated(llama3_8b(), settings);
+  settings.parallel.data = 8;
+  EXPECT_NEAR(allocated(llama3_8b(), settings) - alone, 2 * figures_of(llama3_8b()).total, 1);
+  settings.framework = Framework::megatron;
+  const double eight = allocated(llama3_8b(), settings);
+  settings.parallel.data = 1;
+  EXPECT_EQ(allocated(llama3_8b(), settings), eight);
+}
+
+TEST(Estimate, OffloadingTakesTheStageThatKnowsIt) {
+  // DeepSpeed's estimate_zero2_model_states_mem_needs: 2 bytes a parameter on the GPU, 16 on the host.
+  const double parameters = figures_of(llama3_8b()).total;
+  Settings settings;
+  settings.parallel.offload = Offload::optimizer;
+  const Estimate two = *estimate(llama3_8b(), settings);
+  EXPECT_NEAR(two.host / parameters, 16, 1e-9);
+  EXPECT_NEAR(two.peak_moment().at(Use::weights) / parameters, 2, 1e-9);
+  EXPECT_EQ(two.peak_moment().at(Use::optimizer_states), 0);
+  settings.parallel = {.data = 4, .sharding = Sharding::zero1, .offload = Offload::optimizer};
+  EXPECT_NEAR(estimate(llama3_8b(), settings)->host / parameters, 4, 1e-9);
+  settings.parallel = {.offload = Offload::all};
+  const Estimate three = *estimate(llama3_8b(), settings);
+  EXPECT_NEAR(three.host / parameters, 18, 1e-9);
+  EXPECT_EQ(three.peak_moment().at(Use::weights), 0);
+  EXPECT_GT(three.peak_moment().at(Use::unsharded_layers), 0);
+  settings.parallel = {.data = 4, .offload = Offload::optimizer};
+  EXPECT_EQ(estimate(llama3_8b(), settings).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Estimate, Mxfp4ShrinksTheExpertsAlone) {
+  // 4.25 bits for each weight of the experts: openai/gpt-oss-20b's files have 13.76 GB.
+  const ModelShape model = find_model("openai/gpt-oss-20b").value();
+  EXPECT_EQ(model.quantization, "mxfp4");
+  Settings settings;
+  settings.task = Task::inference;
+  settings.sequence = 1;
+  settings.quantization = Quantization::mxfp4;
+  EXPECT_NEAR(estimate(model, settings)->moments[0].at(Use::weights) / 13.76e9, 1, 0.01);
 }
 
 TEST(Estimate, EightBitOptimizersKeepEmbeddingsInThirtyTwo) {

@@ -20,6 +20,24 @@ TEST(StepWork, CountsSixOperationsAParameterAndTokenAndAttentionsBesides) {
   EXPECT_NEAR(step_work(model, settings).hardware_flops / work.model_flops, 4.0 / 3, 1e-9);
 }
 
+TEST(StepWork, RecomputingBesideAFrozenBaseAddsHalf) {
+  Settings settings;
+  settings.task = Task::adapters;
+  settings.sequence = 1;  // attention's share is small
+  settings.recompute = Recompute::full;
+  const StepWork work = step_work(figures_of(testing::llama3_8b()), settings);
+  EXPECT_NEAR(work.hardware_flops / work.model_flops, 1.5, 1e-3);
+}
+
+TEST(Speed, OfModelsSmallerThanAnyPublishedOneIsNotKnown) {
+  ModelShape small = testing::llama3_8b();
+  EXPECT_TRUE(speed_known(figures_of(small)));
+  small.layers = 2;
+  small.hidden = 128;
+  small.vocab = 1000;
+  EXPECT_FALSE(speed_known(figures_of(small)));
+}
+
 TEST(StepWork, ExpertsThatATokenDoesNotPassCostNothing) {
   Settings settings;
   const ModelFigures mixtral = figures_of(testing::mixtral_8x7b());

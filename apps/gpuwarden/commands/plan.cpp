@@ -57,6 +57,7 @@ Result<std::string> emitted(const Context& context, const PlanAnswer& answer) {
   const PlanRequest& request = answer.request;
   Launch launch{.settings = answer.best().settings, .gpus_per_node = request.gpus_per_node};
   launch.program = shell_word(context.args.text("program").value_or("train.py"));
+  launch.ampere = request.gpus.capability_major == 0 || request.gpus.capability_major >= 8;
   launch.job_name = request.model.name;
   launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
   const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
@@ -81,6 +82,9 @@ Result<int> plan_it(Context& context) {
   if (context.args.has("emit")) {
     if (!answer.fits)
       return fail(ErrorCode::unsatisfied, answer.search.reason, "plan without --emit to see what makes it fit");
+    if (answer.best().misses_global_batch)
+      return fail(ErrorCode::unsatisfied, answer.search.reason,
+                  fmt::format("give --global-batch {}, or another number of GPUs", answer.best().effective_batch));
     GPUWARDEN_TRY(const std::string text, emitted(context, answer));
     fmt::print("{}", text);
     return kFine;

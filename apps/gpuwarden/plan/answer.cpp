@@ -6,20 +6,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "gpuwarden/base/text.hpp"
-
 namespace gpuwarden::cli {
 namespace {
 
 using namespace planning;
 
-constexpr std::uint32_t kLargestMicroBatch = 4096;
 /// Of a link's two directions together, what one direction of a collective reaches: half, and four fifths of that.
 constexpr double kCollectiveShare = 0.4;
 /// PCIe 4.0 x16, as collectives reach it between GPUs without NVLink.
 constexpr double kPcieBytes = 20e9;
-
-std::string gib(double bytes) { return format_size(Bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)))); }
 
 /// What the GPU can do in the type that is computed in, a second; 0: not known.
 double peak_flops(const GpuGroup& gpus, const Settings& settings) {
@@ -29,76 +24,19 @@ double peak_flops(const GpuGroup& gpus, const Settings& settings) {
   return tflops * 1e12;
 }
 
-SearchRequest search_request(const PlanRequest& request) {
+SearchRequest search_request(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
   SearchRequest search{.settings = request.settings, .gpu = {request.gpus.usable}, .gpus = request.gpus.count};
   search.gpus_per_node = request.gpus_per_node;
   search.global_batch = request.global_batch.value_or(0);
   const bool one = request.micro_batch_given || request.settings.task == Task::serving;
   search.micro_batch = one ? request.settings.micro_batch : 0;
   search.fixed_recompute = request.recompute_given;
+  search.calibration = answer.calibration;
+  search.fixed_strategy = request.strategy_given || answer.calibration;
   if (const double peak = peak_flops(request.gpus, request.settings); peak > 0) search.peak_flops = peak;
   search.link_bytes = request.gpus.nvlink_gb_s > 0 ? request.gpus.nvlink_gb_s * 1e9 * kCollectiveShare : kPcieBytes;
   return search;
-}
-
-/// By the equations, or by the measured peaks where there are some.
-Result<Estimate> estimate_of(const PlanAnswer& answer, const Settings& settings) {
-  if (answer.calibration) return calibrated(answer.figures, settings, *answer.calibration);
-  return estimate(answer.figures, settings);
-}
-
-/// Memory never falls with the micro-batch, so halving finds the last that fits.
-std::uint32_t largest_micro_batch(const PlanAnswer& answer, Settings settings, std::uint32_t most) {
-  std::uint32_t low = 0;
-  std::uint32_t high = most + 1;
-  while (high - low > 1) {
-    settings.micro_batch = low + (high - low) / 2;
-    const auto result = estimate_of(answer, settings);
-    const bool fits = result && judge(*result, {answer.request.gpus.usable}) != Fit::does_not_fit;
-    (fits ? low : high) = settings.micro_batch;
-  }
-  return low;
-}
-
-std::string given_name(const Parallelism& parallel) {
-  constexpr std::string_view kNames[] = {"DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP1", "FSDP2"};
-  std::vector<std::string> parts;
-  if (parallel.data > 1 || parallel.sharding != Sharding::none)
-    parts.push_back(fmt::format("{} over {}", kNames[static_cast<std::size_t>(parallel.sharding)], parallel.data));
-  if (parallel.tensor > 1) parts.push_back(fmt::format("TP {}", parallel.tensor));
-  if (parallel.pipeline > 1) parts.push_back(fmt::format("PP {}", parallel.pipeline));
-  if (parallel.context > 1) parts.push_back(fmt::format("CP {}", parallel.context));
-  return parts.empty() ? "one GPU" : join(parts, " x ");
-}
-
-/// The strategy that was asked for, as a search of one.
-Result<void> judge_given(PlanAnswer& answer) {
-  const PlanRequest& request = answer.request;
-  Candidate candidate{.name = given_name(request.settings.parallel), .settings = request.settings};
-  Settings& settings = candidate.settings;
-  const std::uint64_t share = request.global_batch.value_or(0) / std::max(1U, settings.parallel.data);
-  const auto most =
-      share > 0 ? static_cast<std::uint32_t>(std::min<std::uint64_t>(share, kLargestMicroBatch)) : kLargestMicroBatch;
-  GPUWARDEN_CHECK(estimate_of(answer, settings));
-  candidate.largest_micro_batch = largest_micro_batch(answer, settings, most);
-  const bool one = request.micro_batch_given || settings.task == Task::serving;
-  if (!one) settings.micro_batch = std::max(1U, candidate.largest_micro_batch);
-  if (request.global_batch) {
-    const std::uint64_t each = std::uint64_t{settings.micro_batch} * settings.parallel.data;
-    settings.accumulation =
-        static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (*request.global_batch + each - 1) / each));
-  }
-  GPUWARDEN_TRY(candidate.estimate, estimate_of(answer, settings));
-  candidate.fit = judge(candidate.estimate, {request.gpus.usable});
-  const auto usable = static_cast<double>(request.gpus.usable.value);
-  const double needed = candidate.estimate.expected();
-  const bool fits = candidate.fit != Fit::does_not_fit;
-  answer.search.reason = fits ? fmt::format("{} fits with {} to spare", candidate.name, gib(usable - needed))
-                              : fmt::format("{} does not fit: {} of {}", candidate.name, gib(needed), gib(usable));
-  if (fits) answer.search.recommended = 0;
-  answer.search.searched = 1;
-  answer.search.candidates.push_back(std::move(candidate));
-  return {};
 }
 
 /// The largest divisor of `count` that is less than `below`.
@@ -110,17 +48,19 @@ std::uint32_t next_divisor(std::uint32_t count, std::uint32_t below) {
 }
 
 Result<void> search_strategies(PlanAnswer& answer) {
-  SearchRequest request = search_request(answer.request);
+  SearchRequest request = search_request(answer);
   GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
   // Heads that cannot be shared by all GPUs: copies on fewer of them.
-  while (answer.search.candidates.empty() && !request.settings.trains() && request.gpus > 1) {
+  const bool copies = !request.settings.trains() && !request.fixed_strategy;
+  while (answer.search.candidates.empty() && copies && request.gpus > 1) {
     request.gpus = next_divisor(answer.request.gpus.count, request.gpus);
     GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
     answer.search.reason += fmt::format("; a copy takes {} of the {} GPUs", request.gpus, answer.request.gpus.count);
   }
   if (answer.search.candidates.empty())
-    return fail(ErrorCode::unsatisfied, "no strategy spreads this model over those GPUs",
-                "take another number of GPUs");
+    return fail(ErrorCode::unsatisfied, answer.search.reason,
+                answer.search.smallest_gpus ? fmt::format("{} GPUs are enough", *answer.search.smallest_gpus)
+                                            : std::string("take another number of GPUs"));
   answer.chosen = answer.search.recommended.value_or(0);
   return {};
 }
@@ -152,6 +92,7 @@ Result<void> add_speed(PlanAnswer& answer) {
   const PlanRequest& request = answer.request;
   const double peak = peak_flops(request.gpus, request.settings);
   if (!answer.fits || peak <= 0 || !request.settings.trains()) return {};
+  if (!request.mfu && !speed_known(answer.figures)) return {};
   GPUWARDEN_TRY(answer.speed, speed_of(answer.figures, answer.best().settings, request.gpus.name, peak, request.mfu,
                                        request.train_tokens.value_or(0)));
   return {};
@@ -165,8 +106,7 @@ Result<PlanAnswer> answer_plan(PlanRequest request) {
   answer.count = count_parameters(answer.request.model);
   GPUWARDEN_CHECK(check(answer.request.settings));
   GPUWARDEN_CHECK(add_calibration(answer));
-  const bool given = answer.request.strategy_given || answer.calibration;
-  GPUWARDEN_CHECK(given ? judge_given(answer) : search_strategies(answer));
+  GPUWARDEN_CHECK(search_strategies(answer));
   answer.fits = answer.search.recommended.has_value();
   GPUWARDEN_CHECK(add_pool(answer));
   GPUWARDEN_CHECK(add_speed(answer));

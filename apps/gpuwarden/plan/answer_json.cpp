@@ -106,6 +106,8 @@ Json strategy_json(const Candidate& candidate) {
           {"micro_batch", candidate.settings.micro_batch},
           {"largest_micro_batch", candidate.largest_micro_batch},
           {"accumulation", candidate.settings.accumulation},
+          {"effective_batch", candidate.effective_batch},
+          {"misses_global_batch", candidate.misses_global_batch},
           {"other_framework", candidate.other_framework},
           {"settings", settings_json(candidate.settings)}};
 }

@@ -33,7 +33,7 @@ inline constexpr auto kPlanOptions = std::to_array<Option>({
     {"--attention", OptionKind::text, "KERNEL", "flash or eager"},
     {"--loss", OptionKind::text, "KERNEL", "standard, triton, low, chunked, fused (Liger)"},
     {"--quantization", OptionKind::text, "Q",
-     "of weights that are not trained: none, nf4, nf4-double, int4, int8, fp8"},
+     "of weights that are not trained: none, nf4, nf4-double, int4, int8, fp8, mxfp4"},
     {"--kv-cache", OptionKind::text, "TYPE", "bf16, fp16, fp8, int8, fp32"},
     {"--lora-rank", OptionKind::text, "N", "lora, qlora: the rank (16)"},
     {"--lora-targets", OptionKind::list, "NAME...", "lora, qlora: matrices (PEFT's defaults), or all-linear"},

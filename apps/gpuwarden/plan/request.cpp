@@ -211,6 +211,9 @@ Result<PlanRequest> read_plan_request(Context& context) {
     request.strategy_given = request.strategy_given || context.args.has(key);
   }
   GPUWARDEN_CHECK(spread(request));
+  // DDP keeps everything on each GPU; the stage that offloads follows from what is.
+  if (request.settings.parallel.offload != Offload::none && !context.args.has("strategy"))
+    request.settings.parallel.sharding = Sharding::zero2;
   return request;
 }
 

@@ -33,24 +33,22 @@ Result<void> request_for_model(const Context& context, const facts::Snapshot& sn
   GPUWARDEN_TRY(const GpuGroup gpus, gpus_of(snapshot));
   const ModelFigures figures = figures_of(model);
   SearchRequest search{.settings = settings, .gpu = {gpus.usable}, .micro_batch = settings.micro_batch};
-  const std::uint32_t first = request.count.value_or(1);
+  search.gpus_per_node = std::max(search.gpus_per_node, gpus.count);
   const std::uint32_t last = request.count.value_or(gpus.count);
-  std::string reason;
-  for (std::uint32_t count = first; count <= last; count = count < last ? std::min(last, 2 * count) : last + 1) {
-    search.gpus = count;
-    GPUWARDEN_TRY(const Search found, plan(figures, search));
-    reason = found.reason;
-    if (!found.recommended) continue;
+  search.gpus = last;
+  if (!request.count) search.gpus = fewest_gpus(figures, search, last).value_or(last);
+  GPUWARDEN_TRY(const Search found, plan(figures, search));
+  if (found.recommended) {
     const Candidate& best = found.candidates[*found.recommended];
-    request.count = count;
+    request.count = search.gpus;
     const Bytes needed(static_cast<std::uint64_t>(best.estimate.expected()));
     request.min_free_memory = std::max(request.min_free_memory.value_or(Bytes{}), needed);
     fmt::print(stderr, "gpuwarden: {} needs {} of each of {} GPUs ({})\n", printable(model.name), format_size(needed),
-               count, best.name);
+               search.gpus, best.name);
     return {};
   }
   return fail(ErrorCode::unsatisfied,
-              fmt::format("{} GPUs are too few for {}: {}", last, printable(model.name), reason),
+              fmt::format("{} GPUs are too few for {}: {}", last, printable(model.name), found.reason),
               "gpuwarden plan tells what would make it fit");
 }
 

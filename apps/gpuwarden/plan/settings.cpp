@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <span>
 
 #include "gpuwarden/base/text.hpp"
@@ -28,11 +29,13 @@ struct TaskWord {
   const char* word;
   Task task;
   bool quantized;
+  Precision precision = Precision::mixed_low;
 };
-constexpr TaskWord kTasks[] = {{"train", Task::full_training, false},    {"pretrain", Task::full_training, false},
-                               {"finetune", Task::full_training, false}, {"lora", Task::adapters, false},
-                               {"qlora", Task::adapters, true},          {"inference", Task::inference, false},
-                               {"serve", Task::serving, false}};
+constexpr TaskWord kTasks[] = {
+    {"train", Task::full_training, false},    {"pretrain", Task::full_training, false, Precision::mixed},
+    {"finetune", Task::full_training, false}, {"lora", Task::adapters, false},
+    {"qlora", Task::adapters, true},          {"inference", Task::inference, false},
+    {"serve", Task::serving, false}};
 constexpr Word<Precision> kPrecisions[] = {
     {"fp32", Precision::fp32},   {"bf16", Precision::bf16},           {"fp16", Precision::fp16},
     {"mixed", Precision::mixed}, {"mixed-low", Precision::mixed_low}, {"master-weights", Precision::master_weights}};
@@ -55,8 +58,9 @@ constexpr Word<LossKernel> kLoss[] = {{"standard", LossKernel::standard},
                                       {"chunked", LossKernel::chunked},
                                       {"fused", LossKernel::fused_linear}};
 constexpr Word<Quantization> kQuantization[] = {
-    {"none", Quantization::none}, {"nf4", Quantization::nf4},   {"nf4-double", Quantization::nf4_double},
-    {"int4", Quantization::int4}, {"int8", Quantization::int8}, {"fp8", Quantization::fp8}};
+    {"none", Quantization::none},  {"nf4", Quantization::nf4},   {"nf4-double", Quantization::nf4_double},
+    {"int4", Quantization::int4},  {"int8", Quantization::int8}, {"fp8", Quantization::fp8},
+    {"mxfp4", Quantization::mxfp4}};
 constexpr Word<Sharding> kStrategies[] = {
     {"single", Sharding::none}, {"ddp", Sharding::none},    {"zero1", Sharding::zero1}, {"zero2", Sharding::zero2},
     {"zero3", Sharding::zero3}, {"fsdp1", Sharding::fsdp1}, {"fsdp2", Sharding::fsdp2}, {"fsdp", Sharding::fsdp2}};
@@ -142,6 +146,7 @@ Quantization stored_quantization(const ModelShape& model) {
   if (!model.quantization || model.quantization_bits == 0) return Quantization::none;
   if (model.quantization->contains("bitsandbytes") && model.quantization_bits == 4) return Quantization::nf4;
   if (model.quantization->contains("fp8")) return Quantization::fp8;
+  if (*model.quantization == "mxfp4") return Quantization::mxfp4;
   if (model.quantization_bits <= 4) return Quantization::int4;
   return model.quantization_bits <= 8 ? Quantization::int8 : Quantization::none;
 }
@@ -184,19 +189,67 @@ Result<void> read_parallelism(const Args& args, Parallelism& parallel) {
   return count(args, "expert-parallel", 1024, parallel.expert);
 }
 
+/// Refuses the first of the options that is given.
+Result<void> refuse_any(const Args& args, std::initializer_list<const char*> keys, std::string_view why,
+                        std::string_view hint) {
+  for (const char* key : keys) {
+    if (args.has(key)) return fail(ErrorCode::invalid_argument, fmt::format("--{}: {}", key, why), std::string(hint));
+  }
+  return {};
+}
+
+/// Options that contradict each other, the task or the model.
+Result<void> check_together(const Args& args, const ModelShape& model, const Settings& settings) {
+  const Parallelism& parallel = settings.parallel;
+  if (!settings.trains()) {
+    GPUWARDEN_CHECK(refuse_any(args,
+                               {"optimizer", "optimizer-step", "recompute", "loss", "offload", "global-batch", "tokens",
+                                "mfu", "context-parallel"},
+                               fmt::format("says how to train, but the task is {}", to_string(settings.task)),
+                               "leave it out, or take --task train, lora or qlora"));
+  }
+  if (settings.task != Task::adapters)
+    GPUWARDEN_CHECK(refuse_any(args, {"lora-rank", "lora-targets"}, "only adapters have it", "--task lora or qlora"));
+  const bool whole = parallel.sharding == Sharding::zero1 || parallel.sharding == Sharding::zero2;
+  if (settings.task == Task::serving && parallel.sharding != Sharding::none)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--strategy: {} shards what is trained; an engine does not", to_string(parallel.sharding)),
+                "--tensor-parallel and --pipeline-parallel divide what is served");
+  if (settings.task == Task::inference && whole)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--strategy: {} shards the optimizer, which inference has not", to_string(parallel.sharding)),
+        "zero3 and fsdp shard weights too");
+  if (parallel.expert > 1 && model.experts.experts == 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--expert-parallel: {} has no experts to spread", printable(model.name)),
+                "leave it out: the model is dense");
+  const bool several = parallel.tensor * parallel.pipeline * parallel.context * parallel.expert > 1;
+  if (args.text("strategy") && normal(*args.text("strategy")) == "single" && several)
+    return fail(ErrorCode::invalid_argument, "--strategy single is one GPU: nothing is shared with others",
+                "leave out --strategy, or --tensor-parallel and its kin");
+  return {};
+}
+
 }  // namespace
 
 Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
   Settings settings;
   GPUWARDEN_TRY(const TaskWord* const task, row_option(args, "task", kTasks));
-  if (task != nullptr) settings.task = task->task;
+  if (task != nullptr) {
+    settings.task = task->task;
+    settings.precision = task->precision;
+  }
   if (task != nullptr && task->quantized) {
     settings.quantization = Quantization::nf4_double;
     settings.fp32_residual = true;
   }
   if (!settings.trains()) settings.precision = Precision::bf16;
   const Quantization stored = stored_quantization(model);
-  if (settings.task != Task::full_training && stored != Quantization::none) settings.quantization = stored;
+  // transformers makes mxfp4 16-bit before anything is trained beside it.
+  const bool kept = !settings.trains() || (settings.task == Task::adapters && stored != Quantization::mxfp4);
+  if (kept && stored != Quantization::none) settings.quantization = stored;
+  if (model.eager_only) settings.attention = Attention::eager;
   GPUWARDEN_CHECK(choose(args, "precision", kPrecisions, settings.precision));
   GPUWARDEN_CHECK(choose(args, "optimizer", kOptimizers, settings.optimizer));
   GPUWARDEN_CHECK(choose(args, "optimizer-step", kSteps, settings.step));
@@ -212,6 +265,7 @@ Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
   GPUWARDEN_CHECK(read_kv_cache(args, settings));
   GPUWARDEN_CHECK(read_parallelism(args, settings.parallel));
   GPUWARDEN_CHECK(read_adapters(args, model, settings));
+  GPUWARDEN_CHECK(check_together(args, model, settings));
   return settings;
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -143,17 +145,31 @@ std::string table(const PlanAnswer& answer, const Style& style) {
   return text;
 }
 
+/// "62.1 k", "1.2 M", "845": three digits.
+std::string rate(double value) {
+  constexpr std::pair<double, std::string_view> kUnits[] = {{1e12, " T"}, {1e9, " B"}, {1e6, " M"}, {1e3, " k"}};
+  for (const auto& [unit, letter] : kUnits) {
+    if (value >= 0.9995 * unit) return fmt::format("{:.3g}{}", value / unit, letter);
+  }
+  return fmt::format("{:.3g}", value);
+}
+
 std::string duration(std::chrono::seconds time) { return format_duration(std::chrono::milliseconds(time)); }
+
+/// Digits, not powers of ten, however long a step is.
+std::string step_words(double seconds) {
+  return seconds < 100 ? fmt::format("{:.3g} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
 
 std::string speed(const PlanAnswer& answer) {
   if (!answer.speed) return "";
   const Speed& speed = *answer.speed;
-  std::string text = fmt::format(
-      "\nspeed: about {:.3g} tokens/s ({:.3g} to {:.3g}) at {:.0f}% of the GPUs' peak; {:.3g} s a step of {:.0f} "
-      "tokens\n",
-      speed.expected, speed.low, speed.high, speed.utilization * 100, speed.step_seconds, speed.tokens_per_step);
+  std::string text =
+      fmt::format("\nspeed: about {} tokens/s ({} to {}) at {:.0f}% of the GPUs' peak; {} a step of {:.0f} tokens\n",
+                  rate(speed.expected), rate(speed.low), rate(speed.high), speed.utilization * 100,
+                  step_words(speed.step_seconds), speed.tokens_per_step);
   if (speed.duration && speed.shortest && speed.longest)
-    text += fmt::format("       {:.3g} tokens take {} ({} to {})\n", answer.request.train_tokens.value_or(0),
+    text += fmt::format("       {} tokens take {} ({} to {})\n", rate(answer.request.train_tokens.value_or(0)),
                         duration(*speed.duration), duration(*speed.shortest), duration(*speed.longest));
   return text;
 }

@@ -22,15 +22,18 @@ struct MeasuredPeak {
 };
 
 struct Calibration {
-  double fixed = 0;             ///< bytes that do not grow
-  double per_sample = 0;        ///< bytes for each sample of a micro-batch
-  double factor = 1;            ///< by which the equations are corrected where they are used beyond the points
-  bool branch_changed = false;  ///< between the measured points: the slope grew
+  double fixed = 0;       ///< bytes that do not grow
+  double per_sample = 0;  ///< bytes for each sample of a micro-batch
+  double factor = 1;      ///< by which the equations are corrected where they are used beyond the points
+  /// Between the measured points: by the equations their peaks are at different moments, or the slope grew.
+  bool branch_changed = false;
+  bool slope_from_equations = false;  ///< the last two points lie on different branches: per_sample is computed
+  double least = 0;                   ///< bytes: the peak of the branch before, where one was measured
   /// The smallest micro-batch above the measured ones at which another moment becomes the peak, by the equations.
   std::optional<std::uint32_t> branch_changes_at;
   std::string note;  ///< what was concluded, a sentence
 
-  /// The line through the last two points, bytes.
+  /// The line of the last branch, bytes: through its last two points, or through its only one.
   double line_at(double micro_batch) const { return fixed + per_sample * micro_batch; }
 };
 
@@ -40,7 +43,8 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
                               std::span<const MeasuredPeak> points);
 
 /// The estimate of `settings` with its allocated peak corrected: the line, or beyond a change of branch the equations
-/// times the factor, whichever is more. The uncertainty shrinks to 3% on the line and 8% beyond.
+/// times the factor, whichever is more; never less than `least`. The uncertainty shrinks to 3% on a measured line, and
+/// to 8% beyond it and where its slope is computed.
 Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings, const Calibration& calibration);
 
 }  // namespace gpuwarden::planning

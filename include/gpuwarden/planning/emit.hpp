@@ -20,7 +20,8 @@ struct Launch {
   std::string program = "train.py";  ///< the training script, as the shell shall see it
   std::string job_name = "train";
   std::uint32_t gpus_per_node = 8;  ///< at most; a job of fewer GPUs takes one node
-  std::uint32_t cpus_per_gpu = 0;   ///< 0: the scheduler's default
+  std::uint32_t cpus_per_gpu = 0;   ///< 0: not known, 4 are asked for
+  bool ampere = true;               ///< compute capability 8.0 or more: bf16 and flash attention's kernels
   Bytes host_memory_per_node{};     ///< that offloading and loading need; 0: the scheduler's default
   std::optional<std::chrono::hours> time;
   bool operator==(const Launch&) const = default;
@@ -39,14 +40,20 @@ struct Nodes {
 /// Fails with invalid_argument where the GPUs do not fill whole nodes.
 Result<Nodes> nodes_of(const Launch& launch);
 
+// All of them fail with unsatisfied on a plan that trains nothing. They say in comments, or in fields where their
+// format has some, what the training program itself has to set: micro-batch, accumulation, optimizer, recomputation,
+// attention and loss. Where a GPU has no bf16, 16 bit are fp16.
+
 /// The `gpuwarden run` and torchrun command lines of one node; of several, with shell variables for what differs
 /// (NODE_RANK, MASTER_ADDR). Source: torchrun's manual (torch.distributed.run).
 Result<std::string> torchrun_commands(const Launch& launch);
 /// A YAML for `accelerate launch --config_file`. Source: accelerate's ClusterConfig and its FSDP and DeepSpeed guides.
-/// Fails with unsatisfied on tensor, pipeline and context parallelism, which that file does not set.
+/// Fails with unsatisfied on tensor, pipeline and context parallelism, which that file does not set, and on fp16
+/// weights that are all trained without DeepSpeed: its scaling of the loss wants fp32 ones.
 Result<std::string> accelerate_config(const Launch& launch);
-/// A JSON for deepspeed.initialize: ZeRO of the plan's stage, or the one that shards as its FSDP does. Source:
-/// DeepSpeed's configuration manual (config-json). Fails with unsatisfied as accelerate_config does.
+/// A JSON for deepspeed.initialize: ZeRO of the plan's stage. Source: DeepSpeed's configuration manual
+/// (config-json). Fails with unsatisfied where accelerate_config does, and on plans of DDP and FSDP, whose memory
+/// differs: DeepSpeed keeps fp32 masters.
 Result<std::string> deepspeed_config(const Launch& launch);
 /// A batch script for sbatch that starts torchrun on every node. Source: sbatch's manual.
 Result<std::string> slurm_script(const Launch& launch);

@@ -119,7 +119,8 @@ struct ModelShape {
   bool gated_mlp = true;           ///< three matrices (SwiGLU, GeGLU) instead of two
   bool parallel_residual = false;  ///< attention and MLP read the same input (Falcon, NeoX, Phi)
   Activation activation = Activation::silu;
-  bool dropout = false;  ///< configured above 0: training keeps masks
+  bool eager_only = false;  ///< transformers has no flash or SDPA attention for it (T5's biases)
+  bool dropout = false;     ///< configured above 0: training keeps masks
 
   ExpertShape experts;
   LatentAttention latent;

@@ -13,6 +13,7 @@
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/calibrate.hpp"
 #include "gpuwarden/planning/estimate.hpp"
 #include "gpuwarden/planning/settings.hpp"
 
@@ -26,10 +27,13 @@ struct SearchRequest {
   std::uint64_t global_batch = 0;   ///< samples of an optimizer step; 0: free
   std::uint32_t micro_batch = 0;    ///< fixed; 0: the largest that fits
   bool fixed_recompute = false;     ///< settings.recompute is to be kept
-  std::uint32_t largest_micro_batch = 1024;
-  double peak_flops = 312e12;   ///< of one GPU, dense, in the type of computing
-  double link_bytes = 200e9;    ///< per second and GPU within a node, reached in collectives
-  double network_bytes = 20e9;  ///< per second and GPU between nodes
+  /// settings.parallel is to be kept, and settings.recompute with it; its data-parallel ranks follow from `gpus`.
+  bool fixed_strategy = false;
+  std::optional<Calibration> calibration;    ///< measured peaks of these settings, in the place of the equations
+  std::uint32_t largest_micro_batch = 4096;  ///< beyond which nothing is tried
+  double peak_flops = 312e12;                ///< of one GPU, dense, in the type of computing
+  double link_bytes = 200e9;                 ///< per second and GPU within a node, reached in collectives
+  double network_bytes = 20e9;               ///< per second and GPU between nodes
 };
 
 /// One strategy with the micro-batch that suits it.
@@ -38,7 +42,9 @@ struct Candidate {
   Settings settings;
   Estimate estimate;  ///< at that micro-batch
   Fit fit = Fit::does_not_fit;
-  std::uint32_t largest_micro_batch = 0;  ///< that fits; 0: not even one sample
+  std::uint32_t largest_micro_batch = 0;  ///< that fits, up to the request's; 0: not even one sample
+  std::uint64_t effective_batch = 0;      ///< samples of an optimizer step: micro-batch x data x accumulation
+  bool misses_global_batch = false;       ///< that is not the global batch: its ranks and micro-batch do not divide it
   double seconds_per_token = 0;           ///< rough, of all GPUs together
   /// True where the settings' framework does not bring this: tensor, pipeline, context or expert parallelism in
   /// training outside of Megatron and torchtitan. Preferred only where nothing else fits as well.
@@ -52,20 +58,26 @@ struct Change {
 };
 
 struct Search {
-  std::vector<Candidate> candidates;           ///< those that fit by cost, then tight ones, then the others by need
-  std::size_t searched = 0;                    ///< settings whose memory was computed
-  std::optional<std::size_t> recommended;      ///< index of a candidate; empty: nothing fits
-  std::string reason;                          ///< a sentence
-  std::optional<std::uint32_t> smallest_gpus;  ///< with which some strategy fits, up to 65,536; empty: none
-  std::vector<Change> changes;                 ///< cheapest first; only where nothing fits
+  std::vector<Candidate> candidates;       ///< those that fit by cost, then tight ones, then the others by need
+  std::size_t searched = 0;                ///< settings whose memory was computed
+  std::optional<std::size_t> recommended;  ///< index of a candidate; empty: nothing fits
+  std::string reason;                      ///< a sentence
+  /// With which some strategy (the fixed one) fits: every count up to a node is tried, then whole nodes up to 65,536
+  /// GPUs. Empty: none.
+  std::optional<std::uint32_t> smallest_gpus;
+  std::vector<Change> changes;  ///< cheapest first; only where nothing fits
 };
 
 /// All ways to spread the task over exactly `gpus` GPUs: names and settings, not judged. Training: DDP, ZeRO-1 and -2,
 /// FSDP, tensor and pipeline parallelism over them, context parallelism for sequences of 32,768 and more, experts
-/// spread. Inference and serving: tensor parallelism.
+/// spread. Inference and serving: tensor parallelism, across nodes too, and stages where a node's tensor parallelism
+/// ends. A fixed strategy: that one, or none where it cannot be spread over so many.
 std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest& request);
 
 /// Fails with invalid_argument on settings that check() refuses, on no GPUs, and on a budget without memory.
 Result<Search> plan(const ModelFigures& model, const SearchRequest& request);
+
+/// The fewest GPUs, up to `most`, on which some strategy fits; request.gpus is not looked at. Empty: none.
+std::optional<std::uint32_t> fewest_gpus(const ModelFigures& model, const SearchRequest& request, std::uint32_t most);
 
 }  // namespace gpuwarden::planning

@@ -63,6 +63,7 @@ enum class Quantization {
   int4,        ///< GPTQ, AWQ: groups of 128
   int8,        ///< GPTQ: groups of 128; bitsandbytes' LLM.int8
   fp8,
+  mxfp4,  ///< the experts alone: 4 bits, and 8 for a block of 32 (GPT-OSS)
 };
 
 /// Whose code runs the step: how many copies of a tensor live at once differs between them.
@@ -157,7 +158,8 @@ struct Settings {
 };
 
 /// Whether the numbers make sense together: counts of at least 1, a prompt no longer than the sequence, expert within
-/// data parallelism, quantised weights only where they are not trained. Fails with invalid_argument.
+/// data parallelism, quantised weights only where they are not trained, nothing offloaded from DDP. Fails with
+/// invalid_argument.
 Result<void> check(const Settings& settings);
 
 std::string_view to_string(Task value);

@@ -28,11 +28,16 @@ Utilization utilization_prior(std::string_view gpu_model, Precision precision);
 
 struct StepWork {
   double model_flops = 0;  ///< of one micro-batch on one GPU: 6 N T + 12 L q s T (PaLM, arXiv 2204.02311, appendix B)
-  double hardware_flops = 0;  ///< with what is computed again: x 4/3 under full recomputation
+  double hardware_flops = 0;  ///< with what is computed again: the forward pass again under full recomputation: x 4/3,
+                              ///< beside a frozen base x 3/2
 };
 /// Work of one micro-batch, forward and backward, divided over the model-parallel GPUs. Adapters spare the gradients of
 /// frozen weights: 4 N T. Inference: 2 N T.
 StepWork step_work(const ModelFigures& model, const Settings& settings);
+
+/// Whether the published utilizations say anything of a model: 100 million active parameters or more. Smaller ones are
+/// held up by launching kernels and by loading.
+bool speed_known(const ModelFigures& model);
 
 struct Speed {
   double low = 0;  ///< tokens per second of all GPUs together
