@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/compression.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::capture {
@@ -20,13 +21,7 @@ struct Signature {
 constexpr auto kSignatures = std::to_array<Signature>({{"\x7f"
                                                         "ELF",
                                                         "a program"},
-                                                       {"\x1f\x8b", "compressed with gzip"},
                                                        {"PK\x03\x04", "a ZIP archive"},
-                                                       {"\xfd"
-                                                        "7zXZ",
-                                                        "compressed with xz"},
-                                                       {"\x28\xb5\x2f\xfd", "compressed with zstd"},
-                                                       {"BZh", "compressed with bzip2"},
                                                        {"\x89PNG", "a picture"},
                                                        {"\xff\xd8\xff", "a picture"},
                                                        {"%PDF", "a PDF"}});
@@ -61,6 +56,7 @@ std::string describe_unread(std::string_view text) {
   for (const Signature& signature : kSignatures) {
     if (text.starts_with(signature.begins)) return fmt::format("it is {}", signature.what);
   }
+  if (const auto packed = compression_of(text); !packed.empty()) return fmt::format("it is compressed with {}", packed);
   if (is_binary(text)) return "it is binary";
   if (body.front() == '<') return describe_xml(body);
   if (body.front() == '{' || body.front() == '[') return describe_json(body);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "gpuwarden/base/compression.hpp"
+
 namespace gpuwarden::cli {
 namespace {
 
@@ -12,15 +14,8 @@ constexpr std::string_view kLittleMark = "\xFF\xFE";
 constexpr std::string_view kBigMark = "\xFE\xFF";
 
 bool is_packed(std::string_view bytes) {
-  using namespace std::string_view_literals;
-  // RFC 1952; the .xz file format; bzip2; RFC 8878; the LZ4 frame format; compress(1)
-  static constexpr auto kMagics = std::to_array({"\x1f\x8b"sv,
-                                                 "\xfd"
-                                                 "7zXZ\0"sv,
-                                                 "BZh"sv, "\x28\xb5\x2f\xfd"sv, "\x04\x22\x4d\x18"sv, "\x1f\x9d"sv});
   constexpr std::size_t kTar = 257;  // POSIX.1-2001, ustar header
-  return std::ranges::any_of(kMagics, [&](std::string_view magic) { return bytes.starts_with(magic); }) ||
-         (bytes.size() > kTar && bytes.substr(kTar).starts_with("ustar"));
+  return !compression_of(bytes).empty() || (bytes.size() > kTar && bytes.substr(kTar).starts_with("ustar"));
 }
 
 /// The mark that a text in UTF-16 should have had: where most characters are ASCII, every other byte is NUL.

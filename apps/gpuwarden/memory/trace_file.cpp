@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-
 #include "diagnose/unpack.hpp"
+#include "gpuwarden/base/compression.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/memtrace/read.hpp"
@@ -19,14 +17,6 @@ namespace {
 /// Snapshots of long runs have gigabytes.
 constexpr std::size_t kLargestTrace = std::size_t{16} << 30U;
 
-bool is_packed(std::string_view bytes) {
-  static constexpr auto kBeginnings = std::to_array<std::string_view>({"\x1f\x8b",
-                                                                       "\xfd"
-                                                                       "7zXZ",
-                                                                       "BZh", "\x28\xb5\x2f\xfd"});
-  return std::ranges::any_of(kBeginnings, [&](std::string_view one) { return bytes.starts_with(one); });
-}
-
 }  // namespace
 
 Result<memtrace::Trace> read_trace_file(const std::string& file, const Args& args) {
@@ -34,7 +24,7 @@ Result<memtrace::Trace> read_trace_file(const std::string& file, const Args& arg
   const std::string name = file == "-" ? "standard input" : printable(file);
   GPUWARDEN_TRY(std::string content,
                 file == "-" ? read_descriptor(STDIN_FILENO, name, kLargestTrace) : read_file(file, kLargestTrace));
-  if (is_packed(content)) {
+  if (!compression_of(content).empty()) {
     Unpacking unpacked = unpack(content, name);
     if (unpacked.problem) return std::unexpected(std::move(*unpacked.problem));
     if (unpacked.files.size() != 1)
