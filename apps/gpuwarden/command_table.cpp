@@ -189,7 +189,7 @@ void add_options(std::string& text, std::span<const Option> options) {
   }
 }
 
-/// Those that look, judge and set up.
+/// Those that look, judge and plan.
 std::vector<Command> looking_commands() {
   return {
       {"list",
@@ -229,6 +229,12 @@ std::vector<Command> looking_commands() {
        {kDiagnoseOptions, kKnowledgeOptions},
        Rest::operands,
        run_diagnose},
+  };
+}
+
+/// Those that change or gather what a machine has.
+std::vector<Command> setup_commands() {
+  return {
       {"driver",
        "judge, plan, change and bring back NVIDIA's driver",
        "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",
@@ -302,6 +308,7 @@ std::vector<Command> running_commands() {
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = [] {
     std::vector<Command> all = looking_commands();
+    std::ranges::move(setup_commands(), std::back_inserter(all));
     std::ranges::move(running_commands(), std::back_inserter(all));
     return all;
   }();
