@@ -40,6 +40,7 @@ struct Attempt {
   std::unique_lock<std::mutex> slow_lock;
   std::unique_lock<FavouringLock> lane_lock;
   Place found;
+  std::uint32_t epoch = 0;                    ///< of the last use of what was found, on its lane's stream
   Error last;                                 ///< what upstream said last
   std::array<std::uint64_t, kRungs> spent{};  ///< ticks on each rung; 0: not tried
 };

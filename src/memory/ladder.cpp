@@ -74,6 +74,8 @@ bool Pool::Core::climb(Attempt& attempt) {
 
 bool Pool::Core::accept(Attempt& attempt, Lane& lane, BlockNumber block) {
   if (block == kNoBlock) return false;
+  // Read before the block's birth takes its place.
+  attempt.epoch = lane.regions[attempt.region][block].epoch;
   lane.count_taken(lane.regions[attempt.region][block], attempt.bytes.value);
   lane.note_birth(lane.regions[attempt.region][block]);
   attempt.found = Place{&lane, attempt.region, block, {}};
@@ -183,7 +185,7 @@ bool Pool::Core::grow_elsewhere(Attempt& attempt, bool idle) {
     const std::uint64_t most = idle ? ~std::uint64_t{0} : soft_pages();
     if (!back_window(attempt, {.created = true, .thorough = idle, .most_pages = most}, host)) continue;
     const BlockNumber block = attempt.found.block;
-    if (wait_for(attempt.lane, host, host.regions[attempt.region][block].epoch)) return true;
+    if (wait_for(attempt.lane, host, attempt.epoch)) return true;
     // Part of it was in use on the host's stream, and cannot be waited for.
     host.give_listed(attempt.region, block);
     attempt.found = {};

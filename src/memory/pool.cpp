@@ -76,6 +76,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
                   .slow_lock = std::move(slow),
                   .lane_lock = std::unique_lock(lane->lock),
                   .found = {},
+                  .epoch = 0,
                   .last = {}};
   if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
   return attempt.found;

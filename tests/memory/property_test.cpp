@@ -52,6 +52,28 @@ TEST_P(EveryStrategy, AgreesWithANaiveModel) {
   }
 }
 
+TEST_P(EveryStrategy, ManyStreamsNeverGetWhatOthersStillUse) {
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    ModelUpstream upstream(160_MiB);
+    upstream.works_at_once = false;
+    {
+      const auto pool = pool_on(upstream);
+      // More than have regions for the whole device: the others' memory stands in those regions.
+      PoolModel model(upstream, *pool, seed, 40);
+      for (int i = 0; i < 4000; ++i) {
+        model.step();
+        if (i % 20 == 0) static_cast<void>(pool->trim_idle(Clock::SteadyTime(std::chrono::seconds(i)), 1s));
+        if (i % 100 == 0) model.compare();
+        if (HasFailure()) return;
+      }
+      model.free_all();
+      model.compare();
+    }
+    EXPECT_EQ(upstream.pages(), 0U);
+    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  }
+}
+
 TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
   for (std::uint64_t failing = 1;; ++failing) {
     ModelUpstream upstream(160_MiB);
