@@ -125,7 +125,7 @@ bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  attempt.lane.misses.miss();
+  attempt.lane.misses.miss(attempt.size);
   return grow_to(attempt, usual_surplus(attempt.lane));
 }
 
@@ -151,8 +151,8 @@ struct Allowance {
   std::uint64_t permille;
   Bytes least;
 };
-constexpr std::array kRepeating{Allowance{0, 0_MiB},   Allowance{20, 8_MiB},   Allowance{30, 16_MiB},
-                                Allowance{45, 32_MiB}, Allowance{140, 64_MiB}, Allowance{250, 128_MiB}};
+constexpr std::array kRepeating{Allowance{0, 0_MiB}, Allowance{12, 8_MiB}, Allowance{45, 16_MiB},
+                                Allowance{100, 64_MiB}, Allowance{250, 128_MiB}};
 
 }  // namespace
 

@@ -132,7 +132,7 @@ struct alignas(128) Lane {
     ++cycle;
     if (sizes_come_back()) shortage.forget();
     // A step like those before it still finds no place for everything: unmerged blocks are in the way.
-    if (misses.end_cycle() && misses.repeats() > 1) quick_most /= 2;
+    if (misses.end_cycle() > 1) quick_most /= 2;
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     if (!is_noted_crest()) counters.ended_crest = std::max(counters.ended_crest, counters.crest);
     counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
@@ -158,8 +158,7 @@ struct alignas(128) Lane {
   /// A live block from the bins, when the quick lists have none; kNoBlock without.
   BlockNumber take_listed(unsigned region_number, Grains size) {
     if (begins_cycle()) begin_cycle();
-    misses.request();
-    if (quick[quick_slot(size)].size != size) misses.see(size);
+    misses.request(size);
     if (!strategy.two_ends) return regions[region_number].take(size, strategy);
     // Small requests have pages of their own already.
     const bool high = region_number == 0 && lifetimes.is_brief(size);

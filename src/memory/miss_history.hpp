@@ -10,52 +10,63 @@
 
 namespace gpuwarden::memory {
 
-/// A workload repeats itself if each cycle asks for sizes that an earlier one asked for; then pages should stay where
-/// they are wanted each time, and a little more memory saves moving them in every step. Lengths that vary bring new
-/// sizes, and moving is right.
+/// A workload repeats itself if only sizes miss that the last few cycles asked for, too; then pages should stay where
+/// they are wanted each time, and a little more memory saves moving them in every step. Where lengths vary, moving is
+/// right.
 class MissHistory {
  public:
   /// A request was not met from a quick list.
-  void request() { ++requests_; }
-
-  /// Its size has no quick list, either.
-  void see(Grains size) {
-    Grains* known = &sizes_[(size * 0x9E3779B1U) >> (32 - kBits)];
-    if (*known != size) known = &sizes_[static_cast<std::size_t>(known - sizes_.data()) ^ 1U];
-    if (*known == size) return;
-    *known = size;
-    ++fresh_;
+  void request(Grains size) {
+    Entry& entry = entry_of(size);
+    if (entry.size != size) {
+      entry = {size, cycle_, false};
+    } else if (entry.cycle != cycle_) {
+      entry.recent = cycle_ - entry.cycle <= kRecent;
+      entry.cycle = cycle_;
+    }
   }
 
-  /// A request found no free block.
-  void miss() { ++misses_; }
+  /// It found no free block, either.
+  void miss(Grains size) {
+    const Entry& entry = entry_of(size);
+    ++(entry.size == size && entry.recent ? misses_ : strange_);
+  }
 
-  /// A cycle ends; whether requests have missed in it although their sizes were known.
-  bool end_cycle() {
-    const bool known = fresh_ <= kFewFresh;
-    const bool missed = known && misses_ != 0;
-    repeats_ = known ? repeats_ + (missed ? 1 : 0) : 0;
-    fresh_ = 0;
+  /// A cycle ends; if requests have missed in it, and all of them for such sizes: in how many cycles in a row, or 0.
+  unsigned end_cycle() {
+    const bool missed = strange_ == 0 && misses_ != 0;
+    repeats_ = strange_ == 0 ? repeats_ + (missed ? 1 : 0) : 0;
+    ++cycle_;
     misses_ = 0;
-    requests_ = 0;
-    return missed;
+    strange_ = 0;
+    return missed ? repeats_ : 0;
   }
 
-  /// In how many cycles that has happened since sizes were new last; the present one counts once it has shown itself.
-  unsigned repeats() const { return repeats_ + (fresh_ <= kFewFresh && requests_ >= kTelling ? 1 : 0); }
+  /// The same with the present cycle as it is.
+  unsigned repeats() const { return strange_ == 0 && misses_ != 0 ? repeats_ + 1 : 0; }
 
  private:
-  static constexpr unsigned kBits = 10;
-  /// So many new sizes a cycle do not change the picture.
-  static constexpr unsigned kFewFresh = 4;
-  /// So many requests show whether a cycle asks for new sizes.
-  static constexpr unsigned kTelling = 64;
+  static constexpr unsigned kBits = 9;
+  static constexpr std::uint32_t kRecent = 4;  ///< cycles
+  struct Entry {
+    Grains size = 0;
+    std::uint32_t cycle = 0;  ///< that asked for it last
+    bool recent = false;      ///< whether one shortly before had, too
+  };
 
-  std::array<Grains, 1U << kBits> sizes_{};
+  /// Of two neighbours the one that has the size, or the one that may be given up.
+  Entry& entry_of(Grains size) {
+    Entry* const first = &entries_[(size * 0x9E3779B1U) >> (32 - kBits)];
+    Entry* const second = &entries_[static_cast<std::size_t>(first - entries_.data()) ^ 1U];
+    if (first->size == size) return *first;
+    return second->size == size || second->cycle < first->cycle ? *second : *first;
+  }
+
+  std::array<Entry, 1U << kBits> entries_{};
+  std::uint32_t cycle_ = 1;
   unsigned repeats_ = 0;
-  unsigned requests_ = 0;  ///< in this cycle, as are the next two
-  unsigned misses_ = 0;
-  unsigned fresh_ = 0;  ///< sizes that were new
+  unsigned misses_ = 0;   ///< in this cycle
+  unsigned strange_ = 0;  ///< misses of sizes that were not asked for lately
 };
 
 /// Notices that pages move every few allocations, as under random requests: then memory is grown instead, a step

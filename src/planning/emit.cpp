@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
+
 namespace gpuwarden::planning {
 namespace {
 
@@ -173,7 +175,12 @@ Result<std::string> accelerate_config(const Launch& launch) {
   GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
   const Settings& settings = launch.settings;
   const std::string_view type = distributed_type(settings);
-  std::string text = fmt::format("compute_environment: LOCAL_MACHINE\ndebug: false\ndistributed_type: {}\n", type);
+  // What differs between nodes is said when it is launched.
+  const std::string node = fmt::format(
+      " --machine_rank \"$NODE_RANK\" --main_process_ip \"$MASTER_ADDR\" --main_process_port {}", kRendezvousPort);
+  std::string text = fmt::format("# accelerate launch --config_file THIS_FILE{} {}\n", nodes.nodes > 1 ? node : "",
+                                 printable(launch.program));
+  text += fmt::format("compute_environment: LOCAL_MACHINE\ndebug: false\ndistributed_type: {}\n", type);
   if (type == "FSDP") text += fsdp_section(settings);
   if (type == "DEEPSPEED") text += deepspeed_section(settings);
   text += fmt::format(

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -45,6 +48,22 @@ TEST(Emit, AccelerateNamesTheKindOfSharding) {
   const std::string single = accelerate_config(launch(1, Sharding::none)).value();
   EXPECT_THAT(single, HasSubstr("distributed_type: 'NO'"));
   EXPECT_THAT(single, Not(HasSubstr("fsdp_config")));
+}
+
+TEST(Emit, AccelerateKnowsEveryKey) {
+  // Fields of ClusterConfig (accelerate, commands/config/config_args.py), which refuses any other.
+  const std::set<std::string_view> known{
+      "compute_environment", "debug",         "deepspeed_config", "distributed_type",       "downcast_bf16",
+      "enable_cpu_affinity", "fsdp_config",   "machine_rank",     "main_training_function", "mixed_precision",
+      "num_machines",        "num_processes", "rdzv_backend",     "same_network",           "use_cpu"};
+  for (const Sharding sharding : {Sharding::none, Sharding::zero2, Sharding::zero3, Sharding::fsdp1, Sharding::fsdp2}) {
+    const std::string text = accelerate_config(launch(16, sharding)).value();
+    EXPECT_THAT(text, HasSubstr("--machine_rank \"$NODE_RANK\""));
+    for (const auto line : split(text, '\n')) {
+      if (line.empty() || line.starts_with(' ') || line.starts_with('#')) continue;
+      EXPECT_TRUE(known.contains(line.substr(0, line.find(':')))) << line;
+    }
+  }
 }
 
 TEST(Emit, DeepSpeedMultipliesTheBatch) {

@@ -80,11 +80,18 @@ class Canvas {
     text_ += fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, x2, y(gib), y(gib),
                          style);
   }
-  void box(double x, double width, double from, double to, std::string_view colour, std::string_view title) {
+  /// Pixels across, GiB upwards.
+  struct Box {
+    double x;
+    double width;
+    double from;
+    double to;
+  };
+  void box(const Box& box, std::string_view colour, std::string_view title) {
     text_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" "
         "stroke=\"white\"><title>{}</title></rect>\n",
-        x, y(to), width, std::max(0.0, y(from) - y(to)), colour, escaped(title));
+        box.x, y(box.to), box.width, std::max(0.0, y(box.from) - y(box.to)), colour, escaped(title));
   }
   void words(double x, double at, std::string_view what, std::string_view style) {
     text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, at, style, escaped(what));
@@ -116,7 +123,7 @@ void draw_columns(Canvas& canvas, const MemoryChart& chart, const std::vector<st
     double from = 0;
     for (const ChartPart& part : column.parts) {
       if (part.gib <= 0) continue;
-      canvas.box(x, slot * 0.7, from, from + part.gib, colour_of(names, part.name),
+      canvas.box({x, slot * 0.7, from, from + part.gib}, colour_of(names, part.name),
                  fmt::format("{}: {:.2f} GiB", part.name, part.gib));
       from += part.gib;
     }

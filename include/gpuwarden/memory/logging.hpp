@@ -15,7 +15,7 @@
 namespace gpuwarden::memory {
 
 /// Writes CSV with the columns op (a or f), id, size, stream, time_us (since the beginning) and phase, as
-/// bench/memory_replay reads it; what fails is not in it. All must outlive it.
+/// bench/memory_bench reads it; what fails is not in it. All must outlive it.
 template <DeviceResource Inner>
 class LoggingResource {
  public:
