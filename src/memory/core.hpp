@@ -77,6 +77,10 @@ class Pool::Core {
   /// Whether handles can hold such addresses.
   static Result<void> check_reach(DeviceAddress base, Bytes size);
 
+  /// Whether this is a child of the process that made the pool. Asked before all of the following but the first two,
+  /// which ask themselves.
+  bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
+
   /// Value: DeviceAddress or BlockHandle.
   template <class Value>
   Result<Value> allocate(Bytes size, StreamId stream, Bytes alignment);
@@ -227,7 +231,6 @@ class Pool::Core {
   bool is_own_process() const {
     return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
   }
-  bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
   /// Keeps the common path from giving out memory that is gone.
   void note_loss() {
     if (pages_.lost) usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);

@@ -46,7 +46,6 @@ bool Pool::Core::wait_for(Lane& waiting, Lane& user, std::uint32_t epoch) {
 }
 
 Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
-  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   const auto refuse = [&] {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("cannot note a use of {:#x}: no live block of this pool starts there", address.value),

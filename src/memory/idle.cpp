@@ -124,7 +124,6 @@ Bytes Pool::Core::idle_since(Clock::SteadyTime time) {
 
 Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
                                     const std::stop_token& stop) {
-  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   std::uint64_t target = ~std::uint64_t{0};
   {
     const std::lock_guard slow(slow_);

@@ -201,6 +201,8 @@ Result<bool> MovableMemory::move_group(const Group& group, DefragmentStatistics&
 }
 
 Result<DefragmentStatistics> MovableMemory::defragment(const DefragmentLimits& limits) {
+  if (pool_.core_->is_forked())
+    return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   const std::lock_guard lock(mutex_);
   DefragmentStatistics pass;
   const PageMap map(*pool_.core_, buffers_);

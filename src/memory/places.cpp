@@ -105,7 +105,6 @@ Result<void> Pool::Core::copy(DeviceAddress to, DeviceAddress from, Bytes size, 
 }
 
 Result<void> Pool::Core::order(StreamId later, StreamId earlier) {
-  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   const std::lock_guard slow(slow_);
   std::array<Lane*, 2> lanes{};
   for (std::size_t i = 0; i < 2; ++i) {

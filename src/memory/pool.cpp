@@ -263,29 +263,82 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
       new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, space.base, space.shift)));
 }
 
+// In a forked child a lock may be held for ever by a thread that is not there, and the driver must not be called.
+
 Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {
+  if (core_->is_forked()) return forked();
   return core_->record_stream(address, stream);
 }
-Result<void> Pool::order(StreamId later, StreamId earlier) { return core_->order(later, earlier); }
-Result<CaptureId> Pool::begin_capture(StreamId stream) { return core_->begin_capture(stream); }
-Result<void> Pool::join_capture(CaptureId id, StreamId stream) { return core_->join_capture(id, stream); }
-Result<void> Pool::end_capture(CaptureId id) { return core_->end_capture(id); }
+
+Result<void> Pool::order(StreamId later, StreamId earlier) {
+  if (core_->is_forked()) return forked();
+  return core_->order(later, earlier);
+}
+
+Result<CaptureId> Pool::begin_capture(StreamId stream) {
+  if (core_->is_forked()) return forked();
+  return core_->begin_capture(stream);
+}
+
+Result<void> Pool::join_capture(CaptureId id, StreamId stream) {
+  if (core_->is_forked()) return forked();
+  return core_->join_capture(id, stream);
+}
+
+Result<void> Pool::end_capture(CaptureId id) {
+  if (core_->is_forked()) return forked();
+  return core_->end_capture(id);
+}
+
 Result<void> Pool::release_capture(CaptureId id, StreamId replayed_on) {
+  if (core_->is_forked()) return forked();
   return core_->release_capture(id, replayed_on);
 }
+
 Result<Bytes> Pool::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
                               const std::stop_token& stop) {
+  if (core_->is_forked()) return forked();
   return core_->trim_idle(now, idle_for, keep, stop);
 }
-Bytes Pool::idle_since(Clock::SteadyTime time) { return core_->idle_since(time); }
-Fragmentation Pool::fragmentation() { return core_->fragmentation(); }
+
+Bytes Pool::idle_since(Clock::SteadyTime time) {
+  if (core_->is_forked()) return {};
+  return core_->idle_since(time);
+}
+
+Fragmentation Pool::fragmentation() {
+  if (core_->is_forked()) return {};
+  return core_->fragmentation();
+}
+
 FragmentationSample Pool::sample_fragmentation(std::optional<Clock::SteadyTime> time) {
+  if (core_->is_forked()) return {};
   return core_->sample_fragmentation(time);
 }
-std::vector<FragmentationSample> Pool::fragmentation_history() const { return core_->fragmentation_history(); }
-Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }
-Result<Bytes> Pool::trim(Bytes keep) { return core_->trim(keep); }
-PoolStatus Pool::status() { return core_->status(); }
-Result<void> Pool::check() { return core_->check(); }
+
+std::vector<FragmentationSample> Pool::fragmentation_history() const {
+  if (core_->is_forked()) return {};
+  return core_->fragmentation_history();
+}
+
+Result<Bytes> Pool::size_of(DeviceAddress address) {
+  if (core_->is_forked()) return forked();
+  return core_->size_of(address);
+}
+
+Result<Bytes> Pool::trim(Bytes keep) {
+  if (core_->is_forked()) return forked();
+  return core_->trim(keep);
+}
+
+PoolStatus Pool::status() {
+  if (core_->is_forked()) return {};
+  return core_->status();
+}
+
+Result<void> Pool::check() {
+  if (core_->is_forked()) return forked();
+  return core_->check();
+}
 
 }  // namespace gpuwarden::memory

@@ -215,6 +215,48 @@ TEST(Pool, IsOfNoUseInAForkedChild) {
   EXPECT_TRUE(pool->deallocate(address, kStream));
 }
 
+/// Whether every call of a pool fails at once, or tells of an empty pool.
+bool is_useless(Pool& pool, DeviceAddress address, CaptureId capture) {
+  const auto refused = [](const auto& result) { return !result && result.error().code == ErrorCode::unavailable; };
+  const Clock::SteadyTime now(std::chrono::seconds(1));
+  return refused(pool.allocate(10_MiB, kStream)) && refused(pool.allocate_block(4_KiB, StreamId{77})) &&
+         refused(pool.deallocate(address, kStream)) && refused(pool.deallocate(address, 10_MiB, kStream)) &&
+         refused(pool.record_stream(address, StreamId{77})) && refused(pool.order(kStream, StreamId{77})) &&
+         refused(pool.begin_capture(kStream)) && refused(pool.join_capture(capture, kStream)) &&
+         refused(pool.end_capture(capture)) && refused(pool.release_capture(capture, kStream)) &&
+         refused(pool.size_of(address)) && refused(pool.trim()) &&
+         refused(pool.trim_idle(now, std::chrono::seconds(1))) && refused(pool.check()) &&
+         pool.idle_since(now) == 0_B && pool.status().reserved == 0_B && pool.fragmentation().classes.empty() &&
+         pool.sample_fragmentation().reserved == 0_B && pool.fragmentation_history().empty();
+}
+
+TEST(Pool, AForkedChildWaitsForNoLockThatWasHeld) {
+  ModelUpstream upstream(1_GiB);
+  pid_t child = -1;
+  DeviceAddress address;
+  CaptureId capture;
+  Pool* made = nullptr;
+  // The callback runs while the pool asks upstream, behind its lock.
+  upstream.fails = [&](const std::string& call) {
+    if (call != "create" || child != -1 || made == nullptr) return false;
+    child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      ::_exit(is_useless(*made, address, capture) ? 0 : 1);
+    }
+    return false;
+  };
+  const auto pool = pool_on(upstream);
+  address = pool->allocate(10_MiB, kStream).value();
+  capture = pool->begin_capture(StreamId{9}).value();
+  ASSERT_TRUE(pool->end_capture(capture));
+  made = pool.get();
+  ASSERT_TRUE(pool->allocate(100_MiB, kStream));
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(Pool, ServesManyStreamsAndSaysWhenThereAreTooMany) {
   ModelUpstream upstream(4_GiB);
   const auto pool = pool_on(upstream);

@@ -107,7 +107,7 @@ class BlockHandle {
 };
 
 /// Safe to use from several threads; streams do not share a lock unless memory is short. After fork() the child's calls
-/// fail with ErrorCode::unavailable, as its CUDA context does.
+/// fail with ErrorCode::unavailable, as its CUDA context does; those that return no Result tell of an empty pool.
 class Pool {
  public:
   /// The upstream must outlive the pool.
