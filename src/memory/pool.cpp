@@ -91,6 +91,7 @@ Result<void> Pool::Core::check_reach(DeviceAddress base, Bytes size) {
 }
 
 Result<Lane*> Pool::Core::add_lane(StreamId stream) {
+  GPUWARDEN_CHECK(upstream_.accepts(stream));
   const unsigned number = lane_count_;
   if (number == kLanes)
     return fail(ErrorCode::unsatisfied, fmt::format("a pool serves at most {} streams", kLanes),

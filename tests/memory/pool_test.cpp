@@ -257,6 +257,27 @@ TEST(Pool, AForkedChildWaitsForNoLockThatWasHeld) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(Pool, ServesNoStreamThatUpstreamRefuses) {
+  ModelUpstream upstream(1_GiB);
+  upstream.refused = StreamId{2};
+  const auto pool = pool_on(upstream);
+  const auto address = pool->allocate(10_MiB, kStream).value();
+  const auto refused = [&](const auto& result) {
+    return !result && result.error().code == ErrorCode::invalid_argument &&
+           result.error().message == "the model refuses this stream";
+  };
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_TRUE(refused(pool->allocate(10_MiB, upstream.refused)));
+    EXPECT_TRUE(refused(pool->allocate_block(4_KiB, upstream.refused)));
+    EXPECT_TRUE(refused(pool->deallocate(address, upstream.refused)));
+    EXPECT_TRUE(refused(pool->record_stream(address, upstream.refused)));
+    EXPECT_TRUE(refused(pool->order(kStream, upstream.refused)));
+    EXPECT_TRUE(refused(pool->begin_capture(upstream.refused)));
+  }
+  EXPECT_TRUE(pool->deallocate(address, kStream));
+  EXPECT_TRUE(pool->check());
+}
+
 TEST(Pool, ServesManyStreamsAndSaysWhenThereAreTooMany) {
   ModelUpstream upstream(4_GiB);
   const auto pool = pool_on(upstream);
