@@ -61,7 +61,9 @@ struct MovePlace {
 
 class Pool::Core {
  public:
-  Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base, unsigned region_shift);
+  /// `total`: what the device has.
+  Core(Upstream& upstream, Bytes total, PoolConfig config, const Strategy& strategy, DeviceAddress base,
+       unsigned region_shift);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
   ~Core();
@@ -110,7 +112,7 @@ class Pool::Core {
   std::optional<MovePlace> take_place(Bytes size, StreamId stream, const std::set<std::uint64_t>& leaving,
                                       std::uint64_t most_pages);
   /// Gives a live block back, past the quick lists.
-  void vacate(DeviceAddress address, StreamId stream);
+  Result<void> vacate(DeviceAddress address, StreamId stream);
   /// What a block really has, in whole grains.
   Bytes held(DeviceAddress address);
   Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
@@ -149,6 +151,9 @@ class Pool::Core {
       if (lane == nullptr || lane->stream == stream) return lane;
     }
   }
+  /// The lane by which others wait for a stream: of one that is being captured its usual one, as the other gets no
+  /// events.
+  static Lane& usual(Lane& lane) { return lane.usual != nullptr ? *lane.usual : lane; }
   Result<Lane*> make_lane(StreamId stream);
   /// A lane that no stream leads to yet.
   Result<Lane*> add_lane(StreamId stream);
@@ -196,6 +201,8 @@ class Pool::Core {
   /// So many bytes above the peak of live memory no page is moved.
   std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
+  /// What was found is not given out after all.
+  void put_back(Attempt& attempt);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
   bool adopt_foreign(Lane& lane, bool wait);
@@ -231,10 +238,6 @@ class Pool::Core {
   bool is_own_process() const {
     return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
   }
-  /// Keeps the common path from giving out memory that is gone.
-  void note_loss() {
-    if (pages_.lost) usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  }
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
 
@@ -242,7 +245,7 @@ class Pool::Core {
   Capture* capture_of(CaptureId id);
   /// Leads the stream of `from` to `to`.
   void route(Lane& from, Lane& to);
-  Result<Lane*> private_lane(Capture& capture, StreamId stream);
+  Result<Lane*> private_lane(Capture& capture, Lane& usual);
   Result<void> add_to_capture(Capture& capture, StreamId stream);
 
   // Idle memory.
@@ -253,7 +256,8 @@ class Pool::Core {
   // Epochs.
   bool record(Lane& lane);
   void refresh_done(Lane& lane);
-  void block_until_done(Lane& lane);
+  /// Blocks; whether all work of the stream up to now is done.
+  bool block_until_done(Lane& lane);
   bool wait_for(Lane& waiting, Lane& user, std::uint32_t epoch);
 
   std::uint64_t live_bytes() const;

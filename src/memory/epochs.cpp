@@ -30,14 +30,16 @@ void Pool::Core::refresh_done(Lane& lane) {
   if (done && *done) lane.done = lane.recorded;
 }
 
-void Pool::Core::block_until_done(Lane& lane) {
-  if (captures_underway_ != 0 || !record(lane)) return;
-  if (pages_.called(upstream_.synchronize(lane.event))) lane.done = lane.recorded;
+bool Pool::Core::block_until_done(Lane& lane) {
+  if (captures_underway_ != 0 || !record(lane)) return false;
+  if (pages_.lost || !pages_.called(upstream_.synchronize(lane.event))) return false;
+  lane.done = lane.recorded;
+  return true;
 }
 
 bool Pool::Core::wait_for(Lane& waiting, Lane& user, std::uint32_t epoch) {
   if (&waiting == &user || epoch <= user.done || epoch <= waiting.waited[user.number]) return true;
-  if (waiting.is_capturing || upstream_.is_capturing(waiting.stream)) return false;
+  if (pages_.lost || waiting.is_capturing || upstream_.is_capturing(waiting.stream)) return false;
   if ((user.event.value == 0 || user.recorded < epoch) && !record(user)) return false;
   if (pages_.lost) return false;
   if (!pages_.called(upstream_.wait(waiting.stream, user.event))) return false;
@@ -65,8 +67,8 @@ Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
   if (number == kNoBlock) return refuse();
   BlockState& state = region[number].state;
   if (state != BlockState::live && state != BlockState::shared) return refuse();
-  if (user == place.lane) return {};
-  uses_.add(address, user->number);
+  if (stream == place.lane->stream) return {};
+  uses_.add(address, usual(*user).number);
   state = BlockState::shared;
   return {};
 }
@@ -78,7 +80,7 @@ Result<void> Pool::Core::deallocate_shared(const Place& place, Grains start, con
   const BlockNumber number = region.find(start);
   if (number == kNoBlock || region[number].state != BlockState::shared)
     return std::unexpected(bad_address(place.address, place, start));
-  if (&user != place.lane) uses_.add(place.address, user.number);
+  if (user.stream != place.lane->stream) uses_.add(place.address, user.number);
   for (StreamUse& use : uses_.of(place.address)) use.epoch = lanes_[use.lane]->epoch.load(std::memory_order_acquire);
   place.lane->give_shared(place.region, number);
   return {};

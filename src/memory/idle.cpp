@@ -142,7 +142,6 @@ Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseco
     const std::uint64_t before = pages_.pages();
     if (pages_.spare() < wanted) free_oldest(wanted);
     destroy_spare(wanted);
-    note_loss();
     if (pages_.pages() == before) break;
     returned += kPage * (before - pages_.pages());
   }

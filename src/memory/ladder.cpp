@@ -62,14 +62,24 @@ bool Pool::Core::climb(Attempt& attempt) {
     attempt.spent[static_cast<std::size_t>(row.id)] = spent;
     count.nanoseconds += spent;  // ticks until status() tells them
     start = end;
+    if (pages_.lost) {
+      if (found) put_back(attempt);
+      break;
+    }
     if (found) {
       ++count.helped;
       return true;
     }
-    if (pages_.lost) break;
   }
   ++out_of_memory_;
   return false;
+}
+
+void Pool::Core::put_back(Attempt& attempt) {
+  const Place found = std::exchange(attempt.found, {});
+  std::unique_lock<FavouringLock> lock;
+  if (found.lane != &attempt.lane) lock = std::unique_lock(found.lane->lock);
+  found.lane->give_listed(found.region, found.block);
 }
 
 bool Pool::Core::accept(Attempt& attempt, Lane& lane, BlockNumber block) {

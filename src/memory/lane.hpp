@@ -109,6 +109,7 @@ struct alignas(128) Lane {
   std::uint32_t noted_cycle = 0;
   unsigned quiet_notes = 0;   ///< notes of the demand since its last operation
   std::uint64_t sampled = 0;  ///< operations when fragmentation was last sampled here
+  Lane* usual = nullptr;      ///< of a lane for captures: the one that its stream has otherwise; set before it is used
   bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
   bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
   bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane

@@ -43,7 +43,7 @@ void Pool::Core::watch_forks() {
   static_cast<void>(registered);
 }
 
-Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base,
+Pool::Core::Core(Upstream& upstream, Bytes total, PoolConfig config, const Strategy& strategy, DeviceAddress base,
                  unsigned region_shift)
     : base_(base),
       region_shift_(region_shift),
@@ -53,7 +53,7 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       upstream_(upstream),
       config_(std::move(config)),
       strategy_(strategy),
-      pages_(upstream, config_.limit, config_.keep_free, config_.budget),
+      pages_(upstream, total, config_.limit, config_.keep_free, config_.budget, usable_in_),
       history_(config_.samples) {}
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
@@ -98,6 +98,7 @@ Result<Lane*> Pool::Core::add_lane(StreamId stream) {
                 "share streams, or use several pools");
   const bool wide = number < kWideLanes;
   if (!wide && narrow_base_.value == 0) {
+    if (pages_.lost) return lost();
     GPUWARDEN_TRY(const DeviceAddress base, pages_.called(upstream_.reserve(narrow_reservation(region_shift_))));
     if (auto reached = check_reach(base, narrow_reservation(region_shift_)); !reached) {
       static_cast<void>(upstream_.release(base, narrow_reservation(region_shift_)));
@@ -132,7 +133,9 @@ Place Pool::Core::place_of(DeviceAddress address, Grains& start) const {
     return Place{lanes_[first + region / kRegions].get(), static_cast<unsigned>(region % kRegions), kNoBlock, address};
   };
   const Place wide = place_in(base_, region_shift_, 0, std::min(lanes, kWideLanes));
-  return wide.lane != nullptr ? wide : place_in(narrow_base_, region_shift_ - kNarrowBits, kWideLanes, lanes);
+  // The narrow lanes' base is there once one of them is counted.
+  if (wide.lane != nullptr || lanes <= kWideLanes) return wide;
+  return place_in(narrow_base_, region_shift_ - kNarrowBits, kWideLanes, lanes);
 }
 
 Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains start) const {
@@ -163,7 +166,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
   Lane& lane = *place.lane;
-  const Lane* user = lane_of(stream);
+  Lane* user = lane_of(stream);
   if (user == nullptr) {
     const std::lock_guard slow(slow_);
     user = lane_of(stream);
@@ -171,6 +174,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
       GPUWARDEN_TRY(user, make_lane(stream));
     }
   }
+  user = &usual(*user);
   bool shared = false;
   {
     const std::lock_guard lock(lane.lock);
@@ -186,7 +190,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
                   "free with the size that was asked for");
     if (shared) {
       // Below, in the locks' order.
-    } else if (user == &lane) {
+    } else if (stream == lane.stream) {
       lane.give(place.region, number);
     } else {
       lane.give_foreign(place.region, number, user->number, user->epoch.load(std::memory_order_acquire));
@@ -261,7 +265,7 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
   const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
   GPUWARDEN_TRY(const AddressSpace space, reserve_space(upstream, device.total));
   return std::unique_ptr<Pool>(
-      new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, space.base, space.shift)));
+      new Pool(std::make_unique<Core>(upstream, device.total, std::move(config), strategy, space.base, space.shift)));
 }
 
 // In a forked child a lock may be held for ever by a thread that is not there, and the driver must not be called.

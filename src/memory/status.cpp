@@ -100,7 +100,7 @@ PoolStatus Pool::Core::status_behind_lock() {
 
 OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
   const PoolStatus now = status_behind_lock();
-  const auto device = upstream_.memory();
+  const auto device = pages_.called(upstream_.memory());
   OutOfMemoryReport report{.requested = attempt.bytes,
                            .rounded = bytes(attempt.size),
                            .stream = attempt.lane.stream,
@@ -142,12 +142,12 @@ OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
 
 Error Pool::Core::report(Attempt& attempt) {
   attempt.lane_lock.unlock();
-  if (pages_.lost) {
-    note_loss();
+  std::optional<OutOfMemoryReport> described;
+  if (!pages_.lost) described = describe(attempt);
+  if (pages_.lost)
     return Error{ErrorCode::unavailable, "cannot allocate device memory: the device's context is gone",
                  "end the process; what it held is given back by the driver"};
-  }
-  OutOfMemoryReport report = describe(attempt);
+  OutOfMemoryReport& report = *described;
   attempt.slow_lock.unlock();
   if (config_.who_holds_what) report.who_holds_what = config_.who_holds_what();
   report.advice = advice_for(report);

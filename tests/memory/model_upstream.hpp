@@ -220,6 +220,7 @@ class ModelUpstream final : public Upstream {
 
   Result<DeviceMemory> memory() override {
     const std::lock_guard lock(mutex_);
+    GPUWARDEN_CHECK(called("memory"));
     return DeviceMemory{capacity_, capacity_ - kPage * pages_.size()};
   }
 

@@ -447,5 +447,29 @@ TEST(Strategies, HaveUniqueNamesAndARule) {
   EXPECT_EQ(find_strategy("no such"), nullptr);
 }
 
+TEST(Pool, AtItsEndTakesNoPagesFromStreamsThatMayStillWork) {
+  for (const std::string failing : {"record", "synchronize"}) {
+    for (const int failures : {1, 1000}) {
+      ModelUpstream upstream(1_GiB);
+      upstream.works_at_once = false;
+      auto pool = pool_on(upstream);
+      const auto address = pool->allocate(10_MiB, kStream).value();
+      upstream.submit(kStream, address, 10_MiB);
+      int left = failures;
+      upstream.fails = [&](const std::string& call) { return call == failing && left-- > 0; };
+      pool.reset();
+      EXPECT_EQ(upstream.mapped_pages(), failures == 1 ? 0U : 5U) << failing;
+      EXPECT_THAT(upstream.misuses(), testing::IsEmpty()) << failing;
+    }
+  }
+}
+
+TEST(Pool, KeepsMoreFreeThanThereCouldBe) {
+  ModelUpstream upstream(1_GiB);
+  const auto pool = pool_on(upstream, {.keep_free = Bytes(~std::uint64_t{0})});
+  EXPECT_EQ(pool->allocate(10_MiB, kStream).error().code, ErrorCode::unsatisfied);
+  EXPECT_EQ(upstream.pages(), 0U);
+}
+
 }  // namespace
 }  // namespace gpuwarden::memory
