@@ -79,6 +79,9 @@ class Pool::Core {
   /// Whether handles can hold such addresses.
   static Result<void> check_reach(DeviceAddress base, Bytes size);
 
+  /// Where the epochs of new lanes begin; for tests of their end.
+  [[gnu::visibility("hidden")]] inline static std::atomic<std::uint32_t> first_epoch = 1;
+
   /// Whether this is a child of the process that made the pool. Asked before all of the following but the first two,
   /// which ask themselves.
   bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
@@ -253,7 +256,14 @@ class Pool::Core {
   void free_oldest(std::uint64_t wanted_spare);
   void unmap_oldest(Lane& lane, std::uint64_t wanted_spare);
 
-  // Epochs.
+  // Epochs. They never wrap: beyond kLateEpoch a lane's are counted anew once its stream's work can be awaited, and at
+  // the last one nothing is recorded any more.
+  static constexpr std::uint32_t kLateEpoch = std::uint32_t{1} << 31U;
+  /// Begins a lane's next epoch; the one that has ended, 0: there is no next one.
+  std::uint32_t end_epoch(Lane& lane);
+  /// Behind the slow lock alone, as it blocks and takes each lane's lock.
+  void rebase_epochs();
+  void rebase_epochs(Lane& lane);
   bool record(Lane& lane);
   void refresh_done(Lane& lane);
   /// Blocks; whether all work of the stream up to now is done.
@@ -301,6 +311,7 @@ class Pool::Core {
   std::uint64_t out_of_memory_ = 0;
   std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
   TickScale scale_;
+  bool epochs_are_late_ = false;  ///< of some lane
 };
 
 }  // namespace gpuwarden::memory

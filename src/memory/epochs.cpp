@@ -9,10 +9,55 @@
 
 namespace gpuwarden::memory {
 
+std::uint32_t Pool::Core::end_epoch(Lane& lane) {
+  const std::uint32_t ended = lane.epoch.load();
+  if (ended >= kLateEpoch) epochs_are_late_ = true;
+  if (ended == ~std::uint32_t{0}) return 0;
+  return lane.epoch.fetch_add(1);
+}
+
+void Pool::Core::rebase_epochs() {
+  bool late = false;
+  for_each_lane([&](Lane& lane) {
+    if (lane.epoch.load() < kLateEpoch) return;
+    if (lane.is_private || !block_until_done(lane)) {
+      late = true;
+      return;
+    }
+    rebase_epochs(lane);
+  });
+  epochs_are_late_ = late;
+}
+
+void Pool::Core::rebase_epochs(Lane& lane) {
+  const std::uint32_t done = lane.done;
+  const auto rebased = [done](std::uint32_t epoch) { return epoch > done ? epoch - done : 0; };
+  uses_.rebase(lane.number, done);
+  for_each_lane([&](Lane& other) {
+    if (other.waited[lane.number] != 0) other.waited.set(lane.number, rebased(other.waited[lane.number]));
+    const std::lock_guard lock(other.lock);
+    for (unsigned number = 0; number < kRegions; ++number) {
+      Region& region = other.regions[number];
+      for (BlockNumber at = other.foreign[number]; at != kNoBlock; at = region[at].right)
+        if (region[at].user == lane.number) region[at].epoch = rebased(region[at].epoch);
+    }
+  });
+  lane.notes.rebase(done);
+  lane.done = lane.recorded = 0;
+  const std::lock_guard lock(lane.lock);
+  for (Region& region : lane.regions) {
+    for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after)
+      if (region[at].state == BlockState::free) region[at].epoch = rebased(region[at].epoch);
+  }
+  // Last: who reads the epoch before this and notes it after waits for more than needed, not for less.
+  lane.epoch.store(lane.epoch.load() - done);
+}
+
 bool Pool::Core::record(Lane& lane) {
   if (pages_.lost || lane.is_private || lane.is_capturing || upstream_.is_capturing(lane.stream)) return false;
   // First the epoch, then the event: a free that still sees the old epoch was submitted before the event.
-  const std::uint32_t covered = lane.epoch.fetch_add(1);
+  const std::uint32_t covered = end_epoch(lane);
+  if (covered == 0) return false;
   const auto event = pages_.called(upstream_.record(lane.stream));
   if (!event) return false;
   if (lane.event.value != 0) static_cast<void>(pages_.called(upstream_.forget(lane.event)));

@@ -62,6 +62,8 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
     return bad_request(size, alignment, largest_);
   std::unique_lock slow(slow_);
   if (pages_.lost) return lost();
+  if (epochs_are_late_) [[unlikely]]
+    rebase_epochs();
   Lane* lane = lane_of(stream);
   if (lane == nullptr) {
     GPUWARDEN_TRY(lane, make_lane(stream));
@@ -109,6 +111,7 @@ Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned shift = wide ? region_shift_ : region_shift_ - kNarrowBits;
   lanes_[number] = std::make_unique<Lane>(number, stream,
                                           static_cast<Grains>((std::uint64_t{1} << shift) >> kGrainShift), strategy_);
+  lanes_[number]->epoch = first_epoch.load(std::memory_order_relaxed);
   lane_count_.store(number + 1, std::memory_order_release);
   if (wide) wide_count_.store(number + 1, std::memory_order_release);
   return lanes_[number].get();

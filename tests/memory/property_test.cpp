@@ -2,6 +2,7 @@
 // Random operations on every strategy, held against a naive model; upstream calls that fail, one by one and at random.
 #include <random>
 
+#include "memory/core.hpp"
 #include "memory/pool_model.hpp"
 
 namespace gpuwarden::memory {
@@ -96,6 +97,34 @@ TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
     ASSERT_EQ(upstream.reservations(), 0U);
     ASSERT_THAT(upstream.misuses(), testing::IsEmpty());
     if (calls < failing) break;
+  }
+}
+
+TEST_P(EveryStrategy, EpochsDoNotWrap) {
+  // From a few before the last one, and from where they are counted anew.
+  for (const std::uint32_t first : {~std::uint32_t{0} - 40, (std::uint32_t{1} << 31U) - 40}) {
+    Pool::Core::first_epoch = first;
+    ModelUpstream upstream(120_MiB);
+    upstream.works_at_once = false;
+    {
+      const auto pool = pool_on(upstream);
+      PoolModel model(upstream, *pool, 9, 4);
+      for (int i = 0; i < 4000; ++i) {
+        model.step();
+        if (i % 20 == 0) static_cast<void>(pool->trim_idle(Clock::SteadyTime(std::chrono::seconds(i)), 1s));
+        if (i % 50 == 0) model.compare();
+        if (HasFailure()) break;
+      }
+      model.free_all();
+      model.compare();
+      upstream.finish_all();
+      // Nothing waits for an epoch that never comes.
+      EXPECT_TRUE(pool->trim());
+      EXPECT_EQ(pool->status().reserved, 0_B);
+    }
+    Pool::Core::first_epoch = 1;
+    EXPECT_EQ(upstream.pages(), 0U);
+    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
   }
 }
 
