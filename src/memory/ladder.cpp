@@ -11,22 +11,21 @@ namespace gpuwarden::memory {
 
 struct Pool::Core::RungRow {
   Rung id;
-  std::string_view name;
   RungFunction run;
 };
 
 const std::array<Pool::Core::RungRow, kRungs> Pool::Core::kRows{{
-    {Rung::grow_near, "grow_near", &Core::grow_near},
-    {Rung::tidy, "tidy", &Core::tidy},
-    {Rung::steal_done, "steal_done", &Core::steal_done},
-    {Rung::remap, "remap", &Core::remap},
-    {Rung::wait_foreign, "wait_foreign", &Core::wait_foreign},
-    {Rung::grow, "grow", &Core::grow},
-    {Rung::steal_wait, "steal_wait", &Core::steal_wait},
-    {Rung::flush_all, "flush_all", &Core::flush_all},
-    {Rung::synchronize, "synchronize", &Core::synchronize},
-    {Rung::callbacks, "callbacks", &Core::callbacks},
-    {Rung::wait_others, "wait_others", &Core::wait_others},
+    {Rung::grow_near, &Core::grow_near},
+    {Rung::tidy, &Core::tidy},
+    {Rung::steal_done, &Core::steal_done},
+    {Rung::remap, &Core::remap},
+    {Rung::wait_foreign, &Core::wait_foreign},
+    {Rung::grow, &Core::grow},
+    {Rung::steal_wait, &Core::steal_wait},
+    {Rung::flush_all, &Core::flush_all},
+    {Rung::synchronize, &Core::synchronize},
+    {Rung::callbacks, &Core::callbacks},
+    {Rung::wait_others, &Core::wait_others},
 }};
 
 std::string_view to_string(Rung rung) {

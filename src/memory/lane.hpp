@@ -87,7 +87,8 @@ struct alignas(128) Lane {
   const std::uint32_t trim_every;
   const Grains small_below;
   LaneCounters counters;
-  /// Frees up to now belong to this epoch, at least 1. Read without the lock by those that give memory back on this stream.
+  /// Frees up to now belong to this epoch, at least 1. Read without the lock by those that give memory back on this
+  /// stream.
   std::atomic<std::uint32_t> epoch = 1;
   std::array<QuickList, 1U << kQuickBits> quick;
   std::array<std::uint64_t, (1U << kQuickBits) / 64> quick_used{};  ///< lists that may hold something, a bit each

@@ -25,7 +25,7 @@ void add(PoolStatus& status, Lane& lane) {
   status.quick_hits += counters.quick_hits;
   status.metadata += Bytes(sizeof(Lane));
   for (const Region& region : lane.regions) {
-    status.largest_free = std::max(status.largest_free, bytes(region.largest_free()));
+    if (!lane.is_private) status.largest_free = std::max(status.largest_free, bytes(region.largest_free()));
     status.metadata += Bytes(region.metadata_bytes());
   }
 }

@@ -175,6 +175,19 @@ TEST(Capture, StaysKeptWhenTheReplaysCannotBeWaitedFor) {
   EXPECT_TRUE(scene.pool->release_capture(id, kOther));
 }
 
+TEST(Capture, WhatIsKeptForItIsNoFreeBlockForOthers) {
+  Scene scene;
+  const auto small = scene.pool->allocate(4_MiB, kStream).value();
+  ASSERT_TRUE(scene.pool->deallocate(small, kStream));
+  const auto id = scene.begin(kStream);
+  const auto captured = scene.pool->allocate(100_MiB, kStream).value();
+  ASSERT_TRUE(scene.pool->deallocate(captured, kStream));
+  scene.end(id, {kStream});
+  EXPECT_LE(scene.pool->status().largest_free, 4_MiB);
+  ASSERT_TRUE(scene.pool->release_capture(id, kStream));
+  EXPECT_EQ(scene.pool->status().largest_free, 100_MiB);
+}
+
 TEST(Capture, WhatIsFreedOnItsStreamMeanwhileComesBack) {
   Scene scene;
   const auto own = scene.pool->allocate(10_MiB, kStream).value();

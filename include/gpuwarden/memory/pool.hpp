@@ -60,10 +60,12 @@ struct PoolStatus {
   Bytes live;
   Bytes peak_live;  ///< exact with one stream; with several, the sum of their peaks: an upper bound
   Bytes requested;
-  Bytes cached;        ///< in quick lists, or given back on another stream and not yet taken over
-  Bytes free;          ///< reserved, but neither live nor cached
-  Bytes spare;         ///< the part of `free` that is mapped nowhere
-  Bytes largest_free;  ///< the largest request that needs no upstream call
+  Bytes cached;  ///< in quick lists, or given back on another stream and not yet taken over
+  Bytes free;    ///< reserved, but neither live nor cached
+  Bytes spare;   ///< the part of `free` that is mapped nowhere
+  /// The largest free block that is not kept for a captured graph; nothing needs to be mapped for a request of that
+  /// size, but one on another stream than the block's may have to wait for that stream.
+  Bytes largest_free;
   Bytes limit;
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;

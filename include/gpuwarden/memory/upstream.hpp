@@ -57,9 +57,9 @@ class Upstream {
   virtual Result<void> forget(EventHandle event) = 0;
 
   /// Whether the stream is being captured into a graph: then the pool neither records nor waits there. What it was told
-  /// of with Pool::begin_capture() keeps it from asking for events, blocking and unmapping on all streams, too; of other
-  /// captures it knows only what this says. create() and map() may be called at any time (a driver allows them in the
-  /// capture mode "relaxed").
+  /// of with Pool::begin_capture() keeps it from asking for events, blocking and unmapping on all streams, too; of
+  /// other captures it knows only what this says. create() and map() may be called at any time (a driver allows them in
+  /// the capture mode "relaxed").
   virtual bool is_capturing(StreamId stream) {
     static_cast<void>(stream);
     return false;
