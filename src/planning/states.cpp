@@ -34,6 +34,10 @@ double step_temporaries(const Settings& settings, double width) {
   return settings.optimizer == Optimizer::adamw ? width : 0;
 }
 
+bool is_zero(Sharding sharding) {
+  return sharding == Sharding::zero1 || sharding == Sharding::zero2 || sharding == Sharding::zero3;
+}
+
 bool is_fsdp(const Settings& settings) {
   return settings.parallel.sharding == Sharding::fsdp1 || settings.parallel.sharding == Sharding::fsdp2;
 }
@@ -63,6 +67,8 @@ StateBytes state_bytes(const ModelFigures& model, const Settings& settings) {
   Precision precision = settings.precision;
   // accelerate stores in fp32 what FSDP1 trains in mixed precision, whatever it was loaded as.
   if (precision == Precision::mixed_low && settings.parallel.sharding == Sharding::fsdp1) precision = Precision::mixed;
+  // DeepSpeed keeps fp32 masters of whatever 16-bit weights it shards (docs/_pages/config-json.md, "bf16").
+  if (precision != Precision::fp32 && is_zero(settings.parallel.sharding)) precision = Precision::master_weights;
   StateBytes bytes;
   switch (precision) {
     case Precision::fp32:

@@ -163,6 +163,21 @@ TEST(Estimate, OffloadedStatesNeedTheHostsMemory) {
   EXPECT_LT(there.allocated, here.allocated);
 }
 
+TEST(Estimate, DeepSpeedKeepsMastersOfWhatItShards) {
+  // Qwen's README: 7B in full on two GPUs through ZeRO-3, 139.2 GB together at 256 tokens, context and all.
+  ModelShape qwen = llama3_8b();
+  qwen.kv_heads = 32;
+  qwen.intermediate = 11008;
+  qwen.vocab = 151936;
+  Settings settings;
+  settings.sequence = 256;
+  settings.parallel = {.data = 2, .sharding = Sharding::zero3};
+  const double each = estimate(qwen, settings)->expected();
+  EXPECT_NEAR(2 * each / 139.2e9, 1, 0.08);
+  settings.parallel = {.data = 8, .sharding = Sharding::zero1};
+  EXPECT_GT(allocated(llama3_8b(), settings), 5.4 * 8.03e9);  // 2 + 2 + 12 / 8 bytes
+}
+
 TEST(Estimate, EightBitOptimizersKeepEmbeddingsInThirtyTwo) {
   Settings settings;
   settings.precision = Precision::bf16;
