@@ -118,8 +118,8 @@ TEST_P(EveryStrategy, EpochsDoNotWrap) {
       model.free_all();
       model.compare();
       upstream.finish_all();
-      // Nothing waits for an epoch that never comes.
-      EXPECT_TRUE(pool->trim());
+      // Nothing waits for an epoch that never comes: the first call may learn of old events only, the next asks anew.
+      for (int times = 0; times < 3; ++times) EXPECT_TRUE(pool->trim());
       EXPECT_EQ(pool->status().reserved, 0_B);
     }
     Pool::Core::first_epoch = 1;
