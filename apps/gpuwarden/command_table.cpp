@@ -151,6 +151,10 @@ constexpr auto kCompatOptions = std::to_array<Option>({
 });
 
 constexpr auto kMemoryOptions = std::to_array<Option>({
+    {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices, UUIDs or their beginnings, PCI bus ids"},
+    {"--watch", OptionKind::optional, "DURATION", "read and show again and again (1s)"},
+    {"--count", OptionKind::text, "N", "--watch: so often"},
+    {"-o,--output", OptionKind::text, "FILE", "trace: write there (memory-trace.csv)"},
     {"--strategy", OptionKind::text, "NAME|all",
      "replay: balanced (default), greedy, consolidated, fragmentation_aware"},
     {"--device-memory", OptionKind::text, "SIZE", "replay: memory of the simulated device (80GiB)"},
@@ -159,7 +163,10 @@ constexpr auto kMemoryOptions = std::to_array<Option>({
     {"--random-lengths", OptionKind::text, "A..B", "replay: a random length for each step instead"},
     {"--steps", OptionKind::text, "N", "replay: how many random lengths (60)"},
     {"--seed", OptionKind::text, "N", "replay: other random lengths (1)"},
-    {"--device", OptionKind::text, "N", "replay: whose events, of a snapshot with several devices"},
+    {"--device", OptionKind::text, "N", "replay: whose events, of a recording with several devices"},
+    {"--chart,--timeline", OptionKind::text, "FILE.html", "replay: write a page with memory over time and every block"},
+    {"--snapshot", OptionKind::text, "FILE",
+     "replay: write a PyTorch snapshot of the pool: .pickle for its viewer, .json"},
 });
 
 constexpr auto kSimOptions = std::to_array<Option>({
@@ -272,9 +279,11 @@ std::vector<Command> running_commands() {
        Rest::operands,
        run_compat},
       {"memory",
-       "replay recorded GPU memory use through the pool",
-       "gpuwarden memory replay TRACE [--strategy NAME|all] [options]",
-       {kMemoryOptions},
+       "who holds how much GPU memory; note down a program's allocations; replay them through the pool",
+       "gpuwarden memory [--watch] [-i GPU]\n"
+       "       gpuwarden memory trace [-o FILE] -- COMMAND...\n"
+       "       gpuwarden memory replay TRACE [--strategy NAME|all] [options]",
+       {kMemoryOptions, kFromOptions},
        Rest::operands,
        run_memory},
       {"sim",

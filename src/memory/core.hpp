@@ -121,6 +121,7 @@ class Pool::Core {
   Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
 
   PoolStatus status();
+  std::vector<SegmentLayout> layout();
   Result<void> check();
 
   DeviceAddress address_of(const Place& place) const {

@@ -9,6 +9,7 @@
 #include "memtrace/builder.hpp"
 #include "memtrace/csv.hpp"
 #include "memtrace/lines.hpp"
+#include "memtrace/quote.hpp"
 
 namespace gpuwarden::memtrace {
 namespace {
@@ -32,6 +33,9 @@ class CsvReader {
   Result<Trace> read(const ReadOptions& options) {
     GPUWARDEN_CHECK(read_heading());
     if (has(device)) GPUWARDEN_CHECK(choose(options));
+    if (!has(device) && options.device)
+      return fail(ErrorCode::invalid_argument, fmt::format("{}: there is no column 'device'", name_),
+                  "read it without naming a device");
     while (const auto line = lines_.next()) GPUWARDEN_CHECK(take(Cells(*line)));
     if (builder_.trace().events.empty())
       return fail(ErrorCode::invalid_argument, fmt::format("{}: holds no allocation", name_));
@@ -40,6 +44,7 @@ class CsvReader {
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
+  static constexpr std::uint64_t kMostDevice = 1023;
 
   std::unexpected<Error> wrong(std::string_view what) const {
     return fail(ErrorCode::corrupt, fmt::format("{}: line {}: {}", name_, lines_.number(), what),
@@ -48,7 +53,8 @@ class CsvReader {
 
   Result<void> read_heading() {
     const Cells heading(lines_.next().value_or(""));
-    cells_ = std::min(heading.count, Cells::kMost);
+    if (heading.count > Cells::kMost) return wrong(fmt::format("there are more than {} columns", Cells::kMost));
+    cells_ = heading.count;
     for (std::size_t i = 0; i < cells_; ++i) {
       const auto* const found = std::ranges::find(kNames, trim(heading.cells[i]));
       if (found != kNames.end()) positions_[static_cast<std::size_t>(found - kNames.begin())] = i;
@@ -65,9 +71,8 @@ class CsvReader {
     lines.next();
     while (const auto line = lines.next()) {
       const Cells cells(*line);
-      constexpr std::uint64_t kMost = 1023;
       const auto number = cells.count == cells_ ? whole_number(cell(cells, device)) : std::nullopt;
-      if (!number || *number > kMost) continue;  // take() tells what is wrong with it
+      if (!number || *number > kMostDevice) continue;  // take() tells what is wrong with it
       if (*number >= counts.size()) counts.resize(*number + 1);
       ++counts[*number];
     }
@@ -87,21 +92,23 @@ class CsvReader {
   Result<std::uint64_t> number(const Cells& cells, Column column) const {
     if (!has(column)) return 0;
     if (const auto value = whole_number(cell(cells, column))) return *value;
-    return wrong(fmt::format("{} '{}' is no whole number", kNames[column], printable(cell(cells, column))));
+    return wrong(fmt::format("{} '{}' is no whole number", kNames[column], quoted(cell(cells, column))));
   }
 
   Result<double> coefficient(const Cells& cells, Column column) const {
     if (!has(column)) return 0;
     const auto value = parse_number(cell(cells, column));
     if (value) return *value;
-    return wrong(fmt::format("{} '{}' is no number", kNames[column], printable(cell(cells, column))));
+    return wrong(fmt::format("{} '{}' is no number", kNames[column], quoted(cell(cells, column))));
   }
 
   Result<void> take(const Cells& cells) {
+    if (cells.count > Cells::kMost) return wrong(fmt::format("has more than {} cells", Cells::kMost));
     if (cells.count != cells_) return wrong(fmt::format("has {} cells instead of {}", cells.count, cells_));
     const std::string_view what = cell(cells, op);
-    if (what != "a" && what != "f") return wrong(fmt::format("op '{}' is neither a nor f", printable(what)));
+    if (what != "a" && what != "f") return wrong(fmt::format("op '{}' is neither a nor f", quoted(what)));
     GPUWARDEN_TRY(const auto on_device, number(cells, device));
+    if (on_device > kMostDevice) return wrong(fmt::format("device {} is more than {}", on_device, kMostDevice));
     if (has(device) && on_device != device_) return {};
     GPUWARDEN_TRY(const auto key, number(cells, id));
     GPUWARDEN_TRY(const auto on, number(cells, stream));

@@ -15,6 +15,6 @@ bool is_allocation_csv(std::string_view data);
 bool is_rmm_log(std::string_view data);
 
 Result<Trace> read_allocation_csv(std::string_view data, const std::string& name, const ReadOptions& options);
-Result<Trace> read_rmm_log(std::string_view data, const std::string& name);
+Result<Trace> read_rmm_log(std::string_view data, const std::string& name, const ReadOptions& options);
 
 }  // namespace gpuwarden::memtrace

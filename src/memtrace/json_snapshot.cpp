@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpuwarden/base/text.hpp"
+#include "memtrace/quote.hpp"
 #include "memtrace/snapshot_tree.hpp"
 
 namespace gpuwarden::memtrace {
@@ -35,6 +35,7 @@ class TreeFiller final : public nlohmann::json_sax<nlohmann::json> {
 
   Value root;
   std::optional<std::size_t> bad_byte;
+  bool too_deep = false;
 
  private:
   struct Open {
@@ -45,6 +46,8 @@ class TreeFiller final : public nlohmann::json_sax<nlohmann::json> {
   static Value text_value(const std::string& text) { return {.kind = Kind::text, .word = word_of(text)}; }
 
   bool open(const Value& container) {
+    too_deep = open_.size() == kDeepestNesting;
+    if (too_deep) return false;
     open_.push_back({container, {}});
     return true;
   }
@@ -73,7 +76,11 @@ class TreeFiller final : public nlohmann::json_sax<nlohmann::json> {
 
 Result<Value> read_json(std::string_view data, const std::string& name, SnapshotTree& tree) {
   TreeFiller filler(tree);
-  if (!nlohmann::json::sax_parse(data, &filler))
+  const bool whole = nlohmann::json::sax_parse(data, &filler);
+  if (filler.too_deep)
+    return fail(ErrorCode::corrupt, fmt::format("{}: nests deeper than {} levels", name, kDeepestNesting),
+                "no snapshot of PyTorch does that: write it anew");
+  if (!whole)
     return fail(ErrorCode::corrupt,
                 fmt::format("{}: is no JSON any more at byte {}", name, filler.bad_byte.value_or(data.size())),
                 "the file is damaged or was cut off: copy or write it anew");

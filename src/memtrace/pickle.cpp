@@ -3,11 +3,13 @@
 // the opcodes: Python's Lib/pickletools.py, protocols 0 to 5.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
 
 #include "gpuwarden/base/text.hpp"
+#include "memtrace/quote.hpp"
 #include "memtrace/snapshot_tree.hpp"
 
 namespace gpuwarden::memtrace {
@@ -33,7 +35,7 @@ class PickleMachine {
     bool (PickleMachine::*act)(unsigned);
     unsigned width = 0;
   };
-  static std::span<const Row> rows();
+  static const Row kRows[];
 
   bool fail_with(std::string what) {
     if (!error_)
@@ -42,8 +44,7 @@ class PickleMachine {
     return false;
   }
   bool refuse(const std::string& what) {
-    error_ = Error{ErrorCode::corrupt,
-                   fmt::format("{}: refused: byte {} ({}) {}", name_, begin_, row_->name, printable(what)),
+    error_ = Error{ErrorCode::corrupt, fmt::format("{}: refused: byte {} ({}) {}", name_, begin_, row_->name, what),
                    "no snapshot of PyTorch holds that; Python would run it: do not open this file with pickle.load"};
     return false;
   }
@@ -103,14 +104,13 @@ class PickleMachine {
   }
   std::string text_of(const Value& value) const {
     if (!value.is(Kind::text)) return "?";
-    constexpr std::size_t kShown = 80;
-    return std::string(data_.substr(value.payload, std::min<std::size_t>(value.length, kShown)));
+    return quoted(data_.substr(value.payload, value.length));
   }
 
   // What the opcodes do.
   bool protocol(unsigned);
   bool skip(unsigned width) { return unsigned_of(width).has_value(); }
-  bool mark(unsigned) { return marks_.push_back(stack_.size()), true; }
+  bool mark(unsigned);
   bool stop(unsigned);
   bool drop(unsigned);
   bool drop_mark(unsigned);
@@ -160,86 +160,82 @@ class PickleMachine {
   std::optional<Error> error_;
 };
 
-std::span<const PickleMachine::Row> PickleMachine::rows() {
-  using M = PickleMachine;
-  static constexpr auto kRows = std::to_array<Row>({
-      {'(', "MARK", &M::mark},
-      {'.', "STOP", &M::stop},
-      {'0', "POP", &M::drop},
-      {'1', "POP_MARK", &M::drop_mark},
-      {'2', "DUP", &M::duplicate},
-      {'F', "FLOAT", &M::real_line},
-      {'I', "INT", &M::integer_line},
-      {'J', "BININT", &M::signed_integer, 4},
-      {'K', "BININT1", &M::small_integer, 1},
-      {'L', "LONG", &M::integer_line},
-      {'M', "BININT2", &M::small_integer, 2},
-      {'N', "NONE", &M::nothing},
-      {'P', "PERSID", &M::named_line},
-      {'Q', "BINPERSID", &M::runs_code},
-      {'R', "REDUCE", &M::runs_code},
-      {'S', "STRING", &M::text_line, 1},
-      {'T', "BINSTRING", &M::text, 4},
-      {'U', "SHORT_BINSTRING", &M::text, 1},
-      {'V', "UNICODE", &M::text_line, 0},
-      {'X', "BINUNICODE", &M::text, 4},
-      {'a', "APPEND", &M::append},
-      {'b', "BUILD", &M::runs_code},
-      {'c', "GLOBAL", &M::named_line},
-      {'d', "DICT", &M::dictionary},
-      {'}', "EMPTY_DICT", &M::empty_dictionary},
-      {'e', "APPENDS", &M::append_all},
-      {'g', "GET", &M::get_line},
-      {'h', "BINGET", &M::get, 1},
-      {'i', "INST", &M::named_line},
-      {'j', "LONG_BINGET", &M::get, 4},
-      {'l', "LIST", &M::list},
-      {']', "EMPTY_LIST", &M::empty_list},
-      {'o', "OBJ", &M::runs_code},
-      {'p', "PUT", &M::put_line},
-      {'q', "BINPUT", &M::put, 1},
-      {'r', "LONG_BINPUT", &M::put, 4},
-      {'s', "SETITEM", &M::set_item},
-      {'t', "TUPLE", &M::list},
-      {')', "EMPTY_TUPLE", &M::tuple, 0},
-      {'u', "SETITEMS", &M::set_items},
-      {'G', "BINFLOAT", &M::real, 8},
-      {'B', "BINBYTES", &M::bytes, 4},
-      {'C', "SHORT_BINBYTES", &M::bytes, 1},
-      {0x80, "PROTO", &M::protocol},
-      {0x81, "NEWOBJ", &M::runs_code},
-      {0x82, "EXT1", &M::runs_code},
-      {0x83, "EXT2", &M::runs_code},
-      {0x84, "EXT4", &M::runs_code},
-      {0x85, "TUPLE1", &M::tuple, 1},
-      {0x86, "TUPLE2", &M::tuple, 2},
-      {0x87, "TUPLE3", &M::tuple, 3},
-      {0x88, "NEWTRUE", &M::constant, 1},
-      {0x89, "NEWFALSE", &M::constant, 0},
-      {0x8a, "LONG1", &M::long_integer, 1},
-      {0x8b, "LONG4", &M::long_integer, 4},
-      {0x8c, "SHORT_BINUNICODE", &M::text, 1},
-      {0x8d, "BINUNICODE8", &M::text, 8},
-      {0x8e, "BINBYTES8", &M::bytes, 8},
-      {0x8f, "EMPTY_SET", &M::empty_list},
-      {0x90, "ADDITEMS", &M::append_all},
-      {0x91, "FROZENSET", &M::list},
-      {0x92, "NEWOBJ_EX", &M::runs_code},
-      {0x93, "STACK_GLOBAL", &M::named_stack},
-      {0x94, "MEMOIZE", &M::memorize},
-      {0x95, "FRAME", &M::skip, 8},
-      {0x96, "BYTEARRAY8", &M::bytes, 8},
-      {0x97, "NEXT_BUFFER", &M::runs_code},
-      {0x98, "READONLY_BUFFER", &M::runs_code},
-  });
-  return kRows;
-}
+constexpr PickleMachine::Row PickleMachine::kRows[] = {
+    {'(', "MARK", &PickleMachine::mark},
+    {'.', "STOP", &PickleMachine::stop},
+    {'0', "POP", &PickleMachine::drop},
+    {'1', "POP_MARK", &PickleMachine::drop_mark},
+    {'2', "DUP", &PickleMachine::duplicate},
+    {'F', "FLOAT", &PickleMachine::real_line},
+    {'I', "INT", &PickleMachine::integer_line},
+    {'J', "BININT", &PickleMachine::signed_integer, 4},
+    {'K', "BININT1", &PickleMachine::small_integer, 1},
+    {'L', "LONG", &PickleMachine::integer_line},
+    {'M', "BININT2", &PickleMachine::small_integer, 2},
+    {'N', "NONE", &PickleMachine::nothing},
+    {'P', "PERSID", &PickleMachine::named_line},
+    {'Q', "BINPERSID", &PickleMachine::runs_code},
+    {'R', "REDUCE", &PickleMachine::runs_code},
+    {'S', "STRING", &PickleMachine::text_line, 1},
+    {'T', "BINSTRING", &PickleMachine::text, 4},
+    {'U', "SHORT_BINSTRING", &PickleMachine::text, 1},
+    {'V', "UNICODE", &PickleMachine::text_line, 0},
+    {'X', "BINUNICODE", &PickleMachine::text, 4},
+    {'a', "APPEND", &PickleMachine::append},
+    {'b', "BUILD", &PickleMachine::runs_code},
+    {'c', "GLOBAL", &PickleMachine::named_line},
+    {'d', "DICT", &PickleMachine::dictionary},
+    {'}', "EMPTY_DICT", &PickleMachine::empty_dictionary},
+    {'e', "APPENDS", &PickleMachine::append_all},
+    {'g', "GET", &PickleMachine::get_line},
+    {'h', "BINGET", &PickleMachine::get, 1},
+    {'i', "INST", &PickleMachine::named_line},
+    {'j', "LONG_BINGET", &PickleMachine::get, 4},
+    {'l', "LIST", &PickleMachine::list},
+    {']', "EMPTY_LIST", &PickleMachine::empty_list},
+    {'o', "OBJ", &PickleMachine::runs_code},
+    {'p', "PUT", &PickleMachine::put_line},
+    {'q', "BINPUT", &PickleMachine::put, 1},
+    {'r', "LONG_BINPUT", &PickleMachine::put, 4},
+    {'s', "SETITEM", &PickleMachine::set_item},
+    {'t', "TUPLE", &PickleMachine::list},
+    {')', "EMPTY_TUPLE", &PickleMachine::tuple, 0},
+    {'u', "SETITEMS", &PickleMachine::set_items},
+    {'G', "BINFLOAT", &PickleMachine::real, 8},
+    {'B', "BINBYTES", &PickleMachine::bytes, 4},
+    {'C', "SHORT_BINBYTES", &PickleMachine::bytes, 1},
+    {0x80, "PROTO", &PickleMachine::protocol},
+    {0x81, "NEWOBJ", &PickleMachine::runs_code},
+    {0x82, "EXT1", &PickleMachine::runs_code},
+    {0x83, "EXT2", &PickleMachine::runs_code},
+    {0x84, "EXT4", &PickleMachine::runs_code},
+    {0x85, "TUPLE1", &PickleMachine::tuple, 1},
+    {0x86, "TUPLE2", &PickleMachine::tuple, 2},
+    {0x87, "TUPLE3", &PickleMachine::tuple, 3},
+    {0x88, "NEWTRUE", &PickleMachine::constant, 1},
+    {0x89, "NEWFALSE", &PickleMachine::constant, 0},
+    {0x8a, "LONG1", &PickleMachine::long_integer, 1},
+    {0x8b, "LONG4", &PickleMachine::long_integer, 4},
+    {0x8c, "SHORT_BINUNICODE", &PickleMachine::text, 1},
+    {0x8d, "BINUNICODE8", &PickleMachine::text, 8},
+    {0x8e, "BINBYTES8", &PickleMachine::bytes, 8},
+    {0x8f, "EMPTY_SET", &PickleMachine::empty_list},
+    {0x90, "ADDITEMS", &PickleMachine::append_all},
+    {0x91, "FROZENSET", &PickleMachine::list},
+    {0x92, "NEWOBJ_EX", &PickleMachine::runs_code},
+    {0x93, "STACK_GLOBAL", &PickleMachine::named_stack},
+    {0x94, "MEMOIZE", &PickleMachine::memorize},
+    {0x95, "FRAME", &PickleMachine::skip, 8},
+    {0x96, "BYTEARRAY8", &PickleMachine::bytes, 8},
+    {0x97, "NEXT_BUFFER", &PickleMachine::runs_code},
+    {0x98, "READONLY_BUFFER", &PickleMachine::runs_code},
+};
 
 Result<Value> PickleMachine::run() {
   static constexpr Row kUnknown{0, "an unknown opcode", nullptr, 0};
   std::array<const Row*, 256> row_of{};
   row_of.fill(&kUnknown);
-  for (const Row& row : rows()) row_of[row.code] = &row;
+  for (const Row& row : kRows) row_of[row.code] = &row;
   while (!result_ && !error_) {
     begin_ = at_;
     if (at_ == data_.size()) {
@@ -261,6 +257,12 @@ bool PickleMachine::protocol(unsigned) {
   const auto version = unsigned_of(1);
   if (!version) return false;
   return *version <= kNewestProtocol || fail_with(fmt::format("protocol {} is not known", *version));
+}
+
+bool PickleMachine::mark(unsigned) {
+  if (marks_.size() == kDeepestNesting) return fail_with(fmt::format("nests deeper than {} levels", kDeepestNesting));
+  marks_.push_back(stack_.size());
+  return true;
 }
 
 bool PickleMachine::stop(unsigned) {
@@ -431,10 +433,9 @@ bool PickleMachine::put_line(unsigned) {
 
 bool PickleMachine::put_at(std::uint64_t index) {
   if (stack_.size() <= floor()) return fail_with("there is no value that it could take");
-  // Who writes a pickle counts up; a number far off would only take memory.
-  constexpr std::uint64_t kFarthest = 65536;
-  if (index > memo_.size() + kFarthest) return fail_with(fmt::format("the number {} is far from the others", index));
-  if (index >= memo_.size()) memo_.resize(index + 1);
+  // Who writes a pickle counts up, from 0 or 1; numbers far off would only take memory.
+  if (index > memo_.size() + 1) return fail_with(fmt::format("the number {} is far from the others", index));
+  if (index >= memo_.size()) memo_.resize(index + 1, Value{.kind = Kind::absent});
   memo_[index] = stack_.back();
   return true;
 }
@@ -453,16 +454,17 @@ bool PickleMachine::get_line(unsigned) {
 }
 
 bool PickleMachine::get_at(std::uint64_t index) {
-  if (index >= memo_.size()) return fail_with(fmt::format("nothing was kept under {}", index));
+  if (index >= memo_.size() || memo_[index].is(Kind::absent))
+    return fail_with(fmt::format("nothing was kept under {}", index));
   return push(memo_[index]);
 }
 
 bool PickleMachine::named_line(unsigned) {
   const auto module = line();
   if (!module) return false;
-  if (std::string_view(row_->name) == "PERSID") return refuse(fmt::format("asks for {}", *module));
+  if (std::string_view(row_->name) == "PERSID") return refuse(fmt::format("asks for {}", quoted(*module)));
   const auto member = line();
-  return member && refuse(fmt::format("asks for {}.{}", *module, *member));
+  return member && refuse(fmt::format("asks for {}.{}", quoted(*module), quoted(*member)));
 }
 
 bool PickleMachine::named_stack(unsigned) {

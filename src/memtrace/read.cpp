@@ -25,7 +25,7 @@ bool is_json(std::string_view data) {
 Result<Trace> read_trace(std::string_view data, const std::string& name, const ReadOptions& options) {
   if (data.empty()) return fail(ErrorCode::invalid_argument, fmt::format("{}: is empty", name));
   if (is_allocation_csv(data)) return read_allocation_csv(data, name, options);
-  if (is_rmm_log(data)) return read_rmm_log(data, name);
+  if (is_rmm_log(data)) return read_rmm_log(data, name, options);
   const bool json = is_json(data);
   if (!json && !is_pickle(data))
     return fail(ErrorCode::invalid_argument, fmt::format("{}: is no trace of allocations that is known", name),

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "gpuwarden/base/text.hpp"
 #include "memtrace/builder.hpp"
 #include "memtrace/csv.hpp"
 #include "memtrace/lines.hpp"
+#include "memtrace/quote.hpp"
 
 namespace gpuwarden::memtrace {
 namespace {
@@ -20,22 +22,33 @@ bool is_action(std::string_view text) {
   return text == "allocate" || text == "allocate failure" || text == "free" || text == "deallocate";
 }
 
+/// Microseconds of what stands behind the point: "5" is half a second; digits after the sixth are cut off.
+std::optional<std::int64_t> fraction_of(std::string_view digits) {
+  constexpr std::size_t kDigits = 6;
+  if (!whole_number(digits)) return std::nullopt;
+  auto micros = static_cast<std::int64_t>(*whole_number(digits.substr(0, kDigits)));
+  for (std::size_t i = digits.size(); i < kDigits; ++i) micros *= 10;
+  return micros;
+}
+
 /// Microseconds since midnight of "15:47:02.841961" or "15:47:02:841961", or of "1634567890.123456" since 1970.
 std::optional<std::int64_t> time_of(std::string_view text) {
-  std::int64_t seconds = 0;
-  std::size_t fields = 0;
-  for (;; ++fields) {
-    const std::size_t end = std::min(text.find_first_of(":."), text.size());
-    const auto field = whole_number(text.substr(0, end));
-    const bool last = end == text.size();
-    constexpr std::uint64_t kMost = 100'000'000'000;
-    if (!field || *field > kMost || fields > 3) return std::nullopt;
-    const bool fraction = last && fields > 0 && fields != 2;
-    if (fraction) return seconds * 1'000'000 + static_cast<std::int64_t>(*field % 1'000'000);
-    seconds = seconds * 60 + static_cast<std::int64_t>(*field);
-    if (last) return seconds * 1'000'000;
-    text.remove_prefix(end + 1);
+  std::size_t end = text.find('.');
+  if (end == std::string_view::npos && std::ranges::count(text, ':') == 3) end = text.rfind(':');
+  const auto micros =
+      end == std::string_view::npos ? std::optional<std::int64_t>(0) : fraction_of(text.substr(end + 1));
+  const auto fields = split(text.substr(0, end), ':');
+  if (!micros || (fields.size() != 1 && fields.size() != 3)) return std::nullopt;
+  // The year 5138, and a day's end with its leap second.
+  constexpr std::array<std::uint64_t, 1> kSinceEpoch{100'000'000'000};
+  constexpr std::array<std::uint64_t, 3> kOfDay{23, 59, 60};
+  std::uint64_t seconds = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto field = whole_number(fields[i]);
+    if (!field || *field > (fields.size() == 1 ? kSinceEpoch[i] : kOfDay[i])) return std::nullopt;
+    seconds = seconds * 60 + *field;
   }
+  return static_cast<std::int64_t>(seconds) * 1'000'000 + *micros;
 }
 
 class RmmReader {
@@ -65,7 +78,7 @@ class RmmReader {
     const std::string_view pointer = cells.cells[3];
     const std::string_view size = cells.cells[4];
     const std::string_view stream = cells.cells[5];
-    if (!is_action(action)) return wrong(fmt::format("'{}' is no action", printable(action)));
+    if (!is_action(action)) return wrong(fmt::format("'{}' is no action", quoted(action)));
     if (action == "allocate failure") {
       ++builder_.trace().failed_allocations;
       return {};
@@ -74,10 +87,10 @@ class RmmReader {
     const auto bytes = whole_number(size);
     const auto on = stream == "(nil)" ? 0 : whole_number(stream, 16);
     const auto when = time_of(time);
-    if (!address) return wrong(fmt::format("'{}' is no pointer", printable(pointer)));
-    if (!bytes) return wrong(fmt::format("'{}' is no size", printable(size)));
-    if (!on) return wrong(fmt::format("'{}' is no stream", printable(stream)));
-    if (!when) return wrong(fmt::format("'{}' is no time", printable(time)));
+    if (!address) return wrong(fmt::format("'{}' is no pointer", quoted(pointer)));
+    if (!bytes) return wrong(fmt::format("'{}' is no size", quoted(size)));
+    if (!on) return wrong(fmt::format("'{}' is no stream", quoted(stream)));
+    if (!when) return wrong(fmt::format("'{}' is no time", quoted(time)));
     // Nothing at no address is neither given out nor taken back.
     if (*address == 0 && *bytes == 0) return {};
     if (*when < last_ - kDay / 2) midnights_ += kDay;
@@ -105,6 +118,11 @@ bool is_rmm_log(std::string_view data) {
   return cells.count == 6 && is_action(cells.cells[2]);
 }
 
-Result<Trace> read_rmm_log(std::string_view data, const std::string& name) { return RmmReader(data, name).read(); }
+Result<Trace> read_rmm_log(std::string_view data, const std::string& name, const ReadOptions& options) {
+  if (options.device)
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: an RMM log does not tell of devices", name),
+                "read it without naming a device");
+  return RmmReader(data, name).read();
+}
 
 }  // namespace gpuwarden::memtrace

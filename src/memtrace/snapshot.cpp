@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "memtrace/builder.hpp"
 #include "memtrace/snapshot_tree.hpp"
@@ -90,6 +91,9 @@ class SnapshotReader {
   Result<void> take_blocks(const Value& segment) {
     const auto blocks = tree_.find(segment, Word::blocks);
     if (!blocks || !blocks->is(Kind::list)) return {};
+    if (tree_.length(*blocks) != 0 && !read_blocks_.insert(blocks->payload).second)
+      return fail(ErrorCode::corrupt, fmt::format("{}: two segments have the same list of blocks", name_),
+                  "write the snapshot anew; PyTorch gives each segment its own list");
     std::uint64_t next = tree_.number(segment, Word::address).value_or(0);
     for (std::size_t i = 0; i < tree_.length(*blocks); ++i) {
       const Value block = tree_.at(*blocks, i);
@@ -138,6 +142,7 @@ class SnapshotReader {
   std::uint32_t device_ = 0;
   std::uint64_t reserved_ = 0;
   bool has_segments_ = false;
+  std::unordered_set<std::uint64_t> read_blocks_;  ///< lists of blocks
 };
 
 }  // namespace

@@ -57,8 +57,18 @@ Value SnapshotTree::new_dictionary() {
 }
 
 void SnapshotTree::set(const Value& dictionary, const Value& key, const Value& value) {
-  if (!key.is(Kind::text) || key.word == Word::other || value.is(Kind::other)) return;
+  if (!key.is(Kind::text) || key.word == Word::other) return;
   std::uint32_t& newest = dictionaries_[dictionary.payload];
+  // As long as there are words at most, because each stands there once.
+  for (std::uint32_t at = newest; at != kNone; at = fields_[at].next) {
+    Field& field = fields_[at];
+    if (field.key != key.word) continue;
+    field.kind = value.kind;
+    field.word = value.word;
+    field.payload = value.payload;
+    return;
+  }
+  if (value.is(Kind::other)) return;
   fields_.push_back(
       {.key = key.word, .kind = value.kind, .word = value.word, .next = newest, .payload = value.payload});
   newest = static_cast<std::uint32_t>(fields_.size() - 1);

@@ -49,7 +49,7 @@ enum class Word : std::uint8_t {
 
 Word word_of(std::string_view text);
 
-enum class Kind : std::uint8_t { other, integer, text, list, dictionary };
+enum class Kind : std::uint8_t { other, integer, text, list, dictionary, absent };
 
 /// 16 bytes, because there are many.
 struct Value {
@@ -70,7 +70,7 @@ class SnapshotTree {
  public:
   Value new_list();
   Value new_dictionary();
-  /// Does nothing for a key that is no known word.
+  /// In place of what the key had before. Does nothing for a key that is no known word.
   void set(const Value& dictionary, const Value& key, const Value& value);
   /// Does nothing unless the value is a list, or a dictionary in which something was set.
   void append(const Value& list, const Value& value);

@@ -60,6 +60,7 @@ class Golden : public testing::Program {
         {"list_processes", {"list", "--processes", "--simulate", fleet}},
         {"list_one", {"list", "-i", "0", "--simulate", fleet}},
         {"list_from", {"list", "--from", mixed}},
+        {"memory", {"memory", "--simulate", fleet}},
         {"select_explain", {"select", "-n", "1", "--explain", "--simulate", fleet}},
         {"select_mig", {"select", "--mig", "-n", "2", "--explain", "--simulate", fleet}},
         {"select_too_many", {"select", "-n", "3", "--simulate", fleet}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden memory, end to end.
 #include "cli/program.hpp"
+#include "gpuwarden/base/file.hpp"
 #include "memtrace/snapshots.hpp"
 
 namespace gpuwarden::testing {
@@ -90,6 +91,30 @@ TEST_F(Memory, ReplayThatRunsOutOfMemorySaysWhereAndFails) {
   EXPECT_EQ(found["out_of_memory"]["operation"], 2);
   EXPECT_EQ(found["out_of_memory"]["requested_bytes"], 5'000'000);
   EXPECT_EQ(found["ns_per_operation"], nullptr);
+}
+
+TEST_F(Memory, ReplayWritesSnapshotsThatCanBeReplayed) {
+  for (const char* name : {"pool.json", "pool.pickle"}) {
+    const std::string written = (dir_ / name).string();
+    const auto first = json({"memory", "replay", csv(), "--snapshot", written});
+    const auto again = json({"memory", "replay", written});
+    EXPECT_EQ(again["peak_requested_bytes"], first["peak_requested_bytes"]) << name;
+    EXPECT_EQ(again["trace"]["recorded"]["peak_reserved_bytes"], first["peak_reserved_bytes"]) << name;
+  }
+  const auto done = run({"memory", "replay", (dir_ / "pool.pickle").string()});
+  EXPECT_THAT(done.standard_output, HasSubstr("PyTorch snapshot (pickle), 5 events"));
+  EXPECT_THAT(done.standard_output, HasSubstr("as recorded"));
+  expect_error({"memory", "replay", csv(), "--snapshot", (dir_ / "none" / "x.json").string()}, 2, "none/x.json");
+}
+
+TEST_F(Memory, ReplayWritesAPage) {
+  const auto page = dir_ / "page.html";
+  ASSERT_EQ(run({"memory", "replay", csv(), "--timeline", page.string()}).exit_code, 0);
+  const auto content = read_file(page);
+  ASSERT_TRUE(content);
+  EXPECT_THAT(*content, HasSubstr("trace.csv with balanced</title>"));
+  EXPECT_THAT(*content, HasSubstr("SIMULATED device of 80 GiB"));
+  EXPECT_EQ(run({"memory", "replay", csv(), "--chart", page.string()}).exit_code, 0) << "by its other name";
 }
 
 TEST_F(Memory, WrongUsageIsTold) {

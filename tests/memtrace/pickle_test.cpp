@@ -111,10 +111,58 @@ TEST(Pickle, TellsWhatIsWrongWithItsStack) {
   EXPECT_THAT(problem_of("\x80\x04."), HasSubstr("STOP at byte 2: there is no value"));
   EXPECT_THAT(problem_of("\x80\x04h\x05."), HasSubstr("nothing was kept under 5"));
   EXPECT_THAT(problem_of(std::string("\x80\x04Nr\xff\xff\xff\xff.", 8)), HasSubstr("far from the others"));
+  EXPECT_THAT(problem_of(std::string("\x80\x04Nr\0\0\1\0r\0\0\2\0.", 14)), HasSubstr("far from the others"));
   EXPECT_THAT(problem_of(std::string("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", 12)),
               HasSubstr("the file ends here"));
   EXPECT_THAT(problem_of("\x80\x09."), HasSubstr("protocol 9 is not known"));
   EXPECT_THAT(problem_of("\x80\x04\x07"), HasSubstr("no pickle has the code 0x07"));
+}
+
+TEST(Pickle, KeepsOnlyWhatIsCountedUp) {
+  EXPECT_THAT(problem_of(std::string("\x80\x04Nq\0q\x03.", 8)), HasSubstr("BINPUT at byte 5: the number 3 is far"));
+  EXPECT_THAT(problem_of(std::string("\x80\x04Nq\x01h\0.", 8)), HasSubstr("nothing was kept under 0"));
+  std::string counting = "\x80\x04N";
+  for (char i = 1; i < 100; ++i) counting += std::string("q") + i;
+  EXPECT_THAT(problem_of(counting + "h\x63."), HasSubstr("is no snapshot")) << "from 1 on, as Python 2 counted";
+}
+
+TEST(Pickle, NestsSoManyLevelsAndNoMore) {
+  EXPECT_THAT(problem_of("\x80\x04" + std::string(64, '(')), HasSubstr("ends at byte 66"));
+  EXPECT_THAT(problem_of("\x80\x04" + std::string(65, '(')), HasSubstr("MARK at byte 66: nests deeper than 64"));
+}
+
+TEST(Pickle, IsQuotedInPart) {
+  const auto problem = problem_of("]c" + std::string(5000, 'm') + "\n" + std::string(5000, 'n') + "\n.");
+  EXPECT_THAT(problem, HasSubstr("asks for " + std::string(80, 'm') + "..."));
+  EXPECT_LT(problem.size(), 300U);
+}
+
+TEST(Pickle, SharedDictionariesWithManyKeysTakeNoTime) {
+  constexpr std::size_t kMany = 200'000;
+  std::string data =
+      "\x80\x04}\x8c\x0d"
+      "device_traces]](}(\x8c\x06"
+      "action\x8c\x03oom";
+  for (std::size_t i = 0; i < kMany; ++i) data += "\x8c\x04sizeK\x01";
+  data += std::string("uq\0", 3);
+  for (std::size_t i = 0; i < kMany; ++i) data += std::string("h\0", 2);
+  const auto trace = read_trace(data + "eas.", "x.pickle");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->failed_allocations, kMany + 1);
+}
+
+TEST(Pickle, BlocksBelongToOneSegment) {
+  const std::string head =
+      "\x80\x04}(\x8c\x0d"
+      "device_traces]](}(\x8c\x06"
+      "action\x8c\x05"
+      "alloc\x8c\x04"
+      "addrK\x10\x8c\x04sizeK\x40uea\x8c\x08segments]"
+      "(}\x8c\x06"
+      "blocks]}\x8c\x04sizeK\x20sa\x94s}\x8c\x06"
+      "blocks";
+  EXPECT_THAT(problem_of(head + std::string("h\0seu.", 6)), HasSubstr("two segments have the same list of blocks"));
+  EXPECT_EQ(problem_of(head + "]seu."), "");
 }
 
 TEST(Pickle, TakesTuplesSetsBytesAndNumbersOfAnyWidth) {

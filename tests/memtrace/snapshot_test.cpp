@@ -103,6 +103,29 @@ TEST(Snapshot, SaysHowToRecordWhereNothingWasRecorded) {
   }
 }
 
+TEST(Snapshot, OfAKeyThatIsThereTwiceTheLastCounts) {
+  const auto trace = read_trace(
+      R"({"device_traces": [[{"action": "free", "action": "alloc", "addr": 1, "size": 5, "addr": 2, "size": 64}]]})",
+      "x");
+  ASSERT_TRUE(trace) << trace.error().message;
+  ASSERT_EQ(trace->events.size(), 1U);
+  EXPECT_FALSE(trace->events[0].frees);
+  EXPECT_EQ(trace->events[0].size, 64U);
+  const auto none =
+      read_trace(R"({"device_traces": [[{"action": "alloc", "addr": 1, "size": 5, "size": null}]]})", "x");
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("event 0 of device 0 has no addr or no size"));
+}
+
+TEST(Snapshot, JsonNestsSoManyLevelsAndNoMore) {
+  const auto fine = read_trace(std::string(64, '[') + std::string(64, ']'), "x");
+  const auto deep = read_trace(std::string(65, '[') + std::string(65, ']'), "x");
+  ASSERT_FALSE(fine);
+  ASSERT_FALSE(deep);
+  EXPECT_THAT(fine.error().message, HasSubstr("is no snapshot"));
+  EXPECT_EQ(deep.error().message, "x: nests deeper than 64 levels");
+}
+
 TEST(Snapshot, SaysWhereJsonEnds) {
   const std::string whole = snapshot({event("alloc", 1, 10)}).dump();
   for (std::size_t size = 1; size < whole.size(); ++size) {

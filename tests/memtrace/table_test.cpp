@@ -75,6 +75,48 @@ TEST(AllocationCsv, OfSeveralDevicesIsReadForOne) {
   EXPECT_THAT(problem_of("op,id,size,device\na,1,10,x\n"), HasSubstr("line 2: device 'x' is no whole number"));
 }
 
+TEST(AllocationCsv, RefusesDevicesItCannotTellApart) {
+  EXPECT_THAT(problem_of("op,id,size,device\na,1,10,0\na,2,10,2000\n"),
+              HasSubstr("line 3: device 2000 is more than 1023"));
+  EXPECT_THAT(problem_of("op,id,size,device\na,1,10,1024\n"), HasSubstr("line 2: device 1024 is more than 1023"));
+  const auto none = read_trace("op,id,size\na,1,10\n", "x.csv", {.device = 0});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "x.csv: there is no column 'device'");
+  const auto rmm = read_trace("1,10:00:00.1,allocate,0x10,64,0x0\n", "x.log", {.device = 1});
+  ASSERT_FALSE(rmm);
+  EXPECT_EQ(rmm.error().message, "x.log: an RMM log does not tell of devices");
+}
+
+TEST(AllocationCsv, HasSixteenColumnsAtMost) {
+  const std::string more = ",4,5,6,7,8,9,10,11,12,13,14,15,16";
+  EXPECT_EQ(problem_of("op,id,size" + more + "\na,1,64" + more + "\n"), "");
+  EXPECT_THAT(problem_of("op,id,size" + more + ",17\na,1,64" + more + ",17\n"),
+              HasSubstr("line 1: there are more than 16 columns"));
+  EXPECT_THAT(problem_of("op,id,size" + more + "\na,1,64" + more + ",17,18\n"),
+              HasSubstr("line 2: has more than 16 cells"));
+}
+
+TEST(AllocationCsv, IsQuotedInPart) {
+  const auto problem = problem_of("op,id,size\na,1," + std::string(5000, 'x') + "\n");
+  EXPECT_THAT(problem, HasSubstr("size '" + std::string(80, 'x') + "...' is no whole number"));
+}
+
+TEST(RmmLog, TakesTimesAsTheyAreWritten) {
+  const auto times = [](const std::string& later) {
+    const auto trace = read_trace("1,0.0,allocate,0x10,64,0x0\n1," + later + ",free,0x10,64,0x0\n", "x");
+    return trace ? trace->events[1].time_us : -1;
+  };
+  EXPECT_EQ(times("0.5"), 500'000);
+  EXPECT_EQ(times("0.000001"), 1);
+  EXPECT_EQ(times("1.123456789"), 1'123'456) << "whole microseconds";
+  EXPECT_EQ(times("100000000000.999999"), 100'000'000'000'999'999);
+  EXPECT_EQ(times("23:59:60.25"), 86'400'250'000);
+  EXPECT_EQ(times("00:00:02:5"), 2'500'000);
+  for (const char* absurd : {"100000000001", "24:00:00", "0:60:0", "0:0:61", "99999999999:99999999999:99999999999",
+                             "1:2", "1:2:3:4:5", "1.", "1.-5", "1.5.5", "1.99999999999999999999999"})
+    EXPECT_EQ(times(absurd), -1) << absurd;
+}
+
 TEST(RmmLog, IsReadWithItsFailures) {
   const auto trace = read_trace(
       "Thread,Time,Action,Pointer,Size,Stream\n"

@@ -18,12 +18,12 @@ struct Action {
 
 constexpr auto kActions = std::to_array<Action>({
     {"replay", memory_replay},
+    {"trace", memory_trace},
 });
 
 Result<int> answer(Context& context) {
   auto& words = context.args.rest;
-  if (words.empty())
-    return fail(ErrorCode::invalid_argument, "gpuwarden memory: replay is missing", "gpuwarden memory replay TRACE");
+  if (words.empty()) return memory_status(context);
   const auto* const action = std::ranges::find(kActions, words[0], [](const Action& one) { return one.name; });
   if (action != kActions.end()) return action->run(context);
   std::vector<std::string> names;

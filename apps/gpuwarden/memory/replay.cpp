@@ -5,8 +5,12 @@
 #include <algorithm>
 
 #include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/memtrace/record.hpp"
 #include "gpuwarden/memtrace/replay.hpp"
+#include "gpuwarden/memtrace/snapshot.hpp"
+#include "gpuwarden/memtrace/timeline.hpp"
 #include "memory/actions.hpp"
 #include "memory/replay_json.hpp"
 #include "memory/trace_file.hpp"
@@ -106,6 +110,25 @@ unsigned rounds_for(std::uint64_t operations) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>(kEnough / std::max<std::uint64_t>(operations, 1), 1, 5));
 }
 
+/// --snapshot and --timeline: of one more run, in which everything is noted.
+Result<void> write_pictures(const Args& args, const ReplayReport& report, const memtrace::Script& script,
+                            const memory::Strategy& strategy) {
+  const auto snapshot = args.text("snapshot");
+  const auto timeline = args.text("timeline");
+  if (!snapshot && !timeline) return {};
+  GPUWARDEN_TRY(const memtrace::Recording recording,
+                memtrace::record(report.trace, script, {.strategy = &strategy, .device_memory = report.device_memory}));
+  if (snapshot) {
+    const bool pickle = snapshot->ends_with(".pickle") || snapshot->ends_with(".pkl");
+    GPUWARDEN_CHECK(write_file_atomically(
+        *snapshot, pickle ? memtrace::snapshot_pickle(recording) : memtrace::snapshot_json(recording)));
+  }
+  if (!timeline) return {};
+  const memtrace::TimelineText text{.title = report.file + " with " + std::string(strategy.name),
+                                    .notes = replay_notes(report)};
+  return write_file_atomically(*timeline, memtrace::timeline_html(recording, text));
+}
+
 }  // namespace
 
 Result<int> memory_replay(Context& context) {
@@ -124,6 +147,7 @@ Result<int> memory_replay(Context& context) {
                                                                   .rounds = rounds_for(script.operations)}));
     report.replays.push_back(std::move(one));
   }
+  GPUWARDEN_CHECK(write_pictures(args, report, script, *strategies[0]));
   fmt::print("{}", args.has("json") ? replay_json(report) : replay_text(report, style));
   if (!report.replays[0].failure) return kFine;
   const memtrace::ReplayFailure& failure = *report.replays[0].failure;

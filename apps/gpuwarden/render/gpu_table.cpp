@@ -179,7 +179,9 @@ std::string mig_rows(const GpuRecord& record, const Columns& columns, const Styl
   return text;
 }
 
-std::string header(const facts::Snapshot& snapshot, const Style& style) {
+}  // namespace
+
+std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style) {
   std::string text = snapshot.simulated ? fmt::format("SIMULATED {}  ", printable(snapshot.fleet)) : "";
   text += fmt::format("driver {}  CUDA {}", printable(snapshot.driver_version.value_or("-")),
                       printable(snapshot.cuda_driver_version.value_or("-")));
@@ -188,8 +190,6 @@ std::string header(const facts::Snapshot& snapshot, const Style& style) {
   const std::string from = snapshot.origin.empty() ? "" : fmt::format("FROM {}\n", printable(snapshot.origin));
   return from + style.paint(fit(text, std::min(style.width, width_of(text))), Tone::bold) + "\n";
 }
-
-}  // namespace
 
 bool is_idle_lease(const GpuRecord& record, const facts::Lease* lease) {
   if (lease == nullptr || !facts::is_usable(record)) return false;
@@ -232,7 +232,7 @@ std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
 
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style) {
   const Columns columns(style.width);
-  std::string text = header(snapshot, style);
+  std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty())
     return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n") + fault_lines(snapshot, style);
   text += style.paint(" # " + fit("name", columns.name) + " util " + fit("memory", columns.memory_bar + 14) +
@@ -251,7 +251,7 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
 }
 
 std::string process_table(const facts::Snapshot& snapshot, const Style& style) {
-  std::string text = header(snapshot, style);
+  std::string text = snapshot_header(snapshot, style);
   text += style.paint(" #     pid typ user          memory  command", Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {

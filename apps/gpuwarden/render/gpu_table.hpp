@@ -11,6 +11,9 @@
 
 namespace gpuwarden::cli {
 
+/// The first lines of a table: of which machine, and whether it is simulated or captured.
+std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style);
+
 /// Rows for GPUs, their MIG instances, troubles, leases and (a few of) their processes; no line is wider than the
 /// style.
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style);

@@ -25,22 +25,9 @@ std::string grouped(std::uint64_t number) {
   return digits;
 }
 
-std::string heading(const ReplayReport& report) {
-  const memtrace::Trace& trace = report.trace;
-  std::string text = fmt::format("{}: {}, {} events, {} blocks live before, {} {}\n", printable(report.file),
-                                 trace.format, grouped(trace.events.size()), grouped(trace.before.size()),
-                                 trace.streams.size(), trace.streams.size() == 1 ? "stream" : "streams");
-  const auto others = std::ranges::count_if(trace.events_of_devices, [](std::uint64_t events) { return events > 0; });
-  if (others > 1)
-    text += fmt::format("of device {}; {} more have events, too (--device N)\n", trace.device, others - 1);
-  if (trace.failed_allocations > 0)
-    text += fmt::format("{} allocations failed while it was recorded\n", grouped(trace.failed_allocations));
-  if (report.steps.size() > 1) {
-    const auto [least, most] = std::ranges::minmax(report.steps);
-    text += fmt::format("{} steps{}\n", report.steps.size(),
-                        most == 0 ? "" : fmt::format(" with lengths from {} to {} tokens", least, most));
-  }
-  return text;
+std::string simulated_note(const ReplayReport& report) {
+  return fmt::format("SIMULATED device of {} that only counts; the allocator is the real one",
+                     format_size(report.device_memory));
 }
 
 std::vector<std::string> row_of(const Replay& replay) {
@@ -104,6 +91,25 @@ std::vector<Column> chart_columns(const Replay& replay, std::size_t width) {
 
 }  // namespace
 
+std::vector<std::string> replay_notes(const ReplayReport& report) {
+  const memtrace::Trace& trace = report.trace;
+  std::vector<std::string> notes{fmt::format("{}: {}, {} events, {} blocks live before, {} {}", printable(report.file),
+                                             trace.format, grouped(trace.events.size()), grouped(trace.before.size()),
+                                             trace.streams.size(), trace.streams.size() == 1 ? "stream" : "streams")};
+  const auto others = std::ranges::count_if(trace.events_of_devices, [](std::uint64_t events) { return events > 0; });
+  if (others > 1)
+    notes.push_back(fmt::format("of device {}; {} more have events, too (--device N)", trace.device, others - 1));
+  if (trace.failed_allocations > 0)
+    notes.push_back(fmt::format("{} allocations failed while it was recorded", grouped(trace.failed_allocations)));
+  if (report.steps.size() > 1) {
+    const auto [least, most] = std::ranges::minmax(report.steps);
+    notes.push_back(fmt::format("{} steps{}", report.steps.size(),
+                                most == 0 ? "" : fmt::format(" with lengths from {} to {} tokens", least, most)));
+  }
+  notes.push_back(simulated_note(report));
+  return notes;
+}
+
 std::string memory_chart(const Replay& replay, const Style& style) {
   if (replay.samples.empty()) return "";
   constexpr std::size_t kScale = 10;
@@ -130,11 +136,10 @@ std::string memory_chart(const Replay& replay, const Style& style) {
 }
 
 std::string replay_text(const ReplayReport& report, const Style& style) {
-  return heading(report) +
-         style.paint(fmt::format("SIMULATED device of {} that only counts; the allocator is the real one",
-                                 format_size(report.device_memory)),
-                     Tone::bold) +
-         "\n\n" + table(report, style) + failures(report) + "\n" + memory_chart(report.replays[0], style);
+  const auto notes = replay_notes(report);
+  std::string text;
+  for (const std::string& note : notes) text += (&note == &notes.back() ? style.paint(note, Tone::bold) : note) + "\n";
+  return text + "\n" + table(report, style) + failures(report) + "\n" + memory_chart(report.replays[0], style);
 }
 
 }  // namespace gpuwarden::cli

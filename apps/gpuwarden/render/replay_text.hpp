@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "memory/replay_json.hpp"
 #include "render/style.hpp"
@@ -10,6 +11,9 @@
 namespace gpuwarden::cli {
 
 std::string replay_text(const ReplayReport& report, const Style& style);
+
+/// What was read and run, in sentences.
+std::vector<std::string> replay_notes(const ReplayReport& report);
 
 /// Live and reserved memory over the operations: "#" live, "+" reserved beyond that.
 std::string memory_chart(const memtrace::Replay& replay, const Style& style);

@@ -18,6 +18,7 @@
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/memory/budget.hpp"
 #include "gpuwarden/memory/fragmentation.hpp"
+#include "gpuwarden/memory/layout.hpp"
 #include "gpuwarden/memory/out_of_memory.hpp"
 #include "gpuwarden/memory/rung.hpp"
 #include "gpuwarden/memory/strategy.hpp"
@@ -174,6 +175,8 @@ class Pool {
   std::vector<FragmentationSample> fragmentation_history() const;
 
   PoolStatus status();
+  /// Every block that has memory. Takes time and memory in their number.
+  std::vector<SegmentLayout> layout();
   /// Whether every block, list and counter agrees with every other; the first that does not.
   Result<void> check();
 

@@ -20,7 +20,7 @@ struct ReplayOptions {
   /// best counts.
   unsigned rounds = 5;
   /// More rounds follow as long as they have not taken so many milliseconds together.
-  unsigned timed_ms = 300;
+  unsigned timed_ms = 100;
   /// How many samples of the pool are taken, evenly over the operations.
   unsigned samples = 240;
 };

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden memory without an action: who holds how much.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpu_names.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "machine.hpp"
+#include "memory/actions.hpp"
+#include "options.hpp"
+#include "render/memory_table.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+Json as_json(const facts::Snapshot& snapshot) {
+  const Json facts = facts::to_json(snapshot);
+  Json json{{"gpus", Json::array()}};
+  for (const char* key : {"schema", "simulated", "fleet", "source", "host", "time_unix_ms", "problem"}) {
+    if (facts.contains(key)) json[key] = facts[key];
+  }
+  for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
+    const Json& gpu = facts["gpus"][i];
+    Json one{{"processes", Json()}};
+    for (const char* key : {"index", "uuid", "name", "state", "memory"}) one[key] = gpu[key];
+    const auto rest = unaccounted_memory(snapshot.gpus[i]);
+    one["unaccounted_bytes"] = rest ? Json(rest->value) : Json();
+    if (gpu["processes"].is_array()) {
+      one["processes"] = Json::array();
+      for (const Json& process : gpu["processes"]) {
+        Json row;
+        for (const char* key : {"pid", "type", "user", "command", "memory_bytes"})
+          row[key] = process.value(key, Json());
+        one["processes"].push_back(std::move(row));
+      }
+    }
+    json["gpus"].push_back(std::move(one));
+  }
+  return json;
+}
+
+/// Reads, prints; the exit code.
+Result<int> show(const Context& context, const Machine& machine, const Style& style, bool again) {
+  facts::Snapshot snapshot = machine.read({.holders = true});
+  if (machine.captured && snapshot.origin.empty()) snapshot.origin = machine.capture_name;
+  GPUWARDEN_CHECK(keep_named(context.args.list("gpu"), snapshot));
+  if (context.args.has("json")) {
+    // One line for each reading, so that a program can take them as they come.
+    fmt::print("{}\n", as_json(snapshot).dump(again ? -1 : 2, ' ', false, Json::error_handler_t::replace));
+  } else if (!snapshot.gpus.empty() || !snapshot.problem) {
+    if (again && ::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
+    fmt::print("{}", memory_table(snapshot, style));
+  }
+  std::fflush(stdout);
+  if (!snapshot.problem) return kFine;
+  complain(*snapshot.problem);
+  return kUnavailable;
+}
+
+/// Waits until the next reading is due. False: somebody wants an end.
+bool wait_for(std::chrono::milliseconds period) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set, signal);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(period);
+  const timespec time{.tv_sec = seconds.count(), .tv_nsec = (period - seconds).count() * 1'000'000};
+  return ::sigtimedwait(&set, nullptr, &time) < 0;
+}
+
+Result<int> watch(const Context& context, const Machine& machine, const Style& style) {
+  GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
+  GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
+  const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
+  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: some time has to pass between readings");
+  if (machine.captured)
+    return fail(ErrorCode::invalid_argument, "--watch and --from do not go together", "a capture does not change");
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  int code = kFine;
+  for (std::uint32_t shown = 0;;) {
+    GPUWARDEN_TRY(code, show(context, machine, style, true));
+    if (++shown == count || std::ferror(stdout) != 0 || !wait_for(period)) return code;
+  }
+}
+
+}  // namespace
+
+Result<int> memory_status(Context& context) {
+  GPUWARDEN_TRY(const Style style, style_of(context));
+  if (context.args.has("count") && !context.args.has("watch"))
+    return fail(ErrorCode::invalid_argument, "--count goes with --watch");
+  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  return context.args.has("watch") ? watch(context, machine, style) : show(context, machine, style, false);
+}
+
+}  // namespace gpuwarden::cli

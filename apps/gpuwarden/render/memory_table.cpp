@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/memory_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
+#include "render/gpu_table.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using facts::GpuProcess;
+using facts::GpuRecord;
+
+constexpr std::size_t kName = 24;
+constexpr std::size_t kSize = 10;
+
+std::string size_cell(const std::optional<Bytes>& bytes) { return fit(bytes ? format_size(*bytes) : "-", kSize, true); }
+
+std::string share_cell(const std::optional<Bytes>& part, const std::optional<Bytes>& whole) {
+  if (!part || !whole || whole->value == 0) return "   -";
+  return fit(fmt::format("{:.0f}%", ratio(*part, *whole) * 100), 4, true);
+}
+
+std::string gpu_row(const GpuRecord& record, const Style& style) {
+  const auto& sample = record.sample;
+  const double share = sample.memory_used && sample.memory_total && sample.memory_total->value > 0
+                           ? ratio(*sample.memory_used, *sample.memory_total)
+                           : 0;
+  const Tone tone = share >= 0.9 ? Tone::bad : share >= 0.5 ? Tone::warning : Tone::good;
+  std::string_view name = record.gpu.name;
+  if (name.starts_with("NVIDIA ")) name.remove_prefix(7);
+  return fmt::format("{:>2} {} {} {} {} {} {}\n", record.gpu.index.value, fit(name, kName),
+                     style.paint(share_cell(sample.memory_used, sample.memory_total), tone),
+                     size_cell(sample.memory_used), size_cell(sample.memory_free), size_cell(sample.memory_reserved),
+                     size_cell(sample.memory_total));
+}
+
+std::string process_row(const GpuProcess& process, const GpuRecord& record, const Style& style) {
+  const std::string line =
+      fmt::format("   {:>7} {} {} {}  {}", process.pid.value, fit(printable(process.user.value_or("?")), kName - 9),
+                  share_cell(process.memory, record.sample.memory_total), size_cell(process.memory),
+                  printable(process.command.value_or("?")));
+  return fit(line, std::min(style.width, width_of(line))) + "\n";
+}
+
+std::string processes(const GpuRecord& record, const Style& style) {
+  std::vector<GpuProcess> all = record.processes.value_or(std::vector<GpuProcess>{});
+  // Who has only the device file open holds no memory that is known of.
+  std::erase_if(all, [](const GpuProcess& process) { return !process.listed && !process.memory; });
+  std::ranges::stable_sort(all, std::ranges::greater{},
+                           [](const GpuProcess& process) { return process.memory.value_or(Bytes(0)); });
+  std::string text;
+  for (const GpuProcess& process : all) text += process_row(process, record, style);
+  const auto rest = unaccounted_memory(record);
+  constexpr Bytes kWorthTelling = 64_MiB;
+  if (rest && *rest > kWorthTelling)
+    text += style.paint(fmt::format("   {:>7} {} {} {}  {}", "", fit("", kName - 9),
+                                    share_cell(rest, record.sample.memory_total), size_cell(rest),
+                                    "held by no process that is listed"),
+                        Tone::dim) +
+            "\n";
+  return text;
+}
+
+}  // namespace
+
+std::optional<Bytes> unaccounted_memory(const GpuRecord& record) {
+  if (!record.processes || !record.sample.memory_used) return std::nullopt;
+  Bytes listed(0);
+  for (const GpuProcess& process : *record.processes) {
+    if (!process.memory && process.listed) return std::nullopt;
+    listed += process.memory.value_or(Bytes(0));
+  }
+  return listed < *record.sample.memory_used ? *record.sample.memory_used - listed : Bytes(0);
+}
+
+std::string memory_table(const facts::Snapshot& snapshot, const Style& style) {
+  std::string text = snapshot_header(snapshot, style);
+  if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n");
+  text += style.paint(fmt::format(" # {} {} {} {} {} {}", fit("name", kName), fit("", 4), fit("used", kSize, true),
+                                  fit("free", kSize, true), fit("reserved", kSize, true), fit("total", kSize, true)),
+                      Tone::dim) +
+          "\n";
+  for (const GpuRecord& record : snapshot.gpus) text += gpu_row(record, style) + processes(record, style);
+  return text;
+}
+
+}  // namespace gpuwarden::cli
