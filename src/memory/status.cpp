@@ -100,7 +100,7 @@ PoolStatus Pool::Core::status_behind_lock() {
 
 OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
   const PoolStatus now = status_behind_lock();
-  const auto device = pages_.called(upstream_.memory());
+  const auto device = pages_.told(upstream_.memory());
   OutOfMemoryReport report{.requested = attempt.bytes,
                            .rounded = bytes(attempt.size),
                            .stream = attempt.lane.stream,
