@@ -52,21 +52,16 @@ class PageStore {
   /// Makes the pages behind part of `region` spare.
   Result<void> unmap(DeviceAddress base, Region& region, Grains start, Grains size);
 
-  /// Passes on what an upstream call said, and remembers that the context is gone: from then on the common path gives
-  /// nothing out.
+  /// Passes on what an upstream call said; counts it, and remembers that the context is gone: from then on the common
+  /// path gives nothing out.
   template <class T>
-  Result<T> told(Result<T> result) {
+  Result<T> called(Result<T> result) {
+    ++calls;
     if (!result && result.error().code == ErrorCode::unavailable) {
       lost = true;
       usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
     }
     return result;
-  }
-  /// The same; counts the call.
-  template <class T>
-  Result<T> called(Result<T> result) {
-    ++calls;
-    return told(std::move(result));
   }
   static std::unexpected<Error> gone() { return fail(ErrorCode::unavailable, "the device's context is gone"); }
 

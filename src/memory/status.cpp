@@ -100,7 +100,9 @@ PoolStatus Pool::Core::status_behind_lock() {
 
 OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
   const PoolStatus now = status_behind_lock();
-  const auto device = pages_.told(upstream_.memory());
+  // Not one of the calls that requests cost.
+  const auto device = pages_.called(upstream_.memory());
+  --pages_.calls;
   OutOfMemoryReport report{.requested = attempt.bytes,
                            .rounded = bytes(attempt.size),
                            .stream = attempt.lane.stream,
