@@ -53,7 +53,7 @@ typedef struct gpuwarden_pool_status {
   uint64_t live;  ///< given out, in grains of 512 bytes
   uint64_t peak_live;
   uint64_t cached;        ///< kept for quick reuse
-  uint64_t largest_free;  ///< the largest request that needs no call of the driver
+  uint64_t largest_free;  ///< the largest free block that is not kept for a captured graph
   uint64_t limit;
   uint64_t live_blocks;
   uint64_t allocations;

@@ -129,7 +129,6 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
     unmap_idle(lane, surplus);
   });
   destroy_spare(surplus);
-  note_loss();
   return kPage * (before - pages_.pages());
 }
 
@@ -143,7 +142,6 @@ void Pool::Core::give_up_pages(Lane& lane) {
       if (end == page) continue;
       const auto start = static_cast<Grains>(page) * kPageGrains;
       const auto size = static_cast<Grains>(end - page) * kPageGrains;
-      // A call that failed once is tried again: nobody will do it later.
       if (!pages_.unmap(base_of(lane, number), region, start, size))
         static_cast<void>(pages_.unmap(base_of(lane, number), region, start, size));
       page = end;
@@ -157,15 +155,21 @@ Pool::Core::~Core() {
   // Graphs must not be replayed any more.
   captures_underway_ = 0;
   for_each_lane([](Lane& lane) { lane.is_private = lane.is_capturing = false; });
-  for_each_lane([&](Lane& lane) { block_until_done(lane); });
+  // A call that failed once is tried again: nobody will do it later.
+  bool done = true;
+  for_each_lane([&](Lane& lane) { done = (block_until_done(lane) || block_until_done(lane)) && done; });
   for_each_lane([&](Lane& lane) {
-    give_up_pages(lane);
-    if (lane.event.value != 0 && !pages_.called(upstream_.forget(lane.event)))
+    // Where a stream may still work its pages stay with the driver, which frees them with the context; and as it may
+    // work on what it took from others, theirs do, too.
+    if (done) give_up_pages(lane);
+    if (lane.event.value != 0 && !pages_.lost && !pages_.called(upstream_.forget(lane.event)) && !pages_.lost)
       static_cast<void>(pages_.called(upstream_.forget(lane.event)));
   });
   for (int tries = 0; tries < 2 && pages_.spare() > 0; ++tries) destroy_spare(pages_.spare());
   const auto release = [&](DeviceAddress base, Bytes size) {
-    if (!upstream_.release(base, size)) static_cast<void>(upstream_.release(base, size));
+    for (int tries = 0; tries < 2 && done && !pages_.lost; ++tries) {
+      if (pages_.called(upstream_.release(base, size))) return;
+    }
   };
   release(base_, wide_reservation(region_shift_));
   if (narrow_base_.value != 0) release(narrow_base_, narrow_reservation(region_shift_));

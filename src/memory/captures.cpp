@@ -27,7 +27,8 @@ void Pool::Core::route(Lane& from, Lane& to) {
   slots_[at].store(&to, std::memory_order_release);
 }
 
-Result<Lane*> Pool::Core::private_lane(Capture& capture, StreamId stream) {
+Result<Lane*> Pool::Core::private_lane(Capture& capture, Lane& usual) {
+  const StreamId stream = usual.stream;
   const auto own = std::ranges::find(capture.lanes, stream, [](const Lane* lane) { return lane->stream; });
   if (own != capture.lanes.end()) return *own;
   // The lane of a graph that was released serves the next one that is captured on its stream.
@@ -42,6 +43,7 @@ Result<Lane*> Pool::Core::private_lane(Capture& capture, StreamId stream) {
   }
   if (lane == nullptr) {
     GPUWARDEN_TRY(lane, add_lane(stream));
+    lane->usual = &usual;
   }
   lane->is_retired = false;
   lane->is_private = true;
@@ -57,7 +59,7 @@ Result<void> Pool::Core::add_to_capture(Capture& capture, StreamId stream) {
   if (shared->is_private)
     return fail(ErrorCode::invalid_argument, fmt::format("stream {:#x} is being captured already", stream.value),
                 "end that capture first");
-  GPUWARDEN_TRY(Lane* const lane, private_lane(capture, stream));
+  GPUWARDEN_TRY(Lane* const lane, private_lane(capture, *shared));
   route(*shared, *lane);
   shared->is_capturing = true;
   lane->is_capturing = true;
@@ -67,7 +69,6 @@ Result<void> Pool::Core::add_to_capture(Capture& capture, StreamId stream) {
 }
 
 Result<CaptureId> Pool::Core::begin_capture(StreamId stream) {
-  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   const std::lock_guard slow(slow_);
   Capture capture{.id = {++last_capture_}, .lanes = {}, .routed = {}};
   GPUWARDEN_CHECK(add_to_capture(capture, stream));

@@ -39,16 +39,14 @@ template <class Value>
                                                             Bytes alignment) {
   Lane* const lane = locked != nullptr ? locked : lock_lane(size, stream, alignment);
   if (lane != nullptr) {
+    // Let go of however this ends: there may be no host memory for another node.
+    const std::lock_guard held(lane->lock, std::adopt_lock);
     const Grains wanted = grains(size);
     const unsigned region = lane->region_for(wanted);
     BlockNumber number = locked != nullptr ? kNoBlock : lane->take_quick(region, wanted);
     if (number == kNoBlock) number = lane->take_listed(region, wanted);
-    if (number != kNoBlock) [[likely]] {
-      const Value value = hand_out<Value>(*lane, region, number, size);
-      lane->lock.unlock();
-      return value;
-    }
-    lane->lock.unlock();
+    if (number != kNoBlock) [[likely]]
+      return hand_out<Value>(*lane, region, number, size);
   }
   const auto place = allocate_slow(size, stream, alignment);
   if (!place) return std::unexpected(place.error());

@@ -40,6 +40,7 @@ struct Attempt {
   std::unique_lock<std::mutex> slow_lock;
   std::unique_lock<FavouringLock> lane_lock;
   Place found;
+  std::uint32_t epoch = 0;                    ///< of the last use of what was found, on its lane's stream
   Error last;                                 ///< what upstream said last
   std::array<std::uint64_t, kRungs> spent{};  ///< ticks on each rung; 0: not tried
 };
@@ -62,7 +63,9 @@ static_assert(kLanes == kMostStreams);
 
 class Pool::Core {
  public:
-  Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base, unsigned region_shift);
+  /// `total`: what the device has.
+  Core(Upstream& upstream, Bytes total, PoolConfig config, const Strategy& strategy, DeviceAddress base,
+       unsigned region_shift);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
   ~Core();
@@ -77,6 +80,13 @@ class Pool::Core {
   }
   /// Whether handles can hold such addresses.
   static Result<void> check_reach(DeviceAddress base, Bytes size);
+
+  /// Where the epochs of new lanes begin; for tests of their end.
+  [[gnu::visibility("hidden")]] inline static std::atomic<std::uint32_t> first_epoch = 1;
+
+  /// Whether this is a child of the process that made the pool. Asked before all of the following but the first two,
+  /// which ask themselves.
+  bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
 
   /// Value: DeviceAddress or BlockHandle.
   template <class Value>
@@ -107,7 +117,7 @@ class Pool::Core {
   std::optional<MovePlace> take_place(Bytes size, StreamId stream, const std::set<std::uint64_t>& leaving,
                                       std::uint64_t most_pages);
   /// Gives a live block back, past the quick lists.
-  void vacate(DeviceAddress address, StreamId stream);
+  Result<void> vacate(DeviceAddress address, StreamId stream);
   /// What a block really has, in whole grains.
   Bytes held(DeviceAddress address);
   Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
@@ -147,6 +157,9 @@ class Pool::Core {
       if (lane == nullptr || lane->stream == stream) return lane;
     }
   }
+  /// The lane by which others wait for a stream: of one that is being captured its usual one, as the other gets no
+  /// events.
+  static Lane& usual(Lane& lane) { return lane.usual != nullptr ? *lane.usual : lane; }
   Result<Lane*> make_lane(StreamId stream);
   /// A lane that no stream leads to yet.
   Result<Lane*> add_lane(StreamId stream);
@@ -194,6 +207,8 @@ class Pool::Core {
   /// So many bytes above the peak of live memory no page is moved.
   std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
+  /// What was found is not given out after all.
+  void put_back(Attempt& attempt);
   bool steal(Attempt& attempt, bool wait);
   bool search_all(Attempt& attempt);
   bool adopt_foreign(Lane& lane, bool wait);
@@ -229,11 +244,6 @@ class Pool::Core {
   bool is_own_process() const {
     return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
   }
-  bool is_forked() const { return process_generation_ != generation.load(std::memory_order_relaxed); }
-  /// Keeps the common path from giving out memory that is gone.
-  void note_loss() {
-    if (pages_.lost) usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  }
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
 
@@ -241,7 +251,7 @@ class Pool::Core {
   Capture* capture_of(CaptureId id);
   /// Leads the stream of `from` to `to`.
   void route(Lane& from, Lane& to);
-  Result<Lane*> private_lane(Capture& capture, StreamId stream);
+  Result<Lane*> private_lane(Capture& capture, Lane& usual);
   Result<void> add_to_capture(Capture& capture, StreamId stream);
 
   // Idle memory.
@@ -249,10 +259,18 @@ class Pool::Core {
   void free_oldest(std::uint64_t wanted_spare);
   void unmap_oldest(Lane& lane, std::uint64_t wanted_spare);
 
-  // Epochs.
+  // Epochs. They never wrap: beyond kLateEpoch a lane's are counted anew once its stream's work can be awaited, and at
+  // the last one nothing is recorded any more.
+  static constexpr std::uint32_t kLateEpoch = std::uint32_t{1} << 31U;
+  /// Begins a lane's next epoch; the one that has ended, 0: there is no next one.
+  std::uint32_t end_epoch(Lane& lane);
+  /// Behind the slow lock alone, as it blocks and takes each lane's lock.
+  void rebase_epochs();
+  void rebase_epochs(Lane& lane);
   bool record(Lane& lane);
   void refresh_done(Lane& lane);
-  void block_until_done(Lane& lane);
+  /// Blocks; whether all work of the stream up to now is done.
+  bool block_until_done(Lane& lane);
   bool wait_for(Lane& waiting, Lane& user, std::uint32_t epoch);
 
   std::uint64_t live_bytes() const;
@@ -296,6 +314,7 @@ class Pool::Core {
   std::uint64_t out_of_memory_ = 0;
   std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
   TickScale scale_;
+  bool epochs_are_late_ = false;  ///< of some lane
 };
 
 }  // namespace gpuwarden::memory

@@ -137,6 +137,8 @@ Result<void> CudaUpstream::unmap(DeviceAddress address, Bytes size) {
   return GPUWARDEN_CUDA_CALL(*device_, cuMemUnmap, address.value, size.value);
 }
 
+Result<void> CudaUpstream::accepts(StreamId stream) { return check_stream(stream); }
+
 Result<EventHandle> CudaUpstream::record(StreamId stream) {
   GPUWARDEN_CHECK(check_stream(stream));
   GPUWARDEN_TRY(const auto scope, device_->enter());

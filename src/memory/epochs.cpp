@@ -9,10 +9,55 @@
 
 namespace gpuwarden::memory {
 
+std::uint32_t Pool::Core::end_epoch(Lane& lane) {
+  const std::uint32_t ended = lane.epoch.load();
+  if (ended >= kLateEpoch) epochs_are_late_ = true;
+  if (ended == ~std::uint32_t{0}) return 0;
+  return lane.epoch.fetch_add(1);
+}
+
+void Pool::Core::rebase_epochs() {
+  bool late = false;
+  for_each_lane([&](Lane& lane) {
+    if (lane.epoch.load() < kLateEpoch) return;
+    if (lane.is_private || !block_until_done(lane)) {
+      late = true;
+      return;
+    }
+    rebase_epochs(lane);
+  });
+  epochs_are_late_ = late;
+}
+
+void Pool::Core::rebase_epochs(Lane& lane) {
+  const std::uint32_t done = lane.done;
+  const auto rebased = [done](std::uint32_t epoch) { return epoch > done ? epoch - done : 0; };
+  uses_.rebase(lane.number, done);
+  for_each_lane([&](Lane& other) {
+    if (other.waited[lane.number] != 0) other.waited.set(lane.number, rebased(other.waited[lane.number]));
+    const std::lock_guard lock(other.lock);
+    for (unsigned number = 0; number < kRegions; ++number) {
+      Region& region = other.regions[number];
+      for (BlockNumber at = other.foreign[number]; at != kNoBlock; at = region[at].right)
+        if (region[at].user == lane.number) region[at].epoch = rebased(region[at].epoch);
+    }
+  });
+  lane.notes.rebase(done);
+  lane.done = lane.recorded = 0;
+  const std::lock_guard lock(lane.lock);
+  for (Region& region : lane.regions) {
+    for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after)
+      if (region[at].state == BlockState::free) region[at].epoch = rebased(region[at].epoch);
+  }
+  // Last: who reads the epoch before this and notes it after waits for more than needed, not for less.
+  lane.epoch.store(lane.epoch.load() - done);
+}
+
 bool Pool::Core::record(Lane& lane) {
   if (pages_.lost || lane.is_private || lane.is_capturing || upstream_.is_capturing(lane.stream)) return false;
   // First the epoch, then the event: a free that still sees the old epoch was submitted before the event.
-  const std::uint32_t covered = lane.epoch.fetch_add(1);
+  const std::uint32_t covered = end_epoch(lane);
+  if (covered == 0) return false;
   const auto event = pages_.called(upstream_.record(lane.stream));
   if (!event) return false;
   if (lane.event.value != 0) static_cast<void>(pages_.called(upstream_.forget(lane.event)));
@@ -30,14 +75,16 @@ void Pool::Core::refresh_done(Lane& lane) {
   if (done && *done) lane.done = lane.recorded;
 }
 
-void Pool::Core::block_until_done(Lane& lane) {
-  if (captures_underway_ != 0 || !record(lane)) return;
-  if (pages_.called(upstream_.synchronize(lane.event))) lane.done = lane.recorded;
+bool Pool::Core::block_until_done(Lane& lane) {
+  if (captures_underway_ != 0 || !record(lane)) return false;
+  if (pages_.lost || !pages_.called(upstream_.synchronize(lane.event))) return false;
+  lane.done = lane.recorded;
+  return true;
 }
 
 bool Pool::Core::wait_for(Lane& waiting, Lane& user, std::uint32_t epoch) {
   if (&waiting == &user || epoch <= user.done || epoch <= waiting.waited[user.number]) return true;
-  if (waiting.is_capturing || upstream_.is_capturing(waiting.stream)) return false;
+  if (pages_.lost || waiting.is_capturing || upstream_.is_capturing(waiting.stream)) return false;
   if ((user.event.value == 0 || user.recorded < epoch) && !record(user)) return false;
   if (pages_.lost) return false;
   if (!pages_.called(upstream_.wait(waiting.stream, user.event))) return false;
@@ -46,7 +93,6 @@ bool Pool::Core::wait_for(Lane& waiting, Lane& user, std::uint32_t epoch) {
 }
 
 Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
-  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   const auto refuse = [&] {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("cannot note a use of {:#x}: no live block of this pool starts there", address.value),
@@ -66,8 +112,8 @@ Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
   if (number == kNoBlock) return refuse();
   BlockState& state = region[number].state;
   if (state != BlockState::live && state != BlockState::shared) return refuse();
-  if (user == place.lane) return {};
-  uses_.add(address, user->number);
+  if (stream == place.lane->stream) return {};
+  uses_.add(address, usual(*user).number);
   state = BlockState::shared;
   return {};
 }
@@ -79,7 +125,7 @@ Result<void> Pool::Core::deallocate_shared(const Place& place, Grains start, con
   const BlockNumber number = region.find(start);
   if (number == kNoBlock || region[number].state != BlockState::shared)
     return std::unexpected(bad_address(place.address, place, start));
-  if (&user != place.lane) uses_.add(place.address, user.number);
+  if (user.stream != place.lane->stream) uses_.add(place.address, user.number);
   for (StreamUse& use : uses_.of(place.address)) use.epoch = lanes_[use.lane]->epoch.load(std::memory_order_acquire);
   place.lane->give_shared(place.region, number);
   return {};

@@ -90,6 +90,11 @@ std::uint32_t EpochNotes::before(Clock::SteadyTime time) const {
   return epoch;
 }
 
+void EpochNotes::rebase(std::uint32_t done) {
+  std::erase_if(notes_, [&](const Note& note) { return note.epoch <= done; });
+  for (Note& note : notes_) note.epoch -= done;
+}
+
 void Pool::Core::note_demand(Clock::SteadyTime now, std::chrono::nanoseconds span) {
   std::uint64_t peak = 0;
   for_each_lane([&](Lane& lane) {
@@ -102,7 +107,7 @@ void Pool::Core::note_demand(Clock::SteadyTime now, std::chrono::nanoseconds spa
     // A quiet stream's quick lists serve nobody, and would hide how long their blocks have been idle.
     if (lane.quiet_notes != 0 && !lane.is_private) lane.flush();
     // What is given back from now on belongs to a later epoch, and is younger than this note.
-    lane.notes.add(now, lane.epoch.fetch_add(1));
+    if (const std::uint32_t ended = end_epoch(lane); ended != 0) lane.notes.add(now, ended);
   });
   demand_.add(now, Bytes(peak << kGrainShift), span);
 }
@@ -124,11 +129,11 @@ Bytes Pool::Core::idle_since(Clock::SteadyTime time) {
 
 Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
                                     const std::stop_token& stop) {
-  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   std::uint64_t target = ~std::uint64_t{0};
   {
     const std::lock_guard slow(slow_);
     if (pages_.lost) return fail(ErrorCode::unavailable, "the device's context is gone");
+    if (epochs_are_late_) rebase_epochs();
     note_demand(now, idle_for);
     if (const auto needed = demand_.most_since(now - idle_for)) target = needed->value + needed->value / kMargin;
     if (config_.soft_limit) target = std::min(target, config_.soft_limit->value);
@@ -143,7 +148,6 @@ Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseco
     const std::uint64_t before = pages_.pages();
     if (pages_.spare() < wanted) free_oldest(wanted);
     destroy_spare(wanted);
-    note_loss();
     if (pages_.pages() == before) break;
     returned += kPage * (before - pages_.pages());
   }

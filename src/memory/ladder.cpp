@@ -11,22 +11,21 @@ namespace gpuwarden::memory {
 
 struct Pool::Core::RungRow {
   Rung id;
-  std::string_view name;
   RungFunction run;
 };
 
 const std::array<Pool::Core::RungRow, kRungs> Pool::Core::kRows{{
-    {Rung::grow_near, "grow_near", &Core::grow_near},
-    {Rung::tidy, "tidy", &Core::tidy},
-    {Rung::steal_done, "steal_done", &Core::steal_done},
-    {Rung::remap, "remap", &Core::remap},
-    {Rung::wait_foreign, "wait_foreign", &Core::wait_foreign},
-    {Rung::grow, "grow", &Core::grow},
-    {Rung::steal_wait, "steal_wait", &Core::steal_wait},
-    {Rung::flush_all, "flush_all", &Core::flush_all},
-    {Rung::synchronize, "synchronize", &Core::synchronize},
-    {Rung::callbacks, "callbacks", &Core::callbacks},
-    {Rung::wait_others, "wait_others", &Core::wait_others},
+    {Rung::grow_near, &Core::grow_near},
+    {Rung::tidy, &Core::tidy},
+    {Rung::steal_done, &Core::steal_done},
+    {Rung::remap, &Core::remap},
+    {Rung::wait_foreign, &Core::wait_foreign},
+    {Rung::grow, &Core::grow},
+    {Rung::steal_wait, &Core::steal_wait},
+    {Rung::flush_all, &Core::flush_all},
+    {Rung::synchronize, &Core::synchronize},
+    {Rung::callbacks, &Core::callbacks},
+    {Rung::wait_others, &Core::wait_others},
 }};
 
 std::string_view to_string(Rung rung) {
@@ -62,18 +61,30 @@ bool Pool::Core::climb(Attempt& attempt) {
     attempt.spent[static_cast<std::size_t>(row.id)] = spent;
     count.nanoseconds += spent;  // ticks until status() tells them
     start = end;
+    if (pages_.lost) {
+      if (found) put_back(attempt);
+      break;
+    }
     if (found) {
       ++count.helped;
       return true;
     }
-    if (pages_.lost) break;
   }
   ++out_of_memory_;
   return false;
 }
 
+void Pool::Core::put_back(Attempt& attempt) {
+  const Place found = std::exchange(attempt.found, {});
+  std::unique_lock<FavouringLock> lock;
+  if (found.lane != &attempt.lane) lock = std::unique_lock(found.lane->lock);
+  found.lane->give_listed(found.region, found.block);
+}
+
 bool Pool::Core::accept(Attempt& attempt, Lane& lane, BlockNumber block) {
   if (block == kNoBlock) return false;
+  // Read before the block's birth takes its place.
+  attempt.epoch = lane.regions[attempt.region][block].epoch;
   lane.count_taken(lane.regions[attempt.region][block], attempt.bytes.value);
   lane.note_birth(lane.regions[attempt.region][block]);
   attempt.found = Place{&lane, attempt.region, block, {}};
@@ -183,7 +194,7 @@ bool Pool::Core::grow_elsewhere(Attempt& attempt, bool idle) {
     const std::uint64_t most = idle ? ~std::uint64_t{0} : soft_pages();
     if (!back_window(attempt, {.created = true, .thorough = idle, .most_pages = most}, host)) continue;
     const BlockNumber block = attempt.found.block;
-    if (wait_for(attempt.lane, host, host.regions[attempt.region][block].epoch)) return true;
+    if (wait_for(attempt.lane, host, attempt.epoch)) return true;
     // Part of it was in use on the host's stream, and cannot be waited for.
     host.give_listed(attempt.region, block);
     attempt.found = {};

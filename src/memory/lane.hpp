@@ -87,7 +87,8 @@ struct alignas(128) Lane {
   const std::uint32_t trim_every;
   const Grains small_below;
   LaneCounters counters;
-  /// Frees up to now belong to this epoch. Read without the lock by those that give memory back on this stream.
+  /// Frees up to now belong to this epoch, at least 1. Read without the lock by those that give memory back on this
+  /// stream.
   std::atomic<std::uint32_t> epoch = 1;
   std::array<QuickList, 1U << kQuickBits> quick;
   std::array<std::uint64_t, (1U << kQuickBits) / 64> quick_used{};  ///< lists that may hold something, a bit each
@@ -109,6 +110,7 @@ struct alignas(128) Lane {
   std::uint32_t noted_cycle = 0;
   unsigned quiet_notes = 0;   ///< notes of the demand since its last operation
   std::uint64_t sampled = 0;  ///< operations when fragmentation was last sampled here
+  Lane* usual = nullptr;      ///< of a lane for captures: the one that its stream has otherwise; set before it is used
   bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
   bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
   bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane

@@ -162,7 +162,7 @@ Result<void> MovableMemory::move_to(Buffer& buffer, DeviceAddress target) {
   // The copy runs on the buffer's stream, behind all who have worked on it.
   for (const StreamId user : buffer.users) GPUWARDEN_CHECK(pool_.order(buffer.stream, user));
   GPUWARDEN_CHECK(copy_(target, buffer.address, buffer.size, buffer.stream));
-  pool_.core_->vacate(buffer.address, buffer.stream);
+  GPUWARDEN_CHECK(pool_.core_->vacate(buffer.address, buffer.stream));
   buffer.address = target;
   buffer.held = pool_.core_->held(target);
   ++buffer.generation;
@@ -173,7 +173,9 @@ Result<void> MovableMemory::move_to(Buffer& buffer, DeviceAddress target) {
 Result<bool> MovableMemory::move_group(const Group& group, DefragmentStatistics& pass) {
   std::vector<DeviceAddress> targets;
   const auto give_up = [&](std::size_t from) {
-    for (std::size_t i = from; i < targets.size(); ++i) pool_.core_->vacate(targets[i], group.buffers[i]->stream);
+    // What was just taken is live, so that it can be given back.
+    for (std::size_t i = from; i < targets.size(); ++i)
+      static_cast<void>(pool_.core_->vacate(targets[i], group.buffers[i]->stream));
   };
   std::uint64_t taken = 0;
   for (const Buffer* const buffer : group.buffers) {
@@ -201,6 +203,8 @@ Result<bool> MovableMemory::move_group(const Group& group, DefragmentStatistics&
 }
 
 Result<DefragmentStatistics> MovableMemory::defragment(const DefragmentLimits& limits) {
+  if (pool_.core_->is_forked())
+    return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   const std::lock_guard lock(mutex_);
   DefragmentStatistics pass;
   const PageMap map(*pool_.core_, buffers_);

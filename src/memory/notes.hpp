@@ -33,6 +33,8 @@ class EpochNotes {
   void add(Clock::SteadyTime time, std::uint32_t epoch);
   /// What carries this epoch or an earlier one was used before `time`; 0: nothing is known.
   std::uint32_t before(Clock::SteadyTime time) const;
+  /// The epochs begin anew behind `done`; earlier ones are forgotten.
+  void rebase(std::uint32_t done);
 
  private:
   struct Note {

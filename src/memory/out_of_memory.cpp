@@ -97,8 +97,10 @@ std::string OutOfMemoryReport::help() const {
     case Advice::release_graphs:
       return fmt::format("{} are kept for captured graphs: release graphs that are no longer replayed", size(captured));
     case Advice::end_others:
-      return fmt::format("{} of the device are held by others: end them, or choose another GPU",
-                         size(held_by_others(*this)));
+      return fmt::format(
+          "{} of the device are held outside this pool (by other processes, or elsewhere in this one): free "
+          "them there, or choose another GPU",
+          size(held_by_others(*this)));
     case Advice::try_again:
       return "the pool has enough memory, but a call of the driver failed: try again";
     case Advice::move_buffers:

@@ -15,20 +15,14 @@ DeviceAddress address_of(DeviceAddress base, Grains start) {
 
 }  // namespace
 
-Bytes PageStore::limit() {
-  if (limit_) return *limit_;
-  const auto device = upstream_.memory();
-  return device ? device->total : Bytes{};
-}
-
 Result<void> PageStore::create(std::size_t count) {
-  if (lost) return fail(ErrorCode::unavailable, "the device's context is gone");
+  if (lost) return gone();
   const Bytes wanted = kPage * count;
   if (limit_ && reserved() + wanted > *limit_)
     return fail(ErrorCode::unsatisfied, fmt::format("the pool's limit of {} bytes is reached", limit_->value));
   if (keep_free_.value != 0) {
     GPUWARDEN_TRY(const auto device, called(upstream_.memory()));
-    if (device.free < keep_free_ + wanted)
+    if (device.free < keep_free_ || device.free - keep_free_ < wanted)
       return fail(ErrorCode::unsatisfied, fmt::format("{} bytes are kept free for others", keep_free_.value));
   }
   if (budget_ && !budget_->take(wanted))
@@ -50,6 +44,7 @@ Result<void> PageStore::create(std::size_t count) {
 
 Result<void> PageStore::destroy(std::size_t count) {
   if (count == 0) return {};
+  if (lost) return gone();
   GPUWARDEN_CHECK(called(upstream_.destroy(std::span<const PageHandle>(spare_).last(count))));
   calls += count - 1;
   spare_.resize(spare_.size() - count);
@@ -59,6 +54,7 @@ Result<void> PageStore::destroy(std::size_t count) {
 }
 
 Result<void> PageStore::map(DeviceAddress base, Region& region, Grains start, Grains size) {
+  if (lost) return gone();
   const std::size_t count = size / kPageGrains;
   const std::span<const PageHandle> pages(spare_.data() + spare_.size() - count, count);
   GPUWARDEN_CHECK(called(upstream_.map(address_of(base, start), pages)));
@@ -71,7 +67,7 @@ Result<void> PageStore::map(DeviceAddress base, Region& region, Grains start, Gr
 }
 
 Result<void> PageStore::unmap(DeviceAddress base, Region& region, Grains start, Grains size) {
-  if (lost) return fail(ErrorCode::unavailable, "the device's context is gone");
+  if (lost) return gone();
   GPUWARDEN_CHECK(called(upstream_.unmap(address_of(base, start), Bytes(std::uint64_t{size} << kGrainShift))));
   for (std::size_t page = start / kPageGrains; page < (std::size_t{start} + size) / kPageGrains; ++page) {
     spare_.push_back(region.handles()[page]);

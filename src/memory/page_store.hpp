@@ -2,6 +2,7 @@
 // The physical pages of a pool: those that are mapped nowhere, how many there are in all, and how many there may be.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,8 +17,16 @@ namespace gpuwarden::memory {
 /// Behind the pool's lock for slow work. Counts upstream calls; after ErrorCode::unavailable it makes no more.
 class PageStore {
  public:
-  PageStore(Upstream& upstream, std::optional<Bytes> limit, Bytes keep_free, std::shared_ptr<MemoryBudget> budget)
-      : upstream_(upstream), limit_(limit), keep_free_(keep_free), budget_(std::move(budget)) {}
+  /// `total`: what the device has; `usable_in`: what the common path asks, which no process is once the context is
+  /// gone.
+  PageStore(Upstream& upstream, Bytes total, std::optional<Bytes> limit, Bytes keep_free,
+            std::shared_ptr<MemoryBudget> budget, std::atomic<std::uint64_t>& usable_in)
+      : upstream_(upstream),
+        usable_in_(usable_in),
+        total_(total),
+        limit_(limit),
+        keep_free_(keep_free),
+        budget_(std::move(budget)) {}
   PageStore(const PageStore&) = delete;
   PageStore& operator=(const PageStore&) = delete;
   /// What could not be given back is no longer charged: the context is gone, and its memory with it.
@@ -29,7 +38,7 @@ class PageStore {
   std::uint64_t pages() const { return pages_; }
   Bytes reserved() const { return kPage * pages_; }
   Bytes peak_reserved() const { return kPage * peak_pages_; }
-  Bytes limit();
+  Bytes limit() const { return limit_.value_or(total_); }
   /// The limit that was set, if one was.
   std::optional<Bytes> own_limit() const { return limit_; }
   const MemoryBudget* budget() const { return budget_.get(); }
@@ -43,13 +52,18 @@ class PageStore {
   /// Makes the pages behind part of `region` spare.
   Result<void> unmap(DeviceAddress base, Region& region, Grains start, Grains size);
 
-  /// Passes on what an upstream call said; counts it, and remembers that the context is gone.
+  /// Passes on what an upstream call said; counts it, and remembers that the context is gone: from then on the common
+  /// path gives nothing out.
   template <class T>
   Result<T> called(Result<T> result) {
     ++calls;
-    if (!result && result.error().code == ErrorCode::unavailable) lost = true;
+    if (!result && result.error().code == ErrorCode::unavailable) {
+      lost = true;
+      usable_in_.store(~std::uint64_t{0}, std::memory_order_relaxed);
+    }
     return result;
   }
+  static std::unexpected<Error> gone() { return fail(ErrorCode::unavailable, "the device's context is gone"); }
 
   std::uint64_t calls = 0;
   std::uint64_t created = 0;
@@ -57,6 +71,8 @@ class PageStore {
 
  private:
   Upstream& upstream_;
+  std::atomic<std::uint64_t>& usable_in_;
+  const Bytes total_;
   std::optional<Bytes> limit_;
   Bytes keep_free_;
   std::shared_ptr<MemoryBudget> budget_;

@@ -72,20 +72,21 @@ std::optional<MovePlace> Pool::Core::take_place(Bytes size, StreamId stream, con
   return MovePlace{address_of(Place{lane, number, taken, {}}), pages};
 }
 
-void Pool::Core::vacate(DeviceAddress address, StreamId stream) {
+Result<void> Pool::Core::vacate(DeviceAddress address, StreamId stream) {
   Grains start = 0;
   const Place place = place_of(address, start);
-  if (place.lane == nullptr) return;
-  if (place.lane->stream != stream) {
-    // In another stream's region: there it waits for this one.
-    static_cast<void>(deallocate_slow(address, nullptr, stream));
-    return;
+  if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
+  if (place.lane->stream == stream) {
+    const std::lock_guard lock(place.lane->lock);
+    const Region& region = place.lane->regions[place.region];
+    const BlockNumber number = region.find(start);
+    if (number != kNoBlock && region[number].state == BlockState::live) {
+      place.lane->give_listed(place.region, number);
+      return {};
+    }
   }
-  const std::lock_guard lock(place.lane->lock);
-  Region& region = place.lane->regions[place.region];
-  const BlockNumber number = region.find(start);
-  if (number == kNoBlock || region[number].state != BlockState::live) return;
-  place.lane->give_listed(place.region, number);
+  // In another stream's region, or used on others: there it waits for them.
+  return deallocate_slow(address, nullptr, stream);
 }
 
 Bytes Pool::Core::held(DeviceAddress address) {
@@ -105,7 +106,6 @@ Result<void> Pool::Core::copy(DeviceAddress to, DeviceAddress from, Bytes size, 
 }
 
 Result<void> Pool::Core::order(StreamId later, StreamId earlier) {
-  if (is_forked()) return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool");
   const std::lock_guard slow(slow_);
   std::array<Lane*, 2> lanes{};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -115,7 +115,6 @@ Result<void> Pool::Core::order(StreamId later, StreamId earlier) {
     GPUWARDEN_TRY(lanes[i], make_lane(stream));
   }
   if (wait_for(*lanes[0], *lanes[1], lanes[1]->epoch.load(std::memory_order_acquire))) return {};
-  note_loss();
   return fail(pages_.lost ? ErrorCode::unavailable : ErrorCode::failed,
               fmt::format("stream {:#x} cannot be made to wait for stream {:#x}", later.value, earlier.value),
               pages_.lost ? "the device's context is gone" : "the driver refused, or one of them is being captured");

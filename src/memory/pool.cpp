@@ -43,7 +43,7 @@ void Pool::Core::watch_forks() {
   static_cast<void>(registered);
 }
 
-Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy, DeviceAddress base,
+Pool::Core::Core(Upstream& upstream, Bytes total, PoolConfig config, const Strategy& strategy, DeviceAddress base,
                  unsigned region_shift)
     : base_(base),
       region_shift_(region_shift),
@@ -53,7 +53,7 @@ Pool::Core::Core(Upstream& upstream, PoolConfig config, const Strategy& strategy
       upstream_(upstream),
       config_(std::move(config)),
       strategy_(strategy),
-      pages_(upstream, config_.limit, config_.keep_free, config_.budget),
+      pages_(upstream, total, config_.limit, config_.keep_free, config_.budget, usable_in_),
       history_(config_.samples) {}
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
@@ -62,6 +62,8 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
     return bad_request(size, alignment, largest_);
   std::unique_lock slow(slow_);
   if (pages_.lost) return lost();
+  if (epochs_are_late_) [[unlikely]]
+    rebase_epochs();
   Lane* lane = lane_of(stream);
   if (lane == nullptr) {
     GPUWARDEN_TRY(lane, make_lane(stream));
@@ -76,6 +78,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
                   .slow_lock = std::move(slow),
                   .lane_lock = std::unique_lock(lane->lock),
                   .found = {},
+                  .epoch = 0,
                   .last = {}};
   if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
   return attempt.found;
@@ -90,12 +93,14 @@ Result<void> Pool::Core::check_reach(DeviceAddress base, Bytes size) {
 }
 
 Result<Lane*> Pool::Core::add_lane(StreamId stream) {
+  GPUWARDEN_CHECK(upstream_.accepts(stream));
   const unsigned number = lane_count_;
   if (number == kLanes)
     return fail(ErrorCode::unsatisfied, fmt::format("a pool serves at most {} streams", kLanes),
                 "share streams, or use several pools");
   const bool wide = number < kWideLanes;
   if (!wide && narrow_base_.value == 0) {
+    if (pages_.lost) return lost();
     GPUWARDEN_TRY(const DeviceAddress base, pages_.called(upstream_.reserve(narrow_reservation(region_shift_))));
     if (auto reached = check_reach(base, narrow_reservation(region_shift_)); !reached) {
       static_cast<void>(upstream_.release(base, narrow_reservation(region_shift_)));
@@ -106,6 +111,7 @@ Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned shift = wide ? region_shift_ : region_shift_ - kNarrowBits;
   lanes_[number] = std::make_unique<Lane>(number, stream,
                                           static_cast<Grains>((std::uint64_t{1} << shift) >> kGrainShift), strategy_);
+  lanes_[number]->epoch = first_epoch.load(std::memory_order_relaxed);
   lane_count_.store(number + 1, std::memory_order_release);
   if (wide) wide_count_.store(number + 1, std::memory_order_release);
   return lanes_[number].get();
@@ -130,7 +136,9 @@ Place Pool::Core::place_of(DeviceAddress address, Grains& start) const {
     return Place{lanes_[first + region / kRegions].get(), static_cast<unsigned>(region % kRegions), kNoBlock, address};
   };
   const Place wide = place_in(base_, region_shift_, 0, std::min(lanes, kWideLanes));
-  return wide.lane != nullptr ? wide : place_in(narrow_base_, region_shift_ - kNarrowBits, kWideLanes, lanes);
+  // The narrow lanes' base is there once one of them is counted.
+  if (wide.lane != nullptr || lanes <= kWideLanes) return wide;
+  return place_in(narrow_base_, region_shift_ - kNarrowBits, kWideLanes, lanes);
 }
 
 Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains start) const {
@@ -161,7 +169,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
   Lane& lane = *place.lane;
-  const Lane* user = lane_of(stream);
+  Lane* user = lane_of(stream);
   if (user == nullptr) {
     const std::lock_guard slow(slow_);
     user = lane_of(stream);
@@ -169,6 +177,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
       GPUWARDEN_TRY(user, make_lane(stream));
     }
   }
+  user = &usual(*user);
   bool shared = false;
   {
     const std::lock_guard lock(lane.lock);
@@ -184,7 +193,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
                   "free with the size that was asked for");
     if (shared) {
       // Below, in the locks' order.
-    } else if (user == &lane) {
+    } else if (stream == lane.stream) {
       lane.give(place.region, number);
     } else {
       lane.give_foreign(place.region, number, user->number, user->epoch.load(std::memory_order_acquire));
@@ -259,32 +268,85 @@ Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config
   const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
   GPUWARDEN_TRY(const AddressSpace space, reserve_space(upstream, device.total));
   return std::unique_ptr<Pool>(
-      new Pool(std::make_unique<Core>(upstream, std::move(config), strategy, space.base, space.shift)));
+      new Pool(std::make_unique<Core>(upstream, device.total, std::move(config), strategy, space.base, space.shift)));
 }
 
+// In a forked child a lock may be held for ever by a thread that is not there, and the driver must not be called.
+
 Result<void> Pool::record_stream(DeviceAddress address, StreamId stream) {
+  if (core_->is_forked()) return forked();
   return core_->record_stream(address, stream);
 }
-Result<void> Pool::order(StreamId later, StreamId earlier) { return core_->order(later, earlier); }
-Result<CaptureId> Pool::begin_capture(StreamId stream) { return core_->begin_capture(stream); }
-Result<void> Pool::join_capture(CaptureId id, StreamId stream) { return core_->join_capture(id, stream); }
-Result<void> Pool::end_capture(CaptureId id) { return core_->end_capture(id); }
+
+Result<void> Pool::order(StreamId later, StreamId earlier) {
+  if (core_->is_forked()) return forked();
+  return core_->order(later, earlier);
+}
+
+Result<CaptureId> Pool::begin_capture(StreamId stream) {
+  if (core_->is_forked()) return forked();
+  return core_->begin_capture(stream);
+}
+
+Result<void> Pool::join_capture(CaptureId id, StreamId stream) {
+  if (core_->is_forked()) return forked();
+  return core_->join_capture(id, stream);
+}
+
+Result<void> Pool::end_capture(CaptureId id) {
+  if (core_->is_forked()) return forked();
+  return core_->end_capture(id);
+}
+
 Result<void> Pool::release_capture(CaptureId id, StreamId replayed_on) {
+  if (core_->is_forked()) return forked();
   return core_->release_capture(id, replayed_on);
 }
+
 Result<Bytes> Pool::trim_idle(Clock::SteadyTime now, std::chrono::nanoseconds idle_for, Bytes keep,
                               const std::stop_token& stop) {
+  if (core_->is_forked()) return forked();
   return core_->trim_idle(now, idle_for, keep, stop);
 }
-Bytes Pool::idle_since(Clock::SteadyTime time) { return core_->idle_since(time); }
-Fragmentation Pool::fragmentation() { return core_->fragmentation(); }
+
+Bytes Pool::idle_since(Clock::SteadyTime time) {
+  if (core_->is_forked()) return {};
+  return core_->idle_since(time);
+}
+
+Fragmentation Pool::fragmentation() {
+  if (core_->is_forked()) return {};
+  return core_->fragmentation();
+}
+
 FragmentationSample Pool::sample_fragmentation(std::optional<Clock::SteadyTime> time) {
+  if (core_->is_forked()) return {};
   return core_->sample_fragmentation(time);
 }
-std::vector<FragmentationSample> Pool::fragmentation_history() const { return core_->fragmentation_history(); }
-Result<Bytes> Pool::size_of(DeviceAddress address) { return core_->size_of(address); }
-Result<Bytes> Pool::trim(Bytes keep) { return core_->trim(keep); }
-PoolStatus Pool::status() { return core_->status(); }
-Result<void> Pool::check() { return core_->check(); }
+
+std::vector<FragmentationSample> Pool::fragmentation_history() const {
+  if (core_->is_forked()) return {};
+  return core_->fragmentation_history();
+}
+
+Result<Bytes> Pool::size_of(DeviceAddress address) {
+  if (core_->is_forked()) return forked();
+  return core_->size_of(address);
+}
+
+Result<Bytes> Pool::trim(Bytes keep) {
+  if (core_->is_forked()) return forked();
+  return core_->trim(keep);
+}
+
+PoolStatus Pool::status() {
+  if (core_->is_forked()) return {};
+  return core_->status();
+}
+
+Result<void> Pool::check() {
+  if (core_->is_forked()) return forked();
+  return core_->check();
+}
 
 }  // namespace gpuwarden::memory

@@ -25,7 +25,7 @@ void add(PoolStatus& status, Lane& lane) {
   status.quick_hits += counters.quick_hits;
   status.metadata += Bytes(sizeof(Lane));
   for (const Region& region : lane.regions) {
-    status.largest_free = std::max(status.largest_free, bytes(region.largest_free()));
+    if (!lane.is_private) status.largest_free = std::max(status.largest_free, bytes(region.largest_free()));
     status.metadata += Bytes(region.metadata_bytes());
   }
 }
@@ -100,7 +100,9 @@ PoolStatus Pool::Core::status_behind_lock() {
 
 OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
   const PoolStatus now = status_behind_lock();
-  const auto device = upstream_.memory();
+  // Not one of the calls that requests cost.
+  const auto device = pages_.called(upstream_.memory());
+  --pages_.calls;
   OutOfMemoryReport report{.requested = attempt.bytes,
                            .rounded = bytes(attempt.size),
                            .stream = attempt.lane.stream,
@@ -142,12 +144,12 @@ OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
 
 Error Pool::Core::report(Attempt& attempt) {
   attempt.lane_lock.unlock();
-  if (pages_.lost) {
-    note_loss();
+  std::optional<OutOfMemoryReport> described;
+  if (!pages_.lost) described = describe(attempt);
+  if (pages_.lost)
     return Error{ErrorCode::unavailable, "cannot allocate device memory: the device's context is gone",
                  "end the process; what it held is given back by the driver"};
-  }
-  OutOfMemoryReport report = describe(attempt);
+  OutOfMemoryReport& report = *described;
   attempt.slow_lock.unlock();
   if (config_.who_holds_what) report.who_holds_what = config_.who_holds_what();
   report.advice = advice_for(report);

@@ -31,6 +31,14 @@ class StreamUses {
   }
   /// Of a block that is there.
   std::span<StreamUse> of(DeviceAddress address) { return uses_.at(address.value); }
+  /// A lane's epochs begin anew behind `done`, which is done.
+  void rebase(std::uint16_t lane, std::uint32_t done) {
+    for (auto& [address, uses] : uses_) {
+      for (StreamUse& use : uses) {
+        if (use.lane == lane) use.epoch -= std::min(use.epoch, done);
+      }
+    }
+  }
   void erase(DeviceAddress address) { uses_.erase(address.value); }
   std::size_t bytes() const {
     return uses_.size() * (sizeof(std::vector<StreamUse>) + 2 * sizeof(StreamUse) + 4 * sizeof(void*));

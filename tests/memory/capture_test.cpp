@@ -175,5 +175,39 @@ TEST(Capture, StaysKeptWhenTheReplaysCannotBeWaitedFor) {
   EXPECT_TRUE(scene.pool->release_capture(id, kOther));
 }
 
+TEST(Capture, WhatIsKeptForItIsNoFreeBlockForOthers) {
+  Scene scene;
+  const auto small = scene.pool->allocate(4_MiB, kStream).value();
+  ASSERT_TRUE(scene.pool->deallocate(small, kStream));
+  const auto id = scene.begin(kStream);
+  const auto captured = scene.pool->allocate(100_MiB, kStream).value();
+  ASSERT_TRUE(scene.pool->deallocate(captured, kStream));
+  // Another size merges what is kept for reuse; the rest of it is a free block.
+  ASSERT_TRUE(scene.pool->allocate(50_MiB, kStream));
+  scene.end(id, {kStream});
+  EXPECT_LE(scene.pool->status().largest_free, 4_MiB);
+  ASSERT_TRUE(scene.pool->release_capture(id, kStream));
+  EXPECT_EQ(scene.pool->status().largest_free, 50_MiB);
+}
+
+TEST(Capture, WhatIsFreedOnItsStreamMeanwhileComesBack) {
+  Scene scene;
+  const auto own = scene.pool->allocate(10_MiB, kStream).value();
+  const auto others = scene.pool->allocate(10_MiB, kOther).value();
+  const auto noted = scene.pool->allocate(10_MiB, kOther).value();
+  ASSERT_TRUE(scene.pool->record_stream(own, kOther));
+  const auto id = scene.begin(kStream);
+  ASSERT_TRUE(scene.pool->record_stream(noted, kStream));
+  ASSERT_TRUE(scene.pool->record_stream(own, kStream));
+  ASSERT_TRUE(scene.pool->deallocate(own, kStream));
+  ASSERT_TRUE(scene.pool->deallocate(others, kStream));
+  ASSERT_TRUE(scene.pool->deallocate(noted, kOther));
+  scene.end(id, {kStream});
+  scene.upstream.finish_all();
+  // None of it waits for the lane that stood in for the stream, which gets no events.
+  EXPECT_EQ(scene.pool->trim().value(), 30_MiB);
+  EXPECT_EQ(scene.pool->status().cached, 0_B);
+}
+
 }  // namespace
 }  // namespace gpuwarden::memory

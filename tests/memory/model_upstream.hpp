@@ -26,6 +26,9 @@ class ModelUpstream final : public Upstream {
   /// Streams' work is done when an event is asked about; otherwise only after synchronize() or finish_all().
   bool works_at_once = true;
 
+  /// A stream that no pool may serve.
+  StreamId refused{~std::uint64_t{0}};
+
   std::uint64_t calls() const { return calls_; }
   std::size_t pages() const { return pages_.size(); }
   std::size_t mapped_pages() const { return mapped_.size(); }
@@ -151,6 +154,11 @@ class ModelUpstream final : public Upstream {
     return {};
   }
 
+  Result<void> accepts(StreamId stream) override {
+    if (stream != refused) return {};
+    return fail(ErrorCode::invalid_argument, "the model refuses this stream");
+  }
+
   Result<EventHandle> record(StreamId stream) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("record"));
@@ -212,6 +220,7 @@ class ModelUpstream final : public Upstream {
 
   Result<DeviceMemory> memory() override {
     const std::lock_guard lock(mutex_);
+    GPUWARDEN_CHECK(called("memory"));
     return DeviceMemory{capacity_, capacity_ - kPage * pages_.size()};
   }
 

@@ -270,5 +270,20 @@ TEST(MovableMemory, MovesBesideThreadsThatUseIt) {
   EXPECT_TRUE(pool->check());
 }
 
+TEST(MovableMemory, TheOldPlaceOfWhatOthersUseTooComesBack) {
+  ModelUpstream upstream(256_MiB);
+  const auto pool = Pool::create(upstream, {}).value();
+  {
+    MovableMemory memory(*pool);
+    const auto survivors = comb(memory, 256, 8, 256_KiB);
+    for (const MovableId id : survivors) ASSERT_TRUE(pool->record_stream(address_of(memory, id), kOther));
+    EXPECT_NE(memory.defragment().value().moves, 0U);
+    EXPECT_EQ(pool->status().live_blocks, survivors.size());
+  }
+  EXPECT_EQ(pool->status().live, 0_B);
+  EXPECT_TRUE(pool->check());
+  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace gpuwarden::memory

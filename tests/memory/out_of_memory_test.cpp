@@ -73,7 +73,7 @@ TEST(OutOfMemory, NamesTheOthersOnTheDevice) {
   ASSERT_TRUE(scene.upstream.create(theirs));
   const auto report = scene.fail(20_MiB);
   EXPECT_EQ(report.advice, Advice::end_others);
-  EXPECT_THAT(report.help(), testing::HasSubstr("56 MiB of the device are held by others"));
+  EXPECT_THAT(report.help(), testing::HasSubstr("56 MiB of the device are held outside this pool"));
 }
 
 TEST(OutOfMemory, TellsFragmentsFromMemoryThatIsNeeded) {

@@ -215,6 +215,69 @@ TEST(Pool, IsOfNoUseInAForkedChild) {
   EXPECT_TRUE(pool->deallocate(address, kStream));
 }
 
+/// Whether every call of a pool fails at once, or tells of an empty pool.
+bool is_useless(Pool& pool, DeviceAddress address, CaptureId capture) {
+  const auto refused = [](const auto& result) { return !result && result.error().code == ErrorCode::unavailable; };
+  const Clock::SteadyTime now(std::chrono::seconds(1));
+  return refused(pool.allocate(10_MiB, kStream)) && refused(pool.allocate_block(4_KiB, StreamId{77})) &&
+         refused(pool.deallocate(address, kStream)) && refused(pool.deallocate(address, 10_MiB, kStream)) &&
+         refused(pool.record_stream(address, StreamId{77})) && refused(pool.order(kStream, StreamId{77})) &&
+         refused(pool.begin_capture(kStream)) && refused(pool.join_capture(capture, kStream)) &&
+         refused(pool.end_capture(capture)) && refused(pool.release_capture(capture, kStream)) &&
+         refused(pool.size_of(address)) && refused(pool.trim()) &&
+         refused(pool.trim_idle(now, std::chrono::seconds(1))) && refused(pool.check()) &&
+         pool.idle_since(now) == 0_B && pool.status().reserved == 0_B && pool.fragmentation().classes.empty() &&
+         pool.sample_fragmentation().reserved == 0_B && pool.fragmentation_history().empty();
+}
+
+TEST(Pool, AForkedChildWaitsForNoLockThatWasHeld) {
+  ModelUpstream upstream(1_GiB);
+  pid_t child = -1;
+  DeviceAddress address;
+  CaptureId capture;
+  Pool* made = nullptr;
+  // The callback runs while the pool asks upstream, behind its lock.
+  upstream.fails = [&](const std::string& call) {
+    if (call != "create" || child != -1 || made == nullptr) return false;
+    child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      ::_exit(is_useless(*made, address, capture) ? 0 : 1);
+    }
+    return false;
+  };
+  const auto pool = pool_on(upstream);
+  address = pool->allocate(10_MiB, kStream).value();
+  capture = pool->begin_capture(StreamId{9}).value();
+  ASSERT_TRUE(pool->end_capture(capture));
+  made = pool.get();
+  ASSERT_TRUE(pool->allocate(100_MiB, kStream));
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Pool, ServesNoStreamThatUpstreamRefuses) {
+  ModelUpstream upstream(1_GiB);
+  upstream.refused = StreamId{2};
+  const auto pool = pool_on(upstream);
+  const auto address = pool->allocate(10_MiB, kStream).value();
+  const auto refused = [&](const auto& result) {
+    return !result && result.error().code == ErrorCode::invalid_argument &&
+           result.error().message == "the model refuses this stream";
+  };
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_TRUE(refused(pool->allocate(10_MiB, upstream.refused)));
+    EXPECT_TRUE(refused(pool->allocate_block(4_KiB, upstream.refused)));
+    EXPECT_TRUE(refused(pool->deallocate(address, upstream.refused)));
+    EXPECT_TRUE(refused(pool->record_stream(address, upstream.refused)));
+    EXPECT_TRUE(refused(pool->order(kStream, upstream.refused)));
+    EXPECT_TRUE(refused(pool->begin_capture(upstream.refused)));
+  }
+  EXPECT_TRUE(pool->deallocate(address, kStream));
+  EXPECT_TRUE(pool->check());
+}
+
 TEST(Pool, ServesManyStreamsAndSaysWhenThereAreTooMany) {
   ModelUpstream upstream(4_GiB);
   const auto pool = pool_on(upstream);
@@ -382,6 +445,30 @@ TEST(Strategies, HaveUniqueNamesAndARule) {
     EXPECT_EQ(find_strategy(strategy.name), &strategy);
   }
   EXPECT_EQ(find_strategy("no such"), nullptr);
+}
+
+TEST(Pool, AtItsEndTakesNoPagesFromStreamsThatMayStillWork) {
+  for (const std::string failing : {"record", "synchronize"}) {
+    for (const int failures : {1, 1000}) {
+      ModelUpstream upstream(1_GiB);
+      upstream.works_at_once = false;
+      auto pool = pool_on(upstream);
+      const auto address = pool->allocate(10_MiB, kStream).value();
+      upstream.submit(kStream, address, 10_MiB);
+      int left = failures;
+      upstream.fails = [&](const std::string& call) { return call == failing && left-- > 0; };
+      pool.reset();
+      EXPECT_EQ(upstream.mapped_pages(), failures == 1 ? 0U : 5U) << failing;
+      EXPECT_THAT(upstream.misuses(), testing::IsEmpty()) << failing;
+    }
+  }
+}
+
+TEST(Pool, KeepsMoreFreeThanThereCouldBe) {
+  ModelUpstream upstream(1_GiB);
+  const auto pool = pool_on(upstream, {.keep_free = Bytes(~std::uint64_t{0})});
+  EXPECT_EQ(pool->allocate(10_MiB, kStream).error().code, ErrorCode::unsatisfied);
+  EXPECT_EQ(upstream.pages(), 0U);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Random operations on every strategy, held against a naive model; upstream calls that fail, one by one and at random.
 #include <random>
 
+#include "memory/core.hpp"
 #include "memory/pool_model.hpp"
 
 namespace gpuwarden::memory {
@@ -52,6 +53,28 @@ TEST_P(EveryStrategy, AgreesWithANaiveModel) {
   }
 }
 
+TEST_P(EveryStrategy, ManyStreamsNeverGetWhatOthersStillUse) {
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    ModelUpstream upstream(160_MiB);
+    upstream.works_at_once = false;
+    {
+      const auto pool = pool_on(upstream);
+      // More than have regions for the whole device: the others' memory stands in those regions.
+      PoolModel model(upstream, *pool, seed, 40);
+      for (int i = 0; i < 4000; ++i) {
+        model.step();
+        if (i % 20 == 0) static_cast<void>(pool->trim_idle(Clock::SteadyTime(std::chrono::seconds(i)), 1s));
+        if (i % 100 == 0) model.compare();
+        if (HasFailure()) return;
+      }
+      model.free_all();
+      model.compare();
+    }
+    EXPECT_EQ(upstream.pages(), 0U);
+    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  }
+}
+
 TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
   for (std::uint64_t failing = 1;; ++failing) {
     ModelUpstream upstream(160_MiB);
@@ -74,6 +97,85 @@ TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
     ASSERT_EQ(upstream.reservations(), 0U);
     ASSERT_THAT(upstream.misuses(), testing::IsEmpty());
     if (calls < failing) break;
+  }
+}
+
+TEST_P(EveryStrategy, EpochsDoNotWrap) {
+  // From a few before the last one, and from where they are counted anew.
+  for (const std::uint32_t first : {~std::uint32_t{0} - 40, (std::uint32_t{1} << 31U) - 40}) {
+    Pool::Core::first_epoch = first;
+    ModelUpstream upstream(120_MiB);
+    upstream.works_at_once = false;
+    {
+      const auto pool = pool_on(upstream);
+      PoolModel model(upstream, *pool, 9, 4);
+      for (int i = 0; i < 4000; ++i) {
+        model.step();
+        if (i % 20 == 0) static_cast<void>(pool->trim_idle(Clock::SteadyTime(std::chrono::seconds(i)), 1s));
+        if (i % 50 == 0) model.compare();
+        if (HasFailure()) break;
+      }
+      model.free_all();
+      model.compare();
+      upstream.finish_all();
+      // Nothing waits for an epoch that never comes: the first call may learn of old events only, the next asks anew.
+      for (int times = 0; times < 3; ++times) EXPECT_TRUE(pool->trim());
+      EXPECT_EQ(pool->status().reserved, 0_B);
+    }
+    Pool::Core::first_epoch = 1;
+    EXPECT_EQ(upstream.pages(), 0U);
+    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  }
+}
+
+TEST_P(EveryStrategy, OnceTheContextIsGoneSaysSoAtOnceAndCallsNobody) {
+  for (std::uint64_t losing = 1;; ++losing) {
+    ModelUpstream upstream(96_MiB);
+    upstream.works_at_once = losing % 2 == 0;
+    upstream.failure = ErrorCode::unavailable;
+    auto pool = pool_on(upstream, {.keep_free = 8_MiB});
+    const std::uint64_t before = upstream.calls();
+    upstream.fails = [&](const std::string&) { return upstream.calls() - before >= losing; };
+    std::mt19937 random(3);
+    std::vector<std::pair<DeviceAddress, StreamId>> live;
+    const auto is_lost = [&] { return upstream.calls() - before >= losing; };
+    for (int i = 0; i < 300 && !is_lost(); ++i) {
+      const StreamId stream{random() % 3};
+      if (random() % 16 == 0) static_cast<void>(pool->trim_idle(Clock::SteadyTime(std::chrono::seconds(i)), 1s));
+      if (live.size() < 30 && random() % 2 == 0) {
+        const auto address = pool->allocate(Bytes(1 + random() % (1U << (random() % 25))), stream);
+        if (address) live.emplace_back(*address, stream);
+        if (is_lost()) {
+          ASSERT_FALSE(address) << "given out by call " << losing;
+        }
+      } else if (!live.empty()) {
+        std::swap(live[random() % live.size()], live.back());
+        if (random() % 4 == 0) {
+          static_cast<void>(pool->record_stream(live.back().first, stream));
+        }
+        ASSERT_TRUE(pool->deallocate(live.back().first, live.back().second));
+        live.pop_back();
+      }
+    }
+    if (!is_lost()) break;
+    const std::uint64_t calls = upstream.calls();
+    for (const Bytes size : {512_B, 4_KiB, 64_KiB, 1_MiB, 50_MiB}) {
+      for (std::uint64_t stream = 0; stream < 4; ++stream) {
+        const auto address = pool->allocate(size, StreamId{stream});
+        ASSERT_FALSE(address) << "call " << losing;
+        ASSERT_EQ(address.error().code, ErrorCode::unavailable);
+      }
+    }
+    for (const auto& [address, stream] : live) EXPECT_TRUE(pool->deallocate(address, stream));
+    static_cast<void>(pool->trim());
+    static_cast<void>(pool->trim_idle(Clock::SteadyTime(1000s), 1s));
+    static_cast<void>(pool->order(StreamId{0}, StreamId{1}));
+    EXPECT_EQ(pool->status().limit, 96_MiB);
+    EXPECT_EQ(pool->status().live, 0_B);
+    const auto checked = pool->check();
+    EXPECT_TRUE(checked) << checked.error().message;
+    pool.reset();
+    ASSERT_EQ(upstream.calls(), calls) << "after call " << losing;
   }
 }
 

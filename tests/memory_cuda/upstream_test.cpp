@@ -240,6 +240,8 @@ TEST_F(CudaUpstreamTest, ServesThreadsWithAnyOrNoContext) {
     EXPECT_EQ(device->memory().value().free, Bytes((15360 - 272 - 6) * cuda::kMiB));
     EXPECT_FALSE(device->record(id_of(cuda.stream()))) << "a stream of device 0";
     EXPECT_EQ(device->record({cuda::kStreamPerThread}).error().code, ErrorCode::invalid_argument);
+    const auto pool = Pool::create(*device, {}).value();
+    EXPECT_EQ(pool->allocate(4_KiB, {cuda::kStreamPerThread}).error().code, ErrorCode::invalid_argument);
   });
 }
 

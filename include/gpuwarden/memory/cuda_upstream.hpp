@@ -54,6 +54,8 @@ class CudaUpstream final : public Upstream {
   Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) override;
   /// One cuMemUnmap for all.
   Result<void> unmap(DeviceAddress address, Bytes size) override;
+  /// invalid_argument: the per-thread default stream.
+  Result<void> accepts(StreamId stream) override;
   /// Events have no timing, and are used again after forget().
   Result<EventHandle> record(StreamId stream) override;
   Result<bool> is_done(EventHandle event) override;

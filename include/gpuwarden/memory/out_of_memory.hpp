@@ -59,7 +59,7 @@ struct OutOfMemoryReport {
   Bytes cached;
   Bytes free;
   Bytes captured;            ///< the part of `free` and `cached` that is kept for graphs
-  Bytes largest_free;        ///< the largest free block
+  Bytes largest_free;        ///< the largest free block that is not kept for a captured graph
   Bytes largest_obtainable;  ///< the largest request that moving idle pages and taking what the device has can meet
   bool capturing = false;    ///< a stream is being captured into a graph
 

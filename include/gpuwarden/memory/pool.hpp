@@ -64,10 +64,12 @@ struct PoolStatus {
   Bytes live;
   Bytes peak_live;  ///< exact with one stream; with several, the sum of their peaks: an upper bound
   Bytes requested;
-  Bytes cached;        ///< in quick lists, or given back on another stream and not yet taken over
-  Bytes free;          ///< reserved, but neither live nor cached
-  Bytes spare;         ///< the part of `free` that is mapped nowhere
-  Bytes largest_free;  ///< the largest request that needs no upstream call
+  Bytes cached;  ///< in quick lists, or given back on another stream and not yet taken over
+  Bytes free;    ///< reserved, but neither live nor cached
+  Bytes spare;   ///< the part of `free` that is mapped nowhere
+  /// The largest free block that is not kept for a captured graph; nothing needs to be mapped for a request of that
+  /// size, but one on another stream than the block's may have to wait for that stream.
+  Bytes largest_free;
   Bytes limit;
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;
@@ -111,7 +113,7 @@ class BlockHandle {
 };
 
 /// Safe to use from several threads; streams do not share a lock unless memory is short. After fork() the child's calls
-/// fail with ErrorCode::unavailable, as its CUDA context does.
+/// fail with ErrorCode::unavailable, as its CUDA context does; those that return no Result tell of an empty pool.
 class Pool {
  public:
   /// The upstream must outlive the pool.

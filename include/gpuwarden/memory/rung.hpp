@@ -8,7 +8,8 @@
 
 namespace gpuwarden::memory {
 
-/// What is tried, in the strategy's order, when no free block fits. After each one the pool is searched again.
+/// What is tried when no free block fits, grow_near first and the others in this order. A rung ends with a search of
+/// what it has made free; a strategy without remap_above_permille has neither grow_near nor remap.
 enum class Rung : std::uint8_t {
   tidy,          ///< merge the stream's quick lists and what other streams gave back and are done with
   steal_done,    ///< take a free block of another stream whose work on it is done

@@ -39,6 +39,12 @@ class Upstream {
   /// Takes the pages behind [address, address + size) away; all are mapped. All or nothing.
   virtual Result<void> unmap(DeviceAddress address, Bytes size) = 0;
 
+  /// Whether a pool may serve this stream; asked when it first meets it, behind its lock. Its own error is passed on.
+  virtual Result<void> accepts(StreamId stream) {
+    static_cast<void>(stream);
+    return {};
+  }
+
   /// An event behind all work submitted to `stream` so far.
   virtual Result<EventHandle> record(StreamId stream) = 0;
   /// Whether the work before the event is done.
@@ -50,8 +56,10 @@ class Upstream {
   /// Gives an event back.
   virtual Result<void> forget(EventHandle event) = 0;
 
-  /// Whether the stream is being captured into a graph. While any is, the pool neither asks for events nor blocks nor
-  /// unmaps; create() and map() may be called (a driver allows them in the capture mode "relaxed").
+  /// Whether the stream is being captured into a graph: then the pool neither records nor waits there. What it was told
+  /// of with Pool::begin_capture() keeps it from asking for events, blocking and unmapping on all streams, too; of
+  /// other captures it knows only what this says. create() and map() may be called at any time (a driver allows them in
+  /// the capture mode "relaxed").
   virtual bool is_capturing(StreamId stream) {
     static_cast<void>(stream);
     return false;

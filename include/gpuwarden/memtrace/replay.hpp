@@ -31,7 +31,7 @@ struct ReplaySample {
   Bytes live;
   Bytes reserved;
   Bytes free;          ///< reserved, but not live
-  Bytes largest_free;  ///< the largest request that needs no driver call
+  Bytes largest_free;  ///< the largest free block
 };
 
 struct ReplayFailure {
