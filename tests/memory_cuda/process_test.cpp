@@ -69,7 +69,7 @@ TEST_F(CudaProcessTest, TheReportNamesWhoHoldsTheRest) {
     EXPECT_EQ(refused.error().code, ErrorCode::unsatisfied);
     EXPECT_THAT(refused.error().message, HasSubstr("process " + pid + " holds " + std::to_string((10_GiB).value)));
     EXPECT_THAT(refused.error().message, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
-    EXPECT_THAT(refused.error().hint, AllOf(HasSubstr("10 GiB"), HasSubstr("others")));
+    EXPECT_THAT(refused.error().hint, AllOf(HasSubstr("10 GiB"), HasSubstr("outside this pool")));
     EXPECT_TRUE(pool->allocate(4_GiB, {}));
   });
 }
