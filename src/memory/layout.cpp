@@ -46,6 +46,9 @@ std::vector<SegmentLayout> Pool::Core::layout() {
   return segments;
 }
 
-std::vector<SegmentLayout> Pool::layout() { return core_->layout(); }
+std::vector<SegmentLayout> Pool::layout() {
+  if (core_->is_forked()) return {};
+  return core_->layout();
+}
 
 }  // namespace gpuwarden::memory

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pool promises to its users, one promise a test.
 #include "gpuwarden/memory/pool.hpp"
+#include "gpuwarden/memory/layout.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,7 +228,7 @@ bool is_useless(Pool& pool, DeviceAddress address, CaptureId capture) {
          refused(pool.size_of(address)) && refused(pool.trim()) &&
          refused(pool.trim_idle(now, std::chrono::seconds(1))) && refused(pool.check()) &&
          pool.idle_since(now) == 0_B && pool.status().reserved == 0_B && pool.fragmentation().classes.empty() &&
-         pool.sample_fragmentation().reserved == 0_B && pool.fragmentation_history().empty();
+         pool.sample_fragmentation().reserved == 0_B && pool.fragmentation_history().empty() && pool.layout().empty();
 }
 
 TEST(Pool, AForkedChildWaitsForNoLockThatWasHeld) {
