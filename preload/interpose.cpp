@@ -352,7 +352,7 @@ EXPORTED Result cuGetProcAddress_v2(const char* symbol, void** found, int versio
 }
 
 EXPORTED void* dlsym(void* handle, const char* name) noexcept {
-  const bool perhaps = name != nullptr && name[0] == 'c' && name[1] == 'u';
+  const bool perhaps = name[0] == 'c' && name[1] == 'u';
   Target* const target = perhaps ? target_of(name) : nullptr;
   if (target != nullptr) return find_replaced(target, handle, name);
   // Passed on by a jump: with RTLD_NEXT it matters who called.
