@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events; how their time passes: timeline.hpp.
 #include <algorithm>
+#include <utility>
 
 #include "sim/cuda/driver.hpp"
 
@@ -151,6 +152,14 @@ Result cuStreamGetDevice(Stream name, Device* device) {
 Result cuStreamIsCapturing(Stream name, int* status) {
   if (status == nullptr) return kInvalidValue;
   return with_stream(__func__, name, [&](Call&, const Found&) { return *status = 0, kSuccess; });
+}
+
+Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  // Nothing can be captured here, so that the mode is only remembered: global, thread-local or relaxed.
+  static thread_local int current = 0;
+  if (mode == nullptr || *mode < 0 || *mode > 2) return kInvalidValue;
+  std::swap(*mode, current);
+  return kSuccess;
 }
 
 Result cuEventCreate(Event* event, unsigned flags) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operations on every strategy, held against a naive model; upstream calls that fail, one by one and at random.
+#include <algorithm>
 #include <random>
 
 #include "memory/core.hpp"
@@ -9,6 +10,21 @@ namespace gpuwarden::memory {
 namespace {
 
 using namespace std::chrono_literals;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr unsigned kSlowness = 20;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr unsigned kSlowness = 20;
+#else
+constexpr unsigned kSlowness = 1;
+#endif
+#else
+constexpr unsigned kSlowness = 1;
+#endif
+
+/// So many repetitions, or a twentieth where sanitizers make each so much slower.
+constexpr unsigned repetitions(unsigned count) { return std::max(1U, count / kSlowness); }
 
 std::string name_of(const testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
 
@@ -54,7 +70,7 @@ TEST_P(EveryStrategy, AgreesWithANaiveModel) {
 }
 
 TEST_P(EveryStrategy, ManyStreamsNeverGetWhatOthersStillUse) {
-  for (unsigned seed = 1; seed <= 4; ++seed) {
+  for (unsigned seed = 1; seed <= repetitions(4); ++seed) {
     ModelUpstream upstream(160_MiB);
     upstream.works_at_once = false;
     {
@@ -133,8 +149,9 @@ TEST_P(EveryStrategy, OnceTheContextIsGoneSaysSoAtOnceAndCallsNobody) {
     ModelUpstream upstream(96_MiB);
     upstream.works_at_once = losing % 2 == 0;
     upstream.failure = ErrorCode::unavailable;
+    std::uint64_t before = 0;
     auto pool = pool_on(upstream, {.keep_free = 8_MiB});
-    const std::uint64_t before = upstream.calls();
+    before = upstream.calls();
     upstream.fails = [&](const std::string&) { return upstream.calls() - before >= losing; };
     std::mt19937 random(3);
     std::vector<std::pair<DeviceAddress, StreamId>> live;
@@ -188,7 +205,7 @@ TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
   std::vector<DeviceAddress> live;
   std::uint64_t failures = 0;
   std::vector<CaptureId> graphs;
-  for (int i = 0; i < 1'000'000; ++i) {
+  for (int i = 0; i < static_cast<int>(repetitions(1'000'000)); ++i) {
     // Keeps upstream busy: what is idle goes back, as far as upstream lets it.
     if (i % 200 == 0) static_cast<void>((*made)->trim());
     if (i % 200 == 100) static_cast<void>((*made)->trim_idle(Clock::SteadyTime(std::chrono::seconds(i)), 1s));
