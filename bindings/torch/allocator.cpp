@@ -19,8 +19,10 @@
 
 #include "device.hpp"
 #include "gpuwarden/memory.h"
+#include "nvidia/cuda_abi.hpp"
 
-using cudaStream_t = struct CUstream_st*;
+/// A pointer to a type that nobody looks into.
+using cudaStream_t = gpuwarden::cuda::Stream;
 
 namespace gpuwarden::torch {
 namespace {
