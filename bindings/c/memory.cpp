@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "gpuwarden/interop/device_pool.hpp"
+#include "pool_status.hpp"
 
 struct gpuwarden_pool {
   std::unique_ptr<gpuwarden::interop::DevicePool> on_device;
@@ -109,26 +110,6 @@ Result<DevicePoolOptions> translate(const gpuwarden_pool_options& given) {
   return result;
 }
 
-gpuwarden_pool_status status_of(DevicePool& on_device) {
-  const gpuwarden::memory::PoolStatus now = on_device.pool().status();
-  const auto device = on_device.device().memory().value_or(gpuwarden::memory::DeviceMemory{});
-  return {.size = sizeof(gpuwarden_pool_status),
-          .reserved = now.reserved.value,
-          .peak_reserved = now.peak_reserved.value,
-          .live = now.live.value,
-          .peak_live = now.peak_live.value,
-          .cached = now.cached.value,
-          .largest_free = now.largest_free.value,
-          .limit = now.limit.value,
-          .live_blocks = now.live_blocks,
-          .allocations = now.allocations,
-          .frees = now.frees,
-          .driver_calls = now.upstream_calls,
-          .out_of_memory = now.out_of_memory,
-          .device_total = device.total.value,
-          .device_free = device.free.value};
-}
-
 }  // namespace
 
 extern "C" {
@@ -191,7 +172,8 @@ gpuwarden_result gpuwarden_pool_get_status(gpuwarden_pool* pool, gpuwarden_pool_
     if (size < sizeof size)
       return fail(ErrorCode::invalid_argument, fmt::format("a status of size {} cannot be", size),
                   "begin with GPUWARDEN_POOL_STATUS_INIT");
-    gpuwarden_pool_status now = status_of(*pool->on_device);
+    const auto device = pool->on_device->device().memory().value_or(gpuwarden::memory::DeviceMemory{});
+    gpuwarden_pool_status now = gpuwarden::status_for_c(pool->on_device->pool().status(), device);
     now.size = size;
     std::memcpy(status, &now, std::min(size, sizeof now));
     return {};

@@ -20,6 +20,7 @@
 #include "device.hpp"
 #include "gpuwarden/memory.h"
 #include "nvidia/cuda_abi.hpp"
+#include "pool_status.hpp"
 
 /// A pointer to a type that nobody looks into.
 using cudaStream_t = gpuwarden::cuda::Stream;
@@ -255,21 +256,9 @@ extern "C" {
   if (number < 0 || number >= static_cast<int>(kDevices) || status == nullptr) return 0;
   Device* const device = process().devices[static_cast<unsigned>(number)].load(std::memory_order_acquire);
   if (device == nullptr || status->size < sizeof(gpuwarden_pool_status)) return 0;
-  const auto now = device->pool().status();
   const std::size_t size = status->size;
-  *status = {.size = size,
-             .reserved = now.reserved.value,
-             .peak_reserved = now.peak_reserved.value,
-             .live = now.live.value,
-             .peak_live = now.peak_live.value,
-             .cached = now.cached.value,
-             .largest_free = now.largest_free.value,
-             .limit = now.limit.value,
-             .live_blocks = now.live_blocks,
-             .allocations = now.allocations,
-             .frees = now.frees,
-             .driver_calls = now.upstream_calls,
-             .out_of_memory = now.out_of_memory};
+  *status = gpuwarden::status_for_c(device->pool().status(), {});
+  status->size = size;
   return 1;
 }
 

@@ -20,6 +20,10 @@ inline constexpr BlockNumber kNoBlock = ~BlockNumber{0};
 inline constexpr unsigned kGrainShift = 9;
 inline constexpr Grains kPageGrains = static_cast<Grains>(kPage.value >> kGrainShift);
 
+/// The least count of grains that holds `size`.
+constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift); }
+constexpr Bytes bytes(std::uint64_t count) { return Bytes(count << kGrainShift); }
+
 enum class BlockState : std::uint8_t {
   released,      ///< the node is not in use
   free,          ///< memory that may be given out; in a bin
@@ -31,6 +35,8 @@ enum class BlockState : std::uint8_t {
   claimed,       ///< free, in no list: part of a window that is being made ready
   claimed_hole,  ///< the same without memory
 };
+
+constexpr bool is_given_out(BlockState state) { return state == BlockState::live || state == BlockState::shared; }
 
 struct Block {
   Grains start;

@@ -7,8 +7,6 @@
 namespace gpuwarden::memory {
 namespace {
 
-Grains grains(Bytes size) { return static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift); }
-
 /// What a caller gets for a block.
 template <class Value>
 Value value_of(DeviceAddress address, BlockNumber number);

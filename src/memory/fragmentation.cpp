@@ -12,13 +12,11 @@ namespace {
 /// Size classes are powers of two of grains.
 constexpr std::size_t kClasses = 33;
 
-bool is_given_out(BlockState state) { return state == BlockState::live || state == BlockState::shared; }
-
 void count(const Region& region, std::array<SizeClassUse, kClasses>& classes) {
   for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after) {
     const Block& block = region[at];
     SizeClassUse& use = classes[static_cast<std::size_t>(std::bit_width(block.size)) - 1];
-    const Bytes size(std::uint64_t{block.size} << kGrainShift);
+    const Bytes size = bytes(block.size);
     if (is_given_out(block.state)) {
       ++use.live_blocks;
       use.live += size;
@@ -64,7 +62,7 @@ Fragmentation Pool::Core::fragmentation() {
     for (const Region& region : lane.regions) {
       count(region, classes);
       for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, ~std::uint32_t{0}))
-        result.movable += Bytes(std::uint64_t{run.size} << kGrainShift);
+        result.movable += bytes(run.size);
     }
   });
   for (const SizeClassUse& use : classes) {

@@ -109,7 +109,7 @@ void Pool::Core::note_demand(Clock::SteadyTime now, std::chrono::nanoseconds spa
     // What is given back from now on belongs to a later epoch, and is younger than this note.
     if (const std::uint32_t ended = end_epoch(lane); ended != 0) lane.notes.add(now, ended);
   });
-  demand_.add(now, Bytes(peak << kGrainShift), span);
+  demand_.add(now, bytes(peak), span);
 }
 
 Bytes Pool::Core::idle_since(Clock::SteadyTime time) {
@@ -120,8 +120,7 @@ Bytes Pool::Core::idle_since(Clock::SteadyTime time) {
     const std::lock_guard lock(lane.lock);
     if (epoch == 0 || lane.is_private) return;
     for (const Region& region : lane.regions) {
-      for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, epoch))
-        idle += Bytes(std::uint64_t{run.size} << kGrainShift);
+      for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, epoch)) idle += bytes(run.size);
     }
   });
   return idle;

@@ -6,10 +6,8 @@
 namespace gpuwarden::memory {
 namespace {
 
-Bytes bytes(std::uint64_t grains) { return Bytes(grains << kGrainShift); }
-
 BlockUse use_of(BlockState state) {
-  if (state == BlockState::live || state == BlockState::shared) return BlockUse::live;
+  if (is_given_out(state)) return BlockUse::live;
   if (state == BlockState::cached) return BlockUse::cached;
   return state == BlockState::foreign ? BlockUse::pending : BlockUse::free;
 }

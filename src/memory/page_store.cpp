@@ -68,7 +68,7 @@ Result<void> PageStore::map(DeviceAddress base, Region& region, Grains start, Gr
 
 Result<void> PageStore::unmap(DeviceAddress base, Region& region, Grains start, Grains size) {
   if (lost) return gone();
-  GPUWARDEN_CHECK(called(upstream_.unmap(address_of(base, start), Bytes(std::uint64_t{size} << kGrainShift))));
+  GPUWARDEN_CHECK(called(upstream_.unmap(address_of(base, start), bytes(size))));
   for (std::size_t page = start / kPageGrains; page < (std::size_t{start} + size) / kPageGrains; ++page) {
     spare_.push_back(region.handles()[page]);
     region.handles()[page] = {};

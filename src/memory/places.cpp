@@ -49,7 +49,7 @@ std::optional<MovePlace> Pool::Core::take_place(Bytes size, StreamId stream, con
   const std::lock_guard slow(slow_);
   Lane* const lane = lane_of(stream);
   if (lane == nullptr || captures_underway_ != 0 || pages_.lost) return std::nullopt;
-  const auto wanted = static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift);
+  const auto wanted = grains(size);
   const unsigned number = lane->region_for(wanted);
   const std::uint64_t first = base_of(*lane, number).value / kPage.value;
   const std::lock_guard lock(lane->lock);
@@ -96,7 +96,7 @@ Bytes Pool::Core::held(DeviceAddress address) {
   const std::lock_guard lock(place.lane->lock);
   const Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
-  return number == kNoBlock ? Bytes{} : Bytes(std::uint64_t{region[number].size} << kGrainShift);
+  return number == kNoBlock ? Bytes{} : bytes(region[number].size);
 }
 
 Result<void> Pool::Core::copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream) {

@@ -33,8 +33,6 @@ std::unexpected<Error> lost() {
               "end the process; what it held is given back by the driver");
 }
 
-constexpr Grains grains(Bytes size) { return static_cast<Grains>((size.value + kGrain.value - 1) >> kGrainShift); }
-
 }  // namespace
 
 void Pool::Core::watch_forks() {

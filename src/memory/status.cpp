@@ -10,8 +10,6 @@
 namespace gpuwarden::memory {
 namespace {
 
-Bytes bytes(std::uint64_t grains) { return Bytes(grains << kGrainShift); }
-
 void add(PoolStatus& status, Lane& lane) {
   const std::lock_guard lock(lane.lock);
   const LaneCounters& counters = lane.counters;
