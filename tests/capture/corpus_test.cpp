@@ -11,6 +11,7 @@
 #include "support/capture_answers.hpp"
 #include "support/corpus.hpp"
 #include "support/environment_parts.hpp"
+#include "support/repetitions.hpp"
 
 namespace gpuwarden::capture {
 namespace {
@@ -107,8 +108,9 @@ TEST(CaptureCorpus, AThousandCutsOfEachKindLoseValuesAndNeverChangeThem) {
   for (const auto& [kind, text] : one_of_each()) {
     const auto whole = read_capture(text, kind);
     ASSERT_TRUE(whole) << kind;
-    for (std::size_t i = 0; i < 1000; ++i) {
-      const std::size_t length = text.size() * i / 1000;
+    const std::size_t cuts = repetitions(1000);
+    for (std::size_t i = 0; i < cuts; ++i) {
+      const std::size_t length = text.size() * i / cuts;
       const auto part = read_capture(std::string_view(text).substr(0, length), kind);
       if (!part) continue;
       const std::string where = kind + " cut at " + std::to_string(length);
@@ -122,7 +124,7 @@ TEST(CaptureCorpus, AThousandFlippedBitsOfEachKindCrashNothingAndGiveNothingImpo
   if (!corpus()) GTEST_SKIP() << "no corpus here";
   std::mt19937 random(20261121);
   for (const auto& [kind, text] : one_of_each()) {
-    for (int i = 0; i < 1000; ++i) {
+    for (unsigned i = 0; i < repetitions(1000); ++i) {
       std::string damaged = text;
       damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
       if (const auto read = read_capture(damaged, kind)) expect_possible(read->snapshot, kind);

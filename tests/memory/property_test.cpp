@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operations on every strategy, held against a naive model; upstream calls that fail, one by one and at random.
-#include <algorithm>
 #include <random>
 
 #include "memory/core.hpp"
 #include "memory/pool_model.hpp"
+#include "support/repetitions.hpp"
 
 namespace gpuwarden::memory {
 namespace {
 
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kSlowness = 20;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr unsigned kSlowness = 20;
-#else
-constexpr unsigned kSlowness = 1;
-#endif
-#else
-constexpr unsigned kSlowness = 1;
-#endif
-
-/// So many repetitions, or a twentieth where sanitizers make each so much slower.
-constexpr unsigned repetitions(unsigned count) { return std::max(1U, count / kSlowness); }
+using gpuwarden::testing::repetitions;
 
 std::string name_of(const testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
 
