@@ -82,7 +82,7 @@ std::string ways_to_fit(const placement::Request& request, const placement::Inpu
   if (!plan) return plan.error().hint;
   std::string text;
   for (const Change& change : plan->search.changes)
-    text += fmt::format("\n  {} ({}: {} of each GPU)", change.what, change.candidate.name,
+    text += fmt::format("\n  {} ({}: {} of each)", change.what, change.candidate.name,
                         format_size(Bytes(static_cast<std::uint64_t>(change.candidate.estimate.expected()))));
   if (!text.empty()) return "what would make it fit, cheapest first:" + text;
   return plan->search.smallest_gpus ? fmt::format("{} GPUs of this kind are enough", *plan->search.smallest_gpus) : "";

@@ -22,6 +22,9 @@ constexpr std::uint32_t kUsualNode = 8;
 /// The smaller, the better.
 int rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; }
 
+/// What another framework would have to be taken for is a last resort, however well it fits.
+int rank_of(const ModelFit& fit) { return rank_of(fit.fit) + (fit.candidate.other_framework ? 2 : 0); }
+
 double gib(double bytes) { return bytes / (1024.0 * 1024 * 1024); }
 double gib(Bytes bytes) { return gib(static_cast<double>(bytes.value)); }
 
@@ -164,9 +167,10 @@ std::optional<ModelChoice> ModelNeed::choose_of(const Kind& kind) const {
   std::optional<ModelChoice> best;
   for (const std::size_t count : counts_for(kind.devices.size())) {
     const auto fit = fit_on(kind, count);
-    if (!fit || fit->fit == Fit::does_not_fit || (best && rank_of(fit->fit) >= rank_of(best->fit.fit))) continue;
+    if (!fit || fit->fit == Fit::does_not_fit || (best && rank_of(*fit) >= rank_of(best->fit))) continue;
     best = ModelChoice{.count = count, .fit = *fit, .mixed = kind.mixed};
-    if (fit->fit == Fit::fits) break;
+    // The wide range of a guessed shape is no reason for more GPUs than are expected to do.
+    if (rank_of(*fit) <= (work_.model.estimated ? 1 : 0)) break;
   }
   if (!best) return best;
   std::ranges::copy_if(kind.devices, std::back_inserter(best->devices),
@@ -213,7 +217,7 @@ std::optional<ModelChoice> ModelNeed::choose(std::span<const Candidate> devices)
   if (wanted_.mig) return choose_instances(devices);
   const std::vector<Kind> kinds = kinds_of(devices);
   const auto key = [&](const ModelChoice& choice) {
-    return std::tuple(rank_of(choice.fit.fit), preferred(choice), choice.count, -gib(choice.fit.room));
+    return std::tuple(rank_of(choice.fit), preferred(choice), choice.count, -gib(choice.fit.room));
   };
   std::optional<ModelChoice> best;
   for (const Kind& kind : kinds) {
@@ -283,14 +287,19 @@ std::string ModelNeed::sentence(const ModelFit& fit) const {
       "{} {} {}{} for {}: ", printable(work_.model.name), verdict_words(fit.fit), where,
       wanted_.request.nodes > 1 ? fmt::format(" of each of {} nodes", wanted_.request.nodes) : std::string(),
       planning::words_of(work_.settings.task));
-  const std::string strategy = fit.candidate.name + recompute_words(fit.candidate.settings);
-  text += fmt::format("{}{} GiB{} ({:.1f} to {:.1f})", one ? "it needs " : strategy + " needs ",
-                      fmt::format("{:.1f}", gib(estimate.expected())),
-                      one ? recompute_words(fit.candidate.settings) : " of each", gib(estimate.low()),
-                      gib(estimate.high()));
-  text += work_.settings.task == planning::Task::serving
-              ? fmt::format(" at least, and the engine takes {:.1f} of {:.1f} GiB", gib(fit.needed), gib(fit.room))
-              : fmt::format(", {:.1f} GiB are {}", gib(fit.room), as_if_free_ ? "there" : "free");
+  const std::string recomputed = recompute_words(fit.candidate.settings);
+  const std::string_view elsewhere = fit.candidate.other_framework ? " (in Megatron or torchtitan)" : "";
+  text += one ? "it needs " : fmt::format("{}{}{} needs ", fit.candidate.name, elsewhere, recomputed);
+  text += fmt::format("{:.1f} GiB{} ({:.1f} to {:.1f})", gib(estimate.expected()), one ? recomputed : " of each",
+                      gib(estimate.low()), gib(estimate.high()));
+  const bool holds = estimate.expected() <= static_cast<double>(fit.room.value);
+  if (work_.settings.task != planning::Task::serving || !holds)
+    text += fmt::format(", {:.1f} GiB are {}", gib(fit.room), as_if_free_ ? "there" : "free");
+  else if (fit.fit == Fit::does_not_fit)
+    text +=
+        fmt::format(", which leaves the engine's {:.1f} GiB no room for the KV cache of a request", gib(fit.needed));
+  else
+    text += fmt::format(" at least, and the engine takes {:.1f} of {:.1f} GiB", gib(fit.needed), gib(fit.room));
   return text + (work_.model.estimated ? "; its shape is a guess" : "");
 }
 

@@ -253,7 +253,8 @@ Result<planning::PlanAnswer> plan_if_free(const Request& request, const Inputs& 
   Decision decision;
   const Sorted sorted = sort_candidates(wanted, decision);
   const ModelNeed need(*work, wanted, true);
-  planning::PlanRequest plan{.gpus = need.largest_kind(sorted.possible)};
+  planning::PlanRequest plan;
+  plan.gpus = need.largest_kind(sorted.possible);
   if (plan.gpus.count == 0)
     return fail(ErrorCode::unsatisfied, missing_sentence(decision, 0, request.count.value_or(1)));
   plan.gpus_per_node = need.node_of(plan.gpus.count / request.nodes);

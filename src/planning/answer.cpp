@@ -110,6 +110,13 @@ Result<void> add_speed(PlanAnswer& answer) {
   return {};
 }
 
+/// What fits at all with the program's own framework goes before what another one would have to be taken for.
+bool more_practicable(const Candidate& a, const Candidate& b) {
+  const bool both = a.fit != Fit::does_not_fit && b.fit != Fit::does_not_fit;
+  if (both && a.other_framework != b.other_framework) return b.other_framework;
+  return better(a, b);
+}
+
 Result<void> check_spread(PlanRequest& request) {
   Parallelism& parallel = request.work.settings.parallel;
   // DDP keeps everything on each GPU; the stage that offloads follows from what is.
@@ -139,9 +146,14 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
 
 std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
                                        std::uint32_t gpus_per_node) {
-  std::size_t searched = 0;
   if (gpus.count == 0 || gpus.usable == Bytes{}) return {};
-  std::optional<Candidate> best = best_of(figures, search_request(work, gpus, gpus_per_node), searched);
+  const SearchRequest request = search_request(work, gpus, gpus_per_node);
+  std::size_t searched = 0;
+  std::optional<Candidate> best;
+  for (Candidate& candidate : strategies(figures, request)) {
+    settle(figures, request, candidate, searched);
+    if (!best || more_practicable(candidate, *best)) best = std::move(candidate);
+  }
   if (!best || work.settings.task != Task::serving || best->fit == Fit::does_not_fit) return best;
   const auto pool = serving_pool(figures, best->settings, budget_of(work, gpus));
   if (!pool || pool->tokens < work.settings.sequence) best->fit = Fit::does_not_fit;

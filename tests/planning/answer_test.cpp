@@ -97,12 +97,26 @@ TEST(BestStrategy, IsTheOneThatTheWholeAnswerRecommends) {
         const auto best = best_strategy(figures_of(request.work.model), request.work, request.gpus, 8);
         ASSERT_THAT(plan, IsOk());
         ASSERT_TRUE(best) << model << task << gpus;
+        if (plan->best().other_framework) continue;
         EXPECT_EQ(best->name, plan->best().name) << model << task << gpus;
         EXPECT_EQ(best->estimate, plan->best().estimate) << model << task << gpus;
         EXPECT_EQ(best->fit != Fit::does_not_fit, plan->fits) << model << task << gpus;
       }
     }
   }
+}
+
+TEST(BestStrategy, TheProgramsOwnFrameworkGoesFirst) {
+  PlanRequest request = asking("llama-3.1-8b", "train", "2xh100");
+  request.work.fixed_micro_batch = true;
+  ASSERT_TRUE(answer(request)->best().other_framework) << "tensor parallelism fits best";
+  const auto own = best_strategy(figures_of(request.work.model), request.work, request.gpus, 8);
+  ASSERT_TRUE(own);
+  EXPECT_FALSE(own->other_framework);
+  EXPECT_EQ(own->fit, Fit::tight);
+  request.work.settings.framework = Framework::megatron;
+  const auto megatron = best_strategy(figures_of(request.work.model), request.work, request.gpus, 8);
+  EXPECT_EQ(megatron->fit, Fit::fits);
 }
 
 TEST(BestStrategy, NothingIsSharedByNoGpusOrWithoutMemory) {

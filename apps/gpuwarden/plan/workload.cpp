@@ -231,7 +231,8 @@ Result<void> refuse_sizes(const Args& args, const std::string& option) {
 }
 
 Result<Workload> read_workload(const Args& args, ModelShape model, const std::string& usual_task) {
-  Workload work{.model = std::move(model)};
+  Workload work;
+  work.model = std::move(model);
   GPUWARDEN_TRY(work.settings, read_settings(args, work.model, args.text("task").value_or(usual_task)));
   for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
     work.fixed_strategy = work.fixed_strategy || args.has(key);

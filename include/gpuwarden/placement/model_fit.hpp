@@ -2,10 +2,10 @@
 // How a model fits GPUs of a machine: where placement, which knows what is free, meets planning, which knows what is
 // needed.
 //
-// Of GPUs of one kind the fewest are taken on which a strategy fits with room to spare, else the fewest on which one is
-// tight; different kinds together only where no kind alone will do. What a GPU offers is what is free on it now; a
-// serving engine takes its share of the whole, which must be free. MIG instances are never joined: each holds a whole
-// model.
+// Of GPUs of one kind the fewest are taken on which a strategy fits with room to spare, else (and for a model whose
+// shape is a guess at once) the fewest on which one is tight; different kinds together only where no kind alone will
+// do. What a GPU offers is what is free on it now; a serving engine takes its share of the whole, which must be free.
+// MIG instances are never joined: each holds a whole model.
 #pragma once
 
 #include <cstdint>
