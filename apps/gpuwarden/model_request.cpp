@@ -85,6 +85,7 @@ std::string ways_to_fit(const placement::Request& request, const placement::Inpu
     text += fmt::format("\n  {} ({}: {} of each)", change.what, change.candidate.name,
                         format_size(Bytes(static_cast<std::uint64_t>(change.candidate.estimate.expected()))));
   if (!text.empty()) return "what would make it fit, cheapest first:" + text;
+  if (request.mig || request.mig_profile) return "an instance holds a whole model or none; whole GPUs can share one";
   return plan->search.smallest_gpus ? fmt::format("{} GPUs of this kind are enough", *plan->search.smallest_gpus) : "";
 }
 

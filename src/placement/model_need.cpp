@@ -154,11 +154,14 @@ std::string ModelNeed::fewer_words(const Kind& kind, std::size_t count) const {
   for (std::size_t fewer = count - 1; fewer > 0; --fewer) {
     const auto fit = fit_on(kind, fewer);
     if (!fit) continue;
+    const std::string on = fmt::format("; on {} ", fewer == 1 ? "one" : std::to_string(fewer));
     const double needed = fit->candidate.estimate.expected();
-    if (needed > static_cast<double>(fit->room.value) || fit->fit == Fit::tight)
-      return fmt::format("; on {} it {} ({:.1f} of {:.1f} GiB)", fewer == 1 ? "one" : std::to_string(fewer),
-                         fit->fit == Fit::tight ? "is tight" : "does not fit", gib(needed), gib(fit->room));
-    return fmt::format("; on {} no room is left for the KV cache of a request", fewer);
+    const bool holds = needed <= static_cast<double>(fit->room.value);
+    if (fit->fit != Fit::does_not_fit && fit->candidate.other_framework)
+      return on + fmt::format("only {}, of Megatron or torchtitan, does", fit->candidate.name);
+    if (fit->fit == Fit::does_not_fit && holds) return on + "no room is left for the KV cache of a request";
+    return on + fmt::format("it {} ({:.1f} of {:.1f} GiB)", holds ? "is tight" : "does not fit", gib(needed),
+                            gib(fit->room));
   }
   return "";
 }
@@ -282,7 +285,10 @@ ModelFit ModelNeed::on_taken(const ModelChoice& choice, std::span<const Candidat
 std::string ModelNeed::sentence(const ModelFit& fit) const {
   const planning::Estimate& estimate = fit.candidate.estimate;
   const bool one = fit.gpus * wanted_.request.nodes == 1;
-  const std::string where = fit.gpus == 1 ? "one " + fit.gpu : fmt::format("{} x {}", fit.gpus, fit.gpu);
+  const bool mixed = fit.gpu.contains(", ");
+  const std::string where = fit.gpus == 1 ? "one " + fit.gpu
+                            : mixed       ? fmt::format("{} different GPUs ({})", fit.gpus, fit.gpu)
+                                          : fmt::format("{} x {}", fit.gpus, fit.gpu);
   std::string text = fmt::format(
       "{} {} {}{} for {}: ", printable(work_.model.name), verdict_words(fit.fit), where,
       wanted_.request.nodes > 1 ? fmt::format(" of each of {} nodes", wanted_.request.nodes) : std::string(),

@@ -131,7 +131,7 @@ void object_for_model(const ModelNeed& need, const ModelFit& fit, const std::vec
     if (need.room_of(candidate) >= fit.needed) continue;
     verdict->transient = candidate.usable >= fit.needed;
     verdict->reason = !candidate.known_free ? std::string("its free memory is unknown")
-                                            : fmt::format("has {} free, the model needs {}",
+                                            : fmt::format("has {} free, the chosen plan needs {}",
                                                           format_size(candidate.free), format_size(fit.needed));
   }
 }
@@ -259,7 +259,14 @@ Result<planning::PlanAnswer> plan_if_free(const Request& request, const Inputs& 
     return fail(ErrorCode::unsatisfied, missing_sentence(decision, 0, request.count.value_or(1)));
   plan.gpus_per_node = need.node_of(plan.gpus.count / request.nodes);
   plan.work = *std::move(work);
-  return planning::answer(std::move(plan));
+  GPUWARDEN_TRY(planning::PlanAnswer answer, planning::answer(std::move(plan)));
+  if (wanted.mig) {
+    // Instances are never joined.
+    std::erase_if(answer.search.changes,
+                  [](const planning::Change& change) { return change.candidate.settings.parallel.gpus() > 1; });
+    answer.search.smallest_gpus.reset();
+  }
+  return answer;
 }
 
 std::string cuda_visible_devices(const Decision& decision) {

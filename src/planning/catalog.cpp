@@ -87,14 +87,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The names most like it, nearest first: within half of its letters.
+/// The names most like it, nearest first: about a third of the letters may differ.
 std::string similar_names(std::string_view name) {
   constexpr std::size_t kMost = 5;
   const std::string wanted = without_endings(bare(name.substr(0, kLongestName)));
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const CatalogModel& model : knowledge::model_catalog()) {
     const std::size_t away = distance(wanted, without_endings(bare(model.name)));
-    if (2 * away <= wanted.size()) near.emplace_back(away, model.name);
+    if (3 * away <= wanted.size() + 1) near.emplace_back(away, model.name);
   }
   std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;
@@ -109,7 +109,7 @@ Result<ModelShape> find_model(std::string_view name) {
   if (row == nullptr)
     return fail(ErrorCode::not_found,
                 fmt::format("no model '{}' in the catalogue", printable(name.substr(0, kLongestName))),
-                fmt::format("give its config.json, or --params; {}", similar_names(name)));
+                fmt::format("give its config.json, or only its size; {}", similar_names(name)));
   GPUWARDEN_TRY(ModelShape model, read_config(row->config, row->name, row->family));
   model.name = row->name;
   model.source = row->source;

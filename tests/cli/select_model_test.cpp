@@ -72,7 +72,7 @@ TEST_F(SelectModel, TakesEverySettingOfPlanThatMemoryDependsOn) {
   const double usual = needed({"--recompute", "full"});
   EXPECT_GT(usual, 0);
   EXPECT_GT(needed({"--recompute", "full", "--micro-batch", "8"}), usual);
-  EXPECT_GT(needed({"--recompute", "full", "--sequence", "8192"}), usual);
+  EXPECT_GT(needed({"--recompute", "full", "--sequence", "30000"}), usual);
   EXPECT_LT(needed({"--recompute", "full", "--optimizer", "sgd"}),
             needed({"--recompute", "full", "--strategy", "ddp"}));
   EXPECT_LT(needed({"--task", "qlora"}), usual);
@@ -179,6 +179,9 @@ TEST_F(SelectModel, AWorkstationAndInstancesAreMachinesToo) {
   ASSERT_EQ(mig["satisfied"], true) << mig;
   EXPECT_FALSE(mig["selected"][0]["mig"].is_null());
   EXPECT_EQ(mig["selected"].size(), 1U);
+  EXPECT_THAT(run({"select", "--mig", "--model", "llama-3.1-70b", "--task", "inference", "--simulate", "a100-40x8-mig"})
+                  .standard_error,
+              HasSubstr("an instance holds a whole model or none"));
 }
 
 TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {

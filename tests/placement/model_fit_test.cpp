@@ -105,6 +105,7 @@ TEST_F(ModelFits, AnotherFrameworkIsALastResort) {
   ASSERT_TRUE(own.satisfied);
   EXPECT_FALSE(own.model->candidate.other_framework);
   EXPECT_GT(own.selected.size(), 2U) << "two are enough for tensor parallelism";
+  EXPECT_THAT(own.model->reason, HasSubstr("; on 2 it is tight"));
   training.settings.framework = planning::Framework::megatron;
   EXPECT_LE(decide(asking(training)).selected.size(), 2U);
 }
@@ -129,7 +130,7 @@ TEST_F(ModelFits, WhatOthersHoldIsRespected) {
   request.allow_busy = true;
   EXPECT_THAT(chosen(request), ElementsAre(0));
   EXPECT_EQ(decide(request).model->room, 30_GiB);
-  EXPECT_THAT(decide(request).verdicts[5].reason, HasSubstr("has 2 GiB free, the model needs 1"));
+  EXPECT_THAT(decide(request).verdicts[5].reason, HasSubstr("has 2 GiB free, the chosen plan needs 1"));
   EXPECT_TRUE(decide(request).verdicts[5].transient);
   occupy(0, 70_GiB);
   EXPECT_THAT(chosen(request), ElementsAre(1));
@@ -174,6 +175,7 @@ TEST_F(ModelFits, OneKindIsPreferredToAMixture) {
   const Decision mixed = decide(request);
   ASSERT_TRUE(mixed.satisfied) << mixed.missing;
   EXPECT_THAT(mixed.warnings, ElementsAre(HasSubstr("slowest sets the pace")));
+  EXPECT_THAT(mixed.model->reason, HasSubstr("2 different GPUs ("));
   EXPECT_THAT(mixed.model->gpu, HasSubstr("RTX 3090"));
   EXPECT_THAT(mixed.model->gpu, HasSubstr("RTX 4090"));
 }
@@ -226,6 +228,10 @@ TEST_F(ModelFits, AnInstanceHoldsAWholeModelOrNone) {
   request.work = work("llama-3.1-70b", "inference");
   EXPECT_FALSE(decide(request).satisfied);
   EXPECT_THAT(decide(request).missing, HasSubstr("does not fit one"));
+  const auto plan = plan_if_free(request, {snapshot_, leases_, spoken_for_, {}});
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_FALSE(plan->search.smallest_gpus) << "instances are not joined";
+  for (const auto& change : plan->search.changes) EXPECT_EQ(change.candidate.settings.parallel.gpus(), 1U);
   request.work = work("gpt2", "inference");
   request.count = 3;
   request.one_process_per_device = true;
