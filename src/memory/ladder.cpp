@@ -173,6 +173,7 @@ bool Pool::Core::remap(Attempt& attempt) {
     const std::uint64_t above = std::max(peak_live_ / 1000 * repeating.permille, repeating.least.value);
     if (above != 0 && grow_to(attempt, above)) return true;
   }
+  if (grow_for_lent(attempt)) return true;
   const std::uint64_t before = pages_moved_;
   const bool found =
       has_idle_pages() && back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
