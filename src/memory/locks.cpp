@@ -15,6 +15,7 @@ namespace {
 /// After so many visits of others nobody is favoured any more: each visit costs some microseconds. One that comes some
 /// milliseconds after the last begins the count anew, or a thread that only reads counters now and then would end it.
 constexpr unsigned kPatience = 256;
+constexpr unsigned kLittlePatience = 16;
 constexpr std::uint64_t kLongAgo = 30'000'000;  // ticks
 
 /// Stands for the thread that will come first.
@@ -41,7 +42,7 @@ bool has_barrier() {
 
 }  // namespace
 
-FavouringLock::FavouringLock(Favours favours) {
+FavouringLock::FavouringLock(Favours favours) : patience_(favours == Favours::maker ? kPatience : kLittlePatience) {
   if (has_barrier()) favoured_.store(favours == Favours::maker ? self() : &kFirstComer, std::memory_order_relaxed);
 }
 
@@ -60,7 +61,7 @@ void FavouringLock::lock_shared_way(bool stays) {
   for (Patience patience; inside_.load(std::memory_order_acquire);) patience.wait();
   const std::uint64_t now = ticks();
   if (now - std::exchange(visited_, now) > kLongAgo) visits_ = 0;
-  if (++visits_ == kPatience) favoured_.store(nullptr, std::memory_order_relaxed);
+  if (++visits_ == patience_) favoured_.store(nullptr, std::memory_order_relaxed);
 }
 
 void FavouringLock::unlock_shared_way() {

@@ -48,6 +48,7 @@ class SpinLock {
 /// often, nobody is favoured any more. (Dice, Moir, Scherer: "Quickly reacquirable locks".)
 class FavouringLock {
  public:
+  /// The thread that makes it, or the one that locks it first; the latter gives way sooner.
   enum class Favours : std::uint8_t { maker, first_comer };
   explicit FavouringLock(Favours favours = Favours::maker);
 
@@ -99,6 +100,7 @@ class FavouringLock {
   void lock_shared_way(bool stays);
   void unlock_shared_way();
 
+  const unsigned patience_;  ///< after so many visits of others nobody is favoured any more
   std::atomic<const void*> favoured_ = nullptr;
   std::atomic<bool> inside_ = false;  ///< written by the favoured thread only
   std::atomic<std::uint32_t> revocations_ = 0;

@@ -25,9 +25,9 @@ namespace gpuwarden::memory {
 namespace {
 
 using gpuwarden::testing::repetitions;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr StreamId kStream{1};
 constexpr StreamId kOther{2};

@@ -98,7 +98,7 @@ TEST_P(EveryStrategy, IsTheSameWhicheverThreadGivesBack) {
       EXPECT_EQ(pool->status().live, 0_B);
     }
     EXPECT_EQ(upstream.pages(), 0U);
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
 }
 

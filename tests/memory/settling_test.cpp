@@ -28,7 +28,7 @@ class Settling {
   ~Settling() {
     const auto checked = pool->check();
     EXPECT_TRUE(checked) << checked.error().message;
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
   Settling(const Settling&) = delete;
   Settling& operator=(const Settling&) = delete;
@@ -70,8 +70,8 @@ Bytes sum(const Sizes& sizes) {
 
 Bytes largest(const std::vector<Sizes>& steps) { return sum(std::ranges::max(steps, {}, sum)); }
 
-class EveryMovingStrategy : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, EveryMovingStrategy, testing::Values("balanced", "consolidated", "fragmentation_aware"),
+class EveryMovingStrategy : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, EveryMovingStrategy, ::testing::Values("balanced", "consolidated", "fragmentation_aware"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(EveryMovingStrategy, StreamsThatTakeTurnsComeToRest) {
