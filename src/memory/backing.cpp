@@ -69,21 +69,17 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
     refresh_done(other);
     const std::uint64_t before = pages_.spare();
     unmap_idle(other, pages);
-    const std::uint64_t taken = pages_.spare() - before;
-    const std::uint64_t back = std::min(taken, attempt.lane.lent);
-    attempt.lane.lent -= back;
-    attempt.lane.returned += back;
-    other.lent += taken;
+    other.lent += pages_.spare() - before;
     return pages_.spare() >= pages;
   });
 }
 
 bool Pool::Core::grow_for_lent(Attempt& attempt) {
-  std::uint64_t& returned = attempt.lane.returned;
-  if (attempt.lane.lent == 0 || returned == 0) return false;
+  const std::uint64_t allowed = std::exchange(pages_missed_, pages_missed_ + std::exchange(attempt.lane.lent, 0));
+  if (allowed == 0 || !strategy_.remap_above_permille) return false;
   const std::uint64_t before = pages_.pages();
-  if (!back_window(attempt, {.created = true, .most_pages = std::min(before + returned, soft_pages())})) return false;
-  returned -= std::min(returned, pages_.pages() - before);
+  if (!back_window(attempt, {.created = true, .most_pages = std::min(before + allowed, soft_pages())})) return false;
+  pages_missed_ -= std::min(pages_missed_, pages_.pages() - before);
   return true;
 }
 

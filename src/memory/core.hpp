@@ -233,7 +233,7 @@ class Pool::Core {
   bool grow_elsewhere(Attempt& attempt, bool idle);
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
-  /// New pages instead of those that would come and go between lanes: as many as have come back before.
+  /// New pages where memory would come and go between lanes: no more than was missed before in the same way.
   bool grow_for_lent(Attempt& attempt);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
   /// Whether any page could be idle, at a glance.
@@ -321,6 +321,7 @@ class Pool::Core {
   std::array<std::uint64_t, kTrimsLookedBack> recent_demand_{};  ///< bytes; at early trims
   std::size_t next_demand_ = 0;
   std::uint64_t pages_moved_ = 0;
+  std::uint64_t pages_missed_ = 0;  ///< that lanes had lent when they found no block, less those made for it since
   std::uint64_t out_of_memory_ = 0;
   std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
   TickScale scale_;

@@ -114,7 +114,10 @@ bool Pool::Core::steal(Attempt& attempt, bool wait) {
     const std::uint32_t epoch = region[number].epoch;
     if (epoch > other.done && epoch > attempt.lane.waited[other.number] && !wait) refresh_done(other);
     const bool safe = epoch <= other.done || epoch <= attempt.lane.waited[other.number];
-    if (safe || (wait && wait_for(attempt.lane, other, epoch))) return accept(attempt, other, number);
+    if (safe || (wait && wait_for(attempt.lane, other, epoch))) {
+      other.lent += (attempt.size + kPageGrains - 1) / kPageGrains;
+      return accept(attempt, other, number);
+    }
     region.give(number, epoch);
     return false;
   });
@@ -150,7 +153,7 @@ bool Pool::Core::tidy(Attempt& attempt) {
   return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
 }
 
-bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
+bool Pool::Core::steal_done(Attempt& attempt) { return grow_for_lent(attempt) || steal(attempt, false); }
 
 namespace {
 
@@ -173,7 +176,6 @@ bool Pool::Core::remap(Attempt& attempt) {
     const std::uint64_t above = std::max(peak_live_ / 1000 * repeating.permille, repeating.least.value);
     if (above != 0 && grow_to(attempt, above)) return true;
   }
-  if (grow_for_lent(attempt)) return true;
   const std::uint64_t before = pages_moved_;
   const bool found =
       has_idle_pages() && back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});

@@ -112,15 +112,14 @@ struct alignas(128) Lane {
   std::uint64_t noted = 0;        ///< operations when the demand was last noted
   std::uint64_t noted_crest = 0;  ///< grains; the crest that was seen then, in this cycle:
   std::uint32_t noted_cycle = 0;
-  unsigned quiet_notes = 0;    ///< notes of the demand since its last operation
-  std::uint64_t sampled = 0;   ///< operations when fragmentation was last sampled here
-  Lane* usual = nullptr;       ///< of a lane for captures: the one that its stream has otherwise; set before it is used
-  bool is_private = false;     ///< kept for a captured graph: nothing is taken from it
-  bool is_capturing = false;   ///< its stream is being captured: no event may be recorded or waited for there
-  bool is_retired = false;     ///< of a graph that was released; its stream leads to another lane
-  std::uint64_t lent = 0;      ///< pages that other lanes have taken from here and that have not come back
-  std::uint64_t returned = 0;  ///< pages that have come back since new ones were last made for them
-  EpochTable waited;           ///< up to which epoch of each other lane this stream waits
+  unsigned quiet_notes = 0;   ///< notes of the demand since its last operation
+  std::uint64_t sampled = 0;  ///< operations when fragmentation was last sampled here
+  Lane* usual = nullptr;      ///< of a lane for captures: the one that its stream has otherwise; set before it is used
+  bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
+  bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
+  bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
+  std::uint64_t lent = 0;     ///< pages that other lanes took from here since a request last found no block
+  EpochTable waited;          ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
   static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
