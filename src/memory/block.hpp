@@ -43,16 +43,17 @@ constexpr bool is_given_out(BlockState state) {
   return state == BlockState::live || state == BlockState::shared || state == BlockState::left;
 }
 
-/// What is Relaxed is read by threads that give a live block back without the lane's lock (Lane::leave).
+/// What is Relaxed is read by threads that give a live block back without the lane's lock (Lane::leave); its size and
+/// what was asked for do not change as long as it is live.
 struct Block {
   Relaxed<Grains> start;
-  Relaxed<Grains> size;
+  Grains size;
   BlockNumber before;          ///< neighbour at lower addresses
   Relaxed<BlockNumber> after;  ///< neighbour at higher addresses; of a released node, the next released one
-  Relaxed<BlockNumber> left;   ///< in lists; of a live block, the bytes that were not asked for
+  BlockNumber left;            ///< in lists; of a live block, the bytes that were not asked for
   BlockNumber right;
   std::uint32_t epoch;  ///< of the last use: the work submitted before this epoch's event
-  std::uint16_t user;   ///< lane of the stream on which a foreign block was given back
+  std::uint16_t user;   ///< lane of the stream on which a foreign block was given back; of a free block, its bin
   Relaxed<BlockState> state;
 };
 static_assert(sizeof(Block) == 32);

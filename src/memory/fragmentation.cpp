@@ -15,7 +15,7 @@ constexpr std::size_t kClasses = 33;
 void count(const Region& region, std::array<SizeClassUse, kClasses>& classes) {
   for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after) {
     const Block& block = region[at];
-    SizeClassUse& use = classes[static_cast<std::size_t>(std::bit_width(Grains{block.size})) - 1];
+    SizeClassUse& use = classes[static_cast<std::size_t>(std::bit_width(block.size)) - 1];
     const Bytes size = bytes(block.size);
     if (is_given_out(block.state)) {
       ++use.live_blocks;

@@ -166,7 +166,8 @@ struct alignas(128) Lane {
   /// A live block from the bins, when the quick lists have none; kNoBlock without.
   BlockNumber take_listed(unsigned region_number, Grains size) {
     if (begins_cycle()) begin_cycle();
-    misses.request(size);
+    // Among random sizes there is nothing to be learned.
+    if (sizes_come_back()) misses.request(size);
     if (!strategy.two_ends) return regions[region_number].take(size, strategy);
     // Small requests have pages of their own already.
     const bool high = region_number == 0 && lifetimes.is_brief(size);
@@ -243,10 +244,9 @@ struct alignas(128) Lane {
     const BlockNumber found = region.find(start);
     if (found == kNoBlock || inbox.is_full()) return false;
     Block& block = region[found];
+    if (block.state != BlockState::live || block.start != start) return false;
     const Grains size = block.size;
-    if (block.state != BlockState::live || block.start != start ||
-        (requested != nullptr && (std::uint64_t{size} << kGrainShift) - block.left != requested->value))
-      return false;
+    if (requested != nullptr && (std::uint64_t{size} << kGrainShift) - block.left != requested->value) return false;
     block.state = BlockState::left;
     inbox.put(region_number, found, size);
     return true;

@@ -253,7 +253,7 @@ Grains Region::largest_free() const {
   for (unsigned bin = Bins::kCount; bin-- > 0;) {
     Grains largest = 0;
     for (BlockNumber at = bins_.head(bin); at != kNoBlock; at = blocks_[at].right)
-      largest = std::max(largest, Grains{blocks_[at].size});
+      largest = std::max(largest, blocks_[at].size);
     if (largest != 0) return largest;
   }
   return 0;
