@@ -23,7 +23,9 @@ class Emitted : public Program {
  protected:
   Emitted() {
     // As a stranger's shell has it: gpuwarden in PATH, no fleet, no job around it.
-    environment_["PATH"] = std::filesystem::path(GPUWARDEN_PROGRAM).parent_path().string() + ":" + environment_["PATH"];
+    // Debian's Python first: another one in PATH has other packages.
+    const std::string built = std::filesystem::path(GPUWARDEN_PROGRAM).parent_path().string();
+    environment_["PATH"] = built + ":/usr/bin:" + environment_["PATH"];
     for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK"})
       environment_.erase(name);
   }
@@ -71,12 +73,14 @@ with open(sys.argv[1], "a") as out:
 dist.destroy_process_group()
 )";
 
-/// Whether Debian's (or any) PyTorch answers to /usr/bin/env python3, and torchrun is there.
+/// Debian's Python, whose packages the tests use.
+inline constexpr const char* kPython = "/usr/bin/python3";
+
+/// Whether Debian's PyTorch and its torchrun are there.
 inline bool has_torch() {
   if (find_program("torchrun").empty()) return false;
-  const auto done =
-      run_command({.argv = {"python3", "-c", "import torch.distributed as d; assert d.is_gloo_available()"},
-                   .deadline = std::chrono::seconds(60)});
+  const auto done = run_command({.argv = {kPython, "-c", "import torch.distributed as d; assert d.is_gloo_available()"},
+                                 .deadline = std::chrono::seconds(60)});
   return done && done->exit_code == 0;
 }
 

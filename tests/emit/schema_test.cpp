@@ -17,8 +17,7 @@ using ::testing::HasSubstr;
 using namespace planning;
 
 bool has_jsonschema() {
-  const auto done =
-      run_command({.argv = {"python3", "-c", "import yaml, jsonschema; jsonschema.Draft202012Validator"}});
+  const auto done = run_command({.argv = {kPython, "-c", "import yaml, jsonschema; jsonschema.Draft202012Validator"}});
   return done && done->exit_code == 0;
 }
 
@@ -40,7 +39,7 @@ class Schema : public Emitted {
   std::map<std::string, std::string> judged(const std::string& schema, const std::string& folder) const {
     const std::string here = GPUWARDEN_EMIT_FOLDER;
     const auto done = run_command(
-        {.argv = {"python3", here + "/check_schema.py", here + "/schemas/" + schema, (dir_ / folder).string()},
+        {.argv = {kPython, here + "/check_schema.py", here + "/schemas/" + schema, (dir_ / folder).string()},
          .deadline = std::chrono::seconds(240)});
     EXPECT_TRUE(done && done->exit_code == 0) << (done ? done->standard_error : done.error().message);
     std::map<std::string, std::string> files;
