@@ -142,7 +142,9 @@ std::string yaml_flag(bool value) { return value ? "true" : "false"; }
 
 std::string fsdp_section(const Settings& settings) {
   const bool second = settings.parallel.sharding == Sharding::fsdp2;
-  std::string text = "fsdp_config:\n";
+  // Source: accelerate's launch.py, v1.5.0 and v1.6.0.
+  std::string text = second ? "# accelerate before 1.6 does not know FSDP2 and takes FSDP1\n" : "";
+  text += "fsdp_config:\n";
   const auto add = [&](std::string_view key, std::string_view value) { text += fmt::format("  {}: {}\n", key, value); };
   add("fsdp_version", second ? "2" : "1");
   add("fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");

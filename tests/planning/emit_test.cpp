@@ -42,6 +42,7 @@ TEST(Emit, TorchrunOnSeveralNodesMeetsAtTheFirst) {
 
 TEST(Emit, AccelerateNamesTheKindOfSharding) {
   EXPECT_THAT(accelerate_config(launch(8, Sharding::fsdp2)).value(), HasSubstr("fsdp_version: 2"));
+  EXPECT_THAT(accelerate_config(launch(8, Sharding::fsdp2)).value(), HasSubstr("# accelerate before 1.6"));
   EXPECT_THAT(accelerate_config(launch(8, Sharding::fsdp1)).value(),
               HasSubstr("fsdp_reshard_after_forward: FULL_SHARD"));
   EXPECT_THAT(accelerate_config(launch(8, Sharding::zero2)).value(), HasSubstr("zero_stage: 2"));
