@@ -11,18 +11,18 @@
 namespace gpuwarden::testing {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
 class Agreement : public Emitted {
  protected:
-  json recommended(std::vector<std::string> words) const {
+  Json recommended(std::vector<std::string> words) const {
     words.insert(words.begin(), "plan");
     return Program::json(words).at("recommended");
   }
 };
 
-std::string noted(const char* name, const json& value) {
+std::string noted(const char* name, const Json& value) {
   return fmt::format("{}: {}", name, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
@@ -31,17 +31,17 @@ TEST_F(Agreement, DeepSpeedsBatchIsThatOfThePlan) {
     for (const char* gpus : {"1xh100", "8xh100", "16xh100"}) {
       const std::vector<std::string> words = {
           "llama-3.2-1b", "--gpus", gpus, "--strategy", strategy, "--offload", "optimizer", "--global-batch", "128"};
-      const json plan = recommended(words);
-      const json file = json::parse(emitted("deepspeed", words));
-      const json& settings = plan["settings"];
-      EXPECT_EQ(file["train_batch_size"], 128);
-      EXPECT_EQ(file["train_batch_size"], plan["effective_batch"]);
-      EXPECT_EQ(file["train_micro_batch_size_per_gpu"], settings["micro_batch"]);
-      EXPECT_EQ(file["gradient_accumulation_steps"], settings["accumulation"]);
+      const Json plan = recommended(words);
+      const Json written = Json::parse(emitted("deepspeed", words));
+      const Json& settings = plan["settings"];
+      EXPECT_EQ(written["train_batch_size"], 128);
+      EXPECT_EQ(written["train_batch_size"], plan["effective_batch"]);
+      EXPECT_EQ(written["train_micro_batch_size_per_gpu"], settings["micro_batch"]);
+      EXPECT_EQ(written["gradient_accumulation_steps"], settings["accumulation"]);
       EXPECT_EQ(settings["micro_batch"].get<int>() * settings["accumulation"].get<int>() *
                     settings["data_parallel"].get<int>(),
                 128);
-      EXPECT_EQ(file["zero_optimization"]["offload_optimizer"]["device"], "cpu");
+      EXPECT_EQ(written["zero_optimization"]["offload_optimizer"]["device"], "cpu");
     }
   }
 }
@@ -53,7 +53,7 @@ TEST_F(Agreement, EveryFormatNotesWhatThePlanCountsOn) {
       {"qwen2.5-7b", "--gpus", "4xa100", "--strategy", "zero3", "--task", "lora", "--loss", "fused"},
   };
   for (const auto& words : plans) {
-    const json settings = recommended(words)["settings"];
+    const Json settings = recommended(words)["settings"];
     for (const char* format : {"torchrun", "accelerate", "deepspeed", "slurm"}) {
       const std::string text = emitted(format, words);
       EXPECT_THAT(text, HasSubstr(noted("samples per GPU (per_device_train_batch_size)", settings["micro_batch"])));

@@ -26,6 +26,8 @@ class Emitted : public Program {
     // Debian's Python first: another one in PATH has other packages.
     const std::string built = std::filesystem::path(GPUWARDEN_PROGRAM).parent_path().string();
     environment_["PATH"] = built + ":/usr/bin:" + environment_["PATH"];
+    // Debian's torch 1.13 has lost its word for "not redirected" to Python 3.11, and does not start without them.
+    environment_["PET_REDIRECTS"] = environment_["PET_TEE"] = "1";
     for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK"})
       environment_.erase(name);
   }

@@ -43,7 +43,8 @@ class Schema : public Emitted {
          .deadline = std::chrono::seconds(240)});
     EXPECT_TRUE(done && done->exit_code == 0) << (done ? done->standard_error : done.error().message);
     std::map<std::string, std::string> files;
-    for (const auto line : split(done ? done->standard_output : "", '\n')) {
+    const std::string verdicts = done ? done->standard_output : "";
+    for (const auto line : split(verdicts, '\n')) {
       const auto blank = line.find(' ');
       if (blank == std::string_view::npos) continue;
       const auto verdict = line.substr(blank + 1);
@@ -166,12 +167,12 @@ TEST_F(Schema, DeepSpeedFilesThatAreWrongAreRefused) {
        {replaced(second, "\"reduce_bucket_size\": 500000000", "\"reduce_bucket_size\": -1"), "reduce_bucket"},
        {replaced(second, "\"train_batch_size\": 8", "\"train_batch_size\": 0"), "train_batch_size"},
        {replaced(second, "\"train_batch_size\": 8,", ""), "train_batch_size"},
-       {replaced(second, "train_batch_size", "train_batch"), "train_batch"},
+       {replaced(second, "\"train_batch_size\"", "\"train_batch\""), "train_batch"},
        {replaced(second, "\"steps_per_print\"", "\"train_batch_size\""), "twice"},
        {replaced(second, "\"enabled\": false", "\"enabled\": true"), "should not be valid"},
        {replaced(third, "\"device\": \"cpu\"", "\"device\": \"host\""), "device"},
        {replaced(third, "\"device\": \"cpu\"", "\"device\": \"nvme\""), "nvme_path"},
-       {replaced(third, "\"stage\": 3", "\"stage\": 2"), "offload_param"},
+       {replaced(third, "\"stage\": 3", "\"stage\": 2"), "zero_optimization"},
        {"[]", "object"},
        {"", "file"}});
 }

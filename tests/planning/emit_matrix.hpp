@@ -23,7 +23,7 @@ inline std::vector<Launch> launch_matrix() {
     s.attention = static_cast<Attention>(turn % 2);
     s.loss = static_cast<LossKernel>(turn % 5);
     launch.cpus_per_gpu = turn % 3 * 6;
-    launch.host_memory_per_node = Bytes((turn % 4) << 34U);
+    launch.host_memory_per_node = Bytes(std::uint64_t{turn % 4} << 34U);
     if (turn % 5 == 0) launch.time = std::chrono::hours(1 + turn % 50);
     if (s.task == Task::adapters && turn % 2 == 0) s.quantization = Quantization::nf4;
     if (check(s)) all.push_back(std::move(launch));

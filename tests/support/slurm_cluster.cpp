@@ -87,7 +87,8 @@ void SlurmCluster::configure(const std::vector<std::uint16_t>& ports) const {
       "StateSaveLocation={3}/state\nSlurmdSpoolDir={3}/%n\nSlurmctldPidFile={3}/slurmctld.pid\n"
       "SlurmdPidFile={3}/%n.pid\nCommunicationParameters=NoCtldInAddrAny,NoInAddrAny\n"
       "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nMailProg=/bin/true\n"
-      "SchedulerType=sched/builtin\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\n"
+      "SchedulerType=sched/builtin\nSelectType=select/"
+      "cons_tres\nSelectTypeParameters=CR_Core_Memory\n"
       "SlurmdParameters=config_overrides\nKillWait=2\nDefMemPerCPU=1000\nGresTypes=gpu\n",
       host_name(), ports.back(), user, folder);
   std::string gres;
