@@ -9,8 +9,6 @@ set_property(GLOBAL PROPERTY GPUWARDEN_ROOMS "")
 function(gpuwarden_parse_once target)
   if(GPUWARDEN_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-    # A name of one file may be a local one of the next.
-    target_compile_options(${target} PRIVATE -Wno-shadow)
     return()
   endif()
   if(NOT GPUWARDEN_PCH)
