@@ -31,6 +31,7 @@ Json settings_json(const Settings& settings) {
           {"attention", std::string(to_string(settings.attention))},
           {"loss", std::string(to_string(settings.loss))},
           {"quantization", std::string(to_string(settings.quantization))},
+          {"lora_rank", settings.task == Task::adapters ? Json(settings.adapters.rank) : Json()},
           {"framework", std::string(to_string(settings.framework))},
           {"sharding", std::string(to_string(parallel.sharding))},
           {"offload", std::string(to_string(parallel.offload))},
