@@ -77,7 +77,8 @@ Json gpus_json(const PlanRequest& request, const PlanOrigin& origin) {
           {"name", request.gpus.name},
           {"usable_bytes", request.gpus.usable.value},
           {"usable_measured", request.gpus.usable_measured},
-          {"from", origin.gpus_from}};
+          {"from", origin.gpus_from},
+          {"other_gpus", origin.other_gpus}};
 }
 
 Json moments_json(const Estimate& estimate) {
