@@ -81,7 +81,6 @@ TEST(Estimate, ShardedAdaptersPeakInTheLastLayersBackwardSinceInputsAreHeld) {
 
 TEST(Estimate, FourBitWeightsOfExpertsAreCountedWithTheirConstants) {
   Settings settings = fms_settings(Task::adapters, 8);
-  settings.framework = Framework::transformers_legacy;
   settings.quantization = Quantization::nf4_double;
   EXPECT_NEAR(allocated(mixtral_8x7b(), settings) / 44280442880.0, 1, 0.01);
 }

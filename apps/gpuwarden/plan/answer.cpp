@@ -11,14 +11,10 @@ namespace {
 
 using namespace planning;
 
-/// Of a link's two directions together, what one direction of a collective reaches: half, and four fifths of that.
-constexpr double kCollectiveShare = 0.4;
-/// PCIe 4.0 x16, as collectives reach it between GPUs without NVLink.
-constexpr double kPcieBytes = 20e9;
-
 /// What the GPU can do in the type that is computed in, a second; 0: not known.
 double peak_flops(const GpuGroup& gpus, const Settings& settings) {
   double tflops = gpus.bf16_tflops > 0 ? gpus.bf16_tflops : gpus.fp16_tflops;
+  if (settings.fp8 != Fp8::none && gpus.fp8_tflops > 0) tflops = gpus.fp8_tflops;
   if (settings.precision == Precision::fp16) tflops = gpus.fp16_tflops;
   if (settings.precision == Precision::fp32) tflops = gpus.tf32_tflops > 0 ? gpus.tf32_tflops : gpus.fp32_tflops;
   return tflops * 1e12;
@@ -35,7 +31,9 @@ SearchRequest search_request(const PlanAnswer& answer) {
   search.calibration = answer.calibration;
   search.fixed_strategy = request.strategy_given || answer.calibration;
   if (const double peak = peak_flops(request.gpus, request.settings); peak > 0) search.peak_flops = peak;
-  search.link_bytes = request.gpus.nvlink_gb_s > 0 ? request.gpus.nvlink_gb_s * 1e9 * kCollectiveShare : kPcieBytes;
+  const Links links = links_of(request.gpus, request.gpus_per_node);
+  search.link_bytes = links.within;
+  search.network_bytes = links.between;
   return search;
 }
 
@@ -98,6 +96,7 @@ Result<void> add_pool(PlanAnswer& answer) {
   if (!answer.fits || answer.pool->tokens >= sequence) return {};
   answer.fits = false;
   answer.search.smallest_gpus = fewest_for_pool(answer, budget);
+  answer.search.changes = pool_changes(answer.figures, search_request(answer), budget, answer.search.smallest_gpus);
   answer.search.reason =
       fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
   return {};
@@ -108,8 +107,9 @@ Result<void> add_speed(PlanAnswer& answer) {
   const double peak = peak_flops(request.gpus, request.settings);
   if (!answer.fits || peak <= 0 || !request.settings.trains()) return {};
   if (!request.mfu && !speed_known(answer.figures)) return {};
-  GPUWARDEN_TRY(answer.speed, speed_of(answer.figures, answer.best().settings, request.gpus.name, peak, request.mfu,
-                                       request.train_tokens.value_or(0)));
+  GPUWARDEN_TRY(answer.speed,
+                speed_of(answer.figures, answer.best().settings, request.gpus.name, peak, request.mfu,
+                         request.train_tokens.value_or(0), links_of(request.gpus, request.gpus_per_node)));
   return {};
 }
 

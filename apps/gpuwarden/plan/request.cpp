@@ -158,6 +158,15 @@ Result<void> read_amounts(const Args& args, PlanRequest& request) {
   return {};
 }
 
+/// Products in 8 bits need a GPU that has them.
+Result<void> check_fp8(const PlanRequest& request) {
+  const int capability = 10 * request.gpus.capability_major + request.gpus.capability_minor;
+  if (request.settings.fp8 == Fp8::none || capability == 0 || capability >= 89) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--precision fp8: {} has no 8-bit floating point", printable(request.gpus.name)),
+              "GPUs of compute capability 8.9 and later have it: RTX 4090, L40S, H100");
+}
+
 /// The GPUs of a strategy that was named: data-parallel ranks are what the other axes leave.
 Result<void> spread(PlanRequest& request) {
   Parallelism& parallel = request.settings.parallel;
@@ -204,6 +213,7 @@ Result<PlanRequest> read_plan_request(Context& context) {
   GPUWARDEN_TRY(request.settings, read_plan_settings(context.args, request.model));
   GPUWARDEN_CHECK(read_amounts(context.args, request));
   GPUWARDEN_CHECK(read_gpus(context, request));
+  GPUWARDEN_CHECK(check_fp8(request));
   if (context.args.text("strategy") == "single") request.gpus.count = 1;
   request.micro_batch_given = context.args.has("micro-batch");
   request.recompute_given = context.args.has("recompute");

@@ -151,6 +151,16 @@ Quantization stored_quantization(const ModelShape& model) {
   return model.quantization_bits <= 8 ? Quantization::int8 : Quantization::none;
 }
 
+/// fp8 is how matrices are multiplied; what is stored stays what the task stores.
+Result<void> read_precision(const Args& args, Settings& settings) {
+  const auto text = args.text("precision");
+  if (text && normal(*text) == "fp8") {
+    settings.fp8 = Fp8::matrices;
+    return {};
+  }
+  return choose(args, "precision", kPrecisions, settings.precision);
+}
+
 Result<void> read_kv_cache(const Args& args, Settings& settings) {
   constexpr Word<double> kTypes[] = {{"bf16", 2}, {"fp16", 2}, {"fp8", 1}, {"int8", 1}, {"fp32", 4}};
   return choose(args, "kv-cache", kTypes, settings.kv_bytes);
@@ -250,7 +260,7 @@ Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
   const bool kept = !settings.trains() || (settings.task == Task::adapters && stored != Quantization::mxfp4);
   if (kept && stored != Quantization::none) settings.quantization = stored;
   if (model.eager_only) settings.attention = Attention::eager;
-  GPUWARDEN_CHECK(choose(args, "precision", kPrecisions, settings.precision));
+  GPUWARDEN_CHECK(read_precision(args, settings));
   GPUWARDEN_CHECK(choose(args, "optimizer", kOptimizers, settings.optimizer));
   GPUWARDEN_CHECK(choose(args, "optimizer-step", kSteps, settings.step));
   GPUWARDEN_CHECK(choose(args, "recompute", kRecompute, settings.recompute));
