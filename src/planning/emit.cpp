@@ -88,6 +88,7 @@ Result<void> no_plain_fp16(const Launch& launch, const Settings& run) {
 std::string_view optimizer_words(const Settings& settings) {
   switch (settings.step) {
     case OptimizerStep::foreach:
+    case OptimizerStep::foreach_twice:
       return "";
     case OptimizerStep::fused:
       return ", fused";

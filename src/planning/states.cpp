@@ -91,7 +91,10 @@ double in_flight(const Settings& settings, Stage stage) {
 
 Settings as_run(Settings settings) {
   if (!settings.trains()) return settings;
-  if (settings.framework == Framework::megatron) settings.fused_kernels = true;  // Transformer Engine's and apex' norms
+  if (settings.framework == Framework::megatron) {
+    settings.fused_kernels = true;  // Transformer Engine's and apex' norms and Adam
+    if (settings.step == OptimizerStep::foreach) settings.step = OptimizerStep::fused;
+  }
   Parallelism& parallel = settings.parallel;
   if (parallel.offload != Offload::none) {
     // FSDP moves weights, gradients and states together; DeepSpeed moves what it spreads: states and gradients from

@@ -29,11 +29,11 @@ bool offers(const std::vector<Change>& changes, std::string_view words) {
 }
 
 TEST(PoolChanges, MakeThePoolHoldARequestCheapestFirst) {
-  // 15 GiB of weights on 19 GiB: the weights fit, 16 GiB of cache for 131,072 tokens do not.
+  // 15 GiB of weights on 24: the weights fit, 8 GiB of cache for 65,536 tokens do not.
   const ModelFigures model = figures_of(llama3_8b());
-  const SearchRequest request = serving(24, 32768);
+  const SearchRequest request = serving(24, 65536);
   const ServingBudget budget{.gpu = request.gpu};
-  ASSERT_LT(serving_pool(model, request.settings, budget)->tokens, 32768U);
+  ASSERT_LT(serving_pool(model, request.settings, budget)->tokens, 65536U);
   const std::vector<Change> changes = pool_changes(model, request, budget, 2);
   ASSERT_FALSE(changes.empty());
   EXPECT_TRUE(offers(changes, "weights in 8 bit"));

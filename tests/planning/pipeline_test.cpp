@@ -82,7 +82,7 @@ TEST(Pipeline, Fsdp2KeepsAStagesWeightsGatheredAndItsGradientsWhole) {
   EXPECT_GE(backward.at(Use::gradients), 4 * local.total);
   // 8-bit gathering halves what is gathered of the layers.
   settings.fp8 = Fp8::gathered;
-  const Moment& eighth = estimate(model, settings)->moments[1];
+  const Moment eighth = estimate(model, settings)->moments[1];
   EXPECT_LT(eighth.at(Use::unsharded_layers), 0.65 * backward.at(Use::unsharded_layers));
   // Without a pipeline one layer at a time is gathered.
   settings.parallel.pipeline = 1;

@@ -84,7 +84,7 @@ TEST(Links, AreThoseOfTheGpus) {
   EXPECT_EQ(links_of(group, 0).gpus_per_node, 1U);
 }
 
-TEST(Speed, SlowLinksSlowShardingDownAndWidenTheRange) {
+TEST(Speed, SlowLinksSlowShardingDown) {
   const ModelFigures model = figures_of(llama3_8b());
   Settings settings = sharded(Sharding::fsdp2, 8);
   settings.sequence = 2048;
@@ -96,7 +96,6 @@ TEST(Speed, SlowLinksSlowShardingDownAndWidenTheRange) {
   EXPECT_LT(fast.link_seconds, 1e-3);
   EXPECT_GT(slow.link_seconds, 0.5);
   EXPECT_LT(slow.expected, 0.6 * fast.expected);
-  EXPECT_LT(slow.low / slow.high, fast.low / fast.high);
   EXPECT_LT(slow.low, slow.expected);
   EXPECT_LT(slow.expected, slow.high);
 }
