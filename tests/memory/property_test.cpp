@@ -3,6 +3,7 @@
 #include <random>
 
 #include "memory/core.hpp"
+#include "memory/other_thread.hpp"
 #include "memory/pool_model.hpp"
 #include "support/repetitions.hpp"
 
@@ -13,9 +14,9 @@ using namespace std::chrono_literals;
 
 using gpuwarden::testing::repetitions;
 
-std::string name_of(const testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
+std::string name_of(const ::testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
 
-class EveryStrategy : public testing::TestWithParam<Strategy> {
+class EveryStrategy : public ::testing::TestWithParam<Strategy> {
  protected:
   std::unique_ptr<Pool> pool_on(ModelUpstream& upstream, PoolConfig config = {}) {
     config.strategy = &GetParam();
@@ -25,7 +26,7 @@ class EveryStrategy : public testing::TestWithParam<Strategy> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::ValuesIn(strategies().begin(), strategies().end()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(strategies().begin(), strategies().end()), name_of);
 
 TEST_P(EveryStrategy, AgreesWithANaiveModel) {
   std::array<RungCount, kRungs> rungs{};
@@ -48,7 +49,7 @@ TEST_P(EveryStrategy, AgreesWithANaiveModel) {
     EXPECT_EQ(upstream.pages(), 0U);
     EXPECT_EQ(upstream.reservations(), 0U);
     EXPECT_EQ(upstream.events(), 0U);
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
   for (const Rung rung : {Rung::tidy, Rung::steal_done, Rung::grow, Rung::wait_foreign, Rung::steal_wait,
                           Rung::flush_all, Rung::synchronize}) {
@@ -74,7 +75,30 @@ TEST_P(EveryStrategy, ManyStreamsNeverGetWhatOthersStillUse) {
       model.compare();
     }
     EXPECT_EQ(upstream.pages(), 0U);
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
+  }
+}
+
+TEST_P(EveryStrategy, IsTheSameWhicheverThreadGivesBack) {
+  OtherThread other;
+  for (unsigned seed = 1; seed <= repetitions(6); ++seed) {
+    ModelUpstream upstream(seed % 2 == 0 ? 4096_MiB : 120_MiB);
+    upstream.works_at_once = seed < 3;
+    {
+      const auto pool = pool_on(upstream);
+      PoolModel model(upstream, *pool, seed, 1 + seed % 3);
+      model.elsewhere = [&](std::function<void()> job) { other.run(std::move(job)); };
+      for (int i = 0; i < 4000; ++i) {
+        model.step();
+        if (i % 100 == 0) model.compare();
+        if (HasFailure()) return;
+      }
+      model.free_all();
+      model.compare();
+      EXPECT_EQ(pool->status().live, 0_B);
+    }
+    EXPECT_EQ(upstream.pages(), 0U);
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
 }
 
@@ -98,7 +122,7 @@ TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
     }
     ASSERT_EQ(upstream.pages(), 0U) << "call " << failing;
     ASSERT_EQ(upstream.reservations(), 0U);
-    ASSERT_THAT(upstream.misuses(), testing::IsEmpty());
+    ASSERT_THAT(upstream.misuses(), ::testing::IsEmpty());
     if (calls < failing) break;
   }
 }
@@ -127,7 +151,7 @@ TEST_P(EveryStrategy, EpochsDoNotWrap) {
     }
     Pool::Core::first_epoch = 1;
     EXPECT_EQ(upstream.pages(), 0U);
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
 }
 
@@ -229,7 +253,7 @@ TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
   EXPECT_EQ((*made)->status().live, 0_B);
   made->reset();
   EXPECT_EQ(upstream.pages(), 0U);
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST_P(EveryStrategy, HonoursItsLimit) {
