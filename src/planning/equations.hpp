@@ -63,6 +63,11 @@ Shards shards_of(const Settings& settings);
 /// Changes nothing the second time.
 Settings as_run(Settings settings);
 
+/// Under FSDP2 a pipeline's rank gathers all of its layers for all of a step's micro-batches, and adds up whole fp32
+/// gradients until the last one (torchtitan's parallelize.py: reshard_after_forward is off under pipelines; PyTorch's
+/// torch/distributed/pipelining/stage.py: gradients are reduced when the schedule is done).
+bool gathers_stage(const Settings& settings);
+
 /// Bytes for each trained parameter.
 struct StateBytes {
   double weights = 0;

@@ -35,6 +35,8 @@ std::string states_formula(const ModelFigures& model, const Settings& settings, 
   const StateBytes bytes = full ? state_bytes(model, settings) : adapter_bytes(settings);
   const LocalParameters local = local_parameters(model, settings);
   const Shards shards = shards_of(settings);
+  if (full && use == Use::gradients && gathers_stage(settings) && settings.accumulation > 1)
+    return fmt::format("4 B x {:.0f} trained parameters, whole until a step's last micro-batch", local.total);
   const double each = use == Use::gradients          ? bytes.gradients
                       : use == Use::optimizer_states ? bytes.states
                                                      : bytes.temporaries;
@@ -79,9 +81,12 @@ std::string formula_of(const ModelFigures& model, const Settings& settings, Use 
     case Use::optimizer_temporaries:
       return states_formula(model, settings, use);
     case Use::unsharded_layers:
+      if (gathers_stage(settings)) return "embedding or head, and all layers of the stage, gathered for the whole step";
       return "embedding and head, and the layer at work, gathered in the type of computing";
     case Use::buffers:
-      return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix";
+      return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix, "
+             "a "
+             "pipeline's activations and gradients between stages";
     default:
       return tokens_formula(model, settings, use, stage);
   }

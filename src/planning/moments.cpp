@@ -39,13 +39,6 @@ bool gathers(const Settings& settings) {
   return shards_of(settings).weights > 1 || settings.parallel.offload == Offload::all;
 }
 
-/// Under FSDP2 a pipeline's rank gathers all of its layers for all of a step's micro-batches, and adds up whole fp32
-/// gradients until the last one (torchtitan's parallelize_llama.py: reshard_after_forward is off under pipelines;
-/// PyTorch's torch/distributed/pipelining/stage.py: gradients are reduced when the schedule is done).
-bool gathers_stage(const Settings& settings) {
-  return settings.parallel.pipeline > 1 && settings.parallel.sharding == Sharding::fsdp2 && gathers(settings);
-}
-
 void fill_states(const ModelFigures& model, const Settings& settings, const LocalParameters& local, Parts& parts) {
   const Shards shards = shards_of(settings);
   const double compute = compute_bytes(settings);
@@ -122,11 +115,11 @@ double carried_gradients(const ModelFigures& model, const Settings& settings, co
 }
 
 /// What a pipeline's rank has for every micro-batch of a step: an activation that comes and a gradient that comes or
-/// goes; the last stage's outputs are kept until the step ends (torch/distributed/pipelining/stage.py).
-double pipeline_buffers(const ModelShape& shape, const Widths& w, const Settings& settings, Stage stage) {
+/// goes (torch/distributed/pipelining/stage.py). The last stage's outputs are not kept (torchtitan since October 2025:
+/// return_outputs=False).
+double pipeline_buffers(const Widths& w, const Settings& settings) {
   if (settings.parallel.pipeline <= 1 || settings.framework == Framework::megatron) return 0;
-  const double outputs = stage == Stage::last && shape.output_head ? 2 * w.vocab : 0;
-  return (4 * w.hidden + outputs) * w.tokens * settings.accumulation;
+  return 4 * w.hidden * w.tokens * settings.accumulation;
 }
 
 double kept_per_token(const ModelFigures& model, const Widths& w, const Settings& settings) {
@@ -184,7 +177,7 @@ Parts parts_of(const ModelFigures& model, const Settings& settings, Stage stage)
     parts.logits = (loss.per_logit * w.vocab + loss.per_hidden * w.hidden) * w.tokens * fp32;
   }
   parts.buffers = figures().workspaces + zero_buckets(settings, local) + ddp_buckets(model, settings, local) +
-                  pipeline_buffers(shape, w, settings, stage) * fp32;
+                  pipeline_buffers(w, settings) * fp32;
   return parts;
 }
 
@@ -283,6 +276,10 @@ void add_training_moments(const ModelFigures& model, const Settings& settings, E
   if (last.peak_moment().total() <= estimate.peak_moment().total()) return;
   estimate = last;
   estimate.last_stage = true;
+}
+
+bool gathers_stage(const Settings& settings) {
+  return settings.parallel.pipeline > 1 && settings.parallel.sharding == Sharding::fsdp2 && gathers(settings);
 }
 
 void add_generation_moment(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
