@@ -217,8 +217,9 @@ TEST_F(Plan, EightBitProductsNeedAGpuThatHasThemAndAllWeights) {
 }
 
 TEST_F(Plan, APoolThatHoldsNoRequestNamesWhatWouldMakeItHoldOne) {
-  const auto full = plan({"llama-3.1-8b", "--gpus", "a10g", "--task", "serve", "--sequence", "60000"});
+  const auto full = plan({"llama-3.1-8b", "--gpus", "a10g", "--task", "serve", "--sequence", "30000"});
   EXPECT_EQ(full["verdict"], "does_not_fit");
+  EXPECT_THAT(full["reason"].dump(), HasSubstr("not one request"));
   ASSERT_FALSE(full["changes"].empty());
   EXPECT_THAT(full["changes"].dump(), HasSubstr("KV cache in 8 bit"));
 }
