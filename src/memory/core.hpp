@@ -83,6 +83,8 @@ class Pool::Core {
 
   /// Where the epochs of new lanes begin; for tests of their end.
   [[gnu::visibility("hidden")]] inline static std::atomic<std::uint32_t> first_epoch = 1;
+  /// Whether all frees that are not the favoured thread's go through the inbox; for tests of it.
+  [[gnu::visibility("hidden")]] inline static std::atomic<bool> leaves_always = false;
 
   /// Whether this is a child of the process that made the pool. Asked before all of the following but the first two,
   /// which ask themselves.
