@@ -320,6 +320,26 @@ TEST_F(ModelFits, AFixedStrategyIsKept) {
   EXPECT_THAT(decide(asking(fixed)).missing, HasSubstr("cannot be spread"));
 }
 
+TEST_F(ModelFits, SettingsThatContradictThemselvesAreRefused) {
+  Workload wrong = work("gpt2", "train");
+  wrong.settings.quantization = planning::Quantization::nf4;
+  EXPECT_THAT(choose(asking(wrong)), FailsWith(ErrorCode::invalid_argument, HasSubstr("cannot be trained")));
+  EXPECT_THAT(plan_if_free(asking(wrong), {snapshot_, leases_, spoken_for_, {}}),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("cannot be trained")));
+  wrong = work("gpt2", "inference");
+  wrong.settings.prompt = 4096;
+  EXPECT_THAT(choose(asking(wrong)), FailsWith(ErrorCode::invalid_argument, HasSubstr("longer than the sequence")));
+  for (const double share : {0.0, -1.0, 1.5}) {
+    wrong = work("gpt2", "serve");
+    wrong.serving_utilization = share;
+    EXPECT_THAT(choose(asking(wrong)), FailsWith(ErrorCode::invalid_argument, HasSubstr("an engine"))) << share;
+  }
+  Workload experts = work("mixtral-8x7b", "lora");
+  experts.fixed_strategy = true;
+  experts.settings.parallel.expert = 8;
+  EXPECT_THAT(choose(asking(experts)), IsOk()) << "ranks follow from the GPUs";
+}
+
 TEST_F(ModelFits, ThePlanForFreeGpusSaysWhatWouldHelp) {
   snapshot_ = fleet(1);
   occupy(0, 79_GiB);
