@@ -104,10 +104,15 @@ TEST_F(ModelFits, AnotherFrameworkIsALastResort) {
   const Decision own = decide(asking(training));
   ASSERT_TRUE(own.satisfied);
   EXPECT_FALSE(own.model->candidate.other_framework);
-  EXPECT_GT(own.selected.size(), 2U) << "two are enough for tensor parallelism";
-  EXPECT_THAT(own.model->reason, HasSubstr("; on 2 it is tight"));
   training.settings.framework = planning::Framework::megatron;
-  EXPECT_LE(decide(asking(training)).selected.size(), 2U);
+  const Decision megatron = decide(asking(training));
+  ASSERT_TRUE(megatron.satisfied);
+  EXPECT_LE(megatron.selected.size(), own.selected.size()) << "tensor parallelism is its own";
+  // Nothing but tensor parallelism, where that is no framework's own.
+  Workload fixed = work("llama-3.1-8b", "train");
+  fixed.fixed_strategy = true;
+  fixed.settings.parallel.tensor = 8;
+  EXPECT_THAT(decide(asking(fixed)).model->reason, HasSubstr("TP 8 (in Megatron or torchtitan)"));
 }
 
 TEST_F(ModelFits, WhyFewerAreTooFewIsSaid) {
