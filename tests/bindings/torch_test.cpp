@@ -335,7 +335,7 @@ TEST_F(TorchTest, TellsOthersWhatItHoldsAndWritesSnapshots) {
     }));
     EXPECT_NE(pools()[0].gpu, pools()[1].gpu);
     torch.malloc(ssize_t{20} << 30U, 1, nullptr);
-    cuda::Child child([] { std::exit(3); });
+    cuda::Child child([]() -> int { std::exit(3); });
     EXPECT_EQ(child.wait(), 3);
     EXPECT_EQ(pools().size(), 2U) << "a forked child finishes nothing";
     EXPECT_FALSE(std::filesystem::exists(folder() / "end.json"));

@@ -2,6 +2,7 @@
 // Limits: as people write them, for a pool, for a process, hard and soft.
 #include "gpuwarden/memory/budget.hpp"
 
+#include <atomic>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -256,6 +257,7 @@ TEST(Limits, ChangeBesideThreadsThatAllocate) {
   ModelUpstream upstream(256_MiB);
   const auto pool = Pool::create(upstream, {}).value();
   {
+    std::atomic<unsigned> blocks = 0;
     std::vector<std::jthread> threads;
     for (std::uint64_t stream = 1; stream <= 3; ++stream)
       threads.emplace_back([&, stream](const std::stop_token& stop) {
@@ -263,9 +265,10 @@ TEST(Limits, ChangeBesideThreadsThatAllocate) {
           const auto address = pool->allocate(Bytes(1 + stream * 700'000), StreamId{stream});
           if (!address) continue;
           EXPECT_TRUE(pool->deallocate(*address, StreamId{stream}));
+          ++blocks;
         }
       });
-    for (unsigned i = 0; i < testing::repetitions(400); ++i) {
+    for (unsigned i = 0; blocks < testing::repetitions(20'000); ++i) {
       const Bytes limit((20 + i % 7) << 20U);
       if (!pool->set_limit({.limit = limit, .soft_limit = 10_MiB})) continue;
       EXPECT_EQ(pool->status().limit, limit);
