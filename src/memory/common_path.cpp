@@ -42,6 +42,10 @@ template <class Value>
     const Grains wanted = grains(size);
     const unsigned region = lane->region_for(wanted);
     BlockNumber number = locked != nullptr ? kNoBlock : lane->take_quick(region, wanted);
+    if (number == kNoBlock && lane->inbox.has_any()) [[unlikely]] {
+      lane->collect();
+      number = lane->take_quick(region, wanted);
+    }
     if (number == kNoBlock) number = lane->take_listed(region, wanted);
     if (number != kNoBlock) [[likely]]
       return hand_out<Value>(*lane, region, number, size);
@@ -100,7 +104,10 @@ template <class Value>
   unsigned region = 0;
   Grains start = 0;
   if (Lane* const lane = lane_at(address, stream, region, start); lane != nullptr) {
+    const bool busy = lane->lock.is_others();
+    if (busy && lane->leave(region, start, size)) return {};
     lane->lock.lock();
+    if (busy) lane->make_room();
     const Region& blocks = lane->regions[region];
     const BlockNumber number = blocks.find(start);
     if (number != kNoBlock && is_returnable(*lane, blocks[number]) &&

@@ -110,7 +110,7 @@ Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
   Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
   if (number == kNoBlock) return refuse();
-  BlockState& state = region[number].state;
+  Relaxed<BlockState>& state = region[number].state;
   if (state != BlockState::live && state != BlockState::shared) return refuse();
   if (stream == place.lane->stream) return {};
   uses_.add(address, usual(*user).number);

@@ -114,7 +114,10 @@ bool Pool::Core::steal(Attempt& attempt, bool wait) {
     const std::uint32_t epoch = region[number].epoch;
     if (epoch > other.done && epoch > attempt.lane.waited[other.number] && !wait) refresh_done(other);
     const bool safe = epoch <= other.done || epoch <= attempt.lane.waited[other.number];
-    if (safe || (wait && wait_for(attempt.lane, other, epoch))) return accept(attempt, other, number);
+    if (safe || (wait && wait_for(attempt.lane, other, epoch))) {
+      other.lent += (attempt.size + kPageGrains - 1) / kPageGrains;
+      return accept(attempt, other, number);
+    }
     region.give(number, epoch);
     return false;
   });
@@ -150,7 +153,7 @@ bool Pool::Core::tidy(Attempt& attempt) {
   return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
 }
 
-bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
+bool Pool::Core::steal_done(Attempt& attempt) { return grow_for_lent(attempt) || steal(attempt, false); }
 
 namespace {
 

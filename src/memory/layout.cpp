@@ -37,7 +37,7 @@ std::vector<SegmentLayout> Pool::Core::layout() {
   const std::lock_guard slow(slow_);
   std::vector<SegmentLayout> segments;
   for_each_lane([&](Lane& lane) {
-    const std::lock_guard lock(lane.lock);
+    const LaneGuard lock(lane);
     for (unsigned number = 0; number < kRegions; ++number)
       add(segments, lane, lane.regions[number], base_of(lane, number));
   });

@@ -5,11 +5,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <utility>
+
+#include "memory/ticks.hpp"
+
 namespace gpuwarden::memory {
 namespace {
 
-/// After so many visits of others nobody is favoured any more: each visit costs some microseconds.
+/// After so many visits of others nobody is favoured any more: each visit costs some microseconds. One that comes some
+/// milliseconds after the last begins the count anew, or a thread that only reads counters now and then would end it.
 constexpr unsigned kPatience = 256;
+constexpr unsigned kLittlePatience = 16;
+constexpr std::uint64_t kLongAgo = 30'000'000;  // ticks
+
+/// Stands for the thread that will come first.
+constexpr char kFirstComer = 0;
 
 // ThreadSanitizer does not know membarrier.
 #if defined(__SANITIZE_THREAD__)
@@ -32,20 +42,26 @@ bool has_barrier() {
 
 }  // namespace
 
-FavouringLock::FavouringLock() {
-  if (has_barrier()) favoured_.store(self(), std::memory_order_relaxed);
+FavouringLock::FavouringLock(Favours favours) : patience_(favours == Favours::maker ? kPatience : kLittlePatience) {
+  if (has_barrier()) favoured_.store(favours == Favours::maker ? self() : &kFirstComer, std::memory_order_relaxed);
 }
 
-void FavouringLock::lock_shared_way() {
+void FavouringLock::lock_shared_way(bool stays) {
   lock_.lock();
   revoked_ = false;
   const void* const favoured = favoured_.load(std::memory_order_relaxed);
+  if (favoured == &kFirstComer) {
+    if (stays) favoured_.store(self(), std::memory_order_relaxed);
+    return;
+  }
   if (favoured == nullptr || favoured == self()) return;
   revoked_ = true;
   revocations_.fetch_add(1, std::memory_order_seq_cst);
   ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0U, 0);
   for (Patience patience; inside_.load(std::memory_order_acquire);) patience.wait();
-  if (++visits_ == kPatience) favoured_.store(nullptr, std::memory_order_relaxed);
+  const std::uint64_t now = ticks();
+  if (now - std::exchange(visited_, now) > kLongAgo) visits_ = 0;
+  if (++visits_ == patience_) favoured_.store(nullptr, std::memory_order_relaxed);
 }
 
 void FavouringLock::unlock_shared_way() {

@@ -37,7 +37,7 @@ UsedPages Pool::Core::used_pages() {
   const std::lock_guard slow(slow_);
   UsedPages used;
   for_each_lane([&](Lane& lane) {
-    const std::lock_guard lock(lane.lock);
+    const LaneGuard lock(lane);
     if (!lane.is_private) lane.flush();
     for (unsigned number = 0; number < kRegions; ++number) add(used, lane.regions[number], base_of(lane, number).value);
   });
@@ -52,7 +52,7 @@ std::optional<MovePlace> Pool::Core::take_place(Bytes size, StreamId stream, con
   const auto wanted = grains(size);
   const unsigned number = lane->region_for(wanted);
   const std::uint64_t first = base_of(*lane, number).value / kPage.value;
-  const std::lock_guard lock(lane->lock);
+  const LaneGuard lock(*lane);
   Region& region = lane->regions[number];
   // Pages of the free block that the place touches and that have no other user.
   const auto cost = [&](Grains start, const Block& block) {

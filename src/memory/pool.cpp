@@ -79,6 +79,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
                   .found = {},
                   .epoch = 0,
                   .last = {}};
+  lane->collect();
   if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
   return attempt.found;
 }
@@ -154,12 +155,17 @@ Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains 
 }
 
 void Pool::Core::trim_early(Lane& lane) {
-  {
-    const std::lock_guard lock(lane.lock);
-    lane.merges = 0;
-  }
-  const std::uint64_t live = live_bytes();
-  static_cast<void>(trim(Bytes(live + live / 8)));
+  const std::lock_guard slow(slow_);
+  std::uint64_t demand = 0;
+  for_each_lane([&](Lane& each) {
+    const LaneGuard lock(each);
+    if (&each == &lane) each.merges = 0;
+    demand += std::max(each.counters.live.load(std::memory_order_relaxed), std::exchange(each.trimmed_crest, 0));
+  });
+  // What a step needs at its peak is wanted again in the next one.
+  recent_demand_[next_demand_++ % recent_demand_.size()] = demand << kGrainShift;
+  const std::uint64_t kept = std::ranges::max(recent_demand_);
+  trim_to(Bytes(kept + kept / kTrimMargin));
 }
 
 Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {

@@ -14,7 +14,8 @@ Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
 
 }  // namespace
 
-Region::Region(Grains total, bool large) : total_(total), large_(large) {
+Region::Region(Grains total, bool large, FavouringLock* gate)
+    : blocks_(gate), total_(total), large_(large), pages_(gate), starts_(gate) {
   const BlockNumber all = blocks_.make();
   highest_ = all;
   blocks_[all] = Block{.start = 0,
@@ -114,7 +115,7 @@ void Region::weigh(std::span<const BlockNumber> gap, std::size_t first, Grains s
     const Block& block = blocks_[gap[i]];
     const Grains block_end = block.start + block.size;
     if (block.state == BlockState::hole)
-      missing += (round_up(std::min(end, block_end)) - round_down(std::max(start, block.start))) / kPageGrains;
+      missing += (round_up(std::min(end, block_end)) - round_down(std::max(start, Grains{block.start}))) / kPageGrains;
     if (block_end < end) continue;
     if (missing < best.missing) best = Window{start, best.size, gap[first], missing};
     return;
@@ -171,7 +172,7 @@ BlockNumber Region::claim(const Window& window) {
   for (BlockNumber at = window.first;; at = blocks_[at].after) {
     const Block& block = blocks_[at];
     const bool hole = block.state == BlockState::hole;
-    Grains from = std::max(window.start, block.start);
+    Grains from = std::max(window.start, Grains{block.start});
     Grains to = std::min(end, block.start + block.size);
     if (hole) {
       from = round_down(from);

@@ -33,8 +33,9 @@ struct Window {
 /// Not safe to use from several threads.
 class Region {
  public:
-  /// `total` is a multiple of kPageGrains; all of it is one hole. `large`: few blocks begin in the same page.
-  Region(Grains total, bool large);
+  /// `total` is a multiple of kPageGrains; all of it is one hole. `large`: few blocks begin in the same page. `gate`:
+  /// behind it find() may be called without the lock that the rest needs; it may miss a block then.
+  Region(Grains total, bool large, FavouringLock* gate = nullptr);
 
   /// A live block of at least `size`, or kNoBlock.
   BlockNumber take(Grains size, const Strategy& strategy) {
@@ -132,7 +133,7 @@ class Region {
       for (BlockNumber at = bins_.head(bin); at != kNoBlock; at = blocks_[at].right) {
         const Block& block = blocks_[at];
         if (block.size < size) continue;
-        for (const Grains start : {block.start, block.start + block.size - size}) {
+        for (const Grains start : {Grains{block.start}, block.start + block.size - size}) {
           const std::uint64_t price = cost(start, block);
           if (price > least || (price == least && best != kNoBlock && start >= best_start)) continue;
           best = at;
@@ -177,17 +178,19 @@ class Region {
   BlockNumber split(BlockNumber number, Grains size) {
     const BlockNumber upper = blocks_.make();
     Block& block = blocks_[number];
-    blocks_[upper] = Block{.start = block.start + size,
-                           .size = block.size - size,
-                           .before = number,
-                           .after = block.after,
-                           .left = kNoBlock,
-                           .right = kNoBlock,
-                           .epoch = block.epoch,
-                           .user = 0,
-                           .state = block.state};
-    if (block.after != kNoBlock) {
-      blocks_[block.after].before = upper;
+    Block& rest = blocks_[upper];
+    const BlockNumber after = block.after;
+    rest.start = block.start + size;
+    rest.size = block.size - size;
+    rest.before = number;
+    rest.after = after;
+    rest.left = kNoBlock;
+    rest.right = kNoBlock;
+    rest.epoch = block.epoch;
+    rest.user = 0;
+    rest.state = block.state;
+    if (after != kNoBlock) {
+      blocks_[after].before = upper;
     } else {
       highest_ = upper;
     }

@@ -11,7 +11,7 @@ namespace gpuwarden::memory {
 namespace {
 
 void add(PoolStatus& status, Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   const LaneCounters& counters = lane.counters;
   status.live += bytes(counters.live);
   status.peak_live += bytes(lane.peak_live());
@@ -21,7 +21,7 @@ void add(PoolStatus& status, Lane& lane) {
   status.allocations += counters.allocations;
   status.frees += counters.frees;
   status.quick_hits += counters.quick_hits;
-  status.metadata += Bytes(sizeof(Lane));
+  status.metadata += Bytes(sizeof(Lane) + lane.inbox.bytes());
   for (const Region& region : lane.regions) {
     if (!lane.is_private) status.largest_free = std::max(status.largest_free, bytes(region.largest_free()));
     status.metadata += Bytes(region.metadata_bytes());
@@ -32,7 +32,7 @@ void add(PoolStatus& status, Lane& lane) {
 constexpr std::size_t kStreamsInReport = 8;
 
 StreamMemory memory_of(Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   const LaneCounters& counters = lane.counters;
   std::uint64_t mapped = 0;
   for (const Region& region : lane.regions)
@@ -49,7 +49,7 @@ StreamMemory memory_of(Lane& lane) {
 }
 
 Bytes largest_in(Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   Grains largest = 0;
   for (const Region& region : lane.regions) largest = std::max(largest, region.largest_free());
   return bytes(largest);
@@ -57,7 +57,7 @@ Bytes largest_in(Lane& lane) {
 
 /// Bytes of whole pages without a user.
 Bytes idle_in(Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   std::uint64_t grains = 0;
   for (const Region& region : lane.regions)
     for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, ~std::uint32_t{0})) grains += run.size;
@@ -69,7 +69,10 @@ Bytes idle_in(Lane& lane) {
 std::uint64_t Pool::Core::live_bytes() const {
   // Other lanes' counters move meanwhile: good enough for deciding how far to grow.
   std::uint64_t grains = 0;
-  for_each_lane([&](const Lane& lane) { grains += lane.counters.live.load(std::memory_order_relaxed); });
+  for_each_lane([&](const Lane& lane) {
+    const std::uint64_t live = lane.counters.live.load(std::memory_order_relaxed);
+    grains += live - std::min(live, lane.inbox.grains());
+  });
   return grains << kGrainShift;
 }
 
@@ -183,11 +186,11 @@ bool is_backed_as_it_should(const Region& region, const Block& block) {
 }  // namespace
 
 Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   const auto broken = [&](unsigned region, Grains at, std::string_view what) {
     return fail(ErrorCode::corrupt, fmt::format("lane {} region {} at {:#x}: {}", lane.number, region, at, what));
   };
-  std::array<std::uint64_t, 9> sums{};
+  std::array<std::uint64_t, 10> sums{};
   for (unsigned number = 0; number < kRegions; ++number) {
     Region& region = lane.regions[number];
     Grains expected = 0;
@@ -197,14 +200,14 @@ Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
       if (const std::string_view fault = fault_of(region, at, before, expected); !fault.empty())
         return broken(number, block.start, fault);
       if (!is_backed_as_it_should(region, block)) return broken(number, block.start, "a page is not as its block");
-      sums[static_cast<std::size_t>(block.state)] += block.size;
+      sums[static_cast<std::size_t>(BlockState{block.state})] += block.size;
       expected += block.size;
       before = at;
     }
     for (const PageHandle handle : region.handles()) mapped += handle.value != 0 ? 1U : 0U;
   }
   const auto sum = [&](BlockState state) { return sums[static_cast<std::size_t>(state)]; };
-  if (sum(BlockState::live) + sum(BlockState::shared) != lane.counters.live)
+  if (sum(BlockState::live) + sum(BlockState::shared) + sum(BlockState::left) != lane.counters.live)
     return broken(0, 0, "the live bytes are miscounted");
   if (sum(BlockState::cached) != lane.counters.cached) return broken(0, 0, "the cached bytes are miscounted");
   if (sum(BlockState::foreign) != lane.counters.foreign) return broken(0, 0, "the foreign bytes are miscounted");

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "memory/core.hpp"
+#include "memory/other_thread.hpp"
 #include "memory/pool_model.hpp"
 #include "support/repetitions.hpp"
 
@@ -72,6 +73,29 @@ TEST_P(EveryStrategy, ManyStreamsNeverGetWhatOthersStillUse) {
       }
       model.free_all();
       model.compare();
+    }
+    EXPECT_EQ(upstream.pages(), 0U);
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
+  }
+}
+
+TEST_P(EveryStrategy, IsTheSameWhicheverThreadGivesBack) {
+  OtherThread other;
+  for (unsigned seed = 1; seed <= repetitions(6); ++seed) {
+    ModelUpstream upstream(seed % 2 == 0 ? 4096_MiB : 120_MiB);
+    upstream.works_at_once = seed < 3;
+    {
+      const auto pool = pool_on(upstream);
+      PoolModel model(upstream, *pool, seed, 1 + seed % 3);
+      model.elsewhere = [&](std::function<void()> job) { other.run(std::move(job)); };
+      for (int i = 0; i < 4000; ++i) {
+        model.step();
+        if (i % 100 == 0) model.compare();
+        if (HasFailure()) return;
+      }
+      model.free_all();
+      model.compare();
+      EXPECT_EQ(pool->status().live, 0_B);
     }
     EXPECT_EQ(upstream.pages(), 0U);
     EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
