@@ -84,10 +84,10 @@ gpuwarden_result gpuwarden_pool_size_of(gpuwarden_pool* pool, const void* addres
 
 /// Gives idle memory back to the device until at most `keep` bytes are held. `released` may be NULL.
 gpuwarden_result gpuwarden_pool_trim(gpuwarden_pool* pool, uint64_t keep, uint64_t* released);
-/// Puts other limits in place of those that hold: "80%", "0.8" or "60GiB" of the device at most, and (`soft_limit`) from
-/// where on idle memory is asked before more is taken; NULL: none. Where more is held, idle memory goes back first; for
-/// that it waits for the streams' work if it has to. GPUWARDEN_OUT_OF_MEMORY: what is live exceeds the limit, and the
-/// old ones stay.
+/// Puts other limits in place of those that hold: "80%", "0.8" or "60GiB" of the device at most, and (`soft_limit`)
+/// from where on idle memory is asked before more is taken; NULL: none. Where more is held, idle memory goes back
+/// first; for that it waits for the streams' work if it has to. GPUWARDEN_OUT_OF_MEMORY: what is live exceeds the
+/// limit, and the old ones stay.
 gpuwarden_result gpuwarden_pool_set_limit(gpuwarden_pool* pool, const char* limit, const char* soft_limit);
 gpuwarden_result gpuwarden_pool_get_status(gpuwarden_pool* pool, gpuwarden_pool_status* status);
 

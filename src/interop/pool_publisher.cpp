@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <exception>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -91,13 +91,8 @@ Result<std::unique_ptr<PoolPublisher>> PoolPublisher::start(DevicePool& pool, co
   GPUWARDEN_CHECK(publisher->publish());
   const SignalsBlocked blocked;
   publisher->thread_ = std::jthread([self = publisher.get(), options](const std::stop_token& stop) {
-    while (self->clock_.sleep_for(options.interval, stop)) {
-      // What cannot be written now is written the next time.
-      try {
-        static_cast<void>(self->publish());
-      } catch (const std::exception&) {  // no host memory
-      }
-    }
+    // What cannot be written now is written the next time.
+    while (self->clock_.sleep_for(options.interval, stop)) static_cast<void>(self->publish());
   });
   return publisher;
 } catch (const std::system_error& error) {
@@ -115,7 +110,7 @@ PoolPublisher::~PoolPublisher() {
   ::unlink(file_.c_str());
 }
 
-Result<void> PoolPublisher::publish() {
+Result<void> PoolPublisher::publish() try {
   PublishedPool now = status_of(pool_);
   now.process = last_.process;
   now.time_unix_ms = last_.time_unix_ms;
@@ -125,6 +120,8 @@ Result<void> PoolPublisher::publish() {
   GPUWARDEN_CHECK(write_file_atomically(file_, to_text(now), 0644));
   last_ = std::move(now);
   return {};
+} catch (const std::bad_alloc&) {
+  return fail(ErrorCode::failed, "no host memory");
 }
 
 }  // namespace gpuwarden::interop
