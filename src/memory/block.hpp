@@ -118,8 +118,9 @@ class BlockTable {
 
   FavouringLock* gate_;
   Block* blocks_ = nullptr;
-  BlockNumber used_ = 0;
   BlockNumber capacity_ = 0;
+  // Not beside what is read without the lock:
+  alignas(64) BlockNumber used_ = 0;
   BlockNumber released_ = kNoBlock;
 };
 

@@ -153,7 +153,12 @@ bool Pool::Core::tidy(Attempt& attempt) {
   return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
 }
 
-bool Pool::Core::steal_done(Attempt& attempt) { return grow_for_lent(attempt) || steal(attempt, false); }
+bool Pool::Core::steal_done(Attempt& attempt) {
+  if (grow_for_lent(attempt)) return true;
+  // A page serves many small requests; a block of another stream's has to go back there each time.
+  const bool small = attempt.size < kPageGrains && strategy_.remap_above_permille;
+  return (small && back_window(attempt, {.idle = true, .most_pages = soft_pages()})) || steal(attempt, false);
+}
 
 namespace {
 

@@ -63,6 +63,7 @@ class EpochTable {
 
 struct alignas(128) Lane {
   static constexpr unsigned kQuickBits = 9;
+  static constexpr std::uint32_t kNever = ~std::uint32_t{0};
   /// Grains that the quick lists may hold however small the pool is.
   static constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 
@@ -72,7 +73,7 @@ struct alignas(128) Lane {
         strategy(lane_strategy),
         quick_most(lane_strategy.quick_permille),
         quick_permille(lane_strategy.quick_permille),
-        trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : ~std::uint32_t{0}),
+        trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : kNever),
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
         regions{Region(total, lane_strategy.small_below >= 64_KiB, &inbox.gate), Region(total, false, &inbox.gate)} {}
 
@@ -88,7 +89,8 @@ struct alignas(128) Lane {
   std::uint64_t weighed_hits = 0;  ///< quick hits up to then
   const std::uint32_t trim_every;
   const Grains small_below;
-  LaneCounters counters;
+  // What changes with every operation: not beside what other threads read to give something back.
+  alignas(64) LaneCounters counters;
   /// Frees up to now belong to this epoch, at least 1. Read without the lock by those that give memory back on this
   /// stream.
   std::atomic<std::uint32_t> epoch = 1;
@@ -238,7 +240,7 @@ struct alignas(128) Lane {
   /// Without the lane's lock: leaves a live block for which `requested` was asked (nullptr: whatever) in the inbox;
   /// false: what is wrong is for the lock to find out, or there is no room.
   bool leave(unsigned region_number, Grains start, const Bytes* requested) {
-    if (merges >= trim_every) return false;
+    if (trim_every != kNever && merges >= trim_every) return false;
     const std::lock_guard gated(inbox.gate);
     Region& region = regions[region_number];
     const BlockNumber found = region.find(start);

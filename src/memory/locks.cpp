@@ -7,16 +7,15 @@
 
 #include <utility>
 
-#include "memory/ticks.hpp"
-
 namespace gpuwarden::memory {
 namespace {
 
-/// After so many visits of others nobody is favoured any more: each visit costs some microseconds. One that comes some
-/// milliseconds after the last begins the count anew, or a thread that only reads counters now and then would end it.
+/// After so many visits of others nobody is favoured any more, if they come closer together than this: each visit costs
+/// some microseconds, an operation without favour some nanoseconds more. A thread that only reads counters now and then
+/// thus changes nothing.
 constexpr unsigned kPatience = 256;
 constexpr unsigned kLittlePatience = 16;
-constexpr std::uint64_t kLongAgo = 30'000'000;  // ticks
+constexpr std::uint64_t kClose = 250'000;  // ticks: about 0.1 ms
 
 /// Stands for the thread that will come first.
 constexpr char kFirstComer = 0;
@@ -59,9 +58,10 @@ void FavouringLock::lock_shared_way(bool stays) {
   revocations_.fetch_add(1, std::memory_order_seq_cst);
   ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0U, 0);
   for (Patience patience; inside_.load(std::memory_order_acquire);) patience.wait();
+  if (++visits_ % patience_ != 0) return;
   const std::uint64_t now = ticks();
-  if (now - std::exchange(visited_, now) > kLongAgo) visits_ = 0;
-  if (++visits_ == patience_) favoured_.store(nullptr, std::memory_order_relaxed);
+  const bool close = now - std::exchange(visited_, now) < patience_ * kClose;
+  if (close) favoured_.store(nullptr, std::memory_order_relaxed);
 }
 
 void FavouringLock::unlock_shared_way() {

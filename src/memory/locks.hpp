@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "memory/ticks.hpp"
+
 namespace gpuwarden::memory {
 
 /// Waits a little longer with each call.
@@ -102,12 +104,13 @@ class FavouringLock {
 
   const unsigned patience_;  ///< after so many visits of others nobody is favoured any more
   std::atomic<const void*> favoured_ = nullptr;
-  std::atomic<bool> inside_ = false;  ///< written by the favoured thread only
   std::atomic<std::uint32_t> revocations_ = 0;
   SpinLock lock_;
-  bool revoked_ = false;       ///< behind lock_
-  unsigned visits_ = 0;        ///< of others, shortly after each other; behind lock_
-  std::uint64_t visited_ = 0;  ///< when the last of them came, in ticks; behind lock_
+  bool revoked_ = false;             ///< behind lock_
+  unsigned visits_ = 0;              ///< of others; behind lock_
+  std::uint64_t visited_ = ticks();  ///< when they last were a multiple of `patience_`; behind lock_
+  /// Written by the favoured thread only; not beside what others look at.
+  alignas(64) std::atomic<bool> inside_ = false;
 };
 
 }  // namespace gpuwarden::memory

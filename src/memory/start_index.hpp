@@ -76,8 +76,9 @@ class StartIndex {
   FavouringLock* gate_;
   std::vector<Relaxed<std::uint64_t>> entries_;
   std::size_t mask_ = kLeast - 1;
-  std::size_t count_ = 0;
   unsigned shift_ = 32U - 8U;
+  // Not beside what is read without the lock:
+  alignas(64) std::size_t count_ = 0;
 };
 
 }  // namespace gpuwarden::memory
