@@ -104,7 +104,7 @@ template <class Value>
   unsigned region = 0;
   Grains start = 0;
   if (Lane* const lane = lane_at(address, stream, region, start); lane != nullptr) {
-    const bool busy = lane->lock.is_others();
+    const bool busy = lane->lock.is_others() || leaves_always.load(std::memory_order_relaxed);
     if (busy && lane->leave(region, start, size)) return {};
     lane->lock.lock();
     if (busy) lane->make_room();

@@ -83,6 +83,8 @@ class Pool::Core {
 
   /// Where the epochs of new lanes begin; for tests of their end.
   [[gnu::visibility("hidden")]] inline static std::atomic<std::uint32_t> first_epoch = 1;
+  /// Whether all frees that are not the favoured thread's go through the inbox; for tests of it.
+  [[gnu::visibility("hidden")]] inline static std::atomic<bool> leaves_always = false;
 
   /// Whether this is a child of the process that made the pool. Asked before all of the following but the first two,
   /// which ask themselves.
@@ -247,12 +249,15 @@ class Pool::Core {
   void shrink_to(std::uint64_t kept);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
+  void note_recent_demand();
   /// Behind the slow lock: trim(), which tells how much went.
   Bytes trim_to(Bytes keep);
   /// Early trims keep what was live at the crest of a cycle, or between cycles, at this one and the last ones, and this
   /// part of it: the pages that hold live data have so much more (docs/benchmarks.md).
   static constexpr std::size_t kTrimsLookedBack = 8;
   static constexpr std::uint64_t kTrimMargin = 32;
+  /// An early trim gives so many pages back at once, the rest after so many more merging frees: a free must not last.
+  static constexpr std::uint32_t kTrimPages = 64;
   /// False in a forked child, and once the context is gone.
   bool is_own_process() const {
     return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
@@ -326,6 +331,7 @@ class Pool::Core {
   std::uint64_t peak_live_ = 0;                                  ///< bytes, as seen in slow work
   std::array<std::uint64_t, kTrimsLookedBack> recent_demand_{};  ///< bytes; at early trims
   std::size_t next_demand_ = 0;
+  bool trims_on_ = false;  ///< an early trim has not given everything back yet
   std::uint64_t pages_moved_ = 0;
   std::uint64_t pages_missed_ = 0;  ///< that lanes had lent when they found no block, less those made for it since
   std::uint64_t out_of_memory_ = 0;

@@ -156,16 +156,25 @@ Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains 
 
 void Pool::Core::trim_early(Lane& lane) {
   const std::lock_guard slow(slow_);
+  if (!trims_on_) note_recent_demand();
+  const std::uint64_t demand = std::ranges::max(recent_demand_);
+  const Bytes kept{demand + demand / kTrimMargin};
+  const Bytes slice = kPage * kTrimPages;
+  const Bytes reserved = pages_.reserved();
+  const Bytes gone = trim_to(std::max(kept, reserved - std::min(reserved, slice)));
+  trims_on_ = gone == slice;
+  const LaneGuard lock(lane);
+  lane.merges = trims_on_ ? lane.trim_every - kTrimPages : 0;
+}
+
+void Pool::Core::note_recent_demand() {
   std::uint64_t demand = 0;
-  for_each_lane([&](Lane& each) {
-    const LaneGuard lock(each);
-    if (&each == &lane) each.merges = 0;
-    demand += std::max(each.counters.live.load(std::memory_order_relaxed), std::exchange(each.trimmed_crest, 0));
+  for_each_lane([&](Lane& lane) {
+    const LaneGuard lock(lane);
+    demand += std::max(lane.counters.live.load(std::memory_order_relaxed), std::exchange(lane.trimmed_crest, 0));
   });
   // What a step needs at its peak is wanted again in the next one.
   recent_demand_[next_demand_++ % recent_demand_.size()] = demand << kGrainShift;
-  const std::uint64_t kept = std::ranges::max(recent_demand_);
-  trim_to(Bytes(kept + kept / kTrimMargin));
 }
 
 Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {

@@ -17,6 +17,7 @@
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "gpuwarden/memory/layout.hpp"
 #include "gpuwarden/memory/pool.hpp"
+#include "memory/core.hpp"
 #include "memory/model_upstream.hpp"
 #include "memory/other_thread.hpp"
 #include "support/repetitions.hpp"
@@ -335,7 +336,14 @@ class Traffic {
   std::vector<DeviceAddress> waiting_;
 };
 
-TEST(FreesOfOtherThreads, LoseNoBlockWhileTablesGrowAndBlocksMerge) {
+class LeavesAlways : public ::testing::TestWithParam<bool> {
+ protected:
+  LeavesAlways() { Pool::Core::leaves_always = GetParam(); }
+  ~LeavesAlways() override { Pool::Core::leaves_always = false; }
+};
+INSTANTIATE_TEST_SUITE_P(FreesOfOtherThreads, LeavesAlways, ::testing::Bool());
+
+TEST_P(LeavesAlways, LosesNoBlockWhileTablesGrowAndBlocksMerge) {
   for (const Strategy& strategy : strategies()) {
     ArithmeticUpstream upstream(80_GiB);
     const auto pool = Pool::create(upstream, {.strategy = &strategy}).value();

@@ -81,7 +81,8 @@ TEST_P(EveryStrategy, ManyStreamsNeverGetWhatOthersStillUse) {
 
 TEST_P(EveryStrategy, IsTheSameWhicheverThreadGivesBack) {
   OtherThread other;
-  for (unsigned seed = 1; seed <= repetitions(6); ++seed) {
+  for (unsigned seed = 1; seed <= std::max(repetitions(6), 2U); ++seed) {
+    Pool::Core::leaves_always = seed % 2 == 0;
     ModelUpstream upstream(seed % 2 == 0 ? 4096_MiB : 120_MiB);
     upstream.works_at_once = seed < 3;
     {
@@ -97,6 +98,7 @@ TEST_P(EveryStrategy, IsTheSameWhicheverThreadGivesBack) {
       model.compare();
       EXPECT_EQ(pool->status().live, 0_B);
     }
+    Pool::Core::leaves_always = false;
     EXPECT_EQ(upstream.pages(), 0U);
     EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
@@ -244,7 +246,7 @@ TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
       live.pop_back();
     }
   }
-  EXPECT_GT(failures, 100U);
+  EXPECT_GT(failures, 50U);
   upstream.fails = {};
   for (const DeviceAddress address : live) ASSERT_TRUE((*made)->deallocate(address, StreamId{0}));
   for (const CaptureId id : graphs) EXPECT_TRUE((*made)->release_capture(id, StreamId{0}));

@@ -136,5 +136,22 @@ TEST(Consolidated, GivesBackWhatLaterStepsNoLongerNeed) {
   EXPECT_LT(settling.pool->status().reserved * 4, large);
 }
 
+TEST(Consolidated, GivesALittleBackAtATime) {
+  Settling settling("consolidated");
+  settling.step(steps_of(1, 800, 1_MiB)[0], StreamId{1});
+  std::size_t most = 0;
+  std::size_t all = 0;
+  for (unsigned i = 0; i < 60'000; ++i) {
+    // Too many for the quick lists, so that each free merges.
+    const auto large = settling.pool->allocate(20_MiB, StreamId{1}).value();
+    const std::size_t before = settling.upstream.pages();
+    ASSERT_TRUE(settling.pool->deallocate(large, StreamId{1}));
+    most = std::max(most, before - settling.upstream.pages());
+    all += before - settling.upstream.pages();
+  }
+  EXPECT_GT(all, 1000U);
+  EXPECT_LE(most, 64U);
+}
+
 }  // namespace
 }  // namespace gpuwarden::memory
