@@ -141,8 +141,13 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
 Bytes Pool::Core::trim_to(Bytes keep) {
   const std::uint64_t before = pages_.pages();
   const std::uint64_t kept = (keep.value + kPage.value - 1) / kPage.value;
-  if (before <= kept) return Bytes{};
-  const std::uint64_t surplus = before - kept;
+  shrink_to(kept);
+  return kPage * (before - pages_.pages());
+}
+
+void Pool::Core::shrink_to(std::uint64_t kept) {
+  if (pages_.pages() <= kept) return;
+  const std::uint64_t surplus = pages_.pages() - kept;
   for_each_lane([&](Lane& lane) {
     const LaneGuard lock(lane);
     if (pages_.spare() >= surplus || lane.is_private) return;
@@ -152,7 +157,6 @@ Bytes Pool::Core::trim_to(Bytes keep) {
     unmap_idle(lane, surplus);
   });
   destroy_spare(surplus);
-  return kPage * (before - pages_.pages());
 }
 
 void Pool::Core::give_up_pages(Lane& lane) {

@@ -214,7 +214,7 @@ bool Pool::Core::grow_elsewhere(Attempt& attempt, bool idle) {
 bool Pool::Core::grow(Attempt& attempt) {
   if (back_window(attempt, {.created = true, .most_pages = soft_pages()})) return true;
   if (grow_elsewhere(attempt, false)) return true;
-  if (!config_.soft_limit) return false;
+  if (!soft_limit_) return false;
   // Beyond the soft limit only after all that does not block.
   for_each_other(attempt, [&](Lane& other) {
     other.flush();
