@@ -206,6 +206,9 @@ TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {
   refused({"--model", "gpt2", "--task", "dance"}, "'dance' is not known");
   refused({"--model", "gpt2", "--task", "serve", "--optimizer", "lion"}, "--optimizer");
   refused({"--model", "gpt2", "--sequence", "4096"}, "only 1024 positions");
+  refused({"--model", "gpt2", "--quantization", "nf4"}, "cannot be trained");
+  refused({"--model", "gpt2", "--task", "inference", "--prompt", "2000"}, "longer than the sequence");
+  refused({"--model", "gpt2", "--task", "serve", "--utilization", "180%"}, "180");
   refused({"--model", "gpt2", "--strategy", "single", "-n", "2"}, "--strategy single");
   file("empty/readme.txt", "");
   refused({"--model", (dir_ / "empty").string()}, "no config.json");
