@@ -240,6 +240,10 @@ class Pool::Core {
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   /// New pages where memory would come and go between lanes: no more than was missed before in the same way.
   bool grow_for_lent(Attempt& attempt);
+  /// One page that is missed in so many allocations is no reason to make new ones.
+  static constexpr std::uint64_t kBearable = 256;
+  /// Nor is more made so than what each lane needs at its own peak, and this part of it.
+  static constexpr std::uint64_t kPeaksMargin = 16;
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
   /// Whether any page could be idle, at a glance.
   bool has_idle_pages() const;
@@ -333,6 +337,7 @@ class Pool::Core {
   std::size_t next_demand_ = 0;
   bool trims_on_ = false;  ///< an early trim has not given everything back yet
   std::uint64_t pages_moved_ = 0;
+  std::uint64_t lane_peaks_ = 0;    ///< grains; the sum of the lanes' noted peaks
   std::uint64_t pages_missed_ = 0;  ///< that lanes had lent when they found no block, less those made for it since
   std::uint64_t out_of_memory_ = 0;
   std::array<RungCount, kRungs> rungs_{};  ///< times in ticks

@@ -137,7 +137,7 @@ bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  attempt.lane.misses.miss(attempt.size);
+  attempt.lane.note_miss(attempt.size);
   return grow_to(attempt, usual_surplus(attempt.lane));
 }
 
