@@ -254,7 +254,7 @@ std::vector<std::pair<std::string, std::string>> coefficients_chosen_on() {
        "55 bytes a logit, its decline with length, eager maps, loading, uneven stages: all rows; with the first "
        "three chosen without the model that is judged: median 2.4%, p90 15.3%; which models' attention is fused: from "
        "their code"},
-      {"qwen-readme-chat", "the growth of concatenated caches: Qwen-7B-Chat"},
+      {"qwen-readme-chat", "none: that a concatenated cache stands twice was seen there, the factor 2 is counted"},
       {"qwen3-docs", "4 bytes a prompt token and hidden width of 4-bit kernels: Qwen3-8B; 38 MB of workspaces"},
       {"fits.csv", "the reserve of a tenth: all rows (without it 211 of 216 are right)"},
   };

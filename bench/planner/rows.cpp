@@ -61,11 +61,10 @@ void as_litgpt(const Words& w, const ModelShape& model, Settings& s) {
   s.framework = Framework::litgpt;
   s.adapters.fp32 = false;
   if (w.peft.contains("q,v")) s.adapters.targets = {.query = false, .value = false, .joint_qkv = true};
-  // LLaMA-Adapter keeps less of a layer than LoRA; its second version scales every matrix's output and keeps those.
-  if (w.task == "adapter") s.adapters.extra_saved_per_hidden = -figure("llama_adapter_spared");
+  // The second version of LLaMA-Adapter scales every matrix's output and keeps those.
   if (w.task == "adapter_v2") {
     const double mlp = static_cast<double>(model.intermediate) / std::max(1U, model.hidden);
-    s.adapters.extra_saved_per_hidden = 2 * (5 + (model.gated_mlp ? 2 : 1) * mlp) - figure("llama_adapter_v2_spared");
+    s.adapters.extra_saved_per_hidden = 2 * (5 + (model.gated_mlp ? 2 : 1) * mlp);
   }
 }
 
