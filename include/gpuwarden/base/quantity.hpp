@@ -56,8 +56,6 @@ inline constexpr double kStepsPerShownUnit<Share> = 100;
 template <>
 inline constexpr double kStepsPerShownUnit<Microseconds> = 1e6;
 
-inline constexpr double kBytesPerGiB = 1073741824.0;
-
 inline namespace literals {
 constexpr Bytes operator""_B(unsigned long long v) { return Bytes(v); }
 constexpr Bytes operator""_KiB(unsigned long long v) { return Bytes(v << 10U); }
