@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/knowledge/usable_memory.hpp"
+#include "gpuwarden/planning/settings.hpp"
 
 namespace gpuwarden::planning {
 namespace {
