@@ -123,6 +123,7 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
     if (pages_.spare() >= surplus || lane.is_private) return;
+    lane.leave();
     lane.flush();
     adopt_foreign(lane, false);
     refresh_done(lane);

@@ -32,6 +32,7 @@ enum class BlockState : std::uint8_t {
   shared,        ///< given out, and used on other streams than its own, too
   cached,        ///< given back, in a quick list, not merged
   foreign,       ///< given back on another stream than the region's
+  planned,       ///< taken by a learned step, which gives out parts of it
   claimed,       ///< free, in no list: part of a window that is being made ready
   claimed_hole,  ///< the same without memory
 };
@@ -41,10 +42,10 @@ constexpr bool is_given_out(BlockState state) { return state == BlockState::live
 struct Block {
   Grains start;
   Grains size;
-  BlockNumber before;  ///< neighbour at lower addresses
-  BlockNumber after;   ///< neighbour at higher addresses; of a released node, the next released one
-  BlockNumber left;    ///< in lists; of a live block, the bytes that were not asked for
-  BlockNumber right;
+  BlockNumber before;   ///< neighbour at lower addresses
+  BlockNumber after;    ///< neighbour at higher addresses; of a released node, the next released one
+  BlockNumber left;     ///< in lists; of a live block, the bytes that were not asked for
+  BlockNumber right;    ///< of a live block, the number of the operation that asked for it (steps/tape.hpp)
   std::uint32_t epoch;  ///< of the last use: the work submitted before this epoch's event
   std::uint16_t user;   ///< lane of the stream on which a foreign block was given back
   BlockState state;
@@ -65,6 +66,10 @@ class BlockTable {
   /// What has been touched; the rest of the array is address space only.
   std::size_t bytes() const { return std::size_t{used_} * sizeof(Block); }
 
+  /// So many more can be made without memory.
+  void prepare(BlockNumber count) {
+    while (capacity_ - used_ < count) grow();
+  }
   BlockNumber make() {
     if (released_ != kNoBlock) {
       const BlockNumber number = released_;

@@ -60,6 +60,8 @@ struct MovePlace {
 };
 
 static_assert(kLanes == kMostStreams);
+/// Pages of one learned step, so that places in it are grains.
+inline constexpr std::uint64_t kMostPlanned = (std::uint64_t{1} << 31U) / kPageGrains;
 
 class Pool::Core {
  public:
@@ -138,9 +140,12 @@ class Pool::Core {
   template <class Value>
   Result<Value> allocate_listed(Lane* locked, Bytes size, StreamId stream, Bytes alignment);
   Lane* lock_lane(Bytes size, StreamId stream, Bytes alignment);
+  template <class Value>
+  Result<Value> allocate_attended(Lane& lane, Bytes size, StreamId stream);
   Lane* lane_at(DeviceAddress address, StreamId stream, unsigned& region, Grains& start) const;
   void give_listed(Lane& lane, unsigned region, BlockNumber number);
   Result<void> deallocate_any(DeviceAddress address, const Bytes* size, StreamId stream);
+  Result<void> deallocate_attended(Lane& lane, const Place& place, Grains start, const Bytes* size, StreamId stream);
   /// Whether a block may go back without further ado.
   static bool is_returnable(const Lane& lane, const Block& block) {
     return block.state == BlockState::live && lane.merges < lane.trim_every;
@@ -247,6 +252,15 @@ class Pool::Core {
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
 
+  // Learned steps (steps/begin.cpp).
+  /// Has a lane follow a script from here on if it is time and there is a plan for it.
+  [[gnu::noinline]] void begin_script(Lane& lane);
+  bool try_script(Lane& lane);
+  /// A live block of so many whole pages in a lane's first region; kNoBlock: there is no memory for it.
+  BlockNumber take_arena(Lane& lane, Grains size, std::uint64_t most_pages);
+  /// Behind the slow lock, and no other lane's but `own`: all others leave their scripts.
+  void leave_others(const Lane& own);
+
   // Captures.
   Capture* capture_of(CaptureId id);
   /// Leads the stream of `from` to `to`.
@@ -312,6 +326,7 @@ class Pool::Core {
   std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
   std::uint64_t pages_moved_ = 0;
   std::uint64_t out_of_memory_ = 0;
+  std::uint64_t scripts_ = 0;              ///< that were begun
   std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
   TickScale scale_;
   bool epochs_are_late_ = false;  ///< of some lane

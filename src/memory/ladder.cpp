@@ -150,7 +150,11 @@ bool Pool::Core::tidy(Attempt& attempt) {
   return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
 }
 
-bool Pool::Core::steal_done(Attempt& attempt) { return steal(attempt, false); }
+bool Pool::Core::steal_done(Attempt& attempt) {
+  // Memory is short: what scripts of others keep, and do not use now, is as good as free.
+  leave_others(attempt.lane);
+  return steal(attempt, false);
+}
 
 namespace {
 
@@ -221,6 +225,8 @@ bool Pool::Core::grow(Attempt& attempt) {
 bool Pool::Core::steal_wait(Attempt& attempt) { return steal(attempt, true); }
 
 bool Pool::Core::flush_all(Attempt& attempt) {
+  attempt.lane.leave();
+  leave_others(attempt.lane);
   for_each_other(attempt, [&](Lane& other) {
     other.flush();
     adopt_foreign(other, false);

@@ -38,6 +38,7 @@ std::vector<SegmentLayout> Pool::Core::layout() {
   std::vector<SegmentLayout> segments;
   for_each_lane([&](Lane& lane) {
     const std::lock_guard lock(lane.lock);
+    lane.leave();
     for (unsigned number = 0; number < kRegions; ++number)
       add(segments, lane, lane.regions[number], base_of(lane, number));
   });

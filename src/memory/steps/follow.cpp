@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a lane follows its script, and how it leaves it. All of it is behind the lane's lock alone.
+#include <algorithm>
+#include <new>
+
+#include "memory/lane.hpp"
+
+namespace gpuwarden::memory {
+namespace {
+
+/// So many operations in a pass that the script does not have are served beside it.
+constexpr unsigned kMostStrays = 64;
+constexpr std::uint32_t kNever = std::uint32_t{1} << 30U;
+
+}  // namespace
+
+Attention Lane::look() {
+  // Memory of graphs stays as it is; and without host memory there is nothing to learn.
+  if (!learns_steps || usual != nullptr) {
+    tape.wake_at(tape.op() + kNever);
+    return Attention::none;
+  }
+  try {
+    if (!tape.is_on()) finder.start(tape);
+    return finder.look(tape, live()) ? Attention::begin : Attention::none;
+  } catch (const std::bad_alloc&) {
+    learns_steps = false;
+    tape.switch_off(tape.op());
+    return Attention::none;
+  }
+}
+
+void Lane::end_pass() {
+  catch_up();
+  begin_crest(live());
+  cursor.store(script.entries.data(), std::memory_order_relaxed);
+  learned.counted = 0;
+  learned.first_op += script.period();
+  learned.strays = 0;
+  ++learned.passes;
+}
+
+void Lane::step_over() {
+  const ScriptEntry* const next = cursor.load(std::memory_order_relaxed);
+  tape.switch_off(learned.first_op + script.at(next));
+  cursor.store(next + 1, std::memory_order_relaxed);
+}
+
+void Lane::stray() {
+  tape.switch_off(learned.first_op + position());
+  if (++learned.strays > kMostStrays) leave();
+}
+
+Attention Lane::attend_allocation(std::uint64_t bytes, DeviceAddress& address) {
+  if (!follows()) return look();
+  if (position() == script.period()) end_pass();
+  const ScriptEntry& next = *cursor.load(std::memory_order_relaxed);
+  if (next.key == bytes) {
+    address = {next.value};
+    cursor.store(&next + 1, std::memory_order_relaxed);
+    return Attention::followed;
+  }
+  catch_up();
+  learned.expects_ordinary = next.key == (bytes | word::kApart);
+  if (learned.expects_ordinary) {
+    step_over();
+  } else {
+    stray();
+  }
+  return Attention::none;
+}
+
+void Lane::attend_apart(std::uint64_t bytes) {
+  if (!follows()) return;
+  if (position() == script.period()) end_pass();
+  catch_up();
+  learned.expects_ordinary = cursor.load(std::memory_order_relaxed)->key == (bytes | word::kApart);
+  if (learned.expects_ordinary) {
+    step_over();
+  } else {
+    stray();
+  }
+}
+
+Attention Lane::attend_free(unsigned region, Grains start, DeviceAddress address, const Bytes* size) {
+  if (!follows()) return look();
+  if (position() == script.period()) end_pass();
+  const ScriptEntry& next = *cursor.load(std::memory_order_relaxed);
+  if (next.key == (word::kFree | address.value) && (size == nullptr || size->value == next.value)) {
+    cursor.store(&next + 1, std::memory_order_relaxed);
+    return Attention::followed;
+  }
+  if (covers(region, start)) {
+    leave();
+    return Attention::none;
+  }
+  catch_up();
+  const BlockNumber number = regions[region].find(start);
+  if (number == kNoBlock || !is_given_out(regions[region][number].state)) return Attention::none;
+  const Block& block = regions[region][number];
+  const std::uint64_t bytes = (std::uint64_t{block.size} << kGrainShift) - block.left;
+  if (next.key == (word::kFree | word::kApart | bytes)) {
+    step_over();
+  } else {
+    stray();
+  }
+  return Attention::none;
+}
+
+void Lane::expect_foreign_free(std::uint64_t bytes) {
+  if (!follows()) return;
+  if (position() == script.period()) end_pass();
+  catch_up();
+  if (cursor.load(std::memory_order_relaxed)->key == (word::kFree | word::kApart | bytes)) step_over();
+}
+
+void Lane::follow(unsigned region, BlockNumber arena, std::uint64_t base) {
+  Block& block = regions[region][arena];
+  block.state = BlockState::planned;
+  learned = {.region = region,
+             .base = base,
+             .arena = arena,
+             .start = block.start,
+             .size = block.size,
+             .first_op = tape.op(),
+             .operations = learned.operations};
+  tape.switch_off(tape.op());
+  cursor.store(script.entries.data(), std::memory_order_relaxed);
+}
+
+void Lane::catch_up() {
+  if (!follows()) return;
+  const std::uint32_t end = position();
+  const std::uint64_t ordinary = counters.live.load(std::memory_order_relaxed);
+  learned.operations += end - learned.counted;
+  const auto see = [&](std::uint64_t live) {
+    if (live > counters.crest) counters.trough = counters.crest = live;
+    counters.trough = std::min(counters.trough, live);
+  };
+  if (learned.counted == 0 && end == script.period()) {
+    counters.allocations += script.planned;
+    counters.frees += script.planned;
+    see(ordinary + script.crest);
+    learned.operations -= end - 2 * std::uint64_t{script.planned};
+  } else {
+    see(ordinary + script.live_at[learned.counted]);
+    for (std::uint32_t at = learned.counted; at < end; ++at) {
+      if (script.partner[at] == Script::kNone) {
+        --learned.operations;
+        continue;
+      }
+      const bool birth = script.is_birth(at);
+      const ScriptEntry& entry = script.entries[at];
+      const std::uint64_t bytes = birth ? entry.key : entry.value;
+      const std::uint64_t waste = (std::uint64_t{grains(Bytes(bytes))} << kGrainShift) - bytes;
+      counters.waste = birth ? counters.waste + waste : counters.waste - waste;
+      ++(birth ? counters.allocations : counters.frees);
+      see(ordinary + script.live_at[at + 1]);
+    }
+  }
+  see(ordinary + script.live_at[end]);
+  learned.counted = end;
+}
+
+std::optional<Bytes> Lane::planned_size(DeviceAddress address) const {
+  // All places are free when a pass begins: the last operation on this one decides.
+  for (std::uint32_t at = position(); at-- > 0;) {
+    const ScriptEntry& entry = script.entries[at];
+    if (script.partner[at] == Script::kNone) continue;
+    if (script.is_birth(at) && entry.value == address.value) return Bytes(entry.key);
+    if (entry.key == (word::kFree | address.value)) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void Lane::rewrite_tape(std::uint32_t at) {
+  const std::uint32_t period = script.period();
+  // Without a whole pass what was recorded before stands there still.
+  const std::uint32_t known = std::min(tape.capacity(), learned.passes == 0 ? at : at + period);
+  const std::uint32_t end = learned.first_op + at;
+  for (std::uint32_t back = 1; back <= known; ++back)
+    tape[end - back] = script.word(back <= at ? at - back : at + period - back);
+  tape.switch_on(end);
+  finder.left(tape, learned.passes * period + at, at + period);
+}
+
+void Lane::leave() {
+  if (!follows()) return;
+  catch_up();
+  const std::uint32_t at = position();
+  std::vector<LivePart> parts;
+  for (std::uint32_t i = 0; i < at; ++i) {
+    if (!script.is_birth(i) || script.partner[i] < at) continue;
+    const ScriptEntry& entry = script.entries[i];
+    const Grains size = grains(Bytes(entry.key));
+    parts.push_back({.start = static_cast<Grains>((entry.value - learned.base) >> kGrainShift),
+                     .size = size,
+                     .waste = static_cast<std::uint32_t>((std::uint64_t{size} << kGrainShift) - entry.key),
+                     .op = learned.first_op + i,
+                     .epoch = static_cast<std::uint32_t>(counters.allocations)});
+  }
+  std::ranges::sort(parts, {}, &LivePart::start);
+  regions[learned.region].scatter(learned.arena, parts, epoch.load(std::memory_order_relaxed));
+  counters.live.store(live(), std::memory_order_relaxed);
+  cursor.store(&kNoEntry, std::memory_order_relaxed);
+  rewrite_tape(at);
+}
+
+}  // namespace gpuwarden::memory
