@@ -13,9 +13,9 @@ using namespace std::chrono_literals;
 
 using gpuwarden::testing::repetitions;
 
-std::string name_of(const testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
+std::string name_of(const ::testing::TestParamInfo<Strategy>& info) { return std::string(info.param.name); }
 
-class EveryStrategy : public testing::TestWithParam<Strategy> {
+class EveryStrategy : public ::testing::TestWithParam<Strategy> {
  protected:
   std::unique_ptr<Pool> pool_on(ModelUpstream& upstream, PoolConfig config = {}) {
     config.strategy = &GetParam();
@@ -25,7 +25,7 @@ class EveryStrategy : public testing::TestWithParam<Strategy> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, testing::ValuesIn(strategies().begin(), strategies().end()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(strategies().begin(), strategies().end()), name_of);
 
 TEST_P(EveryStrategy, AgreesWithANaiveModel) {
   std::array<RungCount, kRungs> rungs{};
@@ -48,7 +48,7 @@ TEST_P(EveryStrategy, AgreesWithANaiveModel) {
     EXPECT_EQ(upstream.pages(), 0U);
     EXPECT_EQ(upstream.reservations(), 0U);
     EXPECT_EQ(upstream.events(), 0U);
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
   for (const Rung rung : {Rung::tidy, Rung::steal_done, Rung::grow, Rung::wait_foreign, Rung::steal_wait,
                           Rung::flush_all, Rung::synchronize}) {
@@ -74,7 +74,7 @@ TEST_P(EveryStrategy, ManyStreamsNeverGetWhatOthersStillUse) {
       model.compare();
     }
     EXPECT_EQ(upstream.pages(), 0U);
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
 }
 
@@ -98,7 +98,7 @@ TEST_P(EveryStrategy, SurvivesTheFailureOfEachUpstreamCall) {
     }
     ASSERT_EQ(upstream.pages(), 0U) << "call " << failing;
     ASSERT_EQ(upstream.reservations(), 0U);
-    ASSERT_THAT(upstream.misuses(), testing::IsEmpty());
+    ASSERT_THAT(upstream.misuses(), ::testing::IsEmpty());
     if (calls < failing) break;
   }
 }
@@ -127,7 +127,7 @@ TEST_P(EveryStrategy, EpochsDoNotWrap) {
     }
     Pool::Core::first_epoch = 1;
     EXPECT_EQ(upstream.pages(), 0U);
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
 }
 
@@ -229,7 +229,7 @@ TEST_P(EveryStrategy, LosesNothingWhenUpstreamFailsAtRandom) {
   EXPECT_EQ((*made)->status().live, 0_B);
   made->reset();
   EXPECT_EQ(upstream.pages(), 0U);
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST_P(EveryStrategy, HonoursItsLimit) {
