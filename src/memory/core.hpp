@@ -3,6 +3,7 @@
 // lock takes no other. Upstream is called behind `slow` alone.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -60,6 +61,15 @@ struct MovePlace {
 };
 
 static_assert(kLanes == kMostStreams);
+/// What reserved memory may exceed the peak of live memory by.
+struct Allowance {
+  std::uint64_t permille;
+  Bytes least;
+
+  std::uint64_t above(std::uint64_t peak) const { return std::max(peak / 1000 * permille, least.value); }
+};
+/// The same for what is asked for beside a script, rather than leave it.
+inline constexpr Allowance kBesideScript{12, 8_MiB};
 /// Pages of one learned step, so that places in it are grains.
 inline constexpr std::uint64_t kMostPlanned = (std::uint64_t{1} << 31U) / kPageGrains;
 
@@ -256,8 +266,10 @@ class Pool::Core {
   /// Has a lane follow a script from here on if it is time and there is a plan for it.
   [[gnu::noinline]] void begin_script(Lane& lane);
   bool try_script(Lane& lane);
-  /// A live block of so many whole pages in a lane's first region; kNoBlock: there is no memory for it.
-  BlockNumber take_arena(Lane& lane, Grains size, std::uint64_t most_pages);
+  /// A live block of so many whole pages in a lane's first region; kNoBlock: there is none.
+  BlockNumber find_arena(Lane& lane, Grains size) const;
+  /// The same, with pages that are idle elsewhere or, while there are fewer than `most_pages`, new.
+  BlockNumber map_arena(Lane& lane, Grains size, std::uint64_t most_pages);
   /// Behind the slow lock, and no other lane's but `own`: all others leave their scripts.
   void leave_others(const Lane& own);
 

@@ -135,7 +135,8 @@ bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   attempt.lane.misses.miss(attempt.size);
-  return grow_to(attempt, usual_surplus(attempt.lane));
+  const std::uint64_t beside = attempt.lane.follows() ? kBesideScript.above(peak_live_) : 0;
+  return grow_to(attempt, std::max(beside, usual_surplus(attempt.lane)));
 }
 
 std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
@@ -143,6 +144,11 @@ std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {
+  // What a script holds may be all that is needed; what is in the script, though not planned, is worth more memory.
+  if (attempt.lane.follows() && !attempt.lane.learned.expects_ordinary) {
+    attempt.lane.leave();
+    if (search(attempt)) return true;
+  }
   const bool merged = attempt.lane.flush();
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
@@ -158,14 +164,17 @@ bool Pool::Core::steal_done(Attempt& attempt) {
 
 namespace {
 
-/// What reserved memory may exceed the peak of live memory by once so many steps were alike: what is moved in one step
-/// would be moved in each.
-struct Allowance {
-  std::uint64_t permille;
-  Bytes least;
-};
+/// Once so many steps were alike: what is moved in one step would be moved in each.
+constexpr unsigned kTimeToLearn = 8;  ///< steps, or parts of them
 constexpr std::array kRepeating{Allowance{0, 0_MiB}, Allowance{12, 8_MiB}, Allowance{45, 16_MiB},
                                 Allowance{100, 64_MiB}, Allowance{250, 128_MiB}};
+
+/// A lane that learns its steps will soon need no growth: it is given time.
+unsigned repeats_that_count(const Lane& lane) {
+  const unsigned repeats = lane.misses.repeats();
+  if (!lane.learns_steps) return repeats;
+  return repeats > kTimeToLearn ? repeats - kTimeToLearn : std::min(repeats, 1U);
+}
 
 }  // namespace
 
@@ -173,8 +182,8 @@ bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   Lane& lane = attempt.lane;
   if (strategy_.learns) {
-    const Allowance& repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
-    const std::uint64_t above = std::max(peak_live_ / 1000 * repeating.permille, repeating.least.value);
+    const Allowance& repeating = kRepeating[std::min<std::size_t>(repeats_that_count(lane), kRepeating.size() - 1)];
+    const std::uint64_t above = repeating.above(peak_live_);
     if (above != 0 && grow_to(attempt, above)) return true;
   }
   const std::uint64_t before = pages_moved_;

@@ -78,10 +78,11 @@ struct LearnedStep {
   BlockNumber arena = kNoBlock;  ///< the block that the script's places lie in
   Grains start = 0;
   Grains size = 0;
-  std::uint32_t counted = 0;      ///< operations of this pass that catch_up() has counted
-  std::uint32_t first_op = 0;     ///< number of the first one of this pass
-  std::uint64_t passes = 0;       ///< before this one
-  unsigned strays = 0;            ///< operations in this pass that the script does not have
+  std::uint32_t counted = 0;   ///< operations of this pass that catch_up() has counted
+  std::uint32_t first_op = 0;  ///< number of the first one of this pass
+  std::uint64_t passes = 0;    ///< before this one
+  /// Operations in this pass that the script does not have: before which of it, and their words.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> strays;
   bool expects_ordinary = false;  ///< the operation under way is in the script, but not planned
   std::uint64_t operations = 0;   ///< done by scripts, ever
 };
@@ -342,8 +343,11 @@ struct alignas(128) Lane {
   Attention look();
   void step_over();
   void end_pass();
-  void stray();
-  void rewrite_tape(std::uint32_t at);
+  void stray(std::uint64_t word);
+  std::uint32_t next_op() const {
+    return learned.first_op + position() + static_cast<std::uint32_t>(learned.strays.size());
+  }
+  void rewrite_tape();
 
   std::uint64_t flush(QuickList& list) {
     Region& region = regions[region_for(list.size)];

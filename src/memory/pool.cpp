@@ -80,13 +80,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
                   .found = {},
                   .epoch = 0,
                   .last = {}};
-  bool found = search(attempt);
-  // What a script holds may be all that is needed; what is in the script, though not planned, is worth more memory.
-  if (!found && lane->follows() && !lane->learned.expects_ordinary) {
-    lane->leave();
-    found = search(attempt);
-  }
-  if (!found && !climb(attempt)) return std::unexpected(report(attempt));
+  if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
   if (alignment != kGrain && attempt.found.lane == lane) lane->tape.set_apart();
   return attempt.found;
 }

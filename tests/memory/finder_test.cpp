@@ -18,13 +18,14 @@ class Listener {
 
   /// Whether a plan could begin before this operation.
   bool run(const StepOperation& operation) {
-    const bool begins = tape.is_due() && finder.look(tape, live_);
+    const bool begins = tape.is_due() && finder.look(tape, live_, peak_);
     if (operation.size != 0) {
       Block& block = blocks_[operation.id];
       block.size = grains(Bytes(operation.size));
       block.left = static_cast<std::uint32_t>((std::uint64_t{block.size} << kGrainShift) - operation.size);
       tape.allocated(block, operation.size);
       live_ += block.size;
+      peak_ = std::max(peak_, live_);
     } else {
       tape.freed(blocks_[operation.id], 0);
       live_ -= blocks_[operation.id].size;
@@ -45,6 +46,7 @@ class Listener {
  private:
   std::map<std::uint32_t, Block> blocks_;
   std::uint64_t live_ = 1000;
+  std::uint64_t peak_ = live_;
 };
 
 TEST(PeriodFinder, BelievesAStepWhenItEndsForTheSecondTime) {
@@ -77,7 +79,7 @@ TEST(PeriodFinder, RandomOperationsAreNone) {
   std::minstd_rand random(1);
   std::vector<std::uint64_t> sizes(64);
   for (unsigned i = 0; i < 200'000; ++i) {
-    const std::uint32_t id = random() % sizes.size();
+    const auto id = static_cast<std::uint32_t>(random() % sizes.size());
     sizes[id] = sizes[id] == 0 ? std::uint64_t{512} << (random() % 10) : 0;
     ASSERT_FALSE(listener.run({id, sizes[id]}));
   }

@@ -122,7 +122,9 @@ TEST_F(Steps, WhatStaysFromBeforeAndBetweenStaysOrdinary) {
   DeviceAddress last = pool->allocate(3_MiB, kStream).value();
   for (int i = 0; i < 6; ++i) {
     for (std::size_t at = 0; at < step.size(); ++at) {
-      if (at == 100) ASSERT_TRUE(pool->deallocate(last, 3_MiB, kStream));
+      if (at == 100) {
+        ASSERT_TRUE(pool->deallocate(last, 3_MiB, kStream));
+      }
       if (at == step.size() - 100) last = pool->allocate(3_MiB, kStream).value();
       model->run(step[at]);
     }
@@ -362,7 +364,9 @@ void disturb(Pool& pool, StepModel& model, std::mt19937& random, std::uint32_t& 
     EXPECT_FALSE(pool.deallocate({random() * std::uint64_t{512}}, kStream));
   } else if (drawn == 7) {
     const auto address = pool.allocate(Bytes(1 + random() % 30'000'000), kOther);
-    if (address) EXPECT_TRUE(pool.deallocate(*address, kOther));
+    if (address) {
+      EXPECT_TRUE(pool.deallocate(*address, kOther));
+    }
   } else {
     model.compare();
   }
@@ -393,7 +397,9 @@ TEST_F(Steps, RandomDisturbancesChangeNothingElse) {
     }
     model->free_all();
     model->compare();
-    if (seed % 7 == 6 && seed % 4 != 0) EXPECT_GT(scripts, 0U) << seed;
+    if (seed % 7 == 6 && seed % 4 != 0) {
+      EXPECT_GT(scripts, 0U) << seed;
+    }
   }
 }
 

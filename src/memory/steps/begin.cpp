@@ -12,12 +12,7 @@ namespace gpuwarden::memory {
 namespace {
 
 /// What reserved memory may exceed the peak of live memory by for a plan that does not fit into what is reserved.
-struct Growth {
-  std::uint64_t permille;
-  Bytes least;
-};
-constexpr Growth kLittle{12, 8_MiB};
-constexpr Growth kMore{45, 16_MiB};
+constexpr Allowance kMore{45, 16_MiB};
 
 /// Pages that something lies on.
 std::uint64_t held_pages(const Region& region) {
@@ -43,6 +38,9 @@ std::uint64_t mapped_pages(const Region& region) {
 /// Half of the operations at least must be planned, or following the script is not worth it.
 bool is_worth_it(const Script& script) { return 4 * std::uint64_t{script.planned} >= script.period(); }
 
+/// Whether it is about a good part of what is ever live, as a whole step is.
+bool is_large(const Script& script, std::uint64_t peak) { return bytes(8 * std::uint64_t{script.crest}).value >= peak; }
+
 }  // namespace
 
 void Pool::Core::begin_script(Lane& lane) {
@@ -62,31 +60,37 @@ void Pool::Core::begin_script(Lane& lane) {
 
 bool Pool::Core::try_script(Lane& lane) {
   lane.flush();
+  // What was given back on other streams would lie between the places. The second time it is waited for.
+  adopt_foreign(lane, lane.finder.failures() != 0);
   std::vector<PlannedBlock> blocks;
   Script script(lane.tape, lane.finder.period(), blocks);
   if (!is_worth_it(script)) return false;
   std::uint64_t room = pages_.spare();
   for (const Region& region : lane.regions) room += mapped_pages(region) - held_pages(region);
+  room -= std::min<std::uint64_t>(room, (script.ordinary + kPageGrains - 1) / kPageGrains);
   // So many pages more than there are.
-  const auto growth = [&](const Growth& by) {
-    const std::uint64_t above = std::max(peak_live_ / 1000 * by.permille, by.least.value);
-    const std::uint64_t most = std::min((peak_live_ + above) / kPage.value + 1, soft_pages());
+  const auto growth = [&](const Allowance& by) {
+    const std::uint64_t most = std::min((peak_live_ + by.above(peak_live_)) / kPage.value + 1, soft_pages());
     return most - std::min(most, pages_.pages());
   };
   const auto grains_of = [](std::uint64_t pages) {
     return static_cast<Grains>(std::min<std::uint64_t>(pages, kMostPlanned) * kPageGrains);
   };
   PlacementBudget budget;
+  // Nothing is moved or created for a small part of the memory, and not too much the first time.
+  const bool large = is_large(script, peak_live_);
+  const bool again = lane.finder.failures() != 0;
   const bool placed = place_by_time(blocks, grains_of(room), budget) ||
-                      place_by_time(blocks, grains_of(room + growth(kLittle)), budget) ||
-                      place_by_size(blocks, grains_of(room), budget) ||
-                      place_by_time(blocks, grains_of(room + growth(kMore)), budget);
+                      (large && place_by_time(blocks, grains_of(room + growth(kBesideScript)), budget)) ||
+                      (large && place_by_size(blocks, grains_of(room), budget)) ||
+                      (large && again && place_by_time(blocks, grains_of(room + growth(kMore)), budget));
   if (!placed) return false;
   Grains size = 0;
   for (const PlannedBlock& block : blocks) size = std::max(size, block.start + block.size);
   size = (size + kPageGrains - 1) / kPageGrains * kPageGrains;
   const std::uint64_t wanted = size / kPageGrains;
-  const BlockNumber arena = take_arena(lane, size, pages_.pages() + wanted - std::min(wanted, room));
+  BlockNumber arena = find_arena(lane, size);
+  if (arena == kNoBlock && large) arena = map_arena(lane, size, pages_.pages() + wanted - std::min(wanted, room));
   if (arena == kNoBlock) return false;
   const std::uint64_t base = base_of(lane, 0).value;
   script.place(blocks, base + (std::uint64_t{lane.regions[0][arena].start} << kGrainShift));
@@ -96,15 +100,18 @@ bool Pool::Core::try_script(Lane& lane) {
   return true;
 }
 
-BlockNumber Pool::Core::take_arena(Lane& lane, Grains size, std::uint64_t most_pages) {
+BlockNumber Pool::Core::find_arena(Lane& lane, Grains size) const {
   Region& region = lane.regions[0];
-  if (const BlockNumber found = region.take_anywhere(size, strategy_); found != kNoBlock) {
-    if (region[found].size == size) return found;
-    return region.shrink(found, size, 1);
-  }
+  const BlockNumber found = region.take_anywhere(size, strategy_);
+  if (found == kNoBlock || region[found].size == size) return found;
+  return region.shrink(found, size, 1);
+}
+
+BlockNumber Pool::Core::map_arena(Lane& lane, Grains size, std::uint64_t most_pages) {
+  Region& region = lane.regions[0];
   const Window window = region.cheapest_window(size, true);
   if (window.first == kNoBlock) return kNoBlock;
-  // What this stream still works on cannot be moved. The second time that is waited for.
+  // What this stream still works on cannot be moved. That, too, is waited for the second time.
   if (lane.finder.failures() != 0) block_until_done(lane);
   if (pages_.lost) return kNoBlock;
   Attempt attempt{.lane = lane,

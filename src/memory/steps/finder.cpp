@@ -2,7 +2,7 @@
 #include "memory/steps/finder.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <ranges>
 
 namespace gpuwarden::memory {
 namespace {
@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint32_t kStride = 64;
 constexpr unsigned kPlaceBits = 11;
 constexpr unsigned kMostPutOff = 10;
+/// A period whose peak is lower than all peaks' by more than this part is none.
+constexpr std::uint64_t kBelowPeak = 10;
 /// A plan that was followed for so many periods has paid.
 constexpr std::uint64_t kPaid = 4;
 /// Odd, from the golden ratio and from MurmurHash3's finaliser.
@@ -19,6 +21,8 @@ constexpr std::uint64_t kMixLive = 0xFF51AFD7ED558CCDU;
 
 constexpr std::uint64_t plain(std::uint64_t recorded) { return recorded & ~word::kDistance; }
 bool is_past(std::uint32_t op, std::uint32_t limit) { return static_cast<std::int32_t>(op - limit) >= 0; }
+/// Operations that have to come again before a period is believed.
+constexpr std::uint32_t needed(std::uint32_t period) { return period / 2 + 512; }
 
 }  // namespace
 
@@ -29,35 +33,36 @@ void PeriodFinder::start(StepTape& tape) {
   tape.wake_at(scanned_ + kStride);
 }
 
-bool PeriodFinder::look(StepTape& tape, std::uint64_t live) {
-  // Without looks in between, for example while the context was lost, what was recorded is overwritten.
+bool PeriodFinder::look(StepTape& tape, std::uint64_t live, std::uint64_t peak) {
+  // Without looks in between, as while a script was followed for long, what was recorded is overwritten.
   if (tape.op() - scanned_ > tape.capacity() / 2) {
-    recorded_ = 0;
+    recorded_ = tape.capacity() / 2;
     scanned_ = tape.op();
-    period_ = 0;
+    for (Candidate& candidate : candidates_) candidate.run_from = scanned_;
   }
   recorded_ = std::min(recorded_ + (tape.op() - scanned_), tape.capacity());
-  if (period_ != 0) follow_run(tape, scanned_);
+  for (Candidate& candidate : candidates_) follow_run(tape, candidate, scanned_);
   scan(tape, live);
   make_room(tape);
-  if (holds_ && is_past(tape.op(), hold_until_)) holds_ = false;
-  const bool believed = period_ != 0 && run(tape) >= needed() && recorded_ >= period_;
-  if (!believed) has_cut_ = false;
-  if (believed && (!has_cut_ || (is_past(tape.op(), cut_) && tape.op() != cut_))) find_cut(tape, live);
+  if (held_ != 0 && is_past(tape.op(), hold_until_)) held_ = 0;
+  const Candidate best = choose(tape);
+  const bool same = best.period == chosen_.period && best.run_from == chosen_.run_from;
+  chosen_ = best;
   tape.wake_at(tape.op() + kStride);
-  if (!has_cut_) return false;
-  if (tape.op() != cut_) {
-    tape.wake_at(std::min(kStride, cut_ - tape.op()) + tape.op());
-    return false;
+  if (chosen_.period == 0) return false;
+  if (!same || (tape.op() != cut_ && is_past(tape.op(), cut_))) find_cut(tape, live, peak, true);
+  if (tape.op() == cut_) {
+    if (chosen_.period > held_ && !is_low_ && live == cut_live_) return true;
+    find_cut(tape, live, peak, false);
   }
-  if (!holds_ && live == cut_live_) return true;
-  find_cut(tape, live);
+  tape.wake_at(tape.op() + std::min(kStride, cut_ - tape.op()));
   return false;
 }
 
-void PeriodFinder::follow_run(const StepTape& tape, std::uint32_t from) {
+void PeriodFinder::follow_run(const StepTape& tape, Candidate& candidate, std::uint32_t from) {
+  if (candidate.period == 0) return;
   for (std::uint32_t op = from; op != tape.op(); ++op) {
-    if (plain(tape[op]) != plain(tape[op - period_])) run_from_ = op + 1;
+    if (plain(tape[op]) != plain(tape[op - candidate.period])) candidate.run_from = op + 1;
   }
 }
 
@@ -72,51 +77,85 @@ void PeriodFinder::scan(StepTape& tape, std::uint64_t live) {
     hash_ = (hash_ << 1U) + plain(recorded) * kMixWord;
     if (hash_ >> 58U != 0) continue;
     const std::uint64_t mixed = (hash_ + now * kMixLive) * kMixWord;
-    Place& place = places_[mixed >> (64 - kPlaceBits)];
-    const auto tag = static_cast<std::uint32_t>(mixed);
-    const std::uint32_t period = scanned_ - place.op;
-    if (place.tag != tag) {
-      place = {tag, scanned_};
-    } else if (period >= least_) {
-      place.op = scanned_;
-      consider(tape, scanned_, period);
-    }
+    see(tape, places_[mixed >> (64 - kPlaceBits)], static_cast<std::uint32_t>(mixed));
   }
 }
 
-void PeriodFinder::consider(StepTape& tape, std::uint32_t op, std::uint32_t period) {
-  const bool runs = period_ != 0 && is_past(op, run_from_ + kStride);
-  if (period > kMostPeriod || runs) return;
-  if (period + 2 * kStride > tape.capacity()) {
-    wanted_ = std::max(wanted_, period);
+void PeriodFinder::see(StepTape& tape, Place& place, std::uint32_t tag) {
+  if (place.tag != tag) {
+    place = {tag, {scanned_, scanned_, scanned_}};
     return;
   }
+  auto& [last, before, first] = place.ops;
+  if (scanned_ - last < least_) return;
+  for (const std::uint32_t op : {last, before, first}) {
+    const std::uint32_t period = scanned_ - op;
+    if (period > kMostPeriod) continue;
+    if (period + 2 * kStride > tape.capacity()) {
+      wanted_ = std::max(wanted_, period);
+    } else {
+      consider(tape, scanned_, period);
+    }
+  }
+  if (scanned_ - first > tape.capacity()) first = before;
+  before = last;
+  last = scanned_;
+}
+
+void PeriodFinder::consider(const StepTape& tape, std::uint32_t op, std::uint32_t period) {
+  const auto runs = [&](const Candidate& one) { return one.period != 0 && is_past(op, one.run_from + kStride); };
+  // A multiple tells nothing new.
+  if (std::ranges::any_of(candidates_, [&](const Candidate& one) { return runs(one) && period % one.period == 0; }))
+    return;
   const std::uint32_t most = std::min(recorded_ - std::min(recorded_, period + kStride), period);
   std::uint32_t alike = 0;
   while (alike < most && plain(tape[op - alike]) == plain(tape[op - alike - period])) ++alike;
   if (alike < kStride) return;
-  period_ = period;
-  run_from_ = op + 1 - alike;
-  has_cut_ = false;
-  follow_run(tape, op + 1);
+  Candidate* worst = &candidates_[0];
+  for (Candidate& one : candidates_) {
+    if (one.period == period) worst = &one;
+    if (worst->period == period) break;
+    const bool weaker = runs(one) == runs(*worst) ? one.period < worst->period : !runs(one);
+    if (weaker) worst = &one;
+  }
+  *worst = {period, op + 1 - alike};
+  follow_run(tape, *worst, op + 1);
 }
 
-void PeriodFinder::find_cut(const StepTape& tape, std::uint64_t live) {
+bool PeriodFinder::is_believed(const StepTape& tape, const Candidate& candidate) const {
+  return candidate.period != 0 && recorded_ >= candidate.period &&
+         tape.op() - candidate.run_from >= needed(candidate.period);
+}
+
+PeriodFinder::Candidate PeriodFinder::choose(const StepTape& tape) const {
+  Candidate best;
+  for (const Candidate& one : candidates_) {
+    if (one.period <= best.period || !is_believed(tape, one)) continue;
+    const bool is_multiple = std::ranges::any_of(candidates_, [&](const Candidate& other) {
+      return other.period < one.period && is_believed(tape, other) && one.period % other.period == 0;
+    });
+    if (!is_multiple) best = one;
+  }
+  return best;
+}
+
+void PeriodFinder::find_cut(const StepTape& tape, std::uint64_t live, std::uint64_t peak, bool here) {
   std::uint64_t least = live;
+  std::uint64_t most = live;
   std::uint64_t now = live;
   std::uint32_t lowest = tape.op();
-  for (std::uint32_t op = tape.op(); op != tape.op() - period_ + 1; --op) {
-    if (now < least || (now == least && op != tape.op() && lowest != tape.op())) {
+  // Of equal places the one that comes again first.
+  for (std::uint32_t op = tape.op(); op != tape.op() - chosen_.period; --op) {
+    most = std::max(most, now);
+    if (now < least || (now == least && lowest != tape.op())) {
       least = now;
       lowest = op;
     }
     now -= static_cast<std::uint64_t>(word::growth(tape[op - 1]));
   }
-  // Here and now only before the first look at this place.
-  const bool now_again = lowest == tape.op() && (!has_cut_ || cut_ != tape.op());
-  cut_ = now_again ? lowest : lowest + period_;
+  cut_ = here && lowest == tape.op() ? lowest : lowest + chosen_.period;
   cut_live_ = least;
-  has_cut_ = true;
+  is_low_ = most < peak - peak / kBelowPeak;
 }
 
 void PeriodFinder::make_room(StepTape& tape) {
@@ -129,23 +168,22 @@ void PeriodFinder::make_room(StepTape& tape) {
 
 void PeriodFinder::put_off(const StepTape& tape) {
   failures_ = std::min(failures_ + 1, kMostPutOff);
-  holds_ = true;
-  hold_until_ = tape.op() + (period_ << failures_);
+  held_ = chosen_.period;
+  hold_until_ = tape.op() + (held_ << failures_);
 }
 
-void PeriodFinder::left(StepTape& tape, std::uint64_t followed, std::uint32_t recorded) {
-  scanned_ = run_from_ = tape.op();
-  recorded_ = std::min({recorded_, recorded, tape.capacity()});
-  has_cut_ = false;
-  tape.wake_at(tape.op() + kStride);
-  if (followed >= kPaid * period_) {
+void PeriodFinder::left(StepTape& tape, std::uint64_t followed) {
+  // What was followed may be a part of a longer period: the next look goes over it.
+  tape.wake_at(tape.op());
+  if (followed >= kPaid * chosen_.period) {
     failures_ = 0;
     least_ = kLeastPeriod;
-    return;
+  } else {
+    put_off(tape);
+    // It repeated itself for so long and then did not: if there is a period, it is longer.
+    if (failures_ > 1) least_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(followed + 1, kMostPeriod / 2));
   }
-  put_off(tape);
-  // It repeated itself for so long and then did not: if there is a period, it is longer.
-  if (failures_ > 1) least_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(followed + 1, kMostPeriod / 2));
+  chosen_ = {};
 }
 
 }  // namespace gpuwarden::memory

@@ -22,7 +22,7 @@ Attention Lane::look() {
   }
   try {
     if (!tape.is_on()) finder.start(tape);
-    return finder.look(tape, live()) ? Attention::begin : Attention::none;
+    return finder.look(tape, live(), peak_live()) ? Attention::begin : Attention::none;
   } catch (const std::bad_alloc&) {
     learns_steps = false;
     tape.switch_off(tape.op());
@@ -35,20 +35,24 @@ void Lane::end_pass() {
   begin_crest(live());
   cursor.store(script.entries.data(), std::memory_order_relaxed);
   learned.counted = 0;
-  learned.first_op += script.period();
-  learned.strays = 0;
+  learned.first_op += script.period() + static_cast<std::uint32_t>(learned.strays.size());
+  learned.strays.clear();
   ++learned.passes;
 }
 
 void Lane::step_over() {
   const ScriptEntry* const next = cursor.load(std::memory_order_relaxed);
-  tape.switch_off(learned.first_op + script.at(next));
+  tape.switch_off(next_op());
   cursor.store(next + 1, std::memory_order_relaxed);
 }
 
-void Lane::stray() {
-  tape.switch_off(learned.first_op + position());
-  if (++learned.strays > kMostStrays) leave();
+void Lane::stray(std::uint64_t word) {
+  if (learned.strays.size() == kMostStrays) {
+    leave();
+    return;
+  }
+  tape.switch_off(next_op());
+  learned.strays.emplace_back(position(), word);
 }
 
 Attention Lane::attend_allocation(std::uint64_t bytes, DeviceAddress& address) {
@@ -65,7 +69,7 @@ Attention Lane::attend_allocation(std::uint64_t bytes, DeviceAddress& address) {
   if (learned.expects_ordinary) {
     step_over();
   } else {
-    stray();
+    stray(bytes);
   }
   return Attention::none;
 }
@@ -78,7 +82,7 @@ void Lane::attend_apart(std::uint64_t bytes) {
   if (learned.expects_ordinary) {
     step_over();
   } else {
-    stray();
+    stray(word::kApart | bytes);
   }
 }
 
@@ -95,14 +99,14 @@ Attention Lane::attend_free(unsigned region, Grains start, DeviceAddress address
     return Attention::none;
   }
   catch_up();
-  const BlockNumber number = regions[region].find(start);
-  if (number == kNoBlock || !is_given_out(regions[region][number].state)) return Attention::none;
-  const Block& block = regions[region][number];
+  const BlockNumber block_number = regions[region].find(start);
+  if (block_number == kNoBlock || !is_given_out(regions[region][block_number].state)) return Attention::none;
+  const Block& block = regions[region][block_number];
   const std::uint64_t bytes = (std::uint64_t{block.size} << kGrainShift) - block.left;
   if (next.key == (word::kFree | word::kApart | bytes)) {
     step_over();
   } else {
-    stray();
+    stray(word::kFree | word::kDistance | bytes);
   }
   return Attention::none;
 }
@@ -123,7 +127,9 @@ void Lane::follow(unsigned region, BlockNumber arena, std::uint64_t base) {
              .start = block.start,
              .size = block.size,
              .first_op = tape.op(),
+             .strays = {},
              .operations = learned.operations};
+  learned.strays.reserve(kMostStrays);
   tape.switch_off(tape.op());
   cursor.store(script.entries.data(), std::memory_order_relaxed);
 }
@@ -173,15 +179,22 @@ std::optional<Bytes> Lane::planned_size(DeviceAddress address) const {
   return std::nullopt;
 }
 
-void Lane::rewrite_tape(std::uint32_t at) {
-  const std::uint32_t period = script.period();
-  // Without a whole pass what was recorded before stands there still.
-  const std::uint32_t known = std::min(tape.capacity(), learned.passes == 0 ? at : at + period);
-  const std::uint32_t end = learned.first_op + at;
-  for (std::uint32_t back = 1; back <= known; ++back)
-    tape[end - back] = script.word(back <= at ? at - back : at + period - back);
+void Lane::rewrite_tape() {
+  const std::uint32_t end = next_op();
+  const std::uint64_t followed = learned.passes * script.period() + position() + learned.strays.size();
+  const auto& strays = learned.strays;
+  std::size_t strays_left = strays.size();
+  std::uint32_t at = position();
+  for (std::uint32_t back = 1; back <= std::min<std::uint64_t>(followed, tape.capacity()); ++back) {
+    if (strays_left != 0 && strays[strays_left - 1].first == at) {
+      tape[end - back] = strays[--strays_left].second;
+      continue;
+    }
+    if (at == 0) at = script.period();
+    tape[end - back] = script.word(--at);
+  }
   tape.switch_on(end);
-  finder.left(tape, learned.passes * period + at, at + period);
+  finder.left(tape, followed);
 }
 
 void Lane::leave() {
@@ -189,21 +202,26 @@ void Lane::leave() {
   catch_up();
   const std::uint32_t at = position();
   std::vector<LivePart> parts;
+  std::uint32_t strays = 0;
   for (std::uint32_t i = 0; i < at; ++i) {
+    while (strays < learned.strays.size() && learned.strays[strays].first <= i) ++strays;
     if (!script.is_birth(i) || script.partner[i] < at) continue;
     const ScriptEntry& entry = script.entries[i];
     const Grains size = grains(Bytes(entry.key));
     parts.push_back({.start = static_cast<Grains>((entry.value - learned.base) >> kGrainShift),
                      .size = size,
                      .waste = static_cast<std::uint32_t>((std::uint64_t{size} << kGrainShift) - entry.key),
-                     .op = learned.first_op + i,
+                     .op = learned.first_op + i + strays,
                      .epoch = static_cast<std::uint32_t>(counters.allocations)});
   }
   std::ranges::sort(parts, {}, &LivePart::start);
   regions[learned.region].scatter(learned.arena, parts, epoch.load(std::memory_order_relaxed));
-  counters.live.store(live(), std::memory_order_relaxed);
+  const std::uint64_t all = live();
+    fprintf(stderr, "leave at %u of %u passes %lu strays %u\n", at, script.period(), learned.passes,
+            (unsigned)learned.strays.size());
+  rewrite_tape();
+  counters.live.store(all, std::memory_order_relaxed);
   cursor.store(&kNoEntry, std::memory_order_relaxed);
-  rewrite_tape(at);
 }
 
 }  // namespace gpuwarden::memory

@@ -31,11 +31,16 @@ Script::Script(const StepTape& tape, std::uint32_t period, std::vector<PlannedBl
   entries.reserve(std::size_t{period} + 1);
   live_at.reserve(std::size_t{period} + 1);
   std::uint64_t live = 0;
+  std::int64_t growth = 0;
   for (std::uint32_t at = 0; at < period; ++at) {
     const std::uint64_t recorded = tape[first + at];
     entries.push_back({(recorded & ~word::kDistance) | word::kApart, recorded});
     live_at.push_back(static_cast<Grains>(live));
-    if (partner[at] == kNone) continue;
+    if (partner[at] == kNone) {
+      growth += word::growth(recorded);
+      ordinary = static_cast<Grains>(std::max<std::int64_t>(ordinary, growth));
+      continue;
+    }
     live += static_cast<std::uint64_t>(word::growth(recorded));
     crest = std::max(crest, static_cast<Grains>(live));
     if (is_birth(at)) blocks.push_back({.size = word::grains(recorded), .born = at, .gone = partner[at]});

@@ -44,6 +44,7 @@ struct Script {
   std::vector<std::uint32_t> partner;  ///< of a planned one, the free or the allocation of its block; else kNone
   std::vector<Grains> live_at;         ///< of planned blocks, before each operation and at the end
   Grains crest = 0;                    ///< the most of it
+  Grains ordinary = 0;                 ///< the most by which blocks that are not planned grow in between
   std::uint32_t planned = 0;           ///< blocks
 };
 
