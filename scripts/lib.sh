@@ -54,5 +54,7 @@ test_packages=(libgtest-dev libgmock-dev libbenchmark-dev nodejs python3 tmux pr
 # Peers for memory_bench: each only where it can be had, none is needed.
 bench_packages=(libvulkan-dev libmimalloc-dev libjemalloc-dev)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat)
+# Whose files and command lines the planner writes: a Slurm, torchrun, and a reader of JSON Schema (tests/emit).
+tool_packages=(munge slurmctld slurmd slurm-client python3-torch python3-jsonschema python3-yaml)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)
 lint_packages=(python3 clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)

@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 enable_nonfree
-need_packages "${stranger_packages[@]}"
+need_packages "${stranger_packages[@]}" "${tool_packages[@]}"
 
 say "building (build/release)"
 cmake --preset release -DGPUWARDEN_TESTS=ON -DGPUWARDEN_BENCH=ON >/dev/null
@@ -14,7 +14,8 @@ cmake --build build/release -j "$jobs" -- --quiet
 cmake --build build/release -j "$jobs" --target all_verify_interface_header_sets -- --quiet
 
 say "testing"
-# The proofs against NVIDIA's header and by nvtop and gpustat may not be skipped here: their packages were installed.
-export GPUWARDEN_REQUIRE_NVML_H=1 GPUWARDEN_REQUIRE_STRANGERS=1
+# The proofs against NVIDIA's header, by nvtop and gpustat, and with Slurm and torchrun may not be skipped here: their
+# packages were installed.
+export GPUWARDEN_REQUIRE_NVML_H=1 GPUWARDEN_REQUIRE_STRANGERS=1 GPUWARDEN_REQUIRE_TOOLS=1
 # Packaging has a step of its own in .ci/run.
 ctest --test-dir build/release --output-on-failure -j $((jobs * 2)) -LE package "$@"

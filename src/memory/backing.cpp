@@ -67,9 +67,20 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
   if (pages_.spare() >= pages) return;
   for_each_other(attempt, [&](Lane& other) {
     refresh_done(other);
+    const std::uint64_t before = pages_.spare();
     unmap_idle(other, pages);
+    other.lent += pages_.spare() - before;
     return pages_.spare() >= pages;
   });
+}
+
+bool Pool::Core::grow_for_lent(Attempt& attempt) {
+  const std::uint64_t allowed = std::exchange(pages_missed_, pages_missed_ + std::exchange(attempt.lane.lent, 0));
+  if (allowed == 0 || !strategy_.remap_above_permille) return false;
+  const std::uint64_t before = pages_.pages();
+  if (!back_window(attempt, {.created = true, .most_pages = std::min(before + allowed, soft_pages())})) return false;
+  pages_missed_ -= std::min(pages_missed_, pages_.pages() - before);
+  return true;
 }
 
 bool Pool::Core::has_idle_pages() const {
@@ -116,14 +127,18 @@ void Pool::Core::destroy_spare(std::uint64_t count) {
 
 Result<Bytes> Pool::Core::trim(Bytes keep) {
   const std::lock_guard slow(slow_);
+  return trim_to(keep);
+}
+
+Bytes Pool::Core::trim_to(Bytes keep) {
   const std::uint64_t before = pages_.pages();
   const std::uint64_t kept = (keep.value + kPage.value - 1) / kPage.value;
   if (before <= kept) return Bytes{};
   const std::uint64_t surplus = before - kept;
   for_each_lane([&](Lane& lane) {
-    const std::lock_guard lock(lane.lock);
+    const LaneGuard lock(lane);
     if (pages_.spare() >= surplus || lane.is_private) return;
-    lane.leave();
+    lane.leave_script();
     lane.flush();
     adopt_foreign(lane, false);
     refresh_done(lane);

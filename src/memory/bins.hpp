@@ -33,6 +33,7 @@ class Bins {
   void insert(BlockTable& blocks, BlockNumber number) {
     Block& block = blocks[number];
     const unsigned bin = bin_of(block.size);
+    block.user = static_cast<std::uint16_t>(bin);
     BlockNumber right = heads_[bin];
     BlockNumber left = kNoBlock;
     // The lower address goes first, so that what lies high may become free as a whole.
@@ -59,7 +60,7 @@ class Bins {
       blocks[block.left].right = block.right;
       return;
     }
-    const unsigned bin = bin_of(block.size);
+    const unsigned bin = block.user;
     heads_[bin] = block.right;
     if (block.right != kNoBlock) return;
     words_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));

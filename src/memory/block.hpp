@@ -8,6 +8,8 @@
 #include <new>
 
 #include "gpuwarden/memory/types.hpp"
+#include "memory/locks.hpp"
+#include "memory/relaxed.hpp"
 
 namespace gpuwarden::memory {
 
@@ -33,32 +35,53 @@ enum class BlockState : std::uint8_t {
   cached,        ///< given back, in a quick list, not merged
   foreign,       ///< given back on another stream than the region's
   planned,       ///< taken by a learned step, which gives out parts of it
+  left,          ///< given back by another thread, in the lane's inbox; counted as live until it is taken over
   claimed,       ///< free, in no list: part of a window that is being made ready
   claimed_hole,  ///< the same without memory
 };
 
-constexpr bool is_given_out(BlockState state) { return state == BlockState::live || state == BlockState::shared; }
+constexpr bool is_given_out(BlockState state) {
+  return state == BlockState::live || state == BlockState::shared || state == BlockState::left;
+}
 
+/// What is Relaxed is read by threads that give a live block back without the lane's lock (Lane::leave); its size and
+/// what was asked for do not change as long as it is live.
 struct Block {
-  Grains start;
+  Relaxed<Grains> start;
   Grains size;
-  BlockNumber before;   ///< neighbour at lower addresses
-  BlockNumber after;    ///< neighbour at higher addresses; of a released node, the next released one
-  BlockNumber left;     ///< in lists; of a live block, the bytes that were not asked for
-  BlockNumber right;    ///< of a live block, the number of the operation that asked for it (steps/tape.hpp)
-  std::uint32_t epoch;  ///< of the last use: the work submitted before this epoch's event
-  std::uint16_t user;   ///< lane of the stream on which a foreign block was given back
-  BlockState state;
+  BlockNumber before;          ///< neighbour at lower addresses
+  Relaxed<BlockNumber> after;  ///< neighbour at higher addresses; of a released node, the next released one
+  BlockNumber left;            ///< in lists; of a live block, the bytes that were not asked for
+  BlockNumber right;           ///< of a live block, the number of the operation that asked for it (steps/tape.hpp)
+  std::uint32_t epoch;         ///< of the last use: the work submitted before this epoch's event
+  std::uint16_t user;          ///< lane of the stream on which a foreign block was given back; of a free block, its bin
+  Relaxed<BlockState> state;
 };
 static_assert(sizeof(Block) == 32);
 
-/// A region's nodes. Not safe to use from several threads.
+/// Those who read without the owner's lock hold a gate meanwhile; the owner holds it while arrays move.
+class MovingArrays {
+ public:
+  explicit MovingArrays(FavouringLock* gate) : gate_(gate) {
+    if (gate_ != nullptr) gate_->lock_in_passing();
+  }
+  MovingArrays(const MovingArrays&) = delete;
+  MovingArrays& operator=(const MovingArrays&) = delete;
+  ~MovingArrays() {
+    if (gate_ != nullptr) gate_->unlock();
+  }
+
+ private:
+  FavouringLock* gate_;
+};
+
+/// A region's nodes. Not safe to use from several threads, but for reading Relaxed fields behind `gate`.
 class BlockTable {
  public:
-  BlockTable() = default;
+  explicit BlockTable(FavouringLock* gate = nullptr) : gate_(gate) {}
   BlockTable(const BlockTable&) = delete;
   BlockTable& operator=(const BlockTable&) = delete;
-  ~BlockTable() { std::free(blocks_); }
+  ~BlockTable() { std::free(static_cast<void*>(blocks_)); }
 
   Block& operator[](BlockNumber number) { return blocks_[number]; }
   const Block& operator[](BlockNumber number) const { return blocks_[number]; }
@@ -82,23 +105,27 @@ class BlockTable {
 
   void release(BlockNumber number) {
     blocks_[number].state = BlockState::released;
+    blocks_[number].start = ~Grains{0};  // so that whoever comes past it takes it for nothing
     blocks_[number].after = released_;
     released_ = number;
   }
 
  private:
   void grow() {
+    const MovingArrays moving(gate_);
     const BlockNumber capacity = capacity_ < 256 ? 256 : capacity_ + capacity_ / 2;
     // realloc moves large arrays by remapping them, without copying.
-    void* const grown = std::realloc(blocks_, std::size_t{capacity} * sizeof(Block));
+    void* const grown = std::realloc(static_cast<void*>(blocks_), std::size_t{capacity} * sizeof(Block));
     if (grown == nullptr) throw std::bad_alloc();
     blocks_ = static_cast<Block*>(grown);
     capacity_ = capacity;
   }
 
+  FavouringLock* gate_;
   Block* blocks_ = nullptr;
-  BlockNumber used_ = 0;
   BlockNumber capacity_ = 0;
+  // Not beside what is read without the lock:
+  alignas(64) BlockNumber used_ = 0;
   BlockNumber released_ = kNoBlock;
 };
 

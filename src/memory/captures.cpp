@@ -62,7 +62,7 @@ Result<void> Pool::Core::add_to_capture(Capture& capture, StreamId stream) {
   GPUWARDEN_TRY(Lane* const lane, private_lane(capture, *shared));
   {
     const std::lock_guard lock(shared->lock);
-    shared->leave();
+    shared->leave_script();
   }
   route(*shared, *lane);
   shared->is_capturing = true;

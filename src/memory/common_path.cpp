@@ -43,6 +43,10 @@ template <class Value>
     const Grains wanted = grains(size);
     const unsigned region = lane->region_for(wanted);
     BlockNumber number = locked != nullptr ? kNoBlock : lane->take_quick(region, wanted);
+    if (number == kNoBlock && lane->inbox.has_any()) [[unlikely]] {
+      lane->collect();
+      number = lane->take_quick(region, wanted);
+    }
     if (number == kNoBlock) number = lane->take_listed(region, wanted);
     if (number != kNoBlock) [[likely]]
       return hand_out<Value>(*lane, region, number, size);
@@ -70,6 +74,10 @@ template <class Value>
     const unsigned region = lane.region_for(wanted);
     if (is_own_process()) {
       BlockNumber number = lane.take_quick(region, wanted);
+      if (number == kNoBlock && lane.inbox.has_any()) {
+        lane.collect();
+        number = lane.take_quick(region, wanted);
+      }
       if (number == kNoBlock) number = lane.take_listed(region, wanted);
       if (number != kNoBlock) return hand_out<Value>(lane, region, number, size);
     }
@@ -161,7 +169,10 @@ template <class Value>
   unsigned region = 0;
   Grains start = 0;
   if (Lane* const lane = lane_at(address, stream, region, start); lane != nullptr) {
+    const bool busy = lane->lock.is_others() || leaves_always.load(std::memory_order_relaxed);
+    if (busy && lane->leave(region, start, size)) return {};
     lane->lock.lock();
+    if (busy) lane->make_room();
     if (lane->tape.is_due())
       return deallocate_attended(*lane, Place{lane, region, kNoBlock, address}, start, size, stream);
     const Region& blocks = lane->regions[region];

@@ -95,6 +95,8 @@ class Pool::Core {
 
   /// Where the epochs of new lanes begin; for tests of their end.
   [[gnu::visibility("hidden")]] inline static std::atomic<std::uint32_t> first_epoch = 1;
+  /// Whether all frees that are not the favoured thread's go through the inbox; for tests of it.
+  [[gnu::visibility("hidden")]] inline static std::atomic<bool> leaves_always = false;
 
   /// Whether this is a child of the process that made the pool. Asked before all of the following but the first two,
   /// which ask themselves.
@@ -235,7 +237,7 @@ class Pool::Core {
     for (unsigned i = 0; i < lane_count_; ++i) {
       Lane& lane = *lanes_[i];
       if (&lane == &attempt.lane || lane.is_private) continue;
-      const std::lock_guard lock(lane.lock);
+      const LaneGuard lock(lane);
       if (visit(lane)) return;
     }
   }
@@ -248,6 +250,8 @@ class Pool::Core {
   bool grow_elsewhere(Attempt& attempt, bool idle);
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
+  /// New pages where memory would come and go between lanes: no more than was missed before in the same way.
+  bool grow_for_lent(Attempt& attempt);
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
   /// Whether any page could be idle, at a glance.
   bool has_idle_pages() const;
@@ -255,6 +259,15 @@ class Pool::Core {
   void destroy_spare(std::uint64_t count);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
+  void note_recent_demand();
+  /// Behind the slow lock: trim(), which tells how much went.
+  Bytes trim_to(Bytes keep);
+  /// Early trims keep what was live at the crest of a cycle, or between cycles, at this one and the last ones, and this
+  /// part of it: the pages that hold live data have so much more (docs/benchmarks.md).
+  static constexpr std::size_t kTrimsLookedBack = 8;
+  static constexpr std::uint64_t kTrimMargin = 32;
+  /// An early trim gives so many pages back at once, the rest after so many more merging frees: a free must not last.
+  static constexpr std::uint32_t kTrimPages = 64;
   /// False in a forked child, and once the context is gone.
   bool is_own_process() const {
     return usable_in_.load(std::memory_order_relaxed) == generation.load(std::memory_order_relaxed);
@@ -335,8 +348,12 @@ class Pool::Core {
   unsigned captures_underway_ = 0;
   DemandNotes demand_;
   FragmentationHistory history_;
-  std::uint64_t peak_live_ = 0;  ///< bytes, as seen in slow work
+  std::uint64_t peak_live_ = 0;                                  ///< bytes, as seen in slow work
+  std::array<std::uint64_t, kTrimsLookedBack> recent_demand_{};  ///< bytes; at early trims
+  std::size_t next_demand_ = 0;
+  bool trims_on_ = false;  ///< an early trim has not given everything back yet
   std::uint64_t pages_moved_ = 0;
+  std::uint64_t pages_missed_ = 0;  ///< that lanes had lent when they found no block, less those made for it since
   std::uint64_t out_of_memory_ = 0;
   std::uint64_t scripts_ = 0;              ///< that were begun
   std::array<RungCount, kRungs> rungs_{};  ///< times in ticks

@@ -107,11 +107,11 @@ Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
     GPUWARDEN_TRY(user, make_lane(stream));
   }
   const std::lock_guard lock(place.lane->lock);
-  if (place.lane->covers(place.region, start)) place.lane->leave();
+  if (place.lane->covers(place.region, start)) place.lane->leave_script();
   Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
   if (number == kNoBlock) return refuse();
-  BlockState& state = region[number].state;
+  Relaxed<BlockState>& state = region[number].state;
   if (state != BlockState::live && state != BlockState::shared) return refuse();
   if (stream == place.lane->stream) return {};
   uses_.add(address, usual(*user).number);

@@ -99,7 +99,7 @@ void EpochNotes::rebase(std::uint32_t done) {
 void Pool::Core::note_demand(Clock::SteadyTime now, std::chrono::nanoseconds span) {
   std::uint64_t peak = 0;
   for_each_lane([&](Lane& lane) {
-    const std::lock_guard lock(lane.lock);
+    const LaneGuard lock(lane);
     peak += crest_since_note(lane);
     const LaneCounters& counters = lane.counters;
     const std::uint64_t operations = counters.allocations + counters.frees;
@@ -118,7 +118,7 @@ Bytes Pool::Core::idle_since(Clock::SteadyTime time) {
   Bytes idle;
   for_each_lane([&](Lane& lane) {
     const std::uint32_t epoch = lane.notes.before(time);
-    const std::lock_guard lock(lane.lock);
+    const LaneGuard lock(lane);
     if (epoch == 0 || lane.is_private) return;
     for (const Region& region : lane.regions) {
       for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, epoch)) idle += bytes(run.size);
@@ -165,8 +165,8 @@ void Pool::Core::free_oldest(std::uint64_t wanted_spare) {
     for (Lane* const lane : lanes) {
       if (pages_.spare() >= wanted_spare) return;
       if (flush) {
-        const std::lock_guard lock(lane->lock);
-        if (lane->quiet_notes != 0) lane->leave();
+        const LaneGuard lock(*lane);
+        if (lane->quiet_notes != 0) lane->leave_script();
         lane->flush();
         for (unsigned region = 0; region < kRegions; ++region) adopt_list(*lane, region, false);
       }
@@ -182,7 +182,7 @@ void Pool::Core::unmap_oldest(Lane& lane, std::uint64_t wanted_spare) {
     // Claimed under the lane's lock, so that nothing else touches them while the lock is open.
     std::vector<IdlePages> claimed;
     {
-      const std::lock_guard lock(lane.lock);
+      const LaneGuard lock(lane);
       const auto wanted = static_cast<std::uint32_t>(wanted_spare - pages_.spare());
       for (IdlePages run : oldest_idle(region, wanted, lane.done)) {
         run.block = region.claim_idle(run);
@@ -191,7 +191,7 @@ void Pool::Core::unmap_oldest(Lane& lane, std::uint64_t wanted_spare) {
     }
     for (const IdlePages& run : claimed) {
       const bool unmapped = pages_.unmap(base_of(lane, number), region, run.start, run.size).has_value();
-      const std::lock_guard lock(lane.lock);
+      const LaneGuard lock(lane);
       if (unmapped) {
         region.give_hole(run.block);
       } else {

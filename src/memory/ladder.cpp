@@ -114,7 +114,10 @@ bool Pool::Core::steal(Attempt& attempt, bool wait) {
     const std::uint32_t epoch = region[number].epoch;
     if (epoch > other.done && epoch > attempt.lane.waited[other.number] && !wait) refresh_done(other);
     const bool safe = epoch <= other.done || epoch <= attempt.lane.waited[other.number];
-    if (safe || (wait && wait_for(attempt.lane, other, epoch))) return accept(attempt, other, number);
+    if (safe || (wait && wait_for(attempt.lane, other, epoch))) {
+      other.lent += (attempt.size + kPageGrains - 1) / kPageGrains;
+      return accept(attempt, other, number);
+    }
     region.give(number, epoch);
     return false;
   });
@@ -146,7 +149,7 @@ std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
 bool Pool::Core::tidy(Attempt& attempt) {
   // What a script holds may be all that is needed; what is in the script, though not planned, is worth more memory.
   if (attempt.lane.follows() && !attempt.lane.learned.expects_ordinary) {
-    attempt.lane.leave();
+    attempt.lane.leave_script();
     if (search(attempt)) return true;
   }
   const bool merged = attempt.lane.flush();
@@ -157,9 +160,12 @@ bool Pool::Core::tidy(Attempt& attempt) {
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) {
+  if (grow_for_lent(attempt)) return true;
   // Memory is short: what scripts of others keep, and do not use now, is as good as free.
   leave_others(attempt.lane);
-  return steal(attempt, false);
+  // A page serves many small requests; a block of another stream's has to go back there each time.
+  const bool small = attempt.size < kPageGrains && strategy_.remap_above_permille;
+  return (small && back_window(attempt, {.idle = true, .most_pages = soft_pages()})) || steal(attempt, false);
 }
 
 namespace {
@@ -234,7 +240,7 @@ bool Pool::Core::grow(Attempt& attempt) {
 bool Pool::Core::steal_wait(Attempt& attempt) { return steal(attempt, true); }
 
 bool Pool::Core::flush_all(Attempt& attempt) {
-  attempt.lane.leave();
+  attempt.lane.leave_script();
   leave_others(attempt.lane);
   for_each_other(attempt, [&](Lane& other) {
     other.flush();

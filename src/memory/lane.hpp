@@ -6,10 +6,12 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "memory/inbox.hpp"
 #include "memory/lifetimes.hpp"
 #include "memory/locks.hpp"
 #include "memory/miss_history.hpp"
@@ -89,6 +91,7 @@ struct LearnedStep {
 
 struct alignas(128) Lane {
   static constexpr unsigned kQuickBits = 9;
+  static constexpr std::uint32_t kNever = ~std::uint32_t{0};
   /// Grains that the quick lists may hold however small the pool is.
   static constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 
@@ -98,9 +101,9 @@ struct alignas(128) Lane {
         strategy(lane_strategy),
         quick_most(lane_strategy.quick_permille),
         quick_permille(lane_strategy.quick_permille),
-        trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : ~std::uint32_t{0}),
+        trim_every(lane_strategy.trim_every != 0 ? lane_strategy.trim_every : kNever),
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
-        regions{Region(total, lane_strategy.small_below >= 64_KiB), Region(total, false)} {}
+        regions{Region(total, lane_strategy.small_below >= 64_KiB, &inbox.gate), Region(total, false, &inbox.gate)} {}
 
   // What the common path reads comes first.
   FavouringLock lock;
@@ -118,19 +121,22 @@ struct alignas(128) Lane {
   std::uint64_t weighed_hits = 0;  ///< quick hits up to then
   const std::uint32_t trim_every;
   const Grains small_below;
-  LaneCounters counters;
+  // What changes with every operation: not beside what other threads read to give something back.
+  alignas(64) LaneCounters counters;
   /// Frees up to now belong to this epoch, at least 1. Read without the lock by those that give memory back on this
   /// stream.
   std::atomic<std::uint32_t> epoch = 1;
   std::array<QuickList, 1U << kQuickBits> quick;
   std::array<std::uint64_t, (1U << kQuickBits) / 64> quick_used{};  ///< lists that may hold something, a bit each
+  Inbox inbox;
   std::array<Region, kRegions> regions;
   std::array<BlockNumber, kRegions> foreign{kNoBlock, kNoBlock};
   std::uint32_t cycle = 1;
   MissHistory misses;
   Lifetimes lifetimes;  ///< where the strategy has two ends
   Shortage shortage;
-  std::uint32_t merges = 0;  ///< merging frees since the last trim
+  Relaxed<std::uint32_t> merges = 0;  ///< merging frees since the last trim
+  std::uint64_t trimmed_crest = 0;    ///< grains; the highest crest of the cycles that ended since then
 
   // Learned steps:
   PeriodFinder finder;
@@ -152,6 +158,7 @@ struct alignas(128) Lane {
   bool is_private = false;    ///< kept for a captured graph: nothing is taken from it
   bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
   bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
+  std::uint64_t lent = 0;     ///< pages that other lanes took from here since a request last found no block
   EpochTable waited;          ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
@@ -177,6 +184,7 @@ struct alignas(128) Lane {
   /// So many grains are live when the search for the next crest begins.
   void begin_crest(std::uint64_t live) {
     ++cycle;
+    trimmed_crest = std::max(trimmed_crest, counters.crest);
     if (!is_noted_crest()) counters.ended_crest = std::max(counters.ended_crest, counters.crest);
     counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
     counters.trough = live;
@@ -208,7 +216,7 @@ struct alignas(128) Lane {
   /// Begins to follow the script, whose places lie in that block of a region that begins at address `base`.
   void follow(unsigned region, BlockNumber arena, std::uint64_t base);
   /// Planned blocks become ordinary ones, and free memory between them; the tape goes on behind what was followed.
-  void leave();
+  void leave_script();
   /// Brings the counters up to date.
   void catch_up();
   /// What was asked for when the script gave out the block there that is live; empty: there is none.
@@ -231,7 +239,8 @@ struct alignas(128) Lane {
   /// A live block from the bins, when the quick lists have none; kNoBlock without.
   BlockNumber take_listed(unsigned region_number, Grains size) {
     if (begins_cycle() && !follows()) begin_cycle();
-    misses.request(size);
+    // Among random sizes there is nothing to be learned.
+    if (sizes_come_back()) misses.request(size);
     if (!strategy.two_ends) return regions[region_number].take(size, strategy);
     // Small requests have pages of their own already.
     const bool high = region_number == 0 && lifetimes.is_brief(size);
@@ -300,6 +309,50 @@ struct alignas(128) Lane {
 
   void give(unsigned region_number, BlockNumber block_number) {
     if (!give_quick(region_number, block_number)) give_listed(region_number, block_number);
+  }
+
+  /// Without the lane's lock: leaves a live block for which `requested` was asked (nullptr: whatever) in the inbox;
+  /// false: what is wrong is for the lock to find out, or there is no room.
+  bool leave(unsigned region_number, Grains start, const Bytes* requested) {
+    if (trim_every != kNever && merges >= trim_every) return false;
+    const std::lock_guard gated(inbox.gate);
+    Region& region = regions[region_number];
+    const BlockNumber found = region.find(start);
+    if (found == kNoBlock || inbox.is_full()) return false;
+    Block& block = region[found];
+    if (block.state != BlockState::live || block.start != start) return false;
+    const Grains size = block.size;
+    if (requested != nullptr && (std::uint64_t{size} << kGrainShift) - block.left != requested->value) return false;
+    block.state = BlockState::left;
+    inbox.put(region_number, found, size);
+    return true;
+  }
+
+  /// Takes over what was left in the inbox.
+  void collect() {
+    if (inbox.has_any()) [[unlikely]]
+      empty_inbox();
+  }
+  [[gnu::noinline]] void empty_inbox() {
+    inbox.empty([&](unsigned region, BlockNumber at) { __builtin_prefetch(&regions[region][at], 1); },
+                [&](unsigned region, BlockNumber at) {
+                  Block& block = regions[region][at];
+                  const Grains size = block.size;
+                  block.state = BlockState::live;
+                  give(region, at);
+                  return size;
+                });
+  }
+  /// Makes room in the inbox if it is full.
+  void make_room() {
+    const auto is_full = [&] {
+      const std::lock_guard gated(inbox.gate);
+      return inbox.is_full();
+    };
+    if (!is_full()) return;
+    collect();
+    const std::lock_guard gated(inbox.gate);
+    if (!inbox.has_any()) inbox.grow();
   }
 
   /// A live block was given back on another lane's stream, at that lane's epoch.
@@ -373,6 +426,21 @@ struct alignas(128) Lane {
     fit_quick_room(reserved);
     unused = 0;
   }
+};
+
+/// Holds a lane's lock, for other work than the common path's: what was left in the inbox is taken over first.
+class LaneGuard {
+ public:
+  explicit LaneGuard(Lane& lane) : lane_(lane) {
+    lane_.lock.lock();
+    lane_.collect();
+  }
+  LaneGuard(const LaneGuard&) = delete;
+  LaneGuard& operator=(const LaneGuard&) = delete;
+  ~LaneGuard() { lane_.lock.unlock(); }
+
+ private:
+  Lane& lane_;
 };
 
 }  // namespace gpuwarden::memory

@@ -37,8 +37,8 @@ std::vector<SegmentLayout> Pool::Core::layout() {
   const std::lock_guard slow(slow_);
   std::vector<SegmentLayout> segments;
   for_each_lane([&](Lane& lane) {
-    const std::lock_guard lock(lane.lock);
-    lane.leave();
+    const LaneGuard lock(lane);
+    lane.leave_script();
     for (unsigned number = 0; number < kRegions; ++number)
       add(segments, lane, lane.regions[number], base_of(lane, number));
   });

@@ -5,11 +5,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace gpuwarden::memory {
 namespace {
 
-/// After so many visits of others nobody is favoured any more: each visit costs some microseconds.
+/// After so many visits of others nobody is favoured any more, if they come closer together than this: each visit costs
+/// some microseconds, an operation without favour some nanoseconds more. A thread that only reads counters now and then
+/// thus changes nothing.
 constexpr unsigned kPatience = 256;
+constexpr unsigned kLittlePatience = 16;
+constexpr std::uint64_t kClose = 250'000;  // ticks: about 0.1 ms
+
+/// Stands for the thread that will come first.
+constexpr char kFirstComer = 0;
 
 // ThreadSanitizer does not know membarrier.
 #if defined(__SANITIZE_THREAD__)
@@ -32,20 +41,27 @@ bool has_barrier() {
 
 }  // namespace
 
-FavouringLock::FavouringLock() {
-  if (has_barrier()) favoured_.store(self(), std::memory_order_relaxed);
+FavouringLock::FavouringLock(Favours favours) : patience_(favours == Favours::maker ? kPatience : kLittlePatience) {
+  if (has_barrier()) favoured_.store(favours == Favours::maker ? self() : &kFirstComer, std::memory_order_relaxed);
 }
 
-void FavouringLock::lock_shared_way() {
+void FavouringLock::lock_shared_way(bool stays) {
   lock_.lock();
   revoked_ = false;
   const void* const favoured = favoured_.load(std::memory_order_relaxed);
+  if (favoured == &kFirstComer) {
+    if (stays) favoured_.store(self(), std::memory_order_relaxed);
+    return;
+  }
   if (favoured == nullptr || favoured == self()) return;
   revoked_ = true;
   revocations_.fetch_add(1, std::memory_order_seq_cst);
   ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0U, 0);
   for (Patience patience; inside_.load(std::memory_order_acquire);) patience.wait();
-  if (++visits_ == kPatience) favoured_.store(nullptr, std::memory_order_relaxed);
+  if (++visits_ % patience_ != 0) return;
+  const std::uint64_t now = ticks();
+  const bool close = now - std::exchange(visited_, now) < patience_ * kClose;
+  if (close) favoured_.store(nullptr, std::memory_order_relaxed);
 }
 
 void FavouringLock::unlock_shared_way() {

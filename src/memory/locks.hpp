@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "memory/ticks.hpp"
+
 namespace gpuwarden::memory {
 
 /// Waits a little longer with each call.
@@ -36,17 +38,21 @@ class SpinLock {
     }
   }
   void unlock() { taken_.store(false, std::memory_order_release); }
+  /// Whether somebody has it, at a glance.
+  bool is_taken() const { return taken_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<bool> taken_ = false;
 };
 
-/// A lock that favours the thread that took it first: to that thread it is two plain stores. Another thread has all
-/// threads pass a barrier (membarrier(2)), so that either it sees the favoured one inside, or that one sees the
-/// revocation. If others come often, nobody is favoured any more. (Dice, Moir, Scherer: "Quickly reacquirable locks".)
+/// A lock that favours one thread: to that thread it is two plain stores. Another thread has all threads pass a barrier
+/// (membarrier(2)), so that either it sees the favoured one inside, or that one sees the revocation. If others come
+/// often, nobody is favoured any more. (Dice, Moir, Scherer: "Quickly reacquirable locks".)
 class FavouringLock {
  public:
-  FavouringLock();
+  /// The thread that makes it, or the one that locks it first; the latter gives way sooner.
+  enum class Favours : std::uint8_t { maker, first_comer };
+  explicit FavouringLock(Favours favours = Favours::maker);
 
   /// The favoured thread's way alone; false: nothing happened, lock() may have to wait.
   bool try_lock_favoured() {
@@ -64,7 +70,18 @@ class FavouringLock {
   void unlock_favoured() { inside_.store(false, std::memory_order_release); }
 
   void lock() {
-    if (!try_lock_favoured()) lock_shared_way();
+    if (!try_lock_favoured()) lock_shared_way(true);
+  }
+
+  /// The same without becoming the first comer.
+  void lock_in_passing() {
+    if (!try_lock_favoured()) lock_shared_way(false);
+  }
+
+  /// Whether another thread is favoured, or, where nobody is, has it now; at a glance.
+  bool is_others() const {
+    const void* const favoured = favoured_.load(std::memory_order_relaxed);
+    return favoured != nullptr ? favoured != self() : lock_.is_taken();
   }
 
   void unlock() {
@@ -82,15 +99,18 @@ class FavouringLock {
     [[gnu::tls_model("initial-exec")]] static thread_local constinit char mark = 0;
     return &mark;
   }
-  void lock_shared_way();
+  void lock_shared_way(bool stays);
   void unlock_shared_way();
 
+  const unsigned patience_;  ///< after so many visits of others nobody is favoured any more
   std::atomic<const void*> favoured_ = nullptr;
-  std::atomic<bool> inside_ = false;  ///< written by the favoured thread only
   std::atomic<std::uint32_t> revocations_ = 0;
   SpinLock lock_;
-  bool revoked_ = false;  ///< behind lock_
-  unsigned visits_ = 0;   ///< of others; behind lock_
+  bool revoked_ = false;             ///< behind lock_
+  unsigned visits_ = 0;              ///< of others; behind lock_
+  std::uint64_t visited_ = ticks();  ///< when they last were a multiple of `patience_`; behind lock_
+  /// Written by the favoured thread only; not beside what others look at.
+  alignas(64) std::atomic<bool> inside_ = false;
 };
 
 }  // namespace gpuwarden::memory

@@ -10,9 +10,12 @@
 
 namespace gpuwarden::memory {
 
-/// From a block's start to its number. Not safe to use from several threads.
+/// From a block's start to its number. Not safe to use from several threads, but for find() behind `gate`, which then
+/// may miss a block that is there.
 class PageIndex {
  public:
+  explicit PageIndex(FavouringLock* gate = nullptr) : gate_(gate) {}
+
   BlockNumber find(const BlockTable& blocks, Grains start) const {
     const std::size_t page = start / kPageGrains;
     if (page >= first_.size()) [[unlikely]]
@@ -26,7 +29,7 @@ class PageIndex {
   /// Blocks that begin below `end` can be inserted without memory.
   void prepare(Grains end) {
     const std::size_t pages = end / kPageGrains + 1;
-    if (pages > first_.size()) first_.resize(pages, kNoBlock);
+    if (pages > first_.size()) grow(pages);
   }
   /// The block's neighbours are what they will be.
   void insert(const BlockTable& blocks, BlockNumber number) {
@@ -34,23 +37,29 @@ class PageIndex {
     const std::size_t page = block.start / kPageGrains;
     if (block.before != kNoBlock && blocks[block.before].start / kPageGrains == page) return;
     if (page >= first_.size()) [[unlikely]]
-      first_.resize(std::max<std::size_t>(page + page / 2, 64) + 1, kNoBlock);
+      grow(page);
     first_[page] = number;
   }
 
   /// The block's neighbours are still what they were.
   void erase(const BlockTable& blocks, BlockNumber number) {
     const Block& block = blocks[number];
-    BlockNumber& first = first_[block.start / kPageGrains];
+    Relaxed<BlockNumber>& first = first_[block.start / kPageGrains];
     if (first != number) return;
     const bool shared = block.after != kNoBlock && blocks[block.after].start / kPageGrains == block.start / kPageGrains;
-    first = shared ? block.after : kNoBlock;
+    first = shared ? BlockNumber{block.after} : kNoBlock;
   }
 
   std::size_t bytes() const { return first_.size() * sizeof(BlockNumber); }
 
  private:
-  std::vector<BlockNumber> first_;
+  void grow(std::size_t page) {
+    const MovingArrays moving(gate_);
+    first_.resize(std::max<std::size_t>(page + page / 2, 64) + 1, kNoBlock);
+  }
+
+  FavouringLock* gate_;
+  std::vector<Relaxed<BlockNumber>> first_;
 };
 
 }  // namespace gpuwarden::memory

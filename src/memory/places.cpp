@@ -37,8 +37,8 @@ UsedPages Pool::Core::used_pages() {
   const std::lock_guard slow(slow_);
   UsedPages used;
   for_each_lane([&](Lane& lane) {
-    const std::lock_guard lock(lane.lock);
-    lane.leave();
+    const LaneGuard lock(lane);
+    lane.leave_script();
     if (!lane.is_private) lane.flush();
     for (unsigned number = 0; number < kRegions; ++number) add(used, lane.regions[number], base_of(lane, number).value);
   });
@@ -53,7 +53,7 @@ std::optional<MovePlace> Pool::Core::take_place(Bytes size, StreamId stream, con
   const auto wanted = grains(size);
   const unsigned number = lane->region_for(wanted);
   const std::uint64_t first = base_of(*lane, number).value / kPage.value;
-  const std::lock_guard lock(lane->lock);
+  const LaneGuard lock(*lane);
   Region& region = lane->regions[number];
   // Pages of the free block that the place touches and that have no other user.
   const auto cost = [&](Grains start, const Block& block) {
@@ -79,7 +79,7 @@ Result<void> Pool::Core::vacate(DeviceAddress address, StreamId stream) {
   if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
   if (place.lane->stream == stream) {
     const std::lock_guard lock(place.lane->lock);
-    if (place.lane->covers(place.region, start)) place.lane->leave();
+    if (place.lane->covers(place.region, start)) place.lane->leave_script();
     const Region& region = place.lane->regions[place.region];
     const BlockNumber number = region.find(start);
     if (number != kNoBlock && region[number].state == BlockState::live) {

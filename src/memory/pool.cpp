@@ -80,6 +80,7 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
                   .found = {},
                   .epoch = 0,
                   .last = {}};
+  lane->collect();
   if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
   if (alignment != kGrain && attempt.found.lane == lane) lane->tape.set_apart();
   return attempt.found;
@@ -112,7 +113,8 @@ Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned shift = wide ? region_shift_ : region_shift_ - kNarrowBits;
   lanes_[number] = std::make_unique<Lane>(number, stream,
                                           static_cast<Grains>((std::uint64_t{1} << shift) >> kGrainShift), strategy_);
-  lanes_[number]->learns_steps = wide && strategy_.learns_steps && config_.learn_steps;
+  lanes_[number]->learns_steps =
+      wide && strategy_.learns_steps && config_.learn_steps && lanes_[number]->regions[0].is_large();
   lanes_[number]->epoch = first_epoch.load(std::memory_order_relaxed);
   lane_count_.store(number + 1, std::memory_order_release);
   if (wide) wide_count_.store(number + 1, std::memory_order_release);
@@ -157,16 +159,26 @@ Error Pool::Core::bad_address(DeviceAddress address, const Place& place, Grains 
 }
 
 void Pool::Core::trim_early(Lane& lane) {
-  {
-    const std::lock_guard lock(lane.lock);
-    lane.merges = 0;
-  }
-  std::uint64_t live = 0;
-  {
-    const std::lock_guard slow(slow_);
-    live = live_bytes();
-  }
-  static_cast<void>(trim(Bytes(live + live / 8)));
+  const std::lock_guard slow(slow_);
+  if (!trims_on_) note_recent_demand();
+  const std::uint64_t demand = std::ranges::max(recent_demand_);
+  const Bytes kept{demand + demand / kTrimMargin};
+  const Bytes slice = kPage * kTrimPages;
+  const Bytes reserved = pages_.reserved();
+  const Bytes gone = trim_to(std::max(kept, reserved - std::min(reserved, slice)));
+  trims_on_ = gone == slice;
+  const LaneGuard lock(lane);
+  lane.merges = trims_on_ ? lane.trim_every - kTrimPages : 0;
+}
+
+void Pool::Core::note_recent_demand() {
+  std::uint64_t demand = 0;
+  for_each_lane([&](Lane& lane) {
+    const LaneGuard lock(lane);
+    demand += std::max(lane.live(), std::exchange(lane.trimmed_crest, 0));
+  });
+  // What a step needs at its peak is wanted again in the next one.
+  recent_demand_[next_demand_++ % recent_demand_.size()] = demand << kGrainShift;
 }
 
 Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* size, StreamId stream) {
@@ -187,7 +199,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
   bool shared = false;
   {
     const std::lock_guard lock(lane.lock);
-    if (lane.covers(place.region, start)) lane.leave();
+    if (lane.covers(place.region, start)) lane.leave_script();
     Region& region = lane.regions[place.region];
     const BlockNumber number = region.find(start);
     shared = number != kNoBlock && region[number].state == BlockState::shared;

@@ -14,7 +14,8 @@ Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
 
 }  // namespace
 
-Region::Region(Grains total, bool large) : total_(total), large_(large) {
+Region::Region(Grains total, bool large, FavouringLock* gate)
+    : blocks_(gate), total_(total), large_(large), pages_(gate), starts_(gate) {
   const BlockNumber all = blocks_.make();
   highest_ = all;
   blocks_[all] = Block{.start = 0,
@@ -58,10 +59,12 @@ BlockNumber Region::shrink(BlockNumber number, Grains size, Grains alignment) {
   return kept;
 }
 
-void Region::scatter(BlockNumber number, std::span<const LivePart> parts, std::uint32_t epoch) {
-  // Nothing has changed yet if there is no host memory.
-  blocks_.prepare(static_cast<BlockNumber>(2 * parts.size()));
+void Region::prepare(BlockNumber number, std::size_t count) {
+  blocks_.prepare(static_cast<BlockNumber>(count));
   if (large_) pages_.prepare(blocks_[number].start + blocks_[number].size);
+}
+
+void Region::scatter(BlockNumber number, std::span<const LivePart> parts, std::uint32_t epoch) {
   // Not free: it must not be merged before its turn.
   blocks_[number].state = BlockState::live;
   for (const LivePart& part : parts) {
@@ -136,7 +139,7 @@ void Region::weigh(std::span<const BlockNumber> gap, std::size_t first, Grains s
     const Block& block = blocks_[gap[i]];
     const Grains block_end = block.start + block.size;
     if (block.state == BlockState::hole)
-      missing += (round_up(std::min(end, block_end)) - round_down(std::max(start, block.start))) / kPageGrains;
+      missing += (round_up(std::min(end, block_end)) - round_down(std::max(start, Grains{block.start}))) / kPageGrains;
     if (block_end < end) continue;
     if (missing < best.missing) best = Window{start, best.size, gap[first], missing};
     return;
@@ -193,7 +196,7 @@ BlockNumber Region::claim(const Window& window) {
   for (BlockNumber at = window.first;; at = blocks_[at].after) {
     const Block& block = blocks_[at];
     const bool hole = block.state == BlockState::hole;
-    Grains from = std::max(window.start, block.start);
+    Grains from = std::max(window.start, Grains{block.start});
     Grains to = std::min(end, block.start + block.size);
     if (hole) {
       from = round_down(from);

@@ -42,8 +42,9 @@ struct LivePart {
 /// Not safe to use from several threads.
 class Region {
  public:
-  /// `total` is a multiple of kPageGrains; all of it is one hole. `large`: few blocks begin in the same page.
-  Region(Grains total, bool large);
+  /// `total` is a multiple of kPageGrains; all of it is one hole. `large`: few blocks begin in the same page. `gate`:
+  /// behind it find() may be called without the lock that the rest needs; it may miss a block then.
+  Region(Grains total, bool large, FavouringLock* gate = nullptr);
 
   /// A live block of at least `size`, or kNoBlock.
   BlockNumber take(Grains size, const Strategy& strategy) {
@@ -70,6 +71,9 @@ class Region {
   BlockNumber take_aligned(Grains size, Grains alignment, const Strategy& strategy);
   /// The same after looking at every block that could fit, however long it takes.
   BlockNumber take_anywhere(Grains size, const Strategy& strategy);
+  /// So many blocks can be cut out of that one without memory (in a region of large blocks).
+  void prepare(BlockNumber number, std::size_t count);
+  bool is_large() const { return large_; }
   /// Of a block that is in no list only these parts stay live, each a block of its own; they are sorted. What lies
   /// between them becomes free, last used in `epoch`.
   void scatter(BlockNumber number, std::span<const LivePart> parts, std::uint32_t epoch);
@@ -144,7 +148,7 @@ class Region {
       for (BlockNumber at = bins_.head(bin); at != kNoBlock; at = blocks_[at].right) {
         const Block& block = blocks_[at];
         if (block.size < size) continue;
-        for (const Grains start : {block.start, block.start + block.size - size}) {
+        for (const Grains start : {Grains{block.start}, block.start + block.size - size}) {
           const std::uint64_t price = cost(start, block);
           if (price > least || (price == least && best != kNoBlock && start >= best_start)) continue;
           best = at;
@@ -189,17 +193,19 @@ class Region {
   BlockNumber split(BlockNumber number, Grains size) {
     const BlockNumber upper = blocks_.make();
     Block& block = blocks_[number];
-    blocks_[upper] = Block{.start = block.start + size,
-                           .size = block.size - size,
-                           .before = number,
-                           .after = block.after,
-                           .left = kNoBlock,
-                           .right = kNoBlock,
-                           .epoch = block.epoch,
-                           .user = 0,
-                           .state = block.state};
-    if (block.after != kNoBlock) {
-      blocks_[block.after].before = upper;
+    Block& rest = blocks_[upper];
+    const BlockNumber after = block.after;
+    rest.start = block.start + size;
+    rest.size = block.size - size;
+    rest.before = number;
+    rest.after = after;
+    rest.left = kNoBlock;
+    rest.right = kNoBlock;
+    rest.epoch = block.epoch;
+    rest.user = 0;
+    rest.state = block.state;
+    if (after != kNoBlock) {
+      blocks_[after].before = upper;
     } else {
       highest_ = upper;
     }

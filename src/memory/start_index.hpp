@@ -10,10 +10,11 @@
 
 namespace gpuwarden::memory {
 
-/// From a block's start to its number; a start is below 2^32 - 1. Not safe to use from several threads.
+/// From a block's start to its number; a start is below 2^32 - 1. Not safe to use from several threads, but for find()
+/// behind `gate`, which then may miss a block that is there.
 class StartIndex {
  public:
-  StartIndex() : entries_(kLeast, kEmpty) {}
+  explicit StartIndex(FavouringLock* gate = nullptr) : gate_(gate), entries_(kLeast, kEmpty) {}
 
   BlockNumber find(Grains start) const {
     for (std::size_t at = home(start);; at = (at + 1) & mask_) {
@@ -62,7 +63,8 @@ class StartIndex {
   }
 
   void grow() {
-    std::vector<std::uint64_t> old(entries_.size() * 2, kEmpty);
+    const MovingArrays moving(gate_);
+    std::vector<Relaxed<std::uint64_t>> old(entries_.size() * 2, kEmpty);
     old.swap(entries_);
     mask_ = entries_.size() - 1;
     shift_ = 32U - static_cast<unsigned>(std::countr_zero(entries_.size()));
@@ -71,10 +73,12 @@ class StartIndex {
     }
   }
 
-  std::vector<std::uint64_t> entries_;
+  FavouringLock* gate_;
+  std::vector<Relaxed<std::uint64_t>> entries_;
   std::size_t mask_ = kLeast - 1;
-  std::size_t count_ = 0;
   unsigned shift_ = 32U - 8U;
+  // Not beside what is read without the lock:
+  alignas(64) std::size_t count_ = 0;
 };
 
 }  // namespace gpuwarden::memory

@@ -11,7 +11,7 @@ namespace gpuwarden::memory {
 namespace {
 
 void add(PoolStatus& status, Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   lane.catch_up();
   const LaneCounters& counters = lane.counters;
   status.live += bytes(lane.live());
@@ -23,7 +23,7 @@ void add(PoolStatus& status, Lane& lane) {
   status.frees += counters.frees;
   status.quick_hits += counters.quick_hits;
   status.learned_operations += lane.learned.operations;
-  status.metadata += Bytes(sizeof(Lane) + lane.step_bytes());
+  status.metadata += Bytes(sizeof(Lane) + lane.inbox.bytes() + lane.step_bytes());
   for (const Region& region : lane.regions) {
     if (!lane.is_private) status.largest_free = std::max(status.largest_free, bytes(region.largest_free()));
     status.metadata += Bytes(region.metadata_bytes());
@@ -34,7 +34,7 @@ void add(PoolStatus& status, Lane& lane) {
 constexpr std::size_t kStreamsInReport = 8;
 
 StreamMemory memory_of(Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   lane.catch_up();
   const LaneCounters& counters = lane.counters;
   std::uint64_t mapped = 0;
@@ -52,7 +52,7 @@ StreamMemory memory_of(Lane& lane) {
 }
 
 Bytes largest_in(Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   Grains largest = 0;
   for (const Region& region : lane.regions) largest = std::max(largest, region.largest_free());
   return bytes(largest);
@@ -60,7 +60,7 @@ Bytes largest_in(Lane& lane) {
 
 /// Bytes of whole pages without a user.
 Bytes idle_in(Lane& lane) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   std::uint64_t grains = 0;
   for (const Region& region : lane.regions)
     for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, ~std::uint32_t{0})) grains += run.size;
@@ -72,7 +72,10 @@ Bytes idle_in(Lane& lane) {
 std::uint64_t Pool::Core::live_bytes() const {
   // Other lanes' counters move meanwhile: good enough for deciding how far to grow.
   std::uint64_t grains = 0;
-  for_each_lane([&](const Lane& lane) { grains += lane.live(); });
+  for_each_lane([&](const Lane& lane) {
+    const std::uint64_t live = lane.live();
+    grains += live - std::min(live, lane.inbox.grains());
+  });
   return grains << kGrainShift;
 }
 
@@ -187,11 +190,11 @@ bool is_backed_as_it_should(const Region& region, const Block& block) {
 }  // namespace
 
 Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
-  const std::lock_guard lock(lane.lock);
+  const LaneGuard lock(lane);
   const auto broken = [&](unsigned region, Grains at, std::string_view what) {
     return fail(ErrorCode::corrupt, fmt::format("lane {} region {} at {:#x}: {}", lane.number, region, at, what));
   };
-  std::array<std::uint64_t, 10> sums{};
+  std::array<std::uint64_t, 11> sums{};
   for (unsigned number = 0; number < kRegions; ++number) {
     Region& region = lane.regions[number];
     Grains expected = 0;
@@ -201,14 +204,14 @@ Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
       if (const std::string_view fault = fault_of(region, at, before, expected); !fault.empty())
         return broken(number, block.start, fault);
       if (!is_backed_as_it_should(region, block)) return broken(number, block.start, "a page is not as its block");
-      sums[static_cast<std::size_t>(block.state)] += block.size;
+      sums[static_cast<std::size_t>(BlockState{block.state})] += block.size;
       expected += block.size;
       before = at;
     }
     for (const PageHandle handle : region.handles()) mapped += handle.value != 0 ? 1U : 0U;
   }
   const auto sum = [&](BlockState state) { return sums[static_cast<std::size_t>(state)]; };
-  if (sum(BlockState::live) + sum(BlockState::shared) != lane.counters.live)
+  if (sum(BlockState::live) + sum(BlockState::shared) + sum(BlockState::left) != lane.counters.live)
     return broken(0, 0, "the live bytes are miscounted");
   if (sum(BlockState::planned) != (lane.follows() ? lane.learned.size : 0U))
     return broken(0, 0, "what a learned step has taken is miscounted");

@@ -71,10 +71,14 @@ std::string_view mixed_precision(const Launch& launch, const Settings& run) {
 }
 
 Result<void> only_training(const Launch& launch) {
-  if (launch.settings.trains()) return {};
-  return fail(ErrorCode::unsatisfied,
-              fmt::format("--emit starts training, the plan is for {}", to_string(launch.settings.task)),
-              "plan with --task train, lora or qlora");
+  if (!launch.settings.trains())
+    return fail(ErrorCode::unsatisfied,
+                fmt::format("--emit starts training, the plan is for {}", to_string(launch.settings.task)),
+                "plan with --task train, lora or qlora");
+  if (launch.settings.parallel.layer_stages > 1)
+    return fail(ErrorCode::unsatisfied, "GPUs that take turns on a model's layers belong to one process (device_map)",
+                "start the program itself: there is nothing to launch");
+  return {};
 }
 
 /// accelerate's scaling of the loss refuses fp16 gradients of fp16 weights.
@@ -97,8 +101,11 @@ std::string_view optimizer_words(const Settings& settings) {
   std::unreachable();
 }
 
+/// Whether accelerate itself recomputes: transformers' Trainer refuses to be told so, too.
+bool fsdp_recomputes(const Settings& settings) { return settings.recompute == Recompute::full; }
+
 /// Comment lines: what the plan counts on and the training program sets itself.
-std::string program_notes(const Launch& launch) {
+std::string program_notes(const Launch& launch, std::string_view recompute_key = "gradient_checkpointing") {
   const Settings& s = launch.settings;
   std::string text = "# What the plan counts on and the training program sets itself:\n";
   const auto note = [&](std::string_view name, std::string_view value) {
@@ -111,7 +118,7 @@ std::string program_notes(const Launch& launch) {
        fmt::format("{}{}", to_string(s.precision),
                    s.precision == Precision::fp32 ? "" : fmt::format(", 16 bit are {}", half_type(launch))));
   note("optimizer", fmt::format("{}{}", to_string(s.optimizer), optimizer_words(s)));
-  note("recomputation (gradient_checkpointing)", to_string(s.recompute));
+  note(fmt::format("recomputation ({})", recompute_key), to_string(s.recompute));
   note("attention", s.attention == Attention::eager ? "eager"
                     : launch.ampere                 ? "flash (flash_attention_2 or sdpa)"
                                                     : "sdpa (flash's kernels want compute capability 8.0)");
@@ -123,8 +130,9 @@ std::string program_notes(const Launch& launch) {
 
 Result<void> only_data_parallel(const Launch& launch, std::string_view file) {
   const Parallelism& parallel = launch.settings.parallel;
-  if (parallel.tensor == 1 && parallel.pipeline == 1 && parallel.context == 1) return {};
-  return fail(ErrorCode::unsatisfied, fmt::format("{} does not set tensor, pipeline or context parallelism", file),
+  if (std::max({parallel.tensor, parallel.pipeline, parallel.context, parallel.expert}) == 1) return {};
+  return fail(ErrorCode::unsatisfied,
+              fmt::format("{} does not set tensor, pipeline, context or expert parallelism", file),
               "the training program sets it up: take --emit torchrun or slurm");
 }
 
@@ -134,11 +142,13 @@ std::string yaml_flag(bool value) { return value ? "true" : "false"; }
 
 std::string fsdp_section(const Settings& settings) {
   const bool second = settings.parallel.sharding == Sharding::fsdp2;
-  std::string text = "fsdp_config:\n";
+  // Source: accelerate's launch.py, v1.5.0 and v1.6.0.
+  std::string text = second ? "# accelerate before 1.6 does not know FSDP2 and takes FSDP1\n" : "";
+  text += "fsdp_config:\n";
   const auto add = [&](std::string_view key, std::string_view value) { text += fmt::format("  {}: {}\n", key, value); };
   add("fsdp_version", second ? "2" : "1");
   add("fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
-  add("fsdp_activation_checkpointing", yaml_flag(settings.recompute == Recompute::full));
+  add("fsdp_activation_checkpointing", yaml_flag(fsdp_recomputes(settings)));
   add("fsdp_cpu_ram_efficient_loading", "true");
   add("fsdp_offload_params", yaml_flag(settings.parallel.offload != Offload::none));
   add("fsdp_state_dict_type", "SHARDED_STATE_DICT");
@@ -154,14 +164,17 @@ std::string fsdp_section(const Settings& settings) {
   return text;
 }
 
-std::string deepspeed_section(const Settings& settings) {
+std::string deepspeed_section(const Settings& settings, const Nodes& nodes) {
   const int stage = zero_stage(settings.parallel.sharding);
   const bool optimizer = settings.parallel.offload != Offload::none;
   const bool weights = settings.parallel.offload == Offload::all && stage == 3;
+  // Without it accelerate wants a host file and starts the other nodes through pdsh.
+  const std::string_view launcher = nodes.nodes > 1 ? "  deepspeed_multinode_launcher: standard\n" : "";
   return fmt::format(
-      "deepspeed_config:\n  gradient_accumulation_steps: {}\n  offload_optimizer_device: {}\n"
+      "deepspeed_config:\n{}  gradient_accumulation_steps: {}\n  offload_optimizer_device: {}\n"
       "  offload_param_device: {}\n  zero3_init_flag: {}\n  zero3_save_16bit_model: {}\n  zero_stage: {}\n",
-      settings.accumulation, optimizer ? "cpu" : "none", weights ? "cpu" : "none", stage == 3, stage == 3, stage);
+      launcher, settings.accumulation, optimizer ? "cpu" : "none", weights ? "cpu" : "none", stage == 3, stage == 3,
+      stage);
 }
 
 std::string_view distributed_type(const Settings& settings) {
@@ -185,6 +198,14 @@ Json zero_section(const Settings& settings) {
   zero["stage3_gather_16bit_weights_on_model_save"] = true;
   if (settings.parallel.offload == Offload::all) zero["offload_param"] = offload_target();
   return zero;
+}
+
+/// DeepSpeed refuses optimizers that it was not tried with unless it is told to take them, and beside offloaded states
+/// those that are not its own (source: DeepSpeedEngine._do_optimizer_sanity_check and _configure_optimizer).
+void add_optimizer(const Settings& settings, Json& config) {
+  if (settings.optimizer == Optimizer::adamw) return;
+  config["zero_allow_untested_optimizer"] = true;
+  if (settings.parallel.offload != Offload::none) config["zero_force_ds_cpu_optimizer"] = false;
 }
 
 /// Comment lines as texts, without their hashes.
@@ -242,10 +263,11 @@ Result<std::string> torchrun_commands(const Launch& launch) {
   GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
   const std::string several =
       nodes.nodes > 1
-          ? fmt::format(" --nnodes {} --node-rank \"$NODE_RANK\" --master-addr \"$MASTER_ADDR\"", nodes.nodes)
+          ? fmt::format(" --nnodes {} --node-rank \"$NODE_RANK\" --master-addr \"$MASTER_ADDR\" --master-port {}",
+                        nodes.nodes, kRendezvousPort)
           : "";
   const std::string endpoint = fmt::format("\"$MASTER_ADDR:{}\"", kRendezvousPort);
-  return fmt::format("{}gpuwarden run -n {} --nproc-per-node gpu{} -- python {}\n{} {}\n", program_notes(launch),
+  return fmt::format("{}gpuwarden run -n {} --nproc-per-node gpu{} -- python3 {}\n{} {}\n", program_notes(launch),
                      nodes.gpus, several, launch.program, torchrun_words(nodes, endpoint), launch.program);
 }
 
@@ -261,15 +283,17 @@ Result<std::string> accelerate_config(const Launch& launch) {
       " --machine_rank \"$NODE_RANK\" --main_process_ip \"$MASTER_ADDR\" --main_process_port {}", kRendezvousPort);
   std::string text = fmt::format("# accelerate launch --config_file THIS_FILE{} {}\n", nodes.nodes > 1 ? node : "",
                                  printable(launch.program));
-  text += program_notes(launch);
+  const bool recomputes = type == "FSDP" && fsdp_recomputes(settings);
+  text += program_notes(launch, recomputes ? "fsdp_activation_checkpointing below; gradient_checkpointing stays off"
+                                           : "gradient_checkpointing");
   text += fmt::format("compute_environment: LOCAL_MACHINE\ndebug: false\ndistributed_type: {}\n", type);
   if (type == "FSDP") text += fsdp_section(settings);
-  if (type == "DEEPSPEED") text += deepspeed_section(settings);
+  if (type == "DEEPSPEED") text += deepspeed_section(settings, nodes);
   text += fmt::format(
       "downcast_bf16: 'no'\nenable_cpu_affinity: false\nmachine_rank: 0\nmain_training_function: main\n"
-      "mixed_precision: '{}'\nnum_machines: {}\nnum_processes: {}\nrdzv_backend: {}\nsame_network: true\nuse_cpu: "
-      "false\n",
-      mixed_precision(launch, settings), nodes.nodes, nodes.nodes * nodes.gpus, nodes.nodes > 1 ? "c10d" : "static");
+      "mixed_precision: '{}'\nnum_machines: {}\nnum_processes: {}\nrdzv_backend: static\nsame_network: true\n"
+      "use_cpu: false\n",
+      mixed_precision(launch, settings), nodes.nodes, nodes.nodes * nodes.gpus);
   return text;
 }
 
@@ -286,17 +310,20 @@ Result<std::string> deepspeed_config(const Launch& launch) {
   const bool brain = narrow && !half;
   const std::uint64_t batch = std::uint64_t{settings.micro_batch} * settings.accumulation * settings.parallel.data;
   // Comments are keys that DeepSpeed does not read.
-  const Json notes = Json(split_notes(program_notes(launch)));
-  const Json config = {{"_plan", notes},
-                       {"train_batch_size", batch},
-                       {"train_micro_batch_size_per_gpu", settings.micro_batch},
-                       {"gradient_accumulation_steps", settings.accumulation},
-                       {"gradient_clipping", 1.0},
-                       {"bf16", {{"enabled", brain}}},
-                       {"fp16", {{"enabled", half}}},
-                       {"zero_optimization", zero_section(settings)},
-                       {"steps_per_print", 10},
-                       {"wall_clock_breakdown", false}};
+  Json notes = Json(split_notes(program_notes(launch)));
+  if (settings.parallel.offload != Offload::none && settings.optimizer == Optimizer::adamw)
+    notes.emplace_back("the optimizer's class: deepspeed.ops.adam.DeepSpeedCPUAdam, its states rest on the host");
+  Json config = {{"_plan", notes},
+                 {"train_batch_size", batch},
+                 {"train_micro_batch_size_per_gpu", settings.micro_batch},
+                 {"gradient_accumulation_steps", settings.accumulation},
+                 {"gradient_clipping", 1.0},
+                 {"bf16", {{"enabled", brain}}},
+                 {"fp16", {{"enabled", half}}},
+                 {"zero_optimization", zero_section(settings)},
+                 {"steps_per_print", 10},
+                 {"wall_clock_breakdown", false}};
+  add_optimizer(settings, config);
   return config.dump(2) + "\n";
 }
 

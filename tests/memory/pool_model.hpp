@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -100,6 +101,8 @@ class PoolModel {
   }
 
   unsigned failures = 0;
+  /// Has another thread do something; where it is set, half of the frees are done so.
+  std::function<void(std::function<void()>)> elsewhere;
 
  private:
   struct Block {
@@ -182,8 +185,15 @@ class PoolModel {
       upstream_.follow(stream, block.stream);
       upstream_.submit(stream, {address}, block.size);
     }
-    const auto result = pool_.deallocate({address}, block.size, stream);
-    EXPECT_TRUE(result) << result.error().message;
+    const auto give_back = [&] {
+      const auto result = pool_.deallocate({address}, block.size, stream);
+      EXPECT_TRUE(result) << result.error().message;
+    };
+    if (elsewhere && draw(2) == 0) {
+      elsewhere(give_back);
+    } else {
+      give_back();
+    }
     live_.erase(at);
   }
 

@@ -27,7 +27,7 @@ TEST(Emit, TorchrunOnOneNodeIsStandalone) {
   const auto text = torchrun_commands(launch(8, Sharding::fsdp2));
   ASSERT_TRUE(text);
   EXPECT_TRUE(
-      text->ends_with("\ngpuwarden run -n 8 --nproc-per-node gpu -- python train.py\n"
+      text->ends_with("\ngpuwarden run -n 8 --nproc-per-node gpu -- python3 train.py\n"
                       "torchrun --standalone --nproc_per_node=8 train.py\n"))
       << *text;
 }
@@ -42,6 +42,7 @@ TEST(Emit, TorchrunOnSeveralNodesMeetsAtTheFirst) {
 
 TEST(Emit, AccelerateNamesTheKindOfSharding) {
   EXPECT_THAT(accelerate_config(launch(8, Sharding::fsdp2)).value(), HasSubstr("fsdp_version: 2"));
+  EXPECT_THAT(accelerate_config(launch(8, Sharding::fsdp2)).value(), HasSubstr("# accelerate before 1.6"));
   EXPECT_THAT(accelerate_config(launch(8, Sharding::fsdp1)).value(),
               HasSubstr("fsdp_reshard_after_forward: FULL_SHARD"));
   EXPECT_THAT(accelerate_config(launch(8, Sharding::zero2)).value(), HasSubstr("zero_stage: 2"));
@@ -137,6 +138,45 @@ TEST(Emit, FilesThatCannotSayTensorParallelismRefuseIt) {
   EXPECT_EQ(accelerate_config(tensor).error().code, ErrorCode::unsatisfied);
   EXPECT_EQ(deepspeed_config(tensor).error().code, ErrorCode::unsatisfied);
   EXPECT_TRUE(torchrun_commands(tensor));
+}
+
+TEST(Emit, FilesThatCannotSayExpertParallelismRefuseIt) {
+  Launch experts = launch(8, Sharding::zero2);
+  experts.settings.parallel.expert = 4;
+  EXPECT_EQ(accelerate_config(experts).error().code, ErrorCode::unsatisfied);
+  EXPECT_EQ(deepspeed_config(experts).error().code, ErrorCode::unsatisfied);
+  EXPECT_TRUE(slurm_script(experts));
+}
+
+TEST(Emit, OneProcessOverSeveralGpusIsNotLaunched) {
+  Launch staged = launch(1, Sharding::none);
+  staged.settings.parallel.layer_stages = 4;
+  for (const char* name : {"torchrun", "accelerate", "deepspeed", "slurm"}) {
+    const auto text = emit(staged, launch_format_from(name).value());
+    ASSERT_FALSE(text) << name;
+    EXPECT_EQ(text.error().code, ErrorCode::unsatisfied);
+    EXPECT_THAT(text.error().message, HasSubstr("device_map"));
+  }
+}
+
+TEST(Emit, SeveralNodesKnowWhereToMeet) {
+  const std::string accelerate = accelerate_config(launch(16, Sharding::zero3)).value();
+  EXPECT_THAT(accelerate, HasSubstr("deepspeed_multinode_launcher: standard"));
+  EXPECT_THAT(accelerate, HasSubstr("rdzv_backend: static"));
+  EXPECT_THAT(torchrun_commands(launch(16, Sharding::zero3)).value(),
+              HasSubstr("--master-addr \"$MASTER_ADDR\" --master-port 29500 -- python3 train.py\n"));
+  EXPECT_THAT(accelerate_config(launch(8, Sharding::zero3)).value(), Not(HasSubstr("deepspeed_multinode_launcher")));
+}
+
+TEST(Emit, DeepSpeedIsToldOfOptimizersThatAreNotItsOwn) {
+  Launch job = launch(8, Sharding::zero2);
+  EXPECT_FALSE(nlohmann::json::parse(deepspeed_config(job).value()).contains("zero_allow_untested_optimizer"));
+  job.settings.optimizer = Optimizer::adafactor;
+  const auto json = nlohmann::json::parse(deepspeed_config(job).value());
+  EXPECT_EQ(json["zero_allow_untested_optimizer"], true);
+  EXPECT_FALSE(json.contains("zero_force_ds_cpu_optimizer"));
+  job.settings.parallel.offload = Offload::optimizer;
+  EXPECT_EQ(nlohmann::json::parse(deepspeed_config(job).value())["zero_force_ds_cpu_optimizer"], false);
 }
 
 TEST(Emit, SlurmAsksForWholeNodes) {

@@ -64,7 +64,9 @@ struct PoolStatus {
   Bytes reserved;  ///< physical memory
   Bytes peak_reserved;
   Bytes live;
-  Bytes peak_live;  ///< exact with one stream; with several, the sum of their peaks: an upper bound
+  /// Exact with one stream that one thread uses; with several, the sum of their peaks: an upper bound. What one thread
+  /// gives back of what another allocated may count a little longer.
+  Bytes peak_live;
   Bytes requested;
   Bytes cached;  ///< in quick lists, or given back on another stream and not yet taken over
   Bytes free;    ///< reserved, but neither live nor cached

@@ -49,7 +49,8 @@ struct Strategy {
   /// Sizes from `small_below` on whose blocks have lived briefly are cut from the upper end of free blocks, all others
   /// from the lower one, so that what lasts lies together.
   bool two_ends = false;
-  /// Free pages go back to the device after so many merging frees; 0: only when asked for.
+  /// Free pages go back to the device after so many merging frees, but for as much as was live at the crests of recent
+  /// steps; 0: only when asked for.
   unsigned trim_every = 0;
 };
 

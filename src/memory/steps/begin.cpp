@@ -146,7 +146,7 @@ void Pool::Core::leave_others(const Lane& own) {
   for_each_lane([&](Lane& lane) {
     if (&lane == &own || !lane.follows()) return;
     const std::lock_guard lock(lane.lock);
-    lane.leave();
+    lane.leave_script();
   });
 }
 

@@ -21,8 +21,9 @@ class PeriodFinder {
 
   /// Begins with an empty tape.
   void start(StepTape& tape);
-  /// Before the tape's next operation, with so many grains live, and so many at most ever: whether a period ends here at
-  /// which least is live, and the next one may be planned. A period that stays far below the peak is a part of a step.
+  /// Before the tape's next operation, with so many grains live, and so many at most ever: whether a period ends here
+  /// at which least is live, and the next one may be planned. A period that stays far below the peak is a part of a
+  /// step.
   bool look(StepTape& tape, std::uint64_t live, std::uint64_t peak);
   /// The period that look() has chosen; 0: none.
   std::uint32_t period() const { return chosen_.period; }

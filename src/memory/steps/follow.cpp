@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a lane follows its script, and how it leaves it. All of it is behind the lane's lock alone.
 #include <algorithm>
+#include <mutex>
 #include <new>
 
 #include "memory/lane.hpp"
@@ -10,14 +11,14 @@ namespace {
 
 /// So many operations in a pass that the script does not have are served beside it.
 constexpr unsigned kMostStrays = 64;
-constexpr std::uint32_t kNever = std::uint32_t{1} << 30U;
+constexpr std::uint32_t kLong = std::uint32_t{1} << 30U;
 
 }  // namespace
 
 Attention Lane::look() {
   // Memory of graphs stays as it is; and without host memory there is nothing to learn.
   if (!learns_steps || usual != nullptr) {
-    tape.wake_at(tape.op() + kNever);
+    tape.wake_at(tape.op() + kLong);
     return Attention::none;
   }
   try {
@@ -48,7 +49,7 @@ void Lane::step_over() {
 
 void Lane::stray(std::uint64_t word) {
   if (learned.strays.size() == kMostStrays) {
-    leave();
+    leave_script();
     return;
   }
   tape.switch_off(next_op());
@@ -95,7 +96,7 @@ Attention Lane::attend_free(unsigned region, Grains start, DeviceAddress address
     return Attention::followed;
   }
   if (covers(region, start)) {
-    leave();
+    leave_script();
     return Attention::none;
   }
   catch_up();
@@ -197,7 +198,7 @@ void Lane::rewrite_tape() {
   finder.left(tape, followed);
 }
 
-void Lane::leave() {
+void Lane::leave_script() {
   if (!follows()) return;
   catch_up();
   const std::uint32_t at = position();
@@ -215,10 +216,15 @@ void Lane::leave() {
                      .epoch = static_cast<std::uint32_t>(counters.allocations)});
   }
   std::ranges::sort(parts, {}, &LivePart::start);
-  regions[learned.region].scatter(learned.arena, parts, epoch.load(std::memory_order_relaxed));
+  Region& region = regions[learned.region];
+  region.prepare(learned.arena, 2 * parts.size());
+  {
+    // Threads that give planned blocks back without the lock see all of them as they are from now on, or none.
+    inbox.gate.lock_in_passing();
+    const std::lock_guard gated(inbox.gate, std::adopt_lock);
+    region.scatter(learned.arena, parts, epoch.load(std::memory_order_relaxed));
+  }
   const std::uint64_t all = live();
-    fprintf(stderr, "leave at %u of %u passes %lu strays %u\n", at, script.period(), learned.passes,
-            (unsigned)learned.strays.size());
   rewrite_tape();
   counters.live.store(all, std::memory_order_relaxed);
   cursor.store(&kNoEntry, std::memory_order_relaxed);
