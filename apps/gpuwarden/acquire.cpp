@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "gpuwarden/base/text.hpp"
+#include "model_request.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -47,7 +48,7 @@ class Acquisition {
         captured_(machine.captured),
         reader_(machine.reader),
         visibility_(machine.captured ? placement::Visibility{} : placement::visibility_from(context.environment)) {
-    read_.links = selection.request.count.value_or(1) > 1 || selection.request.model_size.has_value();
+    read_.links = selection.request.count.value_or(1) > 1 || selection.request.work.has_value();
     read_.cuda_order = visibility_.cuda_visible_devices.has_value() && visibility_.cuda_device_order != "PCI_BUS_ID" &&
                        !machine.simulated();
   }
@@ -78,12 +79,19 @@ class Acquisition {
 
   Result<void> get_in_line() {
     if (ticket_ || !hold_) return {};
-    const auto wants = static_cast<std::uint32_t>(std::max<std::size_t>(1, selection_.request.count.value_or(1)));
+    const auto wants = static_cast<std::uint32_t>(std::max<std::size_t>(1, result_.decision.wanted));
     GPUWARDEN_TRY(ticket_, store_->queue(wants, result_.decision.candidates));
     return {};
   }
 
   const Decision& decision() const { return result_.decision; }
+  Error unsatisfied() const {
+    const Decision& decision = result_.decision;
+    return {ErrorCode::unsatisfied, decision.missing,
+            decision.may_come_true
+                ? "--wait waits in line for them; --explain of gpuwarden select tells more"
+                : ways_to_fit(selection_.request, {result_.snapshot, {}, {}, visibility_}, decision)};
+  }
   Acquired take() {
     ticket_.reset();
     return std::move(result_);
@@ -131,11 +139,6 @@ class Acquisition {
   Acquired result_;
 };
 
-Error unsatisfied(const Decision& decision) {
-  return {ErrorCode::unsatisfied, decision.missing,
-          decision.may_come_true ? "--wait waits in line for them; --explain of gpuwarden select tells more" : ""};
-}
-
 }  // namespace
 
 Result<Acquired> acquire(const Context& context, const Machine& machine, const Selection& selection,
@@ -150,13 +153,13 @@ Result<Acquired> acquire(const Context& context, const Machine& machine, const S
     if (!selection.wait && !hold) return acquisition.take();
     if (!selection.wait) {
       if (acquisition.decision().satisfied) continue;  // taken between choosing and locking, from outside the gate
-      return std::unexpected(unsatisfied(acquisition.decision()));
+      return std::unexpected(acquisition.unsatisfied());
     }
     if (!acquisition.decision().may_come_true && !acquisition.decision().satisfied)
-      return std::unexpected(unsatisfied(acquisition.decision()));
+      return std::unexpected(acquisition.unsatisfied());
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(system_clock().now() - start);
     if (waited >= *selection.wait) {
-      Error error = unsatisfied(acquisition.decision());
+      Error error = acquisition.unsatisfied();
       error.message = fmt::format("waited {} in vain: {}", format_duration(waited), error.message);
       error.hint.clear();
       return std::unexpected(std::move(error));

@@ -106,5 +106,6 @@ int run_lease(Context& context);
 int run_sim(Context& context);
 int run_compat(Context& context);
 int run_memory(Context& context);
+int run_plan(Context& context);
 
 }  // namespace gpuwarden::cli

@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "options.hpp"
 #include "plan/plan_options.hpp"
+#include "plan/workload_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -106,10 +107,6 @@ constexpr auto kBundleOptions = std::to_array<Option>({
 });
 
 constexpr auto kSelectOptions = std::to_array<Option>({
-    {"--model", OptionKind::text, "MODEL", "as many GPUs as this model needs: a name, a config.json, its folder"},
-    {"--task", OptionKind::text, "TASK", "with --model: train, lora, qlora, inference, serve"},
-    {"--sequence", OptionKind::text, "N", "with --model: tokens of a sample (2048)"},
-    {"--micro-batch", OptionKind::text, "N", "with --model: samples at a time (1)"},
     {"--export", OptionKind::optional, "SHELL", "print commands to eval: sh (default), fish, powershell, cmd"},
     {"--uuid", OptionKind::flag, "", "print UUIDs (the default: right in every CUDA_DEVICE_ORDER)"},
     {"--index", OptionKind::flag, "", "print indices (right only with CUDA_DEVICE_ORDER=PCI_BUS_ID)"},
@@ -201,13 +198,13 @@ std::vector<Command> looking_commands() {
       {"select",
        "choose GPUs and print a value for CUDA_VISIBLE_DEVICES",
        "gpuwarden select [options]",
-       {kSelectionOptions, kSelectOptions, kFromOptions},
+       {kSelectionOptions, kSelectOptions, kFromOptions, kWorkloadOptions},
        Rest::none,
        run_select},
       {"plan",
        "say whether a model fits, on how many GPUs, with which strategy",
        "gpuwarden plan MODEL | CONFIG.json | DIR | --params 7B [--task TASK] [--gpus 8xh100] [options]",
-       {kPlanOptions, kFromOptions},
+       {kPlanOptions, kFromOptions, kWorkloadOptions},
        Rest::operands,
        run_plan},
       {"snapshot",
@@ -267,13 +264,13 @@ std::vector<Command> running_commands() {
       {"run",
        "choose GPUs, reserve them, and run a command on them",
        "gpuwarden run [options] -- COMMAND...",
-       {kSelectionOptions, kRunOptions, kKnowledgeOptions},
+       {kSelectionOptions, kRunOptions, kKnowledgeOptions, kWorkloadOptions},
        Rest::command,
        run_run},
       {"lease",
        "reserve GPUs for a shell",
        "gpuwarden lease [options] [-- COMMAND...]",
-       {kSelectionOptions, kLeaseOptions},
+       {kSelectionOptions, kLeaseOptions, kWorkloadOptions},
        Rest::command,
        run_lease},
       {"compat",
@@ -331,11 +328,21 @@ std::string key_of(const Option& option) {
   return std::string(names.back().substr(names.back().find_first_not_of('-')));
 }
 
+namespace {
+
+std::string_view title_of(const Command& command, std::span<const Option> options) {
+  if (options.data() == kSelectionOptions.data()) return "which GPUs";
+  if (options.data() != kWorkloadOptions.data()) return "options";
+  return command.run == run_plan ? "the model's task" : "with --model or --model-size: the model's task";
+}
+
+}  // namespace
+
 std::string help_for(const Command& command) {
   std::string text = fmt::format("gpuwarden {}: {}\n\nusage: {}\n", command.name, command.summary, command.usage);
   std::string_view section;
   for (const auto options : command.options) {
-    const std::string_view title = options.data() == kSelectionOptions.data() ? "which GPUs" : "options";
+    const std::string_view title = title_of(command, options);
     if (title != section) text += fmt::format("\n{}:\n", title);
     section = title;
     add_options(text, options);

@@ -7,6 +7,8 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "model_request.hpp"
+#include "plan/workload_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -56,8 +58,14 @@ Result<void> check_lists(const Args& args) {
 placement::KnownOptions known_options() {
   placement::KnownOptions known;
   for (const Option& option : kSelectionOptions) known.selection.push_back(key_of(option));
+  for (const Option& option : kWorkloadOptions) known.selection.push_back(key_of(option));
   if (const Command* run = find_command("run")) {
-    for (const Option& option : run->options.back()) known.run.push_back(key_of(option));
+    for (const auto options : run->options) {
+      const bool selects = options.data() == kSelectionOptions.data() || options.data() == kWorkloadOptions.data();
+      for (const Option& option : options) {
+        if (!selects) known.run.push_back(key_of(option));
+      }
+    }
   }
   std::erase(known.selection, "config");
   return known;
@@ -97,13 +105,34 @@ void fall_back_to_environment(Context& context) {
 
 /// How many and which: a flag of this family on the command line replaces what the file says about the family.
 void merge_family(const Args& args, Request& request) {
-  const bool given = args.has("gpu-ids") || args.has("num-gpus") || args.has("all") || args.has("model-size");
+  const bool given =
+      args.has("gpu-ids") || args.has("num-gpus") || args.has("all") || args.has("model") || args.has("model-size");
   if (given) {
     request.gpu_ids.clear();
     request.count.reset();
   }
   if (args.has("gpu-ids")) request.gpu_ids = names_of(args, "gpu-ids");
   request.all = args.has("all");
+}
+
+/// The model, and what its options say about the number of GPUs.
+Result<void> fill_model(const Args& args, Request& request) {
+  GPUWARDEN_TRY(request.work, read_model_request(args));
+  if (!request.work || args.text("strategy") != "single") return {};
+  if (request.count.value_or(1) > 1 || request.gpu_ids.size() > 1 || request.all)
+    return fail(ErrorCode::invalid_argument, "--strategy single is one GPU, but more are asked for",
+                "leave out one of the two");
+  if (request.gpu_ids.empty()) request.count = 1;
+  return {};
+}
+
+/// A configuration's strategy holds for what is trained.
+void fall_back_to_strategy(Args& args, const placement::JobConfig& config) {
+  const auto& strategy = config.distributed.strategy;
+  const std::string task = args.text("task").value_or("train");
+  const bool has_model = args.has("model") || args.has("model-size");
+  const bool trains = task != "inference" && task != "serve" && (args.has("task") || args.has("model"));
+  if (strategy && has_model && trains) args.fall_back("strategy", {*strategy});
 }
 
 Result<void> fill(const Args& args, Request& request) {
@@ -113,7 +142,6 @@ Result<void> fill(const Args& args, Request& request) {
   if (count) request.count = count;
   GPUWARDEN_TRY(request.min_memory, size_option(args, "min-memory"));
   GPUWARDEN_TRY(request.min_free_memory, size_option(args, "min-free-memory"));
-  GPUWARDEN_TRY(request.model_size, size_option(args, "model-size"));
   GPUWARDEN_TRY(request.min_compute_capability, capability_option(args));
   GPUWARDEN_TRY(const auto utilization, count_option(args, "max-utilization", 100));
   if (utilization) request.max_utilization = Percent(*utilization);
@@ -129,7 +157,7 @@ Result<void> fill(const Args& args, Request& request) {
     return fail(ErrorCode::invalid_argument, fmt::format("--device: '{}' is neither cpu nor cuda", printable(*device)));
   }
   if (device) request.force_cpu = *device == "cpu";
-  return {};
+  return fill_model(args, request);
 }
 
 }  // namespace
@@ -177,6 +205,7 @@ Result<Selection> read_selection(Context& context) {
   fall_back_to_environment(context);
   fall_back_to(context.args, selection.config.selection);
   fall_back_to(context.args, selection.config.run);
+  fall_back_to_strategy(context.args, selection.config);
   selection.request = placement::request_from(selection.config);
   GPUWARDEN_CHECK(fill(context.args, selection.request));
   if (context.args.has("wait")) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -75,8 +76,16 @@ Result<MemoryUsage> GpuManager::memory_usage(const std::string& name, double war
 }
 
 Result<placement::Decision> GpuManager::select(const placement::Request& request) {
-  const facts::Snapshot snapshot = read({.links = request.count.value_or(1) > 1});
+  const bool several = request.count.value_or(1) > 1 || request.work || request.model_size;
+  const facts::Snapshot snapshot = read({.links = several});
   return placement::select(request, {snapshot, {}, {}, placement::visibility_from(options_.environment)});
+}
+
+Result<planning::PlanAnswer> GpuManager::plan(planning::PlanRequest request) {
+  if (request.gpus.usable == Bytes{}) {
+    GPUWARDEN_TRY(request.gpus, planning::gpus_of(read()));
+  }
+  return planning::answer(std::move(request));
 }
 
 Result<placement::Device> GpuManager::optimal_device() {

@@ -184,6 +184,16 @@ constexpr std::array<Filter, 18> kFilters{{{"named", named},
 
 }  // namespace
 
+namespace {
+
+Bytes usable_of(const facts::GpuSample& sample) {
+  const Bytes total = sample.memory_total.value_or(Bytes(0));
+  const Bytes reserved = sample.memory_reserved.value_or(Bytes(0));
+  return reserved < total ? total - reserved : total;
+}
+
+}  // namespace
+
 std::vector<Candidate> list_candidates(const Wanted& wanted) {
   std::vector<Candidate> result;
   for (const auto& record : wanted.inputs.snapshot.gpus) {
@@ -194,7 +204,8 @@ std::vector<Candidate> list_candidates(const Wanted& wanted) {
                         nullptr,
                         sample.memory_total.value_or(Bytes(0)),
                         sample.memory_free.value_or(Bytes(0)),
-                        sample.memory_free.has_value()});
+                        sample.memory_free.has_value(),
+                        usable_of(sample)});
       continue;
     }
     for (const auto& mig : record.mig_devices) {
@@ -203,7 +214,8 @@ std::vector<Candidate> list_candidates(const Wanted& wanted) {
                         &mig,
                         mig.memory_total.value_or(Bytes(0)),
                         mig.memory_free.value_or(Bytes(0)),
-                        mig.memory_free.has_value()});
+                        mig.memory_free.has_value(),
+                        mig.memory_total.value_or(Bytes(0))});
     }
   }
   return result;

@@ -19,6 +19,7 @@ struct Candidate {
   Bytes total;
   Bytes free;
   bool known_free = false;
+  Bytes usable{};  ///< what programs can have of it while nobody else uses it
 };
 
 /// The request with its names resolved.

@@ -7,14 +7,12 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "placement/candidates.hpp"
+#include "placement/model_need.hpp"
 #include "placement/names.hpp"
 #include "placement/ranking.hpp"
 
 namespace gpuwarden::placement {
 namespace {
-
-/// A model does not get the last byte of a GPU: CUDA contexts, workspaces and fragmentation take their part.
-constexpr double kUsableShare = 0.9;
 
 Result<void> check_request(const Request& request, const Wanted& wanted) {
   const auto bad = [](std::string what, std::string hint = {}) {
@@ -26,6 +24,7 @@ Result<void> check_request(const Request& request, const Wanted& wanted) {
     if (std::ranges::find(wanted.exclude, uuid) != wanted.exclude.end())
       return bad(fmt::format("the GPU '{}' is both named and excluded", uuid.value));
   }
+  if (request.nodes == 0) return bad("0 nodes were asked for", "1 is this machine alone");
   if (request.count == 0U) return bad("0 GPUs were asked for", "use --device cpu to run without a GPU");
   if (!wanted.ids.empty() && request.count && *request.count != wanted.ids.size()) {
     return bad(fmt::format("{} GPUs are named, but {} asked for", wanted.ids.size(), *request.count),
@@ -61,42 +60,115 @@ std::string label(const Device& device) {
                     : fmt::format("GPU {}", device.index.value);
 }
 
-/// How many are to be taken, out of the ranked fitting ones; a model size takes as many as hold it.
-std::size_t how_many(const Request& request, const Wanted& wanted, const std::vector<Candidate>& ranked) {
+/// How many are to be taken, out of the fitting ones.
+std::size_t how_many(const Request& request, const Wanted& wanted, std::size_t fitting) {
   if (!wanted.ids.empty()) return wanted.ids.size();
-  if (request.all) return ranked.size();
-  if (!request.model_size) return request.count.value_or(1);
-  Bytes held;
-  std::size_t count = 0;
-  for (const Candidate& c : ranked) {
-    if (held >= *request.model_size) break;
-    held += Bytes(static_cast<std::uint64_t>(static_cast<double>(c.free.value) * kUsableShare));
-    ++count;
-  }
-  if (held < *request.model_size) return ranked.size() + 1;
-  return std::max<std::size_t>(count, request.count.value_or(1));
+  return request.all ? fitting : request.count.value_or(1);
 }
 
-std::string missing_sentence(const Decision& decision, std::size_t fitting, std::size_t count, const Request& request) {
-  std::string text = request.model_size && fitting < count
-                         ? fmt::format("the {} GPUs that fit cannot hold {}", fitting, format_size(*request.model_size))
-                         : fmt::format("only {} of {} GPUs can be had", fitting, count);
-  if (decision.verdicts.empty()) return "this machine has no GPU";
+/// "; GPU 0: leased by ada; GPU 1: ...": why devices cannot be had.
+std::string objections(const Decision& decision) {
+  constexpr int kMost = 8;
+  std::string text;
   int said = 0;
   for (const Verdict& verdict : decision.verdicts) {
     if (verdict.reason.empty() || verdict.reason == "not among the named GPUs") continue;
-    if (++said > 8) return text + "; and more (--explain)";
+    if (++said > kMost) return text + "; and more (--explain)";
     text += fmt::format("; {}: {}", label(verdict.device), verdict.reason);
   }
   return text;
 }
 
-Strategy strategy_for(const Request& request, const std::vector<Candidate>& chosen) {
-  const bool fits_one = std::ranges::all_of(chosen, [&](const Candidate& c) {
-    return static_cast<double>(c.free.value) * kUsableShare >= static_cast<double>(request.model_size->value);
-  });
-  if (!fits_one) return Strategy::fsdp;
-  return chosen.size() > 1 ? Strategy::ddp : Strategy::single;
+std::string missing_sentence(const Decision& decision, std::size_t fitting, std::size_t count) {
+  if (decision.verdicts.empty()) return "this machine has no GPU";
+  return fmt::format("only {} of {} GPUs can be had", fitting, count) + objections(decision);
+}
+
+Strategy strategy_of(const ModelFit& fit, std::size_t devices) {
+  const planning::Parallelism& parallel = fit.candidate.settings.parallel;
+  const bool whole = parallel.sharding == planning::Sharding::none && parallel.data == parallel.gpus();
+  if (!whole) return Strategy::fsdp;
+  return devices * parallel.data > 1 ? Strategy::ddp : Strategy::single;
+}
+
+/// Devices by what stands in the way of the request.
+struct Sorted {
+  std::vector<Candidate> fitting;
+  std::vector<Candidate> possible;  ///< and those that would fit if nobody used them
+};
+
+Sorted sort_candidates(const Wanted& wanted, Decision& decision) {
+  Sorted sorted;
+  for (const Candidate& candidate : list_candidates(wanted)) {
+    const auto objection = object_to(candidate, wanted);
+    decision.verdicts.push_back(
+        {candidate.device, false, objection && objection->transient, objection ? objection->reason : ""});
+    if (!objection) sorted.fitting.push_back(candidate);
+    if (!objection || objection->transient) sorted.possible.push_back(candidate);
+  }
+  return sorted;
+}
+
+/// Takes `count` of the ranked devices and says of all others why not.
+std::vector<Candidate> take(std::vector<Candidate> devices, std::size_t count, const Wanted& wanted,
+                            Decision& decision) {
+  rank(devices, wanted);
+  std::vector<Candidate> chosen = pick(devices, count, wanted);
+  decision.satisfied = true;
+  for (const Candidate& candidate : chosen) decision.selected.push_back(candidate.device);
+  for (Verdict& verdict : decision.verdicts) {
+    verdict.chosen = std::ranges::find(decision.selected, verdict.device) != decision.selected.end();
+    if (!verdict.chosen && verdict.reason.empty()) verdict.reason = "fits, but others were preferred";
+  }
+  return chosen;
+}
+
+/// Devices that nobody keeps from the request, but that have too little for its model.
+void object_for_model(const ModelNeed& need, const ModelFit& fit, const std::vector<Candidate>& fitting,
+                      Decision& decision) {
+  for (const Candidate& candidate : fitting) {
+    const auto verdict = std::ranges::find(decision.verdicts, candidate.device, &Verdict::device);
+    if (need.room_of(candidate) >= fit.needed) continue;
+    verdict->transient = candidate.usable >= fit.needed;
+    verdict->reason = !candidate.known_free ? std::string("its free memory is unknown")
+                                            : fmt::format("has {} free, the chosen plan needs {}",
+                                                          format_size(candidate.free), format_size(fit.needed));
+  }
+}
+
+/// As a count of devices does, so does a model: how many follow from planning.
+void decide_for_model(const planning::Workload& work, const Wanted& wanted, const Sorted& sorted, Decision& decision) {
+  const ModelNeed if_free(work, wanted, true);
+  if (const auto ideal = if_free.choose(sorted.possible)) {
+    decision.may_come_true = true;
+    decision.wanted = ideal->count;
+    for (const Candidate& candidate : ideal->devices) decision.candidates.push_back(candidate.device.uuid);
+  }
+  const ModelNeed need(work, wanted);
+  if (const auto choice = need.choose(sorted.fitting)) {
+    decision.wanted = choice->count;
+    object_for_model(need, choice->fit, sorted.fitting, decision);
+    const auto taken = take(choice->devices, choice->count, wanted, decision);
+    decision.model = need.on_taken(*choice, taken);
+    decision.strategy = strategy_of(*decision.model, taken.size());
+    if (choice->mixed)
+      decision.warnings.push_back(
+          fmt::format("the model is spread over different GPUs ({}): the slowest sets the pace", decision.model->gpu));
+    return;
+  }
+  const std::size_t asked = wanted.ids.empty() ? wanted.request.count.value_or(0) : wanted.ids.size();
+  decision.model = need.nearest(sorted.fitting);
+  if (sorted.fitting.size() < asked || decision.verdicts.empty()) {
+    decision.missing = missing_sentence(decision, sorted.fitting.size(), asked);
+  } else if (decision.model) {
+    decision.missing = decision.model->reason + objections(decision);
+  } else if (sorted.fitting.empty()) {
+    decision.missing = fmt::format("no GPU can be had for {}", work.model.name) + objections(decision);
+  } else {
+    decision.missing = fmt::format("{} cannot be spread over {} GPUs: its heads and layers do not divide so",
+                                   work.model.name, asked > 0 ? asked : sorted.fitting.size()) +
+                       objections(decision);
+  }
 }
 
 Result<Wanted> understand(const Request& request, const Inputs& inputs) {
@@ -132,48 +204,69 @@ std::string_view to_string(Strategy strategy) {
   return "?";
 }
 
-Result<Decision> select(const Request& request, const Inputs& inputs) {
-  if (request.force_cpu) return cpu_decision();
+namespace {
+
+/// What select() and plan_if_free() look at alike: nothing of it depends on how many GPUs are wanted.
+Result<Wanted> checked(const Request& request, const Inputs& inputs) {
   const bool any_usable = std::ranges::any_of(inputs.snapshot.gpus, [](const facts::GpuRecord& record) {
     return facts::is_usable(record) && record.gpu.vendor == "NVIDIA";
   });
   if (inputs.snapshot.problem && !any_usable) return std::unexpected(*inputs.snapshot.problem);
-  GPUWARDEN_TRY(const Wanted wanted, understand(request, inputs));
+  GPUWARDEN_TRY(Wanted wanted, understand(request, inputs));
   GPUWARDEN_CHECK(check_request(request, wanted));
   GPUWARDEN_CHECK(check_visibility(wanted));
+  return wanted;
+}
+
+}  // namespace
+
+Result<Decision> select(const Request& request, const Inputs& inputs) {
+  if (request.force_cpu) return cpu_decision();
+  GPUWARDEN_TRY(const Wanted wanted, checked(request, inputs));
+  GPUWARDEN_TRY(const auto work, work_of(request));
   Decision decision;
   decision.warnings = wanted.visible.warnings;
   if (wanted.visible.cpu_only) {
     decision.missing = "CUDA_VISIBLE_DEVICES is empty: this shell is restricted to the CPU";
     return decision;
   }
-  std::vector<Candidate> fitting;
-  std::size_t possible = 0;
-  for (const Candidate& candidate : list_candidates(wanted)) {
-    const auto objection = object_to(candidate, wanted);
-    decision.verdicts.push_back(
-        {candidate.device, false, objection && objection->transient, objection ? objection->reason : ""});
-    if (!objection) fitting.push_back(candidate);
-    if (objection && !objection->transient) continue;
-    ++possible;
-    decision.candidates.push_back(candidate.device.uuid);
-  }
-  rank(fitting, wanted);
-  const std::size_t count = how_many(request, wanted, fitting);
-  decision.may_come_true = possible >= count || (request.model_size && possible > fitting.size());
-  if (fitting.size() < count || count == 0) {
-    decision.missing = missing_sentence(decision, fitting.size(), std::max<std::size_t>(count, 1), request);
+  const Sorted sorted = sort_candidates(wanted, decision);
+  if (work) {
+    decide_for_model(*work, wanted, sorted, decision);
     return decision;
   }
-  const auto chosen = pick(fitting, count, wanted);
-  decision.satisfied = true;
-  for (const Candidate& candidate : chosen) decision.selected.push_back(candidate.device);
-  if (request.model_size) decision.strategy = strategy_for(request, chosen);
-  for (Verdict& verdict : decision.verdicts) {
-    verdict.chosen = std::ranges::find(decision.selected, verdict.device) != decision.selected.end();
-    if (!verdict.chosen && verdict.reason.empty()) verdict.reason = "fits, but others were preferred";
-  }
+  for (const Candidate& candidate : sorted.possible) decision.candidates.push_back(candidate.device.uuid);
+  const std::size_t count = how_many(request, wanted, sorted.fitting.size());
+  decision.wanted = std::max<std::size_t>(1, count);
+  decision.may_come_true = sorted.possible.size() >= count;
+  if (sorted.fitting.size() < count || count == 0)
+    decision.missing = missing_sentence(decision, sorted.fitting.size(), decision.wanted);
+  else
+    take(sorted.fitting, count, wanted, decision);
   return decision;
+}
+
+Result<planning::PlanAnswer> plan_if_free(const Request& request, const Inputs& inputs) {
+  GPUWARDEN_TRY(const Wanted wanted, checked(request, inputs));
+  GPUWARDEN_TRY(auto work, work_of(request));
+  if (!work) return fail(ErrorCode::invalid_argument, "the request names no model", "set its work or model_size");
+  Decision decision;
+  const Sorted sorted = sort_candidates(wanted, decision);
+  const ModelNeed need(*work, wanted, true);
+  planning::PlanRequest plan;
+  plan.gpus = need.largest_kind(sorted.possible);
+  if (plan.gpus.count == 0)
+    return fail(ErrorCode::unsatisfied, missing_sentence(decision, 0, request.count.value_or(1)));
+  plan.gpus_per_node = need.node_of(plan.gpus.count / request.nodes);
+  plan.work = *std::move(work);
+  GPUWARDEN_TRY(planning::PlanAnswer answer, planning::answer(std::move(plan)));
+  if (wanted.mig) {
+    // Instances are never joined.
+    std::erase_if(answer.search.changes,
+                  [](const planning::Change& change) { return change.candidate.settings.parallel.gpus() > 1; });
+    answer.search.smallest_gpus.reset();
+  }
+  return answer;
 }
 
 std::string cuda_visible_devices(const Decision& decision) {

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <ranges>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/model_catalog.hpp"
@@ -69,21 +72,34 @@ const CatalogModel* find_row(std::string_view name) {
   return find_if_named([&](std::string_view known) { return without_endings(bare(known)) == stem; });
 }
 
+/// Letters to insert, delete or change (Levenshtein) between two short texts.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The names most like it, nearest first: about a third of the letters may differ.
 std::string similar_names(std::string_view name) {
-  constexpr std::size_t kMost = 6;
-  std::vector<std::string> similar;
-  name = name.substr(0, kLongestName);
-  const std::string wanted = bare(name);
+  constexpr std::size_t kMost = 5;
+  const std::string wanted = without_endings(bare(name.substr(0, kLongestName)));
+  std::vector<std::pair<std::size_t, std::string>> near;
   for (const CatalogModel& model : knowledge::model_catalog()) {
-    if (similar.size() < kMost && wanted.size() >= 3 &&
-        bare(model.name).contains(wanted.substr(0, std::min<std::size_t>(6, wanted.size()))))
-      similar.emplace_back(model.name);
+    const std::size_t away = distance(wanted, without_endings(bare(model.name)));
+    if (3 * away <= wanted.size() + 1) near.emplace_back(away, model.name);
   }
-  if (similar.empty()) {
-    const std::string close = closest_match(std::string(name), catalog_names());
-    if (!close.empty()) similar.push_back(close);
-  }
-  return similar.empty() ? "gpuwarden plan --list shows all names" : "known: " + join(similar, ", ");
+  std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> names;
+  for (const auto& [away, known] : near | std::views::take(kMost)) names.push_back(known);
+  return names.empty() ? "gpuwarden plan --list shows all names" : "known: " + join(names, ", ");
 }
 
 }  // namespace
@@ -93,7 +109,7 @@ Result<ModelShape> find_model(std::string_view name) {
   if (row == nullptr)
     return fail(ErrorCode::not_found,
                 fmt::format("no model '{}' in the catalogue", printable(name.substr(0, kLongestName))),
-                fmt::format("give its config.json, or --params; {}", similar_names(name)));
+                fmt::format("give its config.json, or only its size; {}", similar_names(name)));
   GPUWARDEN_TRY(ModelShape model, read_config(row->config, row->name, row->family));
   model.name = row->name;
   model.source = row->source;

@@ -24,6 +24,11 @@ constexpr std::uint32_t kMostLayers = 512;
 constexpr double kHiddenPerLayer = 116;
 constexpr double kIntermediatePerHidden = 3.5;
 constexpr std::uint32_t kKvHeads = 8;
+/// Heads of all but small models are a multiple of this, so that eight GPUs can share them (8B: 32, 70B: 64, 405B:
+/// 128); another number is as strange as a third more width.
+constexpr std::uint32_t kHeadsMultiple = 8;
+constexpr std::uint32_t kFewHeads = 16;
+constexpr double kOddHeads = 0.3;
 /// Below these sizes published models tie the output to the embedding, and take a smaller vocabulary (Llama 3.2 1B and
 /// 3B; SmolLM2).
 constexpr double kTiedBelow = 5e9;
@@ -66,6 +71,7 @@ Candidate candidate(ModelShape model, double parameters, const ShapeHints& hints
   result.strangeness = distance(static_cast<double>(shape.hidden) / shape.layers, kHiddenPerLayer) +
                        distance(static_cast<double>(shape.intermediate) / shape.hidden, kIntermediatePerHidden) +
                        10 * distance(count, parameters);
+  if (shape.heads >= kFewHeads && shape.heads % kHeadsMultiple != 0) result.strangeness += kOddHeads;
   return result;
 }
 

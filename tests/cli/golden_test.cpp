@@ -65,11 +65,17 @@ class Golden : public testing::Program {
         {"select_mig", {"select", "--mig", "-n", "2", "--explain", "--simulate", fleet}},
         {"select_too_many", {"select", "-n", "3", "--simulate", fleet}},
         {"select_from", {"select", "-n", "1", "--from", mixed}},
+        {"select_model", {"select", "--model", "llama-3.1-8b", "--task", "lora", "--simulate", fleet, "--explain"}},
+        {"select_model_too_big",
+         {"select", "--model", "llama-3.1-70b", "--task", "inference", "--simulate", "rtx4090x2"}},
+        {"select_model_size", {"select", "--model-size", "140GB", "--simulate", "a100x4"}},
+        {"select_model_unknown", {"select", "--model", "lama-3.1-8b", "--simulate", fleet}},
         {"sim_list", {"sim", "list"}},
         {"overview", {"help"}},
         {"help_list", {"list", "--help"}},
         {"help_select", {"select", "--help"}},
         {"help_run", {"run", "--help"}},
+        {"help_plan", {"plan", "--help"}},
         {"help_snapshot", {"snapshot", "--help"}},
         {"help_compat", {"compat", "--help"}},
         {"help_diagnose", {"diagnose", "--help"}},
@@ -104,9 +110,11 @@ class Golden : public testing::Program {
 TEST_F(Golden, TranscriptsAreAsCommitted) {
   for (const Transcript& transcript : transcripts()) {
     const auto done = run(transcript.words);
-    const std::string text =
-        settled(done.standard_output + (done.standard_error.empty() ? "" : "--- stderr\n") + done.standard_error +
-                "--- exit " + std::to_string(done.exit_code.value_or(-1)) + "\n");
+    std::string text = settled(done.standard_output + (done.standard_error.empty() ? "" : "--- stderr\n") +
+                               done.standard_error + "--- exit " + std::to_string(done.exit_code.value_or(-1)) + "\n");
+    // The planner's figures have tests of their own.
+    if (std::string_view(transcript.name).starts_with("select_model"))
+      text = std::regex_replace(text, std::regex(R"(\d+(\.\d)? GiB|\(\d+\.\d|\d+\.\d\))"), "N");
     const auto path = kFolder / (std::string(transcript.name) + ".txt");
     if (std::getenv("GPUWARDEN_UPDATE_GOLDEN") != nullptr) {
       ASSERT_TRUE(write_file_atomically(path, text));

@@ -176,17 +176,6 @@ TEST_F(Plan, ChecksTheDefaultsThatModelsAndTasksBring) {
   EXPECT_EQ(run({"plan", "llama-3-8b", "--gpus", "4xa100", "--offload", "optimizer"}).exit_code, 0);
 }
 
-TEST_F(Plan, SelectTakesAsManyGpusAsAModelNeeds) {
-  const auto one = json({"select", "--model", "gpt2", "--simulate", "h100x8"});
-  EXPECT_EQ(one["selected"].size(), 1U);
-  const auto several = json({"select", "--model", "llama-3.1-70b", "--task", "inference", "--simulate", "h100x8"});
-  EXPECT_GE(several["selected"].size(), 2U);
-  EXPECT_THAT(run({"select", "--model", "gpt2", "--simulate", "h100x8"}).standard_error, HasSubstr("needs"));
-  expect_error({"select", "--model", "deepseek-v3", "--simulate", "rtx4090x2"}, 1, "too few");
-  expect_error({"select", "--model", "nonesuch", "--simulate", "h100x8"}, 2, "nonesuch");
-  expect_error({"select", "--model", "gpt2", "--model-size", "1GiB", "--simulate", "h100x8"}, 2, "--model-size");
-}
-
 TEST_F(Plan, TheTextEndsWithItsLineAndWritesRatesInDigits) {
   const std::string text = run({"plan", "llama-3.1-8b", "--gpus", "8xh100", "--tokens", "1B"}).standard_output;
   EXPECT_TRUE(text.ends_with("\n"));

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "gpuwarden/manager/models.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"
 
@@ -74,6 +75,39 @@ TEST(GpuManager, SelectionComesWithItsStrategyAndEnvironment) {
   EXPECT_EQ(decision->strategy, placement::Strategy::fsdp);
   EXPECT_EQ(environment_for(*decision).at("CUDA_VISIBLE_DEVICES"), "GPU-0000-test,GPU-1000-test");
   EXPECT_EQ(environment_for(*decision).at("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+}
+
+planning::Workload work_on(const char* model, const char* task) {
+  const auto shape = load_model(model).value();
+  return {.model = shape, .settings = planning::settings_for(shape, task).value()};
+}
+
+TEST(GpuManager, TakesAsManyGpusAsAModelNeeds) {
+  placement::Request request;
+  request.work = work_on("llama-3.1-70b", "inference");
+  const auto decision = manager_of(fleet(4)).select(request);
+  ASSERT_THAT(decision, IsOk());
+  ASSERT_TRUE(decision->satisfied) << decision->missing;
+  ASSERT_TRUE(decision->model);
+  EXPECT_EQ(decision->selected.size(), decision->model->gpus);
+  EXPECT_GE(decision->selected.size(), 2U);
+  EXPECT_THAT(decision->model->reason, HasSubstr("GiB of each"));
+}
+
+TEST(GpuManager, PlansForTheMachineOrForNamedGpus) {
+  const auto here = manager_of(fleet(4)).plan({.work = work_on("llama-3.1-8b", "train")});
+  ASSERT_THAT(here, IsOk());
+  EXPECT_EQ(here->request.gpus.count, 4U);
+  EXPECT_EQ(here->request.gpus.usable, 80_GiB);
+  EXPECT_TRUE(here->fits);
+  EXPECT_FALSE(here->lines.empty());
+  const auto named =
+      manager_of({}).plan({.work = work_on("llama-3.1-8b", "train"), .gpus = planning::gpus_named("rtx4090").value()});
+  ASSERT_THAT(named, IsOk());
+  EXPECT_FALSE(named->fits);
+  EXPECT_FALSE(named->search.changes.empty());
+  EXPECT_THAT(manager_of({}).plan({.work = work_on("gpt2", "train")}),
+              FailsWith(ErrorCode::unsatisfied, HasSubstr("no GPU")));
 }
 
 TEST(ScopedVisibleDevicesTest, RestoresWhatWasThere) {

@@ -189,7 +189,7 @@ TEST_F(Select, AModelSizeTakesAsManyAsHoldItAndNamesTheStrategy) {
   EXPECT_EQ(choose(request)->selected.size(), 3U);
   request.count.reset();
   request.model_size = Bytes((80_GiB).value * 10);
-  EXPECT_THAT(missing(request), HasSubstr("cannot hold 800 GiB"));
+  EXPECT_THAT(missing(request), HasSubstr("a model of 800 GiB does not fit 4 x NVIDIA H100 80GB HBM3"));
 }
 
 TEST_F(Select, MigIsAllOrNothing) {

@@ -212,6 +212,16 @@ TEST(ShapeOfSize, IsALlamaOfThatSizeAndSaysItIsAGuess) {
   }
 }
 
+TEST(ShapeOfSize, LargeOnesCanBeSharedByEightGpusAndGroupTheirKeys) {
+  for (const double size : {7e9, 13e9, 14e9, 32e9, 65e9, 70e9, 180e9, 405e9}) {
+    const auto model = shape_of_size(size);
+    ASSERT_TRUE(model) << size;
+    EXPECT_EQ(model->heads % 8, 0U) << size;
+    EXPECT_EQ(model->kv_heads, 8U) << size;
+  }
+  EXPECT_EQ(shape_of_size(7e9, {.heads = 31})->heads, 31U) << "what is given is kept";
+}
+
 TEST(ShapeOfSize, KeepsWhatIsGiven) {
   const auto model = shape_of_size(6.74e9, {.hidden = 4096, .layers = 32, .heads = 32, .kv_heads = 32, .vocab = 32000});
   ASSERT_TRUE(model) << model.error().message;

@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/job.hpp"
+#include "model_request.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -98,6 +99,7 @@ int run_lease(Context& context) {
   auto acquired = acquire(context, *machine, *selection, &*store, true);
   if (!acquired) return complain(acquired.error());
   show_warnings(acquired->decision);
+  show_model_fit(acquired->decision);
   if (context.args.has("hold")) return hold(*acquired);
   fmt::print(stderr, "gpuwarden: {}leased {} for {}; leave it to give them back\n",
              machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision), argv[0]);

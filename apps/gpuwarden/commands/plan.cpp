@@ -14,8 +14,7 @@
 #include "gpuwarden/planning/emit.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 #include "options.hpp"
-#include "plan/answer.hpp"
-#include "plan/plan_options.hpp"
+#include "plan/request.hpp"
 #include "render/plan_text.hpp"
 
 namespace gpuwarden::cli {
@@ -58,7 +57,7 @@ Result<std::string> emitted(const Context& context, const PlanAnswer& answer) {
   Launch launch{.settings = answer.best().settings, .gpus_per_node = request.gpus_per_node};
   launch.program = shell_word(context.args.text("program").value_or("train.py"));
   launch.ampere = request.gpus.capability_major == 0 || request.gpus.capability_major >= 8;
-  launch.job_name = request.model.name;
+  launch.job_name = request.work.model.name;
   launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
   const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
   launch.host_memory_per_node = Bytes(static_cast<std::uint64_t>(answer.best().estimate.host * on_node));
@@ -76,8 +75,8 @@ Result<int> plan_it(Context& context) {
   GPUWARDEN_CHECK(check_clashes(context.args, kClashes));
   if (context.args.has("emit")) GPUWARDEN_CHECK(format_of(*context.args.text("emit")));
   GPUWARDEN_TRY(const Style style, style_of(context));
-  GPUWARDEN_TRY(PlanRequest request, read_plan_request(context));
-  GPUWARDEN_TRY(const PlanAnswer answer, answer_plan(std::move(request)));
+  GPUWARDEN_TRY(PlanQuestion question, read_plan_question(context));
+  GPUWARDEN_TRY(const PlanAnswer answer, planning::answer(std::move(question.request)));
   GPUWARDEN_CHECK(draw(context, answer));
   if (context.args.has("emit")) {
     if (!answer.fits)
@@ -90,9 +89,9 @@ Result<int> plan_it(Context& context) {
     return kFine;
   }
   if (context.args.has("json"))
-    fmt::print("{}\n", plan_json(answer).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", plan_json(answer, question.origin).dump(2, ' ', false, Json::error_handler_t::replace));
   else
-    fmt::print("{}", plan_text(answer, style, context.args.has("explain")));
+    fmt::print("{}", plan_text(answer, question.origin, style, context.args.has("explain")));
   return answer.fits ? kFine : kNo;
 }
 

@@ -14,6 +14,7 @@
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run_rules.hpp"
 #include "knowledge_base.hpp"
+#include "model_request.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -50,6 +51,7 @@ Result<Acquired> acquire_or_fall_back(Context& context, const Machine& machine, 
 
 void announce(const Context& context, const Acquired& acquired, const JobSpec& spec) {
   if (context.args.has("quiet")) return;
+  show_model_fit(acquired.decision);
   std::string gpus;
   for (const auto& device : acquired.decision.selected) {
     gpus += fmt::format("{}{}{}", gpus.empty() ? "" : ", ", device.index.value,

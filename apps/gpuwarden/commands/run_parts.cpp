@@ -103,6 +103,7 @@ Result<RunPlan> plan_run(Context& context, Selection& selection) {
   plan.job.extra_environment = placement::job_environment(selection.config);
   GPUWARDEN_CHECK(read_ranks(args, selection.config, plan));
   GPUWARDEN_CHECK(read_nodes(args, selection.config, plan.job));
+  selection.request.nodes = plan.job.nodes;
   GPUWARDEN_TRY(const auto grace, duration_option(args, "grace"));
   if (grace) plan.job.grace = *grace;
   GPUWARDEN_TRY(const auto period, duration_option(args, "sample-period"));

@@ -10,7 +10,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
-#include "plan/select_model.hpp"
+#include "model_request.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -39,7 +39,7 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
               "sh, fish, powershell or cmd");
 }
 
-Json as_json(const Acquired& acquired) {
+Json as_json(const Acquired& acquired, const placement::Request& request, const placement::Inputs& inputs) {
   const Decision& decision = acquired.decision;
   Json selected = Json::array();
   for (const auto& device : decision.selected) {
@@ -65,6 +65,7 @@ Json as_json(const Acquired& acquired) {
           {"rejected", rejected},
           {"missing", decision.missing},
           {"strategy", decision.strategy ? Json(std::string(placement::to_string(*decision.strategy))) : Json()},
+          {"model", model_fit_json(request, inputs, decision)},
           {"warnings", decision.warnings}};
 }
 
@@ -89,7 +90,6 @@ Result<Acquired> choose(Context& context, Selection& selection) {
     return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
                 "standard input cannot be the capture and the answer: name the capture's file");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  if (context.args.has("model")) GPUWARDEN_CHECK(request_for_model(context, machine.read(), selection.request));
   // A captured machine's leases are not known, and this one's are not its.
   std::optional<lease::LeaseStore> held;
   if (!machine.captured) {
@@ -120,13 +120,20 @@ int run_select(Context& context) {
   if (!acquired->snapshot.origin.empty())
     fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot.origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
+  const bool captured = !acquired->snapshot.origin.empty();
+  const placement::Inputs inputs{
+      acquired->snapshot, {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
-    fmt::print("{}\n", as_json(*acquired).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n",
+               as_json(*acquired, selection->request, inputs).dump(2, ' ', false, Json::error_handler_t::replace));
     return decision.satisfied ? kFine : kNo;
   }
   show_warnings(decision);
   if (!decision.satisfied)
-    return complain({ErrorCode::unsatisfied, decision.missing, decision.may_come_true ? "--wait waits for them" : ""});
+    return complain(
+        {ErrorCode::unsatisfied, decision.missing,
+         decision.may_come_true ? "--wait waits for them" : ways_to_fit(selection->request, inputs, decision)});
+  show_model_fit(decision);
   const std::string value = value_of(decision, context.args.has("index"));
   if (!context.args.has("export")) {
     fmt::print("{}\n", value);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
-#include "plan/answer.hpp"
+#include "plan/request.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -16,30 +16,7 @@ using Json = nlohmann::json;
 /// Negative only where measured peaks are below the equations.
 std::int64_t whole(double bytes) { return std::llround(bytes); }
 
-Json model_json(const PlanAnswer& answer) {
-  const ModelShape& model = answer.request.model;
-  return {{"name", model.name},
-          {"family", model.family},
-          {"kind", std::string(to_string(model.kind))},
-          {"parameters", answer.count.total},
-          {"active_parameters", answer.count.active},
-          {"embedding_parameters", answer.count.embedding},
-          {"trained_parameters", model.estimated ? Json()
-                                                 : Json(answer.request.settings.task == Task::adapters
-                                                            ? answer.request.settings.adapters.stated_parameters
-                                                            : answer.count.total)},
-          {"estimated", model.estimated},
-          {"source", model.source},
-          {"notes", model.notes}};
-}
-
-Json gpus_json(const PlanRequest& request) {
-  return {{"count", request.gpus.count},
-          {"name", request.gpus.name},
-          {"usable_bytes", request.gpus.usable.value},
-          {"usable_measured", request.gpus.usable_measured},
-          {"from", request.gpus_from}};
-}
+}  // namespace
 
 Json settings_json(const Settings& settings) {
   const Parallelism& parallel = settings.parallel;
@@ -62,6 +39,44 @@ Json settings_json(const Settings& settings) {
           {"pipeline_parallel", parallel.pipeline},
           {"context_parallel", parallel.context},
           {"expert_parallel", parallel.expert}};
+}
+
+Json changes_json(const std::vector<Change>& changes) {
+  Json list = Json::array();
+  for (const Change& change : changes) {
+    list.push_back({{"what", change.what},
+                    {"strategy", change.candidate.name},
+                    {"expected_bytes", whole(change.candidate.estimate.expected())},
+                    {"settings", settings_json(change.candidate.settings)}});
+  }
+  return list;
+}
+
+namespace {
+
+Json model_json(const PlanAnswer& answer) {
+  const ModelShape& model = answer.request.work.model;
+  return {{"name", model.name},
+          {"family", model.family},
+          {"kind", std::string(to_string(model.kind))},
+          {"parameters", answer.count.total},
+          {"active_parameters", answer.count.active},
+          {"embedding_parameters", answer.count.embedding},
+          {"trained_parameters", model.estimated ? Json()
+                                                 : Json(answer.request.work.settings.task == Task::adapters
+                                                            ? answer.request.work.settings.adapters.stated_parameters
+                                                            : answer.count.total)},
+          {"estimated", model.estimated},
+          {"source", model.source},
+          {"notes", model.notes}};
+}
+
+Json gpus_json(const PlanRequest& request, const PlanOrigin& origin) {
+  return {{"count", request.gpus.count},
+          {"name", request.gpus.name},
+          {"usable_bytes", request.gpus.usable.value},
+          {"usable_measured", request.gpus.usable_measured},
+          {"from", origin.gpus_from}};
 }
 
 Json moments_json(const Estimate& estimate) {
@@ -112,17 +127,6 @@ Json strategy_json(const Candidate& candidate) {
           {"settings", settings_json(candidate.settings)}};
 }
 
-Json changes_json(const std::vector<Change>& changes) {
-  Json list = Json::array();
-  for (const Change& change : changes) {
-    list.push_back({{"what", change.what},
-                    {"strategy", change.candidate.name},
-                    {"expected_bytes", whole(change.candidate.estimate.expected())},
-                    {"settings", settings_json(change.candidate.settings)}});
-  }
-  return list;
-}
-
 Json seconds(const std::optional<std::chrono::seconds>& duration) {
   return duration ? Json(duration->count()) : Json();
 }
@@ -162,7 +166,7 @@ Json pool_json(const std::optional<ServingPool>& pool) {
 
 }  // namespace
 
-Json plan_json(const PlanAnswer& answer) {
+Json plan_json(const PlanAnswer& answer, const PlanOrigin& origin) {
   const Search& search = answer.search;
   Json strategies = Json::array();
   for (const Candidate& candidate : search.candidates) strategies.push_back(strategy_json(candidate));
@@ -174,11 +178,11 @@ Json plan_json(const PlanAnswer& answer) {
   }
   const Fit verdict = answer.fits ? best.fit : Fit::does_not_fit;
   return {{"schema", facts::kJsonSchema},
-          {"simulated", answer.request.simulated},
+          {"simulated", origin.simulated},
           {"verdict", std::string(to_string(verdict))},
           {"reason", search.reason},
           {"model", model_json(answer)},
-          {"gpus", gpus_json(answer.request)},
+          {"gpus", gpus_json(answer.request, origin)},
           {"per_gpu", per_gpu_json(answer)},
           {"recommended", recommended},
           {"strategies", strategies},

@@ -1,63 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "plan/request.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <thread>
+#include <utility>
 
-#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/planning/catalog.hpp"
-#include "gpuwarden/planning/config.hpp"
 #include "machine.hpp"
 #include "options.hpp"
-#include "plan/settings.hpp"
+#include "plan/workload.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace planning;
 
 constexpr double kMostTokens = 1e18;
-
-Result<ModelShape> read_config_file(const fs::path& path, const std::string& family) {
-  GPUWARDEN_TRY(const std::string text, read_file(path, kLargestConfig));
-  GPUWARDEN_TRY(ModelShape model, read_config(text, printable(path.string()), family));
-  if (model.name.empty()) model.name = printable(fs::absolute(path).parent_path().filename().string());
-  return model;
-}
-
-/// What a model's folder holds.
-Result<ModelShape> read_folder(const fs::path& folder, const std::string& family) {
-  std::error_code ignored;
-  if (fs::is_regular_file(folder / "config.json", ignored)) return read_config_file(folder / "config.json", family);
-  if (fs::is_regular_file(folder / "model_index.json", ignored))
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("{}: holds a diffusion pipeline; only transformers are planned", printable(folder.string())),
-        "give the folder of a language model, a BERT, a T5 or a ViT");
-  return fail(ErrorCode::not_found, fmt::format("{}: holds no config.json", printable(folder.string())),
-              "give the folder into which the model was downloaded, or its config.json");
-}
-
-Result<ModelShape> read_sized(const Args& args) {
-  GPUWARDEN_TRY(const double parameters, parse_parameters(*args.text("params")));
-  ShapeHints hints;
-  const std::pair<const char*, std::uint32_t*> sizes[] = {{"hidden", &hints.hidden},
-                                                          {"layers", &hints.layers},
-                                                          {"heads", &hints.heads},
-                                                          {"kv-heads", &hints.kv_heads},
-                                                          {"intermediate", &hints.intermediate},
-                                                          {"vocab", &hints.vocab}};
-  for (const auto& [key, value] : sizes) {
-    GPUWARDEN_TRY(const auto given, count_option(args, key, 1U << 24U));
-    if (given) *value = *given;
-  }
-  GPUWARDEN_TRY(ModelShape model, shape_of_size(parameters, hints));
-  model.name = "a model of " + printable(*args.text("params"));
-  return model;
-}
 
 /// A number such as 2T, 300B, 1e12.
 Result<std::optional<double>> tokens_option(const Args& args, const std::string& key) {
@@ -78,20 +38,6 @@ Result<std::optional<double>> tokens_option(const Args& args, const std::string&
     return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is no number of tokens", key, printable(*text)),
                 "for example 300B, 2T, 50000000");
   return *number * factor;
-}
-
-/// "45%", "45", "0.45".
-Result<std::optional<double>> share_option(const Args& args, const std::string& key) {
-  auto text = args.text(key);
-  if (!text) return std::nullopt;
-  const bool percent = text->ends_with('%');
-  if (percent) text->pop_back();
-  const auto number = parse_number(*text);
-  const double share = number ? (percent || *number > 1 ? *number / 100 : *number) : -1;
-  if (share <= 0 || share > 1)
-    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is no share", key, printable(*text)),
-                "for example 45%");
-  return share;
 }
 
 /// "1=23.4,2=30.1": micro-batches and their peaks in GiB.
@@ -119,18 +65,21 @@ std::uint32_t cpus_beside(const Machine& machine, const facts::Snapshot& snapsho
   return machine.captured || snapshot.simulated ? 0 : std::thread::hardware_concurrency();
 }
 
-Result<void> read_gpus(Context& context, PlanRequest& request) {
+Result<void> read_gpus(Context& context, PlanQuestion& question) {
+  PlanRequest& request = question.request;
   if (const auto named = context.args.text("gpus")) {
-    request.gpus_from = "--gpus";
-    GPUWARDEN_TRY(request.gpus, gpus_named(*named));
+    question.origin.gpus_from = "--gpus";
+    auto gpus = gpus_named(*named);
+    if (!gpus) return fail(gpus.error().code, "--gpus: " + gpus.error().message, gpus.error().hint);
+    request.gpus = std::move(*gpus);
     return {};
   }
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot = machine.read();
-  request.simulated = snapshot.simulated;
-  request.gpus_from = machine.captured     ? printable(machine.capture_name)
-                      : snapshot.simulated ? "simulated fleet"
-                                           : "this machine";
+  question.origin.simulated = snapshot.simulated;
+  question.origin.gpus_from = machine.captured     ? printable(machine.capture_name)
+                              : snapshot.simulated ? "simulated fleet"
+                                                   : "this machine";
   auto group = gpus_of(snapshot);
   if (!group) {
     Error error = group.error();
@@ -146,10 +95,6 @@ Result<void> read_amounts(const Args& args, PlanRequest& request) {
   GPUWARDEN_TRY(request.train_tokens, tokens_option(args, "tokens"));
   GPUWARDEN_TRY(request.mfu, share_option(args, "mfu"));
   GPUWARDEN_TRY(request.measured, peaks_option(args));
-  GPUWARDEN_TRY(const auto utilization, share_option(args, "utilization"));
-  request.serving_utilization = utilization.value_or(request.serving_utilization);
-  GPUWARDEN_TRY(request.global_batch, count_option(args, "global-batch", 1U << 30U));
-  if (request.global_batch == 0U) return fail(ErrorCode::invalid_argument, "--global-batch: 0 is too few");
   GPUWARDEN_TRY(const auto cpus, count_option(args, "cpus", 1U << 16U));
   request.cpus = cpus.value_or(0);
   GPUWARDEN_TRY(const auto per_node, count_option(args, "gpus-per-node", 1024));
@@ -158,63 +103,32 @@ Result<void> read_amounts(const Args& args, PlanRequest& request) {
   return {};
 }
 
-/// The GPUs of a strategy that was named: data-parallel ranks are what the other axes leave.
-Result<void> spread(PlanRequest& request) {
-  Parallelism& parallel = request.settings.parallel;
-  const std::uint64_t others = std::uint64_t{parallel.tensor} * parallel.pipeline * parallel.context;
-  if (others > request.gpus.count || request.gpus.count % others != 0)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} GPUs cannot be divided among tensor {} x pipeline {} x context {}", request.gpus.count,
-                            parallel.tensor, parallel.pipeline, parallel.context),
-                "their product must divide the number of GPUs");
-  parallel.data = request.gpus.count / static_cast<std::uint32_t>(others);
-  return {};
-}
-
-}  // namespace
-
+/// The model of the operand, or of --params.
 Result<ModelShape> read_plan_model(const Args& args) {
-  const std::string family = args.text("family").value_or("");
   const bool sized = args.has("params");
   if (args.rest.size() > 1)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("one model at a time: '{}' is the second", printable(args.rest[1])));
   if (sized && !args.rest.empty())
     return fail(ErrorCode::invalid_argument, "a model and --params cannot be given together");
-  if (sized) return read_sized(args);
-  for (const char* key : {"hidden", "layers", "heads", "kv-heads", "intermediate", "vocab"}) {
-    if (args.has(key))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} completes --params, which is not given", key),
-                  "a named model has its own sizes");
-  }
+  if (sized) return read_sized_model(args, "params");
+  GPUWARDEN_CHECK(refuse_sizes(args, "params"));
   if (args.rest.empty())
     return fail(ErrorCode::invalid_argument, "no model is named",
                 "give a name (gpuwarden plan --list), a config.json or its folder, or --params 7B");
-  const fs::path path(args.rest.front());
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return read_folder(path, family);
-  if (fs::exists(path, ignored)) return read_config_file(path, family);
-  if (path.extension() == ".json") return read_config_file(path, family);
-  return find_model(args.rest.front());
+  return read_model(args, args.rest.front());
 }
 
-Result<PlanRequest> read_plan_request(Context& context) {
-  PlanRequest request;
-  GPUWARDEN_TRY(request.model, read_plan_model(context.args));
-  GPUWARDEN_TRY(request.settings, read_plan_settings(context.args, request.model));
-  GPUWARDEN_CHECK(read_amounts(context.args, request));
-  GPUWARDEN_CHECK(read_gpus(context, request));
-  if (context.args.text("strategy") == "single") request.gpus.count = 1;
-  request.micro_batch_given = context.args.has("micro-batch");
-  request.recompute_given = context.args.has("recompute");
-  for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
-    request.strategy_given = request.strategy_given || context.args.has(key);
-  }
-  GPUWARDEN_CHECK(spread(request));
-  // DDP keeps everything on each GPU; the stage that offloads follows from what is.
-  if (request.settings.parallel.offload != Offload::none && !context.args.has("strategy"))
-    request.settings.parallel.sharding = Sharding::zero2;
-  return request;
+}  // namespace
+
+Result<PlanQuestion> read_plan_question(Context& context) {
+  PlanQuestion question;
+  GPUWARDEN_TRY(ModelShape model, read_plan_model(context.args));
+  GPUWARDEN_TRY(question.request.work, read_workload(context.args, std::move(model), "train"));
+  GPUWARDEN_CHECK(read_amounts(context.args, question.request));
+  GPUWARDEN_CHECK(read_gpus(context, question));
+  if (context.args.text("strategy") == "single") question.request.gpus.count = 1;
+  return question;
 }
 
 }  // namespace gpuwarden::cli

@@ -50,7 +50,7 @@ std::string spaced(std::string_view name) {
 }
 
 std::string model_line(const PlanAnswer& answer, const Style& style) {
-  const ModelShape& model = answer.request.model;
+  const ModelShape& model = answer.request.work.model;
   std::string line = style.paint(printable(model.name.empty() ? model.family : model.name), Tone::bold);
   line += fmt::format(": {}{} parameters", model.estimated ? "about " : "", count_words(answer.count.total));
   if (answer.count.active != answer.count.total) line += fmt::format(", {} active", count_words(answer.count.active));
@@ -77,11 +77,11 @@ std::string settings_line(const PlanAnswer& answer) {
   return "task: " + join(words, ", ") + "\n";
 }
 
-std::string gpus_line(const PlanAnswer& answer) {
+std::string gpus_line(const PlanAnswer& answer, const PlanOrigin& origin) {
   const PlanRequest& request = answer.request;
   return fmt::format("on:   {} x {}, {} usable each{} ({})\n", request.gpus.count, printable(request.gpus.name),
                      gib(static_cast<double>(request.gpus.usable.value)),
-                     request.gpus.usable_measured ? "" : " (about)", printable(request.gpus_from));
+                     request.gpus.usable_measured ? "" : " (about)", printable(origin.gpus_from));
 }
 
 std::string bars(const PlanAnswer& answer, const Style& style, bool explained) {
@@ -131,7 +131,7 @@ std::string table_row(const Candidate& one, bool chosen, const Style& style) {
 }
 
 std::string table(const PlanAnswer& answer, const Style& style) {
-  const bool trains = answer.request.settings.trains();
+  const bool trains = answer.request.work.settings.trains();
   std::string text = fmt::format("\n  {} {} {:>11}  {}  {:>13}  {:>10}\n", fit("strategy", kNameWidth),
                                  fit(trains ? "recompute" : "", kRecomputeWidth), "needs",
                                  fit("verdict", kVerdictWidth), "micro-batch", "accumulate");
@@ -189,7 +189,7 @@ std::string serving(const PlanAnswer& answer) {
   return fmt::format(
       "\nserving: {} of KV cache on each GPU at {:.0f}% utilization hold {} tokens: {:.1f} requests of {} tokens at "
       "once\n",
-      gib(pool.cache), answer.request.serving_utilization * 100, pool.tokens, pool.requests,
+      gib(pool.cache), answer.request.work.serving_utilization * 100, pool.tokens, pool.requests,
       answer.best().settings.sequence);
 }
 
@@ -206,9 +206,9 @@ std::string verdict(const PlanAnswer& answer, const Style& style) {
 
 }  // namespace
 
-std::string plan_text(const PlanAnswer& answer, const Style& style, bool explained) {
-  std::string text = answer.request.simulated ? style.paint("simulated GPUs", Tone::warning) + "\n" : "";
-  text += model_line(answer, style) + settings_line(answer) + gpus_line(answer);
+std::string plan_text(const PlanAnswer& answer, const PlanOrigin& origin, const Style& style, bool explained) {
+  std::string text = origin.simulated ? style.paint("simulated GPUs", Tone::warning) + "\n" : "";
+  text += model_line(answer, style) + settings_line(answer) + gpus_line(answer, origin);
   text += bars(answer, style, explained);
   if (explained) text += moments(answer);
   text += table(answer, style) + serving(answer) + speed(answer) + advice(answer, style) + verdict(answer, style);
@@ -217,7 +217,7 @@ std::string plan_text(const PlanAnswer& answer, const Style& style, bool explain
 
 MemoryChart plan_chart(const PlanAnswer& answer) {
   const Candidate& best = answer.best();
-  MemoryChart chart{.title = fmt::format("{}: memory of each GPU", answer.request.model.name),
+  MemoryChart chart{.title = fmt::format("{}: memory of each GPU", answer.request.work.model.name),
                     .subtitle = fmt::format("{}, {}, {} x {}", best.name, spaced(to_string(best.settings.task)),
                                             answer.request.gpus.count, answer.request.gpus.name),
                     .capacity_gib = static_cast<double>(answer.request.gpus.usable.value) / kGiB};

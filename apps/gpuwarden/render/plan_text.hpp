@@ -4,15 +4,15 @@
 
 #include <string>
 
-#include "plan/answer.hpp"
+#include "plan/request.hpp"
 #include "render/memory_chart.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
 
 /// The whole answer; with formulas and sources where `explained`.
-std::string plan_text(const PlanAnswer& answer, const Style& style, bool explained);
+std::string plan_text(const planning::PlanAnswer& answer, const PlanOrigin& origin, const Style& style, bool explained);
 /// The same memory as a picture.
-MemoryChart plan_chart(const PlanAnswer& answer);
+MemoryChart plan_chart(const planning::PlanAnswer& answer);
 
 }  // namespace gpuwarden::cli

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The face for applications: which GPUs there are, what they hold, which one to take, and how to make it visible.
+// The face for applications: which GPUs there are, what they hold, which to take, what a model needs of them, and how
+// to make them visible.
+//
+//     GpuManager manager({});
+//     const auto model = load_model("llama-3.1-8b");                       // manager/models.hpp
+//     const auto settings = planning::settings_for(*model, "lora");
+//     const auto chosen = manager.select({.work = planning::Workload{.model = *model, .settings = *settings}});
+//     if (chosen && chosen->satisfied) set_visible(*chosen);               // chosen->model: how it fits them
 #pragma once
 
 #include <functional>
@@ -12,6 +19,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/placement/select.hpp"
+#include "gpuwarden/planning/answer.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
 namespace gpuwarden::manager {
@@ -45,8 +53,13 @@ class GpuManager {
   Result<facts::GpuRecord> gpu_info(const std::string& name);
   /// Fails with unavailable where the GPU does not report its memory.
   Result<MemoryUsage> memory_usage(const std::string& name, double warn_above_percent = 90);
-  /// The decision of placement::select on the machine as it is now; with a model size it names the strategy.
+  /// The decision of placement::select on the machine as it is now. With request.work or model_size it takes as many
+  /// GPUs as that model needs, and says in decision.strategy and decision.model how it fits them.
   Result<placement::Decision> select(const placement::Request& request);
+  /// What `gpuwarden plan` answers: memory by component, a verdict for each strategy, speed. Where request.gpus names
+  /// none (its `usable` is 0) the plan is for this machine's, as if nobody used them. Fails as planning::answer() does,
+  /// and with unsatisfied where the machine has no GPU that tells its memory.
+  Result<planning::PlanAnswer> plan(planning::PlanRequest request);
   /// The free GPU with the highest capability score. Fails with unsatisfied, saying what is in the way.
   Result<placement::Device> optimal_device();
 

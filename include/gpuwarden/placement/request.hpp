@@ -12,6 +12,7 @@
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/gpu.hpp"
+#include "gpuwarden/planning/workload.hpp"
 
 namespace gpuwarden::placement {
 
@@ -24,17 +25,21 @@ struct GpuName {
 /// Which GPUs are wanted. Empty fields do not restrict.
 struct Request {
   std::vector<GpuName> gpu_ids;          ///< exactly these
-  std::optional<std::uint32_t> count;    ///< this many; without gpu_ids, count and model_size: one
+  std::optional<std::uint32_t> count;    ///< this many; without gpu_ids, count and a model: one
   bool all = false;                      ///< every GPU that passes
   std::optional<Bytes> min_memory;       ///< total, per GPU
   std::optional<Bytes> min_free_memory;  ///< free right now, per GPU
   std::optional<Percent> max_utilization;
   std::optional<facts::ComputeCapability> min_compute_capability;
   std::optional<std::string> name_contains;  ///< case-insensitive
-  std::optional<Bytes> model_size;           ///< as many GPUs as hold it
-  bool mig = false;                          ///< MIG instances instead of whole GPUs
-  std::optional<std::string> mig_profile;    ///< "1g.10gb"; implies mig
-  std::vector<GpuName> prefer;               ///< tried in this order before all others
+  /// As many GPUs, and as much free memory of each, as planning says that this work needs (placement/model_fit.hpp),
+  /// at the micro-batch of its settings. With gpu_ids, count or all: whether these do.
+  std::optional<planning::Workload> work;
+  std::optional<Bytes> model_size;         ///< the same for inference with weights of this size in 16 bit
+  std::uint32_t nodes = 1;                 ///< machines like this one, over which the work is spread
+  bool mig = false;                        ///< MIG instances instead of whole GPUs
+  std::optional<std::string> mig_profile;  ///< "1g.10gb"; implies mig
+  std::vector<GpuName> prefer;             ///< tried in this order before all others
   std::vector<GpuName> exclude;
   bool shared = false;      ///< others may use the GPUs too: shared leases and busy GPUs are acceptable
   bool allow_busy = false;  ///< GPUs that processes without a lease hold are acceptable

@@ -9,6 +9,7 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/placement/model_fit.hpp"
 #include "gpuwarden/placement/request.hpp"
 
 namespace gpuwarden::placement {
@@ -31,6 +32,7 @@ struct Verdict {
   std::string reason;
 };
 
+/// How a model is on the GPUs: on one, whole on each, or spread over them (FSDP, ZeRO, tensor parallelism ...).
 enum class Strategy { single, ddp, fsdp };
 std::string_view to_string(Strategy strategy);
 
@@ -45,7 +47,11 @@ struct Decision {
   bool may_come_true = false;  ///< waiting could help
   /// Devices that would do if they were free: what a waiting request stands in line for.
   std::vector<Uuid> candidates;
-  std::optional<Strategy> strategy;  ///< where a model size was given
+  std::size_t wanted = 1;            ///< how many devices the request takes
+  std::optional<Strategy> strategy;  ///< where work or a model size was given
+  /// Where one was given: how it fits the chosen devices; not satisfied: how it does not fit those that can be had.
+  /// Empty: none can be had.
+  std::optional<ModelFit> model;
 };
 
 /// Everything the decision depends on.
@@ -60,6 +66,11 @@ struct Inputs {
 /// Decides. Fails with invalid_argument for a request that contradicts itself or names what does not exist (the hint
 /// says what exists), with unavailable where the driver does not answer.
 Result<Decision> select(const Request& request, const Inputs& inputs);
+
+/// The plan for the machine's GPUs that the request's work could have if they were free: what a user is told where it
+/// does not fit (its `search.changes` are what would make it fit, cheapest first). Fails as select() does, with
+/// invalid_argument for a request without work, and with unsatisfied where no GPU could ever be had.
+Result<planning::PlanAnswer> plan_if_free(const Request& request, const Inputs& inputs);
 
 /// "GPU-a,GPU-b"; empty for the CPU.
 std::string cuda_visible_devices(const Decision& decision);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/settings.hpp"
+#include "plan/workload.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
-#include <span>
+#include <iterator>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/planning/parameters.hpp"
+#include "gpuwarden/manager/models.hpp"
+#include "gpuwarden/planning/config.hpp"
 #include "options.hpp"
 
 namespace gpuwarden::cli {
@@ -24,18 +25,6 @@ struct Word {
   E value;
 };
 
-/// What a task sets before the other options.
-struct TaskWord {
-  const char* word;
-  Task task;
-  bool quantized;
-  Precision precision = Precision::mixed_low;
-};
-constexpr TaskWord kTasks[] = {
-    {"train", Task::full_training, false},    {"pretrain", Task::full_training, false, Precision::mixed},
-    {"finetune", Task::full_training, false}, {"lora", Task::adapters, false},
-    {"qlora", Task::adapters, true},          {"inference", Task::inference, false},
-    {"serve", Task::serving, false}};
 constexpr Word<Precision> kPrecisions[] = {
     {"fp32", Precision::fp32},   {"bf16", Precision::bf16},           {"fp16", Precision::fp16},
     {"mixed", Precision::mixed}, {"mixed-low", Precision::mixed_low}, {"master-weights", Precision::master_weights}};
@@ -105,50 +94,15 @@ Result<void> count(const Args& args, const std::string& key, std::uint32_t most,
   return {};
 }
 
-/// The adapters' matrices by the family's module names: "q_proj,v_proj", "all-linear", "attention".
-Result<AdapterTargets> targets_of(const Args& args, const ModelShape& model) {
-  std::vector<std::string> names = args.list("lora-targets");
-  if (names.empty()) names = default_lora_targets(model);
-  GPUWARDEN_TRY(const auto known, lora_parameters(model, 1, names));
-  if (known == 0) return fail(ErrorCode::invalid_argument, "--lora-targets: no matrix is named");
-  AdapterTargets targets{.query = false, .value = false};
-  const auto has = [&](std::initializer_list<std::string_view> words) {
-    return std::ranges::any_of(names, [&](const std::string& name) {
-      return name == "all-linear" || std::ranges::find(words, name) != words.end();
-    });
-  };
-  targets.joint_qkv = has({"query_key_value", "c_attn", "Wqkv", "qkv_proj", "W_pack", "wqkv"});
-  const bool joint = default_lora_targets(model).size() == 1;
-  targets.joint_qkv = targets.joint_qkv && joint;
-  targets.query = !joint && has({"q_proj", "q", "query", "q_b_proj"});
-  targets.key = !joint && has({"k_proj", "k", "key", "kv_b_proj"});
-  targets.value = !joint && has({"v_proj", "v", "value", "kv_b_proj"});
-  targets.output =
-      has({"o_proj", "out_proj", "dense", "wo", "o", "attn.c_proj", "attention.dense", "attention.output.dense"});
-  targets.gate = has({"gate_proj", "w1", "wi_0", "gate_up_proj"});
-  targets.up = has(
-      {"up_proj", "fc1", "c_fc", "w3", "w2", "wi_1", "dense_h_to_4h", "gate_up_proj", "fc_in", "intermediate.dense"});
-  targets.down = has({"down_proj", "fc2", "mlp.c_proj", "c_proj", "dense_4h_to_h", "fc_out", "output.dense"});
-  return targets;
-}
-
 Result<void> read_adapters(const Args& args, const ModelShape& model, Settings& settings) {
   if (settings.task != Task::adapters) return {};
-  GPUWARDEN_CHECK(count(args, "lora-rank", 65'536, settings.adapters.rank));
-  GPUWARDEN_TRY(settings.adapters.targets, targets_of(args, model));
-  const auto names = args.list("lora-targets");
-  GPUWARDEN_TRY(settings.adapters.stated_parameters, lora_parameters(model, settings.adapters.rank, names));
+  std::uint32_t rank = settings.adapters.rank;
+  GPUWARDEN_CHECK(count(args, "lora-rank", 65'536, rank));
+  auto adapters = adapters_for(model, rank, args.list("lora-targets"));
+  if (!adapters)
+    return fail(adapters.error().code, "--lora-targets: " + adapters.error().message, adapters.error().hint);
+  settings.adapters = *adapters;
   return {};
-}
-
-/// How a checkpoint says that its weights are stored.
-Quantization stored_quantization(const ModelShape& model) {
-  if (!model.quantization || model.quantization_bits == 0) return Quantization::none;
-  if (model.quantization->contains("bitsandbytes") && model.quantization_bits == 4) return Quantization::nf4;
-  if (model.quantization->contains("fp8")) return Quantization::fp8;
-  if (*model.quantization == "mxfp4") return Quantization::mxfp4;
-  if (model.quantization_bits <= 4) return Quantization::int4;
-  return model.quantization_bits <= 8 ? Quantization::int8 : Quantization::none;
 }
 
 Result<void> read_kv_cache(const Args& args, Settings& settings) {
@@ -156,28 +110,16 @@ Result<void> read_kv_cache(const Args& args, Settings& settings) {
   return choose(args, "kv-cache", kTypes, settings.kv_bytes);
 }
 
-/// Learned positions end; an image is as long as it is.
+/// Learned positions end.
 Result<void> read_sequence(const Args& args, const ModelShape& model, Settings& settings) {
   const bool image = model.kind == ModelKind::vision_encoder;
-  const std::uint32_t edge = image ? model.image.image / model.image.patch : 0;
   const bool ends = model.positions == Positions::learned && !image && model.max_positions > 0;
-  if (image) settings.sequence = edge * edge + 1;
-  if (ends) settings.sequence = std::min(settings.sequence, model.max_positions);
   GPUWARDEN_CHECK(count(args, "sequence", 1U << 27U, settings.sequence));
   if (ends && settings.sequence > model.max_positions)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--sequence: {} tokens, but the model has learned only {} positions", settings.sequence,
                             model.max_positions));
   return {};
-}
-
-/// Tasks that some kinds of model do not know.
-Result<void> check_task(const ModelShape& model, Task task) {
-  const bool generates = model.kind == ModelKind::decoder || model.kind == ModelKind::encoder_decoder;
-  if (task != Task::serving || generates) return {};
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("--task serve: a {} generates no tokens and keeps no KV cache", model.family),
-              "--task inference plans its forward pass");
 }
 
 Result<void> read_parallelism(const Args& args, Parallelism& parallel) {
@@ -231,25 +173,11 @@ Result<void> check_together(const Args& args, const ModelShape& model, const Set
   return {};
 }
 
-}  // namespace
-
-Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
-  Settings settings;
-  GPUWARDEN_TRY(const TaskWord* const task, row_option(args, "task", kTasks));
-  if (task != nullptr) {
-    settings.task = task->task;
-    settings.precision = task->precision;
-  }
-  if (task != nullptr && task->quantized) {
-    settings.quantization = Quantization::nf4_double;
-    settings.fp32_residual = true;
-  }
-  if (!settings.trains()) settings.precision = Precision::bf16;
-  const Quantization stored = stored_quantization(model);
-  // transformers makes mxfp4 16-bit before anything is trained beside it.
-  const bool kept = !settings.trains() || (settings.task == Task::adapters && stored != Quantization::mxfp4);
-  if (kept && stored != Quantization::none) settings.quantization = stored;
-  if (model.eager_only) settings.attention = Attention::eager;
+/// The task's own settings, then what options say otherwise.
+Result<Settings> read_settings(const Args& args, const ModelShape& model, const std::string& task) {
+  auto usual = settings_for(model, task);
+  if (!usual) return fail(usual.error().code, "--task: " + usual.error().message, usual.error().hint);
+  Settings settings = *usual;
   GPUWARDEN_CHECK(choose(args, "precision", kPrecisions, settings.precision));
   GPUWARDEN_CHECK(choose(args, "optimizer", kOptimizers, settings.optimizer));
   GPUWARDEN_CHECK(choose(args, "optimizer-step", kSteps, settings.step));
@@ -258,7 +186,6 @@ Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
   GPUWARDEN_CHECK(choose(args, "loss", kLoss, settings.loss));
   GPUWARDEN_CHECK(choose(args, "quantization", kQuantization, settings.quantization));
   GPUWARDEN_CHECK(choose(args, "framework", kFrameworks, settings.framework));
-  GPUWARDEN_CHECK(check_task(model, settings.task));
   GPUWARDEN_CHECK(read_sequence(args, model, settings));
   GPUWARDEN_CHECK(count(args, "prompt", 1U << 27U, settings.prompt));
   GPUWARDEN_CHECK(count(args, "micro-batch", 1U << 20U, settings.micro_batch));
@@ -267,6 +194,73 @@ Result<Settings> read_plan_settings(const Args& args, const ModelShape& model) {
   GPUWARDEN_CHECK(read_adapters(args, model, settings));
   GPUWARDEN_CHECK(check_together(args, model, settings));
   return settings;
+}
+
+constexpr const char* kSizes[] = {"hidden", "layers", "heads", "kv-heads", "intermediate", "vocab"};
+
+}  // namespace
+
+Result<ModelShape> read_model(const Args& args, const std::string& name) {
+  return manager::load_model(name, args.text("family").value_or(""));
+}
+
+Result<ModelShape> read_sized_model(const Args& args, const std::string& option) {
+  const std::string text = args.text(option).value_or("");
+  const auto parameters = parse_parameters(text);
+  if (!parameters)
+    return fail(parameters.error().code, fmt::format("--{}: {}", option, parameters.error().message),
+                parameters.error().hint);
+  ShapeHints hints;
+  std::uint32_t* const values[] = {&hints.hidden,   &hints.layers,       &hints.heads,
+                                   &hints.kv_heads, &hints.intermediate, &hints.vocab};
+  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+    GPUWARDEN_CHECK(count(args, kSizes[i], 1U << 24U, *values[i]));
+  }
+  GPUWARDEN_TRY(ModelShape model, shape_of_size(*parameters, hints));
+  model.name = "a model of " + printable(text);
+  return model;
+}
+
+Result<void> refuse_sizes(const Args& args, const std::string& option) {
+  for (const char* key : kSizes) {
+    if (args.has(key))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} completes --{}, which is not given", key, option),
+                  "a named model has its own sizes");
+  }
+  return {};
+}
+
+Result<Workload> read_workload(const Args& args, ModelShape model, const std::string& usual_task) {
+  Workload work;
+  work.model = std::move(model);
+  GPUWARDEN_TRY(work.settings, read_settings(args, work.model, args.text("task").value_or(usual_task)));
+  for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
+    work.fixed_strategy = work.fixed_strategy || args.has(key);
+  }
+  work.fixed_micro_batch = args.has("micro-batch");
+  work.fixed_recompute = args.has("recompute");
+  Parallelism& parallel = work.settings.parallel;
+  // DDP keeps everything on each GPU; the stage that offloads follows from what is.
+  if (parallel.offload != Offload::none && !args.has("strategy")) parallel.sharding = Sharding::zero2;
+  GPUWARDEN_TRY(const auto global_batch, count_option(args, "global-batch", 1U << 30U));
+  if (global_batch == 0U) return fail(ErrorCode::invalid_argument, "--global-batch: 0 is too few");
+  work.global_batch = global_batch.value_or(0);
+  GPUWARDEN_TRY(const auto utilization, share_option(args, "utilization"));
+  work.serving_utilization = utilization.value_or(work.serving_utilization);
+  return work;
+}
+
+Result<std::optional<double>> share_option(const Args& args, const std::string& key) {
+  auto text = args.text(key);
+  if (!text) return std::nullopt;
+  const bool percent = text->ends_with('%');
+  if (percent) text->pop_back();
+  const auto number = parse_number(*text);
+  const double share = number ? (percent || *number > 1 ? *number / 100 : *number) : -1;
+  if (share <= 0 || share > 1)
+    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is no share", key, printable(*text)),
+                "for example 45%");
+  return share;
 }
 
 }  // namespace gpuwarden::cli

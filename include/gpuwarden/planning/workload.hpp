@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be done with which model: the question that a plan, and a choice among a machine's GPUs, start from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/model.hpp"
+#include "gpuwarden/planning/settings.hpp"
+
+namespace gpuwarden::planning {
+
+/// A model and its task. What is not fixed is searched.
+struct Workload {
+  ModelShape model;
+  Settings settings;
+  bool fixed_strategy = false;       ///< settings.parallel says how GPUs share the work; its data-parallel ranks follow
+  bool fixed_micro_batch = false;    ///< settings.micro_batch is kept; else the largest that fits
+  bool fixed_recompute = false;      ///< settings.recompute is kept
+  std::uint64_t global_batch = 0;    ///< samples of an optimizer step on all GPUs; 0: free
+  double serving_utilization = 0.9;  ///< of a GPU's memory that a serving engine takes, 0 to 1
+  bool operator==(const Workload&) const = default;
+};
+
+/// "train", "pretrain", "finetune", "lora", "qlora", "inference", "serve".
+std::vector<std::string_view> task_names();
+
+/// What a task on this model is run with where nothing else is said: Hugging Face's Trainer for what is trained
+/// (settings.hpp), 16 bit for what is not, the quantization that the checkpoint is stored in, PEFT's target matrices;
+/// at most as many tokens as the model has learned positions. Fails with invalid_argument on a task that is not known
+/// (case and '_' for '-' do not matter), and on serving a model that generates no tokens.
+Result<Settings> settings_for(const ModelShape& model, std::string_view task);
+
+/// Adapters of a rank beside the matrices that are named as the model's modules are ("q_proj", "all-linear"); none for
+/// PEFT's defaults. Fails with invalid_argument on a module that the model has not.
+Result<Adapters> adapters_for(const ModelShape& model, std::uint32_t rank,
+                              const std::vector<std::string>& modules = {});
+
+/// A model of which only the size of its weights in 16 bit is known, to be held for inference: its shape is guessed.
+/// Fails with invalid_argument below 2 MB and above 200 TB.
+Result<Workload> workload_of_size(Bytes weights);
+
+/// Gives the data-parallel ranks of settings.parallel what the other axes leave of so many GPUs; false where these
+/// cannot be divided so.
+bool spread(Settings& settings, std::uint32_t gpus);
+
+/// "full training", "LoRA adapters", "inference", "serving": the task in words.
+std::string_view words_of(Task task);
+
+}  // namespace gpuwarden::planning

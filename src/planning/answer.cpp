@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/answer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "search_parts.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+/// Of a link's two directions together, what one direction of a collective reaches: half, and four fifths of that.
+constexpr double kCollectiveShare = 0.4;
+/// PCIe 4.0 x16, as collectives reach it between GPUs without NVLink.
+constexpr double kPcieBytes = 20e9;
+
+/// What the GPU can do in the type that is computed in, a second; 0: not known.
+double peak_flops(const GpuGroup& gpus, const Settings& settings) {
+  double tflops = gpus.bf16_tflops > 0 ? gpus.bf16_tflops : gpus.fp16_tflops;
+  if (settings.precision == Precision::fp16) tflops = gpus.fp16_tflops;
+  if (settings.precision == Precision::fp32) tflops = gpus.tf32_tflops > 0 ? gpus.tf32_tflops : gpus.fp32_tflops;
+  return tflops * 1e12;
+}
+
+SearchRequest request_of(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  SearchRequest search = search_request(request.work, request.gpus, request.gpus_per_node);
+  search.calibration = answer.calibration;
+  search.fixed_strategy = search.fixed_strategy || answer.calibration;
+  return search;
+}
+
+/// The largest divisor of `count` that is less than `below`.
+std::uint32_t next_divisor(std::uint32_t count, std::uint32_t below) {
+  for (std::uint32_t divisor = below - 1; divisor > 1; --divisor) {
+    if (count % divisor == 0) return divisor;
+  }
+  return 1;
+}
+
+Result<void> search_strategies(PlanAnswer& answer) {
+  SearchRequest request = request_of(answer);
+  GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
+  // Heads that cannot be shared by all GPUs: copies on fewer of them.
+  const bool copies = !request.settings.trains() && !request.fixed_strategy;
+  while (answer.search.candidates.empty() && copies && request.gpus > 1) {
+    request.gpus = next_divisor(answer.request.gpus.count, request.gpus);
+    GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
+    answer.search.reason += fmt::format("; a copy takes {} of the {} GPUs", request.gpus, answer.request.gpus.count);
+  }
+  if (answer.search.candidates.empty())
+    return fail(ErrorCode::unsatisfied, answer.search.reason,
+                answer.search.smallest_gpus ? fmt::format("{} GPUs are enough", *answer.search.smallest_gpus)
+                                            : std::string("take another number of GPUs"));
+  answer.chosen = answer.search.recommended.value_or(0);
+  return {};
+}
+
+Result<void> add_calibration(PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  if (request.measured.empty()) return {};
+  if (!request.work.fixed_strategy && request.gpus.count > 1)
+    return fail(ErrorCode::invalid_argument,
+                "--calibrate: the peaks were measured under one strategy, which is not named",
+                "say which: --strategy fsdp2");
+  GPUWARDEN_TRY(answer.calibration, calibrate(answer.figures, request.work.settings, request.measured));
+  return {};
+}
+
+ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
+  return {.gpu = {gpus.usable}, .utilization = work.serving_utilization};
+}
+
+/// The fewest GPUs whose best strategy leaves room for a request in the engine's share of their memory.
+std::optional<std::uint32_t> fewest_for_pool(const PlanAnswer& answer) {
+  constexpr std::uint32_t kMost = 1024;
+  const PlanRequest& request = answer.request;
+  const std::uint32_t node = request.gpus_per_node;
+  GpuGroup gpus = request.gpus;
+  for (gpus.count = 1; gpus.count <= kMost; gpus.count += gpus.count < node ? 1 : node) {
+    const auto best = best_strategy(answer.figures, request.work, gpus, node);
+    if (best && best->fit != Fit::does_not_fit) return gpus.count;
+  }
+  return {};
+}
+
+Result<void> add_pool(PlanAnswer& answer) {
+  const Workload& work = answer.request.work;
+  if (work.settings.task != Task::serving) return {};
+  GPUWARDEN_TRY(answer.pool,
+                serving_pool(answer.figures, answer.best().settings, budget_of(work, answer.request.gpus)));
+  const std::uint32_t sequence = answer.best().settings.sequence;
+  if (!answer.fits || answer.pool->tokens >= sequence) return {};
+  answer.fits = false;
+  answer.search.smallest_gpus = fewest_for_pool(answer);
+  answer.search.reason =
+      fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
+  return {};
+}
+
+Result<void> add_speed(PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  const double peak = peak_flops(request.gpus, request.work.settings);
+  if (!answer.fits || peak <= 0 || !request.work.settings.trains()) return {};
+  if (!request.mfu && !speed_known(answer.figures)) return {};
+  GPUWARDEN_TRY(answer.speed, speed_of(answer.figures, answer.best().settings, request.gpus.name, peak, request.mfu,
+                                       request.train_tokens.value_or(0)));
+  return {};
+}
+
+/// What fits at all with the program's own framework goes before what another one would have to be taken for.
+bool more_practicable(const Candidate& a, const Candidate& b) {
+  const bool both = a.fit != Fit::does_not_fit && b.fit != Fit::does_not_fit;
+  if (both && a.other_framework != b.other_framework) return b.other_framework;
+  return better(a, b);
+}
+
+Result<void> check_spread(PlanRequest& request) {
+  Parallelism& parallel = request.work.settings.parallel;
+  // DDP keeps everything on each GPU; the stage that offloads follows from what is.
+  if (!request.work.fixed_strategy && parallel.offload != Offload::none && parallel.sharding == Sharding::none)
+    parallel.sharding = Sharding::zero2;
+  if (spread(request.work.settings, request.gpus.count)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} GPUs cannot be divided among tensor {} x pipeline {} x context {}", request.gpus.count,
+                          parallel.tensor, parallel.pipeline, parallel.context),
+              "their product must divide the number of GPUs");
+}
+
+}  // namespace
+
+SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::uint32_t gpus_per_node) {
+  SearchRequest search{.settings = work.settings, .gpu = {gpus.usable}, .gpus = gpus.count};
+  search.gpus_per_node = gpus_per_node;
+  search.global_batch = work.global_batch;
+  const bool one = work.fixed_micro_batch || work.settings.task == Task::serving;
+  search.micro_batch = one ? work.settings.micro_batch : 0;
+  search.fixed_recompute = work.fixed_recompute;
+  search.fixed_strategy = work.fixed_strategy;
+  if (const double peak = peak_flops(gpus, work.settings); peak > 0) search.peak_flops = peak;
+  search.link_bytes = gpus.nvlink_gb_s > 0 ? gpus.nvlink_gb_s * 1e9 * kCollectiveShare : kPcieBytes;
+  return search;
+}
+
+std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
+                                       std::uint32_t gpus_per_node) {
+  if (gpus.count == 0 || gpus.usable == Bytes{}) return {};
+  const SearchRequest request = search_request(work, gpus, gpus_per_node);
+  std::size_t searched = 0;
+  std::optional<Candidate> best;
+  for (Candidate& candidate : strategies(figures, request)) {
+    settle(figures, request, candidate, searched);
+    if (!best || more_practicable(candidate, *best)) best = std::move(candidate);
+  }
+  if (!best || work.settings.task != Task::serving || best->fit == Fit::does_not_fit) return best;
+  const auto pool = serving_pool(figures, best->settings, budget_of(work, gpus));
+  if (!pool || pool->tokens < work.settings.sequence) best->fit = Fit::does_not_fit;
+  return best;
+}
+
+Bytes needed_free(const Workload& work, const Candidate& candidate, Bytes usable) {
+  const Bytes expected(static_cast<std::uint64_t>(candidate.estimate.expected()));
+  if (work.settings.task != Task::serving) return expected;
+  const double share = work.serving_utilization * static_cast<double>(usable.value);
+  return std::max(expected, Bytes(static_cast<std::uint64_t>(share)));
+}
+
+Result<PlanAnswer> answer(PlanRequest request) {
+  PlanAnswer answer{.request = std::move(request)};
+  answer.figures = figures_of(answer.request.work.model);
+  answer.count = count_parameters(answer.request.work.model);
+  GPUWARDEN_CHECK(check_spread(answer.request));
+  GPUWARDEN_CHECK(check(answer.request.work.settings));
+  GPUWARDEN_CHECK(add_calibration(answer));
+  GPUWARDEN_CHECK(search_strategies(answer));
+  answer.fits = answer.search.recommended.has_value();
+  GPUWARDEN_CHECK(add_pool(answer));
+  GPUWARDEN_CHECK(add_speed(answer));
+  if (answer.request.cpus > 0 && answer.request.work.settings.trains())
+    answer.loading =
+        loading_advice(answer.request.cpus, std::min(answer.request.gpus.count, answer.request.gpus_per_node));
+  answer.lines = explain(answer.figures, answer.best().settings, answer.best().estimate);
+  if (answer.calibration)
+    answer.lines.push_back({"measured difference",
+                            answer.best().estimate.allocated - answer.best().estimate.peak_moment().total(),
+                            "the measured peaks' line less what the equations give", "--calibrate"});
+  return answer;
+}
+
+}  // namespace gpuwarden::planning

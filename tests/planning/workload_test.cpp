@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/workload.hpp"
+
+#include "gpuwarden/planning/catalog.hpp"
+#include "gpuwarden/planning/parameters.hpp"
+#include "support/matchers.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+using gpuwarden::testing::FailsWith;
+using gpuwarden::testing::IsOk;
+using ::testing::HasSubstr;
+
+ModelShape model(const char* name) { return find_model(name).value(); }
+
+TEST(SettingsFor, EveryTaskHasSettingsThatCheckOut) {
+  for (const std::string_view task : task_names()) {
+    const auto settings = settings_for(model("llama-3.1-8b"), task);
+    ASSERT_THAT(settings, IsOk()) << task;
+    EXPECT_THAT(check(*settings), IsOk()) << task;
+    EXPECT_EQ(settings->micro_batch, 1U) << task;
+  }
+}
+
+TEST(SettingsFor, ATaskBringsItsPrecisionAndQuantization) {
+  const ModelShape llama = model("llama-3.1-8b");
+  EXPECT_EQ(settings_for(llama, "train"), settings_for(llama, "finetune"));
+  EXPECT_EQ(settings_for(llama, "train")->precision, Precision::mixed_low);
+  EXPECT_EQ(settings_for(llama, "pretrain")->precision, Precision::mixed);
+  EXPECT_EQ(settings_for(llama, "inference")->precision, Precision::bf16);
+  EXPECT_EQ(settings_for(llama, "lora")->quantization, Quantization::none);
+  EXPECT_EQ(settings_for(llama, "qlora")->quantization, Quantization::nf4_double);
+  EXPECT_TRUE(settings_for(llama, "qlora")->fp32_residual);
+  EXPECT_EQ(settings_for(llama, "serve")->task, Task::serving);
+}
+
+TEST(SettingsFor, CaseAndUnderscoresDoNotMatterButUnknownWordsDo) {
+  EXPECT_EQ(settings_for(model("gpt2"), " LoRA "), settings_for(model("gpt2"), "lora"));
+  EXPECT_THAT(settings_for(model("gpt2"), "dance"), FailsWith(ErrorCode::invalid_argument, HasSubstr("'dance'")));
+  EXPECT_THAT(settings_for(model("gpt2"), "dance").error().hint, HasSubstr("train, pretrain"));
+  EXPECT_FALSE(settings_for(model("gpt2"), "").has_value());
+}
+
+TEST(SettingsFor, TheModelBringsWhatItIsStoredInAndHowLongItReads) {
+  EXPECT_EQ(settings_for(model("gpt-oss-20b"), "serve")->quantization, Quantization::mxfp4);
+  EXPECT_EQ(settings_for(model("gpt-oss-20b"), "lora")->quantization, Quantization::none) << "made 16-bit first";
+  EXPECT_EQ(settings_for(model("deepseek-v3"), "inference")->quantization, Quantization::fp8);
+  EXPECT_EQ(settings_for(model("deepseek-v3"), "train")->quantization, Quantization::none);
+  EXPECT_EQ(settings_for(model("t5-small"), "train")->attention, Attention::eager);
+  EXPECT_EQ(settings_for(model("gpt2"), "train")->sequence, 1024U) << "learned positions";
+  EXPECT_EQ(settings_for(model("llama-3.1-8b"), "train")->sequence, 2048U);
+  ModelShape image = model("gpt2");
+  image.kind = ModelKind::vision_encoder;
+  image.image = {.image = 224, .patch = 16};
+  EXPECT_EQ(settings_for(image, "train")->sequence, 197U);
+}
+
+TEST(SettingsFor, WhatGeneratesNothingIsNotServed) {
+  EXPECT_THAT(settings_for(model("bert-base"), "serve"), FailsWith(ErrorCode::invalid_argument, HasSubstr("KV cache")));
+  EXPECT_THAT(settings_for(model("bert-base"), "inference"), IsOk());
+  EXPECT_THAT(settings_for(model("t5-small"), "serve"), IsOk());
+}
+
+TEST(AdaptersFor, TargetsAreTheModelsOwnModules) {
+  const ModelShape llama = model("llama-2-7b");
+  const auto usual = adapters_for(llama, 8);
+  ASSERT_THAT(usual, IsOk());
+  EXPECT_EQ(usual->stated_parameters, 4194304U) << "PEFT's count for rank 8 on q_proj and v_proj";
+  EXPECT_TRUE(usual->targets.query && usual->targets.value);
+  EXPECT_FALSE(usual->targets.key || usual->targets.up);
+  const auto all = adapters_for(llama, 8, {"all-linear"});
+  EXPECT_TRUE(all->targets.gate && all->targets.up && all->targets.down && all->targets.output && all->targets.key);
+  EXPECT_GT(all->stated_parameters, usual->stated_parameters);
+  const auto joint = adapters_for(model("gpt2"), 8);
+  EXPECT_TRUE(joint->targets.joint_qkv);
+  EXPECT_FALSE(joint->targets.query || joint->targets.value);
+  EXPECT_THAT(adapters_for(llama, 8, {"c_attn"}), FailsWith(ErrorCode::invalid_argument, HasSubstr("c_attn")));
+}
+
+TEST(WorkloadOfSize, HoldsWeightsOfThatSizeIn16Bit) {
+  const auto work = workload_of_size(Bytes(14'000'000'000));
+  ASSERT_THAT(work, IsOk());
+  EXPECT_TRUE(work->model.estimated);
+  EXPECT_EQ(work->settings.task, Task::inference);
+  EXPECT_NEAR(static_cast<double>(count_parameters(work->model).total), 7e9, 7e7);
+  EXPECT_THAT(workload_of_size(Bytes(100)), FailsWith(ErrorCode::invalid_argument, HasSubstr("1e6 to 1e14")));
+  EXPECT_THAT(workload_of_size(Bytes(~0ULL)), FailsWith(ErrorCode::invalid_argument, HasSubstr("1e6 to 1e14")));
+}
+
+TEST(Spread, DataParallelRanksAreWhatTheOtherAxesLeave) {
+  Settings settings;
+  settings.parallel.tensor = 2;
+  settings.parallel.pipeline = 2;
+  EXPECT_TRUE(spread(settings, 8));
+  EXPECT_EQ(settings.parallel.data, 2U);
+  EXPECT_EQ(settings.parallel.gpus(), 8U);
+  EXPECT_FALSE(spread(settings, 6));
+  EXPECT_FALSE(spread(settings, 2));
+  EXPECT_FALSE(spread(settings, 0));
+  EXPECT_EQ(settings.parallel.data, 2U) << "left as it was";
+}
+
+}  // namespace
+}  // namespace gpuwarden::planning
