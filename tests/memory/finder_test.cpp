@@ -18,14 +18,13 @@ class Listener {
 
   /// Whether a plan could begin before this operation.
   bool run(const StepOperation& operation) {
-    const bool begins = tape.is_due() && finder.look(tape, live_, peak_);
+    const bool begins = tape.is_due() && finder.look(tape, live_);
     if (operation.size != 0) {
       Block& block = blocks_[operation.id];
       block.size = grains(Bytes(operation.size));
       block.left = static_cast<std::uint32_t>((std::uint64_t{block.size} << kGrainShift) - operation.size);
       tape.allocated(block, operation.size);
       live_ += block.size;
-      peak_ = std::max(peak_, live_);
     } else {
       tape.freed(blocks_[operation.id], 0);
       live_ -= blocks_[operation.id].size;
@@ -46,7 +45,6 @@ class Listener {
  private:
   std::map<std::uint32_t, Block> blocks_;
   std::uint64_t live_ = 1000;
-  std::uint64_t peak_ = live_;
 };
 
 TEST(PeriodFinder, BelievesAStepWhenItEndsForTheSecondTime) {

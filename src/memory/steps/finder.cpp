@@ -2,7 +2,6 @@
 #include "memory/steps/finder.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 namespace gpuwarden::memory {
 namespace {
@@ -11,7 +10,7 @@ namespace {
 constexpr std::uint32_t kStride = 64;
 constexpr unsigned kPlaceBits = 11;
 constexpr unsigned kMostPutOff = 10;
-/// A period whose peak is lower than all peaks' by more than this part is none.
+/// A period whose peak is lower than that of late by more than this part is none.
 constexpr std::uint64_t kBelowPeak = 10;
 /// A plan that was followed for so many periods has paid.
 constexpr std::uint64_t kPaid = 4;
@@ -33,7 +32,7 @@ void PeriodFinder::start(StepTape& tape) {
   tape.wake_at(scanned_ + kStride);
 }
 
-bool PeriodFinder::look(StepTape& tape, std::uint64_t live, std::uint64_t peak) {
+bool PeriodFinder::look(StepTape& tape, std::uint64_t live) {
   // Without looks in between, as while a script was followed for long, what was recorded is overwritten.
   if (tape.op() - scanned_ > tape.capacity() / 2) {
     recorded_ = tape.capacity() / 2;
@@ -50,10 +49,10 @@ bool PeriodFinder::look(StepTape& tape, std::uint64_t live, std::uint64_t peak) 
   chosen_ = best;
   tape.wake_at(tape.op() + kStride);
   if (chosen_.period == 0) return false;
-  if (!same || (tape.op() != cut_ && is_past(tape.op(), cut_))) find_cut(tape, live, peak, true);
+  if (!same || (tape.op() != cut_ && is_past(tape.op(), cut_))) find_cut(tape, live, true);
   if (tape.op() == cut_) {
     if (chosen_.period > held_ && !is_low_ && live == cut_live_) return true;
-    find_cut(tape, live, peak, false);
+    find_cut(tape, live, false);
   }
   tape.wake_at(tape.op() + std::min(kStride, cut_ - tape.op()));
   return false;
@@ -70,9 +69,14 @@ void PeriodFinder::scan(StepTape& tape, std::uint64_t live) {
   std::int64_t growth = 0;
   for (std::uint32_t op = scanned_; op != tape.op(); ++op) growth += word::growth(tape[op]);
   std::uint64_t now = live - static_cast<std::uint64_t>(growth);
+  if (tape.op() - peaks_from_ > tape.capacity() / 2) {
+    peaks_ = {now, peaks_[0]};
+    peaks_from_ = tape.op();
+  }
   for (; scanned_ != tape.op(); ++scanned_) {
     const std::uint64_t recorded = tape[scanned_];
     now += static_cast<std::uint64_t>(word::growth(recorded));
+    peaks_[0] = std::max(peaks_[0], now);
     // What lies more than 64 operations back has been shifted out.
     hash_ = (hash_ << 1U) + plain(recorded) * kMixWord;
     if (hash_ >> 58U != 0) continue;
@@ -139,7 +143,7 @@ PeriodFinder::Candidate PeriodFinder::choose(const StepTape& tape) const {
   return best;
 }
 
-void PeriodFinder::find_cut(const StepTape& tape, std::uint64_t live, std::uint64_t peak, bool here) {
+void PeriodFinder::find_cut(const StepTape& tape, std::uint64_t live, bool here) {
   std::uint64_t least = live;
   std::uint64_t most = live;
   std::uint64_t now = live;
@@ -155,6 +159,7 @@ void PeriodFinder::find_cut(const StepTape& tape, std::uint64_t live, std::uint6
   }
   cut_ = here && lowest == tape.op() ? lowest : lowest + chosen_.period;
   cut_live_ = least;
+  const std::uint64_t peak = std::max(peaks_[0], peaks_[1]);
   is_low_ = most < peak - peak / kBelowPeak;
 }
 

@@ -21,10 +21,9 @@ class PeriodFinder {
 
   /// Begins with an empty tape.
   void start(StepTape& tape);
-  /// Before the tape's next operation, with so many grains live, and so many at most ever: whether a period ends here
-  /// at which least is live, and the next one may be planned. A period that stays far below the peak is a part of a
-  /// step.
-  bool look(StepTape& tape, std::uint64_t live, std::uint64_t peak);
+  /// Before the tape's next operation, with so many grains live: whether a period ends here at which least is live, and
+  /// the next one may be planned. A period that stays far below the peak of late is a part of a step.
+  bool look(StepTape& tape, std::uint64_t live);
   /// The period that look() has chosen; 0: none.
   std::uint32_t period() const { return chosen_.period; }
   bool is_at_cut(const StepTape& tape) const { return chosen_.period != 0 && tape.op() == cut_; }
@@ -54,12 +53,14 @@ class PeriodFinder {
   static void follow_run(const StepTape& tape, Candidate& candidate, std::uint32_t from);
   bool is_believed(const StepTape& tape, const Candidate& candidate) const;
   Candidate choose(const StepTape& tape) const;
-  void find_cut(const StepTape& tape, std::uint64_t live, std::uint64_t peak, bool here);
+  void find_cut(const StepTape& tape, std::uint64_t live, bool here);
   void make_room(StepTape& tape);
 
   std::uint32_t scanned_ = 0;   ///< up to this operation
   std::uint32_t recorded_ = 0;  ///< operations on the tape
   std::uint64_t hash_ = 0;
+  std::array<std::uint64_t, 2> peaks_{};  ///< of live grains, in this stretch of half a tape and in the last one
+  std::uint32_t peaks_from_ = 0;
   std::vector<Place> places_;
   std::uint32_t wanted_ = 0;  ///< a period longer than the tape was seen
   std::array<Candidate, 4> candidates_{};

@@ -23,7 +23,7 @@ Attention Lane::look() {
   }
   try {
     if (!tape.is_on()) finder.start(tape);
-    return finder.look(tape, live(), peak_live()) ? Attention::begin : Attention::none;
+    return finder.look(tape, live()) ? Attention::begin : Attention::none;
   } catch (const std::bad_alloc&) {
     learns_steps = false;
     tape.switch_off(tape.op());

@@ -51,6 +51,12 @@ Crest crest_of(std::span<const PlannedBlock> blocks, std::span<const Event> even
   return crest;
 }
 
+/// All births and deaths in time.
+struct Lives {
+  std::vector<Event> events;
+  Crest crest;
+};
+
 enum class Side : std::uint8_t { lowest, low_best, highest, high_best };
 
 /// Where a sweep puts what lives for more than `brief` operations, what is brief, and of the former what is not live at
@@ -150,15 +156,15 @@ class Gaps {
   PlacementBudget& budget_;
 };
 
-bool sweep(std::span<PlannedBlock> blocks, std::span<const Event> events, const SweepRule& rule, const Crest& crest,
-           Grains room, PlacementBudget& budget) {
+bool sweep(std::span<PlannedBlock> blocks, const Lives& lives, const SweepRule& rule, Grains room,
+           PlacementBudget& budget) {
   Gaps gaps(room, budget);
   const auto side_of = [&](const PlannedBlock& block) {
     if (block.gone - block.born <= rule.brief) return rule.passing;
-    return block.born <= crest.op && crest.op < block.gone ? rule.lasting : rule.off_crest;
+    return block.born <= lives.crest.op && lives.crest.op < block.gone ? rule.lasting : rule.off_crest;
   };
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const Event& event = rule.backwards ? events[events.size() - 1 - i] : events[i];
+  for (std::size_t i = 0; i < lives.events.size(); ++i) {
+    const Event& event = rule.backwards ? lives.events[lives.events.size() - 1 - i] : lives.events[i];
     PlannedBlock& block = blocks[event.block];
     if (event.birth == rule.backwards) {
       gaps.give(block.start, block.size);
@@ -172,11 +178,10 @@ bool sweep(std::span<PlannedBlock> blocks, std::span<const Event> events, const 
 }  // namespace
 
 bool place_by_time(std::span<PlannedBlock> blocks, Grains room, PlacementBudget& budget) {
-  const std::vector<Event> events = events_of(blocks);
-  const Crest crest = crest_of(blocks, events);
-  if (crest.live > room) return false;
-  return std::ranges::any_of(kRules,
-                             [&](const SweepRule& rule) { return sweep(blocks, events, rule, crest, room, budget); });
+  Lives lives{.events = events_of(blocks), .crest = {}};
+  lives.crest = crest_of(blocks, lives.events);
+  if (lives.crest.live > room) return false;
+  return std::ranges::any_of(kRules, [&](const SweepRule& rule) { return sweep(blocks, lives, rule, room, budget); });
 }
 
 bool place_by_size(std::span<PlannedBlock> blocks, Grains room, PlacementBudget& budget) {
