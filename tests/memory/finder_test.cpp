@@ -14,7 +14,7 @@ namespace {
 /// A lane's tape with nothing behind it.
 class Listener {
  public:
-  Listener() { finder.start(tape); }
+  Listener() { finder.start(tape, live_); }
 
   /// Whether a plan could begin before this operation.
   bool run(const StepOperation& operation) {
@@ -82,6 +82,32 @@ TEST(PeriodFinder, RandomOperationsAreNone) {
     ASSERT_FALSE(listener.run({id, sizes[id]}));
   }
   EXPECT_EQ(listener.tape.capacity(), StepTape::kUsual);
+}
+
+TEST(PeriodFinder, ListensNowAndThenWhereNothingRepeatsItself) {
+  Listener listener;
+  std::minstd_rand random(1);
+  std::vector<std::uint64_t> sizes(64);
+  unsigned listened = 0;
+  constexpr unsigned kOperations = 2'000'000;
+  for (unsigned i = 0; i < kOperations; ++i) {
+    const auto id = static_cast<std::uint32_t>(random() % sizes.size());
+    sizes[id] = sizes[id] == 0 ? std::uint64_t{512} << (random() % 10) : 0;
+    listener.run({id, sizes[id]});
+    listened += listener.tape.is_on() ? 1 : 0;
+  }
+  EXPECT_LT(listened, kOperations / 2);
+  EXPECT_GT(listened, kOperations / 5);
+  // And finds a step that begins then.
+  const auto step = training_step(60, 1);
+  bool begun = false;
+  for (int i = 0; i < 400 && !begun; ++i) {
+    for (StepOperation operation : step) {
+      operation.id += 100;
+      begun |= listener.run(operation);
+    }
+  }
+  EXPECT_TRUE(begun);
 }
 
 TEST(PeriodFinder, AStepThatIsOftenDisturbedIsNotBelieved) {

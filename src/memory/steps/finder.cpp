@@ -2,6 +2,7 @@
 #include "memory/steps/finder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpuwarden::memory {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 constexpr std::uint32_t kStride = 64;
 constexpr unsigned kPlaceBits = 11;
 constexpr unsigned kMostPutOff = 10;
+/// After so many tapes without a period it listens for so many, a quarter of the time.
+constexpr std::uint32_t kPatience = 8;
+constexpr std::uint32_t kListens = 4;
 /// A period whose peak is lower than that of late by more than this part is none.
 constexpr std::uint64_t kBelowPeak = 10;
 /// A plan that was followed for so many periods has paid.
@@ -25,18 +29,29 @@ constexpr std::uint32_t needed(std::uint32_t period) { return period / 2 + 512; 
 
 }  // namespace
 
-void PeriodFinder::start(StepTape& tape) {
+void PeriodFinder::start(StepTape& tape, std::uint64_t live) {
   places_.assign(std::size_t{1} << kPlaceBits, {});
   tape.grow(StepTape::kLeast);
-  scanned_ = tape.op();
+  listen(tape, live, kPatience * StepTape::kUsual / StepTape::kLeast);
   tape.wake_at(scanned_ + kStride);
 }
 
+void PeriodFinder::listen(StepTape& tape, std::uint64_t live, std::uint32_t tapes) {
+  tape.switch_on(tape.op());
+  scanned_ = tape.op();
+  recorded_ = 0;
+  live_ = live;
+  candidates_ = {};
+  quiet_from_ = tape.op() + tapes * tape.capacity();
+}
+
 bool PeriodFinder::look(StepTape& tape, std::uint64_t live) {
+  if (!tape.is_on()) listen(tape, live, kListens);
   // Without looks in between, as while a script was followed for long, what was recorded is overwritten.
   if (tape.op() - scanned_ > tape.capacity() / 2) {
     recorded_ = tape.capacity() / 2;
     scanned_ = tape.op();
+    live_ = live;
     for (Candidate& candidate : candidates_) candidate.run_from = scanned_;
   }
   recorded_ = std::min(recorded_ + (tape.op() - scanned_), tape.capacity());
@@ -48,7 +63,11 @@ bool PeriodFinder::look(StepTape& tape, std::uint64_t live) {
   const bool same = best.period == chosen_.period && best.run_from == chosen_.run_from;
   chosen_ = best;
   tape.wake_at(tape.op() + kStride);
-  if (chosen_.period == 0) return false;
+  if (chosen_.period == 0) {
+    if (is_past(tape.op(), quiet_from_) && tape.capacity() >= StepTape::kUsual)
+      tape.pause(tape.op() + 3 * kListens * tape.capacity());
+    return false;
+  }
   if (!same || (tape.op() != cut_ && is_past(tape.op(), cut_))) find_cut(tape, live, true);
   if (tape.op() == cut_) {
     if (chosen_.period > held_ && !is_low_ && live == cut_live_) return true;
@@ -60,15 +79,14 @@ bool PeriodFinder::look(StepTape& tape, std::uint64_t live) {
 
 void PeriodFinder::follow_run(const StepTape& tape, Candidate& candidate, std::uint32_t from) {
   if (candidate.period == 0) return;
-  for (std::uint32_t op = from; op != tape.op(); ++op) {
-    if (plain(tape[op]) != plain(tape[op - candidate.period])) candidate.run_from = op + 1;
-  }
+  std::uint32_t op = tape.op();
+  if (tape.is_alike(from, from - candidate.period, op - from)) return;
+  while (op != from && plain(tape[op - 1]) == plain(tape[op - 1 - candidate.period])) --op;
+  if (op != from) candidate.run_from = op;
 }
 
 void PeriodFinder::scan(StepTape& tape, std::uint64_t live) {
-  std::int64_t growth = 0;
-  for (std::uint32_t op = scanned_; op != tape.op(); ++op) growth += word::growth(tape[op]);
-  std::uint64_t now = live - static_cast<std::uint64_t>(growth);
+  std::uint64_t now = std::exchange(live_, live);
   if (tape.op() - peaks_from_ > tape.capacity() / 2) {
     peaks_ = {now, peaks_[0]};
     peaks_from_ = tape.op();
@@ -183,6 +201,7 @@ void PeriodFinder::left(StepTape& tape, std::uint64_t followed) {
   if (followed >= kPaid * chosen_.period) {
     failures_ = 0;
     least_ = kLeastPeriod;
+    quiet_from_ = tape.op() + kPatience * tape.capacity();
   } else {
     put_off(tape);
     // It repeated itself for so long and then did not: if there is a period, it is longer.

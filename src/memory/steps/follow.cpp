@@ -22,7 +22,7 @@ Attention Lane::look() {
     return Attention::none;
   }
   try {
-    if (!tape.is_on()) finder.start(tape);
+    if (!finder.has_started()) finder.start(tape, live());
     return finder.look(tape, live()) ? Attention::begin : Attention::none;
   } catch (const std::bad_alloc&) {
     learns_steps = false;

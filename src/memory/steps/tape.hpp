@@ -30,7 +30,9 @@ constexpr std::uint32_t distance(std::uint64_t word) {
 }
 /// By how many grains live memory grows.
 constexpr std::int64_t growth(std::uint64_t word) {
-  return is_free(word) ? -static_cast<std::int64_t>(grains(word)) : static_cast<std::int64_t>(grains(word));
+  // Without a branch: which it is cannot be guessed.
+  const std::int64_t sign = -static_cast<std::int64_t>(word >> 63U);
+  return (static_cast<std::int64_t>(grains(word)) ^ sign) - sign;
 }
 }  // namespace word
 
@@ -69,6 +71,19 @@ class StepTape {
   bool is_on() const { return ring_ != &scrap_; }
   std::uint32_t capacity() const { return static_cast<std::uint32_t>(words_.size()); }
   std::uint64_t& operator[](std::uint32_t op) { return words_[op & (capacity() - 1)]; }
+  /// Whether `count` operations from `a` and `b` on are alike, distances aside.
+  bool is_alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const {
+    const std::uint32_t mask = capacity() - 1;
+    std::uint64_t differences = 0;
+    if ((a & mask) + count <= capacity() && (b & mask) + count <= capacity()) [[likely]] {
+      const std::uint64_t* const left = &words_[a & mask];
+      const std::uint64_t* const right = &words_[b & mask];
+      for (std::uint32_t i = 0; i < count; ++i) differences |= left[i] ^ right[i];
+    } else {
+      for (std::uint32_t i = 0; i < count; ++i) differences |= (*this)[a + i] ^ (*this)[b + i];
+    }
+    return (differences & ~word::kDistance) == 0;
+  }
   std::uint64_t operator[](std::uint32_t op) const { return words_[op & (capacity() - 1)]; }
   std::size_t bytes() const { return words_.size() * sizeof(std::uint64_t); }
 
@@ -81,6 +96,12 @@ class StepTape {
   /// Somebody is asked before each operation from `op` on.
   void switch_off(std::uint32_t op) {
     op_ = wake_ = op;
+    ring_ = &scrap_;
+    mask_ = 0;
+  }
+  /// Nothing is recorded up to operation `op`.
+  void pause(std::uint32_t op) {
+    wake_ = op;
     ring_ = &scrap_;
     mask_ = 0;
   }
