@@ -54,6 +54,14 @@ Result<std::optional<planning::Workload>> work_of(const Request& request) {
   if (!work) {
     GPUWARDEN_TRY(work, planning::workload_of_size(*request.model_size));
   }
+  // Ranks follow from the GPUs: as many as the experts want are supposed here.
+  planning::Settings settings = work->settings;
+  settings.parallel.data = std::max(settings.parallel.data, settings.parallel.expert);
+  GPUWARDEN_CHECK(planning::check(settings));
+  const double share = work->serving_utilization;
+  if (!(share > 0 && share <= 1))
+    return fail(ErrorCode::invalid_argument, fmt::format("an engine that takes {} of a GPU's memory", share),
+                "give more than 0, at most 1");
   // The largest micro-batch that fits would make every model need all of a GPU.
   work->fixed_micro_batch = true;
   return work;

@@ -22,7 +22,8 @@ struct ModelChoice {
   bool mixed = false;  ///< the devices are of different kinds
 };
 
-/// The work behind a request; empty where it has none. Fails with invalid_argument on a model size that no model has.
+/// The work behind a request; empty where it has none. Fails with invalid_argument on a model size that no model has,
+/// and on settings that contradict themselves.
 Result<std::optional<planning::Workload>> work_of(const Request& request);
 
 /// One request's model on devices. Who may have which device is settled before.

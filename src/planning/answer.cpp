@@ -161,7 +161,8 @@ std::optional<Candidate> best_strategy(const ModelFigures& figures, const Worklo
 }
 
 Bytes needed_free(const Workload& work, const Candidate& candidate, Bytes usable) {
-  const Bytes expected(static_cast<std::uint64_t>(candidate.estimate.expected()));
+  constexpr double kMost = 1e18;  // more than any GPU has, and less than Bytes hold
+  const Bytes expected(static_cast<std::uint64_t>(std::min(kMost, candidate.estimate.expected())));
   if (work.settings.task != Task::serving) return expected;
   const double share = work.serving_utilization * static_cast<double>(usable.value);
   return std::max(expected, Bytes(static_cast<std::uint64_t>(share)));

@@ -71,6 +71,25 @@ TEST_F(Plan, GpusOfASimulatedFleetAreSaidToBeSimulated) {
   EXPECT_THAT(run({"plan", "gpt2", "--simulate", "h100x8"}).standard_output, HasSubstr("simulated"));
 }
 
+TEST_F(Plan, OfSeveralKindsOneIsPlannedForAndTheOthersAreNamed) {
+  const std::string mixed = run({"plan", "gpt2", "--simulate", "mixed"}).standard_output;
+  EXPECT_THAT(mixed, HasSubstr("1 x NVIDIA A100-SXM4-80GB"));
+  EXPECT_THAT(mixed, HasSubstr("3 GPUs of another kind are not planned for"));
+  EXPECT_EQ(plan({"gpt2", "--simulate", "mixed"})["gpus"]["other_gpus"], 3);
+  EXPECT_THAT(run({"plan", "gpt2", "--simulate", "h100x8"}).standard_output, Not(HasSubstr("not planned for")));
+}
+
+TEST_F(Plan, TheTableHasTheColumnsOfItsTask) {
+  const std::string trained = run({"plan", "gpt2", "--gpus", "2xl4"}).standard_output;
+  EXPECT_THAT(trained, HasSubstr("accumulate"));
+  EXPECT_THAT(trained, HasSubstr("memory of each GPU, DDP over 2, at its peak"));
+  EXPECT_THAT(trained, HasSubstr("usable each"));
+  const std::string served = run({"plan", "gpt2", "--gpus", "l4", "--task", "serve"}).standard_output;
+  EXPECT_THAT(served, Not(HasSubstr("accumulate")));
+  EXPECT_THAT(served, HasSubstr("memory of one GPU at its peak"));
+  EXPECT_THAT(served, Not(HasSubstr("each")));
+}
+
 TEST_F(Plan, ExplainShowsFormulasAndSources) {
   const auto plain = run({"plan", "gpt2", "--gpus", "l4"}).standard_output;
   const auto explained = run({"plan", "gpt2", "--gpus", "l4", "--explain"}).standard_output;

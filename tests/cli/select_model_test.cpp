@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As many GPUs as a model needs, as a user of select, run and lease meets it.
+#include <set>
+
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
 
@@ -204,12 +206,79 @@ TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {
   refused({"--model", "gpt2", "--task", "dance"}, "'dance' is not known");
   refused({"--model", "gpt2", "--task", "serve", "--optimizer", "lion"}, "--optimizer");
   refused({"--model", "gpt2", "--sequence", "4096"}, "only 1024 positions");
+  refused({"--model", "gpt2", "--quantization", "nf4"}, "cannot be trained");
+  refused({"--model", "gpt2", "--task", "inference", "--prompt", "2000"}, "longer than the sequence");
+  refused({"--model", "gpt2", "--task", "serve", "--utilization", "180%"}, "180");
   refused({"--model", "gpt2", "--strategy", "single", "-n", "2"}, "--strategy single");
   file("empty/readme.txt", "");
   refused({"--model", (dir_ / "empty").string()}, "no config.json");
   refused({"--model", "./missing"}, "./missing");
   EXPECT_THAT(run({"select", "--model", "lama-3.1-8b", "--simulate", "h100x8"}).standard_error,
               HasSubstr("known: meta-llama/Llama-3.1-8B"));
+}
+
+/// Names of all members, but for moments' components, which are named by what uses memory.
+void collect_keys(const nlohmann::json& value, std::set<std::string>& keys) {
+  if (!value.is_structured()) return;
+  for (const auto& [key, member] : value.items()) {
+    if (value.is_object()) keys.insert(key);
+    if (key != "components" || member.is_array()) collect_keys(member, keys);
+  }
+}
+
+TEST_F(SelectModel, EveryKeyOfItsJsonAndOfPlansIsDocumented) {
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "../../docs/json.md";
+  const std::string documented = read_file(path).value_or("");
+  ASSERT_FALSE(documented.empty()) << path;
+  const std::vector<nlohmann::json> answers{
+      select({"--model", "llama-3.1-8b", "--task", "lora", "--simulate", "h100x8"}),
+      select({"--model", "llama-3.1-8b", "--simulate", "rtx4090x2"}),
+      json({"plan", "llama-3.1-8b", "--gpus", "8xh100", "--tokens", "1B", "--cpus", "64"}),
+      json({"plan", "llama-3.1-8b", "--gpus", "rtx4090"}),
+      json({"plan", "llama-3.1-8b", "--gpus", "h100", "--task", "serve"}),
+      json({"plan", "gpt2", "--gpus", "l4", "--calibrate", "1=2,2=3"}),
+      json({"plan", "--list"})};
+  for (const auto& answer : answers) {
+    ASSERT_TRUE(answer.is_object());
+    std::set<std::string> keys;
+    collect_keys(answer, keys);
+    EXPECT_GE(keys.size(), 5U);
+    for (const std::string& key : keys) EXPECT_THAT(documented, HasSubstr("\"" + key + "\"")) << key;
+  }
+}
+
+TEST_F(SelectModel, WaitingEndsWhenAsManyAreFreeAsTheModelTakes) {
+  const auto held = run({"run", "-q", "--simulate", "h100x8", "-n", "7", "--", GPUWARDEN_PROGRAM, "run", "--simulate",
+                         "h100x8", "--model", "llama-3.1-70b", "--task", "inference", "--wait=200ms", "--", "true"});
+  EXPECT_EQ(held.exit_code, 1);
+  EXPECT_THAT(held.standard_error, HasSubstr("waited"));
+  EXPECT_THAT(held.standard_error, HasSubstr("leased by"));
+  EXPECT_EQ(run({"run", "-q", "--simulate", "h100x8", "--model", "llama-3.1-70b", "--task", "inference", "--wait=20s",
+                 "--", "true"})
+                .exit_code,
+            0);
+}
+
+TEST_F(SelectModel, ACaptureIsAMachineToo) {
+  const std::string capture =
+      file("smi.txt",
+           "| NVIDIA-SMI 535.104.12             Driver Version: 535.104.12   CUDA Version: 12.2     |\n"
+           "|   0  NVIDIA A100-SXM4-80GB          On  | 00000000:2D:00.0 Off |                    0 |\n"
+           "| N/A   36C    P0              61W / 400W |      4MiB / 81920MiB |      0%      Default |\n");
+  EXPECT_EQ(run({"select", "--model", "llama-3.1-8b", "--task", "lora", "--from", capture}).exit_code, 0);
+  const auto none = run({"select", "--model", "llama-3.1-70b", "--task", "lora", "--from", capture});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.standard_error, HasSubstr("what would make it fit"));
+}
+
+TEST_F(SelectModel, WhatIsPickedByHandIsJudged) {
+  const std::vector<std::string> words{"select", "--interactive", "--model",    "llama-3.1-8b",
+                                       "--task", "inference",     "--simulate", "mixed"};
+  const auto list = json({"list", "--simulate", "mixed"});
+  EXPECT_EQ(run(words, "1\n").standard_output, list["gpus"][1]["uuid"].get<std::string>() + "\n");
+  const auto small = run(words, "0\n");
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_THAT(small.standard_error, HasSubstr("does not fit one Tesla T4"));
 }
 
 TEST_F(SelectModel, HelpHasTheModelsOptionsOfPlan) {

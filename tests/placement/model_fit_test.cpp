@@ -104,10 +104,15 @@ TEST_F(ModelFits, AnotherFrameworkIsALastResort) {
   const Decision own = decide(asking(training));
   ASSERT_TRUE(own.satisfied);
   EXPECT_FALSE(own.model->candidate.other_framework);
-  EXPECT_GT(own.selected.size(), 2U) << "two are enough for tensor parallelism";
-  EXPECT_THAT(own.model->reason, HasSubstr("; on 2 it is tight"));
   training.settings.framework = planning::Framework::megatron;
-  EXPECT_LE(decide(asking(training)).selected.size(), 2U);
+  const Decision megatron = decide(asking(training));
+  ASSERT_TRUE(megatron.satisfied);
+  EXPECT_LE(megatron.selected.size(), own.selected.size()) << "tensor parallelism is its own";
+  // Nothing but tensor parallelism, where that is no framework's own.
+  Workload fixed = work("llama-3.1-8b", "train");
+  fixed.fixed_strategy = true;
+  fixed.settings.parallel.tensor = 8;
+  EXPECT_THAT(decide(asking(fixed)).model->reason, HasSubstr("TP 8 (in Megatron or torchtitan)"));
 }
 
 TEST_F(ModelFits, WhyFewerAreTooFewIsSaid) {
@@ -318,6 +323,26 @@ TEST_F(ModelFits, AFixedStrategyIsKept) {
   EXPECT_EQ(decision.model->candidate.name, "TP 4");
   fixed.settings.parallel.tensor = 3;
   EXPECT_THAT(decide(asking(fixed)).missing, HasSubstr("cannot be spread"));
+}
+
+TEST_F(ModelFits, SettingsThatContradictThemselvesAreRefused) {
+  Workload wrong = work("gpt2", "train");
+  wrong.settings.quantization = planning::Quantization::nf4;
+  EXPECT_THAT(choose(asking(wrong)), FailsWith(ErrorCode::invalid_argument, HasSubstr("cannot be trained")));
+  EXPECT_THAT(plan_if_free(asking(wrong), {snapshot_, leases_, spoken_for_, {}}),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("cannot be trained")));
+  wrong = work("gpt2", "inference");
+  wrong.settings.prompt = 4096;
+  EXPECT_THAT(choose(asking(wrong)), FailsWith(ErrorCode::invalid_argument, HasSubstr("longer than the sequence")));
+  for (const double share : {0.0, -1.0, 1.5}) {
+    wrong = work("gpt2", "serve");
+    wrong.serving_utilization = share;
+    EXPECT_THAT(choose(asking(wrong)), FailsWith(ErrorCode::invalid_argument, HasSubstr("an engine"))) << share;
+  }
+  Workload experts = work("mixtral-8x7b", "lora");
+  experts.fixed_strategy = true;
+  experts.settings.parallel.expert = 8;
+  EXPECT_THAT(choose(asking(experts)), IsOk()) << "ranks follow from the GPUs";
 }
 
 TEST_F(ModelFits, ThePlanForFreeGpusSaysWhatWouldHelp) {

@@ -2,6 +2,7 @@
 // The whole answer, as applications get it.
 #include "gpuwarden/planning/answer.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "gpuwarden/planning/catalog.hpp"
@@ -109,14 +110,21 @@ TEST(BestStrategy, IsTheOneThatTheWholeAnswerRecommends) {
 TEST(BestStrategy, TheProgramsOwnFrameworkGoesFirst) {
   PlanRequest request = asking("llama-3.1-8b", "train", "2xh100");
   request.work.fixed_micro_batch = true;
-  ASSERT_TRUE(answer(request)->best().other_framework) << "tensor parallelism fits best";
-  const auto own = best_strategy(figures_of(request.work.model), request.work, request.gpus, 8);
-  ASSERT_TRUE(own);
-  EXPECT_FALSE(own->other_framework);
-  EXPECT_EQ(own->fit, Fit::tight);
-  request.work.settings.framework = Framework::megatron;
-  const auto megatron = best_strategy(figures_of(request.work.model), request.work, request.gpus, 8);
-  EXPECT_EQ(megatron->fit, Fit::fits);
+  const ModelFigures figures = figures_of(request.work.model);
+  int differs = 0;
+  for (std::uint64_t gib = 20; gib <= 120; ++gib) {
+    request.gpus.usable = Bytes(gib << 30U);
+    const auto plan = answer(request);
+    const auto best = best_strategy(figures, request.work, request.gpus, 8);
+    ASSERT_TRUE(plan && best) << gib;
+    const bool own_fits = std::ranges::any_of(plan->search.candidates, [](const Candidate& candidate) {
+      return candidate.fit != Fit::does_not_fit && !candidate.other_framework;
+    });
+    EXPECT_EQ(best->fit != Fit::does_not_fit, plan->fits) << gib;
+    EXPECT_TRUE(!plan->fits || best->other_framework == !own_fits) << gib;
+    if (plan->fits && plan->best().other_framework != best->other_framework) ++differs;
+  }
+  EXPECT_GT(differs, 0) << "tensor parallelism fits with room where FSDP is tight";
 }
 
 TEST(BestStrategy, NothingIsSharedByNoGpusOrWithoutMemory) {

@@ -31,6 +31,7 @@ Json settings_json(const Settings& settings) {
           {"attention", std::string(to_string(settings.attention))},
           {"loss", std::string(to_string(settings.loss))},
           {"quantization", std::string(to_string(settings.quantization))},
+          {"lora_rank", settings.task == Task::adapters ? Json(settings.adapters.rank) : Json()},
           {"framework", std::string(to_string(settings.framework))},
           {"sharding", std::string(to_string(parallel.sharding))},
           {"offload", std::string(to_string(parallel.offload))},
@@ -76,7 +77,8 @@ Json gpus_json(const PlanRequest& request, const PlanOrigin& origin) {
           {"name", request.gpus.name},
           {"usable_bytes", request.gpus.usable.value},
           {"usable_measured", request.gpus.usable_measured},
-          {"from", origin.gpus_from}};
+          {"from", origin.gpus_from},
+          {"other_gpus", origin.other_gpus}};
 }
 
 Json moments_json(const Estimate& estimate) {

@@ -87,6 +87,10 @@ Result<void> read_gpus(Context& context, PlanQuestion& question) {
     return std::unexpected(std::move(error));
   }
   request.gpus = std::move(*group);
+  question.origin.other_gpus =
+      static_cast<std::uint32_t>(std::ranges::count_if(snapshot.gpus, [&](const facts::GpuRecord& record) {
+        return facts::is_usable(record) && record.gpu.name != request.gpus.name;
+      }));
   if (request.cpus == 0) request.cpus = cpus_beside(machine, snapshot);
   return {};
 }

@@ -2,8 +2,10 @@
 // What `gpuwarden plan` was asked: the model, the GPUs and the settings behind its options.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "command.hpp"
 #include "gpuwarden/planning/answer.hpp"
@@ -12,8 +14,9 @@ namespace gpuwarden::cli {
 
 /// Where the GPUs are from that are planned for.
 struct PlanOrigin {
-  bool simulated = false;  ///< the GPUs are a simulated fleet's
-  std::string gpus_from;   ///< "--gpus", "this machine", a capture's name
+  bool simulated = false;        ///< the GPUs are a simulated fleet's
+  std::string gpus_from;         ///< "--gpus", "this machine", a capture's name
+  std::uint32_t other_gpus = 0;  ///< of the machine, of another kind than the one that is planned for
 };
 
 struct PlanQuestion {

@@ -79,15 +79,22 @@ std::string settings_line(const PlanAnswer& answer) {
 
 std::string gpus_line(const PlanAnswer& answer, const PlanOrigin& origin) {
   const PlanRequest& request = answer.request;
-  return fmt::format("on:   {} x {}, {} usable each{} ({})\n", request.gpus.count, printable(request.gpus.name),
-                     gib(static_cast<double>(request.gpus.usable.value)),
-                     request.gpus.usable_measured ? "" : " (about)", printable(origin.gpus_from));
+  std::string text =
+      fmt::format("on:   {} x {}, {} usable{}{} ({})\n", request.gpus.count, printable(request.gpus.name),
+                  gib(static_cast<double>(request.gpus.usable.value)), request.gpus.count > 1 ? " each" : "",
+                  request.gpus.usable_measured ? "" : " (about)", printable(origin.gpus_from));
+  if (origin.other_gpus > 0)
+    text += fmt::format("      the kind with the most memory together; {} of another kind {} not planned for\n",
+                        origin.other_gpus == 1 ? "one GPU" : fmt::format("{} GPUs", origin.other_gpus),
+                        origin.other_gpus == 1 ? "is" : "are");
+  return text;
 }
 
 std::string bars(const PlanAnswer& answer, const Style& style, bool explained) {
   const Candidate& best = answer.best();
   const auto usable = static_cast<double>(answer.request.gpus.usable.value);
-  std::string text = fmt::format("\nmemory of each GPU, {}, at its peak ({}):\n", best.name,
+  const bool one = best.settings.parallel.gpus() == 1;
+  std::string text = fmt::format("\nmemory of {} at its peak ({}):\n", one ? best.name : "each GPU, " + best.name + ",",
                                  spaced(to_string(best.estimate.peak_moment().kind)));
   for (const ExplainedUse& line : answer.lines) {
     text += fmt::format("  {} {:>11}  {}\n", fit(spaced(line.name), kNameWidth), gib(line.bytes),
@@ -124,17 +131,18 @@ std::string batch_words(const Candidate& one) {
 
 std::string table_row(const Candidate& one, bool chosen, const Style& style) {
   const std::string recompute = one.settings.trains() ? spaced(to_string(one.settings.recompute)) : "";
-  return fmt::format("{} {} {} {:>11}  {}  {:>13}  {:>10}{}\n", chosen ? "*" : " ", fit(one.name, kNameWidth),
+  return fmt::format("{} {} {} {:>11}  {}  {:>13}{}{}\n", chosen ? "*" : " ", fit(one.name, kNameWidth),
                      fit(recompute, kRecomputeWidth), gib(one.estimate.expected()),
                      style.paint(fit(words_of(one.fit), kVerdictWidth), tone_of(one.fit)), batch_words(one),
-                     one.settings.accumulation, one.other_framework ? "  (Megatron, torchtitan)" : "");
+                     one.settings.trains() ? fmt::format("  {:>10}", one.settings.accumulation) : std::string(),
+                     one.other_framework ? "  (Megatron, torchtitan)" : "");
 }
 
 std::string table(const PlanAnswer& answer, const Style& style) {
   const bool trains = answer.request.work.settings.trains();
-  std::string text = fmt::format("\n  {} {} {:>11}  {}  {:>13}  {:>10}\n", fit("strategy", kNameWidth),
-                                 fit(trains ? "recompute" : "", kRecomputeWidth), "needs",
-                                 fit("verdict", kVerdictWidth), "micro-batch", "accumulate");
+  std::string text = fmt::format(
+      "\n  {} {} {:>11}  {}  {:>13}{}\n", fit("strategy", kNameWidth), fit(trains ? "recompute" : "", kRecomputeWidth),
+      "needs", fit("verdict", kVerdictWidth), trains ? "micro-batch" : "batch", trains ? "  accumulate" : "");
   const auto& candidates = answer.search.candidates;
   for (std::size_t i = 0; i < std::min(candidates.size(), kMostRows); ++i) {
     text += table_row(candidates[i], answer.fits && i == answer.chosen, style);
@@ -186,11 +194,11 @@ std::string advice(const PlanAnswer& answer, const Style& style) {
 std::string serving(const PlanAnswer& answer) {
   if (!answer.pool) return "";
   const ServingPool& pool = *answer.pool;
+  const bool one = answer.best().settings.parallel.gpus() == 1;
   return fmt::format(
-      "\nserving: {} of KV cache on each GPU at {:.0f}% utilization hold {} tokens: {:.1f} requests of {} tokens at "
-      "once\n",
-      gib(pool.cache), answer.request.work.serving_utilization * 100, pool.tokens, pool.requests,
-      answer.best().settings.sequence);
+      "\nserving: {} of KV cache{} at {:.0f}% utilization hold {} tokens: {:.1f} requests of {} tokens at once\n",
+      gib(pool.cache), one ? "" : " on each GPU", answer.request.work.serving_utilization * 100, pool.tokens,
+      pool.requests, answer.best().settings.sequence);
 }
 
 std::string verdict(const PlanAnswer& answer, const Style& style) {

@@ -63,8 +63,9 @@ struct Inputs {
   Visibility visibility;
 };
 
-/// Decides. Fails with invalid_argument for a request that contradicts itself or names what does not exist (the hint
-/// says what exists), with unavailable where the driver does not answer.
+/// Decides. Fails with invalid_argument for a request that contradicts itself, names what does not exist (the hint says
+/// what exists) or wants work whose settings planning::check() refuses, with unavailable where the driver does not
+/// answer.
 Result<Decision> select(const Request& request, const Inputs& inputs);
 
 /// The plan for the machine's GPUs that the request's work could have if they were free: what a user is told where it
