@@ -2,6 +2,8 @@
 #include "memory/adapted.hpp"
 #include "memory/bfc_rules.hpp"
 #include "memory/pytorch_rules.hpp"
+#include "memory/rmm_arena_rules.hpp"
+#include "memory/rmm_binning_rules.hpp"
 #include "memory/rmm_rules.hpp"
 
 namespace gpuwarden::bench {
@@ -38,7 +40,10 @@ Contender contender(std::string name, Abilities abilities, Arguments... argument
 std::vector<Contender> rules_contenders() {
   return {contender<PyTorchRules>("PyTorch rules", {}, false),
           contender<PyTorchRules>("PyTorch rules, expandable", {}, true),
-          contender<BfcRules>("BFC rules", {.streams = false}), contender<RmmPoolRules>("RMM pool rules", {})};
+          contender<BfcRules>("BFC rules", {.streams = false}),
+          contender<RmmPoolRules>("RMM pool rules", {}),
+          contender<RmmBinningRules>("RMM binning rules", {}),
+          contender<RmmArenaRules>("RMM arena rules", {})};
 }
 
 std::vector<Contender> contenders() {

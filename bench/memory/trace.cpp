@@ -3,93 +3,35 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <random>
-#include <sstream>
 #include <stdexcept>
+#include <utility>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/memtrace/read.hpp"
+#include "gpuwarden/memtrace/script.hpp"
 
 namespace gpuwarden::bench {
 namespace {
 
-struct Row {
-  bool allocates = false;
-  bool before = false;
-  std::uint64_t id = 0;
-  std::uint32_t stream = 0;
-  double c0 = 0;
-  double c1 = 0;
-  double c2 = 0;
-
-  std::uint64_t size(double length) const {
-    return static_cast<std::uint64_t>(std::max(1.0, c0 + c1 * length + c2 * length * length));
-  }
-};
-
-/// Throws std::logic_error where a cell is missing or no number.
-Row row_of(const std::vector<std::string>& cells, const std::map<std::string, std::size_t>& columns) {
-  const auto number = [&](const std::string& name) {
-    const auto found = columns.find(name);
-    return found == columns.end() ? 0.0 : std::stod(cells.at(found->second));
-  };
-  return Row{.allocates = cells.at(columns.at("op")) == "a",
-             .before = cells.at(columns.at("phase")).starts_with("pre"),
-             .id = std::stoull(cells.at(columns.at("id"))),
-             .stream = static_cast<std::uint32_t>(number("stream")),
-             .c0 = columns.contains("size") ? number("size") : number("c0"),
-             .c1 = number("c1"),
-             .c2 = number("c2")};
-}
-
-/// The rows of a CSV, their columns found by name.
-std::vector<Row> read_rows(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot read the trace " + path);
-  const auto cells_of = [](const std::string& line) {
-    std::vector<std::string> cells;
-    std::istringstream stream(line);
-    for (std::string cell; std::getline(stream, cell, ',');) {
-      if (cell.ends_with('\r')) cell.pop_back();
-      cells.push_back(cell);
-    }
-    return cells;
-  };
-  std::string line;
-  std::getline(file, line);
-  std::map<std::string, std::size_t> columns;
-  for (const auto& name : cells_of(line)) columns.emplace(name, columns.size());
-  for (const char* name : {"op", "id", "phase"}) {
-    if (!columns.contains(name)) throw std::runtime_error(path + " has no column '" + name + "'");
-  }
-  std::vector<Row> rows;
-  for (std::size_t number_of_line = 2; std::getline(file, line); ++number_of_line) {
-    try {
-      rows.push_back(row_of(cells_of(line), columns));
-    } catch (const std::logic_error&) {
-      throw std::runtime_error(path + ", line " + std::to_string(number_of_line) + ": not a row of a trace");
-    }
-  }
-  return rows;
-}
-
+/// A step for each length, as gpuwarden memory replay runs them.
 Trace repeat(const std::string& path, const std::vector<unsigned>& lengths) {
-  const auto rows = read_rows(path);
-  TraceBuilder builder(std::filesystem::path(path).stem());
-  for (std::size_t step = 0; step < lengths.size(); ++step) {
-    for (const Row& row : rows) {
-      if (row.before && builder.is_live(row.id)) continue;
-      if (row.allocates) {
-        builder.allocate(row.id, row.size(lengths[step]), row.stream);
-      } else if (builder.is_live(row.id)) {
-        builder.free(row.id, row.stream);
-      }
-    }
-    if (step + 1 == lengths.size()) break;
-    for (const Row& row : rows) {
-      if (row.allocates && !row.before && builder.is_live(row.id)) builder.free(row.id, row.stream);
-    }
+  const auto orderly = [](auto result) {
+    if (!result) throw std::runtime_error(result.error().message);
+    return std::move(*result);
+  };
+  const memtrace::Script script =
+      memtrace::make_script(orderly(memtrace::read_trace(orderly(read_file(path)), path)), lengths);
+  Trace trace{.name = std::filesystem::path(path).stem(),
+              .operations = {},
+              .slots = script.slots,
+              .peak_live = script.peak_live.value};
+  trace.operations.reserve(script.operations);
+  for (const std::uint32_t part : script.order) {
+    for (const memtrace::Operation& one : script.parts[part])
+      trace.operations.push_back({.size = one.size, .slot = one.slot, .stream = one.stream});
   }
-  return builder.finish();
+  return trace;
 }
 
 }  // namespace

@@ -42,12 +42,11 @@ class TraceBuilder {
   std::uint64_t bytes_ = 0;
 };
 
-/// A CSV with columns op (a or f), id, size (bytes), stream and phase (`pre`: live before recording began), once or
-/// `steps` times over. Throws std::runtime_error with the line that cannot be read.
+/// Recorded allocations (memtrace/read.hpp), once or as `steps` steps of one program (memtrace/script.hpp). Throws
+/// std::runtime_error with what cannot be read, and where.
 Trace read_trace(const std::string& path, unsigned steps);
 
-/// One with sizes c0 + c1*T + c2*T^2, a step for each T. Between steps what the step left is freed, and what it freed
-/// of the blocks live before it is allocated again.
+/// The same with sizes c0 + c1*T + c2*T^2, a step for each T; there is one.
 Trace read_symbolic(const std::string& path, const std::vector<unsigned>& lengths);
 
 /// `count` lengths from 128 to 1024 in steps, each 128 + step * (mt19937(seed)() % n).

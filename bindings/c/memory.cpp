@@ -5,19 +5,30 @@
 #pragma GCC visibility pop
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "gpuwarden/interop/device_pool.hpp"
+#include "observer.hpp"
 #include "pool_status.hpp"
 
 struct gpuwarden_pool {
+  explicit gpuwarden_pool(gpuwarden::bindings::ObserverSettings settings) : observer(std::move(settings)) {}
+  gpuwarden_pool(const gpuwarden_pool&) = delete;
+  gpuwarden_pool& operator=(const gpuwarden_pool&) = delete;
+  ~gpuwarden_pool() { observer.finish(); }
+
+  gpuwarden::bindings::PoolObserver observer;
   std::unique_ptr<gpuwarden::interop::DevicePool> on_device;
 };
 
@@ -31,6 +42,8 @@ using gpuwarden::Result;
 using gpuwarden::interop::DevicePool;
 using gpuwarden::interop::DevicePoolOptions;
 using gpuwarden::memory::DeviceAddress;
+using gpuwarden::memory::MemoryLimit;
+using gpuwarden::memory::parse_memory_limit;
 using gpuwarden::memory::StreamId;
 
 thread_local std::string last_error;
@@ -103,11 +116,46 @@ Result<DevicePoolOptions> translate(const gpuwarden_pool_options& given) {
   if (options.library != nullptr) result.cuda.library = options.library;
   if (options.strategy != nullptr) result.strategy = options.strategy;
   if (options.limit != nullptr) {
-    GPUWARDEN_TRY(result.limit, gpuwarden::memory::parse_memory_limit(options.limit));
+    GPUWARDEN_TRY(result.limit, parse_memory_limit(options.limit));
   }
   result.keep_free = Bytes(options.keep_free);
   result.wait_for_others = std::chrono::milliseconds(options.wait_for_others);
   return result;
+}
+
+/// The pools that there are. Never destroyed: a program may destroy its pools while it ends.
+struct Pools {
+  std::mutex mutex;
+  std::set<gpuwarden_pool*> live;
+  unsigned made = 0;
+  pid_t process = ::getpid();
+};
+
+Pools& pools() {
+  static auto* const instance = new Pools();
+  return *instance;
+}
+
+/// At the end of the program, for pools that nobody destroyed; unless it is a child that was forked off.
+struct Finisher {
+  ~Finisher() {
+    if (pools().process != ::getpid()) return;
+    const std::lock_guard lock(pools().mutex);
+    for (gpuwarden_pool* const pool : pools().live) pool->observer.finish();
+  }
+};
+
+Result<gpuwarden_pool*> open(const DevicePoolOptions& options) {
+  static const Finisher finisher;
+  GPUWARDEN_TRY(auto settings, gpuwarden::bindings::read_observer_settings());
+  auto pool = std::make_unique<gpuwarden_pool>(std::move(settings));
+  DevicePoolOptions with = options;
+  with.on_out_of_memory = pool->observer.on_out_of_memory();
+  GPUWARDEN_TRY(pool->on_device, DevicePool::open(with));
+  const std::lock_guard lock(pools().mutex);
+  pool->observer.start(*pool->on_device, pools().made++);
+  pools().live.insert(pool.get());
+  return pool.release();
 }
 
 }  // namespace
@@ -119,13 +167,20 @@ gpuwarden_result gpuwarden_pool_create(const gpuwarden_pool_options* options, gp
     if (options == nullptr || pool == nullptr) return null_given(pool == nullptr ? "pool" : "options");
     *pool = nullptr;
     GPUWARDEN_TRY(const DevicePoolOptions translated, translate(*options));
-    GPUWARDEN_TRY(auto on_device, DevicePool::open(translated));
-    *pool = new gpuwarden_pool{std::move(on_device)};
+    GPUWARDEN_TRY(*pool, open(translated));
     return {};
   });
 }
 
-void gpuwarden_pool_destroy(gpuwarden_pool* pool) { delete pool; }
+void gpuwarden_pool_destroy(gpuwarden_pool* pool) {
+  if (pool == nullptr) return;
+  // In a forked child the lock may be held for ever by a thread that is not there.
+  if (pools().process == ::getpid()) {
+    const std::lock_guard lock(pools().mutex);
+    pools().live.erase(pool);
+  }
+  delete pool;
+}
 
 gpuwarden_result gpuwarden_pool_allocate(gpuwarden_pool* pool, uint64_t bytes, void* stream, void** address) {
   return answer([&]() -> Result<void> {
@@ -162,6 +217,21 @@ gpuwarden_result gpuwarden_pool_trim(gpuwarden_pool* pool, uint64_t keep, uint64
     GPUWARDEN_TRY(const Bytes gone, pool->on_device->pool().trim(Bytes(keep)));
     if (released != nullptr) *released = gone.value;
     return {};
+  });
+}
+
+gpuwarden_result gpuwarden_pool_set_limit(gpuwarden_pool* pool, const char* limit, const char* soft_limit) {
+  return answer([&]() -> Result<void> {
+    if (pool == nullptr) return null_given("pool");
+    MemoryLimit hard;
+    std::optional<MemoryLimit> soft;
+    if (limit != nullptr) {
+      GPUWARDEN_TRY(hard, parse_memory_limit(limit));
+    }
+    if (soft_limit != nullptr) {
+      GPUWARDEN_TRY(soft, parse_memory_limit(soft_limit));
+    }
+    return pool->on_device->set_limit(hard, soft);
   });
 }
 

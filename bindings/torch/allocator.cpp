@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "device.hpp"
 #include "gpuwarden/memory.h"
@@ -58,7 +60,7 @@ struct Finisher {
   ~Finisher() {
     if (process().pid != ::getpid()) return;
     for (const auto& device : process().devices) {
-      if (Device* const opened = device.load(std::memory_order_acquire)) opened->flush_trace();
+      if (Device* const opened = device.load(std::memory_order_acquire)) opened->finish();
     }
   }
 };
@@ -68,15 +70,22 @@ Result<Settings> settings() {
   return *process().settings;
 }
 
+/// What the environment and PyTorch's memory fraction leave of a device, the smaller of both. Behind the mutex.
+Result<memory::MemoryLimit> limit_of(unsigned number) {
+  GPUWARDEN_TRY(const Settings with, settings());
+  memory::MemoryLimit limit = with.limit;
+  if (const double fraction = process().fractions[number]; fraction > 0)
+    limit.fraction = std::min(limit.fraction, fraction);
+  return limit;
+}
+
 Result<Device*> open_device(unsigned number) {
   static const Finisher finisher;
   Process& all = process();
   const std::lock_guard lock(all.mutex);
   if (Device* const opened = all.devices[number].load(std::memory_order_acquire)) return opened;
   GPUWARDEN_TRY(Settings with, settings());
-  // The environment's limit holds as well.
-  if (all.fractions[number] > 0 && !with.limit.bytes)
-    with.limit.fraction = std::min(with.limit.fraction, all.fractions[number]);
+  GPUWARDEN_TRY(with.limit, limit_of(number));
   GPUWARDEN_TRY(auto made, Device::open(number, with));
   Device* const device = made.release();
   all.devices[number].store(device, std::memory_order_release);
@@ -138,12 +147,16 @@ Result<void> set_fraction(double fraction, int number) {
     return fail(ErrorCode::invalid_argument, "a memory fraction is above 0 and at most 1");
   if (number < 0 || number >= static_cast<int>(kDevices))
     return fail(ErrorCode::invalid_argument, "there is no CUDA device " + std::to_string(number));
+  const auto index = static_cast<unsigned>(number);
   Process& all = process();
   const std::lock_guard lock(all.mutex);
-  all.fractions[static_cast<unsigned>(number)] = fraction;
-  if (all.devices[static_cast<unsigned>(number)].load(std::memory_order_acquire) == nullptr) return {};
-  return fail(ErrorCode::invalid_argument, "a memory fraction cannot be set after the first allocation on its device",
-              "set it before, or set GPUWARDEN_GPU_MEM_LIMIT");
+  const double before = std::exchange(all.fractions[index], fraction);
+  Device* const device = all.devices[index].load(std::memory_order_acquire);
+  if (device == nullptr) return {};
+  GPUWARDEN_TRY(const memory::MemoryLimit limit, limit_of(index));
+  auto result = device->set_limit(limit);
+  if (!result) all.fractions[index] = before;
+  return result;
 }
 
 /// Runs what answers Result<void>; what fails is said, since PyTorch has no ear for it.
@@ -207,7 +220,7 @@ extern "C" {
   }
 }
 
-/// torch.cuda.set_per_process_memory_fraction(), before the first allocation.
+/// torch.cuda.set_per_process_memory_fraction(). Where more than that is live it is refused, with a message.
 [[gnu::visibility("default")]] void gpuwarden_memory_fraction(double fraction, int device) {
   say_failures([&] { return set_fraction(fraction, device); });
 }

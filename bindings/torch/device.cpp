@@ -22,19 +22,23 @@ Result<std::ofstream> open_trace(std::filesystem::path file, unsigned ordinal) {
 }  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(unsigned ordinal, const Settings& settings) {
-  std::unique_ptr<Device> device(new Device());
+  std::unique_ptr<Device> device(new Device(settings));
   interop::DevicePoolOptions options;
   options.cuda.device = CudaOrdinal{ordinal};
   options.strategy = settings.strategy;
   options.limit = settings.limit;
   options.wait_for_others = settings.wait_for_others;
+  options.on_out_of_memory = device->observer_.on_out_of_memory();
   GPUWARDEN_TRY(device->on_device_, interop::DevicePool::open(options));
   if (!settings.trace.empty()) {
     GPUWARDEN_TRY(auto file, open_trace(settings.trace, ordinal));
     device->trace_ = std::make_unique<Trace>(std::move(file), device->pool());
   }
+  device->observer_.start(*device->on_device_, ordinal);
   return device;
 }
+
+Device::~Device() { observer_.finish(); }
 
 Result<DeviceAddress> Device::allocate(Bytes size, StreamId stream) {
   if (captures_.load(std::memory_order_acquire) > 0) [[unlikely]]
@@ -97,8 +101,9 @@ Result<void> Device::release(GroupId group) {
   return {};
 }
 
-void Device::flush_trace() {
+void Device::finish() {
   if (trace_) trace_->file.flush();
+  observer_.finish();
 }
 
 }  // namespace gpuwarden::torch

@@ -28,9 +28,12 @@ class Device {
   /// number behind the name.
   static Result<std::unique_ptr<Device>> open(unsigned ordinal, const Settings& settings);
 
+  ~Device();
+
   Result<memory::DeviceAddress> allocate(Bytes size, memory::StreamId stream);
   Result<void> deallocate(memory::DeviceAddress address, Bytes size, memory::StreamId stream);
   memory::Pool& pool() { return on_device_->pool(); }
+  Result<void> set_limit(const memory::MemoryLimit& limit) { return on_device_->set_limit(limit); }
 
   /// From now on memory for the streams that the filter lets through belongs to the group, until end().
   void begin(GroupId group, StreamFilter filter);
@@ -38,8 +41,8 @@ class Device {
   /// The group's graphs are gone: their memory can be used by all once the device has done its work.
   Result<void> release(GroupId group);
 
-  /// Writes what of the trace is still in memory.
-  void flush_trace();
+  /// The program ends: writes what of the trace is still in memory, and what is asked for at the end.
+  void finish();
 
  private:
   struct Trace {
@@ -54,9 +57,10 @@ class Device {
     std::vector<memory::StreamId> streams;  ///< in the capture under way
   };
 
-  Device() = default;
+  explicit Device(const Settings& settings) : observer_(settings.observer) {}
   Result<void> join_captures(memory::StreamId stream);
 
+  bindings::PoolObserver observer_;
   std::unique_ptr<interop::DevicePool> on_device_;
   std::unique_ptr<Trace> trace_;
   std::mutex mutex_;  ///< of the groups

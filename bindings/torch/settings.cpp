@@ -3,31 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string_view>
 
+#include "environment.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::torch {
 namespace {
 
-/// The value of a variable; empty where it is not set.
-std::string_view value_of(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-/// Reads a variable that is set with `read`, and names it in the error.
-template <class T, class Read>
-Result<void> take(const char* name, const Read& read, T& into) {
-  const std::string_view text = value_of(name);
-  if (text.empty()) return {};
-  auto result = read(text);
-  if (!result)
-    return fail(result.error().code, fmt::format("{}: {}", name, result.error().message), result.error().hint);
-  into = std::move(*result);
-  return {};
-}
+using bindings::take;
+using bindings::value_of;
 
 Result<bool> read_reaction(std::string_view text) {
   if (text == "throw" || text == "null") return text == "throw";
@@ -43,6 +28,7 @@ Result<Settings> read_settings() {
   GPUWARDEN_CHECK(take("GPUWARDEN_GPU_MEM_LIMIT", memory::parse_memory_limit, settings.limit));
   GPUWARDEN_CHECK(take("GPUWARDEN_MEMORY_WAIT", parse_duration, settings.wait_for_others));
   GPUWARDEN_CHECK(take("GPUWARDEN_MEMORY_ON_FAILURE", read_reaction, settings.throws));
+  GPUWARDEN_TRY(settings.observer, bindings::read_observer_settings());
   return settings;
 }
 

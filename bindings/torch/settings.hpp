@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/memory/budget.hpp"
+#include "observer.hpp"
 
 namespace gpuwarden::torch {
 
@@ -17,6 +18,7 @@ struct Settings {
   std::chrono::milliseconds wait_for_others{0};  ///< GPUWARDEN_MEMORY_WAIT: "10s"
   std::filesystem::path trace;                   ///< GPUWARDEN_MEMORY_TRACE: a file; empty: no trace
   bool throws = false;                           ///< GPUWARDEN_MEMORY_ON_FAILURE: "throw" or "null"
+  bindings::ObserverSettings observer;
 };
 
 /// invalid_argument: a variable has a value that makes no sense; its name is in the message.

@@ -6,6 +6,9 @@
 //   gpuwarden_pool* pool = NULL;
 //   if (gpuwarden_pool_create(&options, &pool) != GPUWARDEN_OK) fprintf(stderr, "%s\n", gpuwarden_last_error());
 //
+// The environment may ask for more: GPUWARDEN_MEMORY_STATUS (whether `gpuwarden memory` sees the pool; on unless off),
+// GPUWARDEN_MEMORY_SNAPSHOT (a file for snapshots); docs/memory.md has them.
+//
 // Structures begin with their size, so that a program and a library of different versions understand each other: what a
 // shorter one does not have is taken as 0; what a longer one has beyond must be 0 going in, and is left alone coming
 // out.
@@ -81,6 +84,11 @@ gpuwarden_result gpuwarden_pool_size_of(gpuwarden_pool* pool, const void* addres
 
 /// Gives idle memory back to the device until at most `keep` bytes are held. `released` may be NULL.
 gpuwarden_result gpuwarden_pool_trim(gpuwarden_pool* pool, uint64_t keep, uint64_t* released);
+/// Puts other limits in place of those that hold: "80%", "0.8" or "60GiB" of the device at most, and (`soft_limit`)
+/// from where on idle memory is asked before more is taken; NULL: none. Where more is held, idle memory goes back
+/// first; for that it waits for the streams' work if it has to. GPUWARDEN_OUT_OF_MEMORY: what is live exceeds the
+/// limit, and the old ones stay.
+gpuwarden_result gpuwarden_pool_set_limit(gpuwarden_pool* pool, const char* limit, const char* soft_limit);
 gpuwarden_result gpuwarden_pool_get_status(gpuwarden_pool* pool, gpuwarden_pool_status* status);
 
 /// Why this thread's last call that failed did so, and what to do; empty if none has. Valid until the thread's next

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 
 #include "gpuwarden/base/text.hpp"
@@ -52,13 +53,17 @@ std::optional<std::string> read_line(const std::filesystem::path& path) {
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {
-  std::string temporary = path.string() + ".XXXXXX";
-  const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  static std::atomic<unsigned> next = 0;
+  std::string temporary;
+  UniqueFd fd;
+  // Opened with its mode, so that the kernel takes the umask off: to ask for it means to change it for all threads.
+  do {
+    temporary = fmt::format("{}.{}-{}", path.string(), ::getpid(), next.fetch_add(1));
+    fd.reset(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  } while (!fd && errno == EEXIST);
   if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
   auto written = write_descriptor(fd.get(), content, path.string());
-  if (written && ::fchmod(fd.get(), mode & ~mask) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
   Error error = written ? error_from_errno(errno, "cannot write " + path.string()) : written.error();
   ::unlink(temporary.c_str());
   return std::unexpected(std::move(error));

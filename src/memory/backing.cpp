@@ -75,10 +75,18 @@ void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
 }
 
 bool Pool::Core::grow_for_lent(Attempt& attempt) {
-  const std::uint64_t allowed = std::exchange(pages_missed_, pages_missed_ + std::exchange(attempt.lane.lent, 0));
+  Lane& lane = attempt.lane;
+  const std::uint64_t peak = std::max(lane.peak_live() + attempt.size, lane.noted_peak);
+  lane_peaks_ += peak - std::exchange(lane.noted_peak, peak);
+  // What happens seldom is forgotten.
+  const std::uint64_t passed = lane.counters.allocations - std::exchange(lane.lent_at, lane.counters.allocations);
+  pages_missed_ -= std::min(pages_missed_, passed / kBearable);
+  const std::uint64_t allowed = std::exchange(pages_missed_, pages_missed_ + std::exchange(lane.lent, 0));
   if (allowed == 0 || !strategy_.remap_above_permille) return false;
   const std::uint64_t before = pages_.pages();
-  if (!back_window(attempt, {.created = true, .most_pages = std::min(before + allowed, soft_pages())})) return false;
+  const std::uint64_t most = (lane_peaks_ + lane_peaks_ / kPeaksMargin) / kPageGrains;
+  if (!back_window(attempt, {.created = true, .most_pages = std::min({before + allowed, most, soft_pages()})}))
+    return false;
   pages_missed_ -= std::min(pages_missed_, pages_.pages() - before);
   return true;
 }
@@ -133,8 +141,13 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
 Bytes Pool::Core::trim_to(Bytes keep) {
   const std::uint64_t before = pages_.pages();
   const std::uint64_t kept = (keep.value + kPage.value - 1) / kPage.value;
-  if (before <= kept) return Bytes{};
-  const std::uint64_t surplus = before - kept;
+  shrink_to(kept);
+  return kPage * (before - pages_.pages());
+}
+
+void Pool::Core::shrink_to(std::uint64_t kept) {
+  if (pages_.pages() <= kept) return;
+  const std::uint64_t surplus = pages_.pages() - kept;
   for_each_lane([&](Lane& lane) {
     const LaneGuard lock(lane);
     if (pages_.spare() >= surplus || lane.is_private) return;
@@ -145,7 +158,6 @@ Bytes Pool::Core::trim_to(Bytes keep) {
     unmap_idle(lane, surplus);
   });
   destroy_spare(surplus);
-  return kPage * (before - pages_.pages());
 }
 
 void Pool::Core::give_up_pages(Lane& lane) {

@@ -16,8 +16,8 @@ constexpr std::string_view kHelp = "write a size such as 12GiB, or a share of th
 }  // namespace
 
 Bytes MemoryLimit::of(Bytes total) const {
-  if (bytes) return std::min(*bytes, total);
-  return Bytes(static_cast<std::uint64_t>(std::floor(static_cast<double>(total.value) * fraction)));
+  const auto share = static_cast<std::uint64_t>(std::floor(static_cast<double>(total.value) * fraction));
+  return std::min({bytes.value_or(total), Bytes(share), total});
 }
 
 Result<MemoryLimit> parse_memory_limit(std::string_view text) {

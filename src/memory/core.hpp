@@ -136,7 +136,12 @@ class Pool::Core {
   Bytes held(DeviceAddress address);
   Result<void> copy(DeviceAddress to, DeviceAddress from, Bytes size, StreamId stream);
 
+  Result<void> set_limit(const PoolLimits& limits);
+  /// The smaller one of a limit and a share of what the device has; invalid_argument: no such share.
+  static Result<std::optional<Bytes>> hard_limit(const PoolLimits& limits, Bytes total);
+
   PoolStatus status();
+  std::uint64_t segments();
   std::vector<SegmentLayout> layout();
   Result<void> check();
 
@@ -214,9 +219,7 @@ class Pool::Core {
   FragmentationSample sample_behind_lock(std::optional<Clock::SteadyTime> time);
   void sample_if_due(Lane& lane);
   /// Reserved memory may grow to so many pages without asking idle memory first.
-  std::uint64_t soft_pages() const {
-    return config_.soft_limit ? config_.soft_limit->value / kPage.value : ~std::uint64_t{0};
-  }
+  std::uint64_t soft_pages() const { return soft_limit_ ? soft_limit_->value / kPage.value : ~std::uint64_t{0}; }
 
   bool search(Attempt& attempt);
   /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
@@ -252,11 +255,17 @@ class Pool::Core {
   void gather_idle(Attempt& attempt, std::uint32_t pages);
   /// New pages where memory would come and go between lanes: no more than was missed before in the same way.
   bool grow_for_lent(Attempt& attempt);
+  /// One page that is missed in so many allocations is no reason to make new ones.
+  static constexpr std::uint64_t kBearable = 256;
+  /// Nor is more made so than what each lane needs at its own peak, and this part of it.
+  static constexpr std::uint64_t kPeaksMargin = 16;
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
   /// Whether any page could be idle, at a glance.
   bool has_idle_pages() const;
   bool map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end);
   void destroy_spare(std::uint64_t count);
+  /// Gives idle pages back until there are no more than `kept`.
+  void shrink_to(std::uint64_t kept);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
   void note_recent_demand();
@@ -342,6 +351,7 @@ class Pool::Core {
 
   std::mutex slow_;
   PageStore pages_;
+  std::optional<Bytes> soft_limit_;
   StreamUses uses_;
   std::vector<Capture> captures_;
   std::uint64_t last_capture_ = 0;
@@ -353,6 +363,7 @@ class Pool::Core {
   std::size_t next_demand_ = 0;
   bool trims_on_ = false;  ///< an early trim has not given everything back yet
   std::uint64_t pages_moved_ = 0;
+  std::uint64_t lane_peaks_ = 0;    ///< grains; the sum of the lanes' noted peaks
   std::uint64_t pages_missed_ = 0;  ///< that lanes had lent when they found no block, less those made for it since
   std::uint64_t out_of_memory_ = 0;
   std::uint64_t scripts_ = 0;              ///< that were begun

@@ -136,7 +136,7 @@ Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseco
     if (epochs_are_late_) rebase_epochs();
     note_demand(now, idle_for);
     if (const auto needed = demand_.most_since(now - idle_for)) target = needed->value + needed->value / kMargin;
-    if (config_.soft_limit) target = std::min(target, config_.soft_limit->value);
+    if (soft_limit_) target = std::min(target, soft_limit_->value);
     target = std::max(target, keep.value);
   }
   Bytes returned;

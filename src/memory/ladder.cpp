@@ -137,7 +137,7 @@ bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
 
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
-  attempt.lane.misses.miss(attempt.size);
+  attempt.lane.note_miss(attempt.size);
   const std::uint64_t beside = attempt.lane.follows() ? kBesideScript.above(peak_live_) : 0;
   return grow_to(attempt, std::max(beside, usual_surplus(attempt.lane)));
 }
@@ -225,7 +225,7 @@ bool Pool::Core::grow_elsewhere(Attempt& attempt, bool idle) {
 bool Pool::Core::grow(Attempt& attempt) {
   if (back_window(attempt, {.created = true, .most_pages = soft_pages()})) return true;
   if (grow_elsewhere(attempt, false)) return true;
-  if (!config_.soft_limit) return false;
+  if (!soft_limit_) return false;
   // Beyond the soft limit only after all that does not block.
   for_each_other(attempt, [&](Lane& other) {
     other.flush();

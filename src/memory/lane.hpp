@@ -159,7 +159,9 @@ struct alignas(128) Lane {
   bool is_capturing = false;  ///< its stream is being captured: no event may be recorded or waited for there
   bool is_retired = false;    ///< of a graph that was released; its stream leads to another lane
   std::uint64_t lent = 0;     ///< pages that other lanes took from here since a request last found no block
-  EpochTable waited;          ///< up to which epoch of each other lane this stream waits
+  std::uint64_t lent_at = 0;  ///< allocations up to then
+  std::uint64_t noted_peak = 0;  ///< grains; the most that was live, as of then
+  EpochTable waited;             ///< up to which epoch of each other lane this stream waits
 
   unsigned region_for(Grains size) const { return size < small_below ? 1 : 0; }
   static unsigned quick_slot(Grains size) { return (size * 0x9E3779B1U) >> (32 - kQuickBits); }
@@ -248,6 +250,9 @@ struct alignas(128) Lane {
     if (taken != kNoBlock) note_birth(regions[region_number][taken]);
     return taken;
   }
+
+  /// take_listed() found none, nor did the slow path. Size 0 is one that nobody asks for.
+  void note_miss(Grains size) { misses.miss(sizes_come_back() ? size : 0); }
 
   /// Of a live block; what is taken from quick lists keeps its earlier one.
   void note_birth(Block& block) const {

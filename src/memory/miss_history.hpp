@@ -94,7 +94,7 @@ class Shortage {
     std::uint64_t bearable;  ///< allocations for a move
     std::uint64_t burst;     ///< moves
   };
-  static constexpr Limits kRandom{64, 8};
+  static constexpr Limits kRandom{128, 8};
   static constexpr Limits kKnown{4, 64};
   static constexpr std::uint64_t kStep = 60;
 

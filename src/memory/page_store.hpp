@@ -39,6 +39,9 @@ class PageStore {
   Bytes reserved() const { return kPage * pages_; }
   Bytes peak_reserved() const { return kPage * peak_pages_; }
   Bytes limit() const { return limit_.value_or(total_); }
+  /// Empty: what the device has.
+  void set_limit(std::optional<Bytes> limit) { limit_ = limit; }
+  Bytes total() const { return total_; }
   /// The limit that was set, if one was.
   std::optional<Bytes> own_limit() const { return limit_; }
   const MemoryBudget* budget() const { return budget_.get(); }

@@ -52,6 +52,7 @@ Pool::Core::Core(Upstream& upstream, Bytes total, PoolConfig config, const Strat
       config_(std::move(config)),
       strategy_(strategy),
       pages_(upstream, total, config_.limit, config_.keep_free, config_.budget, usable_in_),
+      soft_limit_(config_.soft_limit),
       history_(config_.samples) {}
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
@@ -279,14 +280,8 @@ Result<AddressSpace> reserve_space(Upstream& upstream, Bytes total) {
 Result<std::unique_ptr<Pool>> Pool::create(Upstream& upstream, PoolConfig config) {
   Core::watch_forks();
   GPUWARDEN_TRY(const DeviceMemory device, upstream.memory());
-  if (config.limit_fraction) {
-    if (!(*config.limit_fraction > 0 && *config.limit_fraction <= 1))
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("a pool cannot be limited to {} of a device", *config.limit_fraction),
-                  "a share is above 0 and at most 1");
-    const Bytes share = MemoryLimit{.bytes = std::nullopt, .fraction = *config.limit_fraction}.of(device.total);
-    config.limit = std::min(config.limit.value_or(share), share);
-  }
+  const PoolLimits limits{.limit = config.limit, .limit_fraction = config.limit_fraction, .soft_limit = std::nullopt};
+  GPUWARDEN_TRY(config.limit, Core::hard_limit(limits, device.total));
   if (device.total < kPage) return fail(ErrorCode::invalid_argument, "a device without memory cannot have a pool");
   const Strategy& strategy = config.strategy != nullptr ? *config.strategy : strategies().front();
   GPUWARDEN_TRY(const AddressSpace space, reserve_space(upstream, device.total));
@@ -360,6 +355,16 @@ Result<Bytes> Pool::size_of(DeviceAddress address) {
 Result<Bytes> Pool::trim(Bytes keep) {
   if (core_->is_forked()) return forked();
   return core_->trim(keep);
+}
+
+Result<void> Pool::set_limit(const PoolLimits& limits) {
+  if (core_->is_forked()) return forked();
+  return core_->set_limit(limits);
+}
+
+std::uint64_t Pool::segments() {
+  if (core_->is_forked()) return 0;
+  return core_->segments();
 }
 
 PoolStatus Pool::status() {

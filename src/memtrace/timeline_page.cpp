@@ -11,7 +11,7 @@ const std::string_view kTimelineStyle = R"css(
 body { margin: 1rem auto; max-width: 90rem; padding: 0 1rem; font: 15px/1.45 system-ui, sans-serif;
        background: var(--back); color: var(--text); }
 h1 { font-size: 1.3rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-p { margin: .2rem 0; }
+p { margin: .2rem 0; overflow-wrap: anywhere; }
 .controls { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; align-items: center; margin: .6rem 0; }
 canvas { display: block; width: 100%; border: 1px solid var(--rule); touch-action: none; }
 canvas:focus-visible { outline: 3px solid #0072b2; }
@@ -201,7 +201,7 @@ const std::string_view kTimelineScript = R"js(
       dragged = event.offsetX;
       if (canvas.setPointerCapture) canvas.setPointerCapture(event.pointerId);
     });
-    canvas.addEventListener('pointerup', () => { dragged = null; });
+    for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => { dragged = null; });
     canvas.addEventListener('pointermove', (event) => {
       if (dragged !== null) {
         const by = (dragged - event.offsetX) / canvas.clientWidth * (to - from);

@@ -44,7 +44,7 @@ TEST_F(CLibraryTest, AMachineWithoutADriverIsTold) {
 TEST_F(CLibraryTest, TheLibrariesExportNothingElse) {
   const auto c = exports_of(GPUWARDEN_C_LIBRARY);
   if (c.empty()) GTEST_SKIP() << "no nm";
-  EXPECT_THAT(c, AllOf(SizeIs(9), Each(::testing::StartsWith("gpuwarden_"))));
+  EXPECT_THAT(c, AllOf(SizeIs(10), Each(::testing::StartsWith("gpuwarden_"))));
   EXPECT_THAT(exports_of(GPUWARDEN_TORCH_LIBRARY), AllOf(SizeIs(11), Each(::testing::StartsWith("gpuwarden_"))));
 }
 

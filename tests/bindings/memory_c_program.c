@@ -95,6 +95,28 @@ static void tells_how_it_is(gpuwarden_pool* pool) {
          "a shorter status is filled as far as it goes");
 }
 
+static void takes_other_limits(gpuwarden_pool* pool) {
+  gpuwarden_pool_status status = GPUWARDEN_POOL_STATUS_INIT;
+  void* first = NULL;
+  void* second = NULL;
+  expect(gpuwarden_pool_set_limit(NULL, "1GiB", NULL) == GPUWARDEN_INVALID_ARGUMENT, "no pool to limit");
+  expect(gpuwarden_pool_set_limit(pool, "lots", NULL) == GPUWARDEN_INVALID_ARGUMENT, "no such limit");
+  expect(gpuwarden_pool_set_limit(pool, NULL, "little") == GPUWARDEN_INVALID_ARGUMENT, "no such soft limit");
+  expect(gpuwarden_pool_allocate(pool, 40 << 20, NULL, &first) == GPUWARDEN_OK, "40 MiB");
+  expect(gpuwarden_pool_allocate(pool, 60 << 20, NULL, &second) == GPUWARDEN_OK, "60 MiB");
+  expect(gpuwarden_pool_set_limit(pool, "90MiB", NULL) == GPUWARDEN_OUT_OF_MEMORY, "less than is live");
+  expect(strstr(gpuwarden_last_error(), "104857600 are live") != NULL, "what is live is told");
+  expect(gpuwarden_pool_free(pool, second, NULL) == GPUWARDEN_OK, "free 60 MiB");
+  expect(gpuwarden_pool_set_limit(pool, "50MiB", "45MiB") == GPUWARDEN_OK, "less than is held");
+  expect(gpuwarden_pool_get_status(pool, &status) == GPUWARDEN_OK, "status");
+  expect(status.limit == 50 << 20 && status.reserved <= 50 << 20, "what was idle went back");
+  expect(gpuwarden_pool_allocate(pool, 20 << 20, NULL, &second) == GPUWARDEN_OUT_OF_MEMORY, "above the new limit");
+  expect(gpuwarden_pool_set_limit(pool, NULL, NULL) == GPUWARDEN_OK, "no limit");
+  expect(gpuwarden_pool_allocate(pool, (uint64_t)2 << 30, NULL, &second) == GPUWARDEN_OK, "above the first limit");
+  expect(gpuwarden_pool_free(pool, first, NULL) == GPUWARDEN_OK, "free 40 MiB");
+  expect(gpuwarden_pool_free(pool, second, NULL) == GPUWARDEN_OK, "free 2 GiB");
+}
+
 int main(void) {
   gpuwarden_pool_options options = GPUWARDEN_POOL_OPTIONS_INIT;
   gpuwarden_pool* pool = NULL;
@@ -109,6 +131,7 @@ int main(void) {
   }
   gives_out_and_takes_back(pool);
   tells_how_it_is(pool);
+  takes_other_limits(pool);
   gpuwarden_pool_destroy(pool);
   gpuwarden_pool_destroy(NULL);
   if (failures == 0) puts("all as expected");

@@ -10,6 +10,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/interop/published_pool.hpp"
 #include "gpuwarden/memory.h"
 #include "sim_cuda/program.hpp"
 #include "sim_nvml/client.hpp"
@@ -102,7 +103,8 @@ class TorchTest : public cuda::Programs {
  protected:
   TorchTest() {
     for (const char* name : {"GPUWARDEN_MEMORY_STRATEGY", "GPUWARDEN_GPU_MEM_LIMIT", "GPUWARDEN_MEMORY_TRACE",
-                             "GPUWARDEN_MEMORY_ON_FAILURE", "GPUWARDEN_MEMORY_WAIT"})
+                             "GPUWARDEN_MEMORY_ON_FAILURE", "GPUWARDEN_MEMORY_WAIT", "GPUWARDEN_MEMORY_STATUS",
+                             "GPUWARDEN_MEMORY_SNAPSHOT"})
       ::unsetenv(name);
   }
   /// A program with the allocator, and what it wrote on stderr.
@@ -244,7 +246,8 @@ TEST_F(TorchTest, MindsTheLimitAndTheStrategyOfTheEnvironment) {
 TEST_F(TorchTest, RefusesSettingsThatMakeNoSense) {
   for (const auto& [name, value] :
        {std::pair("GPUWARDEN_GPU_MEM_LIMIT", "lots"), std::pair("GPUWARDEN_MEMORY_STRATEGY", "reckless"),
-        std::pair("GPUWARDEN_MEMORY_ON_FAILURE", "shrug"), std::pair("GPUWARDEN_MEMORY_TRACE", "/nowhere/trace.csv")}) {
+        std::pair("GPUWARDEN_MEMORY_ON_FAILURE", "shrug"), std::pair("GPUWARDEN_MEMORY_STATUS", "-1s"),
+        std::pair("GPUWARDEN_MEMORY_TRACE", "/nowhere/trace.csv")}) {
     ::setenv(name, value, 1);
     const auto said =
         run_torch([](const Library&, Torch& torch) { EXPECT_EQ(torch.raw_alloc(1000, 0, nullptr), nullptr); });
@@ -259,9 +262,38 @@ TEST_F(TorchTest, MindsTheMemoryFractionSetBeforeTheFirstAllocation) {
     EXPECT_EQ(torch.raw_alloc(std::size_t{4} << 30U, 0, nullptr), nullptr);
     EXPECT_NE(torch.raw_alloc(std::size_t{3} << 30U, 0, nullptr), nullptr);
     torch.memory_fraction(1.5, 0);
-    torch.memory_fraction(0.5, 0);
   });
-  EXPECT_THAT(said, AllOf(HasSubstr("above 0 and at most 1"), HasSubstr("GPUWARDEN_GPU_MEM_LIMIT")));
+  EXPECT_THAT(said, HasSubstr("above 0 and at most 1"));
+}
+
+TEST_F(TorchTest, MindsAMemoryFractionThatComesLate) {
+  const auto said = run_torch([](const Library&, Torch& torch) {
+    void* const first = torch.raw_alloc(std::size_t{4} << 30U, 0, nullptr);
+    void* const second = torch.raw_alloc(std::size_t{5} << 30U, 0, nullptr);
+    torch.raw_delete(second);
+    torch.memory_fraction(0.5, 0);
+    EXPECT_NEAR(static_cast<double>(torch.status().limit), 0.5 * (15360 - 272) * cuda::kMiB, 4.0 * cuda::kMiB);
+    EXPECT_LE(torch.status().reserved, torch.status().limit) << "what was idle went back";
+    EXPECT_EQ(torch.malloc(ssize_t{5} << 30U, 0, nullptr), nullptr);
+    torch.memory_fraction(0.1, 0);
+    EXPECT_NE(torch.raw_alloc(std::size_t{2} << 30U, 0, nullptr), nullptr) << "what was refused changes nothing";
+    torch.memory_fraction(1, 0);
+    EXPECT_NE(torch.raw_alloc(std::size_t{5} << 30U, 0, nullptr), nullptr);
+    torch.raw_delete(first);
+  });
+  EXPECT_THAT(said,
+              AllOf(HasSubstr("CUDA out of memory"), HasSubstr("cannot be limited"), HasSubstr("4294967296 are live")));
+}
+
+TEST_F(TorchTest, TheSmallerOfTheEnvironmentsLimitAndTheFractionHolds) {
+  ::setenv("GPUWARDEN_GPU_MEM_LIMIT", "4GiB", 1);
+  run_torch([](const Library&, Torch& torch) {
+    torch.memory_fraction(0.1, 0);
+    EXPECT_NE(torch.raw_alloc(1000, 0, nullptr), nullptr);
+    EXPECT_LT(torch.status().limit, std::uint64_t{2} << 30U);
+    torch.memory_fraction(0.9, 0);
+    EXPECT_EQ(torch.status().limit, std::uint64_t{4} << 30U);
+  });
 }
 
 TEST_F(TorchTest, WritesATraceThatCanBeReplayed) {
@@ -285,6 +317,34 @@ TEST_F(TorchTest, WritesATraceThatCanBeReplayed) {
   EXPECT_THAT(lines[2], StartsWith("a,2,2000000,0,"));
   EXPECT_THAT(lines[3], StartsWith("f,1,1000,0,"));
   EXPECT_THAT(lines[4], StartsWith("f,2,2000000,0,"));
+}
+
+TEST_F(TorchTest, TellsOthersWhatItHoldsAndWritesSnapshots) {
+  ::setenv("GPUWARDEN_MEMORY_STATUS", "5ms", 1);
+  ::setenv("GPUWARDEN_MEMORY_SNAPSHOT", (folder() / "end.json").c_str(), 1);
+  ::setenv("LD_LIBRARY_PATH", cuda::library_of(580).parent_path().c_str(), 1);
+  run([this](const Library&) {
+    Torch torch;
+    const auto pools = [&] { return interop::published_pools({folder() / "pools"}); };
+    EXPECT_THAT(pools(), IsEmpty());
+    torch.raw_alloc(2'000'000, 0, nullptr);
+    torch.raw_alloc(3'000'000, 1, nullptr);
+    EXPECT_TRUE(nvml::within(std::chrono::seconds(20), [&] {
+      const auto found = pools();
+      return found.size() == 2 && found[0].live == Bytes(2'000'384) && found[1].live == Bytes(3'000'320);
+    }));
+    EXPECT_NE(pools()[0].gpu, pools()[1].gpu);
+    torch.malloc(ssize_t{20} << 30U, 1, nullptr);
+    cuda::Child child([]() -> int { std::exit(3); });
+    EXPECT_EQ(child.wait(), 3);
+    EXPECT_EQ(pools().size(), 2U) << "a forked child finishes nothing";
+    EXPECT_FALSE(std::filesystem::exists(folder() / "end.json"));
+    std::exit(::testing::Test::HasFailure() ? 1 : 0);
+  });
+  EXPECT_THAT(list_directory(folder() / "pools"), IsEmpty());
+  for (const char* name : {"end.json", "end.json.1", "end.oom.json.1"})
+    EXPECT_TRUE(cuda::Json::accept(read_file(folder() / name).value_or(""))) << name;
+  EXPECT_FALSE(std::filesystem::exists(folder() / "end.oom.json")) << "only the other device ran out";
 }
 
 TEST_F(TorchTest, SaysWhatWasGivenBackWrongly) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden memory on a fleet: who holds what, and programs traced.
+#include <fmt/format.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -51,6 +53,44 @@ TEST_F(MemoryLive, TellsWhoHoldsHowMuch) {
   EXPECT_TRUE(found["gpus"][0]["unaccounted_bytes"].is_number());
   EXPECT_TRUE(found["gpus"][0]["memory"].contains("reserved_bytes"));
   expect_error({"memory", "--simulate", fleet_, "-i", "9"}, 2, "there is no GPU '9'");
+}
+
+TEST_F(MemoryLive, TellsWhatIsBehindAPoolsMemory) {
+  environment_["GPUWARDEN_MEMORY_STATUS"] = "5ms";
+  const std::string waits =
+      fmt::format("until grep -q 'live_bytes 41943040' {}/pool-*; do sleep 0.01; done; ", (dir_ / "pools").string());
+  const std::string shows = fmt::format("{} memory --simulate {}", GPUWARDEN_PROGRAM, fleet_);
+  const auto done = run({"sim", "exec", "--fleet", fleet_, "--", GPUWARDEN_POOL_HOLDER,
+                         waits + "COLUMNS=200 " + shows + "; " + shows + " --json >" + (dir_ / "json").string()});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  const auto process = done.standard_output.find("pool_holder");
+  const auto pool = done.standard_output.find("pool: live 40 MiB, cached ");
+  ASSERT_NE(process, std::string::npos) << done.standard_output;
+  ASSERT_NE(pool, std::string::npos) << done.standard_output;
+  EXPECT_LT(process, pool) << "below its process";
+  EXPECT_THAT(done.standard_output, HasSubstr("limit 1 GiB, balanced\n"));
+  const auto found = Json::parse(read_file(dir_ / "json").value_or(""), nullptr, false);
+  ASSERT_EQ(found["gpus"].size(), 2U) << found.dump();
+  const Json& pools = found["gpus"][0]["pools"];
+  ASSERT_EQ(pools.size(), 1U);
+  EXPECT_EQ(pools[0]["live_bytes"], 40U << 20U);
+  EXPECT_EQ(pools[0]["limit_bytes"], 1U << 30U);
+  EXPECT_EQ(pools[0]["strategy"], "balanced");
+  EXPECT_GE(pools[0]["external_fragmentation"], 0.0);
+  bool listed = false;
+  for (const Json& one : found["gpus"][0]["processes"]) listed = listed || one["pid"] == pools[0]["pid"];
+  EXPECT_TRUE(listed);
+  EXPECT_EQ(found["gpus"][1]["pools"], Json::array());
+}
+
+TEST_F(MemoryLive, LeavesOutThePoolsOfProcessesThatAreGone) {
+  environment_["GPUWARDEN_MEMORY_STATUS"] = "on";
+  const auto killed = run({"sim", "exec", "--fleet", fleet_, "--", "sh", "-c",
+                           fmt::format("{} 'kill -9 $PPID'; true", GPUWARDEN_POOL_HOLDER)});
+  EXPECT_EQ(killed.exit_code, 0) << killed.standard_error;
+  ASSERT_EQ(list_directory(dir_ / "pools").size(), 1U) << "it had no time to clean up";
+  EXPECT_EQ(json({"memory", "--simulate", fleet_})["gpus"][0]["pools"], Json::array());
+  EXPECT_TRUE(list_directory(dir_ / "pools").empty());
 }
 
 TEST_F(MemoryLive, WatchesUntilItHasShownEnough) {

@@ -17,6 +17,7 @@ class Program : public ::testing::Test {
       environment_.erase(name);
     environment_["GPUWARDEN_LEASE_DIR"] = (dir_ / "leases").string();
     environment_["GPUWARDEN_KNOWLEDGE_PATH"] = (dir_ / "knowledge").string();
+    environment_["GPUWARDEN_MEMORY_DIR"] = (dir_ / "pools").string();
     environment_["GPUWARDEN_SIM_DIR"] = (dir_ / "sim").string();
   }
 

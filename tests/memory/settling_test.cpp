@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "gpuwarden/memory/host_upstreams.hpp"
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/model_upstream.hpp"
 
@@ -110,6 +112,32 @@ TEST_P(EveryMovingStrategy, UnderALimitPagesGoOnMovingBetweenStreams) {
   Settling settling(GetParam(), limit);
   for (unsigned i = 0; i < 30 * steps.size(); ++i) settling.step(steps[i % steps.size()], StreamId{1 + i % 2});
   EXPECT_LE(settling.pool->status().peak_reserved, limit);
+}
+
+TEST(Settling, StreamsWithRandomRequestsDoNotGrowForEver) {
+  ArithmeticUpstream upstream(80_GiB);
+  const auto pool = Pool::create(upstream, {}).value();
+  std::mt19937 random(7);
+  std::array<std::vector<DeviceAddress>, 4> live;
+  const auto play = [&](int operations) {
+    for (int i = 0; i < operations; ++i) {
+      const unsigned stream = random() % 4;
+      auto& own = live.at(stream);
+      if (own.size() < 256) {
+        const auto address = pool->allocate(Bytes(1 + random() % (1U << (9 + random() % 15))), StreamId{stream});
+        ASSERT_TRUE(address) << address.error().message;
+        own.push_back(*address);
+      } else {
+        std::swap(own[random() % own.size()], own.back());
+        ASSERT_TRUE(pool->deallocate(own.back(), StreamId{stream}));
+        own.pop_back();
+      }
+    }
+  };
+  play(400'000);
+  const Bytes before = pool->status().reserved;
+  play(400'000);
+  EXPECT_LE(pool->status().reserved.value, before.value + before.value / 50);
 }
 
 TEST(Consolidated, KeepsWhatEachStepNeedsAtItsPeak) {

@@ -2,6 +2,8 @@
 // The re-implementations of other allocators' policies, held to the rules that their makers publish.
 #include "memory/bfc_rules.hpp"
 #include "memory/pytorch_rules.hpp"
+#include "memory/rmm_arena_rules.hpp"
+#include "memory/rmm_binning_rules.hpp"
 #include "memory/rmm_rules.hpp"
 
 namespace gpuwarden::bench {
@@ -193,6 +195,84 @@ TEST(RmmPoolRules, EveryFreeRecordsAnEventAndAnotherStreamWaitsForIt) {
   EXPECT_EQ(rules.allocate(4 * kMiB, 2), address);
   EXPECT_EQ(device.driver.counts()[Call::stream_wait_event], 1U);
   EXPECT_EQ(device.reserved, 4 * kMiB);
+}
+
+TEST(RmmBinningRules, ARequestTakesABlockOfTheSmallestBinThatHoldsIt) {
+  CountingDevice device(kDevice);
+  RmmBinningRules rules(device);
+  const auto first = rules.allocate(1, 0);
+  EXPECT_EQ(device.reserved, 32 * kMiB) << "128 blocks of 256 KiB";
+  EXPECT_EQ(rules.allocate(256 * 1024, 0), first + kMiB / 4);
+  EXPECT_EQ(device.reserved, 32 * kMiB);
+  const auto large = rules.allocate(256 * 1024 + 1, 0);
+  EXPECT_EQ(device.reserved, 96 * kMiB) << "128 of 512 KiB";
+  rules.free(large, 256 * 1024 + 1, 0);
+  EXPECT_EQ(rules.allocate(512 * 1024, 0), large);
+}
+
+TEST(RmmBinningRules, WhatNoBinHoldsComesFromThePool) {
+  CountingDevice device(kDevice);
+  RmmBinningRules rules(device);
+  const auto address = rules.allocate(5 * kMiB, 0);
+  EXPECT_EQ(device.reserved, 5 * kMiB);
+  rules.free(address, 5 * kMiB, 0);
+  EXPECT_EQ(rules.allocate(4 * kMiB + 256, 0), address);
+}
+
+TEST(RmmBinningRules, AnotherStreamsBlocksAreTakenAfterItsLastEvent) {
+  CountingDevice device(40 * kMiB);
+  RmmBinningRules rules(device);
+  rules.free(rules.allocate(1000, 1), 1000, 1);
+  EXPECT_EQ(device.driver.counts()[Call::event_record], 1U);
+  rules.allocate(1000, 2);
+  EXPECT_EQ(device.driver.counts()[Call::stream_wait_event], 1U);
+  EXPECT_EQ(device.reserved, 32 * kMiB);
+  EXPECT_THROW(rules.allocate(4 * kMiB, 2), OutOfMemory) << "no room for 128 of them";
+}
+
+TEST(RmmArenaRules, TakesNearlyAllOfTheDeviceAtOnce) {
+  CountingDevice device(kGiB);
+  RmmArenaRules rules(device);
+  EXPECT_EQ(device.reserved, kGiB - 64 * kMiB);
+  const auto address = rules.allocate(kGiB - 64 * kMiB, 0);
+  EXPECT_THROW(rules.allocate(1, 0), OutOfMemory);
+  rules.free(address, kGiB - 64 * kMiB, 0);
+  rules.allocate(1, 1);
+  EXPECT_EQ(device.driver.counts()[Call::mem_alloc], 1U);
+}
+
+TEST(RmmArenaRules, TheLowestBlockThatFitsIsTaken) {
+  CountingDevice device(kDevice);
+  RmmArenaRules rules(device);
+  const auto first = rules.allocate(kMiB / 2, 0);
+  const auto second = rules.allocate(kMiB / 4, 0);
+  EXPECT_EQ(second, first + kMiB / 2) << "of the same superblock";
+  const auto third = rules.allocate(kMiB / 2, 0);
+  EXPECT_EQ(third, first + kMiB);
+  rules.free(first, kMiB / 2, 0);
+  EXPECT_EQ(rules.allocate(1000, 0), first) << "not the quarter that fits better";
+}
+
+TEST(RmmArenaRules, AFreeSuperblockGoesBackForAllStreams) {
+  CountingDevice device(kDevice);
+  RmmArenaRules rules(device);
+  const auto first = rules.allocate(kMiB / 2, 1);
+  const auto second = rules.allocate(kMiB / 2, 1);
+  rules.free(first, kMiB / 2, 1);
+  EXPECT_NE(rules.allocate(kMiB / 2, 2), first) << "the other half is in use";
+  rules.free(second, kMiB / 2, 1);
+  EXPECT_EQ(rules.allocate(kMiB, 2), first);
+}
+
+TEST(RmmArenaRules, WhatAnotherStreamFreesGoesToTheArenaThatItCameFrom) {
+  CountingDevice device(kDevice);
+  RmmArenaRules rules(device);
+  const auto first = rules.allocate(kMiB / 2, 1);
+  rules.allocate(kMiB / 4, 1);
+  rules.free(first, kMiB / 2, 2);
+  EXPECT_EQ(device.driver.counts()[Call::event_record], 1U);
+  EXPECT_NE(rules.allocate(kMiB / 2, 2), first);
+  EXPECT_EQ(rules.allocate(kMiB / 2, 1), first);
 }
 
 }  // namespace

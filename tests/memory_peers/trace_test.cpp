@@ -39,7 +39,16 @@ TEST(Trace, ARowThatIsNoneIsNamed) {
     read_trace(file, 1);
     FAIL() << "it was read";
   } catch (const std::runtime_error& error) {
-    EXPECT_TRUE(std::string(error.what()).ends_with("t.csv, line 3: not a row of a trace")) << error.what();
+    EXPECT_TRUE(std::string(error.what()).ends_with("t.csv: line 3: id 'two' is no whole number")) << error.what();
+  }
+}
+
+TEST(Trace, AFileThatIsNotThereIsNamed) {
+  try {
+    read_trace("/nowhere/t.csv", 1);
+    FAIL() << "it was read";
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(std::string(error.what()).contains("/nowhere/t.csv")) << error.what();
   }
 }
 

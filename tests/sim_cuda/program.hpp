@@ -130,6 +130,7 @@ class Programs : public ::testing::Test {
  protected:
   Programs() {
     ::setenv("GPUWARDEN_SIM_DIR", (dir_ / "sim").c_str(), 1);
+    ::setenv("GPUWARDEN_MEMORY_DIR", (dir_ / "pools").c_str(), 1);
     ::setenv("GPUWARDEN_SIM_CUDA_LATENCY", "off", 1);
     for (const char* name : {"GPUWARDEN_SIM_FLEET", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}) ::unsetenv(name);
     use("cuda_context_memory: 0MiB\ngpus: [{model: Tesla T4, count: 2}]\n");

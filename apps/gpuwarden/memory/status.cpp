@@ -13,6 +13,8 @@
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/interop/published_pool.hpp"
+#include "gpuwarden/memory/fragmentation.hpp"
 #include "machine.hpp"
 #include "memory/actions.hpp"
 #include "options.hpp"
@@ -23,7 +25,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json as_json(const facts::Snapshot& snapshot) {
+Json as_json(const interop::PublishedPool& pool) {
+  Json json{{"pid", pool.process.pid.value}, {"strategy", pool.strategy}};
+  for (const interop::PoolFigure& figure : interop::pool_figures()) json[std::string(figure.key)] = figure.get(pool);
+  json["external_fragmentation"] = memory::external_fragmentation(pool.free, pool.largest_free);
+  return json;
+}
+
+Json as_json(const facts::Snapshot& snapshot, const Pools& pools) {
   const Json facts = facts::to_json(snapshot);
   Json json{{"gpus", Json::array()}};
   for (const char* key : {"schema", "simulated", "fleet", "source", "host", "time_unix_ms", "problem"}) {
@@ -44,9 +53,20 @@ Json as_json(const facts::Snapshot& snapshot) {
         one["processes"].push_back(std::move(row));
       }
     }
+    one["pools"] = Json::array();
+    for (const interop::PublishedPool& pool : pools_on(snapshot.gpus[i], pools)) one["pools"].push_back(as_json(pool));
     json["gpus"].push_back(std::move(one));
   }
   return json;
+}
+
+/// The pools of this machine's processes; none where a capture stands for the machine.
+Pools read_pools(const Context& context, const Machine& machine) {
+  if (machine.captured) return {};
+  const auto named = context.environment.find("GPUWARDEN_MEMORY_DIR");
+  if (named == context.environment.end() || named->second.empty())
+    return interop::published_pools(interop::all_pools_folders());
+  return interop::published_pools({named->second});
 }
 
 /// Reads, prints; the exit code.
@@ -54,12 +74,13 @@ Result<int> show(const Context& context, const Machine& machine, const Style& st
   facts::Snapshot snapshot = machine.read({.holders = true});
   if (machine.captured && snapshot.origin.empty()) snapshot.origin = machine.capture_name;
   GPUWARDEN_CHECK(keep_named(context.args.list("gpu"), snapshot));
+  const Pools pools = read_pools(context, machine);
   if (context.args.has("json")) {
     // One line for each reading, so that a program can take them as they come.
-    fmt::print("{}\n", as_json(snapshot).dump(again ? -1 : 2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", as_json(snapshot, pools).dump(again ? -1 : 2, ' ', false, Json::error_handler_t::replace));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     if (again && ::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
-    fmt::print("{}", memory_table(snapshot, style));
+    fmt::print("{}", memory_table(snapshot, pools, style));
   }
   std::fflush(stdout);
   if (!snapshot.problem) return kFine;

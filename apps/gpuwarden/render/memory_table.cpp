@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/memory/fragmentation.hpp"
 #include "render/gpu_table.hpp"
 
 namespace gpuwarden::cli {
@@ -46,14 +48,42 @@ std::string process_row(const GpuProcess& process, const GpuRecord& record, cons
   return fit(line, std::min(style.width, width_of(line))) + "\n";
 }
 
-std::string processes(const GpuRecord& record, const Style& style) {
+/// What a pool says, most telling first: a narrow terminal cuts the end off.
+std::string pool_row(const interop::PublishedPool& pool, const Style& style) {
+  const double split = memory::external_fragmentation(pool.free, pool.largest_free);
+  std::string line = fmt::format("{:11}pool: live {}, cached {}, free {}", "", format_size(pool.live),
+                                 format_size(pool.cached), format_size(pool.free));
+  if (pool.free.value > 0) line += fmt::format(" ({:.0f}% split)", split * 100);
+  line += fmt::format(" of {}, peak {}, limit {}, {}", format_size(pool.reserved), format_size(pool.peak_reserved),
+                      format_size(pool.limit), printable(pool.strategy));
+  if (pool.out_of_memory > 0) line += fmt::format(", out of memory {} times", pool.out_of_memory);
+  return style.paint(fit(line, std::min(style.width, width_of(line))), Tone::dim) + "\n";
+}
+
+/// The pools of a process, which `pools` loses.
+std::string pools_of(Pid process, Pools& pools, const Style& style) {
+  std::string text;
+  for (const interop::PublishedPool& pool : pools) {
+    if (pool.process.pid == process) text += pool_row(pool, style);
+  }
+  std::erase_if(pools, [&](const interop::PublishedPool& pool) { return pool.process.pid == process; });
+  return text;
+}
+
+std::string processes(const GpuRecord& record, Pools pools, const Style& style) {
   std::vector<GpuProcess> all = record.processes.value_or(std::vector<GpuProcess>{});
   // Who has only the device file open holds no memory that is known of.
   std::erase_if(all, [](const GpuProcess& process) { return !process.listed && !process.memory; });
   std::ranges::stable_sort(all, std::ranges::greater{},
                            [](const GpuProcess& process) { return process.memory.value_or(Bytes(0)); });
   std::string text;
-  for (const GpuProcess& process : all) text += process_row(process, record, style);
+  for (const GpuProcess& process : all)
+    text += process_row(process, record, style) + pools_of(process.pid, pools, style);
+  // Of processes that the driver does not list, as in some containers.
+  while (!pools.empty()) {
+    const Pid process = pools.front().process.pid;
+    text += process_row({.pid = process}, record, style) + pools_of(process, pools, style);
+  }
   const auto rest = unaccounted_memory(record);
   constexpr Bytes kWorthTelling = 64_MiB;
   if (rest && *rest > kWorthTelling)
@@ -77,14 +107,27 @@ std::optional<Bytes> unaccounted_memory(const GpuRecord& record) {
   return listed < *record.sample.memory_used ? *record.sample.memory_used - listed : Bytes(0);
 }
 
-std::string memory_table(const facts::Snapshot& snapshot, const Style& style) {
+Pools pools_on(const GpuRecord& record, const Pools& pools) {
+  // CUDA has the same prefix for all, NVML another one for MIG instances.
+  const auto bare = [](const Uuid& uuid) { return std::string_view(uuid.value).substr(uuid.value.find('-') + 1); };
+  Pools found;
+  std::ranges::copy_if(pools, std::back_inserter(found), [&](const interop::PublishedPool& pool) {
+    return bare(record.gpu.uuid) == bare(pool.gpu) ||
+           std::ranges::any_of(record.mig_devices,
+                               [&](const facts::MigDevice& part) { return bare(part.uuid) == bare(pool.gpu); });
+  });
+  return found;
+}
+
+std::string memory_table(const facts::Snapshot& snapshot, const Pools& pools, const Style& style) {
   std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n");
   text += style.paint(fmt::format(" # {} {} {} {} {} {}", fit("name", kName), fit("", 4), fit("used", kSize, true),
                                   fit("free", kSize, true), fit("reserved", kSize, true), fit("total", kSize, true)),
                       Tone::dim) +
           "\n";
-  for (const GpuRecord& record : snapshot.gpus) text += gpu_row(record, style) + processes(record, style);
+  for (const GpuRecord& record : snapshot.gpus)
+    text += gpu_row(record, style) + processes(record, pools_on(record, pools), style);
   return text;
 }
 

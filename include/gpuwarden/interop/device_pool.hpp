@@ -8,7 +8,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gpuwarden/memory/budget.hpp"
@@ -29,6 +31,8 @@ struct DevicePoolOptions {
   Bytes keep_free;  ///< stays free on the device for others
   /// When all else has failed, so long is waited for other processes to give memory back.
   std::chrono::milliseconds wait_for_others{0};
+  /// As in memory::PoolConfig.
+  std::function<void(const memory::OutOfMemoryReport&)> on_out_of_memory;
 };
 
 /// The upstream and the pool on it. Safe to use from several threads.
@@ -43,10 +47,16 @@ class DevicePool {
 
   memory::Pool& pool() { return *pool_; }
   memory::CudaUpstream& device() { return *device_; }
+  const memory::Strategy& strategy() const { return *strategy_; }
+
+  /// Puts other limits in place of those that hold, as Pool::set_limit(); without `soft` there is no soft one.
+  Result<void> set_limit(const memory::MemoryLimit& limit, const std::optional<memory::MemoryLimit>& soft = {});
 
  private:
   DevicePool() = default;
 
+  Bytes total_;
+  const memory::Strategy* strategy_ = nullptr;
   std::unique_ptr<memory::CudaUpstream> device_;
   std::unique_ptr<memory::Pool> pool_;
 };

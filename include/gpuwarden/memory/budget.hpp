@@ -11,10 +11,10 @@
 
 namespace gpuwarden::memory {
 
-/// A limit in bytes or as a share of a device's total memory.
+/// A limit in bytes, as a share of a device's total memory, or both: then the smaller one holds.
 struct MemoryLimit {
   std::optional<Bytes> bytes;
-  double fraction = 1;  ///< above 0, at most 1; holds where `bytes` is empty
+  double fraction = 1;  ///< above 0, at most 1
 
   /// The limit on a device with so much memory; never above it.
   Bytes of(Bytes total) const;

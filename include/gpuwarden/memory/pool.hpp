@@ -56,6 +56,13 @@ struct PoolConfig {
   std::function<void(const OutOfMemoryReport&)> on_out_of_memory;
 };
 
+/// What Pool::set_limit() changes; each as in PoolConfig, none where it is empty.
+struct PoolLimits {
+  std::optional<Bytes> limit;
+  std::optional<double> limit_fraction;
+  std::optional<Bytes> soft_limit;
+};
+
 /// So many streams can use one pool.
 inline constexpr unsigned kMostStreams = 1024;
 
@@ -183,7 +190,15 @@ class Pool {
   FragmentationSample sample_fragmentation(std::optional<Clock::SteadyTime> time = {});
   std::vector<FragmentationSample> fragmentation_history() const;
 
+  /// Puts other limits in place of all that there were, while the pool is in use. Where more is reserved than `limit`
+  /// (or the share) leaves, idle memory goes back to the device first; for that it waits for the streams' work if it
+  /// has to, unless one is being captured. invalid_argument: a share that is none; unsatisfied: live memory, or pages
+  /// that live blocks lie on, exceed the limit: the old limits stay; unavailable: the context is gone.
+  Result<void> set_limit(const PoolLimits& limits);
+
   PoolStatus status();
+  /// Runs of addresses that have memory, as layout() lists them; takes time in the number of pages.
+  std::uint64_t segments();
   /// Every block that has memory. Takes time and memory in their number.
   std::vector<SegmentLayout> layout();
   /// Whether every block, list and counter agrees with every other; the first that does not.
