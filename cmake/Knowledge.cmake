@@ -24,6 +24,8 @@ gpuwarden_knowledge_table(xid xid.csv)
 gpuwarden_knowledge_table(variables variables.csv)
 gpuwarden_knowledge_table(catalog model_catalog.csv)
 gpuwarden_knowledge_table(planning planning_figures.csv)
+gpuwarden_knowledge_table(usable usable_memory.csv)
+gpuwarden_knowledge_table(loss loss_memory.csv)
 
 # What `gpuwarden diagnose` knows: rules and causes in YAML, checked and compiled in likewise.
 add_executable(gpuwarden_diagnosis_generator ${PROJECT_SOURCE_DIR}/knowledge/generate_diagnosis.cpp)

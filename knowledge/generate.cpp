@@ -247,13 +247,29 @@ void write_planning_figure(std::ofstream& out, const Row& row) {
       << needed(row, "source") << "},\n";
 }
 
+void write_usable(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("name"));
+  if (number(row, "gib") == "0") stop("column gib: a GPU without memory");
+  out << "{" << needed(row, "name") << "," << number(row, "gib") << "," << needed(row, "source") << "},\n";
+}
+
+void write_loss(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("kernel") + " " + row.at("framework") + " " + row.at("when"));
+  out << "{" << needed(row, "kernel") << "," << needed(row, "framework") << "," << needed(row, "when") << ","
+      << number(row, "per_logit") << "," << number(row, "per_hidden") << "," << needed(row, "chosen_on") << ","
+      << needed(row, "source") << "},\n";
+}
+
 const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
     {"models", write_model},     {"pci", write_pci},
     {"toolkits", write_toolkit}, {"architectures", write_architecture},
     {"branches", write_branch},  {"torch", write_torch},
     {"vllm", write_vllm},        {"components", write_component},
     {"xid", write_xid},          {"variables", write_variable},
-    {"catalog", write_catalog},  {"planning", write_planning_figure}};
+    {"catalog", write_catalog},  {"planning", write_planning_figure},
+    {"usable", write_usable},    {"loss", write_loss}};
 
 }  // namespace
 

@@ -190,8 +190,9 @@ Result<ParameterReport> evaluate_parameters(const std::filesystem::path& file) {
     if (counted == published)
       ++report.exact;
     else
-      report.missed.push_back(fmt::format("{}: {} instead of {}{}", row["model"], counted, published,
-                                          shape ? "" : ": " + shape.error().message));
+      report.missed.push_back(fmt::format("{}: {} instead of {}{}{}", row["model"], counted, published,
+                                          shape ? "" : ": " + shape.error().message,
+                                          row["note"].empty() ? "" : " (" + row["note"] + ")"));
   }
   return report;
 }
@@ -244,12 +245,16 @@ std::vector<std::pair<std::string, std::string>> coefficients_chosen_on() {
       {"torchtune", "chunked loss: 2 rows"},
       {"torchtitan",
        "selective recomputation and fp32 logits: Llama 3.1 8B, 6 rows; logits under tensor parallelism: Llama 3.1 70B, "
-       "its one row"},
-      {"qwen-readme", "0.4 GiB of torch 2.0's kernels: Qwen-1.8B; copies under autocast: its full training"},
+       "its one row; pipelines: none, from its code"},
+      {"megatron", "none: from its code and Korthikanti et al. 2022"},
+      {"qwen-readme",
+       "0.4 GiB of torch 2.0's kernels: Qwen-1.8B; torch 2.0's second temporary was looked for because of its trained "
+       "embeddings, and found in torch's code"},
       {"ms-swift",
        "55 bytes a logit, its decline with length, eager maps, loading, uneven stages: all rows; with the first "
-       "three chosen without the model that is judged: median 2.4%, p90 15.3%"},
-      {"qwen-readme-chat", "the growth of concatenated caches: Qwen-7B-Chat"},
+       "three chosen without the model that is judged: median 2.4%, p90 15.3%; which models' attention is fused: from "
+       "their code"},
+      {"qwen-readme-chat", "none: that a concatenated cache stands twice was seen there, the factor 2 is counted"},
       {"qwen3-docs", "4 bytes a prompt token and hidden width of 4-bit kernels: Qwen3-8B; 38 MB of workspaces"},
       {"fits.csv", "the reserve of a tenth: all rows (without it 211 of 216 are right)"},
   };

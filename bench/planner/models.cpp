@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string>
 
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
+#include "gpuwarden/planning/parameters.hpp"
 #include "planner/table.hpp"
 
 namespace gpuwarden::bench {
@@ -150,18 +152,69 @@ ModelShape shape_of(const Unlisted& named) {
   return shape;
 }
 
+/// In small letters, '-' for blanks and '_', "7-b" as "7b".
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : lower(name)) {
+    const bool dash = c == ' ' || c == '_';
+    const std::size_t n = plain.size();
+    const bool size =
+        c == 'b' && n > 1 && plain[n - 1] == '-' && std::isdigit(static_cast<unsigned char>(plain[n - 2]));
+    if (size) plain.pop_back();
+    plain += dash ? '-' : c;
+  }
+  return plain;
+}
+
+/// Whether `word` stands in `text` with neither letter nor digit beside it.
+bool contains_word(std::string_view text, std::string_view word) {
+  const auto joins = [&](std::size_t at) {
+    return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+  };
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    if (!(at > 0 && joins(at - 1)) && !joins(at + word.size())) return true;
+  }
+  return false;
+}
+
+/// The catalogue's model whose name, without its publisher, is the longest part of this one; empty: none is.
+std::string longest_known(std::string_view plain) {
+  std::string longest;
+  std::size_t length = 0;
+  for (const std::string& name : planning::catalog_names()) {
+    const std::string known = plain_name(std::string_view(name).substr(name.rfind('/') + 1));
+    if (known.size() <= length || !contains_word(plain, known)) continue;
+    length = known.size();
+    longest = name;
+  }
+  return longest;
+}
+
+/// The model that a text speaks of; empty: none that is known.
+std::string named_within(std::string_view plain) {
+  if (std::string known = longest_known(plain); !known.empty()) return known;
+  const auto* const word = std::ranges::find_if(kWords, [&](const Word& w) { return plain.contains(w.word); });
+  return word == kWords.end() ? std::string() : std::string(word->model);
+}
+
+/// Whether a model may be of so many parameters; 0: not said. Those of a multimodal one are more than its text model's.
+bool near(const ModelShape& model, double parameters) {
+  constexpr double kMost = 1.6;
+  const auto counted = static_cast<double>(planning::count_parameters(model).total);
+  return parameters <= 0 || (counted < kMost * parameters && parameters < kMost * counted);
+}
+
 }  // namespace
 
 Result<ModelShape> model_named(std::string_view name, double parameters) {
-  std::string plain = lower(name);
-  std::ranges::replace(plain, ' ', '-');
-  std::ranges::replace(plain, '_', '-');
+  const std::string plain = plain_name(name);
   for (const Unlisted& model : kUnlisted) {
     if (plain.contains(model.word)) return shape_of(model);
   }
   if (Result<ModelShape> found = planning::find_model(name); found) return found;
-  for (const Word& word : kWords) {
-    if (plain.contains(word.word)) return planning::find_model(word.model);
+  if (const std::string known = named_within(plain); !known.empty()) {
+    Result<ModelShape> found = planning::find_model(known);
+    if (found && near(*found, parameters)) return found;
   }
   if (parameters > 0) return planning::shape_of_size(parameters);
   return fail(ErrorCode::not_found, fmt::format("model '{}' is not known and the row has no parameter count", name),

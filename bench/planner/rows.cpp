@@ -10,6 +10,7 @@
 
 #include "gpuwarden/knowledge/planning_figures.hpp"
 #include "planner/models.hpp"
+#include "planner/words.hpp"
 
 namespace gpuwarden::bench {
 
@@ -18,21 +19,6 @@ namespace {
 using namespace planning;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-
-/// A row's columns in lower case, and what was concluded so far.
-struct Words {
-  std::string task, precision, optimizer, recompute, parallelism, quant, peft, attention, loss, framework, metric,
-      source;
-  std::string model;
-  bool is(std::string_view name) const { return framework.contains(name); }
-};
-
-Words words_of(const Row& row) {
-  return {lower(row["task"]),        lower(row["precision"]), lower(row["optimizer"]), lower(row["recompute"]),
-          lower(row["parallelism"]), lower(row["quant"]),     lower(row["peft"]),      lower(row["attn"]),
-          lower(row["loss_kernel"]), lower(row["framework"]), lower(row["metric"]),    lower(row["source"]),
-          lower(row["model"])};
-}
 
 double number(std::string_view text) {
   double value = 0;
@@ -44,113 +30,6 @@ double number(std::string_view text) {
 double figure(std::string_view name) {
   const knowledge::PlanningFigure* row = knowledge::find_planning_figure(name);
   return row == nullptr ? 0 : row->value;
-}
-
-std::uint32_t count_of(double value, std::uint32_t otherwise = 1) {
-  return value >= 1 && value < 4e9 ? static_cast<std::uint32_t>(value) : otherwise;
-}
-
-Task task_of(const Words& w) {
-  if (w.task == "full" || w.task == "pretrain") return Task::full_training;
-  if (w.task.starts_with("infer")) return Task::inference;
-  if (w.task == "serving") return Task::serving;
-  return Task::adapters;
-}
-
-Precision precision_of(const Words& w) {
-  if (w.precision.contains("fp32 params")) return Precision::mixed;
-  if (w.precision == "fp32") return Precision::fp32;
-  if (w.precision.contains("deepspeed")) return Precision::fp16;
-  if (w.precision.contains("amp")) return Precision::mixed_low;
-  if (w.precision.contains("fp16") && !w.precision.contains("bf16")) return Precision::fp16;
-  return Precision::bf16;
-}
-
-Quantization quantization_of(const Words& w) {
-  if (w.quant.contains("nf4")) return w.quant.contains("dq") ? Quantization::nf4_double : Quantization::nf4;
-  if (w.quant.contains("int4") || w.quant.contains("awq")) return Quantization::int4;
-  if (w.quant.contains("int8") && !w.quant.contains("kv")) return Quantization::int8;
-  if (w.quant.contains("fp8") || w.precision == "8-bit weights") return Quantization::fp8;
-  return Quantization::none;
-}
-
-Recompute recompute_of(const Words& w) {
-  if (w.recompute.contains("offload")) return Recompute::full_offloaded;
-  if (w.recompute.starts_with("full")) return Recompute::full;
-  if (w.recompute.starts_with("sel")) return Recompute::selective;
-  return Recompute::none;
-}
-
-/// The number behind a word: "TP8" and "tp 8" give 8.
-std::uint32_t degree(std::string_view text, std::string_view word) {
-  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const bool begins = at == 0 || std::isalpha(static_cast<unsigned char>(text[at - 1])) == 0;
-    const std::string_view rest = text.substr(at + word.size());
-    const std::size_t digits = rest.find_first_not_of(' ');
-    if (begins && digits != std::string_view::npos && std::isdigit(static_cast<unsigned char>(rest[digits])) != 0) {
-      return count_of(number(rest.substr(digits)));
-    }
-  }
-  return 1;
-}
-
-Parallelism parallelism_of(const Words& w, std::uint32_t gpus) {
-  Parallelism p;
-  const std::string& text = w.parallelism;
-  p.tensor = degree(text, "tp");
-  p.pipeline = degree(text, "pp");
-  p.context = std::max(degree(text, "cp"), degree(text, "sp"));
-  const std::uint32_t others = p.tensor * p.pipeline * p.context;
-  p.data = std::max(1U, gpus / std::max(1U, others));
-  p.expert = std::min(degree(text, "ep"), p.data * p.tensor);
-  if (text.contains("fsdp2"))
-    p.sharding = Sharding::fsdp2;
-  else if (text.contains("fsdp"))
-    p.sharding = Sharding::fsdp1;
-  else if (text.contains("zero-3"))
-    p.sharding = Sharding::zero3;
-  else if (text.contains("zero-2"))
-    p.sharding = Sharding::zero2;
-  else if (text.contains("zero-1") || w.optimizer.contains("distributed"))
-    p.sharding = Sharding::zero1;
-  if (text.contains("device_map")) {
-    p.layer_stages = gpus;
-    p.data = 1;
-  }
-  return p;
-}
-
-AdapterTargets targets_of(const Words& w) {
-  AdapterTargets on;
-  const std::string& text = w.peft;
-  if (text.contains("c_attn,c_proj") || text.contains("all linear")) {
-    on = {.query = false, .value = false, .output = true, .joint_qkv = true, .gate = true, .up = true, .down = true};
-  } else if (text.contains("attn qkv") || text.contains("default") || text.contains("c_attn")) {
-    on = {.query = false, .value = false, .joint_qkv = true};
-  } else if (text.contains("q,k,v,o")) {
-    on = {.query = true, .key = true, .value = true, .output = true};
-  } else if (text.contains("key")) {
-    const bool mlp = text.contains("mlp");
-    on = {.query = true, .key = true, .value = true, .output = true, .gate = mlp, .up = mlp, .down = mlp};
-  }
-  return on;
-}
-
-Adapters adapters_of(const Words& w) {
-  Adapters adapters;
-  if (const std::size_t rank = w.peft.find("r="); rank != std::string::npos) {
-    adapters.rank = count_of(leading_number(std::string_view(w.peft).substr(rank)), 16);
-  }
-  adapters.targets = targets_of(w);
-  adapters.embeddings_trained = w.peft.contains("embed");
-  if (const std::size_t trainable = w.peft.find("trainable "); trainable != std::string::npos) {
-    std::string digits;
-    for (const char c : std::string_view(w.peft).substr(trainable)) {
-      if (std::isdigit(static_cast<unsigned char>(c)) != 0) digits += c;
-    }
-    adapters.stated_parameters = static_cast<std::uint64_t>(number(digits));
-  }
-  return adapters;
 }
 
 /// "6144 prompt + 2048 generated", "2048 (max_length, truncated)", "<=4096 unpacked".
@@ -169,98 +48,126 @@ void read_lengths(const Row& row, Settings& s) {
 }
 
 void as_fms(const Words& w, Settings& s) {
-  // The tables name no versions. The one with Liger was made with later libraries; the other still copies the logits.
-  s.framework = w.source.contains("liger") ? Framework::transformers : Framework::transformers_legacy;
+  // scripts/benchmarks/refs/requirements*.txt: the tables of Liger and Granite were made with transformers 4.45.2, the
+  // other with 4.48.1.
+  const bool older = w.source.contains("liger") || w.source.contains("granite");
+  s.framework = older ? Framework::transformers_legacy : Framework::transformers;
   s.fused_kernels = w.framework.contains("foak");
   if (s.quantization == Quantization::nf4) s.quantization = Quantization::nf4_double;  // says its table of runs
   s.fp32_residual = w.framework.contains("baseline") && s.parallel.data == 1;
-  s.loss = w.loss.contains("liger")  ? LossKernel::fused_linear
-           : w.loss.contains("foak") ? LossKernel::triton
-                                     : LossKernel::standard;
 }
 
 void as_litgpt(const Words& w, const ModelShape& model, Settings& s) {
   s.framework = Framework::litgpt;
   s.adapters.fp32 = false;
   if (w.peft.contains("q,v")) s.adapters.targets = {.query = false, .value = false, .joint_qkv = true};
-  // LLaMA-Adapter keeps less of a layer than LoRA; its second version scales every matrix's output and keeps those.
-  if (w.task == "adapter") s.adapters.extra_saved_per_hidden = -figure("llama_adapter_spared");
+  // The second version of LLaMA-Adapter scales every matrix's output and keeps those.
   if (w.task == "adapter_v2") {
     const double mlp = static_cast<double>(model.intermediate) / std::max(1U, model.hidden);
-    s.adapters.extra_saved_per_hidden = 2 * (5 + (model.gated_mlp ? 2 : 1) * mlp) - figure("llama_adapter_v2_spared");
+    s.adapters.extra_saved_per_hidden = 2 * (5 + (model.gated_mlp ? 2 : 1) * mlp);
   }
 }
 
 void as_torchtune(const Words& w, Settings& s) {
   s.framework = Framework::torchtune;
   s.fused_kernels = true;
-  s.step = w.optimizer.contains("backward") ? OptimizerStep::in_backward : OptimizerStep::fused;
-  if (w.optimizer.contains("8bit")) s.optimizer = Optimizer::adamw_8bit;
-  s.loss = w.loss.contains("chunked") ? LossKernel::chunked : LossKernel::standard;
+  if (s.step == OptimizerStep::foreach) s.step = OptimizerStep::fused;
   // Its table adds one option a row; compile is on from the third on.
   s.compiled = !w.framework.contains("packed") && !w.framework.contains("baseline");
 }
 
 void as_qwen_readme(Settings& s) {
+  // torch 2.0; its Q-LoRA runs go through DeepSpeed, with its buckets and its own optimizer step.
+  if (s.quantization == Quantization::none) s.step = OptimizerStep::foreach_twice;
+  s.framework = Framework::transformers_legacy;
   s.adapters.dropout = true;
   if (s.task == Task::full_training && s.precision == Precision::bf16) s.precision = Precision::mixed;
   if (s.task == Task::adapters && s.precision == Precision::bf16) s.precision = Precision::mixed_low;
   if (s.quantization != Quantization::none) {
-    s.parallel.sharding = Sharding::zero2;  // its Q-LoRA runs go through DeepSpeed, with its buckets
+    s.parallel.sharding = Sharding::zero2;
     s.loss = LossKernel::low;
   }
 }
 
 void as_swift(const Words& w, Settings& s) {
+  s.framework = Framework::transformers_legacy;
   s.varied_lengths = true;
   if (s.task == Task::adapters) s.precision = Precision::mixed_low;
-  // Its flash attention reaches Qwen only: other models' memory grows with the square of the length.
-  if (w.attention.contains("eager") || !w.model.contains("qwen")) s.attention = Attention::eager;
+  // Its flash attention reaches Qwen only: other models' memory grows with the square of the length. Baichuan2-7B's own
+  // code (modeling_baichuan.py) calls torch's fused attention; the 13B one does not.
+  const bool fused = w.model.contains("qwen") || w.model.contains("baichuan2-7b");
+  if (!fused) s.attention = Attention::eager;
 }
 
-void apply_framework(const Words& w, const ModelShape& model, Settings& s) {
+void as_torchtitan(const Words& w, Settings& s) {
+  s.framework = Framework::torchtitan;
+  s.step = OptimizerStep::fused;
+  s.compiled = w.framework.contains("compile");
+  s.fused_kernels = true;
+  if (w.loss == "torch ce compiled") s.loss = LossKernel::low;
+  // train_configs/llama3_405b.toml gathers weights in 8 bits, those of 8B and 70B do not.
+  if (s.fp8 != Fp8::none && w.model.contains("405b")) s.fp8 = Fp8::gathered;
+  if (s.parallel.pipeline == 1) return;
+  // The local batch goes through a pipeline in as many micro-batches as it has ranks (pipelining_utils.py).
+  s.accumulation = std::min(s.parallel.pipeline, s.micro_batch);
+  s.micro_batch /= s.accumulation;
+}
+
+void as_megatron(const Row& row, Settings& s) {
+  s.framework = Framework::megatron;
+  s.precision = Precision::master_weights;
+  const std::string batches = lower(row["grad_accum"]);
+  const std::size_t global = batches.find("gbs");
+  if (global == std::string::npos) return;
+  const double samples = leading_number(std::string_view(batches).substr(global));
+  const double each = static_cast<double>(s.micro_batch) * s.parallel.data;
+  // A pipeline that says nothing of its global batch is filled.
+  const std::uint32_t filled = s.parallel.pipeline > 1 ? 4 * s.parallel.pipeline : 1;
+  s.accumulation = samples > 1 ? count_of(samples / each) : filled;
+}
+
+void apply_framework(const Row& row, const Words& w, const ModelShape& model, Settings& s) {
   if (w.is("fms-acceleration")) return as_fms(w, s);
   if (w.is("litgpt")) return as_litgpt(w, model, s);
   if (w.is("torchtune")) return as_torchtune(w, s);
-  if (w.is("torchtitan")) {
-    s.framework = Framework::torchtitan;
-    s.step = OptimizerStep::fused;
-    s.compiled = w.framework.contains("compile");
-    s.fused_kernels = true;
-    if (w.loss == "torch ce compiled") s.loss = LossKernel::low;
-    return;
-  }
-  if (w.is("megatron")) {
-    s.framework = Framework::megatron;
-    s.precision = Precision::master_weights;
-    return;
+  if (w.is("titan")) return as_torchtitan(w, s);
+  if (w.is("megatron") || w.is("nemo")) {
+    return as_megatron(row, s);
   }
   if (w.is("swift")) return as_swift(w, s);
   if (w.is("torch 2.0, cuda")) return as_qwen_readme(s);
   if (w.framework == "hf transformers") s.growing_cache = true;  // Qwen's chat tables, before transformers' Cache
   if (w.is("hf peft")) s.varied_lengths = true;
+  if (w.is("liger") || w.is("unsloth")) s.fused_kernels = true;
 }
 
 Settings settings_of(const Row& row, const Words& w, const ModelShape& model) {
   Settings s;
   s.task = task_of(w);
   s.precision = precision_of(w);
+  s.fp8 = fp8_of(w);
+  s.optimizer = optimizer_of(w);
+  s.step = step_of(w);
   s.quantization = quantization_of(w);
   s.recompute = recompute_of(w);
-  s.attention = w.attention.contains("eager") ? Attention::eager : Attention::flash;
+  s.attention = model.eager_only ? Attention::eager : attention_of(w);
+  s.loss = loss_of(w);
   s.micro_batch = count_of(leading_number(row["micro_batch"]));
+  if (s.trains() && !lower(row["grad_accum"]).contains("gbs"))
+    s.accumulation = count_of(leading_number(row["grad_accum"]));
   s.kv_bytes = w.quant.contains("kv") ? 1 : 2;
   read_lengths(row, s);
   const double gpus = leading_number(row["n_gpus"]);
   // Megatron's release tests do not say how many GPUs; their recipes use several replicas.
   const bool unsaid = gpus < 1 && w.is("megatron");
   const std::uint32_t replicas = 8 * degree(w.parallelism, "tp") * degree(w.parallelism, "pp");
-  s.parallel = parallelism_of(w, unsaid ? replicas : count_of(gpus));
+  s.parallel = parallelism_of(w, unsaid ? replicas : count_of(gpus, 0));
   s.adapters = adapters_of(w);
-  if (s.task == Task::full_training && s.quantization != Quantization::fp8) s.quantization = Quantization::none;
-  apply_framework(w, model, s);
-  // A pipeline takes the batch in micro-batches of one sample, torchtitan's default.
-  if (s.parallel.pipeline > 1 && w.is("torchtitan")) s.accumulation = std::exchange(s.micro_batch, 1U);
+  if (s.task == Task::full_training) {
+    if (s.quantization == Quantization::fp8 && s.fp8 == Fp8::none) s.fp8 = Fp8::matrices;
+    s.quantization = Quantization::none;
+  }
+  apply_framework(row, w, model, s);
   return s;
 }
 

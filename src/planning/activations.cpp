@@ -47,9 +47,10 @@ double second_norm(const ModelShape& model, const Widths& w, const Settings& set
   return (trained ? 8 : 4) * w.hidden;
 }
 
-/// Queries, keys, values and attention's output. Mistral's code repeats keys and values for grouped queries since 4.45.
+/// Queries, keys, values and attention's output. Mistral's code repeated keys and values for grouped queries
+/// until 4.47.
 double attention(const ModelShape& model, const Widths& w, const Settings& settings) {
-  const bool repeats = model.family == "mistral" && settings.framework == Framework::transformers;
+  const bool repeats = model.family == "mistral" && settings.framework == Framework::transformers_legacy;
   const double key = repeats ? w.query : w.key;
   return 2 * w.query + 4 * key + 2 * w.query;
 }
@@ -67,6 +68,11 @@ double mlp_at_work(const ModelShape& model, const Widths& w, const Settings& set
   return (trained ? 8 : 6) * w.mlp;
 }
 
+/// Elements that go into the MLP's last matrix.
+double last_input(const ModelShape& model, const Widths& w) {
+  return model.experts.experts > 0 ? w.expert * w.experts_per_token + w.shared : w.mlp;
+}
+
 double kept_by_mlp(const ModelShape& model, const Widths& w, bool trained) {
   if (model.experts.experts > 0) {
     return w.experts_per_token * ((trained ? 8 : 6) * w.expert + 4 * w.hidden) + 8 * w.shared;
@@ -77,9 +83,13 @@ double kept_by_mlp(const ModelShape& model, const Widths& w, bool trained) {
 
 }  // namespace
 
+double gathered_inputs(const Widths& w, const Settings& settings) {
+  return (settings.framework == Framework::torchtitan && settings.recompute == Recompute::full ? 6 : 4) * w.gathered;
+}
+
 double layer_working_set(const ModelShape& model, const Widths& w, const Settings& settings) {
-  return first_norm(model, w, settings) + adapter_inputs(model, w, settings) + attention(model, w, settings) +
-         second_norm(model, w, settings) + mlp_at_work(model, w, settings) +
+  return gathered_inputs(w, settings) + first_norm(model, w, settings) + adapter_inputs(model, w, settings) +
+         attention(model, w, settings) + second_norm(model, w, settings) + mlp_at_work(model, w, settings) +
          4 * w.hidden;  // the layer's output and its gradient
 }
 
@@ -89,8 +99,11 @@ double saved_by_layer(const ModelShape& model, const Widths& w, const Settings& 
   const double heads = 2 * (w.query + 2 * w.key) + 2 * w.query;
   if (settings.framework == Framework::megatron) {
     // Korthikanti et al. 2022 (arXiv 2205.05198), without its 5as/h, which flash attention does away with, and without
-    // dropout: inputs of both norms and of both matrix pairs.
-    return mlp + heads + 10 * w.hidden;
+    // dropout: inputs and outputs of both norms; queries and keys once more behind their rotary embedding. Transformer
+    // Engine keeps the matrices' inputs in 8 bits instead, and attention its output besides.
+    const double rotary = model.positions == Positions::rotary ? 2 * (w.query + w.key) : 0;
+    const double spared = settings.fp8 == Fp8::none ? 0 : 2 * w.hidden + last_input(model, w) - w.query;
+    return mlp + heads + rotary + 8 * w.hidden - spared;
   }
   if (settings.compiled) return mlp + heads + 8 * w.hidden;  // norms and rotary embeddings are fused
   if (!trained) {
@@ -121,41 +134,6 @@ double working_maps(const Widths& w, const Settings& settings) {
   if (settings.attention == Attention::flash) return 0;
   return figures().eager_working * w.heads *
          settings.sequence;  // scores, softmax in fp32, its copy, and their gradients
-}
-
-LossBytes loss_bytes(const ModelShape& model, const Settings& settings) {
-  // Models whose code never makes fp32 logits: their loss is what autocast makes of it.
-  const bool keeps_low = model.family == "gpt_bigcode";
-  const bool autocast = is_autocast(settings);
-  switch (settings.loss) {
-    case LossKernel::fused_linear:
-      return {0, 4};
-    case LossKernel::chunked:
-      return {3, 4};
-    case LossKernel::low:
-      return {8, 6};
-    case LossKernel::triton:
-      if (keeps_low) return autocast ? LossBytes{14, 16} : LossBytes{6, 11};
-      return settings.framework == Framework::transformers_legacy ? LossBytes{10, 4} : LossBytes{8, 4};
-    case LossKernel::standard:
-      break;
-  }
-  if (keeps_low) return autocast ? LossBytes{18, 16} : LossBytes{8, 10};
-  switch (settings.framework) {
-    case Framework::torchtune:
-      return {10, 4};  // 16 bit, fp32, log-softmax
-    case Framework::litgpt:
-      return {6, 0};  // in chunks of tokens that are joined again
-    case Framework::megatron:
-      return {10, 4};
-    case Framework::torchtitan:
-      // Loss parallelism makes one more fp32 copy of its part, and the last norm's output is gathered; chosen on one
-      // row (Llama 3.1 70B on 256 GPUs).
-      if (settings.parallel.tensor > 1) return {18, 4.0 * settings.parallel.tensor};
-      return {14, 4};
-    default:
-      return {14, 6};  // 16 bit, fp32, its shifted copy, log-softmax; the last norm in fp32
-  }
 }
 
 }  // namespace gpuwarden::planning

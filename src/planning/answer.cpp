@@ -6,19 +6,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
 #include "search_parts.hpp"
 
 namespace gpuwarden::planning {
 namespace {
 
-/// Of a link's two directions together, what one direction of a collective reaches: half, and four fifths of that.
-constexpr double kCollectiveShare = 0.4;
-/// PCIe 4.0 x16, as collectives reach it between GPUs without NVLink.
-constexpr double kPcieBytes = 20e9;
-
 /// What the GPU can do in the type that is computed in, a second; 0: not known.
 double peak_flops(const GpuGroup& gpus, const Settings& settings) {
   double tflops = gpus.bf16_tflops > 0 ? gpus.bf16_tflops : gpus.fp16_tflops;
+  if (settings.fp8 != Fp8::none && gpus.fp8_tflops > 0) return gpus.fp8_tflops * 1e12;
   if (settings.precision == Precision::fp16) tflops = gpus.fp16_tflops;
   if (settings.precision == Precision::fp32) tflops = gpus.tf32_tflops > 0 ? gpus.tf32_tflops : gpus.fp32_tflops;
   return tflops * 1e12;
@@ -95,6 +92,8 @@ Result<void> add_pool(PlanAnswer& answer) {
   if (!answer.fits || answer.pool->tokens >= sequence) return {};
   answer.fits = false;
   answer.search.smallest_gpus = fewest_for_pool(answer);
+  answer.search.changes = pool_changes(answer.figures, request_of(answer), budget_of(work, answer.request.gpus),
+                                       answer.search.smallest_gpus);
   answer.search.reason =
       fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
   return {};
@@ -105,8 +104,9 @@ Result<void> add_speed(PlanAnswer& answer) {
   const double peak = peak_flops(request.gpus, request.work.settings);
   if (!answer.fits || peak <= 0 || !request.work.settings.trains()) return {};
   if (!request.mfu && !speed_known(answer.figures)) return {};
-  GPUWARDEN_TRY(answer.speed, speed_of(answer.figures, answer.best().settings, request.gpus.name, peak, request.mfu,
-                                       request.train_tokens.value_or(0)));
+  GPUWARDEN_TRY(answer.speed,
+                speed_of(answer.figures, answer.best().settings, request.gpus.name, peak, request.mfu,
+                         request.train_tokens.value_or(0), links_of(request.gpus, request.gpus_per_node)));
   return {};
 }
 
@@ -115,6 +115,15 @@ bool more_practicable(const Candidate& a, const Candidate& b) {
   const bool both = a.fit != Fit::does_not_fit && b.fit != Fit::does_not_fit;
   if (both && a.other_framework != b.other_framework) return b.other_framework;
   return better(a, b);
+}
+
+/// Products in 8 bits need a GPU that has them.
+Result<void> check_fp8(const PlanRequest& request) {
+  const int capability = 10 * request.gpus.capability_major + request.gpus.capability_minor;
+  if (request.work.settings.fp8 == Fp8::none || capability == 0 || capability >= 89) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("precision fp8: {} has no 8-bit floating point", printable(request.gpus.name)),
+              "GPUs of compute capability 8.9 and later have it: RTX 4090, L40S, H100");
 }
 
 Result<void> check_spread(PlanRequest& request) {
@@ -140,7 +149,9 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
   search.fixed_recompute = work.fixed_recompute;
   search.fixed_strategy = work.fixed_strategy;
   if (const double peak = peak_flops(gpus, work.settings); peak > 0) search.peak_flops = peak;
-  search.link_bytes = gpus.nvlink_gb_s > 0 ? gpus.nvlink_gb_s * 1e9 * kCollectiveShare : kPcieBytes;
+  const Links links = links_of(gpus, gpus_per_node);
+  search.link_bytes = links.within;
+  search.network_bytes = links.between;
   return search;
 }
 
@@ -174,6 +185,7 @@ Result<PlanAnswer> answer(PlanRequest request) {
   answer.count = count_parameters(answer.request.work.model);
   GPUWARDEN_CHECK(check_spread(answer.request));
   GPUWARDEN_CHECK(check(answer.request.work.settings));
+  GPUWARDEN_CHECK(check_fp8(answer.request));
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));
   answer.fits = answer.search.recommended.has_value();

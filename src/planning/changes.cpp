@@ -2,8 +2,11 @@
 // What to change where nothing fits, by what it costs: first what costs nothing, last what changes the task.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
+#include "gpuwarden/planning/serving.hpp"
 #include "search_parts.hpp"
 
 namespace gpuwarden::planning {
@@ -45,7 +48,9 @@ constexpr std::array kSteps{
            return trains(r) && r.settings.step == OptimizerStep::foreach && set(r.settings.step, OptimizerStep::fused);
          }},
     Step{"use a smaller micro-batch",
-         [](SearchRequest& r) { return r.micro_batch > 1 && set(r.micro_batch, std::uint32_t{1}); }},
+         [](SearchRequest& r) { return trains(r) && r.micro_batch > 1 && set(r.micro_batch, std::uint32_t{1}); }},
+    Step{"take one sequence at a time",
+         [](SearchRequest& r) { return !trains(r) && r.micro_batch > 1 && set(r.micro_batch, std::uint32_t{1}); }},
     Step{"use gradient checkpointing",
          [](SearchRequest& r) { return trains(r) && r.fixed_recompute && set(r.settings.recompute, Recompute::full); }},
     Step{"keep the KV cache in 8 bit",
@@ -78,7 +83,88 @@ void try_request(const ModelFigures& model, const SearchRequest& request, std::s
   if (best && best->fit != Fit::does_not_fit) changes.push_back({std::move(what), std::move(*best)});
 }
 
+/// A serving engine's settings, and its own.
+struct PoolStep {
+  std::string_view what;
+  bool (*apply)(SearchRequest&, ServingBudget&);
+};
+
+constexpr double kMostUtilization = 0.95;
+constexpr std::uint32_t kFewBatchedTokens = 2048;  ///< vLLM's default where prompts come in pieces
+constexpr std::uint32_t kShortestSequence = 512;
+
+constexpr std::array kPoolSteps{
+    PoolStep{"let the engine take 95% of the GPU's memory",
+             [](SearchRequest&, ServingBudget& b) {
+               return b.utilization < kMostUtilization && set(b.utilization, kMostUtilization);
+             }},
+    PoolStep{"read prompts in pieces of 2,048 tokens (max_num_batched_tokens)",
+             [](SearchRequest&, ServingBudget& b) {
+               return b.batched_tokens > kFewBatchedTokens && set(b.batched_tokens, kFewBatchedTokens);
+             }},
+    PoolStep{"keep the KV cache in 8 bit",
+             [](SearchRequest& r, ServingBudget&) { return r.settings.kv_bytes > 1 && set(r.settings.kv_bytes, 1.0); }},
+    PoolStep{"keep the weights in 8 bit",
+             [](SearchRequest& r, ServingBudget&) {
+               return r.settings.quantization == Quantization::none && set(r.settings.quantization, Quantization::fp8);
+             }},
+    PoolStep{"keep the weights in 4 bit",
+             [](SearchRequest& r, ServingBudget&) {
+               const Quantization now = r.settings.quantization;
+               const bool wider = now == Quantization::none || now == Quantization::fp8 || now == Quantization::int8;
+               return wider && set(r.settings.quantization, Quantization::int4);
+             }},
+};
+
+/// The best strategy for the request if its pool holds a whole sequence; tells what the pool of the best holds.
+std::optional<Candidate> holds_a_sequence(const ModelFigures& model, const SearchRequest& request,
+                                          const ServingBudget& budget, std::uint64_t& tokens, std::size_t& searched) {
+  std::optional<Candidate> best = best_of(model, request, searched);
+  if (!best || best->fit == Fit::does_not_fit) return {};
+  const Result<ServingPool> pool = serving_pool(model, best->settings, budget);
+  if (!pool) return {};
+  tokens = pool->tokens;
+  return pool->tokens >= request.settings.sequence ? best : std::nullopt;
+}
+
 }  // namespace
+
+std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget,
+                                 std::optional<std::uint32_t> smallest) {
+  std::vector<Change> changes;
+  std::size_t searched = 0;
+  std::uint64_t tokens = 0;
+  const auto attempt = [&](const SearchRequest& changed, const ServingBudget& with, std::string what) {
+    std::optional<Candidate> best = holds_a_sequence(model, changed, with, tokens, searched);
+    if (best) changes.push_back({std::move(what), std::move(*best)});
+  };
+  SearchRequest all = request;
+  ServingBudget with_all = budget;
+  std::string words;
+  attempt(request, budget, "");
+  const std::uint64_t now = tokens;
+  if (!changes.empty()) return {};
+  for (const PoolStep& step : kPoolSteps) {
+    SearchRequest changed = request;
+    ServingBudget with = budget;
+    if (changes.size() < kMostChanges && step.apply(changed, with)) attempt(changed, with, std::string(step.what));
+    if (!changes.empty() || !step.apply(all, with_all)) continue;
+    words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
+    if (words != step.what) attempt(all, with_all, words);
+  }
+  if (now >= kShortestSequence) {
+    SearchRequest shorter = request;
+    shorter.settings.sequence = static_cast<std::uint32_t>(now);
+    shorter.settings.prompt = std::min(shorter.settings.prompt, shorter.settings.sequence);
+    attempt(shorter, budget, fmt::format("take requests of {} tokens at most", now));
+  }
+  if (smallest && *smallest != request.gpus) {
+    SearchRequest more = request;
+    more.gpus = *smallest;
+    attempt(more, budget, fmt::format("use {} GPUs", *smallest));
+  }
+  return changes;
+}
 
 std::vector<Change> changes_for(const ModelFigures& model, const SearchRequest& request,
                                 std::optional<std::uint32_t> smallest, std::size_t& searched) {

@@ -92,6 +92,7 @@ Result<void> no_plain_fp16(const Launch& launch, const Settings& run) {
 std::string_view optimizer_words(const Settings& settings) {
   switch (settings.step) {
     case OptimizerStep::foreach:
+    case OptimizerStep::foreach_twice:
       return "";
     case OptimizerStep::fused:
       return ", fused";
@@ -125,6 +126,7 @@ std::string program_notes(const Launch& launch, std::string_view recompute_key =
   note("loss", to_string(s.loss));
   if (s.task == Task::adapters) note("adapters' rank", fmt::to_string(s.adapters.rank));
   if (s.quantization != Quantization::none) note("quantization", to_string(s.quantization));
+  if (s.fp8 != Fp8::none) note("matrix products", "fp8");
   return text;
 }
 

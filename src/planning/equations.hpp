@@ -10,23 +10,32 @@
 
 namespace gpuwarden::planning {
 
+/// Of a pipeline, the two stages that may need the most: the first keeps the most micro-batches, the last has the loss.
+enum class Stage { first, last };
+/// How many micro-batches' activations of all of its layers a rank of that stage keeps; 1 without a pipeline. 1F1B: as
+/// many as stages follow, itself included. Interleaved over v runs of layers: 2 for each stage that follows, v - 1 for
+/// each stage and one, each 1/v of the layers (Narayanan et al. 2021, arXiv 2104.04473; Korthikanti et al. 2022, arXiv
+/// 2205.05198: 1 + (p - 1)/(pv) of a whole model's layers in the first).
+double in_flight(const Settings& settings, Stage stage);
+
 /// A model's widths on one GPU.
 struct Widths {
-  double hidden = 0;   ///< of residuals: divided by `tensor` only with sequence parallelism
-  double query = 0;    ///< of one layer's queries, all heads here
-  double key = 0;      ///< of one layer's keys
-  double mlp = 0;      ///< of the dense MLP
-  double expert = 0;   ///< of one routed expert
-  double shared = 0;   ///< of the shared experts together
-  double experts = 0;  ///< routed experts here
+  double hidden = 0;    ///< of residuals: divided by `tensor` only with sequence parallelism
+  double gathered = 0;  ///< of what sequence parallelism gathers before a matrix: the whole hidden width; 0: nothing
+  double query = 0;     ///< of one layer's queries, all heads here
+  double key = 0;       ///< of one layer's keys
+  double mlp = 0;       ///< of the dense MLP
+  double expert = 0;    ///< of one routed expert
+  double shared = 0;    ///< of the shared experts together
+  double experts = 0;   ///< routed experts here
   double experts_per_token = 0;
   double vocab = 0;
   double heads = 0;
   double layers = 0;     ///< of the stage that has the most
-  double in_flight = 1;  ///< micro-batches whose activations a pipeline's first stage keeps
+  double in_flight = 1;  ///< micro-batches whose activations the stage keeps
   double tokens = 0;     ///< of a micro-batch
 };
-Widths widths_of(const ModelFigures& model, const Settings& settings);
+Widths widths_of(const ModelFigures& model, const Settings& settings, Stage stage = Stage::first);
 
 /// Parameters on one GPU, before any sharding over data-parallel ranks.
 struct LocalParameters {
@@ -54,17 +63,24 @@ Shards shards_of(const Settings& settings);
 /// Changes nothing the second time.
 Settings as_run(Settings settings);
 
+/// Under FSDP2 a pipeline's rank gathers all of its layers for all of a step's micro-batches, and adds up whole fp32
+/// gradients until the last one (torchtitan's parallelize.py: reshard_after_forward is off under pipelines; PyTorch's
+/// torch/distributed/pipelining/stage.py: gradients are reduced when the schedule is done).
+bool gathers_stage(const Settings& settings);
+
 /// Bytes for each trained parameter.
 struct StateBytes {
   double weights = 0;
   double gradients = 0;
   double states = 0;
   double temporaries = 0;  ///< alive during the optimizer's step
-  double copies = 0;       ///< autocast's 16-bit copies of fp32 weights
+  double copies = 0;       ///< autocast's 16-bit copies of fp32 weights, made anew for each micro-batch
 };
 StateBytes state_bytes(const ModelFigures& model, const Settings& settings);
 /// The same for what PEFT trains beside a frozen base.
 StateBytes adapter_bytes(const Settings& settings);
+/// The optimizer's temporaries for a parameter of the embeddings' trained copies beside a frozen base.
+double copy_temporaries(const Settings& settings);
 /// Bytes of a frozen weight in the layers' matrices; of mxfp4 in those of the experts.
 double frozen_bytes(Quantization quantization, double otherwise);
 /// Bytes of all of the layers' matrices.
@@ -73,9 +89,14 @@ double frozen_matrices(const LocalParameters& local, Quantization quantization, 
 double unsharded_constants(Quantization quantization);
 /// What an element has in forward and backward: 4 with fp32, else 2.
 double compute_bytes(const Settings& settings);
+/// Transformer Engine's copies of a matrix in 8 bits and of its transpose, which it keeps beside the 16-bit weights.
+double fp8_copies(const Settings& settings);
 
 /// What a layer keeps for its backward pass without recomputation, bytes per token.
 double saved_by_layer(const ModelShape& model, const Widths& widths, const Settings& settings);
+/// What sequence parallelism gathers of a layer's input, and the gradient of that, bytes per token. Autograd keeps
+/// torchtitan's gathered inputs of attention and MLP; Megatron gathers again (Korthikanti et al. 2022).
+double gathered_inputs(const Widths& widths, const Settings& settings);
 /// What is alive of one recomputed layer while its MLP's product is differentiated, bytes per token.
 double layer_working_set(const ModelShape& model, const Widths& widths, const Settings& settings);
 /// The same with cheap operations recomputed (torchtitan's per-op policy), bytes per token.

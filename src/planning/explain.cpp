@@ -20,7 +20,7 @@ std::string weights_formula(const ModelFigures& model, const Settings& settings)
   if (settings.task == Task::full_training) {
     const StateBytes bytes = state_bytes(model, settings);
     return fmt::format("{:.0f} B x {:.0f} parameters / {:.0f} ranks{}", bytes.weights, local.total, shards,
-                       bytes.copies > 0 ? " + 2 B for autocast's copies" : "");
+                       bytes.copies > 0 ? " (and 2 B for autocast's copies while it computes)" : "");
   }
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
   std::string text = fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
@@ -35,6 +35,8 @@ std::string states_formula(const ModelFigures& model, const Settings& settings, 
   const StateBytes bytes = full ? state_bytes(model, settings) : adapter_bytes(settings);
   const LocalParameters local = local_parameters(model, settings);
   const Shards shards = shards_of(settings);
+  if (full && use == Use::gradients && gathers_stage(settings) && settings.accumulation > 1)
+    return fmt::format("4 B x {:.0f} trained parameters, whole until a step's last micro-batch", local.total);
   const double each = use == Use::gradients          ? bytes.gradients
                       : use == Use::optimizer_states ? bytes.states
                                                      : bytes.temporaries;
@@ -43,8 +45,8 @@ std::string states_formula(const ModelFigures& model, const Settings& settings, 
                      use == Use::gradients ? shards.gradients : shards.states);
 }
 
-std::string tokens_formula(const ModelFigures& model, const Settings& settings, Use use) {
-  const Widths w = widths_of(model, settings);
+std::string tokens_formula(const ModelFigures& model, const Settings& settings, Use use, Stage stage) {
+  const Widths w = widths_of(model, settings, stage);
   const ModelShape& shape = model.shape;
   switch (use) {
     case Use::logits: {
@@ -57,10 +59,10 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
                          layer_working_set(shape, w, settings) / std::max(1.0, w.hidden), w.hidden, w.tokens);
     case Use::checkpoints:
       if (settings.recompute == Recompute::full) {
-        return fmt::format("layers' inputs: {} B x {:.0f} hidden x {:.0f} layers x {:.0f} tokens x {:.0f} in flight",
+        return fmt::format("layers' inputs: {} B x {:.0f} hidden x {:.0f} layers x {:.0f} tokens x {:.3g} in flight",
                            settings.fp32_residual ? 4 : 2, w.hidden, w.layers, w.tokens, w.in_flight);
       }
-      return fmt::format("what {:.0f} layers keep of {:.0f} tokens x {:.0f} in flight", w.layers, w.tokens,
+      return fmt::format("what {:.0f} layers keep of {:.0f} tokens x {:.3g} in flight", w.layers, w.tokens,
                          w.in_flight);
     case Use::kv_cache:
       return fmt::format("{:.0f} B a token x {} tokens x {} requests", kv_bytes_per_token(model, settings),
@@ -70,7 +72,7 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
   }
 }
 
-std::string formula_of(const ModelFigures& model, const Settings& settings, Use use) {
+std::string formula_of(const ModelFigures& model, const Settings& settings, Use use, Stage stage) {
   switch (use) {
     case Use::weights:
       return weights_formula(model, settings);
@@ -79,11 +81,14 @@ std::string formula_of(const ModelFigures& model, const Settings& settings, Use 
     case Use::optimizer_temporaries:
       return states_formula(model, settings, use);
     case Use::unsharded_layers:
+      if (gathers_stage(settings)) return "embedding or head, and all layers of the stage, gathered for the whole step";
       return "embedding and head, and the layer at work, gathered in the type of computing";
     case Use::buffers:
-      return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix";
+      return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix, "
+             "a "
+             "pipeline's activations and gradients between stages";
     default:
-      return tokens_formula(model, settings, use);
+      return tokens_formula(model, settings, use, stage);
   }
 }
 
@@ -133,10 +138,11 @@ std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& ask
   const Settings settings = as_run(asked);
   std::vector<ExplainedUse> lines;
   const Moment& peak = estimate.peak_moment();
+  const Stage stage = estimate.last_stage ? Stage::last : Stage::first;
   for (std::size_t i = 0; i < kUses; ++i) {
     const auto use = static_cast<Use>(i);
     if (peak.at(use) <= 0) continue;
-    lines.push_back({std::string(to_string(use)), peak.at(use), formula_of(model, settings, use), kSources[i]});
+    lines.push_back({std::string(to_string(use)), peak.at(use), formula_of(model, settings, use, stage), kSources[i]});
   }
   lines.push_back({"context", estimate.context, "CUDA context and kernels",
                    "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});

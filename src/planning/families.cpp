@@ -114,7 +114,7 @@ constexpr Family kFamilies[] = {
      "deepseek_llm granite powerlm internlm3 minicpm seed_oss",
      kLlamaModules, traits::llama, keys::read_llama},
     {"mistral", "ministral mistral3 mistral_nemo zephyr", kLlamaModules, traits::llama, keys::read_mistral},
-    {"mixtral", "", kMixtralModules, traits::llama, keys::read_mistral},
+    {"mixtral", "granitemoe", kMixtralModules, traits::llama, keys::read_mistral},
     {"qwen", "qwen1", kQwenModules, traits::qwen2, keys::read_qwen},
     {"qwen2", "qwen1.5 qwen2.5 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text qwen2_5 qwq", kLlamaModules,
      traits::qwen2, keys::read_qwen2},

@@ -6,10 +6,12 @@ namespace gpuwarden::planning {
 namespace {
 
 /// The tests hold that every name here has a row.
-double value_of(std::string_view name) {
+knowledge::PlanningFigure ends_of(std::string_view name) {
   const knowledge::PlanningFigure* figure = knowledge::find_planning_figure(name);
-  return figure == nullptr ? 0 : figure->value;
+  return figure == nullptr ? knowledge::PlanningFigure{} : *figure;
 }
+
+double value_of(std::string_view name) { return ends_of(name).value; }
 
 }  // namespace
 
@@ -36,6 +38,20 @@ const Figures& figures() {
       .uncertainty_inference = value_of("uncertainty_inference"),
       .uncertainty_parallel = value_of("uncertainty_parallel"),
       .uncertainty_shape = value_of("uncertainty_shape"),
+      .cost_utilization = value_of("cost_utilization"),
+      .cost_selective = value_of("cost_selective"),
+      .cost_half_tokens = value_of("cost_half_tokens"),
+      .cost_narrower = value_of("cost_narrower"),
+      .cost_overlap = value_of("cost_overlap"),
+      .cost_overlap_low = ends_of("cost_overlap").low,
+      .cost_overlap_high = ends_of("cost_overlap").high,
+      .cost_order = value_of("cost_order"),
+      .cost_offload = value_of("cost_offload"),
+      .link_nvlink_share = value_of("link_nvlink_share"),
+      .link_pcie_bytes = value_of("link_pcie_bytes"),
+      .link_network_bytes = value_of("link_network_bytes"),
+      .usable_share = value_of("usable_share"),
+      .usable_share_ecc = value_of("usable_share_ecc"),
   };
   return kFigures;
 }

@@ -28,6 +28,20 @@ struct Figures {
   double uncertainty_inference;
   double uncertainty_parallel;
   double uncertainty_shape;
+  double cost_utilization;
+  double cost_selective;
+  double cost_half_tokens;
+  double cost_narrower;
+  double cost_overlap;
+  double cost_overlap_low;
+  double cost_overlap_high;
+  double cost_order;
+  double cost_offload;
+  double link_nvlink_share;
+  double link_pcie_bytes;
+  double link_network_bytes;
+  double usable_share;
+  double usable_share_ecc;
 };
 
 const Figures& figures();

@@ -8,8 +8,10 @@
 #include <optional>
 #include <vector>
 
+#include "figures.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/knowledge/usable_memory.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -18,28 +20,7 @@ using knowledge::GpuModel;
 
 constexpr double kGiB = 1073741824.0;
 
-/// What PyTorch calls a GPU's total capacity in its out-of-memory messages, which is what programs can have. Sources:
-/// such messages in public issues (A100 79.15, H100 79.11 to 79.44, A10G 22.05, L40S 44.32, RTX 4090 23.65, T4 14.58,
-/// V100 31.74), vLLM's log of an H100 (79.22).
-struct Measured {
-  std::string_view name;
-  double gib;
-};
-constexpr Measured kMeasured[] = {{"NVIDIA A100-SXM4-80GB", 79.15},
-                                  {"NVIDIA A100 80GB PCIe", 79.15},
-                                  {"NVIDIA A100-SXM4-40GB", 39.39},
-                                  {"NVIDIA A100-PCIE-40GB", 39.39},
-                                  {"NVIDIA H100 80GB HBM3", 79.11},
-                                  {"NVIDIA H100 PCIe", 79.11},
-                                  {"NVIDIA A10G", 22.05},
-                                  {"NVIDIA L40S", 44.32},
-                                  {"Tesla T4", 14.58},
-                                  {"NVIDIA GeForce RTX 3090", 23.68},
-                                  {"NVIDIA GeForce RTX 4090", 23.57}};
-/// GDDR memory with error correction on gives a sixteenth to it, and the driver takes a little: A10G 22.05 of 24,
-/// L40S 44.32 of 48, T4 14.58 of 16. Without, HBM and GeForce: 79.15 of 80, 23.6 of 24.
-constexpr double kShareWithEcc = 0.92;
-constexpr double kShareWithoutEcc = 0.985;
+/// GDDR memory that can correct errors gives some of itself to that.
 constexpr std::string_view kEccOnGddr[] = {"T4", "A2", "A10", "A10G", "A16", "A40", "L2", "L4", "L20", "L40", "L40S"};
 
 bool corrects_errors_in_gddr(std::string_view name) {
@@ -59,9 +40,10 @@ GpuGroup group_of(const GpuModel& model) {
                  .capability_major = model.capability_major,
                  .capability_minor = model.capability_minor,
                  .source = std::string(model.source)};
-  const auto* const measured = std::ranges::find(kMeasured, model.name, &Measured::name);
-  group.usable_measured = measured != std::end(kMeasured);
-  const double share = corrects_errors_in_gddr(model.name) ? kShareWithEcc : kShareWithoutEcc;
+  const knowledge::UsableMemory* const measured = knowledge::find_usable_memory(model.name);
+  group.usable_measured = measured != nullptr;
+  const bool corrects = corrects_errors_in_gddr(model.name);
+  const double share = corrects ? figures().usable_share_ecc : figures().usable_share;
   const double gib = group.usable_measured ? measured->gib : model.memory_gb * share;
   group.usable = Bytes(static_cast<std::uint64_t>(gib * kGiB));
   return group;

@@ -14,11 +14,13 @@ namespace {
 struct Parts {
   double weights = 0;
   double gradients = 0;
+  double carried = 0;  ///< gradients from the micro-batches before, or that are always there
   double states = 0;
   double temporaries = 0;
-  double copies = 0;  ///< autocast's
-  double root = 0;    ///< gathered embedding and head
-  double layer = 0;   ///< one gathered layer
+  double copies = 0;        ///< autocast's, of all weights: it keeps them until the forward pass is done
+  double copies_later = 0;  ///< of what is differentiated: without recomputation all are kept for that
+  double root = 0;          ///< gathered embedding and head
+  double layer = 0;         ///< one gathered layer
   double head_gradient = 0;
   double matrix_gradient = 0;  ///< of the matrix whose input's gradient the layer's peak waits for
   double dequantised = 0;
@@ -51,7 +53,10 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
     parts.gradients = bytes.gradients * spread(shards.gradients);
     parts.states = bytes.states * spread(shards.states);
     parts.temporaries = bytes.temporaries * spread(shards.states);
+    parts.weights += fp8_copies(settings) * local.linear;
     parts.copies = bytes.copies * local.total;
+    const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
+    parts.copies_later = bytes.copies * (recomputes ? local.layer + local.root : local.total);
     return;
   }
   const StateBytes bytes = adapter_bytes(settings);
@@ -63,7 +68,7 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
                   compute * local.copies / shards.weights;
   parts.gradients = (bytes.gradients * local.adapters + compute * local.copies) / shards.gradients;
   parts.states = (bytes.states * local.adapters + 2 * compute * local.copies) / shards.states;
-  parts.temporaries = (bytes.temporaries * local.adapters + compute * local.copies) / shards.states;
+  parts.temporaries = (bytes.temporaries * local.adapters + copy_temporaries(settings) * local.copies) / shards.states;
 }
 
 /// DeepSpeed's buckets to reduce and to gather.
@@ -101,6 +106,22 @@ void offload(const ModelFigures& model, const Settings& settings, Parts& parts, 
   parts.weights = 0;
 }
 
+/// Gradients that are there before the backward pass.
+double carried_gradients(const ModelFigures& model, const Settings& settings, const Parts& parts) {
+  // Megatron's are one buffer that is always there.
+  if (settings.framework == Framework::megatron) return parts.gradients;
+  if (settings.accumulation <= 1 || settings.step == OptimizerStep::in_backward) return 0;
+  return gathers_stage(settings) ? 4 * local_parameters(model, settings).total : parts.gradients;
+}
+
+/// What a pipeline's rank has for every micro-batch of a step: an activation that comes and a gradient that comes or
+/// goes (torch/distributed/pipelining/stage.py). The last stage's outputs are not kept (torchtitan since October 2025:
+/// return_outputs=False).
+double pipeline_buffers(const Widths& w, const Settings& settings) {
+  if (settings.parallel.pipeline <= 1 || settings.framework == Framework::megatron) return 0;
+  return 4 * w.hidden * w.tokens * settings.accumulation;
+}
+
 double kept_per_token(const ModelFigures& model, const Widths& w, const Settings& settings) {
   switch (settings.recompute) {
     case Recompute::full:
@@ -115,40 +136,48 @@ double kept_per_token(const ModelFigures& model, const Widths& w, const Settings
   std::unreachable();
 }
 
-Parts parts_of(const ModelFigures& model, const Settings& settings) {
-  const Widths w = widths_of(model, settings);
+/// Gathered embedding and head, and layers.
+void fill_gathered(const LocalParameters& local, const Settings& settings, Parts& parts) {
+  if (!gathers(settings)) return;
+  const double compute = settings.fp8 == Fp8::gathered ? 1 : compute_bytes(settings);
+  parts.root = compute_bytes(settings) * local.root;
+  const double layers = gathers_stage(settings) ? local.total - local.root : local.layer;
+  parts.layer = layers * (settings.quantization == Quantization::none
+                              ? compute
+                              : frozen_bytes(settings.quantization, 2) - unsharded_constants(settings.quantization));
+}
+
+Parts parts_of(const ModelFigures& model, const Settings& settings, Stage stage) {
+  const Widths w = widths_of(model, settings, stage);
   const LocalParameters local = local_parameters(model, settings);
   const ModelShape& shape = model.shape;
   const bool full = settings.task == Task::full_training;
   const double fp32 = settings.precision == Precision::fp32 ? 2 : 1;  // every tensor twice as wide
   Parts parts;
   fill_states(model, settings, local, parts);
-  if (gathers(settings)) {
-    parts.root = compute_bytes(settings) * local.root;
-    parts.layer =
-        local.layer * (settings.quantization == Quantization::none
-                           ? compute_bytes(settings)
-                           : frozen_bytes(settings.quantization, 2) - unsharded_constants(settings.quantization));
-  }
+  fill_gathered(local, settings, parts);
   const double matrix = shape.hidden * std::max(w.mlp, w.expert);
-  if (full) parts.head_gradient = kGradientBytes * local.embedding;
-  if (full) parts.matrix_gradient = kGradientBytes * matrix;
+  // Megatron adds what a matrix's product gives to the gradients at once.
+  const bool apart = full && settings.framework != Framework::megatron;
+  if (apart) parts.head_gradient = kGradientBytes * local.embedding;
+  if (apart) parts.matrix_gradient = kGradientBytes * matrix;
   if (!full && settings.quantization != Quantization::none) parts.dequantised = 2 * matrix;
   parts.one_input = 2 * w.hidden * w.tokens * fp32;
   parts.kept = kept_per_token(model, w, settings) * w.tokens * w.in_flight * fp32;
   const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
   const double working = recomputes ? layer_working_set(shape, w, settings) + working_maps(w, settings)
-                                    : 4 * std::max(w.mlp, w.expert) + 4 * w.hidden;
+                                    : 4 * std::max(w.mlp, w.expert) + 4 * w.hidden + gathered_inputs(w, settings);
   parts.working = working * w.tokens * fp32;
   // A frozen layer's hooks hold its input and that input's gradient until the step ends.
   if (!full && settings.parallel.sharding == Sharding::fsdp1 && settings.recompute == Recompute::full) {
     parts.retained = 2 * parts.one_input * std::max(0.0, w.layers - 1);
   }
-  if (shape.output_head) {
+  if (shape.output_head && (stage == Stage::last || settings.parallel.pipeline == 1)) {
     const LossBytes loss = loss_bytes(shape, settings);
     parts.logits = (loss.per_logit * w.vocab + loss.per_hidden * w.hidden) * w.tokens * fp32;
   }
-  parts.buffers = figures().workspaces + zero_buckets(settings, local) + ddp_buckets(model, settings, local);
+  parts.buffers = figures().workspaces + zero_buckets(settings, local) + ddp_buckets(model, settings, local) +
+                  pipeline_buffers(w, settings) * fp32;
   return parts;
 }
 
@@ -160,30 +189,32 @@ Moment base_moment(MomentKind kind, const Parts& parts) {
   return moment;
 }
 
-Moment at_loss(const Parts& parts, bool accumulates) {
+Moment at_loss(const Parts& parts, bool whole_stage) {
   Moment moment = base_moment(MomentKind::loss, parts);
   slot(moment, Use::weights) += parts.copies;
-  slot(moment, Use::gradients) = accumulates ? parts.gradients : 0;
-  slot(moment, Use::unsharded_layers) = parts.root;
+  slot(moment, Use::gradients) = parts.carried;
+  slot(moment, Use::unsharded_layers) = parts.root + (whole_stage ? parts.layer : 0);
   slot(moment, Use::checkpoints) = parts.kept;
   slot(moment, Use::logits) = parts.logits;
   return moment;
 }
 
-Moment at_first_backward(const Parts& parts, bool accumulates) {
+Moment at_first_backward(const Parts& parts) {
   Moment moment = base_moment(MomentKind::first_backward, parts);
-  slot(moment, Use::weights) += parts.copies;
-  slot(moment, Use::gradients) =
-      parts.matrix_gradient + std::max(parts.head_gradient, accumulates ? parts.gradients : 0);
+  slot(moment, Use::weights) += parts.copies_later;
+  slot(moment, Use::gradients) = parts.matrix_gradient + std::max(parts.head_gradient, parts.carried);
   slot(moment, Use::unsharded_layers) = parts.root + parts.layer;
   slot(moment, Use::checkpoints) = parts.kept;
   slot(moment, Use::working_set) = parts.working;
   return moment;
 }
 
+/// Of a model's parameters, those of its largest layer.
+double layer_share(const ModelFigures& model) { return model.layer / std::max(model.layer, model.total); }
+
 Moment at_last_backward(const ModelFigures& model, const Parts& parts) {
   Moment moment = base_moment(MomentKind::last_backward, parts);
-  slot(moment, Use::weights) += parts.copies;
+  slot(moment, Use::weights) += std::min(parts.copies_later, parts.copies * layer_share(model));
   slot(moment, Use::unsharded_layers) = parts.layer;
   slot(moment, Use::working_set) = parts.working;
   slot(moment, Use::checkpoints) = parts.one_input;
@@ -195,14 +226,13 @@ Moment at_last_backward(const ModelFigures& model, const Parts& parts) {
     slot(moment, Use::buffers) += parts.dequantised;
     return moment;
   }
-  const double missing = parts.matrix_gradient > 0 ? model.layer / std::max(model.layer, model.total) : 0;
-  slot(moment, Use::gradients) = parts.gradients * (1 - missing);
+  const double missing = parts.matrix_gradient > 0 ? layer_share(model) : 0;
+  slot(moment, Use::gradients) = std::max(parts.carried, parts.gradients * (1 - missing));
   return moment;
 }
 
 Moment at_step(const Parts& parts) {
   Moment moment = base_moment(MomentKind::optimizer_step, parts);
-  slot(moment, Use::weights) += parts.copies;
   slot(moment, Use::gradients) = parts.gradients;
   slot(moment, Use::optimizer_temporaries) = parts.temporaries;
   return moment;
@@ -216,12 +246,14 @@ void add(Estimate& estimate, const Moment& moment) {
 
 }  // namespace
 
-void add_training_moments(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
-  Parts parts = parts_of(model, settings);
-  const bool accumulates = settings.accumulation > 1 && settings.step != OptimizerStep::in_backward;
+namespace {
+
+void add_moments_of_stage(const ModelFigures& model, const Settings& settings, Stage stage, Estimate& estimate) {
+  Parts parts = parts_of(model, settings, stage);
   offload(model, settings, parts, estimate);
-  add(estimate, at_loss(parts, accumulates));
-  add(estimate, at_first_backward(parts, accumulates));
+  parts.carried = carried_gradients(model, settings, parts);
+  add(estimate, at_loss(parts, gathers_stage(settings)));
+  add(estimate, at_first_backward(parts));
   add(estimate, at_last_backward(model, parts));
   add(estimate, at_step(parts));
   if (settings.framework == Framework::litgpt && shards_of(settings).weights > 1 && settings.task == Task::adapters) {
@@ -232,6 +264,22 @@ void add_training_moments(const ModelFigures& model, const Settings& settings, E
     slot(cut, Use::checkpoints) = parts.kept;
     add(estimate, cut);
   }
+}
+
+}  // namespace
+
+void add_training_moments(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
+  add_moments_of_stage(model, settings, Stage::first, estimate);
+  if (settings.parallel.pipeline <= 1) return;
+  Estimate last;
+  add_moments_of_stage(model, settings, Stage::last, last);
+  if (last.peak_moment().total() <= estimate.peak_moment().total()) return;
+  estimate = last;
+  estimate.last_stage = true;
+}
+
+bool gathers_stage(const Settings& settings) {
+  return settings.parallel.pipeline > 1 && settings.parallel.sharding == Sharding::fsdp2 && gathers(settings);
 }
 
 void add_generation_moment(const ModelFigures& model, const Settings& settings, Estimate& estimate) {

@@ -28,7 +28,7 @@ struct Range {
 
 Result<void> check_counts(const Settings& settings) {
   const Parallelism& parallel = settings.parallel;
-  const std::array<Range, 9> ranges{{
+  const std::array<Range, 10> ranges{{
       {"sequence length", settings.sequence, 1ULL << 27U},
       {"micro-batch", settings.micro_batch, 1ULL << 20U},
       {"accumulation", settings.accumulation, 1ULL << 24U},
@@ -38,6 +38,7 @@ Result<void> check_counts(const Settings& settings) {
       {"context parallelism", parallel.context, 1024},
       {"expert parallelism", parallel.expert, 1024},
       {"layer stages", parallel.layer_stages, 1024},
+      {"virtual stages", parallel.virtual_stages, 1024},
   }};
   for (const Range& range : ranges) {
     if (range.value < 1 || range.value > range.largest) {
@@ -79,6 +80,11 @@ Result<void> check(const Settings& settings) {
                 fmt::format("weights in {} cannot be trained", to_string(settings.quantization)),
                 "train adapters beside them (QLoRA), or drop the quantization");
   }
+  if (settings.fp8 != Fp8::none && settings.task != Task::full_training) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("fp8 is a precision of full training, not of {}", to_string(settings.task)),
+                "weights that are not trained are kept in fp8 by their quantization");
+  }
   if (settings.task == Task::adapters && (settings.adapters.rank < 1 || settings.adapters.rank > 65536)) {
     return fail(ErrorCode::invalid_argument, fmt::format("adapters of rank {}", settings.adapters.rank),
                 "give 1 to 65536; 8 to 64 are common");
@@ -92,11 +98,12 @@ std::string_view to_string(Task value) {
 std::string_view to_string(Precision value) {
   return name_in(std::array{"fp32"sv, "bf16"sv, "fp16"sv, "mixed"sv, "mixed_low"sv, "master_weights"sv}, value);
 }
+std::string_view to_string(Fp8 value) { return name_in(std::array{"none"sv, "matrices"sv, "gathered"sv}, value); }
 std::string_view to_string(Optimizer value) {
   return name_in(std::array{"adamw"sv, "adamw_8bit"sv, "adafactor"sv, "lion"sv, "sgd"sv, "sgd_momentum"sv}, value);
 }
 std::string_view to_string(OptimizerStep value) {
-  return name_in(std::array{"foreach"sv, "fused"sv, "in_backward"sv}, value);
+  return name_in(std::array{"foreach"sv, "fused"sv, "in_backward"sv, "foreach_twice"sv}, value);
 }
 std::string_view to_string(Recompute value) {
   return name_in(std::array{"none"sv, "selective"sv, "full"sv, "full_offloaded"sv}, value);

@@ -29,10 +29,20 @@ double optimizer_bytes(Optimizer optimizer, double width) {
 }
 
 /// foreach AdamW builds its denominator for all tensors at once: as much again as the weights (torch's
-/// _multi_tensor_adamw; fms-acceleration's single-GPU runs peak at 10.00 bytes a parameter in pure bf16).
+/// _multi_tensor_adamw; fms-acceleration's single-GPU runs peak at 10.00 bytes a parameter in pure bf16). Until torch
+/// 2.0 the root and the denominator were two lists (torch/optim/adamw.py, _foreach_add in the place of _foreach_add_).
 double step_temporaries(const Settings& settings, double width) {
-  if (settings.step != OptimizerStep::foreach) return 0;
-  return settings.optimizer == Optimizer::adamw ? width : 0;
+  if (settings.optimizer != Optimizer::adamw) return 0;
+  switch (settings.step) {
+    case OptimizerStep::foreach:
+      return width;
+    case OptimizerStep::foreach_twice:
+      return 2 * width;
+    case OptimizerStep::fused:
+    case OptimizerStep::in_backward:
+      return 0;
+  }
+  std::unreachable();
 }
 
 bool is_zero(const Settings& settings) {
@@ -65,8 +75,26 @@ Shards shards_of(const Settings& settings) {
 
 double compute_bytes(const Settings& settings) { return settings.precision == Precision::fp32 ? 4 : 2; }
 
+double fp8_copies(const Settings& settings) {
+  return settings.fp8 != Fp8::none && settings.framework == Framework::megatron ? 2 : 0;
+}
+
+double in_flight(const Settings& settings, Stage stage) {
+  const double ranks = settings.parallel.pipeline;
+  if (ranks <= 1) return 1;
+  const double runs = settings.parallel.virtual_stages;
+  const double following = stage == Stage::first ? ranks - 1 : 0;
+  const double batches = settings.accumulation;
+  if (runs <= 1) return std::min(following + 1, batches);
+  return std::min(2 * following + (runs - 1) * ranks + 1, runs * batches) / runs;
+}
+
 Settings as_run(Settings settings) {
   if (!settings.trains()) return settings;
+  if (settings.framework == Framework::megatron) {
+    settings.fused_kernels = true;  // Transformer Engine's and apex' norms and Adam
+    if (settings.step == OptimizerStep::foreach) settings.step = OptimizerStep::fused;
+  }
   Parallelism& parallel = settings.parallel;
   if (parallel.offload != Offload::none) {
     // FSDP moves weights, gradients and states together; DeepSpeed moves what it spreads: states and gradients from
@@ -120,6 +148,8 @@ StateBytes state_bytes(const ModelFigures& model, const Settings& settings) {
   if (settings.step == OptimizerStep::in_backward) bytes.gradients = 0;
   return bytes;
 }
+
+double copy_temporaries(const Settings& settings) { return step_temporaries(settings, compute_bytes(settings)); }
 
 StateBytes adapter_bytes(const Settings& settings) {
   const double width = settings.adapters.fp32 ? 4 : compute_bytes(settings);
@@ -184,12 +214,13 @@ double ModelFigures::adapters(const Adapters& adapters) const {
   return adapters.rank * ends * shape.layers;
 }
 
-Widths widths_of(const ModelFigures& model, const Settings& settings) {
+Widths widths_of(const ModelFigures& model, const Settings& settings, Stage stage) {
   const ModelShape& shape = model.shape;
   const Parallelism& parallel = settings.parallel;
   const double tensor = parallel.tensor;
   Widths widths;
   widths.hidden = shape.hidden / (parallel.sequence_parallel ? tensor : 1);
+  widths.gathered = tensor > 1 && parallel.sequence_parallel ? shape.hidden : 0;
   widths.query = static_cast<double>(query_width(shape)) / tensor;
   widths.key = static_cast<double>(key_width(shape)) / std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
   widths.mlp = shape.intermediate / tensor;
@@ -201,7 +232,7 @@ Widths widths_of(const ModelFigures& model, const Settings& settings) {
   widths.heads = shape.heads / tensor;
   widths.layers = std::ceil(static_cast<double>(shape.layers + shape.encoder_layers) /
                             (static_cast<double>(parallel.pipeline) * parallel.layer_stages));
-  widths.in_flight = std::min<double>(parallel.pipeline, settings.accumulation);
+  widths.in_flight = in_flight(settings, stage);
   widths.tokens = settings.tokens();
   return widths;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "equations.hpp"
 #include "gpuwarden/planning/throughput.hpp"
 #include "search_parts.hpp"
 
@@ -54,8 +55,12 @@ std::string name_of(const Parallelism& p) {
     const std::string_view kind = name_of(p.sharding);
     name += name.empty() ? fmt::format("{} over {}", kind, p.data) : fmt::format(" x {} {}", kind, p.data);
   }
+  if (p.virtual_stages > 1) name += fmt::format(", {} runs of layers a stage", p.virtual_stages);
   if (name.empty()) name = "one GPU";
-  if (p.offload == Offload::optimizer) name += ", optimizer on the host";
+  const bool fsdp = p.sharding == Sharding::fsdp1 || p.sharding == Sharding::fsdp2;
+  // DeepSpeed's names and PyTorch's: they move different things (as_run).
+  if (p.offload == Offload::optimizer) name += ", optimizer on the host (ZeRO-Offload)";
+  if (p.offload == Offload::all) name += fsdp ? ", all on the host (CPUOffload)" : ", all on the host (ZeRO-Offload)";
   return name;
 }
 
@@ -111,9 +116,9 @@ void add_recomputations(const SearchRequest& request, const Parallelism& paralle
   candidate.settings = request.settings;
   candidate.settings.parallel = parallel;
   candidate.other_framework = request.settings.trains() && needs_other(request.settings.framework, parallel);
-  candidate.name = name_of(parallel);
+  candidate.name = name_of(as_run(candidate.settings).parallel);
   if (request.micro_batch > 0) candidate.settings.micro_batch = request.micro_batch;
-  if (request.fixed_recompute || request.fixed_strategy || !request.settings.trains()) {
+  if (request.fixed_recompute || request.calibration || !request.settings.trains()) {
     candidates.push_back(std::move(candidate));
     return;
   }
@@ -190,56 +195,26 @@ std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest
   return candidates;
 }
 
-namespace {
-
-/// Bytes that one GPU sends for a micro-batch, over NVLink and between nodes, as seconds.
-double sending_seconds(const ModelFigures& model, const SearchRequest& request, const Settings& settings) {
-  const Parallelism& p = settings.parallel;
-  const double held = 2 * model.total / (static_cast<double>(p.tensor) * p.pipeline);
-  const double tokens = settings.tokens();
-  const double layers = static_cast<double>(model.shape.layers) / p.pipeline;
-  const double inside = request.link_bytes;
-  const double outside = request.gpus > request.gpus_per_node ? request.network_bytes : request.link_bytes;
-  const double trained = settings.task == Task::full_training ? held : 2 * model.adapters(settings.adapters);
-  double seconds = 0;
-  // Two all-reduces forward and two backward in each layer (Megatron-LM, arXiv 1909.08053).
-  const double reduced = p.tensor > request.gpus_per_node ? request.network_bytes : inside;
-  if (p.tensor > 1) seconds += 4 * 2 * 2 * model.shape.hidden * tokens * layers / reduced;
-  // Keys and values go round once forward and twice backward.
-  if (p.context > 1) seconds += 3 * 2 * 2 * static_cast<double>(key_width(model.shape)) * tokens * layers / inside;
-  if (p.expert > 1)
-    seconds += 4 * 2 * model.shape.hidden * tokens * model.shape.experts.experts_per_token * layers / inside;
-  if (p.data * p.context > 1) {
-    const bool gathers =
-        p.sharding == Sharding::zero3 || p.sharding == Sharding::fsdp1 || p.sharding == Sharding::fsdp2;
-    // Weights are gathered forward and backward, gradients reduced; half of it hides behind arithmetic.
-    if (gathers)
-      seconds += 0.5 * (2 * held + trained) / outside;
-    else
-      seconds += 0.5 * 2 * trained / outside / settings.accumulation;
-  }
-  return seconds;
-}
-
-}  // namespace
-
 double seconds_per_token(const ModelFigures& model, const SearchRequest& request, const Settings& settings) {
-  constexpr double kUtilization = 0.5;
+  const Figures& f = figures();
   const StepWork work = step_work(model, settings);
-  double arithmetic = work.hardware_flops / (kUtilization * request.peak_flops);
-  if (settings.recompute == Recompute::selective) arithmetic *= 1.05;
-  // Small micro-batches leave a GPU's units idle: half of the peak at 1,024 tokens, nearly all of it at 16,384.
+  double arithmetic = work.hardware_flops / (f.cost_utilization * request.peak_flops);
+  if (settings.recompute == Recompute::selective) arithmetic *= 1 + f.cost_selective;
+  // Small micro-batches leave a GPU's units idle.
   const double tokens = settings.tokens();
-  arithmetic *= 1 + 1024 / std::max(1.0, tokens);
-  // Narrower matrices: eight-way tensor parallelism reaches 77% (Megatron-LM, arXiv 1909.08053).
-  arithmetic *= 1 + 0.1 * std::log2(static_cast<double>(settings.parallel.tensor));
+  arithmetic *= 1 + f.cost_half_tokens / std::max(1.0, tokens);
+  // Tensor parallelism makes matrices narrower.
+  arithmetic *= 1 + f.cost_narrower * std::log2(static_cast<double>(settings.parallel.tensor));
   const double stages = settings.parallel.pipeline;
   // Requests that follow each other keep the stages of an engine busy.
   const double idle = settings.trains() ? (settings.accumulation + stages - 1) / settings.accumulation : 1;
-  const double micro = arithmetic * idle + sending_seconds(model, request, settings);
+  const Links links{request.link_bytes, request.network_bytes, request.gpus_per_node};
+  const Traffic traffic = traffic_of(model, settings, links);
+  // What hides is a share of the traffic, so that less of it is always better.
+  const double micro = (arithmetic + traffic.waiting) * idle + (1 - f.cost_overlap) * traffic.beside;
   // Sharding costs a little even where links are fast: more, smaller kernels and waits.
-  const double order = 1 + 0.002 * static_cast<double>(settings.parallel.sharding);
-  const double host = settings.parallel.offload == Offload::none ? 1 : 1.5;
+  const double order = 1 + f.cost_order * static_cast<double>(settings.parallel.sharding);
+  const double host = settings.parallel.offload == Offload::none ? 1 : f.cost_offload;
   return micro * order * host /
          (static_cast<double>(settings.micro_batch) * settings.sequence * settings.parallel.data);
 }

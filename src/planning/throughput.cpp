@@ -42,13 +42,14 @@ std::chrono::seconds seconds_for(double tokens, double per_second) {
 
 }  // namespace
 
-Utilization utilization_prior(std::string_view gpu_model, Precision precision) {
+Utilization utilization_prior(std::string_view gpu_model, Precision precision, bool fp8) {
   std::string_view row = "mfu_unknown";
   for (const Prior& prior : kPriors) {
     if (!gpu_model.contains(prior.gpu)) continue;
     row = prior.row;
     break;
   }
+  if (fp8) row = row == "mfu_h100" ? "mfu_h100_fp8" : "mfu_unknown_fp8";
   Utilization found;
   if (const knowledge::PlanningFigure* figure = knowledge::find_planning_figure(row); figure != nullptr) {
     found = {figure->low, figure->value, figure->high, figure->source};
@@ -84,9 +85,32 @@ StepWork step_work(const ModelFigures& model, const Settings& settings) {
   return work;
 }
 
+namespace {
+
+/// How a micro-batch may go: at which utilization, how much of its arithmetic hides traffic, how much of what
+/// arithmetic waits for is not hidden.
+struct Course {
+  double utilization;
+  double hides;
+  double waits;
+};
+
+/// Seconds of a micro-batch on one GPU without the pipeline's idle time: arithmetic, and what links add.
+struct MicroSeconds {
+  double arithmetic = 0;
+  double links = 0;
+};
+
+MicroSeconds seconds_of(const Course& course, double flops_at_peak, const Traffic& traffic) {
+  const double arithmetic = flops_at_peak / course.utilization;
+  return {arithmetic, course.waits * traffic.waiting + std::max(0.0, traffic.beside - course.hides * arithmetic)};
+}
+
+}  // namespace
+
 // NOLINTNEXTLINE(readability-function-size): what, on which GPU, and what the user knows better
 Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std::string_view gpu_model,
-                       double peak_flops, std::optional<double> measured, double tokens) {
+                       double peak_flops, std::optional<double> measured, double tokens, const Links& links) {
   GPUWARDEN_CHECK(check(settings));
   if (!(peak_flops > 0)) {
     return fail(ErrorCode::invalid_argument, fmt::format("a peak of {} FLOPS", peak_flops),
@@ -96,7 +120,7 @@ Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std:
     return fail(ErrorCode::invalid_argument, fmt::format("a utilization of {}", *measured),
                 "give a share: 0.4 for 40%");
   }
-  Utilization share = utilization_prior(gpu_model, settings.precision);
+  Utilization share = utilization_prior(gpu_model, settings.precision, settings.fp8 != Fp8::none);
   if (measured) share = {*measured, *measured, *measured, "measured, given by the user"};
   const StepWork work = step_work(model, settings);
   const double replicas = static_cast<double>(settings.parallel.data);
@@ -104,11 +128,17 @@ Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std:
   // A pipeline idles while it fills and drains (GPipe, arXiv 1811.06965).
   const double stages = settings.parallel.pipeline;
   const double busy = settings.accumulation / (settings.accumulation + stages - 1);
-  const auto rate = [&](double utilization) { return micro * utilization * peak_flops * busy / work.model_flops; };
+  const Traffic traffic = measured ? Traffic{} : traffic_of(model, settings, links);
+  const double ideal = work.model_flops / peak_flops;
+  const double slowest = (measured ? work.model_flops : work.hardware_flops) / peak_flops;
+  const auto rate = [&](const MicroSeconds& each) { return micro * busy / (each.arithmetic + each.links); };
+  const Figures& f = figures();
+  const MicroSeconds expected = seconds_of({share.expected, f.cost_overlap, 1}, ideal, traffic);
   Speed speed;
-  speed.low = rate(share.low);
-  speed.expected = rate(share.expected);
-  speed.high = rate(share.high);
+  speed.low = rate(seconds_of({share.low, f.cost_overlap_low, 1}, slowest, traffic));
+  speed.expected = rate(expected);
+  speed.high = rate(seconds_of({share.high, f.cost_overlap_high, 0.5}, ideal, traffic));
+  speed.link_seconds = expected.links * settings.accumulation / busy;
   speed.utilization = share.expected;
   speed.source = share.source;
   speed.tokens_per_step = micro * settings.accumulation;

@@ -213,8 +213,23 @@ TEST_F(Plan, AGivenStrategyIsAnsweredAsASearchedOneIs) {
   EXPECT_EQ(ddp["verdict"], "does_not_fit");
   EXPECT_FALSE(ddp["changes"].empty());
   const auto fsdp = plan({"llama-3.1-8b", "--gpus", "8xa100", "--strategy", "fsdp2"});
-  EXPECT_EQ(fsdp["strategies"].size(), 1U);
+  EXPECT_EQ(fsdp["strategies"].size(), 2U) << "with and without recomputation";
   EXPECT_GE(fsdp["smallest_gpus"], 1);
+}
+
+TEST_F(Plan, EightBitProductsNeedAGpuThatHasThemAndAllWeights) {
+  EXPECT_EQ(plan({"llama-3.1-8b", "--gpus", "8xh100", "--precision", "fp8"})["recommended"]["settings"]["fp8"],
+            "matrices");
+  expect_error({"plan", "llama-3.1-8b", "--gpus", "8xa100", "--precision", "fp8"}, 2, "8-bit floating point");
+  expect_error({"plan", "llama-3.1-8b", "--gpus", "8xh100", "--task", "lora", "--precision", "fp8"}, 2, "fp8");
+}
+
+TEST_F(Plan, APoolThatHoldsNoRequestNamesWhatWouldMakeItHoldOne) {
+  const auto full = plan({"llama-3.1-8b", "--gpus", "a10g", "--task", "serve", "--sequence", "30000"});
+  EXPECT_EQ(full["verdict"], "does_not_fit");
+  EXPECT_THAT(full["reason"].dump(), HasSubstr("not one request"));
+  ASSERT_FALSE(full["changes"].empty());
+  EXPECT_THAT(full["changes"].dump(), HasSubstr("KV cache in 8 bit"));
 }
 
 TEST_F(Plan, AGlobalBatchThatCannotBeMetIsNotEmitted) {

@@ -26,7 +26,7 @@ TEST(PlannerTruth, HoldsTheErrorsReachedOnPublishedMeasurements) {
   for (const Answer& answer : report.answers) EXPECT_EQ(answer.refused, "") << answer.id;
   const Spread& training = report.groups.at("training");
   EXPECT_LE(training.median, 1.0);
-  EXPECT_LE(training.p90, 10.0);
+  EXPECT_LE(training.p90, 8.0);
   EXPECT_LE(report.groups.at("inference").median, 0.5);
 }
 

@@ -22,6 +22,7 @@ Json settings_json(const Settings& settings) {
   const Parallelism& parallel = settings.parallel;
   return {{"task", std::string(to_string(settings.task))},
           {"precision", std::string(to_string(settings.precision))},
+          {"fp8", std::string(to_string(settings.fp8))},
           {"optimizer", std::string(to_string(settings.optimizer))},
           {"optimizer_step", std::string(to_string(settings.step))},
           {"sequence", settings.sequence},

@@ -105,6 +105,16 @@ Result<void> read_adapters(const Args& args, const ModelShape& model, Settings& 
   return {};
 }
 
+/// fp8 is how matrices are multiplied; what is stored stays what the task stores.
+Result<void> read_precision(const Args& args, Settings& settings) {
+  const auto text = args.text("precision");
+  if (text && normal(*text) == "fp8") {
+    settings.fp8 = Fp8::matrices;
+    return {};
+  }
+  return choose(args, "precision", kPrecisions, settings.precision);
+}
+
 Result<void> read_kv_cache(const Args& args, Settings& settings) {
   constexpr Word<double> kTypes[] = {{"bf16", 2}, {"fp16", 2}, {"fp8", 1}, {"int8", 1}, {"fp32", 4}};
   return choose(args, "kv-cache", kTypes, settings.kv_bytes);
@@ -178,7 +188,7 @@ Result<Settings> read_settings(const Args& args, const ModelShape& model, const 
   auto usual = settings_for(model, task);
   if (!usual) return fail(usual.error().code, "--task: " + usual.error().message, usual.error().hint);
   Settings settings = *usual;
-  GPUWARDEN_CHECK(choose(args, "precision", kPrecisions, settings.precision));
+  GPUWARDEN_CHECK(read_precision(args, settings));
   GPUWARDEN_CHECK(choose(args, "optimizer", kOptimizers, settings.optimizer));
   GPUWARDEN_CHECK(choose(args, "optimizer-step", kSteps, settings.step));
   GPUWARDEN_CHECK(choose(args, "recompute", kRecompute, settings.recompute));

@@ -14,7 +14,7 @@ inline constexpr auto kWorkloadOptions = std::to_array<Option>({
     {"--prompt", OptionKind::text, "N", "inference: tokens of the prompt"},
     {"--micro-batch", OptionKind::text, "N", "samples that a GPU works on at a time (plan: as many as fit, else 1)"},
     {"--global-batch", OptionKind::text, "N", "samples of a step on all GPUs: accumulation follows"},
-    {"--precision", OptionKind::text, "P", "fp32, bf16, fp16, mixed, mixed-low, master-weights"},
+    {"--precision", OptionKind::text, "P", "fp32, bf16, fp16, mixed, mixed-low, master-weights, fp8 (matrix products)"},
     {"--optimizer", OptionKind::text, "NAME", "adamw, adamw-8bit, adafactor, lion, sgd, sgd-momentum"},
     {"--optimizer-step", OptionKind::text, "HOW", "foreach (torch's default), fused, in-backward"},
     {"--recompute", OptionKind::text, "WHAT", "none, selective, full, full-offloaded (gradient checkpointing)"},

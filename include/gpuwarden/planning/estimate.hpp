@@ -66,7 +66,8 @@ struct GpuBudget {
 struct Estimate {
   std::array<Moment, 5> moments{};
   std::size_t moment_count = 0;
-  std::size_t peak = 0;  ///< index of the largest moment
+  std::size_t peak = 0;     ///< index of the largest moment
+  bool last_stage = false;  ///< of a pipeline the last stage needs the most, not the first
 
   double allocated = 0;      ///< bytes: what torch.cuda.max_memory_allocated would say
   double context = 0;        ///< outside of the allocator: the CUDA context

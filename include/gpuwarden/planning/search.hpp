@@ -27,7 +27,8 @@ struct SearchRequest {
   std::uint64_t global_batch = 0;   ///< samples of an optimizer step; 0: free
   std::uint32_t micro_batch = 0;    ///< fixed; 0: the largest that fits
   bool fixed_recompute = false;     ///< settings.recompute is to be kept
-  /// settings.parallel is to be kept, and settings.recompute with it; its data-parallel ranks follow from `gpus`.
+  /// settings.parallel is to be kept; its data-parallel ranks follow from `gpus`. Recomputation is searched unless it
+  /// is fixed, or calibrated.
   bool fixed_strategy = false;
   std::optional<Calibration> calibration;    ///< measured peaks of these settings, in the place of the equations
   std::uint32_t largest_micro_batch = 4096;  ///< beyond which nothing is tried

@@ -6,10 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/planning/estimate.hpp"
+#include "gpuwarden/planning/search.hpp"
 #include "gpuwarden/planning/settings.hpp"
 
 namespace gpuwarden::planning {
@@ -38,6 +41,12 @@ struct ServingPool {
 /// The pool of one GPU, or of each tensor-parallel rank. `settings.sequence` is one request's tokens, kv_bytes the
 /// cache's element. Fails with invalid_argument on settings that check() refuses and on a utilization outside 0 to 1.
 Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& settings, const ServingBudget& budget);
+
+/// Where the weights fit, but the pool holds not one request of settings.sequence tokens: what makes it hold one,
+/// cheapest first. Settings of the engine, an 8-bit cache, quantised weights, shorter requests, and `smallest` GPUs.
+/// Empty where it holds one already, and where nothing helps.
+std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget,
+                                 std::optional<std::uint32_t> smallest);
 
 /// What a forward pass over that many tokens holds beside the weights, bytes.
 double profiled_activations(const ModelFigures& model, const Settings& settings, std::uint32_t batched_tokens);

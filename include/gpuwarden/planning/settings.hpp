@@ -32,9 +32,10 @@ enum class Optimizer { adamw, adamw_8bit, adafactor, lion, sgd, sgd_momentum };
 
 /// How an optimizer's step runs.
 enum class OptimizerStep {
-  foreach,      ///< over all tensors at once, through temporaries as large as the weights (torch's default)
-  fused,        ///< one kernel, no temporaries
-  in_backward,  ///< as soon as a gradient is there, which is freed at once
+  foreach,        ///< over all tensors at once, through temporaries as large as the weights (torch's default)
+  fused,          ///< one kernel, no temporaries
+  in_backward,    ///< as soon as a gradient is there, which is freed at once
+  foreach_twice,  ///< as foreach of torch 2.0, through two such temporaries
 };
 
 enum class Recompute {
@@ -66,10 +67,17 @@ enum class Quantization {
   mxfp4,  ///< the experts alone: 4 bits, and 8 for a block of 32 (GPT-OSS)
 };
 
+/// Matrix products of training in 8 bits. Transformer Engine in Megatron, else torchao: weights stay what they are.
+enum class Fp8 {
+  none,
+  matrices,  ///< inputs are cast for each product
+  gathered,  ///< and FSDP gathers weights in 8 bits (torchao's enable_fsdp_float8_all_gather)
+};
+
 /// Whose code runs the step: how many copies of a tensor live at once differs between them.
 enum class Framework {
-  transformers,         ///< Hugging Face, 4.45 and later
-  transformers_legacy,  ///< before: one more copy of the logits, fp32 caches
+  transformers,         ///< Hugging Face, 4.48 and later
+  transformers_legacy,  ///< 4.45 to 4.47: 16-bit logits end with their fp32 copy; Mistral repeats keys and values
   torchtitan,
   torchtune,
   litgpt,
@@ -96,6 +104,8 @@ struct Parallelism {
   std::uint32_t context = 1;       ///< parts of a sequence; shards weights together with data
   std::uint32_t expert = 1;        ///< over which experts are spread; within data
   std::uint32_t layer_stages = 1;  ///< GPUs that take turns on one process's layers (device_map)
+  /// Runs of layers that each pipeline rank has: interleaved 1F1B above 1 (Narayanan et al. 2021, arXiv 2104.04473).
+  std::uint32_t virtual_stages = 1;
   Sharding sharding = Sharding::none;
   bool sequence_parallel = true;  ///< norms and residuals are split by `tensor` too (Megatron)
   Offload offload = Offload::none;
@@ -131,6 +141,7 @@ struct Adapters {
 struct Settings {
   Task task = Task::full_training;
   Precision precision = Precision::mixed_low;
+  Fp8 fp8 = Fp8::none;
   Optimizer optimizer = Optimizer::adamw;
   OptimizerStep step = OptimizerStep::foreach;
   std::uint32_t sequence = 2048;   ///< tokens of one sample; inference: prompt and answer together
@@ -158,12 +169,13 @@ struct Settings {
 };
 
 /// Whether the numbers make sense together: counts of at least 1, a prompt no longer than the sequence, expert within
-/// data parallelism, quantised weights only where they are not trained, nothing offloaded from DDP. Fails with
-/// invalid_argument.
+/// data parallelism, quantised weights only where they are not trained, products in 8 bits only where all weights are,
+/// nothing offloaded from DDP. Fails with invalid_argument.
 Result<void> check(const Settings& settings);
 
 std::string_view to_string(Task value);
 std::string_view to_string(Precision value);
+std::string_view to_string(Fp8 value);
 std::string_view to_string(Optimizer value);
 std::string_view to_string(OptimizerStep value);
 std::string_view to_string(Recompute value);

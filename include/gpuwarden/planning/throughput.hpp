@@ -11,6 +11,7 @@
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/planning/estimate.hpp"
+#include "gpuwarden/planning/gpus.hpp"
 #include "gpuwarden/planning/settings.hpp"
 
 namespace gpuwarden::planning {
@@ -24,7 +25,8 @@ struct Utilization {
 };
 /// What was published for such a GPU ("NVIDIA H100 80GB HBM3" and the like). Unknown models get a wide range.
 /// Source: mosaicml/llm-foundry, scripts/train/benchmarking (GPT-like models of 125M to 70B, FSDP, 8 to 512 GPUs).
-Utilization utilization_prior(std::string_view gpu_model, Precision precision);
+/// With `fp8`, of the 8-bit peak.
+Utilization utilization_prior(std::string_view gpu_model, Precision precision, bool fp8 = false);
 
 struct StepWork {
   double model_flops = 0;  ///< of one micro-batch on one GPU: 6 N T + 12 L q s T (PaLM, arXiv 2204.02311, appendix B)
@@ -39,6 +41,24 @@ StepWork step_work(const ModelFigures& model, const Settings& settings);
 /// held up by launching kernels and by loading.
 bool speed_known(const ModelFigures& model);
 
+/// How fast GPUs send to each other: bytes a second and GPU in one direction, as collectives reach them.
+struct Links {
+  double within = 240e9;  ///< a node: NVLink of an A100
+  double between = 20e9;  ///< nodes
+  std::uint32_t gpus_per_node = 8;
+};
+/// NVLink where the GPUs have it, else PCIe; between nodes what training clusters usually have (planning_figures.csv).
+Links links_of(const GpuGroup& gpus, std::uint32_t gpus_per_node);
+
+/// Seconds on links for one micro-batch on one GPU.
+struct Traffic {
+  double waiting = 0;  ///< arithmetic waits for it: tensor parallelism's and the experts' collectives
+  double beside = 0;   ///< runs beside arithmetic: sharded weights, gradients, context parallelism's ring
+};
+/// From the strategy's volumes: Megatron-LM (arXiv 1909.08053), ZeRO (arXiv 1910.02054), ring attention (arXiv
+/// 2310.01889). Inference gathers no sharded weights here.
+Traffic traffic_of(const ModelFigures& model, const Settings& settings, const Links& links);
+
 struct Speed {
   double low = 0;  ///< tokens per second of all GPUs together
   double expected = 0;
@@ -46,6 +66,7 @@ struct Speed {
   double utilization = 0;      ///< that `expected` rests on
   std::string_view source;     ///< of it
   double step_seconds = 0;     ///< of an optimizer step, expected
+  double link_seconds = 0;     ///< of them, what waits for links beyond what published runs did
   double tokens_per_step = 0;  ///< of all GPUs
   /// For the asked number of tokens: as long as expected, and at the ends of the range.
   std::optional<std::chrono::seconds> duration, shortest, longest;
@@ -53,8 +74,13 @@ struct Speed {
 /// `peak_flops` is the GPU's dense peak per second in the type of computing; `measured` utilization, where the user
 /// has one, stands in the place of the prior. Fails with invalid_argument on a peak that is not positive and on a
 /// utilization outside of 0 to 1.
+///
+/// The published runs sharded data over NVLink and fast networks; traffic adds what arithmetic cannot hide: expected,
+/// half of a micro-batch's arithmetic runs beside it; at the low end less, and recomputation costs its whole forward
+/// pass; at the high end nearly all, and half of what tensors wait for. A measured utilization contains all of that.
 Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std::string_view gpu_model,
-                       double peak_flops, std::optional<double> measured = {}, double tokens = 0);
+                       double peak_flops, std::optional<double> measured = {}, double tokens = 0,
+                       const Links& links = {});
 
 /// Advice on loading data.
 struct Loading {
