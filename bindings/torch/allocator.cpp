@@ -41,7 +41,6 @@ struct Process {
   std::optional<Result<Settings>> settings;
   std::array<double, kDevices> fractions{};  ///< of set_per_process_memory_fraction; 0: not set
   std::array<std::atomic<Device*>, kDevices> devices{};
-  pid_t pid = ::getpid();
 };
 
 Process& process() {
@@ -55,10 +54,9 @@ std::string words_of(const Error& error) {
 
 void say(const Error& error) { std::fprintf(stderr, "gpuwarden: %s\n", words_of(error).c_str()); }
 
-/// At the end of the program, unless it is a child that was forked off the one that writes.
+/// At the end of the program; devices that were opened before a fork do nothing in the child.
 struct Finisher {
   ~Finisher() {
-    if (process().pid != ::getpid()) return;
     for (const auto& device : process().devices) {
       if (Device* const opened = device.load(std::memory_order_acquire)) opened->finish();
     }

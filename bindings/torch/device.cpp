@@ -2,6 +2,7 @@
 #include "device.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -102,7 +103,8 @@ Result<void> Device::release(GroupId group) {
 }
 
 void Device::finish() {
-  if (trace_) trace_->file.flush();
+  // A forked child has a copy of what its parent is going to write.
+  if (trace_ && trace_->process == ::getpid()) trace_->resource.flush();
   observer_.finish();
 }
 

@@ -2,6 +2,8 @@
 // One device's pool with what PyTorch needs beside it: a trace, and memory apart for its graphs.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <fstream>
 #include <functional>
@@ -48,8 +50,10 @@ class Device {
   struct Trace {
     std::ofstream file;
     memory::LoggingResource<memory::Pool> resource;
+    pid_t process;  ///< the one that writes it
 
-    Trace(std::ofstream opened, memory::Pool& pool) : file(std::move(opened)), resource(pool, file, system_clock()) {}
+    Trace(std::ofstream opened, memory::Pool& pool)
+        : file(std::move(opened)), resource(pool, file, system_clock()), process(::getpid()) {}
   };
   struct Group {
     StreamFilter filter;  ///< empty: no capture is under way

@@ -24,8 +24,9 @@ class SystemClock final : public Clock {
 }  // namespace
 
 Clock& system_clock() {
-  static SystemClock clock;
-  return clock;
+  // Never destroyed: threads sleep on it while the program ends.
+  static auto* const clock = new SystemClock();
+  return *clock;
 }
 
 }  // namespace gpuwarden

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
+#include <ctime>
 #include <iterator>
 #include <type_traits>
 #include <utility>
@@ -27,6 +29,11 @@ constexpr std::string_view kFolderPrefix = "gpuwarden-pools-";
 constexpr std::string_view kFilePrefix = "pool-";
 constexpr std::size_t kMostBytes = 4096;
 constexpr std::size_t kMostFiles = 4096;
+/// Seconds after which what is being written was left behind by a killed process.
+constexpr std::int64_t kWriting = 60;
+/// The same of a pool in another pid namespace, whose processes cannot be seen; its publisher sets the file's time
+/// more often.
+constexpr std::int64_t kForeign = 24 * 3600;
 
 std::uint64_t raw(Bytes bytes) { return bytes.value; }
 std::uint64_t raw(std::uint64_t number) { return number; }
@@ -115,15 +122,45 @@ Standing standing_of(const ProcessMark& process, uid_t owner, const std::string&
   return info.st_uid == owner ? Standing::lives : Standing::unknown;
 }
 
+std::int64_t age_of(const struct stat& info) { return std::int64_t{::time(nullptr)} - info.st_mtime; }
+
+struct Note {
+  std::string content;
+  uid_t owner = 0;
+  std::int64_t age = 0;  ///< seconds
+};
+
 /// What a file says, and whose it is; nothing where it is no regular file, or unreadable.
-std::optional<std::pair<std::string, uid_t>> read_note(const fs::path& file) {
+std::optional<Note> read_note(const fs::path& file) {
   // Not what a link leads to, and without waiting for whoever would write into a pipe.
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   auto content = read_descriptor(fd.get(), file.string(), kMostBytes);
   if (!content) return std::nullopt;
-  return std::pair(std::move(*content), info.st_uid);
+  return Note{.content = std::move(*content), .owner = info.st_uid, .age = age_of(info)};
+}
+
+/// A file of this user that a killed process did not get to give its name.
+bool is_left_unfinished(const fs::path& file) {
+  struct stat info{};
+  return ::lstat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+         age_of(info) > kWriting;
+}
+
+/// The files that may tell of pools; what was left behind half-written is removed.
+std::vector<fs::path> notes_in(const fs::path& folder) {
+  auto files = list_directory(folder);
+  std::erase_if(files, [](const fs::path& file) {
+    const std::string name = file.filename();
+    if (!name.starts_with(kFilePrefix)) return true;
+    // A file that is being written has a dot in its name.
+    if (!name.contains('.')) return false;
+    if (is_left_unfinished(file)) ::unlink(file.c_str());
+    return true;
+  });
+  files.resize(std::min(files.size(), kMostFiles));
+  return files;
 }
 
 }  // namespace
@@ -179,19 +216,15 @@ std::vector<PublishedPool> published_pools(const std::vector<fs::path>& folders)
   std::vector<PublishedPool> pools;
   const std::string here = pid_namespace();
   for (const fs::path& folder : folders) {
-    auto files = list_directory(folder);
-    files.resize(std::min(files.size(), kMostFiles));
-    for (const fs::path& file : files) {
-      const std::string name = file.filename();
-      // A file that is being written has a dot in its name.
-      if (!name.starts_with(kFilePrefix) || name.contains('.')) continue;
+    for (const fs::path& file : notes_in(folder)) {
       const auto note = read_note(file);
       if (!note) continue;
-      auto pool = pool_of_text(note->first);
+      auto pool = pool_of_text(note->content);
       if (!pool) continue;
-      const Standing standing = standing_of(pool->process, note->second, here);
+      const Standing standing = standing_of(pool->process, note->owner, here);
+      const bool is_over = standing == Standing::gone || (pool->process.pid_namespace != here && note->age > kForeign);
+      if (is_over && note->owner == ::geteuid()) ::unlink(file.c_str());
       if (standing == Standing::lives) pools.push_back(std::move(*pool));
-      if (standing == Standing::gone && note->second == ::geteuid()) ::unlink(file.c_str());
     }
   }
   return pools;

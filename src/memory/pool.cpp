@@ -169,7 +169,7 @@ void Pool::Core::trim_early(Lane& lane) {
   const Bytes gone = trim_to(std::max(kept, reserved - std::min(reserved, slice)));
   trims_on_ = gone == slice;
   const LaneGuard lock(lane);
-  lane.merges = trims_on_ ? lane.trim_every - kTrimPages : 0;
+  lane.merges = trims_on_ ? lane.trim_every - std::min(lane.trim_every, kTrimPages) : 0;
 }
 
 void Pool::Core::note_recent_demand() {

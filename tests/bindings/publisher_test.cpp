@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 class Steps final : public Clock {
  public:
   SteadyTime now() const override { return {}; }
-  WallTime wall_now() const override { return WallTime(std::chrono::seconds(1'700'000'000)); }
+  WallTime wall_now() const override { return WallTime(std::chrono::seconds(1'700'000'000) + later); }
   bool sleep_for(std::chrono::nanoseconds, const std::stop_token& stop) override {
     std::unique_lock lock(mutex_);
     ++waits_;
@@ -34,6 +34,8 @@ class Steps final : public Clock {
     --steps_;
     return true;
   }
+  std::chrono::seconds later{0};  ///< changed between steps
+
   /// Lets one interval end, and waits until the next one has begun.
   void step() {
     std::unique_lock lock(mutex_);
@@ -108,6 +110,28 @@ TEST_F(PublisherTest, WritesNothingWhileNothingChanges) {
   });
 }
 
+TEST_F(PublisherTest, GivesASignOfLifeEachHourThoughNothingChanges) {
+  namespace fs = std::filesystem;
+  run([&](const cuda::Library&) {
+    const auto pool = open_pool();
+    Steps clock;
+    const auto publisher = PoolPublisher::start(*pool, {.folder = pools()}, clock).value();
+    const auto old = fs::file_time_type::clock::now() - std::chrono::hours(5);
+    fs::last_write_time(publisher->file(), old);
+    clock.later = std::chrono::minutes(59);
+    clock.step();
+    EXPECT_EQ(fs::last_write_time(publisher->file()), old);
+    clock.later = std::chrono::minutes(61);
+    clock.step();
+    EXPECT_GT(fs::last_write_time(publisher->file()), old + std::chrono::hours(4));
+    EXPECT_EQ(published_pools({pools()})[0].time_unix_ms, 1'700'000'000'000U) << "touched only";
+    fs::remove(publisher->file());
+    clock.later = std::chrono::minutes(125);
+    clock.step();
+    EXPECT_EQ(published_pools({pools()}).size(), 1U) << "written again";
+  });
+}
+
 TEST_F(PublisherTest, EachPoolHasAFileOfItsOwn) {
   run([&](const cuda::Library&) {
     const auto first = open_pool();
@@ -116,6 +140,10 @@ TEST_F(PublisherTest, EachPoolHasAFileOfItsOwn) {
     const auto one = PoolPublisher::start(*first, {.folder = pools()}, clock).value();
     const auto two = PoolPublisher::start(*second, {.folder = pools()}, clock).value();
     EXPECT_NE(one->file(), two->file());
+    // Containers that share the folder may have the same process IDs.
+    const std::string space = std::filesystem::read_symlink("/proc/self/ns/pid");
+    const std::string number = space.substr(5, space.size() - 6);
+    EXPECT_THAT(one->file().filename().string(), HasSubstr("pool-" + number + "-" + std::to_string(::getpid())));
     EXPECT_EQ(published_pools({pools()}).size(), 2U);
   });
 }
@@ -168,6 +196,11 @@ TEST_F(PublisherTest, RefusesFoldersThatOthersCanWriteTo) {
     EXPECT_THAT(start(open_to_all), FailsWith(ErrorCode::permission_denied, HasSubstr("only this user can write")));
     ASSERT_EQ(::chmod(open_to_all.c_str(), 01777), 0);
     EXPECT_TRUE(start(open_to_all)) << "nobody can replace another's files there";
+    if (::geteuid() == 0) {
+      ASSERT_EQ(::chown(open_to_all.c_str(), 12345, 12345), 0);
+      EXPECT_THAT(start(open_to_all), FailsWith(ErrorCode::permission_denied, HasSubstr("only this user can write")))
+          << "its owner can";
+    }
     std::filesystem::create_directory_symlink(open_to_all, folder() / "link");
     EXPECT_THAT(start(folder() / "link"), FailsWith(ErrorCode::permission_denied, HasSubstr("link")));
     std::ofstream(folder() / "file") << "here";

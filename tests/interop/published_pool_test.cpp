@@ -5,8 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
 #include <set>
+#include <string>
 
+#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
@@ -20,6 +24,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::put;
 using testing::TempDir;
+
+void set_age(const std::filesystem::path& file, std::chrono::seconds age) {
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - age);
+}
 
 PublishedPool pool_of_this_process() {
   return {.process = own_mark(), .gpu = Uuid("GPU-1234"), .strategy = "balanced", .live = 5_MiB, .reserved = 8_MiB};
@@ -107,6 +115,37 @@ TEST(PublishedPools, OfAnotherPidNamespaceAreLeftAlone) {
   put(dir / "pool-1-0", to_text(elsewhere));
   EXPECT_THAT(published_pools({dir.path()}), IsEmpty());
   EXPECT_TRUE(std::filesystem::exists(dir / "pool-1-0"));
+}
+
+TEST(PublishedPools, OfAnotherPidNamespaceAreRemovedWhenNobodyTouchesThem) {
+  const TempDir dir;
+  PublishedPool elsewhere = pool_of_this_process();
+  elsewhere.process.pid_namespace = "pid:[1]";
+  put(dir / "pool-1-1-0", to_text(elsewhere));
+  put(dir / "pool-1-2-0", to_text(elsewhere));
+  put(dir / "pool-2-1-0", to_text(pool_of_this_process()));
+  set_age(dir / "pool-1-1-0", std::chrono::hours(25));
+  set_age(dir / "pool-1-2-0", std::chrono::hours(23));
+  set_age(dir / "pool-2-1-0", std::chrono::hours(1000));
+  EXPECT_EQ(published_pools({dir.path()}).size(), 1U) << "a process that can be seen needs no signs of life";
+  EXPECT_THAT(list_directory(dir.path()), ElementsAre(dir / "pool-1-2-0", dir / "pool-2-1-0"));
+}
+
+TEST(PublishedPools, WhatWasLeftHalfWrittenIsRemovedAfterAMinute) {
+  const TempDir dir;
+  for (const char* name : {"pool-1-0-0.7-0", "pool-1-0-0.7-1", "notes.7-0"}) put(dir / name, "gpuwarden-p");
+  set_age(dir / "pool-1-0-0.7-0", std::chrono::seconds(90));
+  set_age(dir / "pool-1-0-0.7-1", std::chrono::seconds(20));
+  set_age(dir / "notes.7-0", std::chrono::hours(9));
+  EXPECT_THAT(published_pools({dir.path()}), IsEmpty());
+  EXPECT_THAT(list_directory(dir.path()), ElementsAre(dir / "notes.7-0", dir / "pool-1-0-0.7-1"));
+}
+
+TEST(PublishedPools, OtherFilesDoNotHideThem) {
+  const TempDir dir;
+  for (int i = 0; i < 4'100; ++i) put(dir / ("pool-0." + std::to_string(i)), "");
+  put(dir / "pool-1-1-0", to_text(pool_of_this_process()));
+  EXPECT_EQ(published_pools({dir.path()}).size(), 1U);
 }
 
 TEST(PublishedPools, NobodySpeaksForAnother) {

@@ -22,6 +22,7 @@ struct PublisherOptions {
   /// Made where it is missing (its parent has to be there); empty: own_pools_folder().
   std::filesystem::path folder;
   /// So often the pool is looked at, and its file written anew if something has changed.
+  /// Once an hour its time is set at least: other pid namespaces take a file that is a day old for left behind.
   std::chrono::milliseconds interval{1000};
 };
 
@@ -46,7 +47,8 @@ class PoolPublisher {
   const std::filesystem::path file_;
   Clock& clock_;
   const pid_t process_;
-  PublishedPool last_;  ///< as written
+  PublishedPool last_;       ///< as written
+  Clock::WallTime touched_;  ///< when the file was last written, or its time set
   std::jthread thread_;
 };
 

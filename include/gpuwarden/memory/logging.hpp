@@ -45,6 +45,12 @@ class LoggingResource {
     return result;
   }
 
+  /// Gives what was written so far to the file behind the stream.
+  void flush() {
+    const std::lock_guard lock(mutex_);
+    out_.flush();
+  }
+
  private:
   void write(char operation, std::uint64_t id, Bytes size, StreamId stream) {
     const auto time = std::chrono::duration_cast<std::chrono::microseconds>(clock_.now() - begin_);
