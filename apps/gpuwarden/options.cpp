@@ -103,10 +103,10 @@ void fall_back_to_environment(Context& context) {
   }
 }
 
-/// How many and which: a flag of this family on the command line replaces what the file says about the family.
+/// How many and which: a flag of this family on the command line replaces what the file says about the family. A model
+/// does not: it asks whether so many, or these, will do.
 void merge_family(const Args& args, Request& request) {
-  const bool given =
-      args.has("gpu-ids") || args.has("num-gpus") || args.has("all") || args.has("model") || args.has("model-size");
+  const bool given = args.has("gpu-ids") || args.has("num-gpus") || args.has("all");
   if (given) {
     request.gpu_ids.clear();
     request.count.reset();

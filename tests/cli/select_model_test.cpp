@@ -173,6 +173,28 @@ TEST_F(SelectModel, AConfigurationMayNameTheModelToo) {
   EXPECT_EQ(select({"--simulate", "h100x8"})["model"]["name"], "openai-community/gpt2");
 }
 
+TEST_F(SelectModel, AModelDoesNotMakeTheConfigurationsGpusForgotten) {
+  const auto chosen = [&](const std::string& distributed, std::vector<std::string> more) {
+    const std::string config = file("job.yaml", "distributed: {" + distributed + "}\n" + more.front());
+    more.erase(more.begin());
+    more.insert(more.end(), {"--config", config, "--simulate", "h100x8"});
+    std::vector<int> indices;
+    const auto answer = select(more);
+    for (const auto& gpu : answer["selected"]) indices.push_back(gpu["index"].get<int>());
+    return indices;
+  };
+  using Indices = std::vector<int>;
+  const std::string model = "selection: {model: gpt2, task: inference}\n";
+  EXPECT_EQ(chosen("enabled: true, gpu_ids: [2, 3]", {model}), Indices({2, 3}));
+  EXPECT_EQ(chosen("enabled: true, gpu_ids: [2, 3]", {"", "--model", "gpt2"}), Indices({2, 3}));
+  EXPECT_EQ(chosen("enabled: true, num_gpus: 3", {model}).size(), 3U);
+  EXPECT_EQ(chosen("enabled: true, num_gpus: 3", {"", "--model-size", "7B"}).size(), 3U);
+  EXPECT_EQ(chosen("enabled: true, gpu_ids: [2, 3]", {model, "-n", "1"}).size(), 1U) << "the command line has its say";
+  const std::string large = "selection: {model: llama-3.1-70b, task: inference}\n";
+  EXPECT_EQ(chosen("enabled: false", {large}), Indices{}) << "one GPU is too few";
+  EXPECT_EQ(chosen("enabled: true", {large}).size(), 2U);
+}
+
 TEST_F(SelectModel, AWorkstationAndInstancesAreMachinesToo) {
   const std::string workstation = file("one.yaml", "name: one\ngpus:\n  - model: NVIDIA GeForce RTX 3090\n");
   EXPECT_EQ(run({"select", "--model", "llama-3.1-8b", "--task", "qlora", "--simulate", workstation}).exit_code, 0);
