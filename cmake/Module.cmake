@@ -4,9 +4,13 @@
 # tests/NAME/*_test.cpp. A room without sources is an interface library.
 set_property(GLOBAL PROPERTY GPUWARDEN_ROOMS "")
 
-# Parsing the standard library, fmt and JSON is half of what a file costs. Release builds go without, so that every
-# file still has to include what it uses.
-function(gpuwarden_precompile target)
+# Parsing the standard library, fmt and JSON is half of what a file costs: the files of a target are compiled several
+# at a time, or with precompiled headers. The dev preset does neither, so that every file has to include what it uses.
+function(gpuwarden_parse_once target)
+  if(GPUWARDEN_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    return()
+  endif()
   if(NOT GPUWARDEN_PCH)
     return()
   endif()
@@ -32,7 +36,7 @@ function(gpuwarden_module name)
     add_library(${target} STATIC ${sources})
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:gpuwarden_warnings> PUBLIC ${ARG_LIBRARIES})
-    gpuwarden_precompile(${target})
+    gpuwarden_parse_once(${target})
   else()
     add_library(${target} INTERFACE)
     set(visibility INTERFACE)

@@ -3,7 +3,8 @@
 option(GPUWARDEN_WERROR "Treat warnings as errors" ON)
 add_library(gpuwarden_warnings INTERFACE)
 target_compile_options(gpuwarden_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  # What is a name of one file may be a local one of the next that is compiled with it.
+  -Wall -Wextra -Wpedantic $<$<NOT:$<BOOL:${GPUWARDEN_UNITY}>>:-Wshadow> -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   -Wno-missing-field-initializers $<$<BOOL:${GPUWARDEN_WERROR}>:-Werror>
   # GCC 12 sees overflows in inlined std::string code that are not there (GCC bugs 105329, 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-Wno-restrict$<SEMICOLON>-Wno-stringop-overflow$<SEMICOLON>-Wno-stringop-overread$<SEMICOLON>-Wno-array-bounds>

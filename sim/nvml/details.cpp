@@ -14,15 +14,6 @@ namespace {
 using namespace server;
 using sim::Field;
 
-constexpr unsigned kSamplePeriodUs = 167000;
-
-Return sampled(Device device, Field field, unsigned* value, unsigned* period) {
-  if (period == nullptr) return kInvalidArgument;
-  const Return code = number(device, field, value);
-  if (code == kSuccess) *period = kSamplePeriodUs;
-  return code;
-}
-
 /// InfoROM objects are what data center boards have.
 Return inforom(Device device, std::string_view version, char* buffer, unsigned length) {
   Target target;
@@ -63,13 +54,6 @@ Field profile_field(unsigned metric) {
 }  // namespace
 
 extern "C" {
-
-Return nvmlDeviceGetJpgUtilization(Device d, unsigned* value, unsigned* period) {
-  return sampled(d, Field::jpeg_utilization, value, period);
-}
-Return nvmlDeviceGetOfaUtilization(Device d, unsigned* value, unsigned* period) {
-  return sampled(d, Field::ofa_utilization, value, period);
-}
 
 Return nvmlDeviceGetEncoderStats(Device device, unsigned* sessions, unsigned* fps, unsigned* latency) {
   if (const Return code = number(device, Field::encoder_sessions, sessions); code != kSuccess) return code;

@@ -141,6 +141,12 @@ Return nvmlDeviceGetEncoderUtilization(Device d, unsigned* value, unsigned* peri
 Return nvmlDeviceGetDecoderUtilization(Device d, unsigned* value, unsigned* period) {
   return sampled(d, Field::decoder_utilization, value, period);
 }
+Return nvmlDeviceGetJpgUtilization(Device d, unsigned* value, unsigned* period) {
+  return sampled(d, Field::jpeg_utilization, value, period);
+}
+Return nvmlDeviceGetOfaUtilization(Device d, unsigned* value, unsigned* period) {
+  return sampled(d, Field::ofa_utilization, value, period);
+}
 
 // The first version counts the reserved part as used.
 Return nvmlDeviceGetMemoryInfo(Device device, Memory* out) {

@@ -9,6 +9,8 @@
 
 namespace gpuwarden::capture {
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 struct Line {
   std::string text;          ///< without line end, escape sequences and white space at its end
   std::uint32_t number = 0;  ///< in its file, from 1

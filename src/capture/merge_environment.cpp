@@ -26,14 +26,14 @@ void join(std::vector<T>& whole, std::vector<T>& part, Key key) {
   }
 }
 
-bool says_nothing(const Json& value) {
+bool is_gap(const Json& value) {
   return value.is_null() || (value.is_array() && value.empty()) || (value.is_object() && value.empty());
 }
 
 /// Fills the gaps of `whole` from `part`. Records and their optional members are all the JSON has.
 void fill(Json& whole, const Json& part) {
   if (!whole.is_object() || !part.is_object()) {
-    if (says_nothing(whole)) whole = part;
+    if (is_gap(whole)) whole = part;
     return;
   }
   for (const auto& [key, value] : part.items()) fill(whole[key], value);

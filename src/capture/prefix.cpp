@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "capture/lines.hpp"
+
 namespace gpuwarden::capture {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.'; }
 
 /// How many characters fit `shape`, in which 'd' is a digit and any other character itself; 0 where they do not.

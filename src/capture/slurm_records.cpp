@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "capture/lines.hpp"
 #include "capture/slurm.hpp"
 #include "gpuwarden/base/text.hpp"
 
@@ -11,9 +12,7 @@ namespace gpuwarden::capture {
 namespace {
 
 /// More GPUs than a cluster has are damage.
-constexpr std::int64_t kMostGpus = 10'000'000;
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+constexpr std::int64_t kMostCounted = 10'000'000;
 
 /// source: squeue(1), "JOB STATE CODES"
 constexpr auto kJobStates = std::to_array<std::pair<std::string_view, std::string_view>>(
@@ -137,7 +136,7 @@ std::vector<std::string_view> entries_of(std::string_view text) {
 
 std::optional<std::int64_t> count_of(std::string_view text) {
   const auto number = parse_integer(text);
-  return number && *number >= 0 && *number <= kMostGpus ? number : std::nullopt;
+  return number && *number >= 0 && *number <= kMostCounted ? number : std::nullopt;
 }
 
 /// "gpu:a100:4(S:0-1)", "gpu:2", "gres/gpu:8", "gpu:(null):0(IDX:N/A)"; a name alone is one.
@@ -154,7 +153,7 @@ std::optional<int> sum_of(std::span<const std::int64_t> counts) {
   if (counts.empty()) return std::nullopt;
   std::int64_t sum = 0;
   for (const std::int64_t count : counts) sum += count;
-  return sum <= kMostGpus ? std::optional(static_cast<int>(sum)) : std::nullopt;
+  return sum <= kMostCounted ? std::optional(static_cast<int>(sum)) : std::nullopt;
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ constexpr auto kOwnFields = std::to_array<std::string_view>({"driver_version",
 constexpr auto kCommonFields =
     std::to_array<std::string_view>({"index", "name", "uuid", "serial", "timestamp", "count", "pid", "process_name"});
 
-constexpr std::size_t kMostGpus = 1024;
+constexpr std::size_t kMostPlaces = 1024;
 
 template <class List>
 bool holds(const List& list, std::string_view name) {
@@ -208,7 +208,7 @@ GpuRecord& record_of(const SmiCsv& csv, std::size_t row, std::size_t place, fact
   auto index = number_of(csv.cell(row, "index"), "");
   if (index && !(*index >= 0 && *index < 100000)) index.reset();
   // Rows that name no GPU are told apart by their place.
-  if (!index && bus.empty() && uuid.empty()) index = static_cast<double>(std::min(place, kMostGpus));
+  if (!index && bus.empty() && uuid.empty()) index = static_cast<double>(std::min(place, kMostPlaces));
   // Collectors mask UUIDs with zeros: then the bus id tells GPUs apart.
   const auto same = [&](const GpuRecord& record) {
     if (index) return record.gpu.index.value == static_cast<std::uint32_t>(*index);

@@ -18,7 +18,7 @@ std::string number_at(std::string_view text) {
   return std::string(number);
 }
 
-std::string after(std::string_view line, std::string_view label) {
+std::string number_after(std::string_view line, std::string_view label) {
   const std::size_t at = line.find(label);
   return at == std::string_view::npos ? "" : number_at(line.substr(at + label.size()));
 }
@@ -29,8 +29,8 @@ bool take_nvcc(const Line& line, ToolkitOutput& output) {
   if (!line.text.contains("Cuda compilation tools, release ")) return false;
   if (!output.nvcc_release.empty()) return true;
   const bool whole = line.ended || line.text.contains(", V");
-  if (whole) output.nvcc_release = after(line.text, "release ");
-  if (line.ended) output.nvcc_version = after(line.text, ", V");
+  if (whole) output.nvcc_release = number_after(line.text, "release ");
+  if (line.ended) output.nvcc_version = number_after(line.text, ", V");
   return true;
 }
 

@@ -16,7 +16,7 @@ constexpr auto kLevels = std::to_array<std::string_view>({"NODE", "PIX", "PXB", 
 constexpr auto kP2p = std::to_array<std::string_view>({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U", "X"});
 
 /// A real node has up to 16, a hostile file as many as fit into it.
-constexpr std::size_t kMostGpus = 256;
+constexpr std::size_t kMostTopologyGpus = 256;
 constexpr std::size_t kMostColumns = 1024;
 
 std::size_t digits_at(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
@@ -212,7 +212,7 @@ facts::Snapshot snapshot_of_topology(const Topology& topology) {
   auto& links = snapshot.links.emplace();
   for (const std::string& device : topology.devices) {
     const auto index = gpu_number(device);
-    if (!index || snapshot.gpus.size() == kMostGpus) continue;
+    if (!index || snapshot.gpus.size() == kMostTopologyGpus) continue;
     facts::GpuRecord& record = snapshot.gpus.emplace_back();
     record.gpu.index = GpuIndex{*index};
     const auto row = std::ranges::find(topology.rows, device, &TopologyRow::name);

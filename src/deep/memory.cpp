@@ -27,7 +27,7 @@ constexpr std::size_t kSmallestPiece = std::size_t{1} << 20U;
 /// Faults of one pattern that come back with their addresses, and those that are kept over all.
 constexpr unsigned long long kRoom = 16;
 constexpr std::size_t kKept = 16;
-constexpr unsigned kBlocksPerMultiprocessor = 8;
+constexpr unsigned kCopyingBlocksPerMultiprocessor = 8;
 
 /// As much of `wanted` bytes as can be had, in pieces that shrink when memory is fragmented.
 Result<std::vector<Buffer>> allocate_pieces(const Bench& bench, std::size_t wanted) {
@@ -60,7 +60,7 @@ Result<void> write_pattern(const Bench& bench, const Kernels& kernels, const std
     unsigned long long words = piece.bytes() / sizeof(std::uint64_t);
     unsigned scramble = pattern.scramble ? 1 : 0;
     GPUWARDEN_CHECK(bench.launch(kernels.fill,
-                                 static_cast<unsigned>(bench.multiprocessors()) * kBlocksPerMultiprocessor,
+                                 static_cast<unsigned>(bench.multiprocessors()) * kCopyingBlocksPerMultiprocessor,
                                  {&address, &words, &pattern.keep, &pattern.flip, &scramble}));
     GPUWARDEN_CHECK(bench.finish());
     if (bench.out_of_time()) break;
@@ -77,7 +77,7 @@ Result<void> check_pattern(const Bench& bench, const Kernels& kernels, const std
     unsigned long long found = report.address();
     unsigned long long room = kRoom;
     GPUWARDEN_CHECK(bench.launch(kernels.check,
-                                 static_cast<unsigned>(bench.multiprocessors()) * kBlocksPerMultiprocessor,
+                                 static_cast<unsigned>(bench.multiprocessors()) * kCopyingBlocksPerMultiprocessor,
                                  {&address, &words, &pattern.keep, &pattern.flip, &scramble, &found, &room}));
     GPUWARDEN_CHECK(bench.finish());
     if (bench.out_of_time()) break;

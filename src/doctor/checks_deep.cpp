@@ -17,7 +17,6 @@ namespace {
 using facts::DeepFigure;
 using facts::DeepGpu;
 
-constexpr std::string_view kMemoryErrors = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/";
 constexpr std::string_view kDeepSource = "gpuwarden's own test; thresholds in docs/cli.md, doctor --deep";
 
 /// "GPU 3", or the name of a device that the snapshot has not.
@@ -115,7 +114,7 @@ void slow_figures(const Subject& subject, Report& report, std::span<const std::s
   });
 }
 
-void slow_link(const Subject& subject, Report& report) {
+void slow_copies(const Subject& subject, Report& report) {
   static constexpr std::array<std::string_view, 1> kOf{"pcie_"};
   slow_figures(subject, report, kOf,
                {"nvidia-smi -q -d PERFORMANCE,CLOCK", "sudo dmesg | grep -i aer",
@@ -156,7 +155,7 @@ constexpr auto kDeepChecks = std::to_array<Check>({
     {"deep-bandwidth-low", Area::device, Severity::warning, "memory bandwidth against the catalogue (--deep)",
      "Inference and most of training wait for memory.", kDeepSource, "", slow_memory},
     {"deep-pcie-slow", Area::device, Severity::warning, "transfers against the PCIe link's rate (--deep)",
-     "Loading data and models, and offloading, take longer.", kDeepSource, "", slow_link},
+     "Loading data and models, and offloading, take longer.", kDeepSource, "", slow_copies},
     {"deep-throughput-low", Area::device, Severity::warning, "arithmetic rates against the catalogue (--deep)",
      "Jobs are slower here than on a sound GPU of this model.", kDeepSource, "", slow_arithmetic},
     {"deep-not-possible", Area::device, Severity::info, "GPUs that --deep could not test",

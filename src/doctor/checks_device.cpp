@@ -19,7 +19,6 @@ using facts::GpuRecord;
 using facts::GpuState;
 using knowledge::Version;
 
-constexpr std::string_view kXids = "https://docs.nvidia.com/deploy/xid-errors/";
 constexpr std::string_view kMigGuide = "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/";
 
 /// Memory that is held on a GPU where nobody is listed, beyond what the driver itself takes.

@@ -17,8 +17,6 @@ namespace {
 
 using facts::GpuRecord;
 
-constexpr std::string_view kXids = "https://docs.nvidia.com/deploy/xid-errors/";
-
 /// Follow other Xids and say nothing new: preemptive cleanup, and the recovery action, which has a check of its own.
 constexpr std::uint32_t kCleanup = 45;
 constexpr std::uint32_t kRecoveryAction = 154;

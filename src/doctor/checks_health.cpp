@@ -17,8 +17,6 @@ namespace {
 using facts::GpuRecord;
 using facts::ThrottleReason;
 
-constexpr std::string_view kMemoryErrors = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/";
-
 /// A GPU whose memory has this many pages retired is to be replaced (source: NVIDIA dynamic page retirement, RMA
 /// criteria: 60 pages).
 constexpr std::uint64_t kManyRetiredPages = 60;

@@ -3,10 +3,15 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "gpuwarden/doctor/doctor.hpp"
 
 namespace gpuwarden::doctor {
+
+/// Pages of NVIDIA that checks of several groups name.
+inline constexpr std::string_view kXids = "https://docs.nvidia.com/deploy/xid-errors/";
+inline constexpr std::string_view kMemoryErrors = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/";
 
 std::span<const Check> driver_checks();
 std::span<const Check> device_checks();

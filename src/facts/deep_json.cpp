@@ -4,9 +4,7 @@
 // enum_named() and describe() are found by argument-dependent lookup, which does not look into unnamed namespaces.
 namespace gpuwarden::facts {
 
-static std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason) {
-  return throttle_reason_from(name);
-}
+std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason);  // json.cpp
 
 }  // namespace gpuwarden::facts
 

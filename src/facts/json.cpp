@@ -9,9 +9,8 @@ namespace gpuwarden::facts {
 
 static std::optional<GpuState> enum_named(const std::string& name, GpuState) { return gpu_state_from(name); }
 static std::optional<ComputeMode> enum_named(const std::string& name, ComputeMode) { return compute_mode_from(name); }
-static std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason) {
-  return throttle_reason_from(name);
-}
+std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason);
+std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason) { return throttle_reason_from(name); }
 static std::optional<LinkLevel> enum_named(const std::string& name, LinkLevel) { return link_level_from(name); }
 static std::optional<ModuleFlavour> enum_named(const std::string& name, ModuleFlavour) {
   return module_flavour_from(name);

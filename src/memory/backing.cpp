@@ -151,6 +151,7 @@ void Pool::Core::shrink_to(std::uint64_t kept) {
   for_each_lane([&](Lane& lane) {
     const LaneGuard lock(lane);
     if (pages_.spare() >= surplus || lane.is_private) return;
+    lane.leave_script();
     lane.flush();
     adopt_foreign(lane, false);
     refresh_done(lane);

@@ -34,6 +34,7 @@ enum class BlockState : std::uint8_t {
   shared,        ///< given out, and used on other streams than its own, too
   cached,        ///< given back, in a quick list, not merged
   foreign,       ///< given back on another stream than the region's
+  planned,       ///< taken by a learned step, which gives out parts of it
   left,          ///< given back by another thread, in the lane's inbox; counted as live until it is taken over
   claimed,       ///< free, in no list: part of a window that is being made ready
   claimed_hole,  ///< the same without memory
@@ -51,9 +52,9 @@ struct Block {
   BlockNumber before;          ///< neighbour at lower addresses
   Relaxed<BlockNumber> after;  ///< neighbour at higher addresses; of a released node, the next released one
   BlockNumber left;            ///< in lists; of a live block, the bytes that were not asked for
-  BlockNumber right;
-  std::uint32_t epoch;  ///< of the last use: the work submitted before this epoch's event
-  std::uint16_t user;   ///< lane of the stream on which a foreign block was given back; of a free block, its bin
+  BlockNumber right;           ///< of a live block, the number of the operation that asked for it (steps/tape.hpp)
+  std::uint32_t epoch;         ///< of the last use: the work submitted before this epoch's event
+  std::uint16_t user;          ///< lane of the stream on which a foreign block was given back; of a free block, its bin
   Relaxed<BlockState> state;
 };
 static_assert(sizeof(Block) == 32);
@@ -88,6 +89,10 @@ class BlockTable {
   /// What has been touched; the rest of the array is address space only.
   std::size_t bytes() const { return std::size_t{used_} * sizeof(Block); }
 
+  /// So many more can be made without memory.
+  void prepare(BlockNumber count) {
+    while (capacity_ - used_ < count) grow();
+  }
   BlockNumber make() {
     if (released_ != kNoBlock) {
       const BlockNumber number = released_;

@@ -60,6 +60,10 @@ Result<void> Pool::Core::add_to_capture(Capture& capture, StreamId stream) {
     return fail(ErrorCode::invalid_argument, fmt::format("stream {:#x} is being captured already", stream.value),
                 "end that capture first");
   GPUWARDEN_TRY(Lane* const lane, private_lane(capture, *shared));
+  {
+    const std::lock_guard lock(shared->lock);
+    shared->leave_script();
+  }
   route(*shared, *lane);
   shared->is_capturing = true;
   lane->is_capturing = true;

@@ -36,6 +36,7 @@ template <class Value>
 [[gnu::noinline]] Result<Value> Pool::Core::allocate_listed(Lane* locked, Bytes size, StreamId stream,
                                                             Bytes alignment) {
   Lane* const lane = locked != nullptr ? locked : lock_lane(size, stream, alignment);
+  if (lane != nullptr && locked == nullptr && lane->tape.is_due()) return allocate_attended<Value>(*lane, size, stream);
   if (lane != nullptr) {
     // Let go of however this ends: there may be no host memory for another node.
     const std::lock_guard held(lane->lock, std::adopt_lock);
@@ -55,6 +56,37 @@ template <class Value>
   return value_of<Value>(place->address, place->block);
 }
 
+/// Where the lane wants to look at the operation first; its lock is held, and let go of.
+template <class Value>
+[[gnu::noinline]] Result<Value> Pool::Core::allocate_attended(Lane& lane, Bytes size, StreamId stream) {
+  {
+    std::unique_lock held(lane.lock, std::adopt_lock);
+    DeviceAddress address;
+    Attention attention = lane.attend_allocation(size.value, address);
+    if (attention == Attention::begin) {
+      held.unlock();
+      begin_script(lane);
+      held.lock();
+      if (lane.follows()) attention = lane.attend_allocation(size.value, address);
+    }
+    if (attention == Attention::followed) return value_of<Value>(address, BlockHandle::kUnknown);
+    const Grains wanted = grains(size);
+    const unsigned region = lane.region_for(wanted);
+    if (is_own_process()) {
+      BlockNumber number = lane.take_quick(region, wanted);
+      if (number == kNoBlock && lane.inbox.has_any()) {
+        lane.collect();
+        number = lane.take_quick(region, wanted);
+      }
+      if (number == kNoBlock) number = lane.take_listed(region, wanted);
+      if (number != kNoBlock) return hand_out<Value>(lane, region, number, size);
+    }
+  }
+  const auto place = allocate_slow(size, stream, kGrain);
+  if (!place) return std::unexpected(place.error());
+  return value_of<Value>(place->address, place->block);
+}
+
 Lane* Pool::Core::lock_lane(Bytes size, StreamId stream, Bytes alignment) {
   if (size.value - 1 >= largest_ || alignment != kGrain || !is_own_process()) return nullptr;
   Lane* const lane = lane_of(stream);
@@ -69,6 +101,15 @@ template <class Value>
   if (size.value - 1 >= largest_ || alignment != kGrain || !is_own_process() || lane == nullptr ||
       lane->stream != stream || !lane->lock.try_lock_favoured()) [[unlikely]]
     return allocate_listed<Value>(nullptr, size, stream, alignment);
+  const ScriptEntry* const next = lane->cursor.load(std::memory_order_relaxed);
+  if (next->key == size.value) {
+    lane->cursor.store(next + 1, std::memory_order_relaxed);
+    const DeviceAddress address{next->value};
+    lane->lock.unlock_favoured();
+    return value_of<Value>(address, BlockHandle::kUnknown);
+  }
+  if (lane->tape.is_due()) [[unlikely]]
+    return allocate_attended<Value>(*lane, size, stream);
   const Grains wanted = grains(size);
   const unsigned region = lane->region_for(wanted);
   const BlockNumber number = lane->take_quick(region, wanted);
@@ -99,6 +140,30 @@ template <class Value>
   lane.lock.unlock();
 }
 
+/// Where the lane wants to look at the operation first; its lock is held, and let go of.
+[[gnu::noinline]] Result<void> Pool::Core::deallocate_attended(Lane& lane, const Place& place, Grains start,
+                                                               const Bytes* size, StreamId stream) {
+  {
+    std::unique_lock held(lane.lock, std::adopt_lock);
+    Attention attention = lane.attend_free(place.region, start, place.address, size);
+    if (attention == Attention::begin) {
+      held.unlock();
+      begin_script(lane);
+      held.lock();
+      if (lane.follows()) attention = lane.attend_free(place.region, start, place.address, size);
+    }
+    if (attention == Attention::followed) return {};
+    const Region& blocks = lane.regions[place.region];
+    const BlockNumber number = blocks.find(start);
+    if (number != kNoBlock && is_returnable(lane, blocks[number]) &&
+        (size == nullptr || requested(blocks[number]) == size->value)) {
+      lane.give(place.region, number);
+      return {};
+    }
+  }
+  return deallocate_slow(place.address, size, stream);
+}
+
 /// The same for every case that is not common.
 [[gnu::noinline]] Result<void> Pool::Core::deallocate_any(DeviceAddress address, const Bytes* size, StreamId stream) {
   unsigned region = 0;
@@ -108,6 +173,8 @@ template <class Value>
     if (busy && lane->leave(region, start, size)) return {};
     lane->lock.lock();
     if (busy) lane->make_room();
+    if (lane->tape.is_due())
+      return deallocate_attended(*lane, Place{lane, region, kNoBlock, address}, start, size, stream);
     const Region& blocks = lane->regions[region];
     const BlockNumber number = blocks.find(start);
     if (number != kNoBlock && is_returnable(*lane, blocks[number]) &&
@@ -129,6 +196,14 @@ template <class Value>
   Lane* const lane = lane_at(address, stream, region, start);
   if (lane == nullptr || !lane->lock.try_lock_favoured()) [[unlikely]]
     return deallocate_any(address, size, stream);
+  const ScriptEntry* const next = lane->cursor.load(std::memory_order_relaxed);
+  if (next->key == (word::kFree | address.value) && (size == nullptr || next->value == size->value)) {
+    lane->cursor.store(next + 1, std::memory_order_relaxed);
+    lane->lock.unlock_favoured();
+    return {};
+  }
+  if (lane->tape.is_due()) [[unlikely]]
+    return deallocate_attended(*lane, Place{lane, region, kNoBlock, address}, start, size, stream);
   const Region& blocks = lane->regions[region];
   BlockNumber number = known;
   if (known == BlockHandle::kUnknown) {

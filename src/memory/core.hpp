@@ -3,6 +3,7 @@
 // lock takes no other. Upstream is called behind `slow` alone.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -60,6 +61,17 @@ struct MovePlace {
 };
 
 static_assert(kLanes == kMostStreams);
+/// What reserved memory may exceed the peak of live memory by.
+struct Allowance {
+  std::uint64_t permille;
+  Bytes least;
+
+  std::uint64_t above(std::uint64_t peak) const { return std::max(peak / 1000 * permille, least.value); }
+};
+/// The same for what is asked for beside a script, rather than leave it.
+inline constexpr Allowance kBesideScript{12, 8_MiB};
+/// Pages of one learned step, so that places in it are grains.
+inline constexpr std::uint64_t kMostPlanned = (std::uint64_t{1} << 31U) / kPageGrains;
 
 class Pool::Core {
  public:
@@ -145,9 +157,12 @@ class Pool::Core {
   template <class Value>
   Result<Value> allocate_listed(Lane* locked, Bytes size, StreamId stream, Bytes alignment);
   Lane* lock_lane(Bytes size, StreamId stream, Bytes alignment);
+  template <class Value>
+  Result<Value> allocate_attended(Lane& lane, Bytes size, StreamId stream);
   Lane* lane_at(DeviceAddress address, StreamId stream, unsigned& region, Grains& start) const;
   void give_listed(Lane& lane, unsigned region, BlockNumber number);
   Result<void> deallocate_any(DeviceAddress address, const Bytes* size, StreamId stream);
+  Result<void> deallocate_attended(Lane& lane, const Place& place, Grains start, const Bytes* size, StreamId stream);
   /// Whether a block may go back without further ado.
   static bool is_returnable(const Lane& lane, const Block& block) {
     return block.state == BlockState::live && lane.merges < lane.trim_every;
@@ -269,6 +284,17 @@ class Pool::Core {
   static std::uint64_t requested(const Block& block) { return (std::uint64_t{block.size} << kGrainShift) - block.left; }
   Result<void> check_lane(Lane& lane, std::uint64_t& mapped);
 
+  // Learned steps (steps/begin.cpp).
+  /// Has a lane follow a script from here on if it is time and there is a plan for it.
+  [[gnu::noinline]] void begin_script(Lane& lane);
+  bool try_script(Lane& lane);
+  /// A live block of so many whole pages in a lane's first region; kNoBlock: there is none.
+  BlockNumber find_arena(Lane& lane, Grains size) const;
+  /// The same, with pages that are idle elsewhere or, while there are fewer than `most_pages`, new.
+  BlockNumber map_arena(Lane& lane, Grains size, std::uint64_t most_pages);
+  /// Behind the slow lock, and no other lane's but `own`: all others leave their scripts.
+  void leave_others(const Lane& own);
+
   // Captures.
   Capture* capture_of(CaptureId id);
   /// Leads the stream of `from` to `to`.
@@ -340,6 +366,7 @@ class Pool::Core {
   std::uint64_t lane_peaks_ = 0;    ///< grains; the sum of the lanes' noted peaks
   std::uint64_t pages_missed_ = 0;  ///< that lanes had lent when they found no block, less those made for it since
   std::uint64_t out_of_memory_ = 0;
+  std::uint64_t scripts_ = 0;              ///< that were begun
   std::array<RungCount, kRungs> rungs_{};  ///< times in ticks
   TickScale scale_;
   bool epochs_are_late_ = false;  ///< of some lane

@@ -107,6 +107,7 @@ Result<void> Pool::Core::record_stream(DeviceAddress address, StreamId stream) {
     GPUWARDEN_TRY(user, make_lane(stream));
   }
   const std::lock_guard lock(place.lane->lock);
+  if (place.lane->covers(place.region, start)) place.lane->leave_script();
   Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
   if (number == kNoBlock) return refuse();

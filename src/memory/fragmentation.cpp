@@ -45,6 +45,7 @@ void Pool::Core::sample_if_due(Lane& lane) {
   if (config_.sample_every == 0) return;
   {
     const LaneGuard lock(lane);
+    lane.catch_up();
     const std::uint64_t operations = lane.counters.allocations + lane.counters.frees;
     if (operations - lane.sampled < config_.sample_every) return;
     lane.sampled = operations;
@@ -59,6 +60,7 @@ Fragmentation Pool::Core::fragmentation() {
   for (std::size_t i = 0; i < kClasses; ++i) classes[i].from = Bytes(kGrain.value << i);
   for_each_lane([&](Lane& lane) {
     const LaneGuard lock(lane);
+    lane.leave_script();
     for (const Region& region : lane.regions) {
       count(region, classes);
       for (const IdlePages& run : region.idle_pages(~std::uint32_t{0}, ~std::uint32_t{0}))

@@ -36,13 +36,14 @@ std::vector<IdlePages> oldest_idle(const Region& region, std::uint32_t pages, st
 
 /// The most that was live in a lane since the last note, in grains; at least.
 std::uint64_t crest_since_note(Lane& lane) {
+  lane.catch_up();
   LaneCounters& counters = lane.counters;
   const std::uint64_t ended = std::exchange(counters.ended_crest, 0);
   const std::uint64_t crest = std::max(ended, counters.crest);
   if (ended == 0 && lane.is_noted_crest()) {
     // The next note sees only what comes after this one.
     counters.peak_live = std::max(counters.peak_live, counters.crest);
-    counters.crest = counters.trough = counters.live.load(std::memory_order_relaxed);
+    counters.crest = counters.trough = lane.live();
   }
   lane.noted_crest = counters.crest;
   lane.noted_cycle = lane.cycle;
@@ -165,6 +166,7 @@ void Pool::Core::free_oldest(std::uint64_t wanted_spare) {
       if (pages_.spare() >= wanted_spare) return;
       if (flush) {
         const LaneGuard lock(*lane);
+        if (lane->quiet_notes != 0) lane->leave_script();
         lane->flush();
         for (unsigned region = 0; region < kRegions; ++region) adopt_list(*lane, region, false);
       }

@@ -138,7 +138,8 @@ bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   attempt.lane.note_miss(attempt.size);
-  return grow_to(attempt, usual_surplus(attempt.lane));
+  const std::uint64_t beside = attempt.lane.follows() ? kBesideScript.above(peak_live_) : 0;
+  return grow_to(attempt, std::max(beside, usual_surplus(attempt.lane)));
 }
 
 std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
@@ -146,6 +147,11 @@ std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
 }
 
 bool Pool::Core::tidy(Attempt& attempt) {
+  // What a script holds may be all that is needed; what is in the script, though not planned, is worth more memory.
+  if (attempt.lane.follows() && !attempt.lane.learned.expects_ordinary) {
+    attempt.lane.leave_script();
+    if (search(attempt)) return true;
+  }
   const bool merged = attempt.lane.flush();
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
@@ -155,6 +161,8 @@ bool Pool::Core::tidy(Attempt& attempt) {
 
 bool Pool::Core::steal_done(Attempt& attempt) {
   if (grow_for_lent(attempt)) return true;
+  // Memory is short: what scripts of others keep, and do not use now, is as good as free.
+  leave_others(attempt.lane);
   // A page serves many small requests; a block of another stream's has to go back there each time.
   const bool small = attempt.size < kPageGrains && strategy_.remap_above_permille;
   return (small && back_window(attempt, {.idle = true, .most_pages = soft_pages()})) || steal(attempt, false);
@@ -162,14 +170,17 @@ bool Pool::Core::steal_done(Attempt& attempt) {
 
 namespace {
 
-/// What reserved memory may exceed the peak of live memory by once so many steps were alike: what is moved in one step
-/// would be moved in each.
-struct Allowance {
-  std::uint64_t permille;
-  Bytes least;
-};
+/// Once so many steps were alike: what is moved in one step would be moved in each.
+constexpr unsigned kTimeToLearn = 8;  ///< steps, or parts of them
 constexpr std::array kRepeating{Allowance{0, 0_MiB}, Allowance{12, 8_MiB}, Allowance{45, 16_MiB},
                                 Allowance{100, 64_MiB}, Allowance{250, 128_MiB}};
+
+/// A lane that learns its steps will soon need no growth: it is given time.
+unsigned repeats_that_count(const Lane& lane) {
+  const unsigned repeats = lane.misses.repeats();
+  if (!lane.learns_steps) return repeats;
+  return repeats > kTimeToLearn ? repeats - kTimeToLearn : std::min(repeats, 1U);
+}
 
 }  // namespace
 
@@ -177,8 +188,8 @@ bool Pool::Core::remap(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   Lane& lane = attempt.lane;
   if (strategy_.learns) {
-    const Allowance& repeating = kRepeating[std::min<std::size_t>(lane.misses.repeats(), kRepeating.size() - 1)];
-    const std::uint64_t above = std::max(peak_live_ / 1000 * repeating.permille, repeating.least.value);
+    const Allowance& repeating = kRepeating[std::min<std::size_t>(repeats_that_count(lane), kRepeating.size() - 1)];
+    const std::uint64_t above = repeating.above(peak_live_);
     if (above != 0 && grow_to(attempt, above)) return true;
   }
   const std::uint64_t before = pages_moved_;
@@ -229,6 +240,8 @@ bool Pool::Core::grow(Attempt& attempt) {
 bool Pool::Core::steal_wait(Attempt& attempt) { return steal(attempt, true); }
 
 bool Pool::Core::flush_all(Attempt& attempt) {
+  attempt.lane.leave_script();
+  leave_others(attempt.lane);
   for_each_other(attempt, [&](Lane& other) {
     other.flush();
     adopt_foreign(other, false);

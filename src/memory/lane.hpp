@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "memory/miss_history.hpp"
 #include "memory/notes.hpp"
 #include "memory/region.hpp"
+#include "memory/steps/finder.hpp"
+#include "memory/steps/script.hpp"
 #include "memory/stream_uses.hpp"
 
 namespace gpuwarden::memory {
@@ -34,6 +37,15 @@ struct QuickList {
   BlockNumber head = kNoBlock;
 };
 
+/// What a lane says before an operation that it wants to look at first.
+enum class Attention : std::uint8_t {
+  none,      ///< an ordinary operation
+  followed,  ///< done, as the script has it
+  begin,     ///< here a script may begin: Pool::Core::begin_script()
+};
+
+/// `live`, `allocations`, `frees`, `waste` and the crest are those of ordinary blocks; what was done by a script is
+/// added by Lane::catch_up() (all but `live`, see Lane::live()).
 struct LaneCounters {
   std::atomic<std::uint64_t> live = 0;  ///< grains; read without the lock
   std::uint64_t crest = 0;              ///< grains; the most since the cycle began
@@ -61,6 +73,22 @@ class EpochTable {
   std::vector<std::uint32_t> epochs_;
 };
 
+/// How a lane follows its script.
+struct LearnedStep {
+  unsigned region = 0;
+  std::uint64_t base = 0;        ///< the region's address
+  BlockNumber arena = kNoBlock;  ///< the block that the script's places lie in
+  Grains start = 0;
+  Grains size = 0;
+  std::uint32_t counted = 0;   ///< operations of this pass that catch_up() has counted
+  std::uint32_t first_op = 0;  ///< number of the first one of this pass
+  std::uint64_t passes = 0;    ///< before this one
+  /// Operations in this pass that the script does not have: before which of it, and their words.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> strays;
+  bool expects_ordinary = false;  ///< the operation under way is in the script, but not planned
+  std::uint64_t operations = 0;   ///< done by scripts, ever
+};
+
 struct alignas(128) Lane {
   static constexpr unsigned kQuickBits = 9;
   static constexpr std::uint32_t kNever = ~std::uint32_t{0};
@@ -68,8 +96,8 @@ struct alignas(128) Lane {
   static constexpr std::uint64_t kLeastQuickRoom = (8_MiB).value >> kGrainShift;
 
   Lane(unsigned lane_number, StreamId lane_stream, Grains total, const Strategy& lane_strategy)
-      : number(static_cast<std::uint16_t>(lane_number)),
-        stream(lane_stream),
+      : stream(lane_stream),
+        number(static_cast<std::uint16_t>(lane_number)),
         strategy(lane_strategy),
         quick_most(lane_strategy.quick_permille),
         quick_permille(lane_strategy.quick_permille),
@@ -77,9 +105,13 @@ struct alignas(128) Lane {
         small_below(static_cast<Grains>(lane_strategy.small_below.value >> kGrainShift)),
         regions{Region(total, lane_strategy.small_below >= 64_KiB, &inbox.gate), Region(total, false, &inbox.gate)} {}
 
+  // What the common path reads comes first.
   FavouringLock lock;
-  const std::uint16_t number;
+  /// The next operation of the script that is followed; &kNoEntry: of none. Read without the lock behind the slow one.
+  std::atomic<const ScriptEntry*> cursor = &kNoEntry;
   const StreamId stream;
+  StepTape tape;
+  const std::uint16_t number;
   const Strategy strategy;
   std::uint64_t quick_room = 0;    ///< grains that quick lists may hold
   unsigned quick_most;             ///< the same in thousandths of what is reserved, at most
@@ -105,6 +137,12 @@ struct alignas(128) Lane {
   Shortage shortage;
   Relaxed<std::uint32_t> merges = 0;  ///< merging frees since the last trim
   std::uint64_t trimmed_crest = 0;    ///< grains; the highest crest of the cycles that ended since then
+
+  // Learned steps:
+  PeriodFinder finder;
+  Script script;  ///< exchanged behind the slow lock, too
+  LearnedStep learned;
+  bool learns_steps = false;
 
   // Behind the pool's lock for slow work:
   EventHandle event;  ///< behind all work up to epoch `recorded`
@@ -140,11 +178,14 @@ struct alignas(128) Lane {
   /// Everything that is free is merged, so that each cycle begins with the same free blocks and finds the same places.
   [[gnu::noinline]] void begin_cycle() {
     flush();
-    ++cycle;
     if (sizes_come_back()) shortage.forget();
     // A step like those before it still finds no place for everything: unmerged blocks are in the way.
     if (misses.end_cycle() > 1) quick_most /= 2;
-    const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
+    begin_crest(counters.live.load(std::memory_order_relaxed));
+  }
+  /// So many grains are live when the search for the next crest begins.
+  void begin_crest(std::uint64_t live) {
+    ++cycle;
     trimmed_crest = std::max(trimmed_crest, counters.crest);
     if (!is_noted_crest()) counters.ended_crest = std::max(counters.ended_crest, counters.crest);
     counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));
@@ -153,6 +194,36 @@ struct alignas(128) Lane {
   /// Whether the crest is older than the last note of the demand.
   bool is_noted_crest() const { return cycle == noted_cycle && counters.crest == noted_crest; }
   std::uint64_t peak_live() const { return std::max(counters.peak_live, counters.crest); }
+
+  // Learned steps (steps/follow.cpp).
+  bool follows() const { return cursor.load(std::memory_order_relaxed) != &kNoEntry; }
+  /// Grains of all live blocks. With the lane's lock or the slow one.
+  std::uint64_t live() const {
+    const ScriptEntry* const next = cursor.load(std::memory_order_relaxed);
+    const std::uint64_t ordinary = counters.live.load(std::memory_order_relaxed);
+    return next == &kNoEntry ? ordinary : ordinary + script.live_at[script.at(next)];
+  }
+  /// Whether the address lies in what a script has taken.
+  bool covers(unsigned region, Grains start) const {
+    return follows() && region == learned.region && start - learned.start < learned.size;
+  }
+  /// Before an allocation while the tape is due. `address` is what the script gives out.
+  Attention attend_allocation(std::uint64_t bytes, DeviceAddress& address);
+  /// Before an allocation that no script may serve.
+  void attend_apart(std::uint64_t bytes);
+  /// The same before a free on the lane's own stream; `size` may be nullptr.
+  Attention attend_free(unsigned region, Grains start, DeviceAddress address, const Bytes* size);
+  /// A free on another stream, which a script may have, too.
+  void expect_foreign_free(std::uint64_t bytes);
+  /// Begins to follow the script, whose places lie in that block of a region that begins at address `base`.
+  void follow(unsigned region, BlockNumber arena, std::uint64_t base);
+  /// Planned blocks become ordinary ones, and free memory between them; the tape goes on behind what was followed.
+  void leave_script();
+  /// Brings the counters up to date.
+  void catch_up();
+  /// What was asked for when the script gave out the block there that is live; empty: there is none.
+  std::optional<Bytes> planned_size(DeviceAddress address) const;
+  std::size_t step_bytes() const { return tape.bytes() + finder.bytes() + script.bytes(); }
 
   /// A live block from the quick lists; kNoBlock without.
   BlockNumber take_quick(unsigned region_number, Grains size) {
@@ -169,7 +240,7 @@ struct alignas(128) Lane {
 
   /// A live block from the bins, when the quick lists have none; kNoBlock without.
   BlockNumber take_listed(unsigned region_number, Grains size) {
-    if (begins_cycle()) begin_cycle();
+    if (begins_cycle() && !follows()) begin_cycle();
     // Among random sizes there is nothing to be learned.
     if (sizes_come_back()) misses.request(size);
     if (!strategy.two_ends) return regions[region_number].take(size, strategy);
@@ -196,9 +267,12 @@ struct alignas(128) Lane {
     counters.live.store(live, std::memory_order_relaxed);
     if (live > counters.crest) counters.trough = counters.crest = live;
     ++counters.allocations;
+    tape.allocated(block, bytes);
   }
 
-  void count_given(const Block& block) {
+  /// `apart`: word::kApart if it was not given back on the lane's own stream alone.
+  void count_given(const Block& block, std::uint64_t apart = 0) {
+    tape.freed(block, apart);
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed) - block.size;
     counters.live.store(live, std::memory_order_relaxed);
     if (live < counters.trough) counters.trough = live;
@@ -289,7 +363,7 @@ struct alignas(128) Lane {
   /// A live block was given back on another lane's stream, at that lane's epoch.
   void give_foreign(unsigned region_number, BlockNumber block_number, std::uint16_t user, std::uint32_t user_epoch) {
     Block& block = regions[region_number][block_number];
-    count_given(block);
+    count_given(block, word::kApart);
     counters.foreign += block.size;
     block.state = BlockState::foreign;
     block.user = user;
@@ -323,6 +397,16 @@ struct alignas(128) Lane {
   }
 
  private:
+  std::uint32_t position() const { return script.at(cursor.load(std::memory_order_relaxed)); }
+  Attention look();
+  void step_over();
+  void end_pass();
+  void stray(std::uint64_t word);
+  std::uint32_t next_op() const {
+    return learned.first_op + position() + static_cast<std::uint32_t>(learned.strays.size());
+  }
+  void rewrite_tape();
+
   std::uint64_t flush(QuickList& list) {
     Region& region = regions[region_for(list.size)];
     std::uint64_t blocks = 0;

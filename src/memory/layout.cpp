@@ -38,6 +38,7 @@ std::vector<SegmentLayout> Pool::Core::layout() {
   std::vector<SegmentLayout> segments;
   for_each_lane([&](Lane& lane) {
     const LaneGuard lock(lane);
+    lane.leave_script();
     for (unsigned number = 0; number < kRegions; ++number)
       add(segments, lane, lane.regions[number], base_of(lane, number));
   });

@@ -26,6 +26,11 @@ class PageIndex {
     return kNoBlock;
   }
 
+  /// Blocks that begin below `end` can be inserted without memory.
+  void prepare(Grains end) {
+    const std::size_t pages = end / kPageGrains + 1;
+    if (pages > first_.size()) grow(pages);
+  }
   /// The block's neighbours are what they will be.
   void insert(const BlockTable& blocks, BlockNumber number) {
     const Block& block = blocks[number];

@@ -38,6 +38,7 @@ UsedPages Pool::Core::used_pages() {
   UsedPages used;
   for_each_lane([&](Lane& lane) {
     const LaneGuard lock(lane);
+    lane.leave_script();
     if (!lane.is_private) lane.flush();
     for (unsigned number = 0; number < kRegions; ++number) add(used, lane.regions[number], base_of(lane, number).value);
   });
@@ -78,6 +79,7 @@ Result<void> Pool::Core::vacate(DeviceAddress address, StreamId stream) {
   if (place.lane == nullptr) return std::unexpected(bad_address(address, place, start));
   if (place.lane->stream == stream) {
     const std::lock_guard lock(place.lane->lock);
+    if (place.lane->covers(place.region, start)) place.lane->leave_script();
     const Region& region = place.lane->regions[place.region];
     const BlockNumber number = region.find(start);
     if (number != kNoBlock && region[number].state == BlockState::live) {
@@ -94,6 +96,9 @@ Bytes Pool::Core::held(DeviceAddress address) {
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return {};
   const std::lock_guard lock(place.lane->lock);
+  if (place.lane->covers(place.region, start)) {
+    if (const auto planned = place.lane->planned_size(address)) return bytes(grains(*planned));
+  }
   const Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
   return number == kNoBlock ? Bytes{} : bytes(region[number].size);

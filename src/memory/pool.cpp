@@ -69,18 +69,21 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
   }
   sample_if_due(*lane);
   const Grains wanted = grains(size);
+  std::unique_lock lane_lock(lane->lock);
+  if (alignment != kGrain) lane->attend_apart(size.value);
   Attempt attempt{.lane = *lane,
                   .bytes = size,
                   .size = wanted,
                   .alignment = grains(alignment),
                   .region = lane->region_for(wanted),
                   .slow_lock = std::move(slow),
-                  .lane_lock = std::unique_lock(lane->lock),
+                  .lane_lock = std::move(lane_lock),
                   .found = {},
                   .epoch = 0,
                   .last = {}};
   lane->collect();
   if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
+  if (alignment != kGrain && attempt.found.lane == lane) lane->tape.set_apart();
   return attempt.found;
 }
 
@@ -111,6 +114,8 @@ Result<Lane*> Pool::Core::add_lane(StreamId stream) {
   const unsigned shift = wide ? region_shift_ : region_shift_ - kNarrowBits;
   lanes_[number] = std::make_unique<Lane>(number, stream,
                                           static_cast<Grains>((std::uint64_t{1} << shift) >> kGrainShift), strategy_);
+  lanes_[number]->learns_steps =
+      wide && strategy_.learns_steps && config_.learn_steps && lanes_[number]->regions[0].is_large();
   lanes_[number]->epoch = first_epoch.load(std::memory_order_relaxed);
   lane_count_.store(number + 1, std::memory_order_release);
   if (wide) wide_count_.store(number + 1, std::memory_order_release);
@@ -171,7 +176,7 @@ void Pool::Core::note_recent_demand() {
   std::uint64_t demand = 0;
   for_each_lane([&](Lane& lane) {
     const LaneGuard lock(lane);
-    demand += std::max(lane.counters.live.load(std::memory_order_relaxed), std::exchange(lane.trimmed_crest, 0));
+    demand += std::max(lane.live(), std::exchange(lane.trimmed_crest, 0));
   });
   // What a step needs at its peak is wanted again in the next one.
   recent_demand_[next_demand_++ % recent_demand_.size()] = demand << kGrainShift;
@@ -195,6 +200,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
   bool shared = false;
   {
     const std::lock_guard lock(lane.lock);
+    if (lane.covers(place.region, start)) lane.leave_script();
     Region& region = lane.regions[place.region];
     const BlockNumber number = region.find(start);
     shared = number != kNoBlock && region[number].state == BlockState::shared;
@@ -205,6 +211,7 @@ Result<void> Pool::Core::deallocate_slow(DeviceAddress address, const Bytes* siz
                   fmt::format("cannot free {:#x} as {} bytes: it has {}", address.value, size->value,
                               requested(region[number])),
                   "free with the size that was asked for");
+    if (user->stream != lane.stream) lane.expect_foreign_free(requested(region[number]));
     if (shared) {
       // Below, in the locks' order.
     } else if (stream == lane.stream) {
@@ -224,6 +231,9 @@ Result<Bytes> Pool::Core::size_of(DeviceAddress address) {
   const Place place = place_of(address, start);
   if (place.lane == nullptr) return fail(ErrorCode::not_found, "this pool never gave that address out");
   const std::lock_guard lock(place.lane->lock);
+  if (place.lane->covers(place.region, start)) {
+    if (const auto planned = place.lane->planned_size(address)) return *planned;
+  }
   const Region& region = place.lane->regions[place.region];
   const BlockNumber number = region.find(start);
   if (number == kNoBlock || (region[number].state != BlockState::live && region[number].state != BlockState::shared))

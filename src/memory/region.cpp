@@ -59,6 +59,30 @@ BlockNumber Region::shrink(BlockNumber number, Grains size, Grains alignment) {
   return kept;
 }
 
+void Region::prepare(BlockNumber number, std::size_t count) {
+  blocks_.prepare(static_cast<BlockNumber>(count));
+  if (large_) pages_.prepare(blocks_[number].start + blocks_[number].size);
+}
+
+void Region::scatter(BlockNumber number, std::span<const LivePart> parts, std::uint32_t epoch) {
+  // Not free: it must not be merged before its turn.
+  blocks_[number].state = BlockState::live;
+  for (const LivePart& part : parts) {
+    if (const Grains front = part.start - blocks_[number].start; front != 0) {
+      const BlockNumber upper = split(number, front);
+      give(number, epoch);
+      number = upper;
+    }
+    const BlockNumber upper = blocks_[number].size > part.size ? split(number, part.size) : kNoBlock;
+    Block& block = blocks_[number];
+    block.left = part.waste;
+    block.right = part.op;
+    block.epoch = part.epoch;
+    number = upper;
+  }
+  if (number != kNoBlock) give(number, epoch);
+}
+
 void Region::list(BlockNumber number) {
   if (blocks_[number].state == BlockState::free) {
     bins_.insert(blocks_, number);

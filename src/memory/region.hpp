@@ -30,6 +30,15 @@ struct Window {
   std::uint32_t missing = 0;     ///< pages that have no memory
 };
 
+/// A live block inside another one, in grains from the region's start.
+struct LivePart {
+  Grains start = 0;
+  Grains size = 0;
+  std::uint32_t waste = 0;  ///< bytes that were not asked for
+  std::uint32_t op = 0;     ///< number of the operation that asked for it
+  std::uint32_t epoch = 0;
+};
+
 /// Not safe to use from several threads.
 class Region {
  public:
@@ -62,6 +71,12 @@ class Region {
   BlockNumber take_aligned(Grains size, Grains alignment, const Strategy& strategy);
   /// The same after looking at every block that could fit, however long it takes.
   BlockNumber take_anywhere(Grains size, const Strategy& strategy);
+  /// So many blocks can be cut out of that one without memory (in a region of large blocks).
+  void prepare(BlockNumber number, std::size_t count);
+  bool is_large() const { return large_; }
+  /// Of a block that is in no list only these parts stay live, each a block of its own; they are sorted. What lies
+  /// between them becomes free, last used in `epoch`.
+  void scatter(BlockNumber number, std::span<const LivePart> parts, std::uint32_t epoch);
   /// Cuts a live block to `size` at a multiple of `alignment`; the block that remains.
   BlockNumber shrink(BlockNumber number, Grains size, Grains alignment);
 

@@ -12,16 +12,18 @@ namespace {
 
 void add(PoolStatus& status, Lane& lane) {
   const LaneGuard lock(lane);
+  lane.catch_up();
   const LaneCounters& counters = lane.counters;
-  status.live += bytes(counters.live);
+  status.live += bytes(lane.live());
   status.peak_live += bytes(lane.peak_live());
-  status.requested += Bytes((counters.live << kGrainShift) - counters.waste);
+  status.requested += Bytes((lane.live() << kGrainShift) - counters.waste);
   status.cached += bytes(counters.cached + counters.foreign);
   status.live_blocks += counters.allocations - counters.frees;
   status.allocations += counters.allocations;
   status.frees += counters.frees;
   status.quick_hits += counters.quick_hits;
-  status.metadata += Bytes(sizeof(Lane) + lane.inbox.bytes());
+  status.learned_operations += lane.learned.operations;
+  status.metadata += Bytes(sizeof(Lane) + lane.inbox.bytes() + lane.step_bytes());
   for (const Region& region : lane.regions) {
     if (!lane.is_private) status.largest_free = std::max(status.largest_free, bytes(region.largest_free()));
     status.metadata += Bytes(region.metadata_bytes());
@@ -33,12 +35,13 @@ constexpr std::size_t kStreamsInReport = 8;
 
 StreamMemory memory_of(Lane& lane) {
   const LaneGuard lock(lane);
+  lane.catch_up();
   const LaneCounters& counters = lane.counters;
   std::uint64_t mapped = 0;
   for (const Region& region : lane.regions)
     mapped += static_cast<std::uint64_t>(
         std::ranges::count_if(region.handles(), [](PageHandle handle) { return handle.value != 0; }));
-  const Bytes live = bytes(counters.live.load(std::memory_order_relaxed));
+  const Bytes live = bytes(lane.live());
   const Bytes cached = bytes(counters.cached + counters.foreign);
   return StreamMemory{.stream = lane.stream,
                       .captured = lane.is_private,
@@ -70,7 +73,7 @@ std::uint64_t Pool::Core::live_bytes() const {
   // Other lanes' counters move meanwhile: good enough for deciding how far to grow.
   std::uint64_t grains = 0;
   for_each_lane([&](const Lane& lane) {
-    const std::uint64_t live = lane.counters.live.load(std::memory_order_relaxed);
+    const std::uint64_t live = lane.live();
     grains += live - std::min(live, lane.inbox.grains());
   });
   return grains << kGrainShift;
@@ -94,6 +97,7 @@ PoolStatus Pool::Core::status_behind_lock() {
   status.pages_created = pages_.created;
   status.pages_moved = pages_moved_;
   status.out_of_memory = out_of_memory_;
+  status.learned_steps = scripts_;
   status.rungs = rungs_;
   for (RungCount& rung : status.rungs) rung.nanoseconds = scale_.nanoseconds(rung.nanoseconds);
   return status;
@@ -190,7 +194,7 @@ Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
   const auto broken = [&](unsigned region, Grains at, std::string_view what) {
     return fail(ErrorCode::corrupt, fmt::format("lane {} region {} at {:#x}: {}", lane.number, region, at, what));
   };
-  std::array<std::uint64_t, 10> sums{};
+  std::array<std::uint64_t, 11> sums{};
   for (unsigned number = 0; number < kRegions; ++number) {
     Region& region = lane.regions[number];
     Grains expected = 0;
@@ -209,6 +213,8 @@ Result<void> Pool::Core::check_lane(Lane& lane, std::uint64_t& mapped) {
   const auto sum = [&](BlockState state) { return sums[static_cast<std::size_t>(state)]; };
   if (sum(BlockState::live) + sum(BlockState::shared) + sum(BlockState::left) != lane.counters.live)
     return broken(0, 0, "the live bytes are miscounted");
+  if (sum(BlockState::planned) != (lane.follows() ? lane.learned.size : 0U))
+    return broken(0, 0, "what a learned step has taken is miscounted");
   if (sum(BlockState::cached) != lane.counters.cached) return broken(0, 0, "the cached bytes are miscounted");
   if (sum(BlockState::foreign) != lane.counters.foreign) return broken(0, 0, "the foreign bytes are miscounted");
   return {};

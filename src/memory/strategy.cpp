@@ -14,7 +14,8 @@ constexpr std::array kStrategies{
              .quick_permille = 1000,
              .small_below = 1_MiB,
              .remap_above_permille = 8,
-             .learns = true},
+             .learns = true,
+             .learns_steps = true},
     Strategy{.name = "greedy",
              .rule = "fastest fit, long quick lists, small rests not split off; moves pages only when memory is out",
              .fit = {.own_class_scan = 1, .next_class_scan = 1, .order = FitOrder::first},
@@ -36,6 +37,7 @@ constexpr std::array kStrategies{
              .quick_permille = 5,
              .small_below = 1_MiB,
              .remap_above_permille = 0,
+             .learns_steps = true,
              .two_ends = true},
 };
 

@@ -12,60 +12,60 @@
 namespace gpuwarden::placement {
 namespace {
 
-using Verdict = std::optional<Objection>;
+using Opinion = std::optional<Objection>;
 
 bool contains(const std::vector<Uuid>& list, const Uuid& uuid) { return std::ranges::find(list, uuid) != list.end(); }
 
-Verdict healthy(const Candidate& c, const Wanted&) {
+Opinion healthy(const Candidate& c, const Wanted&) {
   if (facts::is_usable(*c.record)) return std::nullopt;
   std::string reason = fmt::format("{}: {}", facts::to_string(c.record->state), c.record->cause);
   if (!c.record->next_step.empty()) reason += "; " + c.record->next_step;
   return Objection{reason, false};
 }
 
-Verdict of_nvidia(const Candidate& c, const Wanted&) {
+Opinion of_nvidia(const Candidate& c, const Wanted&) {
   if (c.record->gpu.vendor == "NVIDIA") return std::nullopt;
   return Objection{fmt::format("not an NVIDIA GPU ({}): CUDA cannot use it", c.record->gpu.vendor), false};
 }
 
-Verdict named(const Candidate& c, const Wanted& wanted) {
+Opinion named(const Candidate& c, const Wanted& wanted) {
   if (wanted.ids.empty() || contains(wanted.ids, c.device.uuid)) return std::nullopt;
   return Objection{"not among the named GPUs", false};
 }
 
-Verdict visible(const Candidate& c, const Wanted& wanted) {
+Opinion visible(const Candidate& c, const Wanted& wanted) {
   if (!wanted.visible.restricted || contains(wanted.visible.uuids, c.device.uuid)) return std::nullopt;
   return Objection{"hidden by CUDA_VISIBLE_DEVICES", false};
 }
 
-Verdict not_excluded(const Candidate& c, const Wanted& wanted) {
+Opinion not_excluded(const Candidate& c, const Wanted& wanted) {
   if (!contains(wanted.exclude, c.device.uuid)) return std::nullopt;
   return Objection{"excluded", false};
 }
 
-Verdict usable_as_whole(const Candidate& c, const Wanted& wanted) {
+Opinion usable_as_whole(const Candidate& c, const Wanted& wanted) {
   if (wanted.mig || !c.record->gpu.mig_enabled.value_or(false)) return std::nullopt;
   return Objection{"MIG is on: CUDA cannot use the whole GPU, only its instances (--mig)", false};
 }
 
-Verdict profile(const Candidate& c, const Wanted& wanted) {
+Opinion profile(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.mig_profile;
   if (!wish || c.mig == nullptr || c.mig->profile == *wish) return std::nullopt;
   return Objection{fmt::format("its MIG profile is {}", c.mig->profile.value_or("unknown")), false};
 }
 
-Verdict compute_mode(const Candidate& c, const Wanted&) {
+Opinion compute_mode(const Candidate& c, const Wanted&) {
   if (c.record->gpu.compute_mode != facts::ComputeMode::prohibited) return std::nullopt;
   return Objection{"compute mode is prohibited (nvidia-smi -c 0 allows it)", false};
 }
 
-Verdict name(const Candidate& c, const Wanted& wanted) {
+Opinion name(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.name_contains;
   if (!wish || contains_ignoring_case(c.record->gpu.name, *wish)) return std::nullopt;
   return Objection{fmt::format("its name is {}", c.record->gpu.name), false};
 }
 
-Verdict capability(const Candidate& c, const Wanted& wanted) {
+Opinion capability(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.min_compute_capability;
   const auto& own = c.record->gpu.compute_capability;
   if (!wish || (own && *own >= *wish)) return std::nullopt;
@@ -75,14 +75,14 @@ Verdict capability(const Candidate& c, const Wanted& wanted) {
       false};
 }
 
-Verdict total_memory(const Candidate& c, const Wanted& wanted) {
+Opinion total_memory(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.min_memory;
   if (!wish || c.total >= *wish) return std::nullopt;
   if (c.total.value == 0) return Objection{"its memory is unknown", false};
   return Objection{fmt::format("has {} of memory, {} are wanted", format_size(c.total), format_size(*wish)), false};
 }
 
-Verdict could_free_memory(const Candidate& c, const Wanted& wanted) {
+Opinion could_free_memory(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.min_free_memory;
   if (!wish || c.total >= *wish) return std::nullopt;
   if (c.total.value == 0) return Objection{"its memory is unknown", false};
@@ -90,7 +90,7 @@ Verdict could_free_memory(const Candidate& c, const Wanted& wanted) {
                    false};
 }
 
-Verdict unleased(const Candidate& c, const Wanted& wanted) {
+Opinion unleased(const Candidate& c, const Wanted& wanted) {
   for (const facts::Lease& lease : wanted.inputs.leases) {
     // A lease on the whole GPU covers its instances, and the other way round.
     const bool here = lease.uuid == c.device.uuid || (c.mig != nullptr && lease.uuid == c.record->gpu.uuid);
@@ -104,7 +104,7 @@ Verdict unleased(const Candidate& c, const Wanted& wanted) {
   return std::nullopt;
 }
 
-Verdict not_spoken_for(const Candidate& c, const Wanted& wanted) {
+Opinion not_spoken_for(const Candidate& c, const Wanted& wanted) {
   if (!contains(wanted.inputs.spoken_for, c.device.uuid)) return std::nullopt;
   return Objection{"others were waiting for it before", true};
 }
@@ -114,7 +114,7 @@ std::string describe(const facts::GpuProcess& process) {
                      process.command ? ": " + *process.command : "");
 }
 
-Verdict idle(const Candidate& c, const Wanted& wanted) {
+Opinion idle(const Candidate& c, const Wanted& wanted) {
   const bool exclusive = c.record->gpu.compute_mode == facts::ComputeMode::exclusive_process;
   if ((wanted.request.shared || wanted.request.allow_busy) && !exclusive) return std::nullopt;
   for (const auto& process : c.record->processes.value_or(std::vector<facts::GpuProcess>{})) {
@@ -124,7 +124,7 @@ Verdict idle(const Candidate& c, const Wanted& wanted) {
   return std::nullopt;
 }
 
-Verdict no_unseen_user(const Candidate& c, const Wanted& wanted) {
+Opinion no_unseen_user(const Candidate& c, const Wanted& wanted) {
   if (wanted.request.shared || wanted.request.allow_busy || c.mig != nullptr) return std::nullopt;
   const auto& sample = c.record->sample;
   if (sample.utilization_gpu && sample.utilization_gpu->value > kUnseenUsePercent) {
@@ -140,7 +140,7 @@ Verdict no_unseen_user(const Candidate& c, const Wanted& wanted) {
   return std::nullopt;
 }
 
-Verdict free_memory(const Candidate& c, const Wanted& wanted) {
+Opinion free_memory(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.min_free_memory;
   if (!wish || (c.known_free && c.free >= *wish)) return std::nullopt;
   return Objection{c.known_free ? fmt::format("has {} free, {} are wanted", format_size(c.free), format_size(*wish))
@@ -148,7 +148,7 @@ Verdict free_memory(const Candidate& c, const Wanted& wanted) {
                    true};
 }
 
-Verdict utilization(const Candidate& c, const Wanted& wanted) {
+Opinion utilization(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.max_utilization;
   const auto& own = c.record->sample.utilization_gpu;
   if (!wish || (own && *own <= *wish)) return std::nullopt;
@@ -159,7 +159,7 @@ Verdict utilization(const Candidate& c, const Wanted& wanted) {
 
 struct Filter {
   std::string_view name;
-  Verdict (*run)(const Candidate&, const Wanted&);
+  Opinion (*run)(const Candidate&, const Wanted&);
 };
 
 /// Lasting objections first: a device that can never do must not look as if waiting helped.

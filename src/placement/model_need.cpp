@@ -25,7 +25,7 @@ int rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; 
 /// What another framework would have to be taken for is a last resort, however well it fits.
 int rank_of(const ModelFit& fit) { return rank_of(fit.fit) + (fit.candidate.other_framework ? 2 : 0); }
 
-double gib(double bytes) { return bytes / (1024.0 * 1024 * 1024); }
+double gib(double bytes) { return bytes / planning::kBytesPerGiB; }
 double gib(Bytes bytes) { return gib(static_cast<double>(bytes.value)); }
 
 /// What a kind is told by: GPUs of one name, instances of one size.

@@ -12,13 +12,12 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/knowledge/usable_memory.hpp"
+#include "gpuwarden/planning/settings.hpp"
 
 namespace gpuwarden::planning {
 namespace {
 
 using knowledge::GpuModel;
-
-constexpr double kGiB = 1073741824.0;
 
 /// GDDR memory that can correct errors gives some of itself to that.
 constexpr std::string_view kEccOnGddr[] = {"T4", "A2", "A10", "A10G", "A16", "A40", "L2", "L4", "L20", "L40", "L40S"};
@@ -45,7 +44,7 @@ GpuGroup group_of(const GpuModel& model) {
   const bool corrects = corrects_errors_in_gddr(model.name);
   const double share = corrects ? figures().usable_share_ecc : figures().usable_share;
   const double gib = group.usable_measured ? measured->gib : model.memory_gb * share;
-  group.usable = Bytes(static_cast<std::uint64_t>(gib * kGiB));
+  group.usable = Bytes(static_cast<std::uint64_t>(gib * kBytesPerGiB));
   return group;
 }
 

@@ -28,19 +28,21 @@ LossBytes row_for(LossKernel kernel, Framework framework, std::string_view when)
   return {};
 }
 
-const Table& table() {
-  static const Table kTable = [] {
-    Table rows{};
-    for (std::size_t kernel = 0; kernel < kKernels; ++kernel) {
-      for (std::size_t framework = 0; framework < kFrameworks; ++framework) {
-        for (std::size_t when = 0; when < kWhenCount; ++when) {
-          rows[kernel][framework][when] =
-              row_for(static_cast<LossKernel>(kernel), static_cast<Framework>(framework), kWhens[when]);
-        }
+Table read_rows() {
+  Table rows{};
+  for (std::size_t kernel = 0; kernel < kKernels; ++kernel) {
+    for (std::size_t framework = 0; framework < kFrameworks; ++framework) {
+      for (std::size_t when = 0; when < kWhenCount; ++when) {
+        rows[kernel][framework][when] =
+            row_for(static_cast<LossKernel>(kernel), static_cast<Framework>(framework), kWhens[when]);
       }
     }
-    return rows;
-  }();
+  }
+  return rows;
+}
+
+const Table& table() {
+  static const Table kTable = read_rows();
   return kTable;
 }
 

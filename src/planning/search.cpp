@@ -13,7 +13,6 @@ namespace gpuwarden::planning {
 
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr std::uint32_t kMostGpusSearched = 65536;
 
 std::uint32_t rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; }
@@ -48,7 +47,7 @@ Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settin
   return none;
 }
 
-std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / kGiB); }
+std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / kBytesPerGiB); }
 
 bool is_plain(const Parallelism& p) { return p.tensor * p.pipeline * p.context * p.expert == 1; }
 

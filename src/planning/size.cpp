@@ -36,7 +36,7 @@ constexpr double kSmallVocabularyBelow = 1e9;
 /// Below this the tables of a usual vocabulary would be all of the model.
 constexpr double kTinyVocabularyBelow = 5e7;
 
-struct Candidate {
+struct ShapeCandidate {
   ModelShape model;
   double strangeness = std::numeric_limits<double>::infinity();
 };
@@ -56,10 +56,10 @@ std::optional<ModelShape> with_heads(ModelShape model, const ShapeHints& hints) 
 }
 
 /// The candidate of this width and depth, its MLP as wide as the parameters that are left make it.
-Candidate candidate(ModelShape model, double parameters, const ShapeHints& hints) {
+ShapeCandidate candidate(ModelShape model, double parameters, const ShapeHints& hints) {
   const auto headed = with_heads(std::move(model), hints);
   if (!headed) return {};
-  Candidate result{.model = *headed};
+  ShapeCandidate result{.model = *headed};
   ModelShape& shape = result.model;
   shape.intermediate = 0;
   const double rest = parameters - static_cast<double>(count_parameters(shape).total);
@@ -75,8 +75,8 @@ Candidate candidate(ModelShape model, double parameters, const ShapeHints& hints
   return result;
 }
 
-Candidate best_of_width(const ModelShape& base, double parameters, const ShapeHints& hints) {
-  Candidate best;
+ShapeCandidate best_of_width(const ModelShape& base, double parameters, const ShapeHints& hints) {
+  ShapeCandidate best;
   const double depth = base.hidden / kHiddenPerLayer;
   const auto low = static_cast<std::uint32_t>(std::max(1.0, depth * 0.5));
   const auto high = std::min(kMostLayers, static_cast<std::uint32_t>(std::max(4.0, depth * 2)));
@@ -85,7 +85,7 @@ Candidate best_of_width(const ModelShape& base, double parameters, const ShapeHi
   for (std::uint32_t layers = first; layers <= last; ++layers) {
     ModelShape model = base;
     model.layers = layers;
-    Candidate next = candidate(std::move(model), parameters, hints);
+    ShapeCandidate next = candidate(std::move(model), parameters, hints);
     if (next.strangeness < best.strangeness) best = std::move(next);
   }
   return best;
@@ -114,12 +114,12 @@ Result<ModelShape> shape_of_size(double parameters, const ShapeHints& hints) {
   const double usual = usual_hidden(parameters);
   const auto low = static_cast<std::uint32_t>(usual * 0.4) / kHiddenStep * kHiddenStep;
   const auto high = std::min<std::uint32_t>(kWidestHidden, static_cast<std::uint32_t>(usual * 1.6) + kHiddenStep);
-  Candidate best;
+  ShapeCandidate best;
   const std::uint32_t first = hints.hidden > 0 ? hints.hidden : std::max(kHiddenStep, low);
   const std::uint32_t last = hints.hidden > 0 ? hints.hidden : high;
   for (std::uint32_t hidden = first; hidden <= last; hidden += kHiddenStep) {
     base.hidden = hidden;
-    Candidate next = best_of_width(base, parameters, hints);
+    ShapeCandidate next = best_of_width(base, parameters, hints);
     if (next.strangeness < best.strangeness) best = std::move(next);
   }
   if (best.model.hidden == 0)

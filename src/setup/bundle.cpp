@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr unsigned kOwnerOnly = 0600;
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string indented(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 /// The text without its secrets; what was taken out goes to `removed`.
 Result<std::string> redacted(const BundleFile& file, Redactor& redactor, Removals& removed) {
@@ -26,7 +26,7 @@ Result<std::string> redacted(const BundleFile& file, Redactor& redactor, Removal
   Json document = Json::parse(file.text, nullptr, false);
   if (document.is_discarded()) return fail(ErrorCode::failed, fmt::format("{} is no JSON", file.name));
   redactor.redact(document, removed);
-  return dump(document);
+  return indented(document);
 }
 
 std::map<std::string, std::size_t> named(const Removals& removed) {
@@ -152,7 +152,7 @@ Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents&
   for (const Omission& omission : contents.omitted)
     manifest.omitted.push_back({redactor.redact(omission.what, in_reasons), redactor.redact(omission.why, in_reasons)});
   // First in the archive: who looks into it with other tools sees what is inside before anything else.
-  entries[0] = {fmt::format("{}/{}", folder, kManifestFile), dump(to_json(manifest))};
+  entries[0] = {fmt::format("{}/{}", folder, kManifestFile), indented(to_json(manifest))};
   GPUWARDEN_CHECK(check_size(entries));
   GPUWARDEN_TRY(const std::string bytes, pack(entries, head.created));
   GPUWARDEN_CHECK(write_file_atomically(path, bytes, kOwnerOnly));

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kJournalSchema = 1;
 
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string line_of(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string text_of(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -95,14 +95,15 @@ Result<void> take_step(const Json& line, DriverRun& run) {
 }  // namespace
 
 std::string begin_line(const Plan& plan, const std::string& at) {
-  return dump({{"schema", kJournalSchema}, {"at", at}, {"run", plan.id}, {"event", "begin"}, {"plan", to_json(plan)}});
+  return line_of(
+      {{"schema", kJournalSchema}, {"at", at}, {"run", plan.id}, {"event", "begin"}, {"plan", to_json(plan)}});
 }
 
 std::string step_line(const std::string& run, const std::string& at, const std::string& step, StepState state,
                       const std::string& message) {
   Json json{{"at", at}, {"run", run}, {"event", "step"}, {"step", step}, {"state", to_string(state)}};
   if (!message.empty()) json["message"] = message;
-  return dump(json);
+  return line_of(json);
 }
 
 std::string state_line(const std::string& run, const std::string& at, RunState state, const std::string& boot_id,
@@ -110,7 +111,7 @@ std::string state_line(const std::string& run, const std::string& at, RunState s
   Json json{{"at", at}, {"run", run}, {"event", "state"}, {"state", to_string(state)}};
   if (!boot_id.empty()) json["boot_id"] = boot_id;
   if (!message.empty()) json["message"] = message;
-  return dump(json);
+  return line_of(json);
 }
 
 Result<void> take_line(std::string_view line, std::vector<DriverRun>& runs) {

@@ -9,8 +9,6 @@
 namespace gpuwarden::setup {
 namespace {
 
-constexpr std::size_t kLongestName = 128;
-
 bool is_name(char c) { return is_word(c) || c == '-' || c == '.'; }
 
 std::size_t word_begin(std::string_view text, std::size_t end) {
@@ -20,7 +18,7 @@ std::size_t word_begin(std::string_view text, std::size_t end) {
 }
 
 /// The name that ends before `separator`, without quotes, brackets and blanks between: os.environ["X"] = ...
-std::string_view name_before(std::string_view text, std::size_t separator) {
+std::string_view key_before(std::string_view text, std::size_t separator) {
   std::size_t end = separator;
   while (end > 0 && separator - end < 4 && is_blank(text[end - 1])) --end;
   while (end > 0 && separator - end < 12 &&
@@ -60,7 +58,7 @@ bool is_pass_phrase(std::string_view name) {
 }
 
 void find_at_separator(std::string_view text, std::size_t separator, Spans& spans) {
-  const std::string_view name = name_before(text, separator);
+  const std::string_view name = key_before(text, separator);
   // A path is no name: "-v /etc/passwd:/etc/passwd:ro".
   if (name.size() < 3 || before(text, static_cast<std::size_t>(name.data() - text.data())) == '/') return;
   if (secrecy_of(name) == Secrecy::none) return;
@@ -86,7 +84,7 @@ void find_at_separator(std::string_view text, std::size_t separator, Spans& span
 
 /// <password>value</password>
 void find_in_element(std::string_view text, std::size_t close, Spans& spans) {
-  const std::string_view name = name_before(text, close);
+  const std::string_view name = key_before(text, close);
   const std::size_t open = close - std::min(close, name.size() + 1);
   if (name.size() < 3 || text[open] != '<' || secrecy_of(name) == Secrecy::none) return;
   const std::size_t end = std::min(text.find('<', close + 1), text.size());

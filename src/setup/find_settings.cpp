@@ -10,9 +10,8 @@
 namespace gpuwarden::setup {
 namespace {
 
-constexpr std::size_t kLongestName = 128;
 /// A block of YAML that is longer is cut off here, so that a text of nothing but such names takes no time squared.
-constexpr std::size_t kLongestBlock = std::size_t{64} << 10U;
+constexpr std::size_t kLongestYamlBlock = std::size_t{64} << 10U;
 
 std::size_t line_end(std::string_view text, std::size_t at) { return std::min(text.find('\n', at), text.size()); }
 
@@ -140,7 +139,7 @@ bool begins_block(std::string_view value) {
 /// Where the lines that are indented deeper than `indent` end, from `at` on: a line's end.
 std::size_t end_of_block(std::string_view text, std::size_t at, std::size_t indent) {
   std::size_t end = at;
-  const std::size_t limit = std::min(text.size(), at + kLongestBlock);
+  const std::size_t limit = std::min(text.size(), at + kLongestYamlBlock);
   while (at < limit) {
     const std::string_view line = text.substr(at, line_end(text, at) - at);
     const bool empty = trim(line).empty();

@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "setup/name_places.hpp"
+#include "setup/spans.hpp"
 
 namespace gpuwarden::setup {
 namespace {
@@ -28,11 +29,6 @@ std::string ip_stand_in(std::size_t n) { return fmt::format("ip-{}", n); }
 std::string mac_stand_in(std::size_t n) { return fmt::format("mac-{}", n); }
 /// Of a UUID's own form, so that what reads UUIDs reads this one; the number stands first, for abbreviations.
 std::string uuid_stand_in(std::size_t n) { return fmt::format("{:08x}-0000-0000-0000-000000000000", n); }
-
-template <std::size_t N>
-bool is_among(const std::array<std::string_view, N>& list, std::string_view name) {
-  return std::ranges::find(list, name) != list.end();
-}
 
 }  // namespace
 

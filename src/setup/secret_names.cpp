@@ -12,11 +12,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-template <std::size_t N>
-bool is_among(const std::array<std::string_view, N>& list, std::string_view word) {
-  return std::ranges::find(list, word) != list.end();
-}
-
 constexpr std::array<std::string_view, 25> kSecretWords{
     "dbpass",        "dbpwd",         "userpass",      "hftoken",      "ghtoken", "rootpass",     "password",
     "passwd",        "passphrase",    "passcode",      "secret",       "apikey",  "accesskey",    "secretkey",

@@ -2,6 +2,9 @@
 // Places in a text that are to be replaced, and what all finders of such places share.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +24,9 @@ using Spans = std::vector<Span>;
 
 /// Replaces all spans; where they overlap, the one that begins first stands for them all.
 std::string replace(std::string_view text, Spans spans, Removals& removed);
+
+/// What is longer is no name of a setting.
+inline constexpr std::size_t kLongestName = 128;
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
@@ -79,6 +85,12 @@ class Plain {
   std::string own_;
   std::vector<Cut> cuts_;
 };
+
+/// Whether a list has this word.
+template <std::size_t N>
+bool is_among(const std::array<std::string_view, N>& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
 
 /// Whether a word looks drawn by lot: digits among letters, or very long without being a path, a number or a sentence.
 bool looks_random(std::string_view word);

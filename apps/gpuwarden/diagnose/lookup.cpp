@@ -62,7 +62,7 @@ Lookup by_line(std::string_view what) {
 }
 
 /// 79 of "xid 79", "Xid=79", "xid:79", "xid79"; with no word before it, of "79".
-std::optional<int> number_behind(std::string_view what, std::string_view word) {
+std::optional<int> code_behind(std::string_view what, std::string_view word) {
   const std::string lower = to_lower(trim(what));
   if (!lower.starts_with(word)) return std::nullopt;
   std::string_view rest = std::string_view(lower).substr(word.size());
@@ -113,10 +113,10 @@ void add_cuda_code(Lookup& lookup, int number) {
 
 /// Xids, SXids and error codes of CUDA. A bare number may be each of them.
 std::optional<Lookup> by_number(std::string_view what, const knowledge::Knowledge& knowledge) {
-  if (const auto xid = number_behind(what, "xid")) return by_xid(*xid, knowledge);
-  if (const auto sxid = number_behind(what, "sxid"))
+  if (const auto xid = code_behind(what, "xid")) return by_xid(*xid, knowledge);
+  if (const auto sxid = code_behind(what, "sxid"))
     return by_message(fmt::format("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {}, Link 32", *sxid));
-  const auto bare = number_behind(what, "");
+  const auto bare = code_behind(what, "");
   if (!bare) return std::nullopt;
   Lookup lookup;
   if (is_in_use(*bare, knowledge)) lookup = by_xid(*bare, knowledge);

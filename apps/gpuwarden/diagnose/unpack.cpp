@@ -17,7 +17,7 @@ namespace {
 
 using Reader = std::unique_ptr<archive, int (*)(archive*)>;
 
-constexpr std::size_t kMostFiles = 10'000;
+constexpr std::size_t kMostMembers = 10'000;
 
 std::string said_by(archive* archive) {
   const char* text = ::archive_error_string(archive);
@@ -67,8 +67,8 @@ class Unpacker {
       return false;
     }
     if (!lone && ::archive_entry_filetype(entry) != AE_IFREG) return true;
-    if (unpacking_.files.size() == kMostFiles) {
-      give_up("was read only in part", fmt::format("it holds more than {} files", kMostFiles));
+    if (unpacking_.files.size() == kMostMembers) {
+      give_up("was read only in part", fmt::format("it holds more than {} files", kMostMembers));
       return false;
     }
     const char* path = lone ? nullptr : ::archive_entry_pathname(entry);

@@ -42,7 +42,6 @@ Result<std::optional<double>> tokens_option(const Args& args, const std::string&
 
 /// "1=23.4,2=30.1": micro-batches and their peaks in GiB.
 Result<std::vector<MeasuredPeak>> peaks_option(const Args& args) {
-  constexpr double kGiB = 1073741824.0;
   constexpr double kMostGiB = 1e6;
   std::vector<MeasuredPeak> peaks;
   for (const std::string& pair : args.list("calibrate")) {
@@ -53,7 +52,8 @@ Result<std::vector<MeasuredPeak>> peaks_option(const Args& args) {
     if (!good)
       return fail(ErrorCode::invalid_argument, fmt::format("--calibrate: '{}' is not MICRO-BATCH=GiB", printable(pair)),
                   "for example 1=23.4,2=30.1: torch.cuda.max_memory_allocated() / 2**30 at two or three micro-batches");
-    peaks.push_back({static_cast<std::uint32_t>(*micro_batch), Bytes(static_cast<std::uint64_t>(*gib * kGiB))});
+    peaks.push_back(
+        {static_cast<std::uint32_t>(*micro_batch), Bytes(static_cast<std::uint64_t>(*gib * planning::kBytesPerGiB))});
   }
   return peaks;
 }

@@ -17,7 +17,7 @@ using diagnosis::Cause;
 using diagnosis::Diagnosis;
 using diagnosis::Evidence;
 
-constexpr std::size_t kIndent = 3;
+constexpr std::size_t kEvidenceIndent = 3;
 constexpr std::size_t kEvidence = 3;
 constexpr std::size_t kConsequences = 5;
 constexpr std::size_t kLongestLine = 300;
@@ -40,9 +40,9 @@ std::string evidence_text(const Evidence& evidence, const Style& style) {
   std::string place = printable(evidence.file);
   if (evidence.line > 0) place += fmt::format(":{}", evidence.line);
   if (place.empty()) place = "the machine";
-  const std::size_t first = kIndent + width_of(place) + 2;
-  return fmt::format("{:>{}}{} {}\n", "", kIndent, style.paint(place + ":", Tone::dim),
-                     wrapped(beginning_of(evidence.text), first, kIndent + 4, style.width));
+  const std::size_t first = kEvidenceIndent + width_of(place) + 2;
+  return fmt::format("{:>{}}{} {}\n", "", kEvidenceIndent, style.paint(place + ":", Tone::dim),
+                     wrapped(beginning_of(evidence.text), first, kEvidenceIndent + 4, style.width));
 }
 
 /// A line that several rules fit is shown once.
@@ -60,13 +60,15 @@ void add_evidence(std::string& text, const Cause& cause, bool all, const Style& 
   const std::size_t shown = all ? lines.size() : std::min(kEvidence, lines.size());
   for (std::size_t i = 0; i < shown; ++i) text += evidence_text(*lines[i], style);
   if (shown < lines.size())
-    text += fmt::format("{:>{}}({}: --all)\n", "", kIndent, counted(lines.size() - shown, "more line", "more lines"));
+    text += fmt::format("{:>{}}({}: --all)\n", "", kEvidenceIndent,
+                        counted(lines.size() - shown, "more line", "more lines"));
 }
 
 void add_labelled(std::string& text, const std::string& label, std::string_view words, const Style& style) {
   const std::string head = label + ": ";
-  const std::size_t column = kIndent + head.size();
-  text += fmt::format("{:>{}}{}{}\n", "", kIndent, head, wrapped(printable(words), column, column, style.width));
+  const std::size_t column = kEvidenceIndent + head.size();
+  text +=
+      fmt::format("{:>{}}{}{}\n", "", kEvidenceIndent, head, wrapped(printable(words), column, column, style.width));
 }
 
 void add_consequences(std::string& text, const Cause& cause, bool all, const Style& style) {
@@ -74,7 +76,7 @@ void add_consequences(std::string& text, const Cause& cause, bool all, const Sty
   const std::size_t shown = all ? consequences.size() : std::min(kConsequences, consequences.size());
   for (std::size_t i = 0; i < shown; ++i) add_labelled(text, "then", consequences[i].text, style);
   if (shown < consequences.size())
-    text += fmt::format("{:>{}}({}: --all)\n", "", kIndent,
+    text += fmt::format("{:>{}}({}: --all)\n", "", kEvidenceIndent,
                         counted(consequences.size() - shown, "more consequence", "more consequences"));
 }
 
@@ -86,16 +88,17 @@ Tone tone_of(double confidence) {
 std::string cause_text(const Cause& cause, std::size_t number, bool all, const Style& style) {
   const std::string head = fmt::format("{}. ", number);
   const std::string sentence = cause.summary.empty() ? cause.title : cause.summary;
-  std::string text = style.paint(head + wrapped(printable(sentence), head.size(), kIndent, style.width), Tone::bold);
+  std::string text =
+      style.paint(head + wrapped(printable(sentence), head.size(), kEvidenceIndent, style.width), Tone::bold);
   const std::string sureness = fmt::format("{}, {:.0f} %", words_for(cause.confidence), cause.confidence * 100);
-  text += fmt::format("\n{:>{}}{}  {}\n", "", kIndent, style.paint(sureness, tone_of(cause.confidence)),
+  text += fmt::format("\n{:>{}}{}  {}\n", "", kEvidenceIndent, style.paint(sureness, tone_of(cause.confidence)),
                       style.paint(fmt::format("[{}]", printable(cause.id)), Tone::dim));
   for (const std::string& reason : cause.reasons) add_labelled(text, "why", reason, style);
   add_evidence(text, cause, all, style);
-  text += steps_text("do", cause.fix, kIndent, style);
-  text += steps_text("to make sure", cause.confirm, kIndent, style);
+  text += steps_text("do", cause.fix, kEvidenceIndent, style);
+  text += steps_text("to make sure", cause.confirm, kEvidenceIndent, style);
   add_consequences(text, cause, all, style);
-  if (!cause.link.empty()) text += fmt::format("{:>{}}{}\n", "", kIndent, printable(cause.link));
+  if (!cause.link.empty()) text += fmt::format("{:>{}}{}\n", "", kEvidenceIndent, printable(cause.link));
   return text;
 }
 

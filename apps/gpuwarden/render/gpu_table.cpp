@@ -106,7 +106,7 @@ std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const Co
 }
 
 /// Indented text, broken between words at the width.
-std::string wrapped(std::string_view text, std::size_t indent, const Style& style, Tone tone) {
+std::string painted_lines(std::string_view text, std::size_t indent, const Style& style, Tone tone) {
   std::string result;
   std::string line(indent, ' ');
   for (const auto word : split_words(text)) {
@@ -220,10 +220,10 @@ std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
     };
     if (std::any_of(faults.begin(), faults.begin() + static_cast<std::ptrdiff_t>(i), same)) continue;
     const auto times = std::ranges::count_if(faults, same);
-    text += wrapped(fmt::format("{} {}{}{}: {}", faults[i].kind == "sxid" ? "SXid" : "Xid", faults[i].code,
-                                faults[i].pci_bus_id ? " at " + *faults[i].pci_bus_id : "",
-                                times > 1 ? fmt::format(", {} times", times) : "", faults[i].text),
-                    3, style, Tone::bad);
+    text += painted_lines(fmt::format("{} {}{}{}: {}", faults[i].kind == "sxid" ? "SXid" : "Xid", faults[i].code,
+                                      faults[i].pci_bus_id ? " at " + *faults[i].pci_bus_id : "",
+                                      times > 1 ? fmt::format(", {} times", times) : "", faults[i].text),
+                          3, style, Tone::bad);
   }
   return text.empty() ? "" : "faults in the kernel log:\n" + text;
 }
@@ -243,8 +243,8 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
     const facts::Lease* lease = find_lease(leases, record);
     text += gpu_row(record, lease, columns, style);
     if (!record.cause.empty())
-      text += wrapped(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
-    if (!record.next_step.empty()) text += wrapped("-> " + record.next_step, 3, style, Tone::plain);
+      text += painted_lines(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
+    if (!record.next_step.empty()) text += painted_lines("-> " + record.next_step, 3, style, Tone::plain);
     text += mig_rows(record, columns, style) + lease_line(record, lease, style) + process_lines(record, style);
   }
   return text + fault_lines(snapshot, style);

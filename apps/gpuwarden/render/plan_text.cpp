@@ -15,14 +15,13 @@ namespace {
 
 using namespace planning;
 
-constexpr double kGiB = 1073741824.0;
 constexpr std::size_t kNameWidth = 22;
 constexpr std::size_t kBarWidth = 24;
 constexpr std::size_t kMostRows = 12;
 constexpr std::size_t kRecomputeWidth = 9;
 constexpr std::size_t kVerdictWidth = 12;
 
-std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / kGiB); }
+std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / planning::kBytesPerGiB); }
 
 /// "8.03 B", "124 M".
 std::string count_words(std::uint64_t count) {
@@ -228,15 +227,15 @@ MemoryChart plan_chart(const PlanAnswer& answer) {
   MemoryChart chart{.title = fmt::format("{}: memory of each GPU", answer.request.work.model.name),
                     .subtitle = fmt::format("{}, {}, {} x {}", best.name, spaced(to_string(best.settings.task)),
                                             answer.request.gpus.count, answer.request.gpus.name),
-                    .capacity_gib = static_cast<double>(answer.request.gpus.usable.value) / kGiB};
+                    .capacity_gib = static_cast<double>(answer.request.gpus.usable.value) / planning::kBytesPerGiB};
   const Estimate& estimate = best.estimate;
   for (std::size_t i = 0; i < estimate.moment_count; ++i) {
     const Moment& moment = estimate.moments[i];
     ChartColumn column{.label = spaced(to_string(moment.kind)), .peak = i == estimate.peak};
     for (std::size_t use = 0; use < kUses; ++use)
-      column.parts.push_back({spaced(to_string(static_cast<Use>(use))), moment.uses[use] / kGiB});
-    column.parts.push_back(
-        {"context and reserve", (estimate.context + estimate.communication + estimate.reserve) / kGiB});
+      column.parts.push_back({spaced(to_string(static_cast<Use>(use))), moment.uses[use] / planning::kBytesPerGiB});
+    column.parts.push_back({"context and reserve",
+                            (estimate.context + estimate.communication + estimate.reserve) / planning::kBytesPerGiB});
     chart.columns.push_back(std::move(column));
   }
   chart.lines.push_back(answer.search.reason);

@@ -44,6 +44,8 @@ struct PoolConfig {
   /// when asked for. The last `samples` are kept.
   std::uint64_t sample_every = 0;
   std::size_t samples = 512;
+  /// Whether the strategy may learn a stream's steps (Strategy::learns_steps).
+  bool learn_steps = true;
   /// Asked in turn when memory is out, without any lock held; they may call the pool. True: try again.
   std::vector<std::function<bool(Bytes needed)>> give_back;
   /// Called last; true: somebody else's memory may have come free, try again.
@@ -88,7 +90,9 @@ struct PoolStatus {
   std::uint64_t pages_created = 0;
   std::uint64_t pages_moved = 0;
   std::uint64_t out_of_memory = 0;
-  Bytes metadata;  ///< host memory that describes the blocks
+  std::uint64_t learned_steps = 0;       ///< how often a stream began to follow a step that it had learned
+  std::uint64_t learned_operations = 0;  ///< done as planned, of `allocations` and `frees`
+  Bytes metadata;                        ///< host memory that describes the blocks
   std::array<RungCount, kRungs> rungs{};
 
   double utilization() const { return reserved.value == 0 ? 1.0 : ratio(live, reserved); }

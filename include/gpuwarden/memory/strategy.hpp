@@ -43,6 +43,9 @@ struct Strategy {
   /// Grows further, rather than move pages again and again, once steps repeat themselves or random requests would have
   /// pages moved every few allocations.
   bool learns = false;
+  /// Once a stream repeats its operations in the same order, the step is planned as a whole, and the next ones get
+  /// their memory by the plan.
+  bool learns_steps = false;
   /// Sizes from `small_below` on whose blocks have lived briefly are cut from the upper end of free blocks, all others
   /// from the lower one, so that what lasts lies together.
   bool two_ends = false;

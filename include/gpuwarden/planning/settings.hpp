@@ -11,6 +11,9 @@
 
 namespace gpuwarden::planning {
 
+/// Sizes are told in GiB, never in GB.
+inline constexpr double kBytesPerGiB = 1073741824.0;
+
 enum class Task {
   full_training,  ///< every weight is trained: pre-training, full fine-tuning
   adapters,       ///< LoRA and its kin: the base is frozen (QLoRA: and quantised)
