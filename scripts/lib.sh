@@ -23,6 +23,17 @@ refresh_apt() {
   apt_is_fresh=1
 }
 
+# without_services COMMAND...: packages that it installs start no servers; a machine's own policy is left alone.
+without_services() (
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap 'as_root rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+  fi
+  "$@"
+)
+
 # need_packages NAME...: installs those that are missing; asks the mirror only if one is.
 need_packages() {
   local missing=() name
@@ -30,7 +41,7 @@ need_packages() {
   [ ${#missing[@]} = 0 ] && return 0
   say "installing ${missing[*]}"
   refresh_apt
-  as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
+  without_services as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
     die "could not install: ${missing[*]}"
 }
 

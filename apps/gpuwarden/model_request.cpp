@@ -55,6 +55,14 @@ Result<Workload> read_sized(const Args& args) {
 
 std::int64_t whole(double bytes) { return std::llround(bytes); }
 
+/// Whether fewer GPUs can be had, now or later, than were asked for: a smaller model would not help.
+bool asks_for_too_many(const placement::Request& request, const placement::Decision& decision) {
+  const std::size_t asked = request.gpu_ids.empty() ? request.count.value_or(0) : request.gpu_ids.size();
+  const auto can_be_had = std::ranges::count_if(
+      decision.verdicts, [](const placement::Verdict& verdict) { return verdict.reason.empty() || verdict.transient; });
+  return asked > static_cast<std::size_t>(can_be_had);
+}
+
 }  // namespace
 
 Result<std::optional<Workload>> read_model_request(const Args& args) {
@@ -78,6 +86,7 @@ std::string ways_to_fit(const placement::Request& request, const placement::Inpu
                         const placement::Decision& decision) {
   const bool has_model = request.work || request.model_size;
   if (!has_model || decision.satisfied || decision.may_come_true) return "";
+  if (asks_for_too_many(request, decision)) return "";
   const auto plan = placement::plan_if_free(request, inputs);
   if (!plan) return plan.error().hint;
   std::string text;
@@ -86,7 +95,9 @@ std::string ways_to_fit(const placement::Request& request, const placement::Inpu
                         format_size(Bytes(static_cast<std::uint64_t>(change.candidate.estimate.expected()))));
   if (!text.empty()) return "what would make it fit, cheapest first:" + text;
   if (request.mig || request.mig_profile) return "an instance holds a whole model or none; whole GPUs can share one";
-  return plan->search.smallest_gpus ? fmt::format("{} GPUs of this kind are enough", *plan->search.smallest_gpus) : "";
+  if (!plan->search.smallest_gpus) return "";
+  const std::uint32_t fewest = *plan->search.smallest_gpus;
+  return fewest == 1 ? "one GPU of this kind is enough" : fmt::format("{} GPUs of this kind are enough", fewest);
 }
 
 void show_model_fit(const placement::Decision& decision) {

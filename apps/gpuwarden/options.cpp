@@ -8,6 +8,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "model_request.hpp"
+#include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
 
 namespace gpuwarden::cli {
@@ -103,10 +104,10 @@ void fall_back_to_environment(Context& context) {
   }
 }
 
-/// How many and which: a flag of this family on the command line replaces what the file says about the family.
+/// How many and which: a flag of this family on the command line replaces what the file says about the family. A model
+/// does not: it asks whether so many, or these, will do.
 void merge_family(const Args& args, Request& request) {
-  const bool given =
-      args.has("gpu-ids") || args.has("num-gpus") || args.has("all") || args.has("model") || args.has("model-size");
+  const bool given = args.has("gpu-ids") || args.has("num-gpus") || args.has("all");
   if (given) {
     request.gpu_ids.clear();
     request.count.reset();
@@ -118,7 +119,7 @@ void merge_family(const Args& args, Request& request) {
 /// The model, and what its options say about the number of GPUs.
 Result<void> fill_model(const Args& args, Request& request) {
   GPUWARDEN_TRY(request.work, read_model_request(args));
-  if (!request.work || args.text("strategy") != "single") return {};
+  if (!request.work || !is_single(args)) return {};
   if (request.count.value_or(1) > 1 || request.gpu_ids.size() > 1 || request.all)
     return fail(ErrorCode::invalid_argument, "--strategy single is one GPU, but more are asked for",
                 "leave out one of the two");
@@ -129,7 +130,7 @@ Result<void> fill_model(const Args& args, Request& request) {
 /// A configuration's strategy holds for what is trained.
 void fall_back_to_strategy(Args& args, const placement::JobConfig& config) {
   const auto& strategy = config.distributed.strategy;
-  const std::string task = args.text("task").value_or("train");
+  const std::string task = normal(args.text("task").value_or("train"));
   const bool has_model = args.has("model") || args.has("model-size");
   const bool trains = task != "inference" && task != "serve" && (args.has("task") || args.has("model"));
   if (strategy && has_model && trains) args.fall_back("strategy", {*strategy});

@@ -252,12 +252,17 @@ const ModelNeed::Kind* ModelNeed::largest(const std::vector<Kind>& kinds) const 
 
 std::optional<ModelFit> ModelNeed::nearest(std::span<const Candidate> devices) const {
   const std::vector<Kind> kinds = kinds_of(devices);
-  const Kind* const kind = largest(kinds);
-  if (kind == nullptr) return std::nullopt;
+  const Kind* const largest_one = largest(kinds);
+  if (largest_one == nullptr) return std::nullopt;
   const std::size_t asked = wanted_.ids.empty() ? wanted_.request.count.value_or(0) : wanted_.ids.size();
-  const std::size_t most = wanted_.mig ? 1 : std::min(asked > 0 ? asked : kind->devices.size(), kind->devices.size());
-  for (std::size_t count = most; count > 0; --count) {
-    auto fit = fit_on(*kind, count);
+  const bool together = !wanted_.mig && asked > largest_one->devices.size();
+  const Kind kind = together ? kind_of({devices.begin(), devices.end()}) : *largest_one;
+  if (together && asked > kind.devices.size()) return std::nullopt;
+  // Fewer than were asked for are no answer: the model may fit them.
+  const std::size_t most = wanted_.mig ? 1 : asked > 0 ? asked : kind.devices.size();
+  const std::size_t least = asked > 0 ? most : 1;
+  for (std::size_t count = most; count >= least; --count) {
+    auto fit = fit_on(kind, count);
     if (!fit) continue;
     fit->fit = Fit::does_not_fit;
     fit->reason = sentence(*fit);

@@ -34,8 +34,9 @@ class ModelNeed {
 
   /// The devices to choose from, and how many to take. Empty: the model does not fit.
   std::optional<ModelChoice> choose(std::span<const Candidate> devices) const;
-  /// How far the model is from fitting: on as many devices as there are of the kind with the most room, or as were
-  /// asked for. Empty where there are none, or where they cannot share it at all.
+  /// How far the model is from fitting: on as many devices as were asked for, of one kind or, where none has
+  /// as many, of all; else on as many as there are of the kind with the most room. Empty where there are none or too
+  /// few, or where they cannot share it at all.
   std::optional<ModelFit> nearest(std::span<const Candidate> devices) const;
   /// The kind with the most room together, as many as were asked for or as there are; count 0 where there is none.
   planning::GpuGroup largest_kind(std::span<const Candidate> devices) const;

@@ -88,12 +88,14 @@ Result<void> add_pool(PlanAnswer& answer) {
   if (work.settings.task != Task::serving) return {};
   GPUWARDEN_TRY(answer.pool,
                 serving_pool(answer.figures, answer.best().settings, budget_of(work, answer.request.gpus)));
-  const std::uint32_t sequence = answer.best().settings.sequence;
-  if (!answer.fits || answer.pool->tokens >= sequence) return {};
-  answer.fits = false;
+  // The search counted what weights need, not what an engine's share of the memory leaves for a request.
   answer.search.smallest_gpus = fewest_for_pool(answer);
+  const std::uint32_t sequence = answer.best().settings.sequence;
+  if (answer.fits && answer.pool->tokens >= sequence) return {};
   answer.search.changes = pool_changes(answer.figures, request_of(answer), budget_of(work, answer.request.gpus),
                                        answer.search.smallest_gpus);
+  if (!answer.fits) return {};
+  answer.fits = false;
   answer.search.reason =
       fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
   return {};

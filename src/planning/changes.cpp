@@ -83,6 +83,8 @@ void try_request(const ModelFigures& model, const SearchRequest& request, std::s
   if (best && best->fit != Fit::does_not_fit) changes.push_back({std::move(what), std::move(*best)});
 }
 
+std::string use_words(std::uint32_t gpus) { return fmt::format("use {} GPU{}", gpus, gpus == 1 ? "" : "s"); }
+
 /// A serving engine's settings, and its own.
 struct PoolStep {
   std::string_view what;
@@ -161,7 +163,7 @@ std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest&
   if (smallest && *smallest != request.gpus) {
     SearchRequest more = request;
     more.gpus = *smallest;
-    attempt(more, budget, fmt::format("use {} GPUs", *smallest));
+    attempt(more, budget, use_words(*smallest));
   }
   return changes;
 }
@@ -193,7 +195,7 @@ std::vector<Change> changes_for(const ModelFigures& model, const SearchRequest& 
   if (smallest && *smallest != request.gpus) {
     SearchRequest more = request;
     more.gpus = *smallest;
-    try_request(model, more, fmt::format("use {} GPUs", *smallest), changes, searched);
+    try_request(model, more, use_words(*smallest), changes, searched);
   }
   return changes;
 }

@@ -220,9 +220,11 @@ std::vector<std::string> split_notes(std::string_view text) {
   return lines;
 }
 
-/// The torchrun words in front of the program; with underscores, which torch before 2.0 needs and later ones take.
+/// The torchrun words in front of the program; with underscores, which torch before 2.0 needs and later ones take. On
+/// one node the port is any free one; --standalone of torch before 2.0 takes 29400, which two jobs would share.
 std::string torchrun_words(const Nodes& nodes, std::string_view endpoint) {
-  if (nodes.nodes == 1) return fmt::format("torchrun --standalone --nproc_per_node={}", nodes.gpus);
+  if (nodes.nodes == 1)
+    return fmt::format("torchrun --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node={}", nodes.gpus);
   return fmt::format("torchrun --nnodes={} --nproc_per_node={} --rdzv_backend=c10d --rdzv_endpoint={}", nodes.nodes,
                      nodes.gpus, endpoint);
 }
@@ -346,9 +348,12 @@ Result<std::string> slurm_script(const Launch& launch) {
     option("mem", fmt::format("{}M", (launch.host_memory_per_node.value >> 20U) + 1));
   if (launch.time) option("time", fmt::format("{}:00:00", launch.time->count()));
   text += "#SBATCH --output=%x-%j.log\n\n" + program_notes(launch) + "\nset -euo pipefail\n";
+  // Jobs that share the first node meet at ports of their own, below those that systems hand out (Linux: 32768).
   if (nodes.nodes > 1)
-    text += "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\nexport MASTER_ADDR\n";
-  const std::string endpoint = fmt::format("\"$MASTER_ADDR:{}\"", kRendezvousPort);
+    text +=
+        "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+        "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\nexport MASTER_ADDR MASTER_PORT\n";
+  const std::string_view endpoint = "\"$MASTER_ADDR:$MASTER_PORT\"";
   text += fmt::format("srun --cpus-per-task=\"$SLURM_CPUS_PER_TASK\" --kill-on-bad-exit=1 {} {}\n",
                       torchrun_words(nodes, endpoint), launch.program);
   return text;

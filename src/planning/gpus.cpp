@@ -173,9 +173,18 @@ Result<GpuGroup> gpus_named(std::string_view text) {
 
 Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot) {
   std::map<std::pair<std::string, std::uint64_t>, std::uint32_t> kinds;
+  bool divided = false;
   for (const auto& record : snapshot.gpus) {
-    if (facts::is_usable(record) && usable_of(record) > Bytes{}) ++kinds[{record.gpu.name, usable_of(record).value}];
+    if (!facts::is_usable(record) || usable_of(record) == Bytes{}) continue;
+    // CUDA does not use the whole of a GPU whose MIG is on.
+    if (record.gpu.mig_enabled.value_or(false))
+      divided = true;
+    else
+      ++kinds[{record.gpu.name, usable_of(record).value}];
   }
+  if (kinds.empty() && divided)
+    return fail(ErrorCode::unsatisfied, "MIG is on: only instances can be used, and a plan joins whole GPUs",
+                "for an instance: gpuwarden select --mig --model NAME; or name GPUs: --gpus 8xh100");
   if (kinds.empty())
     return fail(ErrorCode::unsatisfied, "no GPU that could be planned for: none answers and tells its memory",
                 "name them: --gpus 8xh100");

@@ -170,7 +170,7 @@ TEST_F(Plan, ChartsAreWrittenWholeOrNotAtAll) {
 
 TEST_F(Plan, EmitsWhatOtherToolsRead) {
   EXPECT_THAT(run({"plan", "gpt2", "--gpus", "8xl4", "--emit", "torchrun", "--program", "my train.py"}).standard_output,
-              HasSubstr("torchrun --standalone --nproc_per_node=8 'my train.py'"));
+              HasSubstr("torchrun --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=8 'my train.py'"));
   EXPECT_THAT(run({"plan", "gpt2", "--gpus", "8xl4", "--emit", "slurm"}).standard_output,
               HasSubstr("#SBATCH --gres=gpu:8"));
   const auto config = run({"plan", "gpt2", "--gpus", "8xl4", "--strategy", "zero3", "--emit", "deepspeed"});

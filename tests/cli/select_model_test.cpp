@@ -173,6 +173,42 @@ TEST_F(SelectModel, AConfigurationMayNameTheModelToo) {
   EXPECT_EQ(select({"--simulate", "h100x8"})["model"]["name"], "openai-community/gpt2");
 }
 
+TEST_F(SelectModel, AModelDoesNotMakeTheConfigurationsGpusForgotten) {
+  const auto chosen = [&](const std::string& distributed, std::vector<std::string> more) {
+    const std::string config = file("job.yaml", "distributed: {" + distributed + "}\n" + more.front());
+    more.erase(more.begin());
+    more.insert(more.end(), {"--config", config, "--simulate", "h100x8"});
+    std::vector<int> indices;
+    const auto answer = select(more);
+    for (const auto& gpu : answer["selected"]) indices.push_back(gpu["index"].get<int>());
+    return indices;
+  };
+  using Indices = std::vector<int>;
+  const std::string model = "selection: {model: gpt2, task: inference}\n";
+  EXPECT_EQ(chosen("enabled: true, gpu_ids: [2, 3]", {model}), Indices({2, 3}));
+  EXPECT_EQ(chosen("enabled: true, gpu_ids: [2, 3]", {"", "--model", "gpt2"}), Indices({2, 3}));
+  EXPECT_EQ(chosen("enabled: true, num_gpus: 3", {model}).size(), 3U);
+  EXPECT_EQ(chosen("enabled: true, num_gpus: 3", {"", "--model-size", "7B"}).size(), 3U);
+  EXPECT_EQ(chosen("enabled: true, gpu_ids: [2, 3]", {model, "-n", "1"}).size(), 1U) << "the command line has its say";
+  const std::string large = "selection: {model: llama-3.1-70b, task: inference}\n";
+  EXPECT_EQ(chosen("enabled: false", {large}), Indices{}) << "one GPU is too few";
+  EXPECT_EQ(chosen("enabled: true", {large}).size(), 2U);
+}
+
+TEST_F(SelectModel, WordsMeanTheSameHoweverTheyAreWritten) {
+  const std::vector<std::string> gpt2{"--model", "gpt2", "--simulate", "h100x8"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), gpt2.begin(), gpt2.end());
+    return select(words);
+  };
+  EXPECT_EQ(with({"--strategy", "Single"})["selected"].size(), 1U);
+  expect_error({"select", "--strategy", " SINGLE", "-n", "2", "--model", "gpt2", "--simulate", "h100x8"}, 2,
+               "--strategy single is one GPU");
+  const std::string config = file("ddp.yaml", "distributed: {strategy: ddp}\n");
+  EXPECT_EQ(with({"--config", config, "--task", "Serve"})["satisfied"], true) << "an engine has no such strategy";
+  EXPECT_EQ(json({"plan", "gpt2", "--gpus", "4xh100", "--strategy", "Single"})["gpus"]["count"], 1);
+}
+
 TEST_F(SelectModel, AWorkstationAndInstancesAreMachinesToo) {
   const std::string workstation = file("one.yaml", "name: one\ngpus:\n  - model: NVIDIA GeForce RTX 3090\n");
   EXPECT_EQ(run({"select", "--model", "llama-3.1-8b", "--task", "qlora", "--simulate", workstation}).exit_code, 0);
@@ -184,6 +220,13 @@ TEST_F(SelectModel, AWorkstationAndInstancesAreMachinesToo) {
   EXPECT_THAT(run({"select", "--mig", "--model", "llama-3.1-70b", "--task", "inference", "--simulate", "a100-40x8-mig"})
                   .standard_error,
               HasSubstr("an instance holds a whole model or none"));
+}
+
+TEST_F(SelectModel, WhereGpusAreTooFewTheModelIsNotBlamed) {
+  const auto many = run({"select", "-n", "9", "--model", "gpt2", "--simulate", "h100x8"});
+  EXPECT_EQ(many.exit_code, 1);
+  EXPECT_THAT(many.standard_error, HasSubstr("only 8 of 9 GPUs can be had"));
+  EXPECT_THAT(many.standard_error, Not(HasSubstr("enough")));
 }
 
 TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 using namespace planning;
 
 bool has_jsonschema() {
-  const auto done = run_command({.argv = {kPython, "-c", "import yaml, jsonschema; jsonschema.Draft202012Validator"}});
+  const auto done = run_command({.argv = {kPython, "-c", "import yaml, jsonschema; jsonschema.Draft202012Validator"},
+                                 .deadline = std::chrono::seconds(60)});
   return done && done->exit_code == 0;
 }
 

@@ -20,12 +20,17 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Says what it was started with; LATE makes one node wait, and FAIL makes one fail.
+/// Says what it was started with; LATE makes one node wait (a minute, or until the test's folder is gone), and FAIL
+/// makes one fail.
 constexpr const char* kStandInTorchrun = R"(#!/bin/sh
 echo "$SLURMD_NODENAME GPUs $CUDA_VISIBLE_DEVICES of $SLURM_GPUS_ON_NODE, $SLURM_CPUS_PER_TASK CPUs: $*" >>"$RECORD"
 [ "$SLURMD_NODENAME" != "$FAIL" ] || exit 3
-[ "$SLURMD_NODENAME" != "$LATE" ] || exec sleep 300
+[ "$SLURMD_NODENAME" = "$LATE" ] || exit 0
+left=60
+while [ $left -gt 0 ] && [ -d "${RECORD%/*}" ]; do sleep 1; left=$((left - 1)); done
+[ $left -gt 0 ] || echo "$SLURMD_NODENAME has waited" >>"$RECORD"
 )";
+constexpr std::chrono::seconds kStart(240);  ///< for jobs to begin, on a slow machine
 
 class Slurm : public Emitted {
  protected:
@@ -114,7 +119,8 @@ TEST_F(Slurm, StartsTorchrunWithTheGpusOfTheJob) {
   EXPECT_EQ(job.state, "COMPLETED");
   EXPECT_EQ(job.exit_code, 0);
   EXPECT_THAT(sorted_lines(record()),
-              ElementsAre("node0 GPUs 0,1 of 2, 8 CPUs: --standalone --nproc_per_node=2 train it.py"));
+              ElementsAre("node0 GPUs 0,1 of 2, 8 CPUs: --rdzv_backend=c10d --rdzv_endpoint=localhost:0 "
+                          "--nproc_per_node=2 train it.py"));
   const auto logs = list_directory(cluster_->folder());
   ASSERT_EQ(logs.size(), 1U);
   EXPECT_THAT(logs[0].filename().string(), ContainsRegex("^meta-llama-Llama-3.1-8B-[0-9]+\\.log$"));
@@ -124,10 +130,13 @@ TEST_F(Slurm, StartsTorchrunWithTheGpusOfTheJob) {
 TEST_F(Slurm, NodesMeetAtTheFirst) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
   ASSERT_NO_FATAL_FAILURE(start());
-  EXPECT_EQ(run_job(emitted("slurm", {"llama-3.1-8b", "--gpus", "16xh100"})).state, "COMPLETED");
-  const std::string words =
+  const auto id = cluster_->submit(script(emitted("slurm", {"llama-3.1-8b", "--gpus", "16xh100"})));
+  ASSERT_TRUE(id) << id.error().message;
+  EXPECT_EQ(cluster_->wait(*id).state, "COMPLETED");
+  const std::string words = fmt::format(
       "GPUs 0,1,2,3,4,5,6,7 of 8, 32 CPUs: --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d "
-      "--rdzv_endpoint=node0:29500 train.py";
+      "--rdzv_endpoint=node0:{} train.py",
+      20'000 + std::stoi(*id) % 10'000);
   EXPECT_THAT(sorted_lines(record()), ElementsAre("node0 " + words, "node1 " + words));
 }
 
@@ -137,8 +146,10 @@ TEST_F(Slurm, AFailureOnOneNodeEndsTheOther) {
   cluster_->set("LATE", "node0");
   cluster_->set("FAIL", "node1");
   const SlurmJob job = run_job(emitted("slurm", {"llama-3.1-8b", "--gpus", "16xh100"}));
-  EXPECT_EQ(job.state, "FAILED") << "node0 would sleep for five minutes";
+  EXPECT_EQ(job.state, "FAILED");
   EXPECT_NE(job.exit_code, 0);
+  const auto lines = sorted_lines(record());
+  EXPECT_LE(lines.size(), 2U) << "node0 waited to the end: " << lines.back();
 }
 
 TEST_F(Slurm, TwoJobsOnANodeGetDifferentGpus) {
@@ -149,7 +160,7 @@ TEST_F(Slurm, TwoJobsOnANodeGetDifferentGpus) {
   const auto first = cluster_->submit(script(text));
   const auto second = cluster_->submit(script(text));
   ASSERT_TRUE(first && second);
-  EXPECT_TRUE(eventually(std::chrono::seconds(60), [&] { return sorted_lines(record()).size() == 2; }));
+  EXPECT_TRUE(eventually(kStart, [&] { return sorted_lines(record()).size() == 2; }));
   const auto lines = sorted_lines(record());
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_TRUE(lines[0].starts_with("node0 GPUs 0,1,2,3 of 4")) << lines[0];
@@ -176,14 +187,29 @@ TEST_F(Slurm, TheClusterLeavesNothingBehind) {
   cluster_->set("LATE", "node0");
   const auto id = cluster_->submit(script(emitted("slurm", {"gpt2-xl", "--gpus", "h100"})));
   ASSERT_TRUE(id);
-  ASSERT_TRUE(eventually(std::chrono::seconds(60), [&] { return sorted_lines(record()).size() == 1; }));
+  ASSERT_TRUE(eventually(kStart, [&] { return sorted_lines(record()).size() == 1; }));
   const std::vector<pid_t> servers = cluster_->servers();
   const std::filesystem::path folder = cluster_->folder().parent_path();
   EXPECT_EQ(servers.size(), 4U);
+  EXPECT_EQ(cluster_->stop(), 0U) << "jobs outlive the cluster";
+  EXPECT_EQ(cluster_->stop(), 0U) << "nothing is left to stop";
   cluster_.reset();
   for (const pid_t pid : servers) EXPECT_NE(::kill(pid, 0), 0) << pid;
   EXPECT_FALSE(std::filesystem::exists(folder));
-  EXPECT_EQ(end_children(), 0U) << "jobs outlive the cluster";
+}
+
+TEST_F(Slurm, WhatOutlivesTheClusterIsCounted) {
+  GPUWARDEN_NEEDS(is_there(), "Slurm");
+  ASSERT_NO_FATAL_FAILURE(start({.count = 1}));
+  cluster_->run({"sh", "-c", "setsid sleep 60 >/dev/null 2>&1 &"});
+  EXPECT_EQ(cluster_->stop(), 1U);
+}
+
+TEST(SlurmStates, OnlyFinalOnesAreOver) {
+  for (const char* state : {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"})
+    EXPECT_TRUE(SlurmCluster::is_over(state)) << state;
+  for (const char* state : {"", "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED"})
+    EXPECT_FALSE(SlurmCluster::is_over(state)) << state;
 }
 
 TEST_F(Slurm, AClusterThatCannotStartSaysWhy) {

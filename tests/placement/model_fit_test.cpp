@@ -325,6 +325,24 @@ TEST_F(ModelFits, AFixedStrategyIsKept) {
   EXPECT_THAT(decide(asking(fixed)).missing, HasSubstr("cannot be spread"));
 }
 
+TEST_F(ModelFits, ACountThatCannotShareTheModelIsNotAnsweredForFewer) {
+  Workload fixed = work("llama-3.1-8b", "inference");
+  fixed.fixed_strategy = true;
+  fixed.settings.parallel.tensor = 2;
+  Request request = asking(fixed);
+  request.count = 3;
+  const Decision three = decide(request);
+  EXPECT_FALSE(three.satisfied);
+  EXPECT_FALSE(three.model) << "two would do";
+  EXPECT_THAT(three.missing, HasSubstr("cannot be spread over 3 GPUs"));
+  request.count.reset();
+  request.gpu_ids = {{"0"}, {"1"}, {"5"}};
+  EXPECT_THAT(decide(request).missing, HasSubstr("cannot be spread over 3 GPUs"));
+  request.gpu_ids.clear();
+  request.count = 4;
+  EXPECT_TRUE(decide(request).satisfied);
+}
+
 TEST_F(ModelFits, SettingsThatContradictThemselvesAreRefused) {
   Workload wrong = work("gpt2", "train");
   wrong.settings.quantization = planning::Quantization::nf4;

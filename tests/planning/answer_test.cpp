@@ -64,6 +64,34 @@ TEST(Answer, AnEngineWhosePoolHoldsNoRequestDoesNotFit) {
   EXPECT_TRUE(answer(request)->fits);
 }
 
+TEST(Answer, TheFewestGpusOfAnEngineHoldARequestWhetherOrNotThesePlansFit) {
+  for (const char* gpus : {"1xl4", "2xl4", "4xl4", "8xl4"}) {
+    PlanRequest request = asking("llama-3.1-8b", "serve", gpus);
+    request.work.serving_utilization = 0.65;
+    const auto plan = answer(request);
+    ASSERT_THAT(plan, IsOk());
+    ASSERT_TRUE(plan->search.smallest_gpus);
+    const std::uint32_t fewest = *plan->search.smallest_gpus;
+    EXPECT_EQ(plan->fits, request.gpus.count >= fewest) << gpus;
+    request.gpus.count = fewest;
+    EXPECT_TRUE(answer(request)->fits) << gpus;
+    ASSERT_GT(fewest, 1U) << "65% of 24 GB less the weights holds no request";
+    request.gpus.count = 1;
+    EXPECT_FALSE(answer(request)->fits) << gpus;
+  }
+}
+
+TEST(Answer, ChangesOfAnEngineLeaveRoomForARequest) {
+  const auto plan = answer(asking("llama-3.1-70b", "serve", "h100"));
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_FALSE(plan->fits) << "the weights alone are too many";
+  ASSERT_TRUE(plan->search.smallest_gpus);
+  ASSERT_FALSE(plan->search.changes.empty());
+  for (const Change& change : plan->search.changes) EXPECT_NE(change.candidate.fit, Fit::does_not_fit) << change.what;
+  const std::string more = "use " + std::to_string(*plan->search.smallest_gpus) + " GPUs";
+  EXPECT_TRUE(std::ranges::any_of(plan->search.changes, [&](const Change& change) { return change.what == more; }));
+}
+
 TEST(Answer, WhatContradictsItselfIsRefused) {
   PlanRequest request = asking("llama-3.1-8b", "train", "8xh100");
   request.work.fixed_strategy = true;

@@ -11,6 +11,7 @@
 namespace gpuwarden::planning {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -23,12 +24,12 @@ Launch launch(std::uint32_t gpus, Sharding sharding) {
   return result;
 }
 
-TEST(Emit, TorchrunOnOneNodeIsStandalone) {
+TEST(Emit, TorchrunOnOneNodeTakesAnyFreePort) {
   const auto text = torchrun_commands(launch(8, Sharding::fsdp2));
   ASSERT_TRUE(text);
   EXPECT_TRUE(
       text->ends_with("\ngpuwarden run -n 8 --nproc-per-node gpu -- python3 train.py\n"
-                      "torchrun --standalone --nproc_per_node=8 train.py\n"))
+                      "torchrun --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=8 train.py\n"))
       << *text;
 }
 
@@ -195,6 +196,13 @@ TEST(Emit, SlurmAsksForWholeNodes) {
   EXPECT_THAT(slurm_script(job).value(), HasSubstr("#SBATCH --cpus-per-task=32\n"));
   EXPECT_THAT(script, HasSubstr("scontrol show hostnames"));
   EXPECT_THAT(slurm_script(launch(4, Sharding::none)).value(), Not(HasSubstr("scontrol")));
+  EXPECT_THAT(slurm_script(launch(4, Sharding::none)).value(), Not(HasSubstr("MASTER_PORT")));
+}
+
+TEST(Emit, SlurmJobsThatShareANodeMeetAtDifferentPorts) {
+  EXPECT_THAT(slurm_script(launch(16, Sharding::fsdp2)).value(),
+              AllOf(HasSubstr("\nMASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\nexport MASTER_ADDR MASTER_PORT\n"),
+                    HasSubstr(" --rdzv_backend=c10d --rdzv_endpoint=\"$MASTER_ADDR:$MASTER_PORT\" train.py\n")));
 }
 
 TEST(Emit, FormatsHaveNames) {

@@ -77,6 +77,18 @@ TEST(GpusOf, AGpuThatIsNotKnownHasMemoryButNoSpeed) {
   EXPECT_EQ(group->bf16_tflops, 0);
 }
 
+TEST(GpusOf, AGpuThatIsDividedIsNotCounted) {
+  facts::Snapshot snapshot;
+  snapshot.gpus = {record("NVIDIA H100 80GB HBM3", 81559_MiB), record("NVIDIA H100 80GB HBM3", 81559_MiB),
+                   record("NVIDIA H100 80GB HBM3", 81559_MiB)};
+  snapshot.gpus[0].gpu.mig_enabled = false;
+  snapshot.gpus[1].gpu.mig_enabled = true;
+  EXPECT_EQ(gpus_of(snapshot)->count, 2U);
+  for (auto& gpu : snapshot.gpus) gpu.gpu.mig_enabled = true;
+  EXPECT_EQ(gpus_of(snapshot).error().code, ErrorCode::unsatisfied);
+  EXPECT_NE(gpus_of(snapshot).error().message.find("MIG is on"), std::string::npos);
+}
+
 TEST(GpusOf, WithoutAGpuThatAnswersThereIsNoGroup) {
   facts::Snapshot snapshot;
   EXPECT_EQ(gpus_of(snapshot).error().code, ErrorCode::unsatisfied);

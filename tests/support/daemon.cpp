@@ -128,7 +128,13 @@ void Daemon::stop() {
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-std::size_t end_children() {
+std::size_t end_children(std::chrono::milliseconds patience) {
+  const auto gone = [] {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    return children().empty();
+  };
+  if (patience.count() > 0 && eventually(patience, gone)) return 0;
   std::size_t running = 0;
   // Those of the killed become children themselves.
   for (auto left = children(); !left.empty(); left = children()) {

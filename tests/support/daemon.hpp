@@ -43,7 +43,8 @@ class Daemon {
 
 /// From now on orphans among this process's descendants become its children, so that none is lost.
 void adopt_orphans();
-/// Kills every child of this process and waits for them; how many there were that still ran. For the end of a test.
-std::size_t end_children();
+/// Kills every child of this process and waits for them; how many there were that still ran when `patience` was over.
+/// For the end of a test.
+std::size_t end_children(std::chrono::milliseconds patience = {});
 
 }  // namespace gpuwarden::testing

@@ -20,7 +20,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kServers[] = {"munged", "slurmctld", "slurmd"};
 constexpr const char* kClients[] = {"sbatch", "srun", "scontrol", "sinfo", "squeue", "scancel"};
-constexpr int kTries = 3;  ///< a port may be taken between the look and the start
+/// Source: squeue(1), JOB STATE CODES: those that nothing follows.
+constexpr std::string_view kFinalStates[] = {"BOOT_FAIL", "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED",
+                                             "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"};
+constexpr std::chrono::seconds kPatience(5);  ///< for jobs, and what they started, to end by themselves
+constexpr int kTries = 3;                     ///< a port may be taken between the look and the start
 
 std::string user_name() {
   const passwd* const entry = ::getpwuid(::geteuid());
@@ -85,8 +89,8 @@ void SlurmCluster::configure(const std::vector<std::uint16_t>& ports) const {
       "ClusterName=test\nSlurmctldHost={0}(127.0.0.1)\nSlurmctldPort={1}\nSlurmUser={2}\nSlurmdUser={2}\n"
       "AuthType=auth/munge\nAuthInfo=socket={3}/munge.socket\nCredType=cred/munge\nMpiDefault=none\n"
       "StateSaveLocation={3}/state\nSlurmdSpoolDir={3}/%n\nSlurmctldPidFile={3}/slurmctld.pid\n"
-      "SlurmdPidFile={3}/%n.pid\nCommunicationParameters=NoCtldInAddrAny,NoInAddrAny\n"
-      "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nMailProg=/bin/true\n"
+      "SlurmdPidFile={3}/%n.pid\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nMailProg=/"
+      "bin/true\n"
       "SchedulerType=sched/builtin\nSelectType=select/"
       "cons_tres\nSelectTypeParameters=CR_Core_Memory\n"
       "SlurmdParameters=config_overrides\nKillWait=2\nDefMemPerCPU=1000\nGresTypes=gpu\n",
@@ -154,13 +158,20 @@ Result<void> SlurmCluster::start_servers() {
   return {};
 }
 
-SlurmCluster::~SlurmCluster() {
+std::size_t SlurmCluster::stop() {
   // A job's processes end with it; those that do not are adopted and killed.
   const bool answers = servers_.size() > 2 && servers_[1]->runs();
   if (answers && run({"scancel", "--full", "--signal=KILL", "--user=" + user_name()}).exit_code == 0)
-    eventually(std::chrono::seconds(5), [&] { return run({"squeue", "-h"}).standard_output.empty(); });
+    eventually(kPatience, [&] {
+      const Completed left = run({"squeue", "-h"});
+      return left.exit_code == 0 && left.standard_output.empty();
+    });
   while (!servers_.empty()) servers_.pop_back();  // The last first.
-  end_children();
+  return end_children(kPatience);
+}
+
+bool SlurmCluster::is_over(std::string_view state) {
+  return std::ranges::find(kFinalStates, state) != std::end(kFinalStates);
 }
 
 std::vector<pid_t> SlurmCluster::servers() const {
@@ -191,10 +202,9 @@ SlurmJob SlurmCluster::wait(const std::string& id, std::chrono::seconds time) co
     const std::string text = run({"scontrol", "show", "job", "-o", id}).standard_output;
     job.state = field(text, "JobState");
     job.exit_code = static_cast<int>(parse_integer(split(field(text, "ExitCode"), ':').front()).value_or(-1));
-    return job.state != "PENDING" && job.state != "RUNNING" && job.state != "COMPLETING";
+    return is_over(job.state);
   });
-  const bool over = job.state != "PENDING" && job.state != "RUNNING" && job.state != "COMPLETING";
-  return over ? job : SlurmJob{};
+  return is_over(job.state) ? job : SlurmJob{};
 }
 
 }  // namespace gpuwarden::testing

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real Slurm (Debian's) with nodes that exist by name only and GPUs that are symbolic links: munged, slurmctld and a
-// slurmd for each node, as whoever runs the test, on free ports of 127.0.0.1, in a folder of their own.
+// slurmd for each node, as whoever runs the test, on free ports, in a folder of their own. They speak through
+// 127.0.0.1, whatever the host's name resolves to, if it does; they listen at every address, and take what is signed
+// with the folder's own key.
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "gpuwarden/base/result.hpp"
 #include "support/daemon.hpp"
@@ -33,7 +36,9 @@ class SlurmCluster {
   SlurmCluster(const SlurmCluster&) = delete;
   SlurmCluster& operator=(const SlurmCluster&) = delete;
   /// Ends its jobs and then its servers; nothing of them is left.
-  ~SlurmCluster();
+  ~SlurmCluster() { stop(); }
+  /// The same; how many processes had to be killed, of jobs or adopted, because they did not end with these.
+  std::size_t stop();
 
   /// What a client needs to find it (SLURM_CONF); the rest is the caller's.
   const Environment& environment() const { return environment_; }
@@ -46,8 +51,10 @@ class SlurmCluster {
 
   /// Submits a batch script; its id. Fails with sbatch's words.
   Result<std::string> submit(const std::filesystem::path& script, std::vector<std::string> options = {}) const;
-  /// Waits until the job is over.
-  SlurmJob wait(const std::string& id, std::chrono::seconds time = std::chrono::seconds(60)) const;
+  /// Waits until the job is over; patiently, for a slow machine.
+  SlurmJob wait(const std::string& id, std::chrono::seconds time = std::chrono::seconds(240)) const;
+  /// Whether a job in this state has ended for good; an empty state (scontrol did not answer) is none.
+  static bool is_over(std::string_view state);
 
  private:
   explicit SlurmCluster(const SlurmNodes& nodes);

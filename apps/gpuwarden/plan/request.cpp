@@ -131,7 +131,7 @@ Result<PlanQuestion> read_plan_question(Context& context) {
   GPUWARDEN_TRY(question.request.work, read_workload(context.args, std::move(model), "train"));
   GPUWARDEN_CHECK(read_amounts(context.args, question.request));
   GPUWARDEN_CHECK(read_gpus(context, question));
-  if (context.args.text("strategy") == "single") question.request.gpus.count = 1;
+  if (is_single(context.args)) question.request.gpus.count = 1;
   return question;
 }
 

@@ -62,12 +62,6 @@ constexpr Word<Framework> kFrameworks[] = {{"transformers", Framework::transform
                                            {"litgpt", Framework::litgpt},
                                            {"megatron", Framework::megatron}};
 
-std::string normal(std::string_view word) {
-  std::string result = to_lower(trim(word));
-  std::ranges::replace(result, '_', '-');
-  return result;
-}
-
 template <class Row, std::size_t N>
 Result<const Row*> row_option(const Args& args, const std::string& key, const Row (&rows)[N]) {
   const auto text = args.text(key);
@@ -176,8 +170,8 @@ Result<void> check_together(const Args& args, const ModelShape& model, const Set
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--expert-parallel: {} has no experts to spread", printable(model.name)),
                 "leave it out: the model is dense");
-  const bool several = parallel.tensor * parallel.pipeline * parallel.context * parallel.expert > 1;
-  if (args.text("strategy") && normal(*args.text("strategy")) == "single" && several)
+  const bool several = std::max({parallel.tensor, parallel.pipeline, parallel.context, parallel.expert}) > 1;
+  if (is_single(args) && several)
     return fail(ErrorCode::invalid_argument, "--strategy single is one GPU: nothing is shared with others",
                 "leave out --strategy, or --tensor-parallel and its kin");
   return {};
@@ -209,6 +203,14 @@ Result<Settings> read_settings(const Args& args, const ModelShape& model, const 
 constexpr const char* kSizes[] = {"hidden", "layers", "heads", "kv-heads", "intermediate", "vocab"};
 
 }  // namespace
+
+std::string normal(std::string_view word) {
+  std::string result = to_lower(trim(word));
+  std::ranges::replace(result, '_', '-');
+  return result;
+}
+
+bool is_single(const Args& args) { return normal(args.text("strategy").value_or("")) == "single"; }
 
 Result<ModelShape> read_model(const Args& args, const std::string& name) {
   return manager::load_model(name, args.text("family").value_or(""));

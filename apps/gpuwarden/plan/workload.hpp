@@ -4,11 +4,17 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "command.hpp"
 #include "gpuwarden/planning/workload.hpp"
 
 namespace gpuwarden::cli {
+
+/// An option's word as the tables have it: without space around it, lower case, '-' for '_'.
+std::string normal(std::string_view word);
+/// Whether --strategy is single, however it is written.
+bool is_single(const Args& args);
 
 /// A model by what the user has: a config.json, its folder, a catalogue name.
 Result<planning::ModelShape> read_model(const Args& args, const std::string& name);

@@ -39,7 +39,7 @@ inline constexpr std::uint32_t kMostGpus = 1'000'000;
 Result<GpuGroup> gpus_named(std::string_view text);
 
 /// The usable GPUs of a snapshot that are most alike: of several kinds, the one with the most memory together. Fails
-/// with unsatisfied where there is none, or none whose memory is known.
+/// with unsatisfied where there is none whose memory is known, or MIG divides them all.
 Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot);
 
 }  // namespace gpuwarden::planning
