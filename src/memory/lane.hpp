@@ -75,6 +75,9 @@ class EpochTable {
 
 /// How a lane follows its script.
 struct LearnedStep {
+  /// So many operations in a pass that the script does not have are served beside it.
+  static constexpr unsigned kMostStrays = 64;
+
   unsigned region = 0;
   std::uint64_t base = 0;        ///< the region's address
   BlockNumber arena = kNoBlock;  ///< the block that the script's places lie in
@@ -215,7 +218,8 @@ struct alignas(128) Lane {
   Attention attend_free(unsigned region, Grains start, DeviceAddress address, const Bytes* size);
   /// A free on another stream, which a script may have, too.
   void expect_foreign_free(std::uint64_t bytes);
-  /// Begins to follow the script, whose places lie in that block of a region that begins at address `base`.
+  /// Begins to follow the script, whose places lie in that block of a region that begins at address `base`. There is
+  /// room for the strays already: nothing can fail.
   void follow(unsigned region, BlockNumber arena, std::uint64_t base);
   /// Planned blocks become ordinary ones, and free memory between them; the tape goes on behind what was followed.
   void leave_script();
@@ -320,6 +324,8 @@ struct alignas(128) Lane {
   /// false: what is wrong is for the lock to find out, or there is no room.
   bool leave(unsigned region_number, Grains start, const Bytes* requested) {
     if (trim_every != kNever && merges >= trim_every) return false;
+    // The script may wait for this one, and would not see it.
+    if (follows()) return false;
     const std::lock_guard gated(inbox.gate);
     Region& region = regions[region_number];
     const BlockNumber found = region.find(start);
@@ -343,6 +349,8 @@ struct alignas(128) Lane {
                 [&](unsigned region, BlockNumber at) {
                   Block& block = regions[region][at];
                   const Grains size = block.size;
+                  // Given back twice at a time, which is too late to be told to anybody.
+                  if (block.state != BlockState::left) return size;
                   block.state = BlockState::live;
                   give(region, at);
                   return size;

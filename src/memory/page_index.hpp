@@ -31,14 +31,14 @@ class PageIndex {
     const std::size_t pages = end / kPageGrains + 1;
     if (pages > first_.size()) grow(pages);
   }
-  /// The block's neighbours are what they will be.
+  /// The block's neighbours are what they will be; without memory for it (std::bad_alloc) nothing changes.
   void insert(const BlockTable& blocks, BlockNumber number) {
     const Block& block = blocks[number];
     const std::size_t page = block.start / kPageGrains;
     if (block.before != kNoBlock && blocks[block.before].start / kPageGrains == page) return;
     if (page >= first_.size()) [[unlikely]]
       grow(page);
-    first_[page] = number;
+    first_[page].publish(number);
   }
 
   /// The block's neighbours are still what they were.
@@ -47,7 +47,7 @@ class PageIndex {
     Relaxed<BlockNumber>& first = first_[block.start / kPageGrains];
     if (first != number) return;
     const bool shared = block.after != kNoBlock && blocks[block.after].start / kPageGrains == block.start / kPageGrains;
-    first = shared ? BlockNumber{block.after} : kNoBlock;
+    first.publish(shared ? BlockNumber{block.after} : kNoBlock);
   }
 
   std::size_t bytes() const { return first_.size() * sizeof(BlockNumber); }

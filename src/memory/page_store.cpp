@@ -57,10 +57,14 @@ Result<void> PageStore::map(DeviceAddress base, Region& region, Grains start, Gr
   if (lost) return gone();
   const std::size_t count = size / kPageGrains;
   const std::span<const PageHandle> pages(spare_.data() + spare_.size() - count, count);
-  GPUWARDEN_CHECK(called(upstream_.map(address_of(base, start), pages)));
   auto& handles = region.handles();
   const std::size_t first = start / kPageGrains;
-  if (handles.size() < first + count) handles.resize(first + count);
+  const std::size_t before = handles.size();
+  if (before < first + count) handles.resize(first + count);
+  if (auto result = called(upstream_.map(address_of(base, start), pages)); !result) {
+    handles.resize(before);
+    return result;
+  }
   std::ranges::copy(pages, handles.begin() + static_cast<std::ptrdiff_t>(first));
   spare_.resize(spare_.size() - count);
   return {};

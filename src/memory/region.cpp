@@ -2,6 +2,7 @@
 #include "memory/region.hpp"
 
 #include <limits>
+#include <new>
 
 namespace gpuwarden::memory {
 namespace {
@@ -53,10 +54,29 @@ BlockNumber Region::shrink(BlockNumber number, Grains size, Grains alignment) {
   const std::uint32_t epoch = blocks_[number].epoch;
   const Grains front = (alignment - blocks_[number].start % alignment) % alignment;
   BlockNumber kept = number;
-  if (front != 0) kept = split(number, front);
-  if (blocks_[kept].size > size) give(split(kept, size), epoch);
+  try {
+    if (front != 0) kept = split(number, front);
+    if (blocks_[kept].size > size) give(split(kept, size), epoch);
+  } catch (const std::bad_alloc&) {
+    give(kept, epoch);
+    if (kept != number) give(number, epoch);
+    throw;
+  }
   if (front != 0) give(number, epoch);
   return kept;
+}
+
+void Region::undo_split(BlockNumber number, BlockNumber upper) {
+  Block& block = blocks_[number];
+  const Block& rest = blocks_[upper];
+  block.size += rest.size;
+  block.after = rest.after;
+  if (block.after != kNoBlock) {
+    blocks_[block.after].before = number;
+  } else {
+    highest_ = number;
+  }
+  blocks_.release(upper);
 }
 
 void Region::prepare(BlockNumber number, std::size_t count) {
@@ -107,12 +127,24 @@ void Region::unlist(BlockNumber number) {
 
 BlockNumber Region::isolate(BlockNumber number, Grains start, Grains size) {
   unlist(number);
-  if (const Grains front = start - blocks_[number].start; front != 0) {
-    const BlockNumber rest = split(number, front);
+  const Grains whole = blocks_[number].start;
+  if (const Grains front = start - whole; front != 0) {
+    const BlockNumber rest = split_unlisted(number, front);
     list(number);
     number = rest;
   }
-  if (blocks_[number].size > size) list(split(number, size));
+  if (blocks_[number].size == size) return number;
+  try {
+    list(split(number, size));
+  } catch (const std::bad_alloc&) {
+    if (start != whole) {
+      number = blocks_[number].before;
+      unlist(number);
+      swallow_next(number);
+    }
+    list(number);
+    throw;
+  }
   return number;
 }
 
@@ -202,7 +234,12 @@ BlockNumber Region::claim(const Window& window) {
       from = round_down(from);
       to = round_up(to);
     }
-    at = isolate(at, from, to - from);
+    try {
+      at = isolate(at, from, to - from);
+    } catch (const std::bad_alloc&) {
+      if (first != kNoBlock) unclaim(first, end);
+      throw;
+    }
     blocks_[at].state = hole ? BlockState::claimed_hole : BlockState::claimed;
     if (first == kNoBlock) first = at;
     if (to >= end) return first;
@@ -218,8 +255,14 @@ BlockNumber Region::settle(BlockNumber first, const Window& window) {
   }
   blocks_[first].epoch = epoch;
   BlockNumber taken = first;
-  if (const Grains front = window.start - blocks_[first].start; front != 0) taken = split(first, front);
-  if (blocks_[taken].size > window.size) give(split(taken, window.size), epoch);
+  try {
+    if (const Grains front = window.start - blocks_[first].start; front != 0) taken = split(first, front);
+    if (blocks_[taken].size > window.size) give(split(taken, window.size), epoch);
+  } catch (const std::bad_alloc&) {
+    give(taken, epoch);
+    if (taken != first) give(first, epoch);
+    throw;
+  }
   blocks_[taken].state = BlockState::live;
   if (taken != first) give(first, epoch);
   return taken;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -61,7 +62,7 @@ class Region {
     bins_.remove(blocks_, number);
     const Grains rest = blocks_[number].size - size;
     if (rest == 0 || !is_worth_splitting(rest, size, strategy)) return carve(number, size, strategy);
-    const BlockNumber upper = split(number, rest);
+    const BlockNumber upper = split_unlisted(number, rest);
     bins_.insert(blocks_, number);
     blocks_[upper].state = BlockState::live;
     return upper;
@@ -77,7 +78,8 @@ class Region {
   /// Of a block that is in no list only these parts stay live, each a block of its own; they are sorted. What lies
   /// between them becomes free, last used in `epoch`.
   void scatter(BlockNumber number, std::span<const LivePart> parts, std::uint32_t epoch);
-  /// Cuts a live block to `size` at a multiple of `alignment`; the block that remains.
+  /// Cuts a live block to `size` at a multiple of `alignment`; the block that remains. Without memory for that
+  /// (std::bad_alloc) all of it is given back.
   BlockNumber shrink(BlockNumber number, Grains size, Grains alignment);
 
   /// Makes a block free that is in no list, and merges it with its neighbours; the merged block.
@@ -176,10 +178,10 @@ class Region {
   const std::vector<PageHandle>& handles() const { return handles_; }
 
  private:
-  /// Cuts a block that is in no list to `size` by the strategy's rule and makes it live.
+  /// Cuts a free block that is in no list to `size` by the strategy's rule and makes it live.
   BlockNumber carve(BlockNumber number, Grains size, const Strategy& strategy) {
     const Grains rest = blocks_[number].size - size;
-    if (rest != 0 && is_worth_splitting(rest, size, strategy)) bins_.insert(blocks_, split(number, size));
+    if (rest != 0 && is_worth_splitting(rest, size, strategy)) bins_.insert(blocks_, split_unlisted(number, size));
     blocks_[number].state = BlockState::live;
     return number;
   }
@@ -189,7 +191,8 @@ class Region {
     return strategy.split_share != 0 && rest > size / strategy.split_share;
   }
 
-  /// Cuts a block in two; neither is put into a list. The upper part.
+  /// Cuts a block in two; neither is put into a list. The upper part. Without memory for it (std::bad_alloc) nothing
+  /// changes.
   BlockNumber split(BlockNumber number, Grains size) {
     const BlockNumber upper = blocks_.make();
     Block& block = blocks_[number];
@@ -209,10 +212,27 @@ class Region {
     } else {
       highest_ = upper;
     }
-    block.after = upper;
+    // Threads without the lock come past it from now on.
+    block.after.publish(upper);
     block.size = size;
-    enter(upper);
+    try {
+      enter(upper);
+    } catch (const std::bad_alloc&) {
+      undo_split(number, upper);
+      throw;
+    }
     return upper;
+  }
+  /// Of a split whose upper part did not get into the index.
+  [[gnu::cold]] void undo_split(BlockNumber number, BlockNumber upper);
+  /// split() for a block that is listed again if there is no memory for that.
+  BlockNumber split_unlisted(BlockNumber number, Grains size) {
+    try {
+      return split(number, size);
+    } catch (const std::bad_alloc&) {
+      list(number);
+      throw;
+    }
   }
 
   /// Merges the next block, which is in no list, into `number`.
@@ -226,7 +246,7 @@ class Region {
       starts_.erase(next.start);
     }
     block.size += next.size;
-    block.after = next.after;
+    block.after.publish(next.after);
     if (block.after != kNoBlock) {
       blocks_[block.after].before = number;
     } else {

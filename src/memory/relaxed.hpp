@@ -20,6 +20,8 @@ class Relaxed {
     value_.store(value, std::memory_order_relaxed);
     return *this;
   }
+  /// What was written before is there for whoever reads this value and follows it.
+  void publish(T value) { value_.store(value, std::memory_order_release); }
   operator T() const { return value_.load(std::memory_order_relaxed); }  // NOLINT(google-explicit-constructor)
   Relaxed& operator+=(T more) { return *this = *this + more; }
   Relaxed& operator-=(T less) { return *this = *this - less; }

@@ -24,9 +24,10 @@ class StartIndex {
     }
   }
 
-  /// `start` is not in the index yet.
+  /// `start` is not in the index yet; without memory for it (std::bad_alloc) nothing changes.
   void insert(Grains start, BlockNumber number) {
-    if (++count_ > entries_.size() / 8 * 5) grow();
+    if (count_ + 1 > entries_.size() / 8 * 5) grow();
+    ++count_;
     place(entry_of(start, number));
   }
 
@@ -38,7 +39,7 @@ class StartIndex {
     for (std::size_t at = (gap + 1) & mask_; entries_[at] != kEmpty; at = (at + 1) & mask_) {
       const std::size_t wanted = home(static_cast<Grains>(entries_[at] >> 32U));
       if (((at - wanted) & mask_) < ((at - gap) & mask_)) continue;
-      entries_[gap] = entries_[at];
+      entries_[gap].publish(entries_[at]);
       gap = at;
     }
     entries_[gap] = kEmpty;
@@ -59,7 +60,7 @@ class StartIndex {
   void place(std::uint64_t entry) {
     std::size_t at = home(static_cast<Grains>(entry >> 32U));
     while (entries_[at] != kEmpty) at = (at + 1) & mask_;
-    entries_[at] = entry;
+    entries_[at].publish(entry);
   }
 
   void grow() {

@@ -64,14 +64,29 @@ bool starve(Pool& pool, std::vector<DeviceAddress>& live) {
   return starved;
 }
 
-/// 0, or at which point it went wrong.
-int go_on_after_starving() {
+/// Frees every other one of many small blocks: free blocks of one size, two of which never lie side by side.
+bool make_gaps(Pool& pool, unsigned count, std::vector<DeviceAddress>& live) {
+  std::vector<DeviceAddress> gaps;
+  gaps.reserve(count);
+  for (unsigned i = 0; i < count; ++i) {
+    gaps.push_back(pool.allocate(1_KiB, kStream).value());
+    live.push_back(pool.allocate(512_B, kStream).value());
+  }
+  for (const DeviceAddress gap : gaps) {
+    if (!pool.deallocate(gap, kStream)) return false;
+  }
+  return true;
+}
+
+/// 0, or at which point it went wrong. What starves cuts one of so many `gaps` of one size, or one large block.
+int go_on_after_starving(unsigned gaps) {
   ArithmeticUpstream upstream(4_GiB);
   const auto pool = Pool::create(upstream, {}).value();
   const auto large = pool->allocate(1_GiB, kStream);
   if (!large || !pool->deallocate(*large, kStream)) return 1;
   std::vector<DeviceAddress> live;
   live.reserve(1'500'000);
+  if (!make_gaps(*pool, gaps, live)) return 6;
   if (!starve(*pool, live)) return 2;
   ::alarm(60);  // ends what waits for a lock that nobody will let go of
   bool good = true;
@@ -88,12 +103,15 @@ int go_on_after_starving() {
 
 TEST(StarvingHost, IsNoReasonToKeepALock) {
   if (testing::kSanitized) GTEST_SKIP() << "a sanitizer needs more address space than can be forbidden";
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(go_on_after_starving());
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << (WIFSIGNALED(status) ? "signal " : "point ")
-                       << (WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  // With the fewer gaps it is the index that cannot grow, with the more the nodes.
+  for (const unsigned gaps : {0U, 300'000U, 400'000U}) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(go_on_after_starving(gaps));
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << gaps << " gaps: " << (WIFSIGNALED(status) ? "signal " : "point ")
+                         << (WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  }
 }
 
 }  // namespace

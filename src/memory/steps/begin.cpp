@@ -89,6 +89,7 @@ bool Pool::Core::try_script(Lane& lane) {
   for (const PlannedBlock& block : blocks) size = std::max(size, block.start + block.size);
   size = (size + kPageGrains - 1) / kPageGrains * kPageGrains;
   const std::uint64_t wanted = size / kPageGrains;
+  lane.learned.strays.reserve(LearnedStep::kMostStrays);
   BlockNumber arena = find_arena(lane, size);
   if (arena == kNoBlock && large) arena = map_arena(lane, size, pages_.pages() + wanted - std::min(wanted, room));
   if (arena == kNoBlock) return false;
@@ -128,9 +129,16 @@ BlockNumber Pool::Core::map_arena(Lane& lane, Grains size, std::uint64_t most_pa
   std::uint32_t created = 0;
   const PageSources all{.idle = true, .created = true, .thorough = true, .most_pages = most_pages};
   const PageSources grown{.created = true, .thorough = true, .most_pages = most_pages};
-  const bool gathered = gather(attempt, window.missing, all, created) ||
-                        (!pages_.lost && gather(attempt, window.missing, grown, created));
-  if (!gathered || !map_claimed(attempt, lane, first, end)) {
+  bool backed = false;
+  try {
+    const bool gathered = gather(attempt, window.missing, all, created) ||
+                          (!pages_.lost && gather(attempt, window.missing, grown, created));
+    backed = gathered && map_claimed(attempt, lane, first, end);
+  } catch (const std::bad_alloc&) {
+    region.unclaim(first, end);
+    throw;
+  }
+  if (!backed) {
     region.unclaim(first, end);
     destroy_spare(created);
     return kNoBlock;

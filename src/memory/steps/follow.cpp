@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "memory/lane.hpp"
 
 namespace gpuwarden::memory {
 namespace {
 
-/// So many operations in a pass that the script does not have are served beside it.
-constexpr unsigned kMostStrays = 64;
 constexpr std::uint32_t kLong = std::uint32_t{1} << 30U;
 
 }  // namespace
@@ -48,7 +47,7 @@ void Lane::step_over() {
 }
 
 void Lane::stray(std::uint64_t word) {
-  if (learned.strays.size() == kMostStrays) {
+  if (learned.strays.size() == LearnedStep::kMostStrays) {
     leave_script();
     return;
   }
@@ -122,15 +121,16 @@ void Lane::expect_foreign_free(std::uint64_t bytes) {
 void Lane::follow(unsigned region, BlockNumber arena, std::uint64_t base) {
   Block& block = regions[region][arena];
   block.state = BlockState::planned;
+  auto strays = std::move(learned.strays);
+  strays.clear();
   learned = {.region = region,
              .base = base,
              .arena = arena,
              .start = block.start,
              .size = block.size,
              .first_op = tape.op(),
-             .strays = {},
+             .strays = std::move(strays),
              .operations = learned.operations};
-  learned.strays.reserve(kMostStrays);
   tape.switch_off(tape.op());
   cursor.store(script.entries.data(), std::memory_order_relaxed);
 }
