@@ -63,7 +63,7 @@ constexpr auto kFigures = std::to_array<PoolFigure>({
     figure<&PublishedPool::out_of_memory>("out_of_memory"),
 });
 
-std::optional<std::uint64_t> number_of(std::string_view text) {
+std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<std::uint64_t> start_of(const std::string& pid) {
   if (name_end == std::string::npos) return std::nullopt;
   const auto words = split_words(std::string_view(*line).substr(name_end + 1));
   constexpr std::size_t kStart = 22 - 3;  // field 3 comes first behind the name
-  return words.size() > kStart ? number_of(words[kStart]) : std::nullopt;
+  return words.size() > kStart ? whole_number(words[kStart]) : std::nullopt;
 }
 
 std::string pid_namespace() {
@@ -95,14 +95,14 @@ bool take(PublishedPool& pool, std::string_view key, std::string_view value) {
   } else if (key == "pid_namespace") {
     pool.process.pid_namespace = value;
   } else if (key == "pid" || key == "started") {
-    const auto number = number_of(value);
+    const auto number = whole_number(value);
     if (!number) return false;
     if (key == "started") pool.process.started = *number;
     if (key == "pid") pool.process.pid.value = static_cast<std::int32_t>(std::min<std::uint64_t>(*number, INT32_MAX));
   } else {
     const auto* const found = std::ranges::find(kFigures, key, &PoolFigure::key);
     if (found == kFigures.end()) return true;
-    const auto number = number_of(value);
+    const auto number = whole_number(value);
     if (!number) return false;
     found->set(pool, *number);
   }
@@ -204,7 +204,7 @@ std::vector<fs::path> all_pools_folders() {
   for (const fs::path& folder : list_directory("/dev/shm")) {
     const std::string name = folder.filename();
     if (!name.starts_with(kFolderPrefix)) continue;
-    const auto user = number_of(std::string_view(name).substr(kFolderPrefix.size()));
+    const auto user = whole_number(std::string_view(name).substr(kFolderPrefix.size()));
     struct stat info{};
     if (user && ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == *user)
       folders.push_back(folder);
