@@ -33,7 +33,7 @@ constexpr std::size_t kMostFiles = 4096;
 constexpr std::int64_t kWriting = 60;
 /// The same of a pool in another pid namespace, whose processes cannot be seen; its publisher sets the file's time
 /// more often.
-constexpr std::int64_t kForeign = 24 * 3600;
+constexpr std::int64_t kForeign = std::int64_t{24} * 3600;
 
 std::uint64_t raw(Bytes bytes) { return bytes.value; }
 std::uint64_t raw(std::uint64_t number) { return number; }
