@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpuwarden/base/scope_guard.hpp"
 #include "memory/core.hpp"
 
 namespace gpuwarden::memory {
@@ -28,18 +29,30 @@ bool Pool::Core::fill_window(Attempt& attempt, const PageSources& sources, Lane&
   // A large region grows by a little more than is asked for: fewer calls of the driver.
   if (may_widen && !sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
     widen = region.widen(window);
-  const Grains end = window.start + window.size;
-  const BlockNumber first = region.claim(window);
-  std::uint32_t created = 0;
-  if (!gather(attempt, window.missing, sources, created) || !map_claimed(attempt, host, first, end)) {
-    region.unclaim(first, end);
-    destroy_spare(created);
-    return false;
-  }
-  BlockNumber taken = region.settle(first, window);
+  BlockNumber taken = back_claimed(attempt, host, window, std::span(&sources, 1));
+  if (taken == kNoBlock) return false;
   if (window.size > attempt.size) taken = region.shrink(taken, attempt.size, attempt.alignment);
   attempt.lane.fit_quick_room(pages_.reserved().value >> kGrainShift);
   return accept(attempt, host, taken);
+}
+
+BlockNumber Pool::Core::back_claimed(Attempt& attempt, Lane& host, const Window& window,
+                                     std::span<const PageSources> sources) {
+  Region& region = host.regions[attempt.region];
+  const Grains end = window.start + window.size;
+  const BlockNumber first = region.claim(window);
+  std::uint32_t created = 0;
+  // Also where the host has no memory left for the way there.
+  ScopeGuard give_back([&] {
+    region.unclaim(first, end);
+    destroy_spare(created);
+  });
+  bool gathered = gather(attempt, window.missing, sources.front(), created);
+  for (const PageSources& next : sources.subspan(1))
+    gathered = gathered || (!pages_.lost && gather(attempt, window.missing, next, created));
+  if (!gathered || !map_claimed(attempt, host, first, end)) return kNoBlock;
+  give_back.release();
+  return region.settle(first, window);
 }
 
 bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created) {

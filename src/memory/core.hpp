@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <stop_token>
 #include <unordered_map>
 
@@ -262,6 +263,9 @@ class Pool::Core {
   void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
   /// Whether any page could be idle, at a glance.
   bool has_idle_pages() const;
+  /// Claims a window, gathers its pages from the first of the sources that has enough, and maps them there: the block
+  /// that it is then; kNoBlock: none has, or the driver refused.
+  BlockNumber back_claimed(Attempt& attempt, Lane& host, const Window& window, std::span<const PageSources> sources);
   bool map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end);
   void destroy_spare(std::uint64_t count);
   /// Gives idle pages back until there are no more than `kept`.

@@ -130,9 +130,7 @@ Result<void> check_fp8(const PlanRequest& request) {
 
 Result<void> check_spread(PlanRequest& request) {
   Parallelism& parallel = request.work.settings.parallel;
-  // DDP keeps everything on each GPU; the stage that offloads follows from what is.
-  if (!request.work.fixed_strategy && parallel.offload != Offload::none && parallel.sharding == Sharding::none)
-    parallel.sharding = Sharding::zero2;
+  if (!request.work.fixed_strategy) shard_what_is_offloaded(parallel);
   if (spread(request.work.settings, request.gpus.count)) return {};
   return fail(ErrorCode::invalid_argument,
               fmt::format("{} GPUs cannot be divided among tensor {} x pipeline {} x context {}", request.gpus.count,

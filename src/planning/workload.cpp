@@ -136,6 +136,10 @@ Result<Workload> workload_of_size(Bytes weights) {
   return Workload{.model = std::move(model), .settings = settings};
 }
 
+void shard_what_is_offloaded(Parallelism& parallel) {
+  if (parallel.offload != Offload::none && parallel.sharding == Sharding::none) parallel.sharding = Sharding::zero2;
+}
+
 bool spread(Settings& settings, std::uint32_t gpus) {
   Parallelism& parallel = settings.parallel;
   const std::uint64_t others =

@@ -39,9 +39,13 @@ class ObserverTest : public cuda::Programs {
 
 TEST_F(ObserverTest, APoolOfCIsPublishedWhileItLives) {
   environment_["GPUWARDEN_MEMORY_STATUS"] = "5ms";
-  // Until the thread has seen what was allocated after the beginning.
-  const auto done = hold(fmt::format(
-      "cd {}; until grep -q 'live_bytes 41943040' pool-*; do sleep 0.01; done; cat pool-*", pools().string()));
+  // Until the thread has seen all that was done after the beginning. A file that is being written has a dot in its
+  // name.
+  const auto done =
+      hold(fmt::format("cd {}; file=$(ls | grep -v '[.]'); "
+                       "until grep -q 'allocations 2' $file && grep -q 'live_bytes 41943040' $file; "
+                       "do sleep 0.01; done; cat $file",
+                       pools().string()));
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   const auto pool = interop::pool_of_text(done.standard_output);
   ASSERT_TRUE(pool) << done.standard_output;
@@ -52,7 +56,7 @@ TEST_F(ObserverTest, APoolOfCIsPublishedWhileItLives) {
 }
 
 TEST_F(ObserverTest, OnUnlessItIsOff) {
-  const std::string count = fmt::format("ls {} 2>/dev/null | wc -l", pools().string());
+  const std::string count = fmt::format("ls {} 2>/dev/null | grep -vc '[.]'", pools().string());
   for (const auto& [value, files] :
        std::map<std::string, std::string>{{"on", "1"}, {"off", "0"}, {"0", "0"}, {"", "1"}}) {
     environment_["GPUWARDEN_MEMORY_STATUS"] = value;

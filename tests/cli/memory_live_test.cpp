@@ -57,8 +57,11 @@ TEST_F(MemoryLive, TellsWhoHoldsHowMuch) {
 
 TEST_F(MemoryLive, TellsWhatIsBehindAPoolsMemory) {
   environment_["GPUWARDEN_MEMORY_STATUS"] = "5ms";
-  const std::string waits =
-      fmt::format("until grep -q 'live_bytes 41943040' {}/pool-*; do sleep 0.01; done; ", (dir_ / "pools").string());
+  // All that was done after the beginning. A file that is being written has a dot in its name.
+  const std::string waits = fmt::format(
+      "file={0}/$(ls {0} | grep -v '[.]'); "
+      "until grep -q 'allocations 2' $file && grep -q 'live_bytes 41943040' $file; do sleep 0.01; done; ",
+      (dir_ / "pools").string());
   const std::string shows = fmt::format("{} memory --simulate {}", GPUWARDEN_PROGRAM, fleet_);
   const auto done = run({"sim", "exec", "--fleet", fleet_, "--", GPUWARDEN_POOL_HOLDER,
                          waits + "COLUMNS=200 " + shows + "; " + shows + " --json >" + (dir_ / "json").string()});

@@ -251,9 +251,7 @@ Result<Workload> read_workload(const Args& args, ModelShape model, const std::st
   }
   work.fixed_micro_batch = args.has("micro-batch");
   work.fixed_recompute = args.has("recompute");
-  Parallelism& parallel = work.settings.parallel;
-  // DDP keeps everything on each GPU; the stage that offloads follows from what is.
-  if (parallel.offload != Offload::none && !args.has("strategy")) parallel.sharding = Sharding::zero2;
+  if (!args.has("strategy")) shard_what_is_offloaded(work.settings.parallel);
   GPUWARDEN_TRY(const auto global_batch, count_option(args, "global-batch", 1U << 30U));
   if (global_batch == 0U) return fail(ErrorCode::invalid_argument, "--global-batch: 0 is too few");
   work.global_batch = global_batch.value_or(0);

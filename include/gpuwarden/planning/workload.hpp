@@ -44,6 +44,9 @@ Result<Adapters> adapters_for(const ModelShape& model, std::uint32_t rank,
 /// Fails with invalid_argument below 2 MB and above 200 TB.
 Result<Workload> workload_of_size(Bytes weights);
 
+/// Where something is offloaded and no strategy is named: ZeRO-2, since DDP keeps everything on each GPU.
+void shard_what_is_offloaded(Parallelism& parallel);
+
 /// Gives the data-parallel ranks of settings.parallel what the other axes leave of so many GPUs; false where these
 /// cannot be divided so.
 bool spread(Settings& settings, std::uint32_t gpus);

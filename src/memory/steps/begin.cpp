@@ -124,26 +124,10 @@ BlockNumber Pool::Core::map_arena(Lane& lane, Grains size, std::uint64_t most_pa
                   .lane_lock = {},
                   .found = {},
                   .last = {}};
-  const Grains end = window.start + window.size;
-  const BlockNumber first = region.claim(window);
-  std::uint32_t created = 0;
-  const PageSources all{.idle = true, .created = true, .thorough = true, .most_pages = most_pages};
-  const PageSources grown{.created = true, .thorough = true, .most_pages = most_pages};
-  bool backed = false;
-  try {
-    const bool gathered = gather(attempt, window.missing, all, created) ||
-                          (!pages_.lost && gather(attempt, window.missing, grown, created));
-    backed = gathered && map_claimed(attempt, lane, first, end);
-  } catch (const std::bad_alloc&) {
-    region.unclaim(first, end);
-    throw;
-  }
-  if (!backed) {
-    region.unclaim(first, end);
-    destroy_spare(created);
-    return kNoBlock;
-  }
-  const BlockNumber arena = region.settle(first, window);
+  const std::array sources{PageSources{.idle = true, .created = true, .thorough = true, .most_pages = most_pages},
+                           PageSources{.created = true, .thorough = true, .most_pages = most_pages}};
+  const BlockNumber arena = back_claimed(attempt, lane, window, sources);
+  if (arena == kNoBlock) return kNoBlock;
   lane.fit_quick_room(pages_.reserved().value >> kGrainShift);
   if (!pages_.lost) return arena;
   region.give(arena, lane.epoch.load(std::memory_order_relaxed));
