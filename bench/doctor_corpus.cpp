@@ -15,6 +15,7 @@
 #include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "support/corpus.hpp"
+#include "support/source_folder.hpp"
 
 namespace {
 
@@ -134,7 +135,7 @@ void print_share(std::string_view what, int part, int whole) {
 int main(int argc, char** argv) {
   const auto folder = gpuwarden::testing::corpus();
   fs::path index = folder ? *folder / "captures/index.jsonl" : fs::path();
-  fs::path problems = fs::path(__FILE__).parent_path() / "doctor_problems.csv";
+  fs::path problems = gpuwarden::testing::source_folder() / "bench/doctor_problems.csv";
   bool show = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];

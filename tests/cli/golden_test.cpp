@@ -10,11 +10,12 @@
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "support/source_folder.hpp"
 
 namespace gpuwarden {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(__FILE__).parent_path() / "golden";
+const std::filesystem::path kFolder = testing::source_folder() / "tests/cli/golden";
 
 struct Transcript {
   const char* name;

@@ -4,6 +4,7 @@
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "support/source_folder.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -270,7 +271,7 @@ void collect_keys(const nlohmann::json& value, std::set<std::string>& keys) {
 }
 
 TEST_F(SelectModel, EveryKeyOfItsJsonAndOfPlansIsDocumented) {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / "../../docs/json.md";
+  const auto path = testing::source_folder() / "docs/json.md";
   const std::string documented = read_file(path).value_or("");
   ASSERT_FALSE(documented.empty()) << path;
   const std::vector<nlohmann::json> answers{

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "gpuwarden/base/file.hpp"
+#include "support/source_folder.hpp"
 
 namespace gpuwarden::facts {
 namespace {
@@ -48,7 +49,7 @@ std::string metrics_page() {
 }
 
 TEST(MetricTable, TheDocumentedTableIsThisOne) {
-  const auto file = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "docs/metrics.md";
+  const auto file = testing::source_folder() / "docs/metrics.md";
   if (std::getenv("GPUWARDEN_UPDATE_DOCS") != nullptr) {
     ASSERT_TRUE(write_file_atomically(file, metrics_page()));
   }

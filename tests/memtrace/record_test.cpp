@@ -13,6 +13,7 @@
 #include "gpuwarden/memtrace/snapshot.hpp"
 #include "gpuwarden/memtrace/timeline.hpp"
 #include "memtrace/timeline_data.hpp"
+#include "support/source_folder.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::memtrace {
@@ -225,7 +226,7 @@ TEST(Timeline, IsAPageThatWorksOnItsOwn) {
   EXPECT_THAT(page, ::testing::Not(HasSubstr("http")));
   const auto file = folder / "page.html";
   ASSERT_TRUE(write_file_atomically(file, page));
-  const auto script = std::filesystem::path(__FILE__).parent_path() / "timeline_page.js";
+  const auto script = testing::source_folder() / "tests/memtrace/timeline_page.js";
   const auto node =
       run_command({.argv = {"node", script.string(), file.string()}, .deadline = std::chrono::seconds(30)});
   if (!node) GTEST_SKIP() << "there is no node";

@@ -10,6 +10,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "setup/driver_machines.hpp"
+#include "support/source_folder.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden {
@@ -29,7 +30,7 @@ using testing::plan_for;
 using testing::software;
 using testing::step_of;
 
-const std::filesystem::path kGoldens = std::filesystem::path(__FILE__).parent_path() / "golden";
+const std::filesystem::path kGoldens = testing::source_folder() / "tests/setup/golden";
 
 std::string text_of(const Plan& plan) {
   std::string text = fmt::format("{} -> {}\n", plan.from.empty() ? "none" : plan.from, plan.to);
