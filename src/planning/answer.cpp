@@ -112,13 +112,6 @@ Result<void> add_speed(PlanAnswer& answer) {
   return {};
 }
 
-/// What fits at all with the program's own framework goes before what another one would have to be taken for.
-bool more_practicable(const Candidate& a, const Candidate& b) {
-  const bool both = a.fit != Fit::does_not_fit && b.fit != Fit::does_not_fit;
-  if (both && a.other_framework != b.other_framework) return b.other_framework;
-  return better(a, b);
-}
-
 /// Products in 8 bits need a GPU that has them.
 Result<void> check_fp8(const PlanRequest& request) {
   const int capability = 10 * request.gpus.capability_major + request.gpus.capability_minor;
@@ -160,11 +153,7 @@ std::optional<Candidate> best_strategy(const ModelFigures& figures, const Worklo
   if (gpus.count == 0 || gpus.usable == Bytes{}) return {};
   const SearchRequest request = search_request(work, gpus, gpus_per_node);
   std::size_t searched = 0;
-  std::optional<Candidate> best;
-  for (Candidate& candidate : strategies(figures, request)) {
-    settle(figures, request, candidate, searched);
-    if (!best || more_practicable(candidate, *best)) best = std::move(candidate);
-  }
+  std::optional<Candidate> best = best_of(figures, request, searched);
   if (!best || work.settings.task != Task::serving || best->fit == Fit::does_not_fit) return best;
   const auto pool = serving_pool(figures, best->settings, budget_of(work, gpus));
   if (!pool || pool->tokens < work.settings.sequence) best->fit = Fit::does_not_fit;

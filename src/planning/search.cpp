@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <string_view>
+#include <utility>
 
 #include "search_parts.hpp"
 
@@ -161,12 +163,20 @@ std::optional<std::uint32_t> smallest_count(const ModelFigures& model, const Sea
 }  // namespace
 
 bool better(const Candidate& a, const Candidate& b) {
-  if (rank_of(a.fit) != rank_of(b.fit)) return rank_of(a.fit) < rank_of(b.fit);
-  if (a.fit == Fit::does_not_fit) return a.estimate.expected() < b.estimate.expected();
+  const bool a_fits = a.fit != Fit::does_not_fit;
+  const bool b_fits = b.fit != Fit::does_not_fit;
+  if (a_fits != b_fits) return a_fits;
+  const auto words = [](const Candidate& one) { return std::pair(std::string_view(one.name), one.settings.recompute); };
+  if (!a_fits) {
+    const double least = a.estimate.expected() - b.estimate.expected();
+    return least != 0 ? least < 0 : words(a) < words(b);
+  }
+  // What fits at all with the program's own framework goes before what another one would have to be taken for.
   if (a.other_framework != b.other_framework) return b.other_framework;
+  if (rank_of(a.fit) != rank_of(b.fit)) return rank_of(a.fit) < rank_of(b.fit);
   if (a.misses_global_batch != b.misses_global_batch) return b.misses_global_batch;
   if (a.seconds_per_token != b.seconds_per_token) return a.seconds_per_token < b.seconds_per_token;
-  return a.name < b.name;
+  return words(a) < words(b);
 }
 
 namespace {

@@ -13,9 +13,10 @@ double seconds_per_token(const ModelFigures& model, const SearchRequest& request
 /// Counts what it computed.
 void settle(const ModelFigures& model, const SearchRequest& request, Candidate& candidate, std::size_t& searched);
 
-/// The best of the request's candidates, if one fits: by fit, then cost.
+/// The best of the request's candidates; empty: it has none.
 std::optional<Candidate> best_of(const ModelFigures& model, const SearchRequest& request, std::size_t& searched);
-/// Whether `a` is to be preferred.
+/// Whether `a` is to be preferred: what fits or is tight, of the settings' own framework first, then by fit, whether it
+/// meets the global batch, and cost; of what does not fit, that which needs less.
 bool better(const Candidate& a, const Candidate& b);
 
 /// Changes that make the request fit, cheapest first: at most four, and more GPUs where `smallest` says how many.

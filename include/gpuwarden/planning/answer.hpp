@@ -58,10 +58,10 @@ Result<PlanAnswer> answer(PlanRequest request);
 /// What search.hpp is asked for this work on these GPUs: speeds of arithmetic and links are the GPUs' own.
 SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::uint32_t gpus_per_node);
 
-/// The strategy to run on exactly these GPUs, judged: the one that answer() recommends, unless that needs another
-/// framework and the settings' own has one that is tight. A serving engine fits only if its pool holds a request.
-/// Empty: all of these GPUs together cannot share the work; answer() then plans copies on a divisor of their number.
-/// Computes no fewest GPUs and no changes, and so costs a fraction of plan(). `figures` are those of work.model.
+/// The strategy to run on exactly these GPUs, judged: the one that answer() recommends. A serving engine fits only if
+/// its pool holds a request. Empty: all of these GPUs together cannot share the work; answer() then plans copies on a
+/// divisor of their number. Computes no fewest GPUs and no changes, and so costs a fraction of plan(). `figures` are
+/// those of work.model.
 std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
                                        std::uint32_t gpus_per_node);
 

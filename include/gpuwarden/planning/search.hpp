@@ -59,8 +59,8 @@ struct Change {
 };
 
 struct Search {
-  std::vector<Candidate> candidates;       ///< those that fit by cost, then tight ones, then the others by need
-  std::size_t searched = 0;                ///< settings whose memory was computed
+  std::vector<Candidate> candidates;  ///< best first; those of the settings' own framework that fit or are tight lead
+  std::size_t searched = 0;           ///< settings whose memory was computed
   std::optional<std::size_t> recommended;  ///< index of a candidate; empty: nothing fits
   std::string reason;                      ///< a sentence
   /// With which some strategy (the fixed one) fits: every count up to a node is tried, then whole nodes up to 65,536

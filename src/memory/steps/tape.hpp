@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <utility>
 
 #include "memory/block.hpp"
 
@@ -69,7 +70,7 @@ class StepTape {
   std::uint32_t op() const { return op_; }
   void wake_at(std::uint32_t op) { wake_ = op; }
   bool is_on() const { return ring_ != &scrap_; }
-  std::uint32_t capacity() const { return static_cast<std::uint32_t>(words_.size()); }
+  std::uint32_t capacity() const { return capacity_; }
   std::uint64_t& operator[](std::uint32_t op) { return words_[op & (capacity() - 1)]; }
   /// Whether `count` operations from `a` and `b` on are alike, distances aside.
   bool is_alike(std::uint32_t a, std::uint32_t b, std::uint32_t count) const {
@@ -85,12 +86,12 @@ class StepTape {
     return (differences & ~word::kDistance) == 0;
   }
   std::uint64_t operator[](std::uint32_t op) const { return words_[op & (capacity() - 1)]; }
-  std::size_t bytes() const { return words_.size() * sizeof(std::uint64_t); }
+  std::size_t bytes() const { return capacity_ * sizeof(std::uint64_t); }
 
   /// Goes on with operation `op`; what was recorded before stays.
   void switch_on(std::uint32_t op) {
     op_ = op;
-    ring_ = words_.data();
+    ring_ = words_.get();
     mask_ = capacity() - 1;
   }
   /// Somebody is asked before each operation from `op` on.
@@ -107,9 +108,15 @@ class StepTape {
   }
   /// Room for so many operations, a power of two; those recorded last stay.
   void grow(std::uint32_t capacity) {
-    std::vector<std::uint64_t> words(capacity);
-    for (std::uint32_t op = op_ - this->capacity(); op != op_; ++op) words[op & (capacity - 1)] = (*this)[op];
-    words_ = std::move(words);
+    // Memory that is not written to is none yet: the usual room is taken at once, and nothing moves into the other half
+    // of it that was recorded before the ring was full.
+    const std::uint32_t room = std::max(capacity, kUsual);
+    auto words = room > room_ ? std::make_unique_for_overwrite<std::uint64_t[]>(room) : nullptr;
+    std::uint64_t* const target = words != nullptr ? words.get() : words_.get();
+    for (std::uint32_t op = op_ - capacity_; op != op_; ++op) target[op & (capacity - 1)] = (*this)[op];
+    if (words != nullptr) words_ = std::move(words);
+    room_ = std::max(room, room_);
+    capacity_ = capacity;
     switch_on(op_);
   }
 
@@ -119,7 +126,9 @@ class StepTape {
   std::uint32_t op_ = 0;
   std::uint32_t wake_ = 0;
   std::uint64_t scrap_ = 0;
-  std::vector<std::uint64_t> words_;
+  std::uint32_t capacity_ = 0;
+  std::uint32_t room_ = 0;
+  std::unique_ptr<std::uint64_t[]> words_;
 };
 
 }  // namespace gpuwarden::memory
