@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <ranges>
 
 namespace gpuwarden::bench {
@@ -44,15 +45,17 @@ void publish(Report& report, const Options& options, Table table) {
   report.tables.push_back(std::move(table));
 }
 
-Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSpec& spec, unsigned passes) {
+Outcome play_once(const Contender& contender, const Passes& passes, const DeviceSpec& spec) {
   Outcome outcome;
   const auto contestant = contender.make(spec);
-  std::vector<Slot> slots(trace.slots);
-  const std::span all(trace.operations);
-  const std::size_t part = all.size() / 3 * 2;
-  const auto leftovers = frees_of_leftovers(trace);
+  std::vector<std::vector<Operation>> leftovers;
+  std::ranges::transform(passes.traces, std::back_inserter(leftovers), frees_of_leftovers);
+  std::vector<Slot> slots(std::ranges::max(passes.traces, {}, &Trace::slots).slots);
   try {
-    for (unsigned pass = 0; pass < passes; ++pass) {
+    for (unsigned pass = 0; pass < passes.count; ++pass) {
+      const std::size_t at = pass % passes.traces.size();
+      const std::span all(passes.traces[at].operations);
+      const std::size_t part = all.size() / 3 * 2;
       const auto start = std::chrono::steady_clock::now();
       contestant->play(all.first(part), slots);
       double seconds = seconds_since(start);
@@ -66,8 +69,8 @@ Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSp
         outcome.first_nanoseconds = nanoseconds;
         outcome.late_calls = contestant->footprint().calls.all() - before;
       }
-      if (pass + 1 == passes) outcome.footprint = contestant->footprint();
-      contestant->play(leftovers, slots);
+      if (pass + 1 == passes.count) outcome.footprint = contestant->footprint();
+      contestant->play(leftovers[at], slots);
     }
     outcome.error = contestant->check();
   } catch (const OutOfMemory& error) {
@@ -77,13 +80,12 @@ Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSp
   return outcome;
 }
 
-std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Trace& trace, unsigned rounds,
-                             unsigned passes) {
+std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Passes& passes, unsigned rounds) {
   std::vector<Outcome> best(contenders.size());
   for (unsigned round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       if (!best[i].error.empty()) continue;
-      Outcome outcome = play_once(contenders[i], trace, {}, passes);
+      Outcome outcome = play_once(contenders[i], passes);
       const double first = std::fmin(outcome.first_nanoseconds, best[i].first_nanoseconds);
       if (round == 0 || !outcome.error.empty() || outcome.nanoseconds < best[i].nanoseconds)
         best[i] = std::move(outcome);

@@ -18,13 +18,22 @@ struct Outcome {
   std::string error;             ///< empty: it completed
 };
 
-/// Plays the trace on a device of its own, `passes` times over; what a pass leaves is given back before the next one,
-/// untimed.
-Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSpec& spec = {}, unsigned passes = 1);
+/// What is played on one pool: `count` times one of the traces, in turn. What a pass leaves is given back before the
+/// next one, untimed.
+struct Passes {
+  std::span<const Trace> traces;
+  unsigned count = 1;
+};
+
+/// Plays them on a device of its own.
+Outcome play_once(const Contender& contender, const Passes& passes, const DeviceSpec& spec = {});
+/// One trace, once.
+inline Outcome play_once(const Contender& contender, const Trace& trace, const DeviceSpec& spec = {}) {
+  return play_once(contender, Passes{std::span(&trace, 1)}, spec);
+}
 
 /// The best of `rounds` for each contender, in their order.
-std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Trace& trace, unsigned rounds,
-                             unsigned passes = 1);
+std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Passes& passes, unsigned rounds);
 
 /// Peak live bytes by peak reserved ones; kNone where nothing is reserved or the trace did not complete.
 double share_live(const Trace& trace, const Outcome& outcome);

@@ -64,8 +64,8 @@ std::vector<unsigned> random_lengths(unsigned count, unsigned seed, unsigned ste
   return lengths;
 }
 
-Trace random_allocations(unsigned n, std::uint64_t most) {
-  std::default_random_engine random;
+Trace random_allocations(unsigned n, std::uint64_t most, unsigned variant) {
+  std::default_random_engine random(std::default_random_engine::default_seed + variant);
   std::uniform_int_distribution<std::uint64_t> sizes(1, most);
   std::uniform_int_distribution<int> chances(0, 99);
   TraceBuilder builder("random " + std::to_string(n) + " x " + std::to_string(most >> 20U) + " MiB");

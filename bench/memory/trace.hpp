@@ -53,8 +53,8 @@ Trace read_symbolic(const std::string& path, const std::vector<unsigned>& length
 std::vector<unsigned> random_lengths(unsigned count, unsigned seed, unsigned step = 1);
 
 /// RMM's random_allocations (rapidsai/rmm, cpp/benchmarks/random_allocations): 2*n operations, sizes uniform to `most`
-/// bytes, 73 % of them allocations, at most 16,000 MiB live.
-Trace random_allocations(unsigned n, std::uint64_t most);
+/// bytes, 73 % of them allocations, at most 16,000 MiB live. `variant` 0 is the sequence that it takes each time.
+Trace random_allocations(unsigned n, std::uint64_t most, unsigned variant = 0);
 
 /// A server of a language model of 16 layers with 2 KiB of keys and values a token and layer (the shape of Llama 3.2
 /// 1B), synthetic and seeded: up to 48 requests at a time arrive at random with prompts of 64 to 4,096 tokens and leave
