@@ -30,7 +30,8 @@ bool set(T& place, T value) {
 
 bool trains(const SearchRequest& request) { return request.settings.trains(); }
 bool trains_all(const SearchRequest& request) { return request.settings.task == Task::full_training; }
-/// Neither brings bitsandbytes; Megatron has its own loss and fp32 masters.
+/// Megatron has its own loss and fp32 masters, and keeps gradients on the GPU; neither it nor torchtitan has
+/// bitsandbytes.
 bool is_megatron(const SearchRequest& request) { return request.settings.framework == Framework::megatron; }
 bool has_bitsandbytes(const SearchRequest& request) {
   return !is_megatron(request) && request.settings.framework != Framework::torchtitan;
@@ -80,7 +81,9 @@ constexpr std::array kSteps{
            return trains_all(r) && !is_megatron(r) && set(r.settings.precision, Precision::bf16);
          }},
     Step{"keep the optimizer's states on the host",
-         [](SearchRequest& r) { return trains_all(r) && set(r.settings.parallel.offload, Offload::optimizer); }},
+         [](SearchRequest& r) {
+           return trains_all(r) && !is_megatron(r) && set(r.settings.parallel.offload, Offload::optimizer);
+         }},
     Step{"train LoRA adapters instead of all weights",
          [](SearchRequest& r) { return trains_all(r) && make_adapters(r, Quantization::none); }},
     Step{"train QLoRA adapters beside 4-bit weights",
@@ -90,7 +93,9 @@ constexpr std::array kSteps{
 void try_request(const ModelFigures& model, const SearchRequest& request, std::string what,
                  std::vector<Change>& changes, std::size_t& searched) {
   std::optional<Candidate> best = best_of(model, request, searched);
-  if (best && best->fit != Fit::does_not_fit) changes.push_back({std::move(what), std::move(*best)});
+  if (!best || best->fit == Fit::does_not_fit) return;
+  if (best->other_framework) what += fmt::format(", in {}", title_of(best->settings.framework));
+  changes.push_back({std::move(what), std::move(*best)});
 }
 
 std::string use_words(std::uint32_t gpus) { return fmt::format("use {} GPU{}", gpus, gpus == 1 ? "" : "s"); }

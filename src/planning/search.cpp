@@ -18,7 +18,7 @@ namespace {
 /// Of its cost: what a larger micro-batch has to spare before it is worth a GPU that is filled to the brim.
 constexpr double kWorthwhile = 0.02;
 /// How much faster another framework's strategy has to be before it is spoken of.
-constexpr double kMuchFaster = 2;
+constexpr double kMuchFaster = 1.5;
 
 std::uint32_t rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; }
 
@@ -112,7 +112,7 @@ std::string framework_words(const SearchRequest& request, const Search& search) 
   if (other == search.candidates.end()) return "";
   const double times = chosen.seconds_per_token / other->seconds_per_token;
   if (!(times >= kMuchFaster)) return "";
-  return fmt::format("; {} should be about {:.0f} times as fast", words_of(*other), times);
+  return fmt::format("; {} should be about {:.2g} times as fast", words_of(*other), times);
 }
 
 /// What is to be said where a step cannot have exactly the samples that were asked for.

@@ -104,11 +104,14 @@ bool needs_other(Framework framework, const Parallelism& p) {
 
 /// Frameworks differ in which sharding they bring; FSDP stands for ZeRO-3 where they have it.
 std::vector<Sharding> shardings(const SearchRequest& request, const Parallelism& parallel) {
-  if (parallel.data * parallel.context == 1) return {Sharding::none};
+  const bool alone = parallel.data * parallel.context == 1;
   const bool offloads = request.settings.parallel.offload != Offload::none;
+  const bool elsewhere = needs_other(request.settings.framework, parallel);
+  // Of the others torchtitan's FSDP has CPUOffload.
+  if (elsewhere && offloads) return alone ? std::vector<Sharding>{} : std::vector{Sharding::fsdp2};
+  if (alone) return {Sharding::none};
   // Megatron's DDP and distributed optimizer, torchtitan's FSDP.
-  if (needs_other(request.settings.framework, parallel) && !offloads)
-    return {Sharding::none, Sharding::zero1, Sharding::fsdp2};
+  if (elsewhere) return {Sharding::none, Sharding::zero1, Sharding::fsdp2};
   const bool second = request.settings.parallel.sharding == Sharding::fsdp2 ||
                       request.settings.framework == Framework::torchtitan ||
                       request.settings.framework == Framework::torchtune;

@@ -104,13 +104,41 @@ TEST(OtherFramework, IsSaidWhereItIsTakenAndWhereItIsMuchFaster) {
   EXPECT_TRUE(said);
 }
 
+TEST(OtherFramework, OffloadsOnlyWhereItCan) {
+  SearchRequest request = on_h100s(8);
+  request.settings.parallel.offload = Offload::optimizer;
+  int divided = 0;
+  for (const Candidate& candidate : strategies(figures_of(llama3_70b()), request)) {
+    if (!candidate.other_framework) continue;
+    EXPECT_EQ(candidate.settings.framework, Framework::torchtitan) << candidate.name;
+    EXPECT_TRUE(candidate.name.contains("CPUOffload")) << candidate.name;
+    ++divided;
+  }
+  EXPECT_GT(divided, 0);
+}
+
+TEST(Changes, SayWhichOtherFrameworkTheyTake) {
+  const Search found = *plan(figures_of(llama3_70b()), on_h100s(8));
+  ASSERT_FALSE(found.recommended);
+  ASSERT_FALSE(found.changes.empty());
+  int elsewhere = 0;
+  for (const Change& change : found.changes) {
+    const Candidate& candidate = change.candidate;
+    const bool named = change.what.contains(", in Megatron") || change.what.contains(", in torchtitan");
+    EXPECT_EQ(named, candidate.other_framework) << change.what;
+    elsewhere += named ? 1 : 0;
+  }
+  EXPECT_GT(elsewhere, 0);
+}
+
 TEST(Changes, OfMegatronNameNothingOfTransformers) {
   SearchRequest request = on_h100s(8);
   request.settings.framework = Framework::megatron;
   const Search found = *plan(figures_of(llama3_70b()), request);
   EXPECT_FALSE(found.recommended) << "18 bytes a parameter are 147 GiB on each of eight";
   for (const Change& change : found.changes) {
-    for (const std::string_view foreign : {"8-bit AdamW", "fused linear", "pure bf16", "QLoRA", "fused optimizer"})
+    for (const std::string_view foreign :
+         {"8-bit AdamW", "fused linear", "pure bf16", "QLoRA", "fused optimizer", "on the host"})
       EXPECT_FALSE(change.what.contains(foreign)) << change.what;
   }
 }
