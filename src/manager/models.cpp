@@ -37,10 +37,10 @@ Result<ModelShape> load_folder(const fs::path& folder, const std::string& family
         fmt::format("{}: holds a diffusion pipeline; only transformers are planned", printable(folder.string())),
         "give the folder of a language model, a BERT, a T5 or a ViT");
   if (fs::is_regular_file(folder / "adapter_config.json", ignored))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: holds adapters alone, without the model beside which they stand",
-                            printable(folder.string())),
-                "plan that model: adapter_config.json names it (base_model_name_or_path); --task lora --lora-rank N");
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: holds adapters alone, without the model beside which they stand", printable(folder.string())),
+        "plan that model: adapter_config.json names it (base_model_name_or_path); --task lora --lora-rank N");
   return fail(ErrorCode::not_found, fmt::format("{}: holds no config.json", printable(folder.string())),
               "give the folder into which the model was downloaded, or its config.json");
 }

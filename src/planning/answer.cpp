@@ -73,8 +73,8 @@ Result<void> add_calibration(PlanAnswer& answer) {
   }
   GPUWARDEN_TRY(answer.calibration, calibrate(answer.figures, settings, request.measured));
   if (guess)
-    answer.calibration->note +=
-        fmt::format("; --recompute was not given, and {} is nearest to the measured growth", to_string(settings.recompute));
+    answer.calibration->note += fmt::format("; --recompute was not given, and {} is nearest to the measured growth",
+                                            to_string(settings.recompute));
   return {};
 }
 
@@ -115,8 +115,8 @@ void rest_changes_on_measured(PlanAnswer& answer) {
   }
   answer.search.changes = std::move(kept);
   if (!answer.search.changes.empty())
-    answer.calibration->note += fmt::format("; what would make it fit is computed, times {:.2f} as measured",
-                                            answer.calibration->factor);
+    answer.calibration->note +=
+        fmt::format("; what would make it fit is computed, times {:.2f} as measured", answer.calibration->factor);
 }
 
 ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
@@ -174,8 +174,8 @@ Result<void> check_fp8(const PlanRequest& request) {
               "GPUs of compute capability 8.9 and later have it: RTX 4090, L40S, H100");
 }
 
-/// What a GPU without bf16 or fp8 does instead. Sources: CUDA programming guide, arithmetic by compute capability; vLLM's
-/// documentation, "FP8 W8A8" (Marlin kernels before 8.9, from 8.0 on) and "Quantized KV Cache".
+/// What a GPU without bf16 or fp8 does instead. Sources: CUDA programming guide, arithmetic by compute capability;
+/// vLLM's documentation, "FP8 W8A8" (Marlin kernels before 8.9, from 8.0 on) and "Quantized KV Cache".
 void note_types(PlanAnswer& answer) {
   const GpuGroup& gpus = answer.request.gpus;
   Settings& settings = answer.request.work.settings;
@@ -190,7 +190,8 @@ void note_types(PlanAnswer& answer) {
   if (settings.quantization == Quantization::fp8)
     answer.notes.push_back(
         capability >= 80
-            ? fmt::format("{} has no 8-bit floating point: fp8 weights spare memory, and are computed with in 16 bit", name)
+            ? fmt::format("{} has no 8-bit floating point: fp8 weights spare memory, and are computed with in 16 bit",
+                          name)
             : fmt::format("{} has no 8-bit floating point, and engines such as vLLM load fp8 weights from compute "
                           "capability 8.0 on: take int8 or int4",
                           name));

@@ -76,11 +76,12 @@ double least_weights(const Estimate& estimate) {
 Result<void> check_fixed(const Estimate& there, const Calibration& line) {
   const double weights = least_weights(there);
   if (line.fixed > 0 && line.fixed >= 0.95 * weights) return {};
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("the measured peaks leave {:.2f} GiB for what does not grow with the micro-batch (they grow by "
-                          "{:.2f} GiB a sample); the weights alone take {:.2f} GiB on each GPU",
-                          gib(line.fixed), gib(line.per_sample), gib(weights)),
-              "give the model, strategy, precision and recomputation that were measured, and peaks in GiB");
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("the measured peaks leave {:.2f} GiB for what does not grow with the micro-batch (they grow by "
+                  "{:.2f} GiB a sample); the weights alone take {:.2f} GiB on each GPU",
+                  gib(line.fixed), gib(line.per_sample), gib(weights)),
+      "give the model, strategy, precision and recomputation that were measured, and peaks in GiB");
 }
 
 /// A step's peak is a largest of affine terms: its growth never falls.
@@ -89,9 +90,10 @@ std::string slower_growth(std::span<const MeasuredPeak> sorted) {
   const double first = slope(sorted[0], sorted[1]);
   const double second = slope(sorted[1], sorted[2]);
   if (second >= 0.9 * first - 1e7) return "";
-  return fmt::format("; from micro-batch {} on a sample adds {:.2f} GiB after {:.2f} before, though no step's growth "
-                     "falls: measure each in a fresh process",
-                     sorted[1].micro_batch, gib(second), gib(first));
+  return fmt::format(
+      "; from micro-batch {} on a sample adds {:.2f} GiB after {:.2f} before, though no step's growth "
+      "falls: measure each in a fresh process",
+      sorted[1].micro_batch, gib(second), gib(first));
 }
 
 /// The line through the last two points, or through the last alone where the peak before it was at another moment.
@@ -167,8 +169,7 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
         "equations say, times {:.2f}",
         moment, *result.branch_changes_at - 1, *result.branch_changes_at, result.factor);
   } else {
-    result.note = fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", gib(result.fixed),
-                              gib(result.per_sample));
+    result.note = fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", gib(result.fixed), gib(result.per_sample));
   }
   result.note += moved;
   if (result.branch_changed && moved.empty())

@@ -158,8 +158,8 @@ void read_experts(ConfigFields& fields, ModelShape& model) {
   const bool has_experts = experts.experts > 0;
   const bool named = fields.has("num_local_experts") || fields.has("num_experts") || fields.has("n_routed_experts");
   if (has_experts && !named)
-    model.notes.push_back(fmt::format("the config names no number of experts: {} of a layer, as transformers takes it",
-                                      experts.experts));
+    model.notes.push_back(
+        fmt::format("the config names no number of experts: {} of a layer, as transformers takes it", experts.experts));
   fields.take(experts.experts, {"num_local_experts", "num_experts", "n_routed_experts"}, has_experts ? 1 : 0,
               kMostHeads);
   fields.take(experts.experts_per_token,
@@ -287,13 +287,14 @@ struct ClassSize {
 };
 /// Source: configuration_llama.py, configuration_mistral.py, configuration_qwen2.py (transformers 4.48). A language
 /// model inside of another leaves out what is its class's (LLaVA 1.5's text_config has no sizes).
-constexpr ClassSize kClassSizes[] = {
-    {"llama", "hidden_size", 4096},        {"llama", "intermediate_size", 11'008},  {"llama", "num_hidden_layers", 32},
-    {"llama", "num_attention_heads", 32},  {"llama", "vocab_size", 32'000},         {"mistral", "hidden_size", 4096},
-    {"mistral", "intermediate_size", 14'336}, {"mistral", "num_hidden_layers", 32}, {"mistral", "num_attention_heads", 32},
-    {"mistral", "num_key_value_heads", 8}, {"mistral", "vocab_size", 32'000},       {"qwen2", "hidden_size", 4096},
-    {"qwen2", "intermediate_size", 22'016}, {"qwen2", "num_hidden_layers", 32},     {"qwen2", "num_attention_heads", 32},
-    {"qwen2", "vocab_size", 151'936}};
+constexpr ClassSize kClassSizes[] = {{"llama", "hidden_size", 4096},           {"llama", "intermediate_size", 11'008},
+                                     {"llama", "num_hidden_layers", 32},       {"llama", "num_attention_heads", 32},
+                                     {"llama", "vocab_size", 32'000},          {"mistral", "hidden_size", 4096},
+                                     {"mistral", "intermediate_size", 14'336}, {"mistral", "num_hidden_layers", 32},
+                                     {"mistral", "num_attention_heads", 32},   {"mistral", "num_key_value_heads", 8},
+                                     {"mistral", "vocab_size", 32'000},        {"qwen2", "hidden_size", 4096},
+                                     {"qwen2", "intermediate_size", 22'016},   {"qwen2", "num_hidden_layers", 32},
+                                     {"qwen2", "num_attention_heads", 32},     {"qwen2", "vocab_size", 151'936}};
 
 /// The object with its class's sizes where it has none.
 json with_class_sizes(json object, std::string_view family) {
@@ -309,9 +310,8 @@ void note_class_sizes(const json& object, std::string_view family, ModelShape& m
     if (size.family == family && !object.contains(size.key)) taken.emplace_back(size.key);
   }
   if (!taken.empty())
-    model.notes.push_back(
-        fmt::format("{} {} not named: as transformers' {} class has {}", join(taken, ", "),
-                    taken.size() == 1 ? "is" : "are", family, taken.size() == 1 ? "it" : "them"));
+    model.notes.push_back(fmt::format("{} {} not named: as transformers' {} class has {}", join(taken, ", "),
+                                      taken.size() == 1 ? "is" : "are", family, taken.size() == 1 ? "it" : "them"));
 }
 
 /// The task's own layers, which a count of the backbone or of the language model leaves out.
@@ -319,12 +319,13 @@ void note_head(std::string_view architecture, ModelShape& model) {
   const auto ends_with_any = [&](std::initializer_list<std::string_view> endings) {
     return std::ranges::any_of(endings, [&](std::string_view ending) { return architecture.ends_with(ending); });
   };
-  const bool classifies = ends_with_any({"ForSequenceClassification", "ForTokenClassification",
-                                         "ForQuestionAnswering", "ForMultipleChoice"});
+  const bool classifies = ends_with_any(
+      {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"});
   const bool image = ends_with_any({"ForImageClassification"}) && model.image.classes == 0;
   const bool encoder = model.kind == ModelKind::encoder && ends_with_any({"ForMaskedLM", "ForPreTraining"});
   if (model.kind == ModelKind::decoder && classifies)
-    model.notes.push_back(fmt::format("counted with the language model's head, which {} has not", printable(architecture)));
+    model.notes.push_back(
+        fmt::format("counted with the language model's head, which {} has not", printable(architecture)));
   else if (classifies || image || encoder)
     model.notes.push_back(fmt::format("the head of {} is not counted, only the backbone", printable(architecture)));
 }
@@ -345,7 +346,8 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
     // The outer type tells the family where the inner object says none.
     const bool speaks = inner->contains("model_type") || !family.empty();
     GPUWARDEN_TRY(const Family* const found, family_of(speaks ? *inner : object, name, family));
-    GPUWARDEN_TRY(ModelShape model, read_shape(with_class_sizes(*inner, found->name), name, std::string(key) + ".", *found));
+    GPUWARDEN_TRY(ModelShape model,
+                  read_shape(with_class_sizes(*inner, found->name), name, std::string(key) + ".", *found));
     note_class_sizes(*inner, found->name, model);
     model.name = name_in(object);
     if (object.contains("vision_config"))

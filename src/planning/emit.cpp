@@ -133,7 +133,8 @@ std::string strategy_words(const Parallelism& parallel) {
   add("tensor parallel", parallel.tensor);
   if (parallel.tensor > 1 && parallel.sequence_parallel) words.back() += " (with sequence parallelism)";
   add("pipeline parallel", parallel.pipeline);
-  if (parallel.virtual_stages > 1) words.back() += fmt::format(" (interleaved, {} runs a rank)", parallel.virtual_stages);
+  if (parallel.virtual_stages > 1)
+    words.back() += fmt::format(" (interleaved, {} runs a rank)", parallel.virtual_stages);
   add("context parallel", parallel.context);
   add("expert parallel", parallel.expert);
   if (parallel.data * parallel.context > 1 || parallel.sharding != Sharding::none)

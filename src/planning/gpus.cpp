@@ -212,8 +212,9 @@ std::vector<std::string> gpus_left_unsaid(const facts::Snapshot& snapshot, const
     const std::string name = fmt::format("GPU {}", record.gpu.index.value);
     const std::optional<Bytes> used = record.sample.memory_used;
     if (!facts::is_usable(record)) {
-      sentences.push_back(fmt::format("{} is not counted: {}", name,
-                                      record.cause.empty() ? std::string(facts::to_string(record.state)) : record.cause));
+      sentences.push_back(
+          fmt::format("{} is not counted: {}", name,
+                      record.cause.empty() ? std::string(facts::to_string(record.state)) : record.cause));
     } else if (record.gpu.mig_enabled.value_or(false)) {
       sentences.push_back(fmt::format("{} is not counted: MIG divides it", name));
     } else if (used && *used > kIdleMemory) {

@@ -23,11 +23,26 @@ struct Method {
   std::string_view name;
   std::uint32_t bits;  ///< 0: the file has to say
 };
-constexpr Method kMethods[] = {{"awq", 4},          {"gptq", 0},       {"bitsandbytes", 0}, {"fp8", 8},
-                               {"fbgemm_fp8", 8},   {"mxfp4", 4},      {"eetq", 8},         {"auto-round", 0},
-                               {"intel/auto-round", 0}, {"autoround", 0}, {"hqq", 0},      {"torchao", 0},
-                               {"quanto", 0},       {"compressed-tensors", 0}, {"modelopt", 0}, {"aqlm", 2},
-                               {"bitnet", 2},       {"higgs", 4},      {"spqr", 3},         {"vptq", 2}};
+constexpr Method kMethods[] = {{"awq", 4},
+                               {"gptq", 0},
+                               {"bitsandbytes", 0},
+                               {"fp8", 8},
+                               {"fbgemm_fp8", 8},
+                               {"mxfp4", 4},
+                               {"eetq", 8},
+                               {"auto-round", 0},
+                               {"intel/auto-round", 0},
+                               {"autoround", 0},
+                               {"hqq", 0},
+                               {"torchao", 0},
+                               {"quanto", 0},
+                               {"compressed-tensors", 0},
+                               {"modelopt", 0},
+                               {"aqlm", 2},
+                               {"bitnet", 2},
+                               {"higgs", 4},
+                               {"spqr", 3},
+                               {"vptq", 2}};
 
 /// "Int4WeightOnlyConfig", "float8_e4m3", "W4A16_AWQ": the width of the weights, by the words that methods use.
 Stored stored_by_name(std::string_view name) {
@@ -122,7 +137,8 @@ std::string note_on(std::string_view method, const Stored& stored, std::uint32_t
 void read_quantization(ConfigFields& fields, ModelShape& model) {
   auto object = fields.inside("quantization_config");
   if (!object) {
-    if (fields.has("quantization_config")) fields.complain("quantization_config", "is no object", "remove it, or give the model's own config.json");
+    if (fields.has("quantization_config"))
+      fields.complain("quantization_config", "is no object", "remove it, or give the model's own config.json");
     return;
   }
   const std::string method = printable(to_lower(object->text({"quant_method"}).value_or("")));

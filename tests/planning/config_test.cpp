@@ -195,8 +195,9 @@ TEST(ReadConfig, NoConfigAtAllIsToldShortly) {
 }
 
 ModelShape quantized(std::string_view config) {
-  const auto model = read_config(
-      with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", config)), "config.json");
+  const auto model =
+      read_config(with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", config)),
+                  "config.json");
   EXPECT_TRUE(model) << config << (model ? "" : model.error().message);
   return model.value_or(ModelShape{});
 }
@@ -260,8 +261,8 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
 
 TEST(ReadQuantization, WhatIsNoObjectIsAnError) {
   for (const char* value : {R"("gptq")", "4", "[]", "true"}) {
-    const Error error = error_of(
-        with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", value)));
+    const Error error =
+        error_of(with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", value)));
     EXPECT_THAT(error.message, HasSubstr("quantization_config is no object")) << value;
   }
   EXPECT_TRUE(read_config(with(kLlama, R"("vocab_size")", R"("quantization_config": null, "vocab_size")"), "c"));
@@ -273,14 +274,15 @@ TEST(ReadQuantization, WhatIsNoObjectIsAnError) {
 
 TEST(ReadConfig, AFamilyOfExpertsHasThemWhereTheFileSaysNothing) {
   const auto read = [](std::string_view family, std::string_view extra = "") {
-    return read_config(
-        with(with(kLlama, R"("llama", )", fmt::format(R"("{}", )", family)), R"("vocab_size")",
-             fmt::format(R"({}"vocab_size")", extra)),
-        "config.json");
+    return read_config(with(with(kLlama, R"("llama", )", fmt::format(R"("{}", )", family)), R"("vocab_size")",
+                            fmt::format(R"({}"vocab_size")", extra)),
+                       "config.json");
   };
-  for (const auto& [family, experts, each] :
-       {std::tuple{"mixtral", 8U, 2U}, {"qwen3_moe", 128U, 8U}, {"qwen2_moe", 60U, 4U}, {"olmoe", 64U, 8U},
-        {"gpt_oss", 128U, 4U}}) {
+  for (const auto& [family, experts, each] : {std::tuple{"mixtral", 8U, 2U},
+                                              {"qwen3_moe", 128U, 8U},
+                                              {"qwen2_moe", 60U, 4U},
+                                              {"olmoe", 64U, 8U},
+                                              {"gpt_oss", 128U, 4U}}) {
     const auto model = read(family);
     ASSERT_TRUE(model) << family << model.error().message;
     EXPECT_EQ(model->experts.experts, experts) << family;

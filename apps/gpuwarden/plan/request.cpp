@@ -101,7 +101,8 @@ Result<void> read_amounts(const Args& args, PlanRequest& request) {
   GPUWARDEN_TRY(request.mfu, share_option(args, "mfu"));
   GPUWARDEN_TRY(request.measured, peaks_option(args));
   GPUWARDEN_TRY(const auto cpus, count_option(args, "cpus", 1U << 16U));
-  if (cpus == 0U) return fail(ErrorCode::invalid_argument, "--cpus: 0 is too few", "leave it out where they are not known");
+  if (cpus == 0U)
+    return fail(ErrorCode::invalid_argument, "--cpus: 0 is too few", "leave it out where they are not known");
   request.cpus = cpus.value_or(0);
   GPUWARDEN_TRY(const auto per_node, count_option(args, "gpus-per-node", 1024));
   if (per_node == 0U) return fail(ErrorCode::invalid_argument, "--gpus-per-node: 0 is too few");

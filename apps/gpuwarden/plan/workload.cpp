@@ -157,7 +157,8 @@ Result<void> check_together(const Args& args, const ModelShape& model, const Set
                                "leave it out, or take --task train, lora or qlora"));
   }
   if (settings.trains())
-    GPUWARDEN_CHECK(refuse_any(args, {"kv-cache", "prompt"}, "training keeps no KV cache", "--task inference or serve"));
+    GPUWARDEN_CHECK(
+        refuse_any(args, {"kv-cache", "prompt"}, "training keeps no KV cache", "--task inference or serve"));
   if (settings.task != Task::serving)
     GPUWARDEN_CHECK(refuse_any(args, {"utilization"}, "only a serving engine takes a share of the memory",
                                "--task serve; a measured utilization of arithmetic is --mfu"));

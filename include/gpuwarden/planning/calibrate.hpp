@@ -47,14 +47,15 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
 
 /// Which recomputation the peaks were most likely measured with, where nobody says: the one whose growth between the
 /// first and the last micro-batch is nearest to the measured one by the equations; of equal ones (within 16 MiB a
-/// sample) the one whose peak is nearest. Selective is one of Megatron and torchtitan alone. Fails as calibrate() does on points that determine nothing.
+/// sample) the one whose peak is nearest. Selective is one of Megatron and torchtitan alone. Fails as calibrate() does
+/// on points that determine nothing.
 Result<Recompute> nearest_recomputation(const ModelFigures& model, const Settings& settings,
                                         std::span<const MeasuredPeak> points);
 
 /// The estimate of `settings` with its allocated peak corrected: at a measured micro-batch what was measured; else the
 /// line, or beyond a change of branch the equations times the factor, whichever is more; never less than `least`, and
-/// between two measured ones never more than their chord, since a largest of affine terms is convex. The uncertainty shrinks to 3% on a measured line, and
-/// to 8% beyond it and where its slope is computed.
+/// between two measured ones never more than their chord, since a largest of affine terms is convex. The uncertainty
+/// shrinks to 3% on a measured line, and to 8% beyond it and where its slope is computed.
 Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings, const Calibration& calibration);
 
 }  // namespace gpuwarden::planning

@@ -44,14 +44,16 @@ Result<Nodes> nodes_of(const Launch& launch);
 
 // All of them fail with unsatisfied on a plan that trains nothing. They say in comments, or in fields where their
 // format has some, what the training program itself has to set: how the GPUs share the work, with every degree, what is
-// offloaded, micro-batch, accumulation, optimizer, recomputation, attention, loss and adapters. Where a GPU has no bf16, 16 bit are fp16.
+// offloaded, micro-batch, accumulation, optimizer, recomputation, attention, loss and adapters. Where a GPU has no
+// bf16, 16 bit are fp16.
 
 /// The `gpuwarden run` and torchrun command lines of one node; of several, with shell variables for what differs
 /// (NODE_RANK, MASTER_ADDR). Source: torchrun's manual (torch.distributed.run).
 Result<std::string> torchrun_commands(const Launch& launch);
 /// A YAML for `accelerate launch --config_file`. Source: accelerate's ClusterConfig and its FSDP and DeepSpeed guides.
 /// Fails with unsatisfied on tensor, pipeline and context parallelism, which that file does not set, and on
-/// weights stored in fp16 (16 bit of a GPU without bf16) that are all trained without DeepSpeed: its scaling of the loss wants fp32 ones.
+/// weights stored in fp16 (16 bit of a GPU without bf16) that are all trained without DeepSpeed: its scaling of the
+/// loss wants fp32 ones.
 Result<std::string> accelerate_config(const Launch& launch);
 /// A JSON for deepspeed.initialize: ZeRO of the plan's stage. Source: DeepSpeed's configuration manual
 /// (config-json). Fails with unsatisfied where accelerate_config does, and on plans of DDP and FSDP, whose memory
