@@ -339,10 +339,11 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
   if (auto error = diffusion_error(object, name)) return std::unexpected(std::move(*error));
   for (const std::string_view key : kNested) {
     const auto inner = object.find(std::string(key));
-    if (inner == object.end() || inner->is_null() || object.contains("hidden_size")) continue;
+    if (inner == object.end() || inner->is_null()) continue;
     if (!inner->is_object())
       return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is no object", name, key),
                   "it holds the language model's sizes: give the model's own config.json");
+    if (object.contains("hidden_size")) continue;
     // The outer type tells the family where the inner object says none.
     const bool speaks = inner->contains("model_type") || !family.empty();
     GPUWARDEN_TRY(const Family* const found, family_of(speaks ? *inner : object, name, family));
