@@ -258,7 +258,8 @@ TEST(Answer, WhatIsKeptWithoutRecomputationIsNotCalledCheckpoints) {
   const auto names = [&](Recompute recompute) {
     request.work.settings.recompute = recompute;
     std::string all;
-    for (const ExplainedUse& line : answer(request)->lines) all += line.name + ";";
+    const auto plan = answer(request);
+    for (const ExplainedUse& line : plan->lines) all += line.name + ";";
     return all;
   };
   EXPECT_THAT(names(Recompute::none), AllOf(HasSubstr("activations;"), Not(HasSubstr("checkpoints"))));
