@@ -82,14 +82,6 @@ Result<void> search_fewer(PlanAnswer& answer, SearchRequest request) {
 /// What to do where a fixed strategy cannot be spread over the GPUs.
 std::string hint_of(const PlanAnswer& answer) {
   const Parallelism& asked = answer.request.work.settings.parallel;
-  const std::uint32_t heads = answer.figures.shape.heads;
-  if (heads % asked.tensor != 0) {
-    std::vector<std::string> degrees;
-    for (std::uint32_t degree = 1; degree <= std::min(heads, asked.tensor * 4); ++degree) {
-      if (heads % degree == 0) degrees.push_back(std::to_string(degree));
-    }
-    return "degrees that divide them: " + join(degrees, ", ");
-  }
   if (asked.pipeline > answer.figures.shape.layers)
     return fmt::format("--pipeline-parallel {} at most", answer.figures.shape.layers);
   if (answer.search.smallest_gpus) return fmt::format("{} GPUs are enough", *answer.search.smallest_gpus);
