@@ -105,15 +105,26 @@ double context_seconds(const ModelFigures& model, const Settings& settings, doub
          neighbour_rate(group, links);
 }
 
+/// What a gradient has on its way: Megatron reduces its fp32 buffer (arguments.py: bf16 sets
+/// accumulate_allreduce_grads_in_fp32), the others what they compute in.
+double gradient_bytes(const Settings& settings) {
+  return settings.framework == Framework::megatron ? 4 : compute_bytes(settings);
+}
+
 /// Sharded weights are gathered forward and backward and their gradients reduced in every micro-batch (ZeRO, arXiv
 /// 1910.02054: 1.5 times DDP's volume); DDP, ZeRO-1 and -2 send gradients, and get gradients or weights back, once a
-/// step. `weights` of them are held by each rank before sharding, `gradients` bytes reduced.
-double replica_seconds(const Settings& settings, const Group& group, double weights, double gradients,
+/// step. `weights` of them are held by each rank before sharding, `trained` parameters reduced.
+double replica_seconds(const Settings& settings, const Group& group, double weights, double trained,
                        const Links& links) {
   const double share = ring(group.size) / ring_rate(group, links);
-  if (shards_of(settings).weights <= 1) return 2 * share * gradients / settings.accumulation;
-  const double each = settings.fp8 == Fp8::gathered ? 1 : compute_bytes(settings);
-  return share * (2 * each * weights + gradients);
+  const double reduced = gradient_bytes(settings) * trained;
+  if (shards_of(settings).weights > 1) {
+    const double each = settings.fp8 == Fp8::gathered ? 1 : compute_bytes(settings);
+    return share * (2 * each * weights + reduced);
+  }
+  const bool whole = settings.parallel.sharding == Sharding::none;
+  const double returned = whole ? reduced : compute_bytes(settings) * trained;
+  return share * (reduced + returned) / settings.accumulation;
 }
 
 /// Replicas of what is not in experts, and of each expert: those are fewer by the degree that spreads them.
@@ -124,11 +135,10 @@ double data_seconds(const ModelFigures& model, const Settings& settings, const L
   const double experts = p.expert > 1 ? model.experts / parts / p.expert : 0;
   const double others = model.total / parts - experts * p.expert;
   const bool full = settings.task == Task::full_training;
-  const double gradients = 2 * (full ? others : model.adapters(settings.adapters));
   const Group all{.size = static_cast<double>(p.data) * p.context, .stride = static_cast<double>(p.tensor)};
   const Group of_experts{.size = std::max(1.0, all.size / p.expert), .stride = all.stride * p.expert};
-  return replica_seconds(settings, all, others, gradients, links) +
-         replica_seconds(settings, of_experts, experts, full ? 2 * experts : 0, links);
+  return replica_seconds(settings, all, others, full ? others : model.adapters(settings.adapters), links) +
+         replica_seconds(settings, of_experts, experts, full ? experts : 0, links);
 }
 
 /// Parameters that this rank's part of the optimizer steps.

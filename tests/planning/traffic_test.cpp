@@ -34,6 +34,15 @@ TEST(Traffic, ShardedWeightsCostHalfAsMuchAgainAsDdp) {
   EXPECT_NEAR(fsdp / ddp, 1.5, 1e-9);
 }
 
+TEST(Traffic, MegatronReducesGradientsInFp32) {
+  const ModelFigures model = figures_of(llama3_8b());
+  Settings settings = sharded(Sharding::none, 8);
+  settings.framework = Framework::megatron;
+  EXPECT_NEAR(traffic_of(model, settings, kUnit).beside, (4 + 4) * model.total * 7 / 8, 1);
+  settings.parallel.sharding = Sharding::zero1;  // new weights come back in 16 bits
+  EXPECT_NEAR(traffic_of(model, settings, kUnit).beside, (4 + 2) * model.total * 7 / 8, 1);
+}
+
 TEST(Traffic, AccumulationSparesDdpAndNotFsdp) {
   const ModelFigures model = figures_of(llama3_8b());
   Settings ddp = sharded(Sharding::none, 8);
