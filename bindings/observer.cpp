@@ -79,9 +79,9 @@ fs::path beside(const fs::path& file) {
 
 Result<ObserverSettings> read_observer_settings() {
   ObserverSettings settings;
-  settings.asks_to_publish = !value_of(kStatus).empty();
   GPUWARDEN_CHECK(take(kStatus, read_interval, settings.publish_every));
   settings.folder = value_of("GPUWARDEN_MEMORY_DIR");
+  settings.asks_to_publish = !value_of(kStatus).empty() || !settings.folder.empty();
   settings.snapshot = value_of(kSnapshot);
   return settings;
 }

@@ -20,7 +20,7 @@ namespace gpuwarden::bindings {
 struct ObserverSettings {
   /// GPUWARDEN_MEMORY_STATUS: "on" (once a second), "off", or the interval; empty: off.
   std::optional<std::chrono::milliseconds> publish_every = std::chrono::milliseconds(1000);
-  bool asks_to_publish = false;  ///< the variable is set: it is said if that fails
+  bool asks_to_publish = false;  ///< a variable asks for it: it is said if that fails
   std::filesystem::path folder;  ///< GPUWARDEN_MEMORY_DIR; empty: the user's own
   /// GPUWARDEN_MEMORY_SNAPSHOT: a file; empty: none.
   std::filesystem::path snapshot;

@@ -13,6 +13,7 @@ namespace gpuwarden::bench {
 struct Outcome {
   double nanoseconds = kNone;        ///< an operation; the best pass of the best round
   double first_nanoseconds = kNone;  ///< the same of first passes only, on a fresh pool
+  double late_nanoseconds = kNone;   ///< the same of passes' last thirds only
   Footprint footprint;
   std::uint64_t late_calls = 0;  ///< driver calls in the last third of the first pass
   std::string error;             ///< empty: it completed
@@ -45,9 +46,9 @@ Table table_of(const Trace& trace, const std::vector<Contender>& contenders, con
 /// handle is given back.
 enum class Interface : std::uint8_t { address, any };
 
-/// The lowest ns/op among re-implementations and libraries; kNone without any.
-double fastest_peer(const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes,
-                    Interface interface);
+/// The lowest ns/op among re-implementations and libraries, of whole passes or of what `time` names; kNone without any.
+double fastest_peer(const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes, Interface interface,
+                    double Outcome::* time = &Outcome::nanoseconds);
 
 /// Where `name` stands in the list; contenders.size() if it does not take part.
 std::size_t position(const std::vector<Contender>& contenders, std::string_view name);

@@ -242,6 +242,7 @@ gpuwarden_result gpuwarden_pool_get_status(gpuwarden_pool* pool, gpuwarden_pool_
     if (size < sizeof size)
       return fail(ErrorCode::invalid_argument, fmt::format("a status of size {} cannot be", size),
                   "begin with GPUWARDEN_POOL_STATUS_INIT");
+    GPUWARDEN_CHECK(pool->on_device->pool().check_process());
     const auto device = pool->on_device->device().memory().value_or(gpuwarden::memory::DeviceMemory{});
     gpuwarden_pool_status now = gpuwarden::status_for_c(pool->on_device->pool().status(), device);
     now.size = size;

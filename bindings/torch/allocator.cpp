@@ -262,11 +262,11 @@ extern "C" {
 }
 
 /// For programs, which cannot ask PyTorch: 1 with `status` filled as gpuwarden_pool_get_status() does (but without the
-/// device's total and free), 0 where the device has no pool yet.
+/// device's total and free), 0 where the device has no pool yet, or the process was forked from the one that made it.
 [[gnu::visibility("default")]] int gpuwarden_memory_status(int number, gpuwarden_pool_status* status) {
   if (number < 0 || number >= static_cast<int>(kDevices) || status == nullptr) return 0;
   Device* const device = process().devices[static_cast<unsigned>(number)].load(std::memory_order_acquire);
-  if (device == nullptr || status->size < sizeof(gpuwarden_pool_status)) return 0;
+  if (device == nullptr || status->size < sizeof(gpuwarden_pool_status) || !device->pool().check_process()) return 0;
   const std::size_t size = status->size;
   *status = gpuwarden::status_for_c(device->pool().status(), {});
   status->size = size;

@@ -177,6 +177,8 @@ Result run(const char* function, Needs needs, const Body& body) try {
     const std::scoped_lock lock(call.driver.mutex);
     result = admit(call, function, needs);
     if (result == kSuccess) result = body(call);
+    // What is refused is not more expensive because much was asked for.
+    if (result != kSuccess) call.mebibytes = 0;
   }
   leave(call, function);
   return result;

@@ -107,7 +107,11 @@ Result<std::shared_ptr<const CudaDevice>> CudaDevice::open(const CudaOptions& op
     return fail(ErrorCode::unavailable, fmt::format("{} has no {}: it is not CUDA's driver library, or too old a one",
                                                     options.library.string(), missing));
   if (const auto code = driver.cuInit(0); code != cuda::kSuccess)
-    return refuse(driver, "cuInit", code, "gpuwarden doctor tells why CUDA does not start");
+    return refuse(driver, "cuInit", code,
+                  // What cuInit itself answers so is a forked child of a process that had called it.
+                  code == cuda::kNotInitialized
+                      ? "this process was forked after CUDA was first used: use spawn, or fork before that"
+                      : "gpuwarden doctor tells why CUDA does not start");
   GPUWARDEN_TRY(const cuda::Device device, find_device(driver, options));
   std::shared_ptr<CudaDevice> result(new CudaDevice(driver, device, options));
   cuda::find_symbol(library, "cuThreadExchangeStreamCaptureMode", result->exchange_capture_mode_);

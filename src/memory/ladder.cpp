@@ -70,7 +70,7 @@ bool Pool::Core::climb(Attempt& attempt) {
       return true;
     }
   }
-  ++out_of_memory_;
+  if (!pages_.lost) ++out_of_memory_;
   return false;
 }
 

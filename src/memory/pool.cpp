@@ -15,17 +15,15 @@ namespace {
 
 std::unexpected<Error> forked() {
   return fail(ErrorCode::unavailable, "this process was forked from the one that made the pool",
-              "a CUDA context does not survive fork(): use spawn, or make the pool in the child");
+              "a CUDA context does not survive fork(): use spawn, or fork before CUDA is first used");
 }
 
-std::unexpected<Error> bad_request(Bytes size, Bytes alignment, std::uint64_t largest) {
+Result<void> check_request(Bytes size, Bytes alignment) {
   if (size.value == 0) return fail(ErrorCode::invalid_argument, "cannot allocate 0 bytes of device memory");
-  if (alignment.value == 0 || !std::has_single_bit(alignment.value) || alignment > kPage)
+  if (!std::has_single_bit(alignment.value) || alignment > kPage)
     return fail(ErrorCode::invalid_argument, fmt::format("cannot align device memory to {} bytes", alignment.value),
                 "alignments are powers of two up to 2 MiB");
-  return fail(
-      ErrorCode::invalid_argument,
-      fmt::format("cannot allocate {} bytes: the pool's device could never hold more than {}", size.value, largest));
+  return {};
 }
 
 std::unexpected<Error> lost() {
@@ -57,8 +55,7 @@ Pool::Core::Core(Upstream& upstream, Bytes total, PoolConfig config, const Strat
 
 Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes alignment) {
   if (is_forked()) return forked();
-  if (size.value - 1 >= largest_ || !std::has_single_bit(alignment.value) || alignment > kPage)
-    return bad_request(size, alignment, largest_);
+  GPUWARDEN_CHECK(check_request(size, alignment));
   std::unique_lock slow(slow_);
   if (pages_.lost) return lost();
   if (epochs_are_late_) [[unlikely]]
@@ -68,21 +65,24 @@ Result<Place> Pool::Core::allocate_slow(Bytes size, StreamId stream, Bytes align
     GPUWARDEN_TRY(lane, make_lane(stream));
   }
   sample_if_due(*lane);
-  const Grains wanted = grains(size);
+  // More than the whole device has does not fit into a lane's addresses, and is not to be looked for.
+  const bool too_large = size.value > largest_;
+  const Grains wanted = too_large ? 0 : grains(size);
   std::unique_lock lane_lock(lane->lock);
-  if (alignment != kGrain) lane->attend_apart(size.value);
+  if (alignment != kGrain && !too_large) lane->attend_apart(size.value);
   Attempt attempt{.lane = *lane,
                   .bytes = size,
                   .size = wanted,
                   .alignment = grains(alignment),
-                  .region = lane->region_for(wanted),
+                  .region = too_large ? 0 : lane->region_for(wanted),
                   .slow_lock = std::move(slow),
                   .lane_lock = std::move(lane_lock),
                   .found = {},
                   .epoch = 0,
                   .last = {}};
   lane->collect();
-  if (!search(attempt) && !climb(attempt)) return std::unexpected(report(attempt));
+  if (too_large) ++out_of_memory_;
+  if (too_large || (!search(attempt) && !climb(attempt))) return std::unexpected(report(attempt));
   if (alignment != kGrain && attempt.found.lane == lane) lane->tape.set_apart();
   return attempt.found;
 }
@@ -365,6 +365,11 @@ Result<void> Pool::set_limit(const PoolLimits& limits) {
 std::uint64_t Pool::segments() {
   if (core_->is_forked()) return 0;
   return core_->segments();
+}
+
+Result<void> Pool::check_process() const {
+  if (core_->is_forked()) return forked();
+  return {};
 }
 
 PoolStatus Pool::status() {

@@ -109,7 +109,7 @@ OutOfMemoryReport Pool::Core::describe(const Attempt& attempt) {
   const auto device = pages_.called(upstream_.memory());
   --pages_.calls;
   OutOfMemoryReport report{.requested = attempt.bytes,
-                           .rounded = bytes(attempt.size),
+                           .rounded = std::max(attempt.bytes, bytes(attempt.size)),
                            .stream = attempt.lane.stream,
                            .reason = attempt.last.message,
                            .limit = pages_.own_limit(),

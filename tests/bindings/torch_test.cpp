@@ -401,7 +401,8 @@ TEST_F(TorchTest, AForkedChildIsToldThatItHasNoDevice) {
   const auto said = run_torch([](const Library&, Torch& torch) {
     EXPECT_NE(torch.raw_alloc(1000, 0, nullptr), nullptr);
     cuda::Child child([&] {
-      const bool refused = torch.malloc(1000, 0, nullptr) == nullptr;
+      gpuwarden_pool_status status = GPUWARDEN_POOL_STATUS_INIT;
+      const bool refused = torch.malloc(1000, 0, nullptr) == nullptr && torch.memory_status(0, &status) == 0;
       std::fflush(nullptr);
       return refused ? 5 : 6;
     });

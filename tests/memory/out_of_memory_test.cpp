@@ -62,6 +62,35 @@ TEST(OutOfMemory, SaysSoWhereTheRequestAloneIsTooLarge) {
   EXPECT_EQ(scene.fail(80_MiB).advice, Advice::ask_for_less);
 }
 
+TEST(OutOfMemory, ASizeThatNoDeviceHasIsReportedLikeAnyOther) {
+  Reporting scene(64_MiB);
+  const auto kept = scene.pool->allocate(10_MiB, kStream).value();
+  const std::uint64_t calls = scene.pool->status().upstream_calls;
+  std::uint64_t refused = 0;
+  for (const std::uint64_t size : {std::uint64_t{1} << 40U, std::uint64_t{1} << 63U, ~std::uint64_t{0}}) {
+    for (const StreamId stream : {kStream, StreamId{77}}) {
+      const auto report = scene.fail(Bytes(size), stream);
+      EXPECT_EQ(report.requested, Bytes(size));
+      EXPECT_GE(report.rounded, report.requested);
+      EXPECT_EQ(report.advice, Advice::ask_for_less) << size;
+      EXPECT_EQ(scene.pool->status().out_of_memory, ++refused);
+    }
+  }
+  EXPECT_EQ(scene.pool->allocate(Bytes(~std::uint64_t{0}), kStream, 1_MiB).error().code, ErrorCode::unsatisfied);
+  EXPECT_EQ(scene.pool->status().upstream_calls, calls) << "nothing was looked for";
+  EXPECT_TRUE(scene.pool->check());
+  EXPECT_TRUE(scene.pool->deallocate(kept, kStream));
+}
+
+TEST(OutOfMemory, AContextThatIsGoneIsNoWantOfMemory) {
+  Reporting scene(64_MiB);
+  scene.upstream.fails = [](const std::string&) { return true; };
+  scene.upstream.failure = ErrorCode::unavailable;
+  EXPECT_EQ(scene.pool->allocate(10_MiB, kStream).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(scene.pool->status().out_of_memory, 0U);
+  EXPECT_THAT(scene.reports, testing::IsEmpty());
+}
+
 TEST(OutOfMemory, NamesWhatIsKeptFreeForOthers) {
   Reporting scene(64_MiB, {.keep_free = 32_MiB});
   EXPECT_EQ(scene.fail(40_MiB).advice, Advice::lower_keep_free);

@@ -55,16 +55,17 @@ TEST(Pool, WaitsForTheOtherStreamBeforeItsMemoryIsReused) {
   EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
 }
 
-TEST(Pool, RefusesImpossibleRequestsWithoutAskingTheDevice) {
+TEST(Pool, RefusesImpossibleRequestsWithoutAskingTheDeviceForMemory) {
   ModelUpstream upstream(1_GiB);
   const auto pool = pool_on(upstream);
-  const auto calls = upstream.calls();
   for (const Bytes size : {0_B, Bytes(std::numeric_limits<std::uint64_t>::max()),
                            Bytes(std::numeric_limits<std::uint64_t>::max() - 510), Bytes(std::uint64_t{1} << 60U)}) {
     const auto address = pool->allocate(size, kStream);
     ASSERT_FALSE(address) << size.value;
-    EXPECT_EQ(address.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(address.error().code, size == 0_B ? ErrorCode::invalid_argument : ErrorCode::unsatisfied);
+    EXPECT_EQ(upstream.pages(), 0U);
   }
+  const auto calls = upstream.calls();
   EXPECT_EQ(pool->allocate(1_MiB, kStream, 3_B).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(pool->allocate(1_MiB, kStream, 4_MiB).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(upstream.calls(), calls);
@@ -207,12 +208,13 @@ TEST(Pool, IsOfNoUseInAForkedChild) {
   if (child == 0) {
     const auto more = pool->allocate(10_MiB, kStream);
     const auto freed = pool->deallocate(address, kStream);
-    const bool refused = !more && more.error().code == ErrorCode::unavailable && !freed;
+    const bool refused = !more && more.error().code == ErrorCode::unavailable && !freed && !pool->check_process();
     ::_exit(refused ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+  EXPECT_TRUE(pool->check_process());
   EXPECT_TRUE(pool->deallocate(address, kStream));
 }
 

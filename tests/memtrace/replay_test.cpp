@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/memtrace/replay.hpp"
 
+#include <fmt/format.h>
+
+#include <random>
+
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/memtrace/read.hpp"
 #include "gpuwarden/memtrace/record.hpp"
@@ -58,8 +62,8 @@ TEST(Replay, FindsWhatATraceTakes) {
     EXPECT_FALSE(found->failure);
     EXPECT_EQ(found->operations, 16U);
     EXPECT_EQ(found->rounds, 5U);
-    EXPECT_GT(found->nanoseconds, 0);
-    EXPECT_GT(found->first_nanoseconds, 0);
+    EXPECT_GT(found->nanoseconds.value_or(0), 0);
+    EXPECT_GT(found->first_nanoseconds.value_or(0), 0);
     EXPECT_EQ(found->peak_requested, Bytes(6'000'000));
     EXPECT_GE(found->peak_reserved, found->peak_live);
     EXPECT_LE(found->utilization(), 1);
@@ -82,7 +86,36 @@ TEST(Replay, RunningOutOfMemoryIsAFinding) {
   EXPECT_EQ(found->failure->size, Bytes(8'000'000));
   EXPECT_EQ(found->failure->error.code, ErrorCode::unsatisfied);
   EXPECT_EQ(found->rounds, 0U);
+  EXPECT_FALSE(found->first_nanoseconds);
   EXPECT_EQ(found->peak_requested, Bytes(4'000'000));
+}
+
+TEST(Replay, WhatFitsOnlyOnceIsTimedOnce) {
+  int only_once = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    std::string rows;
+    for (unsigned id = 1; id <= 80; ++id) {
+      rows += fmt::format("a,{},{},0,0,rec\n", id, 1000 + random() % 6'000'000);
+      if (id > 8) rows += fmt::format("f,{},0,0,0,rec\n", id - 8);
+    }
+    const Trace trace = trace_of(rows);
+    const Script script = make_script(trace, std::vector<unsigned>{0});
+    const auto roomy = replay(script, {.rounds = 1, .timed_ms = 0});
+    ASSERT_TRUE(roomy);
+    EXPECT_TRUE(roomy->nanoseconds && roomy->first_nanoseconds);
+    for (const Bytes spare : {2_MiB, 4_MiB, 8_MiB, 12_MiB, 16_MiB}) {
+      const auto tight = replay(script, {.strategy = memory::find_strategy("greedy"),
+                                         .device_memory = roomy->peak_live + spare,
+                                         .rounds = 1,
+                                         .timed_ms = 0});
+      ASSERT_TRUE(tight) << tight.error().message;
+      EXPECT_EQ(tight->failure.has_value(), tight->rounds == 0) << seed;
+      EXPECT_EQ(tight->first_nanoseconds.has_value(), tight->rounds != 0) << seed;
+      if (tight->first_nanoseconds && !tight->nanoseconds) ++only_once;
+    }
+  }
+  EXPECT_GT(only_once, 0);
 }
 
 TEST(Replay, RefusesMoreStreamsThanAPoolServes) {

@@ -172,6 +172,8 @@ TEST_F(StreamTest, CallsCostTimeWhereLatenciesAreOn) {
     cuda.call({{"op", "cuda_latency"}, {"factor", 10}});
     cuda.cuMemRelease(handle);
     EXPECT_NEAR(now() - before, 29 + 230, 0.1);
+    EXPECT_EQ(cuda.create(std::size_t{1} << 50U), 0U);
+    EXPECT_NEAR(now() - before, 29 + 230, 0.1) << "what is refused costs nothing for its size";
   });
 }
 

@@ -24,8 +24,8 @@ Json of_samples(const Replay& replay) {
 Json of_replay(const Replay& replay) {
   Json json{{"strategy", replay.strategy},
             {"operations", replay.operations},
-            {"ns_per_operation", replay.rounds == 0 ? Json() : Json(replay.nanoseconds)},
-            {"ns_per_operation_first_time", replay.rounds == 0 ? Json() : Json(replay.first_nanoseconds)},
+            {"ns_per_operation", replay.nanoseconds ? Json(*replay.nanoseconds) : Json()},
+            {"ns_per_operation_first_time", replay.first_nanoseconds ? Json(*replay.first_nanoseconds) : Json()},
             {"rounds", replay.rounds},
             {"peak_live_bytes", replay.peak_live.value},
             {"peak_requested_bytes", replay.peak_requested.value},

@@ -31,10 +31,10 @@ std::string simulated_note(const ReplayReport& report) {
 }
 
 std::vector<std::string> row_of(const Replay& replay) {
-  const bool timed = replay.rounds > 0;
+  const auto time = [](const std::optional<double>& each) { return each ? fmt::format("{:.1f}", *each) : "-"; };
   return {replay.strategy,
-          timed ? fmt::format("{:.1f}", replay.nanoseconds) : "-",
-          timed ? fmt::format("{:.1f}", replay.first_nanoseconds) : "-",
+          time(replay.nanoseconds),
+          time(replay.first_nanoseconds),
           mebibytes(replay.peak_live),
           mebibytes(replay.peak_reserved),
           fmt::format("{:.3f}", replay.utilization()),
@@ -66,6 +66,8 @@ std::string failures(const ReplayReport& report) {
     if (replay.failure)
       text += fmt::format("{}: out of memory at operation {}, for {}\n", replay.strategy,
                           grouped(replay.failure->operation + 1), mebibytes(replay.failure->size));
+    else if (!replay.nanoseconds && replay.rounds > 0)
+      text += fmt::format("{}: fits once, but not when it is run again on the same pool\n", replay.strategy);
   }
   return text;
 }

@@ -137,7 +137,7 @@ class Pool {
   ~Pool();
 
   /// Memory for work on `stream`, aligned to `alignment` (a power of two up to 2 MiB, at least 512 bytes are kept).
-  /// invalid_argument: size 0, no such size or alignment; unsatisfied: out of memory, with a report; unavailable: the
+  /// invalid_argument: size 0, no such alignment; unsatisfied: out of memory, with a report; unavailable: the
   /// context is gone. After a failure everything is as before.
   Result<DeviceAddress> allocate(Bytes size, StreamId stream, Bytes alignment = kGrain);
   /// Gives memory back as of the work submitted to `stream` so far. There it is reused at once, elsewhere after that
@@ -196,6 +196,9 @@ class Pool {
   /// that live blocks lie on, exceed the limit: the old limits stay; unavailable: the context is gone.
   Result<void> set_limit(const PoolLimits& limits);
 
+  /// unavailable: this process was forked from the one that made the pool.
+  Result<void> check_process() const;
+  /// All zeros in a forked process.
   PoolStatus status();
   /// Runs of addresses that have memory, as layout() lists them; takes time in the number of pages.
   std::uint64_t segments();

@@ -16,8 +16,8 @@ struct ReplayOptions {
   /// nullptr: the default strategy.
   const memory::Strategy* strategy = nullptr;
   Bytes device_memory = 80_GiB;
-  /// So many pools are timed: while they run the script for the first time, and when they run it once more. Of each the
-  /// best counts.
+  /// So many pools are timed: while they run the script for the first time, and when they have run it three times (a
+  /// long one: once). Of each the best counts.
   unsigned rounds = 5;
   /// More rounds follow as long as they have not taken so many milliseconds together.
   unsigned timed_ms = 100;
@@ -43,10 +43,11 @@ struct ReplayFailure {
 struct Replay {
   std::string strategy;
   std::uint64_t operations = 0;
-  double nanoseconds = 0;        ///< an operation, when the pool has run the script before
-  double first_nanoseconds = 0;  ///< the same of a new pool, with its taking of pages
-  unsigned rounds = 0;           ///< 0: nothing was timed, because memory ran out
-  Bytes peak_live;               ///< in grains of 512 bytes
+  /// The thread's time for an operation, when the pool has run the script before; empty: that did not fit.
+  std::optional<double> nanoseconds;
+  std::optional<double> first_nanoseconds;  ///< the same of a new pool, with its taking of pages
+  unsigned rounds = 0;                      ///< pools that were timed; 0: memory ran out the first time
+  Bytes peak_live;                          ///< in grains of 512 bytes
   Bytes peak_requested;
   Bytes peak_reserved;
   std::uint64_t driver_calls = 0;
