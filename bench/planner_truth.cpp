@@ -24,7 +24,11 @@ struct Options {
   fs::path truth, params, fits, peers;
   bool as_json = false;
   bool rows = false;
+  bool help = false;
 };
+
+constexpr std::string_view kUsage =
+    "planner_truth [--truth FILE] [--params FILE] [--fits FILE] [--peers FILE] [--json] [--rows]";
 
 Result<Options> parse(int argc, char** argv) {
   Options options;
@@ -43,13 +47,15 @@ Result<Options> parse(int argc, char** argv) {
       options.as_json = true;
     else if (word == "--rows")
       options.rows = true;
+    else if (word == "--help" || word == "-h")
+      options.help = true;
     else if (file != nullptr && i + 1 < argc)
       *file = argv[++i];
     else
       return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no option, or its file is missing", word),
-                  "planner_truth [--truth FILE] [--params FILE] [--fits FILE] [--peers FILE] [--json] [--rows]");
+                  std::string(kUsage));
   }
-  if (options.truth.empty()) {
+  if (options.truth.empty() && !options.help) {
     return fail(ErrorCode::not_found, "no table of measurements", "set GPUWARDEN_CORPUS, or give --truth FILE");
   }
   return options;
@@ -156,6 +162,10 @@ Result<void> if_there(const fs::path& file, const Options& options, json& all,
 
 Result<void> run(int argc, char** argv) {
   GPUWARDEN_TRY(const Options options, parse(argc, argv));
+  if (options.help) {
+    fmt::print("{}\nFiles that are not named are those of $GPUWARDEN_CORPUS/planner.\n", kUsage);
+    return {};
+  }
   json all{{"schema", 1}};
   GPUWARDEN_TRY(const TruthReport report, evaluate_truth(options.truth));
   show_truth(options, report, all);

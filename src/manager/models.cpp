@@ -20,7 +20,10 @@ Result<ModelShape> load_config(const fs::path& path, const std::string& family) 
   GPUWARDEN_TRY(const std::string text, read_file(path, planning::kLargestConfig));
   GPUWARDEN_TRY(ModelShape model, planning::read_config(text, printable(path.string()), family));
   std::error_code ignored;
-  if (model.name.empty()) model.name = printable(fs::absolute(path, ignored).parent_path().filename().string());
+  // A folder is named after its model; a file that is not called config.json, after itself.
+  const fs::path whole = fs::absolute(path, ignored);
+  const fs::path named = whole.filename() == "config.json" ? whole.parent_path().filename() : whole.stem();
+  if (model.name.empty()) model.name = printable(named.string());
   return model;
 }
 
@@ -33,6 +36,11 @@ Result<ModelShape> load_folder(const fs::path& folder, const std::string& family
         ErrorCode::invalid_argument,
         fmt::format("{}: holds a diffusion pipeline; only transformers are planned", printable(folder.string())),
         "give the folder of a language model, a BERT, a T5 or a ViT");
+  if (fs::is_regular_file(folder / "adapter_config.json", ignored))
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: holds adapters alone, without the model beside which they stand", printable(folder.string())),
+        "plan that model: adapter_config.json names it (base_model_name_or_path); --task lora --lora-rank N");
   return fail(ErrorCode::not_found, fmt::format("{}: holds no config.json", printable(folder.string())),
               "give the folder into which the model was downloaded, or its config.json");
 }

@@ -23,6 +23,8 @@ bool is_json(std::string_view data) {
 }  // namespace
 
 Result<Trace> read_trace(std::string_view data, const std::string& name, const ReadOptions& options) {
+  // Spreadsheets begin text with a byte order mark.
+  if (data.starts_with("\xEF\xBB\xBF")) data.remove_prefix(3);
   if (data.empty()) return fail(ErrorCode::invalid_argument, fmt::format("{}: is empty", name));
   if (is_allocation_csv(data)) return read_allocation_csv(data, name, options);
   if (is_rmm_log(data)) return read_rmm_log(data, name, options);

@@ -56,14 +56,67 @@ Result<void> search_strategies(PlanAnswer& answer) {
 }
 
 Result<void> add_calibration(PlanAnswer& answer) {
-  const PlanRequest& request = answer.request;
+  PlanRequest& request = answer.request;
+  Settings& settings = request.work.settings;
   if (request.measured.empty()) return {};
+  if (settings.task == Task::serving)
+    return fail(ErrorCode::invalid_argument,
+                "--calibrate: an engine takes its share of the memory whatever is measured: it has no micro-batches",
+                "leave it out; --utilization says the share");
   if (!request.work.fixed_strategy && request.gpus.count > 1)
     return fail(ErrorCode::invalid_argument,
                 "--calibrate: the peaks were measured under one strategy, which is not named",
                 "say which: --strategy fsdp2");
-  GPUWARDEN_TRY(answer.calibration, calibrate(answer.figures, request.work.settings, request.measured));
+  const bool guess = settings.trains() && !request.work.fixed_recompute;
+  if (guess) {
+    GPUWARDEN_TRY(settings.recompute, nearest_recomputation(answer.figures, settings, request.measured));
+  }
+  GPUWARDEN_TRY(answer.calibration, calibrate(answer.figures, settings, request.measured));
+  if (guess)
+    answer.calibration->note += fmt::format("; --recompute was not given, and {} is nearest to the measured growth",
+                                            to_string(settings.recompute));
   return {};
+}
+
+/// Whether two settings differ in the size of a step's batches alone.
+bool same_but_for_batch(Settings a, const Settings& b) {
+  a.micro_batch = b.micro_batch;
+  a.accumulation = b.accumulation;
+  return a == b;
+}
+
+/// What is offered where measured peaks do not fit rests on them: on their line where only the micro-batch changes,
+/// else on the equations times what was measured of them. How few GPUs would do nobody measured.
+void rest_changes_on_measured(PlanAnswer& answer) {
+  if (!answer.calibration) return;
+  answer.search.smallest_gpus.reset();
+  const Settings& settings = answer.best().settings;
+  const PlanRequest& request = answer.request;
+  const GpuBudget gpu{request.gpus.usable};
+  const auto corrected = [&](const Settings& changed, const Estimate& computed) {
+    if (same_but_for_batch(changed, settings)) {
+      if (const auto line = calibrated(answer.figures, changed, *answer.calibration)) return *line;
+    }
+    Estimate result = computed;
+    result.allocated *= answer.calibration->factor;
+    result.reserve *= answer.calibration->factor;
+    return result;
+  };
+  std::vector<Change> kept;
+  for (Change& change : answer.search.changes) {
+    if (change.candidate.settings == settings) continue;
+    if (change.candidate.settings.parallel == settings.parallel &&
+        change.candidate.settings.recompute != settings.recompute && !request.work.fixed_recompute)
+      change.what = fmt::format("compute again what is not kept: {} recomputation",
+                                to_string(change.candidate.settings.recompute));
+    change.candidate.estimate = corrected(change.candidate.settings, change.candidate.estimate);
+    change.candidate.fit = judge(change.candidate.estimate, gpu);
+    if (change.candidate.fit != Fit::does_not_fit) kept.push_back(std::move(change));
+  }
+  answer.search.changes = std::move(kept);
+  if (!answer.search.changes.empty())
+    answer.calibration->note +=
+        fmt::format("; what would make it fit is computed, times {:.2f} as measured", answer.calibration->factor);
 }
 
 ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
@@ -91,7 +144,7 @@ Result<void> add_pool(PlanAnswer& answer) {
   // The search counted what weights need, not what an engine's share of the memory leaves for a request.
   answer.search.smallest_gpus = fewest_for_pool(answer);
   const std::uint32_t sequence = answer.best().settings.sequence;
-  if (answer.fits && answer.pool->tokens >= sequence) return {};
+  if (answer.fits && answer.pool->requests >= 1) return {};
   answer.search.changes = pool_changes(answer.figures, request_of(answer), budget_of(work, answer.request.gpus),
                                        answer.search.smallest_gpus);
   if (!answer.fits) return {};
@@ -119,6 +172,46 @@ Result<void> check_fp8(const PlanRequest& request) {
   return fail(ErrorCode::invalid_argument,
               fmt::format("precision fp8: {} has no 8-bit floating point", printable(request.gpus.name)),
               "GPUs of compute capability 8.9 and later have it: RTX 4090, L40S, H100");
+}
+
+/// What a GPU without bf16 or fp8 does instead. Sources: CUDA programming guide, arithmetic by compute capability;
+/// vLLM's documentation, "FP8 W8A8" (Marlin kernels before 8.9, from 8.0 on) and "Quantized KV Cache".
+void note_types(PlanAnswer& answer) {
+  const GpuGroup& gpus = answer.request.gpus;
+  Settings& settings = answer.request.work.settings;
+  const int capability = 10 * gpus.capability_major + gpus.capability_minor;
+  if (capability == 0) return;
+  const std::string name = printable(gpus.name);
+  if (capability < 80 && settings.precision == Precision::bf16 && !settings.trains()) {
+    settings.precision = Precision::fp16;
+    answer.notes.push_back(fmt::format("{} has no bf16: 16 bit are fp16", name));
+  }
+  if (capability >= 89) return;
+  if (settings.quantization == Quantization::fp8)
+    answer.notes.push_back(
+        capability >= 80
+            ? fmt::format("{} has no 8-bit floating point: fp8 weights spare memory, and are computed with in 16 bit",
+                          name)
+            : fmt::format("{} has no 8-bit floating point, and engines such as vLLM load fp8 weights from compute "
+                          "capability 8.0 on: take int8 or int4",
+                          name));
+  if (!settings.trains() && settings.kv_bytes == 1)
+    answer.notes.push_back(fmt::format(
+        "{} has no 8-bit floating point: an fp8 KV cache is converted as it is read, if the engine brings that", name));
+}
+
+/// Heads that cannot be shared are the fault of the degree, not of the number of GPUs.
+Result<void> check_heads(const PlanRequest& request) {
+  const std::uint32_t heads = request.work.model.heads;
+  const std::uint32_t tensor = request.work.settings.parallel.tensor;
+  if (!request.work.fixed_strategy || tensor == 0 || heads % tensor == 0) return {};
+  std::vector<std::string> degrees;
+  for (std::uint32_t degree = 1; degree <= std::min(heads, 64U); ++degree) {
+    if (heads % degree == 0) degrees.push_back(fmt::to_string(degree));
+  }
+  return fail(ErrorCode::unsatisfied,
+              fmt::format("{} attention heads cannot be shared evenly by tensor parallelism {}", heads, tensor),
+              fmt::format("--tensor-parallel {}", join(degrees, ", ")));
 }
 
 Result<void> check_spread(PlanRequest& request) {
@@ -156,7 +249,7 @@ std::optional<Candidate> best_strategy(const ModelFigures& figures, const Worklo
   std::optional<Candidate> best = best_of(figures, request, searched);
   if (!best || work.settings.task != Task::serving || best->fit == Fit::does_not_fit) return best;
   const auto pool = serving_pool(figures, best->settings, budget_of(work, gpus));
-  if (!pool || pool->tokens < work.settings.sequence) best->fit = Fit::does_not_fit;
+  if (!pool || pool->requests < 1) best->fit = Fit::does_not_fit;
   return best;
 }
 
@@ -175,8 +268,11 @@ Result<PlanAnswer> answer(PlanRequest request) {
   GPUWARDEN_CHECK(check_spread(answer.request));
   GPUWARDEN_CHECK(check(answer.request.work.settings));
   GPUWARDEN_CHECK(check_fp8(answer.request));
+  GPUWARDEN_CHECK(check_heads(answer.request));
+  note_types(answer);
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));
+  rest_changes_on_measured(answer);
   answer.fits = answer.search.recommended.has_value();
   GPUWARDEN_CHECK(add_pool(answer));
   GPUWARDEN_CHECK(add_speed(answer));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,39 @@ Result<double> growth_of(const ModelFigures& model, const Settings& settings, Mo
   return total(next) - total(here);
 }
 
+double gib(double bytes) { return bytes / kBytesPerGiB; }
+
+/// The equations' weights on the GPU at the moment that holds the fewest.
+double least_weights(const Estimate& estimate) {
+  double least = estimate.peak_moment().at(Use::weights);
+  for (std::size_t i = 0; i < estimate.moment_count; ++i) least = std::min(least, estimate.moments[i].at(Use::weights));
+  return least;
+}
+
+/// What does not grow holds the weights, whatever else it holds.
+Result<void> check_fixed(const Estimate& there, const Calibration& line) {
+  const double weights = least_weights(there);
+  if (line.fixed > 0 && line.fixed >= 0.95 * weights) return {};
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("the measured peaks leave {:.2f} GiB for what does not grow with the micro-batch (they grow by "
+                  "{:.2f} GiB a sample); the weights alone take {:.2f} GiB on each GPU",
+                  gib(line.fixed), gib(line.per_sample), gib(weights)),
+      "give the model, strategy, precision and recomputation that were measured, and peaks in GiB");
+}
+
+/// A step's peak is a largest of affine terms: its growth never falls.
+std::string slower_growth(std::span<const MeasuredPeak> sorted) {
+  if (sorted.size() < 3) return "";
+  const double first = slope(sorted[0], sorted[1]);
+  const double second = slope(sorted[1], sorted[2]);
+  if (second >= 0.9 * first - 1e7) return "";
+  return fmt::format(
+      "; from micro-batch {} on a sample adds {:.2f} GiB after {:.2f} before, though no step's growth "
+      "falls: measure each in a fresh process",
+      sorted[1].micro_batch, gib(second), gib(first));
+}
+
 /// The line through the last two points, or through the last alone where the peak before it was at another moment.
 Result<void> draw_line(const ModelFigures& model, const Settings& settings, std::span<const MeasuredPeak> sorted,
                        Calibration& result) {
@@ -84,7 +118,26 @@ Result<void> draw_line(const ModelFigures& model, const Settings& settings, std:
     result.note += ": the growth for each sample is the equations'";
   }
   result.fixed = static_cast<double>(last.peak.value) - result.per_sample * last.micro_batch;
-  return {};
+  return check_fixed(there, result);
+}
+
+/// What was measured around this micro-batch: the least and the most that its peak can be.
+struct Bracket {
+  double least = 0;
+  double most = 1e30;
+};
+Bracket bracket(std::span<const MeasuredPeak> points, std::uint32_t micro_batch) {
+  Bracket result;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto peak = static_cast<double>(points[i].peak.value);
+    if (points[i].micro_batch <= micro_batch) result.least = peak;
+    if (points[i].micro_batch < micro_batch) continue;
+    result.most = peak;
+    if (i > 0 && points[i].micro_batch > micro_batch)
+      result.most -= slope(points[i - 1], points[i]) * (points[i].micro_batch - micro_batch);
+    break;
+  }
+  return result;
 }
 
 }  // namespace
@@ -93,7 +146,7 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
                               std::span<const MeasuredPeak> points) {
   GPUWARDEN_TRY(const std::vector<MeasuredPeak> sorted, sorted_points(points));
   const MeasuredPeak& last = sorted.back();
-  Calibration result;
+  Calibration result{.points = sorted};
   GPUWARDEN_CHECK(draw_line(model, settings, sorted, result));
   const std::string moved = std::move(result.note);
   GPUWARDEN_TRY(const Estimate there, at(model, settings, last.micro_batch));
@@ -116,13 +169,44 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
         "equations say, times {:.2f}",
         moment, *result.branch_changes_at - 1, *result.branch_changes_at, result.factor);
   } else {
-    result.note = fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", result.fixed / (1ULL << 30U),
-                              result.per_sample / (1ULL << 30U));
+    result.note = fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", gib(result.fixed), gib(result.per_sample));
   }
   result.note += moved;
   if (result.branch_changed && moved.empty())
     result.note += "; between the measured sizes the peak moved to another moment";
+  result.note += slower_growth(sorted);
   return result;
+}
+
+Result<Recompute> nearest_recomputation(const ModelFigures& model, const Settings& settings,
+                                        std::span<const MeasuredPeak> points) {
+  constexpr double kAlike = 16 << 20;
+  GPUWARDEN_TRY(const std::vector<MeasuredPeak> sorted, sorted_points(points));
+  const MeasuredPeak& first = sorted.front();
+  const MeasuredPeak& last = sorted.back();
+  const double measured = slope(first, last);
+  Recompute nearest = settings.recompute;
+  double least_growth = 0;
+  double least_level = 0;
+  bool found = false;
+  const bool selects = settings.framework == Framework::megatron || settings.framework == Framework::torchtitan;
+  for (const Recompute recompute : {Recompute::full, Recompute::selective, Recompute::none}) {
+    if (recompute == Recompute::selective && !selects) continue;
+    Settings tried = settings;
+    tried.recompute = recompute;
+    GPUWARDEN_TRY(const Estimate low, at(model, tried, first.micro_batch));
+    GPUWARDEN_TRY(const Estimate high, at(model, tried, last.micro_batch));
+    const double growth =
+        std::abs((high.allocated - low.allocated) / (last.micro_batch - first.micro_batch) - measured);
+    const double level = std::abs(high.allocated - static_cast<double>(last.peak.value));
+    const bool alike = found && std::abs(growth - least_growth) <= kAlike;
+    if (found && !(alike ? level < least_level : growth < least_growth)) continue;
+    nearest = recompute;
+    least_growth = growth;
+    least_level = level;
+    found = true;
+  }
+  return nearest;
 }
 
 Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings, const Calibration& calibration) {
@@ -130,7 +214,8 @@ Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings,
   const double line = calibration.line_at(settings.micro_batch);
   const bool beyond = calibration.branch_changes_at && settings.micro_batch >= *calibration.branch_changes_at;
   double corrected = beyond ? std::max(line, result.allocated * calibration.factor) : line;
-  corrected = std::max(corrected, calibration.least);
+  const Bracket measured = bracket(calibration.points, settings.micro_batch);
+  corrected = std::clamp(std::max(corrected, calibration.least), measured.least, measured.most);
   if (result.allocated > 0) result.reserve *= corrected / result.allocated;
   result.allocated = corrected;
   result.uncertainty = beyond || calibration.slope_from_equations ? 0.08 : 0.03;

@@ -126,7 +126,7 @@ std::optional<Candidate> holds_a_sequence(const ModelFigures& model, const Searc
   const Result<ServingPool> pool = serving_pool(model, best->settings, budget);
   if (!pool) return {};
   tokens = pool->tokens;
-  return pool->tokens >= request.settings.sequence ? best : std::nullopt;
+  return pool->requests >= 1 ? best : std::nullopt;
 }
 
 }  // namespace

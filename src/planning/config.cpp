@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "gpuwarden/planning/parameters.hpp"
 #include "planning/config_fields.hpp"
 #include "planning/families.hpp"
+#include "planning/quantized_config.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -152,7 +154,14 @@ void read_sizes(ConfigFields& fields, ModelShape& model) {
 
 void read_experts(ConfigFields& fields, ModelShape& model) {
   ExpertShape& experts = model.experts;
-  fields.take(experts.experts, {"num_local_experts", "num_experts", "n_routed_experts"}, 0, kMostHeads);
+  // A family whose every model has experts: none is a slip, and what the file leaves out is the class's default.
+  const bool has_experts = experts.experts > 0;
+  const bool named = fields.has("num_local_experts") || fields.has("num_experts") || fields.has("n_routed_experts");
+  if (has_experts && !named)
+    model.notes.push_back(
+        fmt::format("the config names no number of experts: {} of a layer, as transformers takes it", experts.experts));
+  fields.take(experts.experts, {"num_local_experts", "num_experts", "n_routed_experts"}, has_experts ? 1 : 0,
+              kMostHeads);
   fields.take(experts.experts_per_token,
               {"num_experts_per_tok", "n_activated_experts", "experts_per_token", "moe_topk"}, 1, kMostHeads);
   fields.take(experts.intermediate, {"moe_intermediate_size", "moe_inter_dim"}, 1, kWidest);
@@ -206,17 +215,7 @@ void read_storage(ConfigFields& fields, ModelShape& model) {
   if (const auto type = fields.text({"torch_dtype", "dtype"})) {
     model.stored_type = *type == "fp8" ? DataType::float8 : data_type_of(*type);
   }
-  auto quantized = fields.inside("quantization_config");
-  if (!quantized) return;
-  model.quantization = printable(quantized->text({"quant_method"}).value_or("quantised"));
-  const auto bits = quantized->number({"bits", "w_bit"}, 1, 16);
-  if (bits)
-    model.quantization_bits = static_cast<std::uint32_t>(*bits);
-  else if (quantized->flag({"load_in_4bit"}).value_or(false) || *model.quantization == "mxfp4")
-    model.quantization_bits = 4;
-  else if (quantized->flag({"load_in_8bit"}).value_or(false) || model.quantization->contains("fp8"))
-    model.quantization_bits = 8;
-  fields.absorb(*quantized);
+  read_quantization(fields, model);
 }
 
 /// The sizes that every family needs and that are still not known, by their names in most files.
@@ -280,6 +279,57 @@ Result<ModelShape> read_shape(const json& object, std::string_view name, const s
   return model;
 }
 
+/// A size of a class in transformers, as its constructor has it.
+struct ClassSize {
+  std::string_view family;
+  const char* key;
+  std::uint32_t value;
+};
+/// Source: configuration_llama.py, configuration_mistral.py, configuration_qwen2.py (transformers 4.48). A language
+/// model inside of another leaves out what is its class's (LLaVA 1.5's text_config has no sizes).
+constexpr ClassSize kClassSizes[] = {{"llama", "hidden_size", 4096},           {"llama", "intermediate_size", 11'008},
+                                     {"llama", "num_hidden_layers", 32},       {"llama", "num_attention_heads", 32},
+                                     {"llama", "vocab_size", 32'000},          {"mistral", "hidden_size", 4096},
+                                     {"mistral", "intermediate_size", 14'336}, {"mistral", "num_hidden_layers", 32},
+                                     {"mistral", "num_attention_heads", 32},   {"mistral", "num_key_value_heads", 8},
+                                     {"mistral", "vocab_size", 32'000},        {"qwen2", "hidden_size", 4096},
+                                     {"qwen2", "intermediate_size", 22'016},   {"qwen2", "num_hidden_layers", 32},
+                                     {"qwen2", "num_attention_heads", 32},     {"qwen2", "vocab_size", 151'936}};
+
+/// The object with its class's sizes where it has none.
+json with_class_sizes(json object, std::string_view family) {
+  for (const ClassSize& size : kClassSizes) {
+    if (size.family == family && !object.contains(size.key)) object[size.key] = size.value;
+  }
+  return object;
+}
+
+void note_class_sizes(const json& object, std::string_view family, ModelShape& model) {
+  std::vector<std::string> taken;
+  for (const ClassSize& size : kClassSizes) {
+    if (size.family == family && !object.contains(size.key)) taken.emplace_back(size.key);
+  }
+  if (!taken.empty())
+    model.notes.push_back(fmt::format("{} {} not named: as transformers' {} class has {}", join(taken, ", "),
+                                      taken.size() == 1 ? "is" : "are", family, taken.size() == 1 ? "it" : "them"));
+}
+
+/// The task's own layers, which a count of the backbone or of the language model leaves out.
+void note_head(std::string_view architecture, ModelShape& model) {
+  const auto ends_with_any = [&](std::initializer_list<std::string_view> endings) {
+    return std::ranges::any_of(endings, [&](std::string_view ending) { return architecture.ends_with(ending); });
+  };
+  const bool classifies = ends_with_any(
+      {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"});
+  const bool image = ends_with_any({"ForImageClassification"}) && model.image.classes == 0;
+  const bool encoder = model.kind == ModelKind::encoder && ends_with_any({"ForMaskedLM", "ForPreTraining"});
+  if (model.kind == ModelKind::decoder && classifies)
+    model.notes.push_back(
+        fmt::format("counted with the language model's head, which {} has not", printable(architecture)));
+  else if (classifies || image || encoder)
+    model.notes.push_back(fmt::format("the head of {} is not counted, only the backbone", printable(architecture)));
+}
+
 std::string name_in(const json& object) { return printable(text_at(object, "_name_or_path").value_or("")); }
 
 }  // namespace
@@ -289,11 +339,17 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
   if (auto error = diffusion_error(object, name)) return std::unexpected(std::move(*error));
   for (const std::string_view key : kNested) {
     const auto inner = object.find(std::string(key));
-    if (inner == object.end() || !inner->is_object() || object.contains("hidden_size")) continue;
+    if (inner == object.end() || inner->is_null()) continue;
+    if (!inner->is_object())
+      return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is no object", name, key),
+                  "it holds the language model's sizes: give the model's own config.json");
+    if (object.contains("hidden_size")) continue;
     // The outer type tells the family where the inner object says none.
     const bool speaks = inner->contains("model_type") || !family.empty();
     GPUWARDEN_TRY(const Family* const found, family_of(speaks ? *inner : object, name, family));
-    GPUWARDEN_TRY(ModelShape model, read_shape(*inner, name, std::string(key) + ".", *found));
+    GPUWARDEN_TRY(ModelShape model,
+                  read_shape(with_class_sizes(*inner, found->name), name, std::string(key) + ".", *found));
+    note_class_sizes(*inner, found->name, model);
     model.name = name_in(object);
     if (object.contains("vision_config"))
       model.notes.emplace_back("only the language model is counted, not the vision tower");
@@ -304,6 +360,7 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
   GPUWARDEN_TRY(const Family* const found, family_of(object, name, family));
   GPUWARDEN_TRY(ModelShape model, read_shape(object, name, "", *found));
   model.name = name_in(object);
+  note_head(first_architecture(object), model);
   if (object.contains("vision_config"))
     model.notes.emplace_back("only the language model is counted, not the vision tower");
   return model;

@@ -126,4 +126,16 @@ std::optional<ConfigFields> ConfigFields::inside(std::string_view key) const {
   return ConfigFields(*value, file_, fmt::format("{}{}.", path_, key));
 }
 
+std::optional<ConfigFields> ConfigFields::first_inside() const {
+  for (const auto& [key, value] : object_->items()) {
+    if (value.is_object()) return ConfigFields(value, file_, fmt::format("{}{}.", path_, printable(key)));
+  }
+  return std::nullopt;
+}
+
+bool ConfigFields::is_true(std::string_view key) const {
+  const nlohmann::json* const value = find(key);
+  return value != nullptr && value->is_boolean() && value->get<bool>();
+}
+
 }  // namespace gpuwarden::planning

@@ -36,6 +36,10 @@ class ConfigFields {
   bool has(std::string_view key) const;
   /// The fields of a nested object, or nothing.
   std::optional<ConfigFields> inside(std::string_view key) const;
+  /// Those of the first object among the values, by the keys' order; nothing where none is one.
+  std::optional<ConfigFields> first_inside() const;
+  /// Whether the value is there, and true; no error where it is something else.
+  bool is_true(std::string_view key) const;
 
   void complain(std::string_view key, std::string_view what, std::string hint = {});
   /// Takes over the error of an object inside.

@@ -81,9 +81,10 @@ Result<void> only_training(const Launch& launch) {
   return {};
 }
 
-/// accelerate's scaling of the loss refuses fp16 gradients of fp16 weights.
+/// accelerate's scaling of the loss refuses fp16 gradients of fp16 weights, whatever they are computed in.
 Result<void> no_plain_fp16(const Launch& launch, const Settings& run) {
-  const bool half = run.precision == Precision::fp16 || (run.precision == Precision::bf16 && !launch.ampere);
+  const bool narrow = run.precision == Precision::bf16 || run.precision == Precision::mixed_low;
+  const bool half = run.precision == Precision::fp16 || (narrow && !launch.ampere);
   if (!half || run.task != Task::full_training || is_zero(run.parallel.sharding)) return {};
   return fail(ErrorCode::unsatisfied, "accelerate does not train weights that are stored in fp16",
               "plan with --precision mixed, or with --strategy zero2");
@@ -105,6 +106,43 @@ std::string_view optimizer_words(const Settings& settings) {
 /// Whether accelerate itself recomputes: transformers' Trainer refuses to be told so, too.
 bool fsdp_recomputes(const Settings& settings) { return settings.recompute == Recompute::full; }
 
+std::string_view words_of(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::none:
+      return "DDP";
+    case Sharding::zero1:
+      return "ZeRO-1";
+    case Sharding::zero2:
+      return "ZeRO-2";
+    case Sharding::zero3:
+      return "ZeRO-3";
+    case Sharding::fsdp1:
+      return "FSDP1";
+    case Sharding::fsdp2:
+      return "FSDP2";
+  }
+  std::unreachable();
+}
+
+/// How the GPUs share the work, every degree by name.
+std::string strategy_words(const Parallelism& parallel) {
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view kind, std::uint32_t degree) {
+    if (degree > 1) words.push_back(fmt::format("{} {}", kind, degree));
+  };
+  add("tensor parallel", parallel.tensor);
+  if (parallel.tensor > 1 && parallel.sequence_parallel) words.back() += " (with sequence parallelism)";
+  add("pipeline parallel", parallel.pipeline);
+  if (parallel.virtual_stages > 1)
+    words.back() += fmt::format(" (interleaved, {} runs a rank)", parallel.virtual_stages);
+  add("context parallel", parallel.context);
+  add("expert parallel", parallel.expert);
+  if (parallel.data * parallel.context > 1 || parallel.sharding != Sharding::none)
+    words.push_back(fmt::format("{} over {} data-parallel rank{}", words_of(parallel.sharding), parallel.data,
+                                parallel.data == 1 ? "" : "s"));
+  return words.empty() ? "one GPU" : join(words, " x ");
+}
+
 /// Comment lines: what the plan counts on and the training program sets itself.
 std::string program_notes(const Launch& launch, std::string_view recompute_key = "gradient_checkpointing") {
   const Settings& s = launch.settings;
@@ -112,6 +150,12 @@ std::string program_notes(const Launch& launch, std::string_view recompute_key =
   const auto note = [&](std::string_view name, std::string_view value) {
     text += fmt::format("#   {}: {}\n", name, value);
   };
+  const Settings run = as_run(s);
+  note("framework", to_string(s.framework));
+  note("strategy", strategy_words(run.parallel));
+  if (run.parallel.offload != Offload::none)
+    note("offloaded to the host", run.parallel.offload == Offload::all ? "weights, gradients and optimizer states"
+                                                                       : "gradients and optimizer states");
   note("samples per GPU (per_device_train_batch_size)", fmt::to_string(s.micro_batch));
   note("gradient accumulation (gradient_accumulation_steps)", fmt::to_string(s.accumulation));
   note("tokens of a sample", fmt::to_string(s.sequence));
@@ -125,6 +169,8 @@ std::string program_notes(const Launch& launch, std::string_view recompute_key =
                                                     : "sdpa (flash's kernels want compute capability 8.0)");
   note("loss", to_string(s.loss));
   if (s.task == Task::adapters) note("adapters' rank", fmt::to_string(s.adapters.rank));
+  if (s.task == Task::adapters && !launch.adapter_modules.empty())
+    note("adapters' matrices (target_modules)", join(launch.adapter_modules, ", "));
   if (s.quantization != Quantization::none) note("quantization", to_string(s.quantization));
   if (s.fp8 != Fp8::none) note("matrix products", "fp8");
   return text;

@@ -142,7 +142,9 @@ std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& ask
   for (std::size_t i = 0; i < kUses; ++i) {
     const auto use = static_cast<Use>(i);
     if (peak.at(use) <= 0) continue;
-    lines.push_back({std::string(to_string(use)), peak.at(use), formula_of(model, settings, use, stage), kSources[i]});
+    const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
+    const std::string_view name = use == Use::checkpoints && !recomputes ? "activations" : to_string(use);
+    lines.push_back({std::string(name), peak.at(use), formula_of(model, settings, use, stage), kSources[i]});
   }
   lines.push_back({"context", estimate.context, "CUDA context and kernels",
                    "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});

@@ -170,6 +170,8 @@ void read_deepseek(ConfigFields& fields, ModelShape& model) {
   fields.take(latent.value_dim, {"v_head_dim"}, 1, kMostHeads);
   if (latent.kv_rank > 0 && latent.value_dim == 0) fields.complain("v_head_dim", "is missing beside kv_lora_rank");
   ExpertShape& experts = model.experts;
+  if (latent.kv_rank > 0 && experts.experts == 0)
+    model.notes.emplace_back("the config names no experts (n_routed_experts): counted as a dense model");
   fields.take(experts.dense_layers, {"first_k_dense_replace", "n_dense_layers"}, 0, kMostLayers);
   const auto shared = fields.number({"n_shared_experts"}, 0, 1024).value_or(0);
   experts.shared_intermediate =

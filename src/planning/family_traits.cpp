@@ -16,14 +16,24 @@ void llama(ModelShape&) {}
 
 void qwen2(ModelShape& model) { set_qkv_bias(model, true); }
 
+// Numbers of experts: transformers' configuration classes (4.48; gpt_oss 4.55), for files that leave them out.
+
+void mixtral(ModelShape& model) { model.experts = {.experts = 8, .experts_per_token = 2}; }
+
 void qwen2_moe(ModelShape& model) {
   set_qkv_bias(model, true);
+  model.experts = {.experts = 60, .experts_per_token = 4, .intermediate = 1408, .shared_intermediate = 5632};
   model.experts.shared_gate = true;
 }
 
 void qwen3(ModelShape& model) {
   model.qk_norm = QkNorm::per_head;
   model.head_dim = 128;
+}
+
+void qwen3_moe(ModelShape& model) {
+  qwen3(model);
+  model.experts = {.experts = 128, .experts_per_token = 8, .intermediate = 768};
 }
 
 void gemma(ModelShape& model) {
@@ -131,6 +141,13 @@ void olmo(ModelShape& model) { model.norm = NormKind::layer_norm_plain; }
 
 void olmo2(ModelShape& model) { model.qk_norm = QkNorm::all_heads; }
 
+void olmoe(ModelShape& model) {
+  olmo2(model);
+  model.experts = {.experts = 64, .experts_per_token = 8};
+}
+
+void llama4(ModelShape& model) { model.experts = {.experts = 16, .experts_per_token = 1}; }
+
 void cohere(ModelShape& model) {
   model.norm = NormKind::layer_norm_without_bias;
   model.norms_per_layer = 1;
@@ -186,6 +203,8 @@ void gpt_oss(ModelShape& model) {
   set_qkv_bias(model, true);
   model.attention_out_bias = true;
   model.attention_sinks = true;
+  model.experts.experts = 128;
+  model.experts.experts_per_token = 4;
   model.experts.biases = true;
   model.experts.router_bias = true;
 }

@@ -16,8 +16,10 @@ namespace traits {
 
 void llama(ModelShape& model);
 void qwen2(ModelShape& model);
+void mixtral(ModelShape& model);
 void qwen2_moe(ModelShape& model);
 void qwen3(ModelShape& model);
+void qwen3_moe(ModelShape& model);
 void gemma(ModelShape& model);
 void gemma2(ModelShape& model);
 void gemma3(ModelShape& model);
@@ -36,6 +38,8 @@ void starcoder2(ModelShape& model);
 void stablelm(ModelShape& model);
 void olmo(ModelShape& model);
 void olmo2(ModelShape& model);
+void olmoe(ModelShape& model);
+void llama4(ModelShape& model);
 void cohere(ModelShape& model);
 void bert(ModelShape& model);
 void distilbert(ModelShape& model);

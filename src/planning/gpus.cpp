@@ -153,7 +153,10 @@ std::string hint_for(std::string_view name) {
 
 Bytes usable_of(const facts::GpuRecord& record) {
   const auto& sample = record.sample;
-  if (!sample.memory_total) return {};
+  if (!sample.memory_total) {
+    const GpuModel* const model = knowledge::Knowledge::built_in().model(record.gpu.name);
+    return model != nullptr ? group_of(*model).usable : Bytes{};
+  }
   const Bytes reserved = sample.memory_reserved.value_or(Bytes{});
   return reserved < *sample.memory_total ? *sample.memory_total - reserved : *sample.memory_total;
 }
@@ -194,9 +197,31 @@ Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot) {
   GpuGroup group = model != nullptr ? group_of(*model) : GpuGroup{};
   group.name = most->first.first;
   group.count = most->second;
+  group.usable_measured =
+      group.usable_measured || std::ranges::any_of(snapshot.gpus, [&](const facts::GpuRecord& record) {
+        return record.gpu.name == group.name && record.sample.memory_total.has_value();
+      });
   group.usable = Bytes(most->first.second);
-  group.usable_measured = true;
   return group;
+}
+
+std::vector<std::string> gpus_left_unsaid(const facts::Snapshot& snapshot, const GpuGroup& group) {
+  std::vector<std::string> sentences;
+  for (const auto& record : snapshot.gpus) {
+    if (record.gpu.name != group.name) continue;
+    const std::string name = fmt::format("GPU {}", record.gpu.index.value);
+    const std::optional<Bytes> used = record.sample.memory_used;
+    if (!facts::is_usable(record)) {
+      sentences.push_back(
+          fmt::format("{} is not counted: {}", name,
+                      record.cause.empty() ? std::string(facts::to_string(record.state)) : record.cause));
+    } else if (record.gpu.mig_enabled.value_or(false)) {
+      sentences.push_back(fmt::format("{} is not counted: MIG divides it", name));
+    } else if (used && *used > kIdleMemory) {
+      sentences.push_back(fmt::format("{} is counted as free, though {} of it are in use", name, format_size(*used)));
+    }
+  }
+  return sentences;
 }
 
 }  // namespace gpuwarden::planning

@@ -300,6 +300,27 @@ TEST_F(Plan, BadModelsAreToldClearly) {
   expect_error({"plan", "--params", "8x7B", "--gpus", "h100"}, 2, "8x7B");
 }
 
+TEST_F(Plan, GpusOfAFleetThatAreDownOrHeldAreSaid) {
+  const auto done = run({"plan", "gpt2", "--simulate", "h100x8-sick"});
+  EXPECT_THAT(done.standard_output, HasSubstr("4 x NVIDIA H100"));
+  EXPECT_THAT(done.standard_output, HasSubstr("is not counted: "));
+  EXPECT_THAT(done.standard_output, HasSubstr("GPU 3 is counted as free, though "));
+  const auto answer = plan({"gpt2", "--simulate", "h100x8-sick"});
+  EXPECT_GE(answer["gpus"]["notes"].size(), 5U);
+}
+
+TEST_F(Plan, EmittedFilesNameTheStrategyAndTheAdapters) {
+  const auto emitted = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"plan", "llama-3.1-8b", "--gpus", "8xh100", "--emit", "torchrun"});
+    return run(words).standard_output;
+  };
+  EXPECT_THAT(emitted({"--strategy", "fsdp2"}), HasSubstr("strategy: FSDP2 over 8 data-parallel ranks"));
+  EXPECT_THAT(emitted({"--tensor-parallel", "4", "--pipeline-parallel", "2", "--framework", "megatron"}),
+              HasSubstr("strategy: tensor parallel 4 (with sequence parallelism) x pipeline parallel 2"));
+  EXPECT_THAT(emitted({"--task", "lora"}), HasSubstr("(target_modules): q_proj, v_proj"));
+  EXPECT_THAT(emitted({"--task", "lora", "--lora-targets", "all-linear"}), HasSubstr("(target_modules): all-linear"));
+}
+
 TEST_F(Plan, BadSettingsAreToldClearly) {
   expect_error({"plan", "gpt2", "--gpus", "8xvoodoo"}, 2, "voodoo");
   expect_error({"plan", "gpt2", "--gpus", "0xh100"}, 2, "0 GPUs");
@@ -309,7 +330,13 @@ TEST_F(Plan, BadSettingsAreToldClearly) {
   expect_error({"plan", "gpt2", "--gpus", "3xl4", "--tensor-parallel", "2"}, 2, "divided");
   expect_error({"plan", "gpt2", "--gpus", "l4", "--sequence", "4096"}, 2, "only 1024 positions");
   expect_error({"plan", "bert-base", "--gpus", "l4", "--task", "serve"}, 2, "no KV cache");
-  expect_error({"plan", "gpt2", "--gpus", "l4", "--utilization", "180%"}, 2, "180");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--task", "serve", "--utilization", "180%"}, 2, "180");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--utilization", "90%"}, 2, "only a serving engine");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--kv-cache", "fp8"}, 2, "training keeps no KV cache");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--cpus", "0"}, 2, "--cpus");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--precision", "foo"}, 2, "master-weights, fp8");
+  expect_error({"plan", "gpt2-xl", "--gpus", "2xh100", "--tensor-parallel", "2"}, 1, "25 attention heads");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--chart", (dir_ / "no/such/x.svg").string()}, 2, "cannot write");
   expect_error({"plan", "gpt2", "--gpus", "l4", "--quantization", "nf4"}, 2, "cannot be trained");
 }
 

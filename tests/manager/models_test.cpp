@@ -28,6 +28,7 @@ TEST(LoadModel, AFamilyIsForFiles) {
   const TempDir dir;
   put(dir / "odd.json", kConfig);
   EXPECT_EQ(load_model((dir / "odd.json").string(), "mistral")->family, "mistral");
+  EXPECT_EQ(load_model((dir / "odd.json").string())->name, "odd") << "a file with a name of its own has that";
   EXPECT_THAT(load_model((dir / "odd.json").string(), "voodoo"),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("voodoo")));
   EXPECT_THAT(load_model("gpt2", "llama"), FailsWith(ErrorCode::invalid_argument, HasSubstr("its own family")));
@@ -37,6 +38,10 @@ TEST(LoadModel, WhatIsNoModelIsSaidClearly) {
   const TempDir dir;
   put(dir / "empty/readme.txt", "");
   put(dir / "diffusion/model_index.json", "{}");
+  put(dir / "lora/adapter_config.json", R"({"base_model_name_or_path":"gpt2"})");
+  const auto adapters = load_model((dir / "lora").string());
+  EXPECT_THAT(adapters, FailsWith(ErrorCode::invalid_argument, HasSubstr("holds adapters alone")));
+  EXPECT_THAT(adapters.error().hint, HasSubstr("base_model_name_or_path"));
   put(dir / "cut/config.json", kConfig.substr(0, 40));
   EXPECT_THAT(load_model(""), FailsWith(ErrorCode::invalid_argument, HasSubstr("no model is named")));
   EXPECT_THAT(load_model((dir / "empty").string()), FailsWith(ErrorCode::not_found, HasSubstr("no config.json")));

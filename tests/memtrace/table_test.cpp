@@ -18,6 +18,15 @@ std::string problem_of(const std::string& text) {
   return trace ? "" : trace.error().message;
 }
 
+TEST(Table, AByteOrderMarkIsNoPartOfIt) {
+  const std::string text = "op,id,size,stream,time_us,phase\na,1,512,0,0,rec\n";
+  const auto plain = read_trace(text, "x");
+  const auto marked = read_trace("\xEF\xBB\xBF" + text, "x");
+  ASSERT_TRUE(plain && marked);
+  EXPECT_EQ(marked->events.size(), plain->events.size());
+  EXPECT_FALSE(read_trace("\xEF\xBB\xBF", "x"));
+}
+
 TEST(AllocationCsv, IsReadWithWhatWasLiveBefore) {
   const auto trace = read_trace(
       "op,id,size,stream,time_us,phase\r\na,7,4096,0,0,pre\r\na,8,1,0,0,pre\r\na,1,512,3,10,rec\r\nf,7,4096,0,12,"

@@ -13,7 +13,9 @@ namespace {
 
 using gpuwarden::testing::FailsWith;
 using gpuwarden::testing::IsOk;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 PlanRequest asking(const char* model, const char* task, const char* gpus) {
   const ModelShape shape = find_model(model).value();
@@ -156,6 +158,118 @@ TEST(BestStrategy, TheProgramsOwnFrameworkGoesFirst) {
     if (plan->best().fit == Fit::tight && roomier) ++passed_over;
   }
   EXPECT_GT(passed_over, 0) << "tensor parallelism fits with room where FSDP is tight";
+}
+
+TEST(Serving, AWindowedModelFitsWhereItsPoolHoldsARequest) {
+  // One arithmetic: the count of requests, and whether there is room for one.
+  int windowed = 0;
+  for (const char* model : {"gemma-3-27b-it", "mistral-7b-v0.1", "phi-3-mini-4k-instruct", "gpt-oss-20b"}) {
+    for (const char* gpus : {"l4", "rtx4090", "h100"}) {
+      PlanRequest request = asking(model, "serve", gpus);
+      request.work.settings.sequence = 131'072;
+      const auto plan = answer(request);
+      ASSERT_THAT(plan, IsOk()) << model;
+      EXPECT_EQ(plan->fits, plan->pool->requests >= 1) << model << gpus;
+      const auto best = best_strategy(plan->figures, request.work, request.gpus, 8);
+      EXPECT_EQ(best->fit != Fit::does_not_fit, plan->fits) << model << gpus;
+      if (plan->fits && plan->pool->tokens < 131'072) ++windowed;
+      EXPECT_TRUE(!plan->fits || plan->search.changes.empty());
+    }
+  }
+  EXPECT_GT(windowed, 0) << "a window's layers hold more than their tokens say";
+}
+
+TEST(Calibrated, TakesTheRecomputationThatWasMeasured) {
+  PlanRequest request = asking("llama-3.1-8b", "train", "8xh100");
+  request.work.settings.parallel.sharding = Sharding::fsdp2;
+  request.work.fixed_strategy = true;
+  request.work.fixed_micro_batch = true;
+  request.measured = {{1, 46_GiB}, {2, 72_GiB}};
+  const auto plan = answer(request);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_EQ(plan->best().settings.recompute, Recompute::none);
+  EXPECT_DOUBLE_EQ(plan->best().estimate.allocated, static_cast<double>((46_GiB).value));
+  EXPECT_THAT(plan->calibration->note, HasSubstr("none is nearest to the measured growth"));
+  request.work.fixed_recompute = true;
+  request.work.settings.recompute = Recompute::full;
+  EXPECT_THAT(answer(request)->calibration->note, Not(HasSubstr("nearest")));
+}
+
+TEST(Calibrated, WhatWouldMakeItFitRestsOnWhatWasMeasured) {
+  PlanRequest request = asking("llama-3.1-8b", "train", "8xh100");
+  request.work.settings.parallel.sharding = Sharding::fsdp2;
+  request.work.settings.recompute = Recompute::none;
+  request.work.fixed_strategy = request.work.fixed_recompute = request.work.fixed_micro_batch = true;
+  request.work.settings.micro_batch = 4;
+  request.measured = {{1, 46_GiB}, {2, 72_GiB}};
+  const auto plan = answer(request);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_FALSE(plan->fits);
+  ASSERT_FALSE(plan->search.changes.empty());
+  bool smaller = false;
+  for (const Change& change : plan->search.changes) {
+    EXPECT_NE(change.candidate.settings, plan->best().settings) << change.what;
+    EXPECT_NE(judge(change.candidate.estimate, {request.gpus.usable}), Fit::does_not_fit) << change.what;
+    if (change.candidate.settings.micro_batch != 1 || change.what != "use a smaller micro-batch") continue;
+    smaller = true;
+    EXPECT_DOUBLE_EQ(change.candidate.estimate.allocated, static_cast<double>((46_GiB).value));
+  }
+  EXPECT_TRUE(smaller);
+  EXPECT_FALSE(plan->search.smallest_gpus) << "nobody measured other counts";
+  // Ten times what the equations give: what only they would make fit is not offered.
+  request.measured = {{1, 500_GiB}, {2, 900_GiB}};
+  const auto huge = answer(request);
+  ASSERT_THAT(huge, IsOk());
+  for (const Change& change : huge->search.changes)
+    EXPECT_NE(judge(change.candidate.estimate, {request.gpus.usable}), Fit::does_not_fit) << change.what;
+}
+
+TEST(Answer, HeadsThatCannotBeSharedAreNamed) {
+  PlanRequest request = asking("gpt2-xl", "train", "2xh100");
+  request.work.settings.parallel.tensor = 2;
+  request.work.fixed_strategy = true;
+  const auto plan = answer(request);
+  EXPECT_THAT(plan, FailsWith(ErrorCode::unsatisfied, HasSubstr("25 attention heads")));
+  EXPECT_EQ(plan.error().hint, "--tensor-parallel 1, 5, 25");
+}
+
+TEST(Answer, TypesThatAGpuHasNotAreSaid) {
+  const auto notes = [](const char* gpus, Quantization quantization, double kv_bytes) {
+    PlanRequest request = asking("qwen2.5-0.5b", "inference", gpus);
+    request.work.settings.quantization = quantization;
+    request.work.settings.kv_bytes = kv_bytes;
+    const auto plan = answer(request);
+    EXPECT_THAT(plan, IsOk());
+    std::string all = plan->best().settings.precision == Precision::fp16 ? "fp16;" : "";
+    for (const std::string& note : plan->notes) all += note + ";";
+    return all;
+  };
+  EXPECT_EQ(notes("h100", Quantization::fp8, 1), "");
+  EXPECT_EQ(notes("a100", Quantization::none, 2), "");
+  EXPECT_THAT(notes("t4", Quantization::none, 2), AllOf(HasSubstr("fp16;"), HasSubstr("has no bf16")));
+  EXPECT_THAT(notes("a100", Quantization::fp8, 2), HasSubstr("fp8 weights spare memory"));
+  EXPECT_THAT(notes("v100", Quantization::fp8, 2), HasSubstr("from compute capability 8.0 on"));
+  EXPECT_THAT(notes("a100", Quantization::none, 1), HasSubstr("KV cache is converted"));
+}
+
+TEST(Answer, WhatIsKeptWithoutRecomputationIsNotCalledCheckpoints) {
+  PlanRequest request = asking("gpt2", "train", "h100");
+  request.work.fixed_recompute = true;
+  const auto names = [&](Recompute recompute) {
+    request.work.settings.recompute = recompute;
+    std::string all;
+    const auto plan = answer(request);
+    for (const ExplainedUse& line : plan->lines) all += line.name + ";";
+    return all;
+  };
+  EXPECT_THAT(names(Recompute::none), AllOf(HasSubstr("activations;"), Not(HasSubstr("checkpoints"))));
+  EXPECT_THAT(names(Recompute::full), AllOf(HasSubstr("checkpoints;"), Not(HasSubstr("activations"))));
+}
+
+TEST(Calibrated, AnEngineHasNoMicroBatchesToMeasure) {
+  PlanRequest request = asking("llama-3.1-8b", "serve", "h100");
+  request.measured = {{1, 20_GiB}, {2, 25_GiB}};
+  EXPECT_THAT(answer(request), FailsWith(ErrorCode::invalid_argument, HasSubstr("--calibrate")));
 }
 
 TEST(BestStrategy, NothingIsSharedByNoGpusOrWithoutMemory) {

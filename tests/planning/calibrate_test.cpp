@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 #include "planning/shapes.hpp"
 
 namespace gpuwarden::planning {
 namespace {
+
+using ::testing::HasSubstr;
+using testing::kTestGiB;
 
 MeasuredPeak peak(std::uint32_t batch, double bytes) { return {batch, Bytes(static_cast<std::uint64_t>(bytes))}; }
 
@@ -77,6 +81,67 @@ TEST(Calibrate, TwoPointsOnDifferentBranchesGiveTheEquationsSlope) {
   EXPECT_NEAR(calibrated(model, settings, line)->allocated / truth, 1, 1e-6);
   settings.micro_batch = 2;
   EXPECT_NEAR(calibrated(model, settings, line)->allocated / first.allocated, 1, 1e-6);
+}
+
+TEST(Calibrate, AMeasuredMicroBatchHasTheMeasuredPeak) {
+  // Peaks that the equations put on different moments: the line of the last one does not run through the first.
+  const ModelFigures model = figures_of(testing::llama3_8b());
+  Settings settings = lora();
+  settings.task = Task::full_training;
+  settings.parallel = {.data = 8, .sharding = Sharding::fsdp2};
+  for (const auto& points : {std::vector{peak(1, 20 * kTestGiB), peak(2, 25 * kTestGiB)},
+                             std::vector{peak(1, 20 * kTestGiB), peak(4, 26 * kTestGiB), peak(16, 60 * kTestGiB)}}) {
+    const auto line = calibrate(model, settings, points);
+    ASSERT_TRUE(line) << line.error().message;
+    for (const MeasuredPeak& point : points) {
+      settings.micro_batch = point.micro_batch;
+      EXPECT_DOUBLE_EQ(calibrated(model, settings, *line)->allocated, static_cast<double>(point.peak.value));
+    }
+    // Convex: between two measured ones it is no more than their chord, and no less than the smaller.
+    for (settings.micro_batch = 1; settings.micro_batch <= points.back().micro_batch; ++settings.micro_batch) {
+      const double here = calibrated(model, settings, *line)->allocated;
+      EXPECT_GE(here, static_cast<double>(points.front().peak.value));
+      EXPECT_LE(here, static_cast<double>(points.back().peak.value));
+    }
+  }
+}
+
+TEST(Calibrate, TheRecomputationIsTheOneThatGrowsAsMeasured) {
+  const ModelFigures model = figures_of(testing::llama3_8b());
+  Settings settings = lora();
+  settings.task = Task::full_training;
+  settings.sequence = 2048;
+  settings.framework = Framework::torchtitan;
+  settings.parallel = {.data = 8, .sharding = Sharding::fsdp2};
+  for (const Recompute truth : {Recompute::none, Recompute::selective, Recompute::full}) {
+    Settings measured = settings;
+    measured.recompute = truth;
+    std::vector<MeasuredPeak> points;
+    for (const std::uint32_t batch : {2U, 4U}) {
+      measured.micro_batch = batch;
+      points.push_back(peak(batch, 1.04 * estimate(model, measured)->allocated));
+    }
+    EXPECT_EQ(*nearest_recomputation(model, settings, points), truth) << to_string(truth);
+  }
+  const std::array one{peak(1, 1e10)};
+  EXPECT_FALSE(nearest_recomputation(model, settings, one));
+}
+
+TEST(Calibrate, RefusesPeaksThatLeaveLessThanTheWeights) {
+  const ModelFigures model = figures_of(testing::llama3_8b());
+  Settings settings = lora();
+  settings.recompute = Recompute::none;
+  const auto refused = [&](std::vector<MeasuredPeak> points) {
+    const auto line = calibrate(model, settings, points);
+    return line ? "taken: " + line->note : line.error().message;
+  };
+  EXPECT_THAT(refused({peak(1, 1e6), peak(2, 2e6)}), HasSubstr("the weights alone take"));
+  EXPECT_THAT(refused({peak(1, 20 * kTestGiB), peak(2, 40 * kTestGiB)}), HasSubstr("leave 0.00 GiB"));
+  EXPECT_THAT(refused({peak(1, 20 * kTestGiB), peak(2, 25 * kTestGiB), peak(3, 40 * kTestGiB)}),
+              HasSubstr("leave -5.00 GiB"));
+  EXPECT_THAT(refused({peak(1, 25 * kTestGiB), peak(2, 33 * kTestGiB)}), HasSubstr("taken"));
+  EXPECT_THAT(refused({peak(1, 25 * kTestGiB), peak(2, 33 * kTestGiB), peak(3, 34 * kTestGiB)}),
+              HasSubstr("no step's growth falls"));
 }
 
 TEST(Calibrate, RefusesPointsThatDetermineNothing) {

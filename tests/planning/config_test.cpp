@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/planning/config.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "gpuwarden/planning/parameters.hpp"
 
@@ -189,6 +192,144 @@ TEST(ReadConfig, NoConfigAtAllIsToldShortly) {
   EXPECT_THAT(error_of(std::string(100'000, '[')).message, HasSubstr("nested deeper"));
   EXPECT_THAT(error_of("{\"a\":\"\xff\"}").message, HasSubstr("no JSON"));
   EXPECT_THAT(error_of(std::string(kLargestConfig + 1, ' ')).message, HasSubstr("bytes"));
+}
+
+ModelShape quantized(std::string_view config) {
+  const auto model =
+      read_config(with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", config)),
+                  "config.json");
+  EXPECT_TRUE(model) << config << (model ? "" : model.error().message);
+  return model.value_or(ModelShape{});
+}
+
+TEST(ReadQuantization, TakesEveryMethodsOwnWayOfSayingIt) {
+  struct Case {
+    std::string_view config;
+    std::string_view name;
+    std::uint32_t bits;
+  };
+  constexpr Case kCases[] = {
+      {R"({"quant_method":"gptq","bits":4,"group_size":128})", "gptq", 4},
+      {R"({"quant_method":"AWQ","w_bit":4})", "awq", 4},
+      {R"({"quant_method":"bitsandbytes","load_in_4bit":true,"load_in_8bit":false})", "bitsandbytes", 4},
+      {R"({"quant_method":"bitsandbytes","load_in_8bit":true})", "bitsandbytes", 8},
+      {R"({"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{"num_bits":8,"type":"float"}}}})",
+       "compressed-tensors fp8", 8},
+      {R"({"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{"num_bits":4,"type":"int"}}}})",
+       "compressed-tensors int4", 4},
+      {R"({"quant_method":"compressed-tensors","config_groups":{"W8":{"weights":{"num_bits":8,"type":"int"}}}})",
+       "compressed-tensors int8", 8},
+      {R"({"quant_method":"hqq","quant_config":{"weight_quant_params":{"nbits":4,"group_size":64}}})", "hqq", 4},
+      {R"({"quant_method":"hqq","quant_config":{"self_attn.q_proj":{"weight_quant_params":{"nbits":8}}}})", "hqq", 8},
+      {R"({"quant_method":"torchao","quant_type":"int4_weight_only"})", "torchao int4", 4},
+      {R"({"quant_method":"torchao","quant_type":{"default":{"_type":"Float8WeightOnlyConfig","_data":{}}}})",
+       "torchao fp8", 8},
+      {R"({"quant_method":"modelopt","quant_algo":"FP8"})", "modelopt fp8", 8},
+      {R"({"quant_method":"quanto","weights":"int8"})", "quanto int8", 8},
+      {R"({"quant_method":"mxfp4"})", "mxfp4", 4},
+      {R"({"quant_method":"fbgemm_fp8"})", "fbgemm_fp8", 8}};
+  for (const Case& one : kCases) {
+    const ModelShape model = quantized(one.config);
+    EXPECT_EQ(model.quantization, one.name) << one.config;
+    EXPECT_EQ(model.quantization_bits, one.bits) << one.config;
+    EXPECT_TRUE(model.notes.empty()) << one.config << model.notes.front();
+  }
+}
+
+TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
+  struct Case {
+    std::string_view config;
+    std::uint32_t bits;
+    std::string_view note;
+  };
+  constexpr Case kCases[] = {
+      {R"({"quant_method":"gptq","bits":2})", 4, "weights of 2 bits are counted as 4-bit ones"},
+      {R"({"quant_method":"gptq","bits":3})", 4, "weights of 3 bits are counted as 4-bit ones"},
+      {R"({"quant_method":"xyz","bits":4})", 4, "'xyz' is not known: its weights are counted as 4-bit ones"},
+      {R"({"quant_method":"xyz"})", 0, "(xyz) does not say how wide the weights are: they are counted in 16 bit"},
+      {R"({"quant_method":"compressed-tensors"})", 0, "counted in 16 bit"},
+      {R"({"bits":16})", 0, "counted in 16 bit"},
+      {R"({})", 0, "(no quant_method)"},
+      {R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", 4, "nvfp4 weights are counted as int4 ones"}};
+  for (const Case& one : kCases) {
+    const ModelShape model = quantized(one.config);
+    EXPECT_EQ(model.quantization_bits, one.bits) << one.config;
+    ASSERT_EQ(model.notes.size(), 1U) << one.config;
+    EXPECT_THAT(model.notes.front(), HasSubstr(std::string(one.note)));
+  }
+}
+
+TEST(ReadQuantization, WhatIsNoObjectIsAnError) {
+  for (const char* value : {R"("gptq")", "4", "[]", "true"}) {
+    const Error error =
+        error_of(with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", value)));
+    EXPECT_THAT(error.message, HasSubstr("quantization_config is no object")) << value;
+  }
+  EXPECT_TRUE(read_config(with(kLlama, R"("vocab_size")", R"("quantization_config": null, "vocab_size")"), "c"));
+  EXPECT_THAT(error_of(with(kLlama, R"("vocab_size")",
+                            R"("quantization_config": {"quant_method":"gptq","bits":"4"}, "vocab_size")"))
+                  .message,
+              HasSubstr("quantization_config.bits"));
+}
+
+TEST(ReadConfig, AFamilyOfExpertsHasThemWhereTheFileSaysNothing) {
+  const auto read = [](std::string_view family, std::string_view extra = "") {
+    return read_config(with(with(kLlama, R"("llama", )", fmt::format(R"("{}", )", family)), R"("vocab_size")",
+                            fmt::format(R"({}"vocab_size")", extra)),
+                       "config.json");
+  };
+  for (const auto& [family, experts, each] : {std::tuple{"mixtral", 8U, 2U},
+                                              {"qwen3_moe", 128U, 8U},
+                                              {"qwen2_moe", 60U, 4U},
+                                              {"olmoe", 64U, 8U},
+                                              {"gpt_oss", 128U, 4U}}) {
+    const auto model = read(family);
+    ASSERT_TRUE(model) << family << model.error().message;
+    EXPECT_EQ(model->experts.experts, experts) << family;
+    EXPECT_EQ(model->experts.experts_per_token, each) << family;
+    ASSERT_EQ(model->notes.size(), 1U) << family;
+    EXPECT_THAT(model->notes.front(), HasSubstr("names no number of experts")) << family;
+    const auto named = read(family, R"("num_local_experts": 16, )");
+    ASSERT_TRUE(named) << family;
+    EXPECT_EQ(named->experts.experts, 16U) << family;
+    EXPECT_TRUE(named->notes.empty()) << family;
+    const auto none = read(family, R"("num_local_experts": 0, )");
+    ASSERT_FALSE(none) << family;
+    EXPECT_THAT(none.error().message, HasSubstr("num_local_experts is 0")) << family;
+  }
+  EXPECT_EQ(read("llama", R"("num_local_experts": 0, )")->experts.experts, 0U) << "a dense family may say so";
+}
+
+TEST(ReadConfig, AnInnerModelWithoutSizesHasItsClasss) {
+  const auto model = read_config(
+      R"({"model_type":"llava","vision_config":{},"text_config":{"model_type":"llama","vocab_size":32064,
+          "max_position_embeddings":4096,"torch_dtype":"float16"}})",
+      "config.json");
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(count_parameters(*model).total, 6738939904U) << "Vicuna 7B with 64 rows more";
+  EXPECT_THAT(model->notes.front(), HasSubstr("as transformers' llama class has them"));
+  EXPECT_THAT(error_of(R"({"model_type":"llava","text_config":"x"})").message, HasSubstr("text_config is no object"));
+}
+
+TEST(ReadConfig, AHeadThatIsNotCountedIsSaid) {
+  const auto notes = [](std::string_view json) {
+    const auto model = read_config(json, "config.json");
+    EXPECT_TRUE(model) << (model ? "" : model.error().message);
+    return model && !model->notes.empty() ? model->notes.front() : std::string();
+  };
+  constexpr std::string_view kBert = R"({"model_type":"bert","architectures":["BertModel"],"hidden_size":768,
+    "num_hidden_layers":12,"num_attention_heads":12,"intermediate_size":3072,"vocab_size":30522,
+    "max_position_embeddings":512})";
+  EXPECT_EQ(notes(kBert), "");
+  EXPECT_THAT(notes(with(kBert, "BertModel", "BertForMaskedLM")), HasSubstr("the head of BertForMaskedLM"));
+  EXPECT_THAT(notes(with(kLlama, "LlamaForCausalLM", "LlamaForSequenceClassification")),
+              HasSubstr("counted with the language model's head, which LlamaForSequenceClassification has not"));
+  EXPECT_EQ(notes(kLlama), "");
+  constexpr std::string_view kVit = R"({"model_type":"vit","architectures":["ViTForImageClassification"],
+    "hidden_size":768,"num_hidden_layers":12,"num_attention_heads":12,"intermediate_size":3072,"image_size":224,
+    "patch_size":16})";
+  EXPECT_THAT(notes(kVit), HasSubstr("ViTForImageClassification"));
+  EXPECT_EQ(notes(with(kVit, R"("patch_size")", R"("id2label":{"0":"a","1":"b"},"patch_size")")), "");
 }
 
 TEST(KnownFamilies, AreFoundByAliasesAndSpellings) {

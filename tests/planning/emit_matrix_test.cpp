@@ -89,7 +89,9 @@ std::string cast_of(const Launch& launch) {
 bool is_plain_fp16(const Launch& launch) {
   const Precision precision = launch.settings.precision;
   return launch.settings.task == Task::full_training && stage_of(launch.settings.parallel) == 0 &&
-         (precision == Precision::fp16 || (precision == Precision::bf16 && !launch.ampere));
+         (precision == Precision::fp16 || (precision == Precision::bf16 && !launch.ampere) ||
+          // FSDP stores them in fp32 all the same.
+          (precision == Precision::mixed_low && !launch.ampere && !is_fsdp(launch.settings.parallel.sharding)));
 }
 
 std::string describe(const Launch& launch) {

@@ -105,6 +105,51 @@ TEST(Emit, EveryFormatSaysWhatTheProgramHasToSet) {
   }
 }
 
+TEST(Emit, FilesNameTheStrategyWithEveryDegree) {
+  Launch job = launch(2, Sharding::zero1);
+  job.settings.framework = Framework::megatron;
+  job.settings.parallel.tensor = 8;
+  job.settings.parallel.pipeline = 4;
+  job.settings.parallel.context = 2;
+  job.settings.parallel.expert = 2;
+  job.settings.parallel.virtual_stages = 3;
+  for (const LaunchFormat format : {LaunchFormat::torchrun, LaunchFormat::slurm})
+    EXPECT_THAT(emit(job, format).value(),
+                AllOf(HasSubstr("#   framework: megatron\n"),
+                      HasSubstr("#   strategy: tensor parallel 8 (with sequence parallelism) x pipeline parallel 4 "
+                                "(interleaved, 3 runs a rank) x context parallel 2 x expert parallel 2 x ZeRO-1 over 2 "
+                                "data-parallel ranks\n"),
+                      Not(HasSubstr("offloaded"))));
+  job.settings.parallel.sequence_parallel = false;
+  EXPECT_THAT(torchrun_commands(job).value(), HasSubstr("tensor parallel 8 x pipeline parallel 4"));
+  const auto strategy = [](std::uint32_t gpus, Sharding sharding, Offload offload) {
+    Launch plain = launch(gpus, sharding);
+    plain.settings.parallel.offload = offload;
+    const std::string text = torchrun_commands(plain).value();
+    const std::size_t from = text.find("#   strategy: ") + 14;
+    const std::size_t end = text.find("\n#   samples");
+    return text.substr(from, end - from);
+  };
+  EXPECT_EQ(strategy(1, Sharding::none, Offload::none), "one GPU");
+  EXPECT_EQ(strategy(8, Sharding::none, Offload::none), "DDP over 8 data-parallel ranks");
+  EXPECT_EQ(strategy(8, Sharding::fsdp2, Offload::none), "FSDP2 over 8 data-parallel ranks");
+  EXPECT_EQ(strategy(8, Sharding::fsdp1, Offload::optimizer),
+            "FSDP1 over 8 data-parallel ranks\n#   offloaded to the host: weights, gradients and optimizer states");
+  EXPECT_EQ(strategy(1, Sharding::zero2, Offload::optimizer),
+            "ZeRO-2 over 1 data-parallel rank\n#   offloaded to the host: gradients and optimizer states");
+}
+
+TEST(Emit, FilesNameTheAdaptersMatrices) {
+  Launch job = launch(8, Sharding::zero2);
+  job.settings.task = Task::adapters;
+  job.adapter_modules = {"q_proj", "v_proj"};
+  for (const LaunchFormat format :
+       {LaunchFormat::torchrun, LaunchFormat::accelerate, LaunchFormat::deepspeed, LaunchFormat::slurm})
+    EXPECT_THAT(emit(job, format).value(), HasSubstr("(target_modules): q_proj, v_proj")) << to_string(format);
+  job.settings.task = Task::full_training;
+  EXPECT_THAT(torchrun_commands(job).value(), Not(HasSubstr("target_modules")));
+}
+
 TEST(Emit, DeepSpeedTakesOnlyPlansOfZero) {
   for (const Sharding sharding : {Sharding::none, Sharding::fsdp1, Sharding::fsdp2})
     EXPECT_EQ(deepspeed_config(launch(8, sharding)).error().code, ErrorCode::unsatisfied);
@@ -131,6 +176,20 @@ TEST(Emit, SixteenBitAreWhatTheGpuHas) {
   EXPECT_THAT(accelerate_config(half).value(), HasSubstr("mixed_precision: 'fp16'"));
   half.settings.parallel.sharding = Sharding::fsdp1;
   EXPECT_EQ(accelerate_config(half).error().code, ErrorCode::unsatisfied);
+}
+
+TEST(Emit, SixteenBitWeightsOfAnOldGpuAreFp16AndNotTrainedByAccelerate) {
+  Launch old = launch(2, Sharding::none);
+  old.settings.precision = Precision::mixed_low;
+  EXPECT_TRUE(accelerate_config(old));
+  old.ampere = false;
+  EXPECT_EQ(accelerate_config(old).error().code, ErrorCode::unsatisfied);
+  EXPECT_THAT(accelerate_config(old).error().hint, HasSubstr("--precision mixed"));
+  old.settings.precision = Precision::mixed;
+  EXPECT_TRUE(accelerate_config(old));
+  old.settings.precision = Precision::mixed_low;
+  old.settings.parallel.sharding = Sharding::fsdp2;
+  EXPECT_TRUE(accelerate_config(old)) << "accelerate stores in fp32 what FSDP trains";
 }
 
 TEST(Emit, FilesThatCannotSayTensorParallelismRefuseIt) {

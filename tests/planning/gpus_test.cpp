@@ -89,6 +89,44 @@ TEST(GpusOf, AGpuThatIsDividedIsNotCounted) {
   EXPECT_NE(gpus_of(snapshot).error().message.find("MIG is on"), std::string::npos);
 }
 
+TEST(GpusOf, AModelThatIsNamedWithoutItsMemoryHasTheCatalogues) {
+  facts::Snapshot snapshot;
+  snapshot.gpus = {record("NVIDIA H100 80GB HBM3", 1_MiB), record("NVIDIA H100 80GB HBM3", 1_MiB)};
+  for (auto& gpu : snapshot.gpus) gpu.sample.memory_total.reset();
+  const auto group = gpus_of(snapshot);
+  ASSERT_TRUE(group) << group.error().message;
+  EXPECT_EQ(group->count, 2U);
+  EXPECT_EQ(group->usable, gpus_named("h100")->usable);
+  snapshot.gpus[0].gpu.name = snapshot.gpus[1].gpu.name = "NVIDIA X9000";
+  EXPECT_FALSE(gpus_of(snapshot)) << "nobody knows its memory";
+}
+
+TEST(GpusLeftUnsaid, TellsOfGpusThatAreDownDividedOrInUse) {
+  facts::Snapshot snapshot;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    snapshot.gpus.push_back(record("NVIDIA H100 80GB HBM3", 81559_MiB));
+    snapshot.gpus.back().gpu.index = GpuIndex(i);
+    snapshot.gpus.back().sample.memory_used = 500_MiB;
+  }
+  snapshot.gpus[1].state = facts::GpuState::lost;
+  snapshot.gpus[1].cause = "it fell off the bus";
+  snapshot.gpus[2].gpu.mig_enabled = true;
+  snapshot.gpus[3].sample.memory_used = 61_GiB;
+  snapshot.gpus[4].state = facts::GpuState::not_answering;
+  snapshot.gpus[5].gpu.name = "NVIDIA L4";
+  snapshot.gpus[5].state = facts::GpuState::lost;
+  const auto group = gpus_of(snapshot);
+  ASSERT_TRUE(group);
+  EXPECT_EQ(group->count, 2U);
+  const auto sentences = gpus_left_unsaid(snapshot, *group);
+  ASSERT_EQ(sentences.size(), 4U);
+  EXPECT_EQ(sentences[0], "GPU 1 is not counted: it fell off the bus");
+  EXPECT_EQ(sentences[1], "GPU 2 is not counted: MIG divides it");
+  EXPECT_NE(sentences[2].find("GPU 3 is counted as free, though 61"), std::string::npos) << sentences[2];
+  EXPECT_EQ(sentences[3], "GPU 4 is not counted: not_answering");
+  EXPECT_TRUE(gpus_left_unsaid({}, *group).empty());
+}
+
 TEST(GpusOf, WithoutAGpuThatAnswersThereIsNoGroup) {
   facts::Snapshot snapshot;
   EXPECT_EQ(gpus_of(snapshot).error().code, ErrorCode::unsatisfied);

@@ -58,6 +58,8 @@ Result<std::string> emitted(const Context& context, const PlanAnswer& answer) {
   launch.program = shell_word(context.args.text("program").value_or("train.py"));
   launch.ampere = request.gpus.capability_major == 0 || request.gpus.capability_major >= 8;
   launch.job_name = request.work.model.name;
+  launch.adapter_modules = context.args.list("lora-targets");
+  if (launch.adapter_modules.empty()) launch.adapter_modules = default_lora_targets(request.work.model);
   launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
   const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
   launch.host_memory_per_node = Bytes(static_cast<std::uint64_t>(answer.best().estimate.host * on_node));

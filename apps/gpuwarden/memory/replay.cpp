@@ -87,12 +87,19 @@ Result<std::vector<const memory::Strategy*>> strategies_of(const Args& args) {
   return chosen;
 }
 
+bool is_pickle_name(std::string_view file) { return file.ends_with(".pickle") || file.ends_with(".pkl"); }
+
 Result<void> check_options(const Args& args) {
   static constexpr auto kClashes = std::to_array<Clash>({
       {"tokens", "random-lengths", "one length for all steps, or a random one for each"},
       {"repeat", "random-lengths", "--steps says how many lengths are drawn"},
   });
   GPUWARDEN_CHECK(check_clashes(args, kClashes));
+  const auto snapshot = args.text("snapshot");
+  if (snapshot && !is_pickle_name(*snapshot) && !snapshot->ends_with(".json"))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--snapshot: the name of '{}' tells no format", printable(*snapshot)),
+                "end it in .pickle, for PyTorch's viewer, or in .json");
   for (const char* key : {"steps", "seed"}) {
     if (args.has(key) && !args.has("random-lengths"))
       return fail(ErrorCode::invalid_argument, fmt::format("--{} goes with --random-lengths", key));
@@ -119,9 +126,8 @@ Result<void> write_pictures(const Args& args, const ReplayReport& report, const 
   GPUWARDEN_TRY(const memtrace::Recording recording,
                 memtrace::record(report.trace, script, {.strategy = &strategy, .device_memory = report.device_memory}));
   if (snapshot) {
-    const bool pickle = snapshot->ends_with(".pickle") || snapshot->ends_with(".pkl");
-    GPUWARDEN_CHECK(write_file_atomically(
-        *snapshot, pickle ? memtrace::snapshot_pickle(recording) : memtrace::snapshot_json(recording)));
+    GPUWARDEN_CHECK(write_file_atomically(*snapshot, is_pickle_name(*snapshot) ? memtrace::snapshot_pickle(recording)
+                                                                               : memtrace::snapshot_json(recording)));
   }
   if (!timeline) return {};
   const memtrace::TimelineText text{.title = report.file + " with " + std::string(strategy.name),

@@ -79,7 +79,8 @@ Json gpus_json(const PlanRequest& request, const PlanOrigin& origin) {
           {"usable_bytes", request.gpus.usable.value},
           {"usable_measured", request.gpus.usable_measured},
           {"from", origin.gpus_from},
-          {"other_gpus", origin.other_gpus}};
+          {"other_gpus", origin.other_gpus},
+          {"notes", origin.gpu_notes}};
 }
 
 Json moments_json(const Estimate& estimate) {
@@ -198,6 +199,7 @@ Json plan_json(const PlanAnswer& answer, const PlanOrigin& origin) {
           {"per_gpu", per_gpu_json(answer)},
           {"recommended", recommended},
           {"strategies", strategies},
+          {"notes", answer.notes},
           {"searched", search.searched},
           {"smallest_gpus", search.smallest_gpus ? Json(*search.smallest_gpus) : Json()},
           {"changes", changes_json(search.changes)},

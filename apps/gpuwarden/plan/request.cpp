@@ -91,6 +91,7 @@ Result<void> read_gpus(Context& context, PlanQuestion& question) {
       static_cast<std::uint32_t>(std::ranges::count_if(snapshot.gpus, [&](const facts::GpuRecord& record) {
         return facts::is_usable(record) && record.gpu.name != request.gpus.name;
       }));
+  question.origin.gpu_notes = gpus_left_unsaid(snapshot, request.gpus);
   if (request.cpus == 0) request.cpus = cpus_beside(machine, snapshot);
   return {};
 }
@@ -100,6 +101,8 @@ Result<void> read_amounts(const Args& args, PlanRequest& request) {
   GPUWARDEN_TRY(request.mfu, share_option(args, "mfu"));
   GPUWARDEN_TRY(request.measured, peaks_option(args));
   GPUWARDEN_TRY(const auto cpus, count_option(args, "cpus", 1U << 16U));
+  if (cpus == 0U)
+    return fail(ErrorCode::invalid_argument, "--cpus: 0 is too few", "leave it out where they are not known");
   request.cpus = cpus.value_or(0);
   GPUWARDEN_TRY(const auto per_node, count_option(args, "gpus-per-node", 1024));
   if (per_node == 0U) return fail(ErrorCode::invalid_argument, "--gpus-per-node: 0 is too few");

@@ -14,9 +14,10 @@ namespace gpuwarden::cli {
 
 /// Where the GPUs are from that are planned for.
 struct PlanOrigin {
-  bool simulated = false;        ///< the GPUs are a simulated fleet's
-  std::string gpus_from;         ///< "--gpus", "this machine", a capture's name
-  std::uint32_t other_gpus = 0;  ///< of the machine, of another kind than the one that is planned for
+  bool simulated = false;              ///< the GPUs are a simulated fleet's
+  std::string gpus_from;               ///< "--gpus", "this machine", a capture's name
+  std::uint32_t other_gpus = 0;        ///< of the machine, of another kind than the one that is planned for
+  std::vector<std::string> gpu_notes;  ///< what the count of the machine's GPUs leaves unsaid, a sentence each
 };
 
 struct PlanQuestion {

@@ -106,7 +106,9 @@ Result<void> read_precision(const Args& args, Settings& settings) {
     settings.fp8 = Fp8::matrices;
     return {};
   }
-  return choose(args, "precision", kPrecisions, settings.precision);
+  auto chosen = choose(args, "precision", kPrecisions, settings.precision);
+  if (!chosen) chosen.error().hint += ", fp8";
+  return chosen;
 }
 
 Result<void> read_kv_cache(const Args& args, Settings& settings) {
@@ -154,6 +156,12 @@ Result<void> check_together(const Args& args, const ModelShape& model, const Set
                                fmt::format("says how to train, but the task is {}", to_string(settings.task)),
                                "leave it out, or take --task train, lora or qlora"));
   }
+  if (settings.trains())
+    GPUWARDEN_CHECK(
+        refuse_any(args, {"kv-cache", "prompt"}, "training keeps no KV cache", "--task inference or serve"));
+  if (settings.task != Task::serving)
+    GPUWARDEN_CHECK(refuse_any(args, {"utilization"}, "only a serving engine takes a share of the memory",
+                               "--task serve; a measured utilization of arithmetic is --mfu"));
   if (settings.task != Task::adapters)
     GPUWARDEN_CHECK(refuse_any(args, {"lora-rank", "lora-targets"}, "only adapters have it", "--task lora or qlora"));
   const bool whole = parallel.sharding == Sharding::zero1 || parallel.sharding == Sharding::zero2;

@@ -87,6 +87,8 @@ std::string gpus_line(const PlanAnswer& answer, const PlanOrigin& origin) {
     text += fmt::format("      the kind with the most memory together; {} of another kind {} not planned for\n",
                         origin.other_gpus == 1 ? "one GPU" : fmt::format("{} GPUs", origin.other_gpus),
                         origin.other_gpus == 1 ? "is" : "are");
+  for (const std::string& note : origin.gpu_notes) text += "      " + printable(note) + "\n";
+  for (const std::string& note : answer.notes) text += "  note: " + printable(note) + "\n";
   return text;
 }
 

@@ -45,6 +45,7 @@ struct PlanAnswer {
   std::optional<ServingPool> pool;  ///< of serving
   std::optional<Calibration> calibration;
   std::optional<Speed> speed;      ///< empty: the GPU's peak is not known, nothing fits, or nothing is trained
+  std::vector<std::string> notes;  ///< what these GPUs do not have of what was asked for, a sentence each
   std::optional<Loading> loading;  ///< empty: the node's CPUs are not known
 
   const Candidate& best() const { return search.candidates[chosen]; }

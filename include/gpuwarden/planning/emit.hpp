@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
@@ -24,6 +25,7 @@ struct Launch {
   bool ampere = true;               ///< compute capability 8.0 or more: bf16 and flash attention's kernels
   Bytes host_memory_per_node{};     ///< that offloading and loading need; 0: the scheduler's default
   std::optional<std::chrono::hours> time;
+  std::vector<std::string> adapter_modules;  ///< beside which adapters stand, as the model names them (LoRA)
   bool operator==(const Launch&) const = default;
 };
 
@@ -41,15 +43,17 @@ struct Nodes {
 Result<Nodes> nodes_of(const Launch& launch);
 
 // All of them fail with unsatisfied on a plan that trains nothing. They say in comments, or in fields where their
-// format has some, what the training program itself has to set: micro-batch, accumulation, optimizer, recomputation,
-// attention and loss. Where a GPU has no bf16, 16 bit are fp16.
+// format has some, what the training program itself has to set: how the GPUs share the work, with every degree, what is
+// offloaded, micro-batch, accumulation, optimizer, recomputation, attention, loss and adapters. Where a GPU has no
+// bf16, 16 bit are fp16.
 
 /// The `gpuwarden run` and torchrun command lines of one node; of several, with shell variables for what differs
 /// (NODE_RANK, MASTER_ADDR). Source: torchrun's manual (torch.distributed.run).
 Result<std::string> torchrun_commands(const Launch& launch);
 /// A YAML for `accelerate launch --config_file`. Source: accelerate's ClusterConfig and its FSDP and DeepSpeed guides.
-/// Fails with unsatisfied on tensor, pipeline and context parallelism, which that file does not set, and on fp16
-/// weights that are all trained without DeepSpeed: its scaling of the loss wants fp32 ones.
+/// Fails with unsatisfied on tensor, pipeline and context parallelism, which that file does not set, and on
+/// weights stored in fp16 (16 bit of a GPU without bf16) that are all trained without DeepSpeed: its scaling of the
+/// loss wants fp32 ones.
 Result<std::string> accelerate_config(const Launch& launch);
 /// A JSON for deepspeed.initialize: ZeRO of the plan's stage. Source: DeepSpeed's configuration manual
 /// (config-json). Fails with unsatisfied where accelerate_config does, and on plans of DDP and FSDP, whose memory

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
@@ -38,8 +39,16 @@ inline constexpr std::uint32_t kMostGpus = 1'000'000;
 /// larger memory. Fails with invalid_argument on a count that is none, with not_found on a model that is not known.
 Result<GpuGroup> gpus_named(std::string_view text);
 
-/// The usable GPUs of a snapshot that are most alike: of several kinds, the one with the most memory together. Fails
-/// with unsatisfied where there is none whose memory is known, or MIG divides them all.
+/// The usable GPUs of a snapshot that are most alike: of several kinds, the one with the most memory together. Where a
+/// reading names a GPU but not its memory (nvidia-smi -L, collect_env), the memory is the model's. Fails with
+/// unsatisfied where there is none whose memory is known, or MIG divides them all.
 Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot);
+
+/// What a plan for that group of the snapshot's GPUs leaves unsaid, a sentence each: GPUs of its kind that do not
+/// answer or are divided, which are not counted, and those of which others hold more than `kIdleMemory`, which are
+/// counted as if they were free.
+std::vector<std::string> gpus_left_unsaid(const facts::Snapshot& snapshot, const GpuGroup& group);
+/// What an idle GPU may hold beside what its driver reserves.
+inline constexpr Bytes kIdleMemory{1ULL << 30U};
 
 }  // namespace gpuwarden::planning

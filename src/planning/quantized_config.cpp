@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/quantized_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+/// What was found out about the weights.
+struct Stored {
+  std::uint32_t bits = 0;  ///< as the file says; 0: it does not
+  std::string type;        ///< "fp8", "int4", "nvfp4" ...: where the method leaves it open
+};
+
+/// Methods whose weights have one width, or one where none is named.
+struct Method {
+  std::string_view name;
+  std::uint32_t bits;  ///< 0: the file has to say
+};
+constexpr Method kMethods[] = {{"awq", 4},
+                               {"gptq", 0},
+                               {"bitsandbytes", 0},
+                               {"fp8", 8},
+                               {"fbgemm_fp8", 8},
+                               {"mxfp4", 4},
+                               {"eetq", 8},
+                               {"auto-round", 0},
+                               {"intel/auto-round", 0},
+                               {"autoround", 0},
+                               {"hqq", 0},
+                               {"torchao", 0},
+                               {"quanto", 0},
+                               {"compressed-tensors", 0},
+                               {"modelopt", 0},
+                               {"aqlm", 2},
+                               {"bitnet", 2},
+                               {"higgs", 4},
+                               {"spqr", 3},
+                               {"vptq", 2}};
+
+/// "Int4WeightOnlyConfig", "float8_e4m3", "W4A16_AWQ": the width of the weights, by the words that methods use.
+Stored stored_by_name(std::string_view name) {
+  const std::string text = to_lower(name);
+  if (text.contains("nvfp4")) return {4, "nvfp4"};
+  if (text.contains("mxfp4")) return {4, "mxfp4"};
+  if (text.contains("fp8") || text.contains("float8")) return {8, "fp8"};
+  for (const auto& [word, bits] : {std::pair{"int8", 8U}, {"w8a", 8U}, {"int4", 4U}, {"w4a", 4U}, {"uint4", 4U}}) {
+    if (text.contains(word)) return {bits, bits == 8 ? "int8" : "int4"};
+  }
+  if (text.contains("int2")) return {2, "int2"};
+  return {};
+}
+
+/// compressed-tensors and newer files of ModelOpt: groups of layers, the weights of each with a width and a type.
+Stored stored_in_groups(const ConfigFields& object) {
+  auto groups = object.inside("config_groups");
+  if (!groups) return {};
+  auto group = groups->inside("group_0");
+  if (!group) group = groups->first_inside();
+  auto weights = group ? group->inside("weights") : std::nullopt;
+  if (!weights) return {};
+  const auto bits = weights->number({"num_bits"}, 1, 16);
+  if (!bits) return {};
+  const bool real = weights->text({"type"}).value_or("int") == "float";
+  const auto width = static_cast<std::uint32_t>(*bits);
+  if (real) return {width, width == 8 ? "fp8" : width == 4 ? "nvfp4" : fmt::format("fp{}", width)};
+  return {width, fmt::format("int{}", width)};
+}
+
+/// hqq: one width for all layers, or one for each kind of them, of which the first stands for all.
+Stored stored_by_hqq(const ConfigFields& object) {
+  auto config = object.inside("quant_config");
+  if (!config) return {};
+  auto weights = config->inside("weight_quant_params");
+  if (!weights) {
+    const auto layer = config->first_inside();
+    if (layer) weights = layer->inside("weight_quant_params");
+  }
+  const auto bits = weights ? weights->number({"nbits"}, 1, 16) : std::nullopt;
+  return bits ? Stored{.bits = static_cast<std::uint32_t>(*bits)} : Stored{};
+}
+
+/// torchao: the name of a configuration's class, or of an older way ("int4_weight_only"), within one more object.
+Stored stored_by_torchao(ConfigFields& object) {
+  if (auto type = object.inside("quant_type")) {
+    auto standard = type->inside("default");
+    ConfigFields& config = standard ? *standard : *type;
+    return stored_by_name(config.text({"_type"}).value_or(""));
+  }
+  return stored_by_name(object.text({"quant_type"}).value_or(""));
+}
+
+Stored stored_in(ConfigFields& object, std::string_view method) {
+  if (const auto bits = object.number({"bits", "w_bit"}, 1, 16)) return {.bits = static_cast<std::uint32_t>(*bits)};
+  if (object.is_true("load_in_4bit")) return {.bits = 4};
+  if (object.is_true("load_in_8bit")) return {.bits = 8};
+  if (method == "hqq") return stored_by_hqq(object);
+  if (method == "torchao") return stored_by_torchao(object);
+  if (method == "quanto") return stored_by_name(object.text({"weights"}).value_or(""));
+  if (const Stored named = stored_by_name(object.text({"quant_algo"}).value_or("")); named.bits > 0) return named;
+  if (const Stored grouped = stored_in_groups(object); grouped.bits > 0) return grouped;
+  const auto* const known = std::ranges::find(kMethods, method, &Method::name);
+  if (known != std::end(kMethods)) return {.bits = known->bits};
+  return stored_by_name(method);
+}
+
+/// The nearest width that is planned with.
+std::uint32_t planned_bits(std::uint32_t bits) {
+  if (bits == 0 || bits > 8) return 0;
+  return bits <= 4 ? 4 : 8;
+}
+
+/// What the figures are off by, or empty.
+std::string note_on(std::string_view method, const Stored& stored, std::uint32_t planned) {
+  const bool known = std::ranges::find(kMethods, method, &Method::name) != std::end(kMethods);
+  if (planned == 0)
+    return fmt::format("quantization_config ({}) does not say how wide the weights are: they are counted in 16 bit",
+                       method);
+  std::string text;
+  if (stored.bits != planned)
+    text = fmt::format("weights of {} bits are counted as {}-bit ones", stored.bits, planned);
+  else if (stored.type == "nvfp4")
+    text = "nvfp4 weights are counted as int4 ones, 8% smaller than they are";
+  if (known) return text;
+  return fmt::format("the quantization method '{}' is not known: its weights are counted as {}-bit ones", method,
+                     planned);
+}
+
+}  // namespace
+
+void read_quantization(ConfigFields& fields, ModelShape& model) {
+  auto object = fields.inside("quantization_config");
+  if (!object) {
+    if (fields.has("quantization_config"))
+      fields.complain("quantization_config", "is no object", "remove it, or give the model's own config.json");
+    return;
+  }
+  const std::string method = printable(to_lower(object->text({"quant_method"}).value_or("")));
+  Stored stored = stored_in(*object, method);
+  fields.absorb(*object);
+  if (fields.error()) return;
+  model.quantization_bits = planned_bits(stored.bits);
+  std::string name = method.empty() ? "quantised" : method;
+  if (!stored.type.empty() && !name.contains(stored.type)) name += " " + stored.type;
+  model.quantization = name;
+  if (std::string note = note_on(method.empty() ? "no quant_method" : method, stored, model.quantization_bits);
+      !note.empty())
+    model.notes.push_back(std::move(note));
+}
+
+}  // namespace gpuwarden::planning
