@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpuwarden_test(NAME [DIR dir] [LIBRARIES targets...] [LABELS labels...] [TIMEOUT seconds]): the executable NAME_tests
-# from tests/NAME/*_test.cpp; every TEST in it is a test of ctest.
+# gpuwarden_test(NAME [DIR dir] [LIBRARIES targets...] [LABELS labels...] [TIMEOUT seconds] [RESOURCE_LOCK name]): the
+# executable NAME_tests from tests/NAME/*_test.cpp; every TEST in it is a test of ctest, with RESOURCE_LOCK one at a time.
 if(GPUWARDEN_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
@@ -8,7 +8,7 @@ if(GPUWARDEN_TESTS)
 endif()
 
 function(gpuwarden_test name)
-  cmake_parse_arguments(ARG "" "DIR;TIMEOUT" "LIBRARIES;LABELS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(ARG "" "DIR;TIMEOUT;RESOURCE_LOCK" "LIBRARIES;LABELS;DEFINITIONS" ${ARGN})
   if(NOT ARG_DIR)
     set(ARG_DIR ${PROJECT_SOURCE_DIR}/tests/${name})
   endif()
@@ -26,6 +26,10 @@ function(gpuwarden_test name)
     GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name}_tests PRIVATE ${ARG_DEFINITIONS})
   target_precompile_headers(${name}_tests REUSE_FROM gpuwarden_test_support)
+  set(lock "")
+  if(ARG_RESOURCE_LOCK)
+    set(lock RESOURCE_LOCK ${ARG_RESOURCE_LOCK})
+  endif()
   gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock})
 endfunction()

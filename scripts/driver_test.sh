@@ -12,8 +12,10 @@ program=${1:-build/release/bin/gpuwarden}
 program=$(realpath "$program")
 need_packages "${driver_test_packages[@]}"
 
-# In memory where that is roomy and takes programs and device files.
 place=${TMPDIR:-/tmp}
+# What runs that were killed a day ago or more have left.
+find "$place" /dev/shm -maxdepth 1 -user "$(id -u)" -name 'gpuwarden-driver.*' -mtime +0 -exec rm -rf --one-file-system {} +
+# In memory where that is roomy and takes programs and device files.
 if [ "$(df -Pm /dev/shm | awk 'NR == 2 { print $4 }')" -gt 3000 ] && ! findmnt -no OPTIONS /dev/shm | grep -qE 'nodev|noexec'; then place=/dev/shm; fi
 work=$(mktemp -d "$place/gpuwarden-driver.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -26,7 +28,7 @@ stage() { printf '[%s s] %s\n' $((SECONDS - started)) "$*"; }
 make_root() {
   local mirror
   mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
-           awk '$2 == "bookworm" && $3 == "main" { print $1; exit }')
+           awk '$2 == "bookworm" && $3 == "main" && !seen++ { print $1 }')
   stage "making a Debian root (once)"
   debootstrap --variant=minbase bookworm "$work/fresh" "${mirror:-http://deb.debian.org/debian}" >"$work/debootstrap.log" 2>&1 ||
     { tail -n 5 "$work/debootstrap.log" >&2; skip "debootstrap could not make a root"; }
@@ -292,11 +294,11 @@ test_refusals() {
   grep -q 'graphical sessions would end: ada on :0' "$root.out" || die "refusal: not told"
   expect 2 "$root" apply --force processes
   mkdir -p "$root/var/lib/gpuwarden/driver"
-  flock "$root/var/lib/gpuwarden/driver/lock" sleep 5 &
-  sleep 0.2
-  expect 1 "$root" apply --force sessions
+  exec 9>"$root/var/lib/gpuwarden/driver/lock"
+  flock 9
+  expect 1 "$root" apply --force sessions 9>&-
   grep -q 'another gpuwarden' "$root.out" || die "two at once: not told"
-  kill $!
+  exec 9>&-
   expect 1 "$root" apply --resume
   expect 1 "$root" rollback
   same "$work/before" "$root" "refusals"

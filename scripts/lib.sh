@@ -17,9 +17,11 @@ as_root() {
 
 is_installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 
+# Mirrors fail now and then, and somebody else may be installing.
+apt=(apt-get -o Acquire::Retries=5 -o Acquire::http::Timeout=30 -o DPkg::Lock::Timeout=600)
 apt_is_fresh=
 refresh_apt() {
-  [ -n "$apt_is_fresh" ] || as_root apt-get update -qq
+  [ -n "$apt_is_fresh" ] || as_root "${apt[@]}" update -qq
   apt_is_fresh=1
 }
 
@@ -41,7 +43,7 @@ need_packages() {
   [ ${#missing[@]} = 0 ] && return 0
   say "installing ${missing[*]}"
   refresh_apt
-  without_services as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
+  without_services as_root "${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
     die "could not install: ${missing[*]}"
 }
 
@@ -51,7 +53,7 @@ enable_nonfree() {
   if apt-cache policy libnvidia-ml-dev nvtop 2>/dev/null | grep -c 'Candidate: [0-9]' | grep -qx 2; then return 0; fi
   refresh_apt
   target=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
-           awk '$2 == "bookworm" && $3 == "main" { print; exit }')
+           awk '$2 == "bookworm" && $3 == "main" && !seen++')
   [ -n "$target" ] || die "no Debian 12 (bookworm) main archive among the apt sources"
   read -r uri release _ <<<"$target"
   printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: contrib non-free\nSigned-By: %s\n' "$uri" "$release" "$keyring" |

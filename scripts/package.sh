@@ -12,6 +12,7 @@ for deb in build/release/*.deb; do
   dpkg-deb -I "$deb" | grep -E '^ (Package|Version|Depends)'
   dpkg-deb -x "$deb" "$root"
 done
-GPUWARDEN_SIM_DIR="$root/sim" "$root/usr/bin/gpuwarden" list --simulate h100x8 --json | grep -q '"simulated": *true'
+GPUWARDEN_SIM_DIR="$root/sim" "$root/usr/bin/gpuwarden" list --simulate h100x8 --json >"$root/list.json"
+grep -q '"simulated": *true' "$root/list.json"
 test -f "$root/usr/lib/tmpfiles.d/gpuwarden.conf"
 say "packages are fine: $(cd build/release && ls ./*.deb | tr '\n' ' ')"

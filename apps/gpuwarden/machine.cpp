@@ -17,7 +17,6 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
-#include "gpuwarden/probe/survey.hpp"
 #include "gpuwarden/setup/bundle.hpp"
 #include "options.hpp"
 #include "smi_fleet.hpp"
@@ -210,6 +209,12 @@ void enter(probe::SurveyRequest& request) {
 
 }  // namespace
 
+void lengthen_deadline(const Context& context, probe::SurveyRequest& request) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(1);
+  const auto timeout = duration_option(context.args, "timeout");
+  if (timeout && *timeout) request.deadline = std::max(request.deadline, std::min(**timeout, kLongest));
+}
+
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& gpus) {
   const std::string root = root_of(context.args);
   const bool elsewhere = root != "/";
@@ -223,6 +228,7 @@ facts::Snapshot read_everything(const Context& context, const Machine& machine, 
     request.working_directory = fs::current_path(ignored);
     if (elsewhere) enter(request);
     request.start_pythons = context.args.has("ask-pythons");
+    lengthen_deadline(context, request);
     snapshot.environment = probe::survey(request);
   }
   if (!here || elsewhere || snapshot.gpus.empty()) return snapshot;

@@ -10,6 +10,7 @@
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
+#include "gpuwarden/probe/survey.hpp"
 
 namespace gpuwarden::cli {
 
@@ -52,6 +53,9 @@ Result<Machine> open_machine(Context& context);
 
 /// Several captures of one machine, joined; warnings go to stderr. "-" is standard input.
 Result<capture::Capture> read_captures(const std::vector<std::string>& files);
+
+/// Gives the survey's probes the time of --timeout where that is given and longer than their own.
+void lengthen_deadline(const Context& context, probe::SurveyRequest& request);
 
 /// All facts that judges look at: of the capture where there is one; else GPUs, kernel log and, unless
 /// --no-environment, the software (of --root where that is given). A simulated fleet has no software of its own.

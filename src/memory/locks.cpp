@@ -42,7 +42,8 @@ bool has_barrier() {
 }  // namespace
 
 FavouringLock::FavouringLock(Favours favours) : patience_(favours == Favours::maker ? kPatience : kLittlePatience) {
-  if (has_barrier()) favoured_.store(favours == Favours::maker ? self() : &kFirstComer, std::memory_order_relaxed);
+  if (has_barrier() && !favours_nobody.load(std::memory_order_relaxed))
+    favoured_.store(favours == Favours::maker ? self() : &kFirstComer, std::memory_order_relaxed);
 }
 
 void FavouringLock::lock_shared_way(bool stays) {

@@ -52,6 +52,8 @@ class FavouringLock {
  public:
   /// The thread that makes it, or the one that locks it first; the latter gives way sooner.
   enum class Favours : std::uint8_t { maker, first_comer };
+  /// For tests: locks made from now on favour nobody, as where the kernel knows no membarrier.
+  [[gnu::visibility("hidden")]] inline static std::atomic<bool> favours_nobody = false;
   explicit FavouringLock(Favours favours = Favours::maker);
 
   /// The favoured thread's way alone; false: nothing happened, lock() may have to wait.

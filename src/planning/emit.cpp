@@ -143,6 +143,15 @@ std::string strategy_words(const Parallelism& parallel) {
   return words.empty() ? "one GPU" : join(words, " x ");
 }
 
+/// The framework, or those that bring what the plan's own does not.
+std::string framework_words(const Settings& settings) {
+  const Parallelism& parallel = settings.parallel;
+  const bool own = settings.framework == Framework::megatron || settings.framework == Framework::torchtitan ||
+                   std::max({parallel.tensor, parallel.pipeline, parallel.context, parallel.expert}) == 1;
+  const std::string name(to_string(settings.framework));
+  return own ? name : fmt::format("Megatron or torchtitan ({} does not bring this strategy)", name);
+}
+
 /// Comment lines: what the plan counts on and the training program sets itself.
 std::string program_notes(const Launch& launch, std::string_view recompute_key = "gradient_checkpointing") {
   const Settings& s = launch.settings;
@@ -151,7 +160,7 @@ std::string program_notes(const Launch& launch, std::string_view recompute_key =
     text += fmt::format("#   {}: {}\n", name, value);
   };
   const Settings run = as_run(s);
-  note("framework", to_string(s.framework));
+  note("framework", framework_words(s));
   note("strategy", strategy_words(run.parallel));
   if (run.parallel.offload != Offload::none)
     note("offloaded to the host", run.parallel.offload == Offload::all ? "weights, gradients and optimizer states"

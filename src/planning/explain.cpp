@@ -116,6 +116,11 @@ std::string_view to_string(Use use) {
   return kNames[static_cast<std::size_t>(use)];
 }
 
+std::string_view name_of(Use use, const Settings& settings) {
+  const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
+  return use == Use::checkpoints && !recomputes ? "activations"sv : to_string(use);
+}
+
 std::string_view to_string(MomentKind kind) {
   constexpr std::array kNames{"loss"sv,           "first_backward"sv, "last_backward"sv,
                               "optimizer_step"sv, "sharding"sv,       "generation"sv};
@@ -142,9 +147,8 @@ std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& ask
   for (std::size_t i = 0; i < kUses; ++i) {
     const auto use = static_cast<Use>(i);
     if (peak.at(use) <= 0) continue;
-    const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
-    const std::string_view name = use == Use::checkpoints && !recomputes ? "activations" : to_string(use);
-    lines.push_back({std::string(name), peak.at(use), formula_of(model, settings, use, stage), kSources[i]});
+    lines.push_back(
+        {std::string(name_of(use, settings)), peak.at(use), formula_of(model, settings, use, stage), kSources[i]});
   }
   lines.push_back({"context", estimate.context, "CUDA context and kernels",
                    "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});

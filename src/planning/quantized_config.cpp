@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -44,17 +45,25 @@ constexpr Method kMethods[] = {{"awq", 4},
                                {"spqr", 3},
                                {"vptq", 2}};
 
-/// "Int4WeightOnlyConfig", "float8_e4m3", "W4A16_AWQ": the width of the weights, by the words that methods use.
+/// A word of a name, and the weights that it stands for.
+struct WidthWord {
+  std::string_view word;
+  std::uint32_t bits;
+  std::string_view type;
+};
+/// In the order in which they are looked for: what names the weights goes before what may be the activations'.
+constexpr WidthWord kWidthWords[] = {{"int4weight", 4, "int4"},  {"int4_weight", 4, "int4"}, {"int8weight", 8, "int8"},
+                                     {"int8_weight", 8, "int8"}, {"nvfp4", 4, "nvfp4"},      {"mxfp4", 4, "mxfp4"},
+                                     {"w4a", 4, "int4"},         {"fp8", 8, "fp8"},          {"float8", 8, "fp8"},
+                                     {"w8a", 8, "int8"},         {"int8", 8, "int8"},        {"int4", 4, "int4"},
+                                     {"int2", 2, "int2"}};
+
+/// "Int8DynamicActivationInt4WeightConfig", "float8_e4m3", "W4A16_AWQ": the width of the weights.
 Stored stored_by_name(std::string_view name) {
   const std::string text = to_lower(name);
-  if (text.contains("nvfp4")) return {4, "nvfp4"};
-  if (text.contains("mxfp4")) return {4, "mxfp4"};
-  if (text.contains("fp8") || text.contains("float8")) return {8, "fp8"};
-  for (const auto& [word, bits] : {std::pair{"int8", 8U}, {"w8a", 8U}, {"int4", 4U}, {"w4a", 4U}, {"uint4", 4U}}) {
-    if (text.contains(word)) return {bits, bits == 8 ? "int8" : "int4"};
-  }
-  if (text.contains("int2")) return {2, "int2"};
-  return {};
+  const auto* const found =
+      std::ranges::find_if(kWidthWords, [&](const WidthWord& row) { return text.contains(row.word); });
+  return found == std::end(kWidthWords) ? Stored{} : Stored{found->bits, std::string(found->type)};
 }
 
 /// compressed-tensors and newer files of ModelOpt: groups of layers, the weights of each with a width and a type.
@@ -142,7 +151,7 @@ void read_quantization(ConfigFields& fields, ModelShape& model) {
     return;
   }
   const std::string method = printable(to_lower(object->text({"quant_method"}).value_or("")));
-  Stored stored = stored_in(*object, method);
+  const Stored stored = stored_in(*object, method);
   fields.absorb(*object);
   if (fields.error()) return;
   model.quantization_bits = planned_bits(stored.bits);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gpuwarden/base/subprocess.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -20,7 +21,7 @@ TEST(ShellWord, PlainWordsStayAsTheyAre) {
 TEST(ShellWord, AShellReadsEveryTextBackAsOneWord) {
   for (const std::string text :
        {"a b", "$(touch x)", "`id`", "a;b", "a'b\"c", "*", "~", "#x", "a\nb", "\\", "!", "-n", ""}) {
-    const auto done = run_command({.argv = {"sh", "-c", "printf %s " + shell_word(text)}});
+    const auto done = testing::run_patiently({.argv = {"sh", "-c", "printf %s " + shell_word(text)}});
     ASSERT_TRUE(done.has_value());
     EXPECT_EQ(done->standard_output, text);
   }

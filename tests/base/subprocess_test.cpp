@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "support/matchers.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden {
@@ -17,7 +18,7 @@ using namespace gpuwarden::testing;
 using ::testing::_;
 using ::testing::HasSubstr;
 
-Command shell(std::string script) { return {.argv = {"sh", "-c", std::move(script)}}; }
+Command shell(std::string script) { return {.argv = {"sh", "-c", std::move(script)}, .deadline = kProgramDeadline}; }
 
 TEST(RunCommand, CollectsBothStreamsAndTheExitCode) {
   const auto done = run_command(shell("echo out; echo err >&2; exit 7"));
@@ -44,7 +45,7 @@ TEST(RunCommand, KillsTheWholeGroupAtTheDeadline) {
   ASSERT_THAT(done, IsOk());
   EXPECT_TRUE(done->timed_out);
   EXPECT_FALSE(done->exit_code);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
 }
 
 TEST(RunCommand, DiesWithItsCallerWhereThatIsWanted) {
@@ -59,7 +60,7 @@ TEST(RunCommand, DiesWithItsCallerWhereThatIsWanted) {
     ::_exit(0);
   }
   std::optional<std::string> pid;
-  for (int i = 0; i < 1000 && !pid; ++i, ::usleep(10'000)) pid = read_line(dir / "pid");
+  eventually(kSoon, [&] { return (pid = read_line(dir / "pid")).has_value(); });
   ::kill(caller, SIGKILL);
   ::waitpid(caller, nullptr, 0);
   ASSERT_TRUE(pid);
@@ -67,8 +68,7 @@ TEST(RunCommand, DiesWithItsCallerWhereThatIsWanted) {
     const auto status = read_file("/proc/" + *pid + "/stat");
     return !status || status->contains(") Z ");
   };
-  for (int i = 0; i < 1000 && !gone(); ++i) ::usleep(10'000);
-  EXPECT_TRUE(gone());
+  EXPECT_TRUE(eventually(kSoon, gone));
 }
 
 TEST(RunCommand, CapsTheOutputButLetsTheProgramFinish) {

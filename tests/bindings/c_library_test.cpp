@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/base/subprocess.hpp"
 #include "sim_cuda/program.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -13,7 +14,7 @@ using ::testing::SizeIs;
 
 /// The names that a library exports, as nm prints them; empty without nm.
 std::vector<std::string> exports_of(const std::string& library) {
-  const auto done = run_command({.argv = {"nm", "-D", "--defined-only", library}});
+  const auto done = testing::run_patiently({.argv = {"nm", "-D", "--defined-only", library}});
   std::vector<std::string> names;
   if (!done || done->exit_code != 0) return names;
   for (const auto line : split(trim(done->standard_output), '\n')) names.emplace_back(line.substr(line.rfind(' ') + 1));
@@ -25,7 +26,7 @@ class CLibraryTest : public cuda::Programs {};
 TEST_F(CLibraryTest, AProgramInCFindsAllAsTheHeaderSays) {
   // Found by the loader, as on a machine with a driver.
   ::setenv("LD_LIBRARY_PATH", cuda::library_of(580).parent_path().c_str(), 1);
-  const auto done = run_command({.argv = {GPUWARDEN_C_PROGRAM}});
+  const auto done = testing::run_patiently({.argv = {GPUWARDEN_C_PROGRAM}});
   ::unsetenv("LD_LIBRARY_PATH");
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->exit_code, 0) << done->standard_error;
@@ -34,7 +35,7 @@ TEST_F(CLibraryTest, AProgramInCFindsAllAsTheHeaderSays) {
 
 TEST_F(CLibraryTest, AMachineWithoutADriverIsTold) {
   ::setenv("LD_LIBRARY_PATH", "/nowhere", 1);
-  const auto done = run_command({.argv = {GPUWARDEN_C_PROGRAM}});
+  const auto done = testing::run_patiently({.argv = {GPUWARDEN_C_PROGRAM}});
   ::unsetenv("LD_LIBRARY_PATH");
   ASSERT_TRUE(done) << done.error().message;
   if (done->exit_code == 0) GTEST_SKIP() << "this machine has a driver";

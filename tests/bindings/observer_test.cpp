@@ -9,6 +9,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/interop/published_pool.hpp"
 #include "sim_cuda/program.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -28,7 +29,7 @@ class ObserverTest : public cuda::Programs {
   }
   /// Runs the program that holds 40 MiB in a pool of C while the shell runs `script`.
   Completed hold(const std::string& script, const std::string& how = "destroy") const {
-    auto done = run_command({.argv = {GPUWARDEN_POOL_HOLDER, script, how}, .environment = environment_});
+    auto done = testing::run_patiently({.argv = {GPUWARDEN_POOL_HOLDER, script, how}, .environment = environment_});
     EXPECT_TRUE(done) << done.error().message;
     return done.value_or(Completed{});
   }

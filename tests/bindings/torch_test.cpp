@@ -14,6 +14,7 @@
 #include "gpuwarden/memory.h"
 #include "sim_cuda/program.hpp"
 #include "sim_nvml/client.hpp"
+#include "support/patience.hpp"
 #include "support/repetitions.hpp"
 
 namespace gpuwarden {
@@ -330,7 +331,7 @@ TEST_F(TorchTest, TellsOthersWhatItHoldsAndWritesSnapshots) {
     EXPECT_THAT(pools(), IsEmpty());
     torch.raw_alloc(2'000'000, 0, nullptr);
     torch.raw_alloc(3'000'000, 1, nullptr);
-    EXPECT_TRUE(nvml::within(std::chrono::seconds(20), [&] {
+    EXPECT_TRUE(nvml::within(testing::kSoon, [&] {
       const auto found = pools();
       return found.size() == 2 && found[0].live == Bytes(2'000'384) && found[1].live == Bytes(3'000'320);
     }));

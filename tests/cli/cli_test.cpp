@@ -45,7 +45,7 @@ TEST_F(Cli, ListJsonIsTheContract) {
 }
 
 TEST_F(Cli, ListShowsTroubleWithCauseAndNextStepAndSaysSoInItsExitCode) {
-  const auto done = run({"list", "--simulate", "h100x8-sick", "--timeout", "600ms"});
+  const auto done = run({"list", "--simulate", "h100x8-sick", "--timeout", "5s"});
   EXPECT_EQ(done.exit_code, 1);
   for (const char* part : {"lost", "needs_reset", "not_answering", "-> look for its Xid", "nvidia-smi --gpu-reset -i 2",
                            "python train.py --model llama"}) {
@@ -192,7 +192,7 @@ TEST_F(Cli, ASecondRunWaitsForTheFirstOrIsRefused) {
   const auto done = run({"run", "--simulate", "t4x1", "-q", "--", "sh", "-c", inner});
   EXPECT_THAT(done.standard_output, HasSubstr("code 1"));
   EXPECT_THAT(done.standard_error, HasSubstr("leased by"));
-  expect_error({"select", "--simulate", "h100x8-sick", "--gpu-ids", "3", "--wait=200ms", "--timeout", "400ms"}, 1,
+  expect_error({"select", "--simulate", "h100x8-sick", "--gpu-ids", "3", "--wait=200ms", "--timeout", "5s"}, 1,
                "waited");
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -56,9 +57,8 @@ constexpr std::string_view kPlainError = "ValueError: could not convert string t
 class DiagnoseCommand : public Program {
  protected:
   Completed run_piped(const std::string& script) const {
-    auto done = run_command({.argv = {"bash", "-c", script, GPUWARDEN_PROGRAM, dir_.path().string()},
-                             .environment = environment_,
-                             .deadline = std::chrono::seconds(60)});
+    auto done = run_patiently(
+        {.argv = {"bash", "-c", script, GPUWARDEN_PROGRAM, dir_.path().string()}, .environment = environment_});
     EXPECT_TRUE(done.has_value());
     return done.value_or(Completed{});
   }

@@ -8,6 +8,7 @@
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -64,11 +65,11 @@ TEST_F(DoctorCommand, TheScriptOfFixesIsAScript) {
   const auto done = run({"doctor", "--from", evil, "--fix"});
   EXPECT_EQ(done.exit_code, 1);
   const std::string script = file("fix.sh", done.standard_output);
-  const auto parsed = run_command({.argv = {"sh", "-n", script}});
+  const auto parsed = run_patiently({.argv = {"sh", "-n", script}});
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->exit_code, 0) << parsed->standard_error << done.standard_output;
   const auto sick = run({"doctor", "--simulate", "h100x8-sick", "--fix"});
-  const auto sick_parsed = run_command({.argv = {"sh", "-n", file("sick.sh", sick.standard_output)}});
+  const auto sick_parsed = run_patiently({.argv = {"sh", "-n", file("sick.sh", sick.standard_output)}});
   ASSERT_TRUE(sick_parsed.has_value());
   EXPECT_EQ(sick_parsed->exit_code, 0) << sick_parsed->standard_error << sick.standard_output;
   EXPECT_THAT("\n" + sick.standard_output, Not(HasSubstr("\nsudo reboot")));
@@ -129,7 +130,7 @@ TEST_F(DoctorCommand, ACutReportIsTold) {
 TEST_F(DoctorCommand, APipeIsReadToItsEnd) {
   const std::string command = "\"$0\" doctor --from <(sleep 0.3; cat \"$1\") --json";
   const auto done =
-      run_command({.argv = {"bash", "-c", command, GPUWARDEN_PROGRAM, report()}, .environment = environment_});
+      run_patiently({.argv = {"bash", "-c", command, GPUWARDEN_PROGRAM, report()}, .environment = environment_});
   ASSERT_TRUE(done.has_value());
   EXPECT_THAT(done->standard_output, HasSubstr("torch-needs-newer-driver")) << done->standard_error;
 }

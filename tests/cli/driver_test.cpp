@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden driver, on captures, simulated fleets and test roots; nothing is applied here (scripts/driver_test.sh).
 #include "cli/program.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -50,17 +51,17 @@ TEST_F(DriverCommand, RecommendsForAPurposeOnASimulatedFleet) {
 }
 
 TEST_F(DriverCommand, ShowsTheStateOfARoot) {
-  const auto done = run({"driver", "status", "--root", debian_root()});
+  const auto done = run({"driver", "status", "--root", debian_root(), "--timeout", "60s"});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.standard_output, AllOf(HasSubstr("535.183.01"), HasSubstr("the distribution's packages"),
                                           HasSubstr("installed, but not loaded")));
-  const auto status = json({"driver", "status", "--root", debian_root()});
+  const auto status = json({"driver", "status", "--root", debian_root(), "--timeout", "60s"});
   EXPECT_EQ(status["branch"], 535);
   EXPECT_EQ(status["packaging"], "distribution");
 }
 
 TEST_F(DriverCommand, PlansWithoutAnyWord) {
-  const auto done = run({"driver", "--root", debian_root()});
+  const auto done = run({"driver", "--root", debian_root(), "--timeout", "60s"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_output,
               AllOf(HasSubstr("535.183.01 (the distribution's packages) -> R580, open module"), HasSubstr("1 record"),
@@ -69,15 +70,15 @@ TEST_F(DriverCommand, PlansWithoutAnyWord) {
 }
 
 TEST_F(DriverCommand, PrintsAScriptToReview) {
-  const auto done = run({"driver", "plan", "--script", "--root", debian_root()});
+  const auto done = run({"driver", "plan", "--script", "--root", debian_root(), "--timeout", "60s"});
   EXPECT_EQ(done.exit_code, 0);
   EXPECT_TRUE(done.standard_output.starts_with("#!/bin/sh\n"));
   const std::string script = file("plan.sh", done.standard_output);
-  EXPECT_EQ(run_command({.argv = {"sh", "-n", script}})->exit_code, 0);
+  EXPECT_EQ(testing::run_patiently({.argv = {"sh", "-n", script}})->exit_code, 0);
 }
 
 TEST_F(DriverCommand, GivesThePlanAsJson) {
-  const auto plan = json({"driver", "plan", "--root", debian_root(), "--branch", "535"});
+  const auto plan = json({"driver", "plan", "--root", debian_root(), "--timeout", "60s", "--branch", "535"});
   EXPECT_EQ(plan["target"]["branch"], 535);
   EXPECT_EQ(plan["steps"][0]["id"], "record");
   EXPECT_TRUE(plan["steps"][0]["commands"].is_string());
@@ -85,8 +86,8 @@ TEST_F(DriverCommand, GivesThePlanAsJson) {
 }
 
 TEST_F(DriverCommand, TakesTheVersionFromTheNameOfARunFile) {
-  const auto plan =
-      json({"driver", "plan", "--root", debian_root(), "--runfile", "/root/NVIDIA-Linux-x86_64-570.133.20.run"});
+  const auto plan = json({"driver", "plan", "--root", debian_root(), "--timeout", "60s", "--runfile",
+                          "/root/NVIDIA-Linux-x86_64-570.133.20.run"});
   EXPECT_EQ(plan["target"]["branch"], 570);
   EXPECT_EQ(plan["target"]["packaging"], "runfile");
   EXPECT_THAT(plan["to"].get<std::string>(), HasSubstr("570.133.20"));

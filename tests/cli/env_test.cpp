@@ -5,6 +5,7 @@
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -40,7 +41,7 @@ class Env : public testing::Program {
   void set_driver(const std::string& version) const { file("root/sys/module/nvidia/version", version + "\n"); }
   std::vector<std::string> here(std::vector<std::string> words) const {
     words.insert(words.begin(), "env");
-    words.insert(words.end(), {"--root", (dir_ / "root").string()});
+    words.insert(words.end(), {"--root", (dir_ / "root").string(), "--timeout", "60s"});
     return words;
   }
   Completed env(std::vector<std::string> words) const { return run(here(std::move(words))); }
@@ -50,8 +51,7 @@ class Env : public testing::Program {
     Environment variables = environment_;
     variables["gw"] = GPUWARDEN_PROGRAM;
     variables["root"] = (dir_ / "root").string();
-    const auto done =
-        run_command({.argv = {shell, "-c", script}, .environment = variables, .deadline = std::chrono::seconds(60)});
+    const auto done = testing::run_patiently({.argv = {shell, "-c", script}, .environment = variables});
     if (!done) return std::nullopt;
     EXPECT_EQ(done->standard_error, "") << shell;
     return done->standard_output;
@@ -88,15 +88,16 @@ TEST_F(Env, UseAndNoneInEveryShellThatIsHere) {
   environment_["CUDA_HOME"] = "/old";
   environment_["LD_LIBRARY_PATH"] = "/mine";
   const std::string use =
-      R"x(eval "$("$gw" env use 12.4 --root "$root")"; eval "$("$gw" env use 11.8 --root "$root")"; )x";
+      R"x(eval "$("$gw" env use 12.4 --root "$root" --timeout 60s)"; eval "$("$gw" env use 11.8 --root "$root" --timeout 60s)"; )x";
   const std::string none = R"x(eval "$("$gw" env use --none)"; )x";
   for (const char* shell : {"bash", "zsh", "sh"}) {
     const auto told = in_shell(shell, use + show + none + show + "env | grep -c GPUWARDEN_ENV_ || true");
     EXPECT_EQ(told.value_or(expected), expected) << shell;
   }
-  const auto fish =
-      in_shell("fish", "$gw env use 12.4 --root $root | source; $gw env use 11.8 --root $root | source; " + show +
-                           "$gw env use --none | source; " + show + "env | grep -c GPUWARDEN_ENV_; or true");
+  const auto fish = in_shell(
+      "fish",
+      "$gw env use 12.4 --root $root --timeout 60s | source; $gw env use 11.8 --root $root --timeout 60s | source; " +
+          show + "$gw env use --none | source; " + show + "env | grep -c GPUWARDEN_ENV_; or true");
   EXPECT_EQ(fish.value_or(expected), expected);
 }
 
@@ -106,7 +107,7 @@ TEST_F(Env, UseSpeaksTheShellThatIsNamed) {
               HasSubstr("set -gx CUDA_HOME '/usr/local/cuda-12.4'\n"));
   environment_["SHELL"] = "/usr/bin/fish";
   EXPECT_THAT(env({"use", "12.4"}).standard_output, HasSubstr("set -gx CUDA_HOME"));
-  EXPECT_THAT(in_shell("sh", "x=$(\"$gw\" env use 12.4 --root \"$root\"); echo \"$x\"").value_or(""),
+  EXPECT_THAT(in_shell("sh", "x=$(\"$gw\" env use 12.4 --root \"$root\" --timeout 60s); echo \"$x\"").value_or(""),
               HasSubstr("export CUDA_HOME"))
       << "the shell around counts more than the login shell";
   expect_error(here({"use", "12.4", "--shell", "tcsh"}), 2, "'tcsh' is no shell known here");

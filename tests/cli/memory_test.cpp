@@ -3,6 +3,7 @@
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "memtrace/snapshots.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -58,7 +59,7 @@ TEST_F(Memory, ReplayReadsPicklesPackedOrNotAndFromStandardInput) {
   EXPECT_EQ(from_file["peak_requested_bytes"], 1600);
   const auto piped = run({"memory", "replay", "-", "--json"}, data);
   EXPECT_EQ(Json::parse(piped.standard_output)["peak_requested_bytes"], 1600) << piped.standard_error;
-  ASSERT_TRUE(run_command({.argv = {"gzip", (dir_ / "x.pickle").string()}}));
+  ASSERT_TRUE(run_patiently({.argv = {"gzip", (dir_ / "x.pickle").string()}}));
   EXPECT_EQ(json({"memory", "replay", (dir_ / "x.pickle.gz").string()})["peak_requested_bytes"], 1600);
 }
 

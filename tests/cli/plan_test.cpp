@@ -185,6 +185,8 @@ TEST_F(Plan, ChartsAreWrittenWholeOrNotAtAll) {
   EXPECT_TRUE(picture.starts_with("<svg xmlns="));
   EXPECT_TRUE(picture.ends_with("</svg>\n"));
   EXPECT_THAT(picture, HasSubstr("GPU: "));
+  EXPECT_THAT(picture, HasSubstr("activations")) << "nothing is computed again";
+  EXPECT_THAT(picture, Not(HasSubstr("checkpoints")));
   const std::string html = (dir_ / "plan.html").string();
   EXPECT_EQ(run({"plan", "gpt2", "--gpus", "l4", "--chart", html}).exit_code, 0);
   EXPECT_THAT(read_file(html).value(), HasSubstr("<table>"));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/subprocess.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::testing {
@@ -23,10 +24,7 @@ class Program : public ::testing::Test {
 
   Completed run(std::vector<std::string> words, std::string input = {}) const {
     words.insert(words.begin(), GPUWARDEN_PROGRAM);
-    auto done = run_command({.argv = words,
-                             .environment = environment_,
-                             .standard_input = std::move(input),
-                             .deadline = std::chrono::seconds(60)});
+    auto done = run_patiently({.argv = words, .environment = environment_, .standard_input = std::move(input)});
     EXPECT_TRUE(done.has_value());
     EXPECT_FALSE(done->timed_out);
     return done.value_or(Completed{});

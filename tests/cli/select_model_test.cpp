@@ -297,7 +297,7 @@ TEST_F(SelectModel, WaitingEndsWhenAsManyAreFreeAsTheModelTakes) {
   EXPECT_EQ(held.exit_code, 1);
   EXPECT_THAT(held.standard_error, HasSubstr("waited"));
   EXPECT_THAT(held.standard_error, HasSubstr("leased by"));
-  EXPECT_EQ(run({"run", "-q", "--simulate", "h100x8", "--model", "llama-3.1-70b", "--task", "inference", "--wait=20s",
+  EXPECT_EQ(run({"run", "-q", "--simulate", "h100x8", "--model", "llama-3.1-70b", "--task", "inference", "--wait=60s",
                  "--", "true"})
                 .exit_code,
             0);

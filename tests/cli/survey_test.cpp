@@ -32,7 +32,7 @@ class SurveyCli : public Program {
   void put(const std::string& path, std::string_view content) const { testing::put(root() / path, content); }
   std::filesystem::path root() const { return dir_ / "image"; }
   nlohmann::json snapshot(std::vector<std::string> more = {}) const {
-    std::vector<std::string> words{"snapshot", "--root", root().string()};
+    std::vector<std::string> words{"snapshot", "--root", root().string(), "--timeout", "60s"};
     words.insert(words.end(), more.begin(), more.end());
     const auto done = run(words);
     EXPECT_EQ(done.exit_code, 0) << done.standard_error;
@@ -66,19 +66,19 @@ TEST_F(SurveyCli, WithoutEnvironmentThereIsNone) {
 
 TEST_F(SurveyCli, ASnapshotOfARootIsReadBackByDoctor) {
   const std::string saved = file("box.json", snapshot().dump());
-  const auto here = json({"doctor", "--root", root().string()});
+  const auto here = json({"doctor", "--root", root().string(), "--timeout", "60s"});
   const auto there = json({"doctor", "--from", saved});
   ASSERT_TRUE(here["findings"].is_array());
   EXPECT_EQ(here["findings"], there["findings"]);
 }
 
 TEST_F(SurveyCli, DoctorJudgesTheRoot) {
-  const auto findings = json({"doctor", "--root", root().string()})["findings"];
+  const auto findings = json({"doctor", "--root", root().string(), "--timeout", "60s"})["findings"];
   const auto mismatch = std::ranges::find_if(findings, [](const auto& finding) {
     return finding.dump().contains("535.183.01") && finding.dump().contains("550.90.07");
   });
   EXPECT_NE(mismatch, findings.end()) << findings.dump(1);
-  const auto done = run({"doctor", "--root", root().string()});
+  const auto done = run({"doctor", "--root", root().string(), "--timeout", "60s"});
   EXPECT_THAT(done.standard_output, HasSubstr("FROM " + std::filesystem::canonical(root()).string()));
 }
 
@@ -89,7 +89,7 @@ TEST_F(SurveyCli, ARootThatIsNoFolderIsAMistake) {
 
 TEST_F(SurveyCli, AnEmptyRootIsSurveyedToo) {
   std::filesystem::create_directories(dir_ / "empty");
-  const auto done = run({"snapshot", "--root", (dir_ / "empty").string()});
+  const auto done = run({"snapshot", "--root", (dir_ / "empty").string(), "--timeout", "60s"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   const auto environment = nlohmann::json::parse(done.standard_output)["environment"];
   EXPECT_THAT(environment["toolkits"], IsEmpty());

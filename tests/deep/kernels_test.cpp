@@ -7,6 +7,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::testing {
@@ -46,7 +47,7 @@ TEST(Kernels, APatternIsConstantAddressOrScrambled) {
 /// ptxas of a toolkit on this machine; empty where there is none.
 std::string find_ptxas() {
   for (const char* candidate : {"ptxas", "/usr/local/cuda/bin/ptxas"}) {
-    const auto done = run_command({.argv = {candidate, "--version"}});
+    const auto done = run_patiently({.argv = {candidate, "--version"}});
     if (done && done->exit_code == 0) return candidate;
   }
   return "";
@@ -61,8 +62,7 @@ TEST(Kernels, NvidiasAssemblerTakesThemForEveryArchitecture) {
     for (const int architecture : {75, 80, 86, 89, 90, 100, 120}) {
       if (architecture < kernel.least_capability) continue;
       const std::string option = "-arch=sm_" + std::to_string(architecture);
-      const auto done = run_command({.argv = {ptxas, option, dir / "kernel.ptx", "-o", dir / "kernel.cubin"},
-                                     .deadline = std::chrono::minutes(2)});
+      const auto done = run_patiently({.argv = {ptxas, option, dir / "kernel.ptx", "-o", dir / "kernel.cubin"}});
       ASSERT_TRUE(done.has_value());
       // A toolkit older than the architecture has no say in it.
       if (done->standard_error.find("is not defined for option") != std::string::npos) continue;

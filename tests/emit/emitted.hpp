@@ -6,6 +6,7 @@
 
 #include "cli/program.hpp"
 #include "support/daemon.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 
@@ -81,8 +82,8 @@ inline constexpr const char* kPython = "/usr/bin/python3";
 /// Whether Debian's PyTorch and its torchrun are there.
 inline bool has_torch() {
   if (find_program("torchrun").empty()) return false;
-  const auto done = run_command({.argv = {kPython, "-c", "import torch.distributed as d; assert d.is_gloo_available()"},
-                                 .deadline = std::chrono::seconds(60)});
+  const auto done =
+      run_patiently({.argv = {kPython, "-c", "import torch.distributed as d; assert d.is_gloo_available()"}});
   return done && done->exit_code == 0;
 }
 

@@ -9,6 +9,7 @@
 #include "emit/emitted.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "planning/emit_matrix.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -17,8 +18,8 @@ using ::testing::HasSubstr;
 using namespace planning;
 
 bool has_jsonschema() {
-  const auto done = run_command({.argv = {kPython, "-c", "import yaml, jsonschema; jsonschema.Draft202012Validator"},
-                                 .deadline = std::chrono::seconds(60)});
+  const auto done =
+      run_patiently({.argv = {kPython, "-c", "import yaml, jsonschema; jsonschema.Draft202012Validator"}});
   return done && done->exit_code == 0;
 }
 
@@ -39,9 +40,8 @@ class Schema : public Emitted {
   /// Files of the folder by name: empty where the schema takes it, else its complaint.
   std::map<std::string, std::string> judged(const std::string& schema, const std::string& folder) const {
     const std::string here = GPUWARDEN_EMIT_FOLDER;
-    const auto done = run_command(
-        {.argv = {kPython, here + "/check_schema.py", here + "/schemas/" + schema, (dir_ / folder).string()},
-         .deadline = std::chrono::seconds(240)});
+    const auto done = run_patiently(
+        {.argv = {kPython, here + "/check_schema.py", here + "/schemas/" + schema, (dir_ / folder).string()}});
     EXPECT_TRUE(done && done->exit_code == 0) << (done ? done->standard_error : done.error().message);
     std::map<std::string, std::string> files;
     const std::string verdicts = done ? done->standard_output : "";

@@ -20,13 +20,13 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Says what it was started with; LATE makes one node wait (a minute, or until the test's folder is gone), and FAIL
+/// Says what it was started with; LATE makes one node wait (200 seconds, or until the test's folder is gone), and FAIL
 /// makes one fail.
 constexpr const char* kStandInTorchrun = R"(#!/bin/sh
 echo "$SLURMD_NODENAME GPUs $CUDA_VISIBLE_DEVICES of $SLURM_GPUS_ON_NODE, $SLURM_CPUS_PER_TASK CPUs: $*" >>"$RECORD"
 [ "$SLURMD_NODENAME" != "$FAIL" ] || exit 3
 [ "$SLURMD_NODENAME" = "$LATE" ] || exit 0
-left=60
+left=200
 while [ $left -gt 0 ] && [ -d "${RECORD%/*}" ]; do sleep 1; left=$((left - 1)); done
 [ $left -gt 0 ] || echo "$SLURMD_NODENAME has waited" >>"$RECORD"
 )";
@@ -201,8 +201,11 @@ TEST_F(Slurm, TheClusterLeavesNothingBehind) {
 TEST_F(Slurm, WhatOutlivesTheClusterIsCounted) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
   ASSERT_NO_FATAL_FAILURE(start({.count = 1}));
-  cluster_->run({"sh", "-c", "setsid sleep 60 >/dev/null 2>&1 &"});
-  EXPECT_EQ(cluster_->stop(), 1U);
+  const auto started = cluster_->run({"sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!"}).standard_output;
+  const auto pid = parse_integer(trim(started));
+  ASSERT_TRUE(pid) << started;
+  EXPECT_EQ(cluster_->stop(std::chrono::seconds(2)), 1U);
+  if (::kill(static_cast<pid_t>(*pid), SIGKILL) == 0) ADD_FAILURE() << "it was not killed";
 }
 
 TEST(SlurmStates, OnlyFinalOnesAreOver) {

@@ -8,6 +8,7 @@
 
 #include "emit/emitted.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -41,8 +42,7 @@ class CommandLines : public Emitted {
   Completed shell(const std::string& text, const Environment& more = {}) const {
     Environment variables = environment_;
     for (const auto& [name, value] : more) variables[name] = value;
-    auto done =
-        run_command({.argv = {"sh", "-c", text}, .environment = variables, .deadline = std::chrono::seconds(120)});
+    auto done = run_patiently({.argv = {"sh", "-c", text}, .environment = variables});
     return done.value_or(Completed{});
   }
 };

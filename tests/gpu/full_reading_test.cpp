@@ -9,6 +9,7 @@
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/probe/nvml_reader.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -44,7 +45,7 @@ double allowance(std::string_view metric, double value) {
 TEST(RealGpuFully, EveryMetricAgreesWithNvidiaSmisXml) {
   const auto ours = probe::read_snapshot({}, {.detail = probe::Detail::slow, .links = true});
   if (ours.problem || ours.gpus.empty()) GTEST_SKIP() << "no GPU answers on this machine";
-  const auto done = run_command({.argv = {"nvidia-smi", "-q", "-x"}, .deadline = std::chrono::seconds(60)});
+  const auto done = testing::run_patiently({.argv = {"nvidia-smi", "-q", "-x"}});
   if (!done || done->exit_code != 0) GTEST_SKIP() << "no nvidia-smi";
   const auto theirs = capture::snapshot_from_smi_xml(done->standard_output);
   ASSERT_TRUE(theirs);

@@ -5,6 +5,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/placement/select.hpp"
 #include "gpuwarden/probe/nvml_reader.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -19,7 +20,8 @@ class RealGpu : public ::testing::Test {
 
   /// One nvidia-smi query: a row of fields for each GPU.
   static std::vector<std::vector<std::string>> ask_nvidia_smi(const std::string& fields) {
-    const auto done = run_command({.argv = {"nvidia-smi", "--query-gpu=" + fields, "--format=csv,noheader,nounits"}});
+    const auto done =
+        testing::run_patiently({.argv = {"nvidia-smi", "--query-gpu=" + fields, "--format=csv,noheader,nounits"}});
     std::vector<std::vector<std::string>> rows;
     if (!done || done->exit_code != 0) return rows;
     for (const auto line : split(trim(done->standard_output), '\n')) {

@@ -15,6 +15,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "launch/parts.hpp"
 #include "support/matchers.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::launch {
@@ -55,7 +56,7 @@ class Jobs : public ::testing::Test {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
   template <class Condition>
-  static bool eventually(Condition condition, std::chrono::milliseconds patience = 10s) {
+  static bool eventually(Condition condition, std::chrono::milliseconds patience = kSoon) {
     const auto end = std::chrono::steady_clock::now() + patience;
     while (!condition()) {
       if (std::chrono::steady_clock::now() > end) return false;
@@ -126,7 +127,7 @@ TEST_F(Jobs, TheFirstFailureStopsTheOthersAndNamesTheCode) {
   ASSERT_THAT(end, IsOk());
   EXPECT_EQ(end->exit_code, 7);
   EXPECT_EQ(end->first_failure, 1U);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
 }
 
 TEST_F(Jobs, ASignalBecomesItsShellCode) {
@@ -159,8 +160,9 @@ TEST_F(Jobs, NoOrphanIsLeftNotEvenOneThatChangedItsSessionAndIgnoresSigterm) {
 }
 
 TEST_F(Jobs, AForwardedSigtermLetsTheJobTidyUp) {
-  const JobSpec spec =
+  JobSpec spec =
       shell("trap 'echo saved > $DIR/saved; exit 0' TERM; echo up > $DIR/up.$RANK; while :; do sleep 0.05; done", 2);
+  spec.grace = kSoon;  // it ends by itself, however slowly
   const pid_t launcher = launch(spec);
   ASSERT_TRUE(eventually([&] { return file("up.0") == "up\n" && file("up.1") == "up\n"; }));
   ::kill(launcher, SIGTERM);

@@ -13,6 +13,7 @@
 #include "gpuwarden/memtrace/snapshot.hpp"
 #include "gpuwarden/memtrace/timeline.hpp"
 #include "memtrace/timeline_data.hpp"
+#include "support/patience.hpp"
 #include "support/source_folder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -162,7 +163,7 @@ TEST(PoolSnapshot, PickleAndJsonSayTheSame) {
     EXPECT_TRUE(segment.contains(key)) << key;
   const auto pickle = folder / "x.pickle";
   ASSERT_TRUE(write_file_atomically(pickle, snapshot_pickle(all.recording)));
-  const auto python = run_command(
+  const auto python = testing::run_patiently(
       {.argv = {"python3", "-c", "import json, pickle, sys\nprint(json.dumps(pickle.load(open(sys.argv[1], 'rb'))))",
                 pickle.string()}});
   if (!python) GTEST_SKIP() << "there is no python3";
@@ -227,8 +228,7 @@ TEST(Timeline, IsAPageThatWorksOnItsOwn) {
   const auto file = folder / "page.html";
   ASSERT_TRUE(write_file_atomically(file, page));
   const auto script = testing::source_folder() / "tests/memtrace/timeline_page.js";
-  const auto node =
-      run_command({.argv = {"node", script.string(), file.string()}, .deadline = std::chrono::seconds(30)});
+  const auto node = testing::run_patiently({.argv = {"node", script.string(), file.string()}});
   if (!node) GTEST_SKIP() << "there is no node";
   EXPECT_EQ(node->exit_code, 0) << node->standard_error;
   EXPECT_THAT(node->standard_output, HasSubstr("blocks, "));

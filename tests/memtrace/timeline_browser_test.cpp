@@ -7,6 +7,7 @@
 #include "gpuwarden/memtrace/read.hpp"
 #include "gpuwarden/memtrace/record.hpp"
 #include "gpuwarden/memtrace/timeline.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::memtrace {
@@ -59,10 +60,9 @@ TEST(TimelineInABrowser, DrawsAnswersAndFitsANarrowWindow) {
   const gpuwarden::testing::TempDir folder;
   const auto file = folder / "page.html";
   gpuwarden::testing::put(file, page_of_a_large_block() + std::string(kReader));
-  const auto done = run_command(
+  const auto done = testing::run_patiently(
       {.argv = {"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=520,900",
-                "--user-data-dir=" + (folder / "profile").string(), "--dump-dom", "file://" + file.string()},
-       .deadline = std::chrono::seconds(120)});
+                "--user-data-dir=" + (folder / "profile").string(), "--dump-dom", "file://" + file.string()}});
   if (!done || done->exit_code == 127) GTEST_SKIP() << "there is no Chromium";
   if (done->timed_out || done->exit_code != 0) GTEST_SKIP() << "Chromium does not run here: " << done->standard_error;
   const std::string& page = done->standard_output;

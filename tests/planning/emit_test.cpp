@@ -120,6 +120,10 @@ TEST(Emit, FilesNameTheStrategyWithEveryDegree) {
                                 "(interleaved, 3 runs a rank) x context parallel 2 x expert parallel 2 x ZeRO-1 over 2 "
                                 "data-parallel ranks\n"),
                       Not(HasSubstr("offloaded"))));
+  job.settings.framework = Framework::transformers;
+  EXPECT_THAT(torchrun_commands(job).value(),
+              HasSubstr("framework: Megatron or torchtitan (transformers does not bring this strategy)\n"));
+  EXPECT_THAT(torchrun_commands(launch(8, Sharding::fsdp2)).value(), HasSubstr("framework: transformers\n"));
   job.settings.parallel.sequence_parallel = false;
   EXPECT_THAT(torchrun_commands(job).value(), HasSubstr("tensor parallel 8 x pipeline parallel 4"));
   const auto strategy = [](std::uint32_t gpus, Sharding sharding, Offload offload) {

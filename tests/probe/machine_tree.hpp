@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gpuwarden/probe/survey.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::testing {
@@ -36,7 +37,8 @@ class MachineTree {
   }
 
   facts::Environment survey(Environment variables = {}, const std::string& here = "/root") const {
-    return probe::survey({.root = dir_.path(), .variables = std::move(variables), .working_directory = here});
+    return probe::survey(
+        {.root = dir_.path(), .variables = std::move(variables), .working_directory = here, .deadline = kSoon});
   }
   const std::filesystem::path& root() const { return dir_.path(); }
 

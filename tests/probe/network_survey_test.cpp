@@ -4,6 +4,7 @@
 
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/probe/survey.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::probe {
@@ -16,7 +17,9 @@ using testing::put;
 
 class Survey : public ::testing::Test {
  protected:
-  facts::Environment surveyed() const { return survey({.root = dir_.path(), .variables = variables_}); }
+  facts::Environment surveyed() const {
+    return survey({.root = dir_.path(), .variables = variables_, .deadline = testing::kSoon});
+  }
   testing::TempDir dir_;
   Environment variables_;
 };

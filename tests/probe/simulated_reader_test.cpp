@@ -4,6 +4,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/probe/nvml_reader.hpp"
+#include "support/patience.hpp"
 #include "support/sim_control.hpp"
 #include "support/temp_dir.hpp"
 
@@ -131,17 +132,17 @@ TEST_F(Simulated, GpusThatHangAreReportedAndTheOthersRead) {
       "faults: [hang]}\n");
   for (int i = 0; i < 4; ++i) add_pci("0000:0" + std::to_string(i + 1) + ":00.0", "0x1eb8", "active");
   auto slow = options(file);
-  slow.timeout = std::chrono::milliseconds(700);
+  slow.timeout = std::chrono::seconds(5);  // the others must answer within it
   const auto start = std::chrono::steady_clock::now();
   const auto snapshot = read_snapshot(slow);
   ASSERT_EQ(snapshot.gpus.size(), 4U);
   EXPECT_EQ(snapshot.gpus[0].state, GpuState::available);
   EXPECT_EQ(snapshot.gpus[1].state, GpuState::not_answering);
   EXPECT_EQ(snapshot.gpus[1].gpu.name, "Tesla T4") << "its name comes from /sys";
-  EXPECT_THAT(snapshot.gpus[1].cause, HasSubstr("700 ms"));
+  EXPECT_THAT(snapshot.gpus[1].cause, HasSubstr("5000 ms"));
   EXPECT_EQ(snapshot.gpus[2].state, GpuState::available);
   EXPECT_EQ(snapshot.gpus[3].state, GpuState::not_answering);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
 }
 
 TEST_F(Simulated, AHangInInitIsAProblemAndGpusComeFromSys) {

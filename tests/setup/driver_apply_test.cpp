@@ -6,6 +6,7 @@
 #include "gpuwarden/setup/driver_run.hpp"
 #include "setup/driver_machines.hpp"
 #include "support/fake_clock.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden {
@@ -331,8 +332,8 @@ TEST_F(DriverRuns, CarryRealShellTextOut) {
     for (std::size_t at = 0; (at = local.find("/var/lib", at)) != std::string::npos;
          at += dir_.path().string().size() + 8)
       local.replace(at, 8, dir_.path().string() + "/var/lib");
-    return run_command({.argv = {"sh", "-euc", "exec >>" + dir_.path().string() + log + " 2>&1\n" + local},
-                        .environment = Environment{{"PATH", "/usr/bin:/bin"}, {"GPUWARDEN_STEP", step}}});
+    return testing::run_patiently({.argv = {"sh", "-euc", "exec >>" + dir_.path().string() + log + " 2>&1\n" + local},
+                                   .environment = Environment{{"PATH", "/usr/bin:/bin"}, {"GPUWARDEN_STEP", step}}});
   };
   Plan plan = plan_with_reboot();
   plan.prelude = "P() { :; }\nP\n";

@@ -4,6 +4,7 @@
 
 #include "gpuwarden/base/subprocess.hpp"
 #include "setup/driver_machines.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden {
@@ -154,8 +155,8 @@ TEST(DriverPreChecks, TheScriptsQuestionOfSpaceHeedsEveryFileSystem) {
   std::filesystem::permissions(dir / "df", std::filesystem::perms::owner_all);
   for (const auto& [free, code] : {std::pair("9999999", 0), std::pair("2500000", 1), std::pair("10", 1)}) {
     testing::put(dir / "free", free);
-    const auto done =
-        run_command({.argv = {"sh", "-euc", "PATH=" + dir.path().string() + ":$PATH\n( " + space.command + "\n)"}});
+    const auto done = testing::run_patiently(
+        {.argv = {"sh", "-euc", "PATH=" + dir.path().string() + ":$PATH\n( " + space.command + "\n)"}});
     ASSERT_TRUE(done.has_value());
     EXPECT_EQ(done->exit_code, code) << free << done->standard_error;
   }

@@ -6,6 +6,7 @@
 #include "gpuwarden/probe/survey.hpp"
 #include "gpuwarden/setup/driver_json.hpp"
 #include "setup/driver_machines.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden {
@@ -31,7 +32,8 @@ class DriverFactsBelowARoot : public ::testing::Test {
  protected:
   DriverFacts read() const {
     DriverFacts facts;
-    facts.snapshot.environment = probe::survey({.root = dir_.path(), .start_programs = false});
+    facts.snapshot.environment =
+        probe::survey({.root = dir_.path(), .deadline = testing::kSoon, .start_programs = false});
     setup::read_driver_facts(dir_.path(), facts);
     return facts;
   }

@@ -10,6 +10,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "setup/driver_machines.hpp"
+#include "support/patience.hpp"
 #include "support/source_folder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -87,7 +88,7 @@ TEST(DriverPlan, IsValidShellEveryWay) {
     const auto plan = plan_for(scene.facts, scene.request);
     ASSERT_TRUE(plan.has_value()) << scene.name;
     testing::put(dir / "script", script_of(*plan));
-    const auto done = run_command({.argv = {"sh", "-n", (dir / "script").string()}});
+    const auto done = testing::run_patiently({.argv = {"sh", "-n", (dir / "script").string()}});
     ASSERT_TRUE(done.has_value());
     EXPECT_EQ(done->exit_code, 0) << scene.name << ": " << done->standard_error;
     EXPECT_TRUE(script_of(*plan).starts_with("#!/bin/sh\n"));
@@ -95,7 +96,7 @@ TEST(DriverPlan, IsValidShellEveryWay) {
     std::string checks = plan->prelude;
     for (const auto& step : plan->steps) checks += step.check;
     testing::put(dir / "checks", checks);
-    EXPECT_EQ(run_command({.argv = {"sh", "-n", (dir / "checks").string()}})->exit_code, 0) << scene.name;
+    EXPECT_EQ(testing::run_patiently({.argv = {"sh", "-n", (dir / "checks").string()}})->exit_code, 0) << scene.name;
   }
 }
 
@@ -266,7 +267,7 @@ TEST(DriverPlan, ItsScriptUndoesNothingThatItNeverDid) {
   ASSERT_TRUE(script.contains(records));
   script.replace(script.find(records), records.size(), "B=" + (dir / "records").string() + "\n");
   testing::put(dir / "plan.sh", script);
-  const auto done = run_command({.argv = {"sh", (dir / "plan.sh").string(), "undo"}});
+  const auto done = testing::run_patiently({.argv = {"sh", (dir / "plan.sh").string(), "undo"}});
   ASSERT_TRUE(done.has_value());
   EXPECT_EQ(done->exit_code, 1);
   EXPECT_THAT(done->standard_error, HasSubstr("nothing was recorded"));
@@ -311,7 +312,8 @@ TEST(DriverPlan, ItsShellKnowsTheSamePackagesAsTheProgram) {
   EXPECT_TRUE(setup::is_driver_package("nvidia-open"));
   EXPECT_FALSE(setup::is_driver_package("nvidia-container-toolkit"));
   const auto plan = plan_for(testing::debian_machine()).value();
-  const auto done = run_command({.argv = {"sh", "-euc", plan.prelude + "driver_packages\n"}, .standard_input = input});
+  const auto done =
+      testing::run_patiently({.argv = {"sh", "-euc", plan.prelude + "driver_packages\n"}, .standard_input = input});
   ASSERT_TRUE(done.has_value());
   EXPECT_EQ(done->standard_output, expected) << done->standard_error;
 }

@@ -3,6 +3,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::setup {
@@ -44,7 +45,7 @@ TEST(Modulefile, NothingInAPathIsHeededByTheLanguage) {
 }
 
 TEST(Modulefile, EnvironmentModulesLoadsAndUnloadsIt) {
-  const auto there = run_command({.argv = {"modulecmd", "bash", "--version"}});
+  const auto there = testing::run_patiently({.argv = {"modulecmd", "bash", "--version"}});
   if (!there) GTEST_SKIP() << "environment-modules is not installed";
   const testing::TempDir dir;
   const std::string root = "/opt/a $b [c] 'd'";
@@ -52,8 +53,9 @@ TEST(Modulefile, EnvironmentModulesLoadsAndUnloadsIt) {
   const std::string script =
       "eval \"$(modulecmd bash load cuda/12.4)\"; echo \"$CUDA_HOME|$PATH|$LD_LIBRARY_PATH\"; "
       "eval \"$(modulecmd bash unload cuda/12.4)\"; echo \"${CUDA_HOME-unset}|$PATH\"";
-  const auto done = run_command({.argv = {"/bin/bash", "-c", script},
-                                 .environment = Environment{{"PATH", "/usr/bin:/bin"}, {"MODULEPATH", dir.path()}}});
+  const auto done =
+      testing::run_patiently({.argv = {"/bin/bash", "-c", script},
+                              .environment = Environment{{"PATH", "/usr/bin:/bin"}, {"MODULEPATH", dir.path()}}});
   ASSERT_TRUE(done);
   EXPECT_EQ(done->standard_output, root + "|" + root + "/bin:/usr/bin:/bin|" + root + "/lib64\nunset|/usr/bin:/bin\n")
       << done->standard_error;

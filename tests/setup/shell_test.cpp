@@ -3,6 +3,7 @@
 #include "gpuwarden/setup/shell.hpp"
 
 #include "gpuwarden/base/text.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::setup {
 namespace {
@@ -15,13 +16,13 @@ const std::vector<std::string> kHard{"plain", "with space",  "it's",        "\"d
 
 /// What the shell itself makes of the commands; empty where it is not installed.
 std::optional<std::string> told_by(const std::string& shell, const std::string& commands) {
-  const auto done = run_command({.argv = {shell, "-c", commands + "printenv GPUWARDEN_TEST_VALUE"}});
+  const auto done = testing::run_patiently({.argv = {shell, "-c", commands + "printenv GPUWARDEN_TEST_VALUE"}});
   if (!done) return std::nullopt;
   return done->standard_output;
 }
 
 void expect_round_trip(Shell shell, const std::string& program) {
-  if (!run_command({.argv = {program, "-c", "true"}})) GTEST_SKIP() << program << " is not installed";
+  if (!testing::run_patiently({.argv = {program, "-c", "true"}})) GTEST_SKIP() << program << " is not installed";
   for (const std::string& value : kHard) {
     const auto told = told_by(program, commands_for(shell, {{"GPUWARDEN_TEST_VALUE", value}}));
     EXPECT_EQ(told, value + "\n") << program;

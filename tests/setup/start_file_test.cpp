@@ -6,6 +6,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "support/matchers.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::setup {
@@ -203,10 +204,11 @@ TEST_F(StartFile, WhatCannotBeWrittenIsLeftAlone) {
 
 /// Runs the commands twice in one shell and shows what became of the lists.
 std::optional<std::string> after_two_starts(const std::string& shell, const std::string& commands) {
+  const testing::TempDir home;  // a shell may write there
   const std::string script = commands + commands + "printenv CUDA_HOME; printenv PATH; printenv LD_LIBRARY_PATH";
-  const auto done = run_command(
+  const auto done = testing::run_patiently(
       {.argv = {shell, "-c", script},
-       .environment = Environment{{"PATH", "/usr/bin:/bin"}, {"LD_LIBRARY_PATH", "/x"}, {"HOME", "/nonexistent"}}});
+       .environment = Environment{{"PATH", "/usr/bin:/bin"}, {"LD_LIBRARY_PATH", "/x"}, {"HOME", home.path()}}});
   if (!done) return std::nullopt;
   EXPECT_EQ(done->standard_error, "") << shell;
   return done->standard_output;
@@ -224,7 +226,7 @@ TEST(LastingCommands, AddWhatIsMissingOnceInEveryShell) {
 }
 
 TEST(LastingCommands, AnEmptyListGetsNoEmptyFolder) {
-  const auto done = run_command(
+  const auto done = testing::run_patiently(
       {.argv = {"/bin/bash", "-uc", lasting_commands(Shell::bash, toolkit("/t")) + "echo \"$LD_LIBRARY_PATH\""},
        .environment = Environment{{"PATH", "/bin"}}});
   ASSERT_TRUE(done);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library itself: what it exports, how it is initialised, and what it says of what it does not do.
 #include "sim_cuda/program.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::cuda {
 namespace {
@@ -136,8 +137,7 @@ TEST_F(LibraryTest, ClearsTheFleetAwayWhenTheProcessEnds) {
     }
     std::exit(0);
   });
-  EXPECT_TRUE(
-      nvml::within(std::chrono::seconds(10), [&] { return !child.still_runs_after(std::chrono::milliseconds(1)); }));
+  EXPECT_TRUE(nvml::within(testing::kSoon, [&] { return !child.still_runs_after(std::chrono::milliseconds(1)); }));
   int folders = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder() / "sim"))
     folders += entry.is_directory() ? 1 : 0;

@@ -4,11 +4,10 @@
 
 #include "sim_nvml/child.hpp"
 #include "sim_nvml/proof.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::nvml {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr const char* kFleet = R"(
 clock: {frozen: true}
@@ -142,7 +141,7 @@ TEST_F(Processes, ADeclaredProcessHoldsMemoryAndLoadUntilItDies) {
 
   child.kill();
   // Before anybody has waited for it: what is dead holds nothing, though its pid is still there.
-  EXPECT_TRUE(within(2s, [&] { return used() == 0; }));
+  EXPECT_TRUE(within(testing::kSoon, [&] { return used() == 0; }));
   count = entries.size();
   EXPECT_EQ(nvml.nvmlDeviceGetComputeRunningProcesses_v3(gpu, &count, entries.data()), kSuccess);
   EXPECT_EQ(count, 0U);

@@ -4,6 +4,7 @@
 
 #include "sim_nvml/child.hpp"
 #include "sim_nvml/proof.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::nvml {
 namespace {
@@ -118,7 +119,7 @@ TEST_F(Sharing, ARunningClockMovesTheReadings) {
   const Nvml& nvml = start("clock: {speed: 100}\ngpus: [{model: Tesla T4, workload: training}]\n");
   const auto energy = [&] { return number<&F::nvmlDeviceGetTotalEnergyConsumption>(nvml, nvml.gpu(0)); };
   const std::string first = energy();
-  EXPECT_TRUE(within(5s, [&] { return energy() != first; }));
+  EXPECT_TRUE(within(testing::kSoon, [&] { return energy() != first; }));
 }
 
 TEST_F(Sharing, AttachingTakesNextToNoTime) {
@@ -131,8 +132,8 @@ TEST_F(Sharing, AttachingTakesNextToNoTime) {
     best = std::min<std::chrono::nanoseconds>(best, std::chrono::steady_clock::now() - begin);
     nvml.call({{"op", "detach"}});
   }
-  // 3 ms in a release build; debug builds and sanitizers take their time.
-  EXPECT_LT(best, 100ms);
+  // 3 ms in a release build; debug builds and sanitizers (44 ms) take their time.
+  EXPECT_LT(best, 1s);
   RecordProperty("best_us", std::to_string(best.count() / 1000));
 }
 

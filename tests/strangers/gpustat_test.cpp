@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strangers/strangers.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -12,7 +13,7 @@ using nvml::Json;
 class Gpustat : public Strangers {
  protected:
   static Json run(const Command& command) {
-    const auto done = run_command(command);
+    const auto done = run_patiently(command);
     if (!done || done->exit_code != 0) {
       ADD_FAILURE() << (done ? done->standard_output + done->standard_error : done.error().message);
       return {{"gpus", Json::array()}};

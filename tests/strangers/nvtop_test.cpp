@@ -5,11 +5,10 @@
 #include "gpuwarden/base/text.hpp"
 #include "strangers/strangers.hpp"
 #include "strangers/terminal.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
-
-using namespace std::chrono_literals;
 
 std::string gibibytes(unsigned long long mib) { return fmt::format("{:.3f}Gi", static_cast<double>(mib) / 1024); }
 
@@ -58,7 +57,7 @@ class Nvtop : public Strangers {
 
   /// Waits until the screen shows the GPUs.
   static void expect_shown(Terminal& terminal, const std::vector<KnownGpu>& gpus) {
-    EXPECT_TRUE(terminal.shows([&](const Screen& screen) { return missing(screen, gpus).empty(); }, 15s))
+    EXPECT_TRUE(terminal.shows([&](const Screen& screen) { return missing(screen, gpus).empty(); }, kSoon))
         << "not shown: " << missing(terminal.screen(), gpus) << "\n"
         << terminal.screen().text();
   }
@@ -75,7 +74,7 @@ TEST_F(Nvtop, ShowsTheFleetAsGpuwardenDoes) {
   EXPECT_TRUE(device_part(terminal.screen(), 0, gpus[0].name).contains("FAN N/A%")) << terminal.screen().text();
   EXPECT_TRUE(device_part(terminal.screen(), 1, gpus[1].name).contains("FAN  43%")) << terminal.screen().text();
   terminal.type("q");
-  EXPECT_EQ(terminal.exit_code(10s), 0);
+  EXPECT_EQ(terminal.exit_code(kSoon), 0);
 }
 
 TEST_F(Nvtop, FollowsTheFleetWhileItRuns) {
@@ -91,7 +90,7 @@ TEST_F(Nvtop, FollowsTheFleetWhileItRuns) {
   const auto after = known_to_the_fleet();
   EXPECT_TRUE(after[1].processes.empty());
   expect_shown(terminal, after);
-  EXPECT_TRUE(terminal.shows([&](const Screen& screen) { return process_line(screen, gone).empty(); }, 15s))
+  EXPECT_TRUE(terminal.shows([&](const Screen& screen) { return process_line(screen, gone).empty(); }, kSoon))
       << terminal.screen().text();
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -135,8 +136,8 @@ std::vector<KnownGpu> Strangers::known_to_the_fleet() const {
 
 std::vector<KnownGpu> Strangers::known() const {
   if (!has_command_line()) return known_to_the_fleet();
-  const auto done =
-      run_command({.argv = {GPUWARDEN_PROGRAM, "list", "--json", "--simulate", fleet_}, .environment = environment()});
+  const auto done = run_patiently(
+      {.argv = {GPUWARDEN_PROGRAM, "list", "--json", "--simulate", fleet_}, .environment = environment()});
   if (!done || done->exit_code != 0) {
     ADD_FAILURE() << "gpuwarden list failed: " << (done ? done->standard_error : done.error().message);
     return {};

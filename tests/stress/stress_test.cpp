@@ -13,6 +13,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden {
@@ -73,7 +74,7 @@ class Storm {
   void launch_all() {
     for (int i = 0; i < kJobs; ++i) {
       const fs::path log = dir_ / ("log-" + std::to_string(i));
-      pids_[start({GPUWARDEN_PROGRAM, "run", "-n", "1", "--wait", "--", GPUWARDEN_STRESS_JOB,
+      pids_[start({GPUWARDEN_PROGRAM, "run", "-n", "1", "--wait", "--timeout", "60s", "--", GPUWARDEN_STRESS_JOB,
                    (dir_ / "claims").string(), "150"},
                   environment_, log)] = log;
     }
@@ -106,7 +107,7 @@ class Storm {
   std::string tag() const { return (dir_ / "leases").string(); }
   Completed gpuwarden(std::vector<std::string> argv) const {
     argv.insert(argv.begin(), GPUWARDEN_PROGRAM);
-    auto done = run_command({.argv = argv, .environment = environment_, .deadline = 30s});
+    auto done = testing::run_patiently({.argv = argv, .environment = environment_});
     return done.value_or(Completed{});
   }
 
@@ -123,8 +124,8 @@ TEST(Storm, SixtyFourLaunchersNeverShareAGpuAndLeaveNothingBehind) {
   EXPECT_GE(ended.size(), static_cast<std::size_t>(kJobs - kKilled));
   for (const auto& [code, log] : ended) EXPECT_EQ(code, 0) << log << ": " << read_file(log).value_or("");
 
-  // A guardian has two seconds to clear up after its launcher.
-  const auto end = std::chrono::steady_clock::now() + 4s;
+  // A guardian has some seconds to clear up after its launcher.
+  const auto end = std::chrono::steady_clock::now() + testing::kSoon;
   std::vector<std::string> left = processes_with(storm.tag());
   while (!left.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(50ms);

@@ -11,15 +11,19 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <random>
 #include <stdexcept>
-#include <thread>
 
+#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/unique_fd.hpp"
 
 namespace gpuwarden::testing {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kFirstPort = 15000;  ///< below it are services
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
@@ -60,6 +64,25 @@ std::vector<pid_t> children() {
   return found;
 }
 
+/// The first of the ports that the kernel gives to outgoing connections: below it nobody takes one by chance.
+std::uint16_t ephemeral_start() {
+  const std::string range = read_line("/proc/sys/net/ipv4/ip_local_port_range").value_or("");
+  const auto words = split_words(range);
+  const auto first = words.empty() ? std::nullopt : parse_integer(words.front());
+  return static_cast<std::uint16_t>(first && *first > 20000 && *first < 65000 ? *first : 32768);
+}
+
+/// A socket that has the port, at every address as servers do; none where somebody else has it.
+UniqueFd bound_to(std::uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  const bool bound = fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return bound ? std::move(fd) : UniqueFd();
+}
+
 }  // namespace
 
 fs::path find_program(const std::string& name) {
@@ -73,31 +96,20 @@ fs::path find_program(const std::string& name) {
 }
 
 std::vector<std::uint16_t> free_ports(std::size_t count) {
-  std::vector<int> sockets;
+  const std::uint16_t end = ephemeral_start();
+  std::uniform_int_distribution<int> any(kFirstPort, end - 1);
+  std::random_device random;
+  std::vector<UniqueFd> taken;
   std::vector<std::uint16_t> ports;
-  for (std::size_t i = 0; i < count; ++i) {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const plain = reinterpret_cast<sockaddr*>(&address);
-    if (socket < 0 || ::bind(socket, plain, size) != 0 || ::getsockname(socket, plain, &size) != 0)
-      throw std::runtime_error("no free port on 127.0.0.1");
-    sockets.push_back(socket);
-    ports.push_back(ntohs(address.sin_port));
+  for (int tries = 0; ports.size() < count; ++tries) {
+    if (tries > end) throw std::runtime_error("no free port was found");
+    const auto port = static_cast<std::uint16_t>(any(random));
+    UniqueFd socket = bound_to(port);
+    if (!socket) continue;
+    taken.push_back(std::move(socket));
+    ports.push_back(port);
   }
-  for (const int socket : sockets) ::close(socket);
   return ports;
-}
-
-bool eventually(std::chrono::milliseconds time, const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
 }
 
 Daemon::Daemon(const std::vector<std::string>& argv, const Environment& environment, const fs::path& log) {
@@ -120,7 +132,7 @@ bool Daemon::runs() {
 void Daemon::stop() {
   if (!runs()) return;
   ::kill(pid_, SIGTERM);
-  if (eventually(std::chrono::seconds(5), [&] { return !runs(); })) return;
+  if (eventually(kSoon, [&] { return !runs(); })) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
   pid_ = -1;

@@ -6,21 +6,19 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <filesystem>
+#include <string>
 #include <vector>
 
-#include "gpuwarden/base/subprocess.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 
 /// The program's path: from PATH, else from where Debian keeps servers; empty where it is not installed.
 std::filesystem::path find_program(const std::string& name);
 
-/// TCP ports of 127.0.0.1 that nobody listens on just now, all different.
+/// TCP ports that nobody listens on just now, all different; not of those that the kernel hands out to connections.
 std::vector<std::uint16_t> free_ports(std::size_t count);
-
-/// Looks every few milliseconds until `done` or the time is over; whether it was done.
-bool eventually(std::chrono::milliseconds time, const std::function<bool()>& done);
 
 /// A program that runs in the foreground. It is ended with this object, and killed if the test dies.
 class Daemon {

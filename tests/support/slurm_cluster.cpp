@@ -12,6 +12,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -23,8 +24,7 @@ constexpr const char* kClients[] = {"sbatch", "srun", "scontrol", "sinfo", "sque
 /// Source: squeue(1), JOB STATE CODES: those that nothing follows.
 constexpr std::string_view kFinalStates[] = {"BOOT_FAIL", "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED",
                                              "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"};
-constexpr std::chrono::seconds kPatience(5);  ///< for jobs, and what they started, to end by themselves
-constexpr int kTries = 3;                     ///< a port may be taken between the look and the start
+constexpr int kTries = 3;  ///< a port may be taken between the look and the start
 
 std::string user_name() {
   const passwd* const entry = ::getpwuid(::geteuid());
@@ -158,16 +158,16 @@ Result<void> SlurmCluster::start_servers() {
   return {};
 }
 
-std::size_t SlurmCluster::stop() {
+std::size_t SlurmCluster::stop(std::chrono::seconds patience) {
   // A job's processes end with it; those that do not are adopted and killed.
   const bool answers = servers_.size() > 2 && servers_[1]->runs();
   if (answers && run({"scancel", "--full", "--signal=KILL", "--user=" + user_name()}).exit_code == 0)
-    eventually(kPatience, [&] {
+    eventually(patience, [&] {
       const Completed left = run({"squeue", "-h"});
       return left.exit_code == 0 && left.standard_output.empty();
     });
   while (!servers_.empty()) servers_.pop_back();  // The last first.
-  return end_children(kPatience);
+  return end_children(patience);
 }
 
 bool SlurmCluster::is_over(std::string_view state) {
@@ -183,8 +183,7 @@ std::vector<pid_t> SlurmCluster::servers() const {
 Completed SlurmCluster::run(std::vector<std::string> argv) const {
   std::vector<std::string> words{"env", "-C", work_.string()};
   std::ranges::move(argv, std::back_inserter(words));
-  auto done =
-      run_command({.argv = std::move(words), .environment = environment_, .deadline = std::chrono::seconds(60)});
+  auto done = run_patiently({.argv = std::move(words), .environment = environment_});
   return done ? std::move(*done) : Completed{.standard_error = done.error().message};
 }
 

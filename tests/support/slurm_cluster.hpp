@@ -37,8 +37,9 @@ class SlurmCluster {
   SlurmCluster& operator=(const SlurmCluster&) = delete;
   /// Ends its jobs and then its servers; nothing of them is left.
   ~SlurmCluster() { stop(); }
-  /// The same; how many processes had to be killed, of jobs or adopted, because they did not end with these.
-  std::size_t stop();
+  /// The same; how many processes had to be killed, of jobs or adopted, because they did not end with these. Jobs, and
+  /// then what they started, have `patience` to end by themselves.
+  std::size_t stop(std::chrono::seconds patience = kSoon);
 
   /// What a client needs to find it (SLURM_CONF); the rest is the caller's.
   const Environment& environment() const { return environment_; }

@@ -66,6 +66,7 @@ Result<facts::Snapshot> look_around(Context& context, bool gpus) {
   probe::SurveyRequest request{.root = root.value_or("/"), .variables = context.environment};
   std::error_code ignored;
   request.working_directory = std::filesystem::current_path(ignored);
+  lengthen_deadline(context, request);
   snapshot.environment = probe::survey(request);
   return snapshot;
 }

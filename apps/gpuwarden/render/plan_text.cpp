@@ -255,7 +255,8 @@ MemoryChart plan_chart(const PlanAnswer& answer) {
     const Moment& moment = estimate.moments[i];
     ChartColumn column{.label = spaced(to_string(moment.kind)), .peak = i == estimate.peak};
     for (std::size_t use = 0; use < kUses; ++use)
-      column.parts.push_back({spaced(to_string(static_cast<Use>(use))), moment.uses[use] / planning::kBytesPerGiB});
+      column.parts.push_back(
+          {spaced(name_of(static_cast<Use>(use), best.settings)), moment.uses[use] / planning::kBytesPerGiB});
     column.parts.push_back({"context and reserve",
                             (estimate.context + estimate.communication + estimate.reserve) / planning::kBytesPerGiB});
     chart.columns.push_back(std::move(column));

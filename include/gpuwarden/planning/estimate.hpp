@@ -35,6 +35,8 @@ enum class Use {
 };
 inline constexpr std::size_t kUses = 10;
 std::string_view to_string(Use use);
+/// The same in words that suit the settings: what is kept where nothing is computed again is "activations".
+std::string_view name_of(Use use, const Settings& settings);
 
 /// When.
 enum class MomentKind {
