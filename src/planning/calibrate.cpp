@@ -72,16 +72,33 @@ double least_weights(const Estimate& estimate) {
   return least;
 }
 
-/// What does not grow holds the weights, whatever else it holds.
-Result<void> check_fixed(const Estimate& there, const Calibration& line) {
+/// What does not grow holds the weights, whatever else it holds. A growth that is only computed yields to that; a
+/// measured one was measured with other settings.
+Result<void> check_fixed(const Estimate& there, const MeasuredPeak& last, Calibration& line) {
+  constexpr double kNearly = 0.95;  // of peaks, the last percents are not known either
+  constexpr std::string_view kHint =
+      "give the model, strategy, precision and recomputation that were measured, and peaks in GiB";
   const double weights = least_weights(there);
-  if (line.fixed > 0 && line.fixed >= 0.95 * weights) return {};
+  const auto peak = static_cast<double>(last.peak.value);
+  if (peak < kNearly * weights)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("the peak measured at micro-batch {}, {:.2f} GiB, is less than the weights alone take on each "
+                    "GPU, {:.2f} GiB",
+                    last.micro_batch, gib(peak), gib(weights)),
+        std::string(kHint));
+  if (line.slope_from_equations && line.fixed < weights) {
+    line.per_sample = std::max(0.0, peak - weights) / last.micro_batch;
+    line.fixed = peak - line.per_sample * last.micro_batch;
+    line.note += ", less what the weights need";
+  }
+  if (line.fixed > 0 && line.fixed >= kNearly * weights) return {};
   return fail(
       ErrorCode::invalid_argument,
       fmt::format("the measured peaks leave {:.2f} GiB for what does not grow with the micro-batch (they grow by "
                   "{:.2f} GiB a sample); the weights alone take {:.2f} GiB on each GPU",
                   gib(line.fixed), gib(line.per_sample), gib(weights)),
-      "give the model, strategy, precision and recomputation that were measured, and peaks in GiB");
+      std::string(kHint));
 }
 
 /// A step's peak is a largest of affine terms: its growth never falls.
@@ -118,7 +135,7 @@ Result<void> draw_line(const ModelFigures& model, const Settings& settings, std:
     result.note += ": the growth for each sample is the equations'";
   }
   result.fixed = static_cast<double>(last.peak.value) - result.per_sample * last.micro_batch;
-  return check_fixed(there, result);
+  return check_fixed(there, last, result);
 }
 
 /// What was measured around this micro-batch: the least and the most that its peak can be.

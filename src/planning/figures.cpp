@@ -46,10 +46,11 @@ const Figures& figures() {
       .cost_overlap_low = ends_of("cost_overlap").low,
       .cost_overlap_high = ends_of("cost_overlap").high,
       .cost_order = value_of("cost_order"),
-      .cost_offload = value_of("cost_offload"),
       .link_nvlink_share = value_of("link_nvlink_share"),
       .link_pcie_bytes = value_of("link_pcie_bytes"),
       .link_network_bytes = value_of("link_network_bytes"),
+      .host_adam = ends_of("host_adam"),
+      .host_adam_torch = ends_of("host_adam_torch"),
       .usable_share = value_of("usable_share"),
       .usable_share_ecc = value_of("usable_share_ecc"),
   };

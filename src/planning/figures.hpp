@@ -36,10 +36,11 @@ struct Figures {
   double cost_overlap_low;
   double cost_overlap_high;
   double cost_order;
-  double cost_offload;
   double link_nvlink_share;
   double link_pcie_bytes;
   double link_network_bytes;
+  knowledge::PlanningFigure host_adam;
+  knowledge::PlanningFigure host_adam_torch;
   double usable_share;
   double usable_share_ecc;
 };

@@ -177,8 +177,13 @@ Result<GpuGroup> gpus_named(std::string_view text) {
 Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot) {
   std::map<std::pair<std::string, std::uint64_t>, std::uint32_t> kinds;
   bool divided = false;
+  std::string_view without_memory;
   for (const auto& record : snapshot.gpus) {
-    if (!facts::is_usable(record) || usable_of(record) == Bytes{}) continue;
+    if (!facts::is_usable(record)) continue;
+    if (usable_of(record) == Bytes{}) {
+      without_memory = record.gpu.name;
+      continue;
+    }
     // CUDA does not use the whole of a GPU whose MIG is on.
     if (record.gpu.mig_enabled.value_or(false))
       divided = true;
@@ -188,6 +193,10 @@ Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot) {
   if (kinds.empty() && divided)
     return fail(ErrorCode::unsatisfied, "MIG is on: only instances can be used, and a plan joins whole GPUs",
                 "for an instance: gpuwarden select --mig --model NAME; or name GPUs: --gpus 8xh100");
+  if (kinds.empty() && !without_memory.empty())
+    return fail(ErrorCode::unsatisfied,
+                fmt::format("how much memory {} has is neither told nor known", printable(without_memory)),
+                "name one like it: --gpus rtx4090");
   if (kinds.empty())
     return fail(ErrorCode::unsatisfied, "no GPU that could be planned for: none answers and tells its memory",
                 "name them: --gpus 8xh100");

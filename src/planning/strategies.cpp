@@ -229,14 +229,13 @@ double seconds_per_token(const ModelFigures& model, const SearchRequest& request
   arithmetic *= std::ceil(layers / stages) * stages / layers;
   // Requests that follow each other keep the stages of an engine busy.
   const double idle = settings.trains() ? (settings.accumulation + stages - 1) / settings.accumulation : 1;
-  const Links links{request.link_bytes, request.network_bytes, request.gpus_per_node};
+  const Links links{request.link_bytes, request.network_bytes, request.gpus_per_node, f.link_pcie_bytes};
   const Traffic traffic = traffic_of(model, settings, links);
   // What hides is a share of the traffic, so that less of it is always better.
   const double micro = (arithmetic + traffic.waiting) * idle + (1 - f.cost_overlap) * traffic.beside;
   // Sharding costs a little even where links are fast: more, smaller kernels and waits.
   const double order = 1 + f.cost_order * static_cast<double>(settings.parallel.sharding);
-  const double host = settings.parallel.offload == Offload::none ? 1 : f.cost_offload;
-  return micro * order * host /
+  return (micro * order + traffic.host_step) /
          (static_cast<double>(settings.micro_batch) * settings.sequence * settings.parallel.data);
 }
 

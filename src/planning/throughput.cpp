@@ -88,22 +88,28 @@ StepWork step_work(const ModelFigures& model, const Settings& settings) {
 namespace {
 
 /// How a micro-batch may go: at which utilization, how much of its arithmetic hides traffic, how much of what
-/// arithmetic waits for is not hidden.
+/// arithmetic waits for is not hidden, how long the host's optimizer takes.
 struct Course {
   double utilization;
   double hides;
   double waits;
+  double host;
 };
 
-/// Seconds of a micro-batch on one GPU without the pipeline's idle time: arithmetic, and what links add.
+/// Seconds of a micro-batch on one GPU: arithmetic, what links add, what a pipeline is idle, a step on the host.
 struct MicroSeconds {
   double arithmetic = 0;
   double links = 0;
+  double idle = 0;
+  double host = 0;
+  double total() const { return arithmetic + links + idle + host; }
 };
 
-MicroSeconds seconds_of(const Course& course, double flops_at_peak, const Traffic& traffic) {
+/// A pipeline is busy for the share `busy` of what its GPUs do.
+MicroSeconds seconds_of(const Course& course, double flops_at_peak, const Traffic& traffic, double busy) {
   const double arithmetic = flops_at_peak / course.utilization;
-  return {arithmetic, course.waits * traffic.waiting + std::max(0.0, traffic.beside - course.hides * arithmetic)};
+  const double links = course.waits * traffic.waiting + std::max(0.0, traffic.beside - course.hides * arithmetic);
+  return {arithmetic, links, (arithmetic + links) * (1 / busy - 1), course.host};
 }
 
 }  // namespace
@@ -131,14 +137,18 @@ Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std:
   const Traffic traffic = measured ? Traffic{} : traffic_of(model, settings, links);
   const double ideal = work.model_flops / peak_flops;
   const double slowest = (measured ? work.model_flops : work.hardware_flops) / peak_flops;
-  const auto rate = [&](const MicroSeconds& each) { return micro * busy / (each.arithmetic + each.links); };
+  const auto rate = [&](const MicroSeconds& each) { return micro / each.total(); };
   const Figures& f = figures();
-  const MicroSeconds expected = seconds_of({share.expected, f.cost_overlap, 1}, ideal, traffic);
+  const MicroSeconds expected =
+      seconds_of({share.expected, f.cost_overlap, 1, traffic.host_step}, ideal, traffic, busy);
   Speed speed;
-  speed.low = rate(seconds_of({share.low, f.cost_overlap_low, 1}, slowest, traffic));
+  speed.low = rate(seconds_of({share.low, f.cost_overlap_low, 1, traffic.host_step_most}, slowest, traffic, busy));
   speed.expected = rate(expected);
-  speed.high = rate(seconds_of({share.high, f.cost_overlap_high, 0.5}, ideal, traffic));
-  speed.link_seconds = expected.links * settings.accumulation / busy;
+  speed.high = rate(seconds_of({share.high, f.cost_overlap_high, 0.5, traffic.host_step_least}, ideal, traffic, busy));
+  speed.achieved = ideal / expected.total();
+  speed.link_seconds = expected.links * settings.accumulation;
+  speed.idle_seconds = expected.idle * settings.accumulation;
+  speed.host_seconds = expected.host * settings.accumulation;
   speed.utilization = share.expected;
   speed.source = share.source;
   speed.tokens_per_step = micro * settings.accumulation;

@@ -144,6 +144,30 @@ TEST_F(Plan, TrainingTakesTokensTimeAndWorkers) {
   EXPECT_GT(faster["expected_tokens_per_second"], speed["expected_tokens_per_second"]);
 }
 
+TEST_F(Plan, SpeedIsToldWithTheShareOfThePeakThatItIs) {
+  const auto answer = plan({"llama-3.1-405b", "--gpus", "128xh100", "--strategy", "fsdp2", "--micro-batch", "1"});
+  const auto& speed = answer["throughput"];
+  // 6 N T and attention's part, PaLM's count.
+  const double flops = 6 * 405.85e9 + 12.0 * 126 * 16384 * answer["recommended"]["settings"]["sequence"].get<double>();
+  const double share = speed["expected_tokens_per_second"].get<double>() * flops / (128 * 989.4e12);
+  EXPECT_NEAR(speed["utilization_percent"].get<double>(), 100 * share, 1);
+  EXPECT_LT(speed["utilization_percent"], speed["arithmetic_utilization_percent"]);
+  EXPECT_GT(speed["link_seconds"].get<double>(), 0);
+  const auto text = run({"plan", "llama-3.1-405b", "--gpus", "128xh100", "--strategy", "fsdp2", "--micro-batch", "1"});
+  EXPECT_THAT(text.standard_output, HasSubstr("arithmetic alone reaches 40%"));
+  EXPECT_THAT(text.standard_output, HasSubstr("waiting for links"));
+}
+
+TEST_F(Plan, OffloadingCostsSpeed) {
+  const auto rate = [&](const char* offload) {
+    return plan({"llama-3.1-8b", "--gpus", "8xh100", "--strategy", "zero3", "--offload", offload, "--micro-batch",
+                 "1"})["throughput"]["expected_tokens_per_second"]
+        .get<double>();
+  };
+  EXPECT_GT(rate("none"), rate("optimizer"));
+  EXPECT_GT(rate("optimizer"), rate("all"));
+}
+
 TEST_F(Plan, MeasuredPeaksTakeThePlaceOfTheEquations) {
   const auto answer =
       plan({"llama-3.1-8b", "--task", "lora", "--gpus", "a100", "--calibrate", "1=20,2=25", "--micro-batch", "3"});

@@ -135,13 +135,31 @@ TEST(Calibrate, RefusesPeaksThatLeaveLessThanTheWeights) {
     const auto line = calibrate(model, settings, points);
     return line ? "taken: " + line->note : line.error().message;
   };
-  EXPECT_THAT(refused({peak(1, 1e6), peak(2, 2e6)}), HasSubstr("the weights alone take"));
+  EXPECT_THAT(refused({peak(1, 1e6), peak(2, 2e6)}),
+              HasSubstr("0.00 GiB, is less than the weights alone take on each GPU"));
   EXPECT_THAT(refused({peak(1, 20 * kTestGiB), peak(2, 40 * kTestGiB)}), HasSubstr("leave 0.00 GiB"));
   EXPECT_THAT(refused({peak(1, 20 * kTestGiB), peak(2, 25 * kTestGiB), peak(3, 40 * kTestGiB)}),
               HasSubstr("leave -5.00 GiB"));
   EXPECT_THAT(refused({peak(1, 25 * kTestGiB), peak(2, 33 * kTestGiB)}), HasSubstr("taken"));
   EXPECT_THAT(refused({peak(1, 25 * kTestGiB), peak(2, 33 * kTestGiB), peak(3, 34 * kTestGiB)}),
               HasSubstr("no step's growth falls"));
+}
+
+TEST(Calibrate, AComputedGrowthLeavesTheWeights) {
+  // Full training: the optimizer's step at 1, the logits at 128, where the equations' growth would leave too little.
+  const ModelFigures model = figures_of(testing::mistral_7b());
+  Settings settings = lora();
+  settings.task = Task::full_training;
+  settings.micro_batch = 128;
+  const Estimate there = *estimate(model, settings);
+  ASSERT_NE(there.peak_moment().kind, MomentKind::optimizer_step);
+  const std::array points{peak(1, 72.4e9), peak(128, 0.6 * there.allocated)};
+  const auto line = calibrate(model, settings, points);
+  ASSERT_TRUE(line) << line.error().message;
+  EXPECT_TRUE(line->slope_from_equations);
+  EXPECT_THAT(line->note, HasSubstr("less what the weights need"));
+  EXPECT_GE(line->fixed, 13e9);
+  EXPECT_DOUBLE_EQ(calibrated(model, settings, *line)->allocated, static_cast<double>(points[1].peak.value));
 }
 
 TEST(Calibrate, RefusesPointsThatDetermineNothing) {

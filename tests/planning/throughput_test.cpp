@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "planning/shapes.hpp"
 
 namespace gpuwarden::planning {
@@ -56,6 +58,41 @@ TEST(Speed, FollowsThePublishedTable) {
   EXPECT_LT(speed.low, speed.expected);
   EXPECT_NEAR(static_cast<double>(speed.duration->count()), 1e9 / speed.expected, 1);
   EXPECT_LT(speed.shortest, speed.longest);
+}
+
+/// llm-foundry's MPT on H100s: recomputed or not, micro-batch, GPUs, measured tokens a second.
+struct SeveralNodes {
+  std::uint32_t hidden, heads, layers;
+  std::uint64_t parameters;
+  bool recomputed;
+  std::uint32_t micro_batch, gpus;
+  double measured;
+};
+
+TEST(Speed, FollowsThePublishedTableAcrossNodes) {
+  const std::vector<SeveralNodes> rows{
+      {5120, 40, 40, 12853125120, false, 2, 16, 76280},  {5120, 40, 40, 12853125120, false, 2, 64, 307209},
+      {8192, 64, 80, 64862437376, true, 2, 32, 28242},   {8192, 64, 80, 64862437376, true, 8, 512, 515636},
+      {7168, 56, 48, 29975214080, true, 8, 128, 281491},
+  };
+  for (const SeveralNodes& row : rows) {
+    ModelShape shape{.hidden = row.hidden, .layers = row.layers, .heads = row.heads, .kv_heads = row.heads};
+    shape.head_dim = row.hidden / row.heads;
+    shape.intermediate = 4 * row.hidden;
+    shape.vocab = 50368;
+    shape.tied_embeddings = true;
+    shape.gated_mlp = false;
+    Settings settings;
+    settings.precision = Precision::mixed;
+    settings.micro_batch = row.micro_batch;
+    settings.recompute = row.recomputed ? Recompute::full : Recompute::none;
+    settings.parallel = {.data = row.gpus, .sharding = Sharding::fsdp1};
+    const Speed speed = *speed_of(figures_of(shape, row.parameters), settings, "NVIDIA H100 80GB HBM3", 989.4e12, {}, 0,
+                                  {360e9, 20e9, 8});
+    EXPECT_LT(speed.low, row.measured) << row.parameters << " on " << row.gpus;
+    EXPECT_GT(speed.high, row.measured) << row.parameters << " on " << row.gpus;
+    EXPECT_NEAR(speed.expected / row.measured, 1, 0.15) << row.parameters << " on " << row.gpus;
+  }
 }
 
 TEST(Speed, AMeasuredUtilizationReplacesThePrior) {

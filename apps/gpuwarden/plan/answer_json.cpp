@@ -137,11 +137,20 @@ Json seconds(const std::optional<std::chrono::seconds>& duration) {
 
 Json speed_json(const std::optional<Speed>& speed) {
   if (!speed) return nullptr;
-  return {{"low_tokens_per_second", speed->low},          {"expected_tokens_per_second", speed->expected},
-          {"high_tokens_per_second", speed->high},        {"utilization_percent", speed->utilization * 100},
-          {"step_seconds", speed->step_seconds},          {"tokens_per_step", speed->tokens_per_step},
-          {"duration_seconds", seconds(speed->duration)}, {"shortest_seconds", seconds(speed->shortest)},
-          {"longest_seconds", seconds(speed->longest)},   {"source", std::string(speed->source)}};
+  return {{"low_tokens_per_second", speed->low},
+          {"expected_tokens_per_second", speed->expected},
+          {"high_tokens_per_second", speed->high},
+          {"utilization_percent", speed->achieved * 100},
+          {"arithmetic_utilization_percent", speed->utilization * 100},
+          {"step_seconds", speed->step_seconds},
+          {"link_seconds", speed->link_seconds},
+          {"idle_seconds", speed->idle_seconds},
+          {"host_seconds", speed->host_seconds},
+          {"tokens_per_step", speed->tokens_per_step},
+          {"duration_seconds", seconds(speed->duration)},
+          {"shortest_seconds", seconds(speed->shortest)},
+          {"longest_seconds", seconds(speed->longest)},
+          {"source", std::string(speed->source)}};
 }
 
 Json calibration_json(const std::optional<Calibration>& calibration) {

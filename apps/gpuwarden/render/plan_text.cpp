@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -180,13 +181,32 @@ std::string step_words(double seconds) {
   return seconds < 100 ? fmt::format("{:.3g} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
 
+/// "4.1%", "40%": two digits.
+std::string share_words(double share) { return fmt::format("{:.{}f}%", 100 * share, share < 0.0995 ? 1 : 0); }
+
+/// Where a plan's share of the peak is less than that of arithmetic alone: what takes the time of a step.
+std::string slowed_by(const Speed& speed) {
+  constexpr double kLeastTold = 0.01;  // of a step
+  std::vector<std::string> parts;
+  const auto part = [&](double seconds, std::string_view what) {
+    if (seconds >= kLeastTold * speed.step_seconds) parts.push_back(fmt::format("{} {}", step_words(seconds), what));
+  };
+  part(speed.link_seconds, "waiting for links");
+  part(speed.idle_seconds, "while the pipeline fills and drains");
+  part(speed.host_seconds, "for the optimizer on the host");
+  if (parts.empty()) return "";
+  return fmt::format("       arithmetic alone reaches {}; of a step go {}\n", share_words(speed.utilization),
+                     join(parts, ", "));
+}
+
 std::string speed(const PlanAnswer& answer) {
   if (!answer.speed) return "";
   const Speed& speed = *answer.speed;
   std::string text =
-      fmt::format("\nspeed: about {} tokens/s ({} to {}) at {:.0f}% of the GPUs' peak; {} a step of {:.0f} tokens\n",
-                  rate(speed.expected), rate(speed.low), rate(speed.high), speed.utilization * 100,
+      fmt::format("\nspeed: about {} tokens/s ({} to {}), {} of the GPUs' peak; {} a step of {:.0f} tokens\n",
+                  rate(speed.expected), rate(speed.low), rate(speed.high), share_words(speed.achieved),
                   step_words(speed.step_seconds), speed.tokens_per_step);
+  text += slowed_by(speed);
   if (speed.duration && speed.shortest && speed.longest)
     text += fmt::format("       {} tokens take {} ({} to {})\n", rate(answer.request.train_tokens.value_or(0)),
                         duration(*speed.duration), duration(*speed.shortest), duration(*speed.longest));

@@ -46,6 +46,7 @@ struct Links {
   double within = 240e9;  ///< a node: NVLink of an A100
   double between = 20e9;  ///< nodes
   std::uint32_t gpus_per_node = 8;
+  double host = 20e9;  ///< a GPU and its host, one direction
 };
 /// NVLink where the GPUs have it, else PCIe; between nodes what training clusters usually have (planning_figures.csv).
 Links links_of(const GpuGroup& gpus, std::uint32_t gpus_per_node);
@@ -53,20 +54,31 @@ Links links_of(const GpuGroup& gpus, std::uint32_t gpus_per_node);
 /// Seconds on links for one micro-batch on one GPU.
 struct Traffic {
   double waiting = 0;  ///< arithmetic waits for it: tensor parallelism's and the experts' collectives
-  double beside = 0;   ///< runs beside arithmetic: sharded weights, gradients, context parallelism's ring
+  double beside = 0;   ///< runs beside arithmetic: sharded weights, gradients, context's ring, what goes to the host
+  /// A micro-batch's share of an optimizer's step on the host, which nothing runs beside; 0 where it runs on the GPU.
+  double host_step_least = 0, host_step = 0, host_step_most = 0;
 };
 /// From the strategy's volumes: Megatron-LM (arXiv 1909.08053), ZeRO (arXiv 1910.02054), ring attention (arXiv
-/// 2310.01889). Inference gathers no sharded weights here.
+/// 2310.01889), pipelines (arXiv 2104.04473), ZeRO-Offload (arXiv 2101.06840). Inference gathers no sharded weights
+/// here.
+///
+/// A collective is a ring in nccl-tests' sense (doc/PERFORMANCE.md): of n ranks each sends (n - 1)/n of the buffer for
+/// a gather or a reduction. Where it leaves a node in which it has k ranks, k rings leave it through k network links,
+/// each with 1/k of the bytes: the rate is the lesser of `within` and k x `between`. An all-to-all and a ring of
+/// neighbours have a rank's own link alone.
 Traffic traffic_of(const ModelFigures& model, const Settings& settings, const Links& links);
 
 struct Speed {
   double low = 0;  ///< tokens per second of all GPUs together
   double expected = 0;
   double high = 0;
-  double utilization = 0;      ///< that `expected` rests on
+  double achieved = 0;         ///< share of the GPUs' peak that goes into the model's arithmetic at `expected`
+  double utilization = 0;      ///< the same before links, pipelines and the host slow it down: where the sum begins
   std::string_view source;     ///< of it
   double step_seconds = 0;     ///< of an optimizer step, expected
   double link_seconds = 0;     ///< of them, what waits for links beyond what published runs did
+  double idle_seconds = 0;     ///< of them, what a pipeline takes to fill and drain
+  double host_seconds = 0;     ///< of them, the optimizer's step on the host
   double tokens_per_step = 0;  ///< of all GPUs
   /// For the asked number of tokens: as long as expected, and at the ends of the range.
   std::optional<std::chrono::seconds> duration, shortest, longest;
@@ -77,7 +89,8 @@ struct Speed {
 ///
 /// The published runs sharded data over NVLink and fast networks; traffic adds what arithmetic cannot hide: expected,
 /// half of a micro-batch's arithmetic runs beside it; at the low end less, and recomputation costs its whole forward
-/// pass; at the high end nearly all, and half of what tensors wait for. A measured utilization contains all of that.
+/// pass; at the high end nearly all, and half of what tensors wait for. An optimizer's step on the host is added whole.
+/// A measured utilization contains all of that.
 Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std::string_view gpu_model,
                        double peak_flops, std::optional<double> measured = {}, double tokens = 0,
                        const Links& links = {});
