@@ -63,9 +63,11 @@ std::optional<std::uint32_t> fewer_of(const ModelFigures& figures, const Workloa
   return {};
 }
 
-std::string fewer_words(const Settings& settings, std::uint32_t used, std::uint32_t all) {
-  return settings.trains() ? fmt::format("; it takes {} of the {} GPUs: over all of them nothing fits", used, all)
-                           : fmt::format("; a copy takes {} of the {} GPUs", used, all);
+std::string fewer_words(const Candidate& chosen, std::uint32_t used, std::uint32_t all) {
+  if (chosen.settings.trains())
+    return fmt::format("; it takes {} of the {} GPUs: over all of them nothing fits", used, all);
+  return fmt::format("; {} {} of the {} GPUs", chosen.settings.parallel.data > 1 ? "copies take" : "a copy takes", used,
+                     all);
 }
 
 /// Where the GPUs cannot share the task at all: on as many of them as can, for what would be needed there.
@@ -100,7 +102,7 @@ Result<void> search_strategies(PlanAnswer& answer) {
     if (fewer) {
       request.gpus = *fewer;
       GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
-      answer.search.reason += fewer_words(request.settings, *fewer, asked.gpus.count);
+      answer.search.reason += fewer_words(answer.search.candidates.front(), *fewer, asked.gpus.count);
     } else if (answer.search.candidates.empty()) {
       GPUWARDEN_CHECK(search_fewer(answer, request));
     }

@@ -99,6 +99,13 @@ TEST(FewerGpus, ACopyTakesWhatItsHeadsCanShare) {
   }
 }
 
+TEST(FewerGpus, MayHoldSeveralCopies) {
+  const auto plan = answer(asking("llama-3.1-70b", "inference", "h100", 5));
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_EQ(plan->best().settings.parallel.data, 2U);
+  EXPECT_THAT(plan->search.reason, HasSubstr("copies take 4 of the 5 GPUs"));
+}
+
 TEST(FewerGpus, AreBestStrategysToo) {
   for (const auto& [model, task, gpu] : kOddOnes) {
     for (const std::uint32_t count : {3U, 5U, 7U}) {
