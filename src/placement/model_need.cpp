@@ -151,6 +151,10 @@ std::optional<ModelFit> ModelNeed::fit_on(const Kind& kind, std::size_t count) c
   return fit;
 }
 
+bool ModelNeed::uses_all(const ModelFit& fit) const {
+  return fit.candidate.settings.parallel.gpus() == fit.gpus * wanted_.request.nodes;
+}
+
 bool ModelNeed::will_do(const ModelFit& fit, const Candidate& device) const {
   const Bytes room = room_of(device);
   // How many tokens an engine holds was found for the GPU with the least.
@@ -161,12 +165,13 @@ bool ModelNeed::will_do(const ModelFit& fit, const Candidate& device) const {
 std::string ModelNeed::fewer_words(const Kind& kind, std::size_t count) const {
   for (std::size_t fewer = count - 1; fewer > 0; --fewer) {
     const auto fit = fit_on(kind, fewer);
-    if (!fit) continue;
+    if (!fit || !uses_all(*fit)) continue;
     const std::string on = fmt::format("; on {} ", fewer == 1 ? "one" : std::to_string(fewer));
     const double needed = fit->candidate.estimate.expected();
     const bool holds = needed <= static_cast<double>(fit->room.value);
     if (fit->fit != Fit::does_not_fit && fit->candidate.other_framework)
-      return on + fmt::format("only {}, of Megatron or torchtitan, does", fit->candidate.name);
+      return on + fmt::format("only {} in {} does", fit->candidate.name,
+                              planning::title_of(fit->candidate.settings.framework));
     if (fit->fit == Fit::does_not_fit && holds) return on + "no room is left for the KV cache of a request";
     return on + fmt::format("it {} ({:.1f} of {:.1f} GiB)", holds ? "is tight" : "does not fit", gib(needed),
                             gib(fit->room));
@@ -176,8 +181,11 @@ std::string ModelNeed::fewer_words(const Kind& kind, std::size_t count) const {
 
 std::optional<ModelChoice> ModelNeed::choose_of(const Kind& kind) const {
   std::optional<ModelChoice> best;
+  const bool asked = wanted_.request.count || !wanted_.ids.empty();
   for (const std::size_t count : counts_for(kind.devices.size())) {
     const auto fit = fit_on(kind, count);
+    // Nobody is given GPUs that the plan leaves idle, unless so many were asked for.
+    if (fit && !asked && !uses_all(*fit)) continue;
     if (!fit || fit->fit == Fit::does_not_fit || (best && rank_of(*fit) >= rank_of(best->fit))) continue;
     best = ModelChoice{.count = count, .fit = *fit, .mixed = kind.mixed};
     // The wide range of a guessed shape is no reason for more GPUs than are expected to do.
@@ -186,8 +194,7 @@ std::optional<ModelChoice> ModelNeed::choose_of(const Kind& kind) const {
   if (!best) return best;
   std::ranges::copy_if(kind.devices, std::back_inserter(best->devices),
                        [&](const Candidate& device) { return will_do(best->fit, device); });
-  const bool asked = wanted_.request.count || wanted_.request.all || !wanted_.ids.empty();
-  if (!asked && best->count > 1) best->fewer = fewer_words(kind, best->count);
+  if (!asked && !wanted_.request.all && best->count > 1) best->fewer = fewer_words(kind, best->count);
   return best;
 }
 
@@ -307,7 +314,9 @@ std::string ModelNeed::sentence(const ModelFit& fit) const {
       wanted_.request.nodes > 1 ? fmt::format(" of each of {} nodes", wanted_.request.nodes) : std::string(),
       planning::words_of(work_.settings.task));
   const std::string recomputed = recompute_words(fit.candidate.settings);
-  const std::string_view elsewhere = fit.candidate.other_framework ? " (in Megatron or torchtitan)" : "";
+  const std::string elsewhere = fit.candidate.other_framework
+                                    ? fmt::format(" (in {})", planning::title_of(fit.candidate.settings.framework))
+                                    : "";
   text += one ? "it needs " : fmt::format("{}{}{} needs ", fit.candidate.name, elsewhere, recomputed);
   text += fmt::format("{:.1f} GiB{} ({:.1f} to {:.1f})", gib(estimate.expected()), one ? recomputed : " of each",
                       gib(estimate.low()), gib(estimate.high()));
@@ -319,6 +328,9 @@ std::string ModelNeed::sentence(const ModelFit& fit) const {
         fmt::format(", which leaves the engine's {:.1f} GiB no room for the KV cache of a request", gib(fit.needed));
   else
     text += fmt::format(" at least, and the engine takes {:.1f} of {:.1f} GiB", gib(fit.needed), gib(fit.room));
+  if (!uses_all(fit))
+    text += fmt::format("; {} of the {} GPUs are used", fit.candidate.settings.parallel.gpus(),
+                        fit.gpus * wanted_.request.nodes);
   return text + (work_.model.estimated ? "; its shape is a guess" : "");
 }
 

@@ -63,6 +63,8 @@ class ModelNeed {
   std::optional<ModelFit> fit_on(const Kind& kind, std::size_t count) const;
   std::optional<ModelChoice> choose_of(const Kind& kind) const;
   std::optional<ModelChoice> choose_instances(std::span<const Candidate> devices) const;
+  /// False where the plan leaves some of the GPUs idle.
+  bool uses_all(const ModelFit& fit) const;
   bool will_do(const ModelFit& fit, const Candidate& device) const;
   std::size_t preferred(const ModelChoice& choice) const;
   std::string fewer_words(const Kind& kind, std::size_t count) const;

@@ -29,28 +29,83 @@ SearchRequest request_of(const PlanAnswer& answer) {
   return search;
 }
 
-/// The largest divisor of `count` that is less than `below`.
-std::uint32_t next_divisor(std::uint32_t count, std::uint32_t below) {
-  for (std::uint32_t divisor = below - 1; divisor > 1; --divisor) {
-    if (count % divisor == 0) return divisor;
+ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
+  return {.gpu = {gpus.usable}, .utilization = work.serving_utilization};
+}
+
+/// The best strategy over all of the GPUs; a serving engine's fits only if its pool holds a request.
+std::optional<Candidate> best_on_all(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
+                                     std::uint32_t gpus_per_node) {
+  const SearchRequest request = search_request(work, gpus, gpus_per_node);
+  std::size_t searched = 0;
+  std::optional<Candidate> best = best_of(figures, request, searched);
+  if (!best || work.settings.task != Task::serving || best->fit == Fit::does_not_fit) return best;
+  const auto pool = serving_pool(figures, best->settings, budget_of(work, gpus));
+  if (!pool || pool->requests < 1) best->fit = Fit::does_not_fit;
+  return best;
+}
+
+bool is_enough(const std::optional<Candidate>& best) { return best && best->fit != Fit::does_not_fit; }
+
+/// How many of the GPUs to use where no strategy over all of them fits: as many as one fits, for what does not train
+/// rather a divisor. Empty: none, or the strategy is given.
+std::optional<std::uint32_t> fewer_of(const ModelFigures& figures, const Workload& work, GpuGroup gpus,
+                                      std::uint32_t gpus_per_node) {
+  const SearchRequest request = search_request(work, gpus, gpus_per_node);
+  if (request.fixed_strategy) return {};
+  std::size_t searched = 0;
+  for (const std::uint32_t count : fewer_counts(request)) {
+    gpus.count = count;
+    const bool enough = work.settings.task == Task::serving ? is_enough(best_on_all(figures, work, gpus, gpus_per_node))
+                                                            : anything_fits(figures, request, count, searched);
+    if (enough) return count;
   }
-  return 1;
+  return {};
+}
+
+std::string fewer_words(const Settings& settings, std::uint32_t used, std::uint32_t all) {
+  return settings.trains() ? fmt::format("; it takes {} of the {} GPUs: over all of them nothing fits", used, all)
+                           : fmt::format("; a copy takes {} of the {} GPUs", used, all);
+}
+
+/// Where the GPUs cannot share the task at all: on as many of them as can, for what would be needed there.
+Result<void> search_fewer(PlanAnswer& answer, SearchRequest request) {
+  for (const std::uint32_t count : fewer_counts(request)) {
+    request.gpus = count;
+    if (strategies(answer.figures, request).empty()) continue;
+    GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
+    return {};
+  }
+  return {};
+}
+
+/// What to do where a fixed strategy cannot be spread over the GPUs.
+std::string hint_of(const PlanAnswer& answer) {
+  const Parallelism& asked = answer.request.work.settings.parallel;
+  if (asked.pipeline > answer.figures.shape.layers)
+    return fmt::format("--pipeline-parallel {} at most", answer.figures.shape.layers);
+  if (answer.search.smallest_gpus) return fmt::format("{} GPUs are enough", *answer.search.smallest_gpus);
+  return "take another number of GPUs";
 }
 
 Result<void> search_strategies(PlanAnswer& answer) {
   SearchRequest request = request_of(answer);
+  const PlanRequest& asked = answer.request;
   GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
-  // Heads that cannot be shared by all GPUs: copies on fewer of them.
-  const bool copies = !request.settings.trains() && !request.fixed_strategy;
-  while (answer.search.candidates.empty() && copies && request.gpus > 1) {
-    request.gpus = next_divisor(answer.request.gpus.count, request.gpus);
-    GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
-    answer.search.reason += fmt::format("; a copy takes {} of the {} GPUs", request.gpus, answer.request.gpus.count);
+  const bool serves = request.settings.task == Task::serving;
+  const bool enough = serves ? is_enough(best_on_all(answer.figures, asked.work, asked.gpus, asked.gpus_per_node))
+                             : answer.search.recommended.has_value();
+  if (!enough && !request.fixed_strategy) {
+    const auto fewer = fewer_of(answer.figures, asked.work, asked.gpus, asked.gpus_per_node);
+    if (fewer) {
+      request.gpus = *fewer;
+      GPUWARDEN_TRY(answer.search, plan(answer.figures, request));
+      answer.search.reason += fewer_words(request.settings, *fewer, asked.gpus.count);
+    } else if (answer.search.candidates.empty()) {
+      GPUWARDEN_CHECK(search_fewer(answer, request));
+    }
   }
-  if (answer.search.candidates.empty())
-    return fail(ErrorCode::unsatisfied, answer.search.reason,
-                answer.search.smallest_gpus ? fmt::format("{} GPUs are enough", *answer.search.smallest_gpus)
-                                            : std::string("take another number of GPUs"));
+  if (answer.search.candidates.empty()) return fail(ErrorCode::unsatisfied, answer.search.reason, hint_of(answer));
   answer.chosen = answer.search.recommended.value_or(0);
   return {};
 }
@@ -90,6 +145,7 @@ bool same_but_for_batch(Settings a, const Settings& b) {
 void rest_changes_on_measured(PlanAnswer& answer) {
   if (!answer.calibration) return;
   answer.search.smallest_gpus.reset();
+  answer.search.roomy_gpus.reset();
   const Settings& settings = answer.best().settings;
   const PlanRequest& request = answer.request;
   const GpuBudget gpu{request.gpus.usable};
@@ -119,19 +175,16 @@ void rest_changes_on_measured(PlanAnswer& answer) {
         fmt::format("; what would make it fit is computed, times {:.2f} as measured", answer.calibration->factor);
 }
 
-ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
-  return {.gpu = {gpus.usable}, .utilization = work.serving_utilization};
-}
-
-/// The fewest GPUs whose best strategy leaves room for a request in the engine's share of their memory.
-std::optional<std::uint32_t> fewest_for_pool(const PlanAnswer& answer) {
+/// The fewest GPUs, `first` at least, whose best strategy leaves room for a request in the engine's share of their
+/// memory; `with_room`: and is not tight.
+std::optional<std::uint32_t> fewest_for_pool(const PlanAnswer& answer, std::uint32_t first, bool with_room) {
   constexpr std::uint32_t kMost = 1024;
   const PlanRequest& request = answer.request;
   const std::uint32_t node = request.gpus_per_node;
   GpuGroup gpus = request.gpus;
-  for (gpus.count = 1; gpus.count <= kMost; gpus.count += gpus.count < node ? 1 : node) {
-    const auto best = best_strategy(answer.figures, request.work, gpus, node);
-    if (best && best->fit != Fit::does_not_fit) return gpus.count;
+  for (gpus.count = first; gpus.count <= kMost; gpus.count += gpus.count < node ? 1 : node) {
+    const auto best = best_on_all(answer.figures, request.work, gpus, node);
+    if (with_room ? best && best->fit == Fit::fits : is_enough(best)) return gpus.count;
   }
   return {};
 }
@@ -142,11 +195,14 @@ Result<void> add_pool(PlanAnswer& answer) {
   GPUWARDEN_TRY(answer.pool,
                 serving_pool(answer.figures, answer.best().settings, budget_of(work, answer.request.gpus)));
   // The search counted what weights need, not what an engine's share of the memory leaves for a request.
-  answer.search.smallest_gpus = fewest_for_pool(answer);
+  answer.search.smallest_gpus = fewest_for_pool(answer, 1, false);
+  answer.search.roomy_gpus = fewest_for_pool(answer, answer.search.smallest_gpus.value_or(1), true);
   const std::uint32_t sequence = answer.best().settings.sequence;
   if (answer.fits && answer.pool->requests >= 1) return {};
-  answer.search.changes = pool_changes(answer.figures, request_of(answer), budget_of(work, answer.request.gpus),
-                                       answer.search.smallest_gpus);
+  SearchRequest shared = request_of(answer);
+  shared.gpus = answer.best().settings.parallel.gpus();
+  answer.search.changes =
+      pool_changes(answer.figures, shared, budget_of(work, answer.request.gpus), answer.search.smallest_gpus);
   if (!answer.fits) return {};
   answer.fits = false;
   answer.search.reason =
@@ -244,13 +300,13 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
 std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
                                        std::uint32_t gpus_per_node) {
   if (gpus.count == 0 || gpus.usable == Bytes{}) return {};
-  const SearchRequest request = search_request(work, gpus, gpus_per_node);
-  std::size_t searched = 0;
-  std::optional<Candidate> best = best_of(figures, request, searched);
-  if (!best || work.settings.task != Task::serving || best->fit == Fit::does_not_fit) return best;
-  const auto pool = serving_pool(figures, best->settings, budget_of(work, gpus));
-  if (!pool || pool->requests < 1) best->fit = Fit::does_not_fit;
-  return best;
+  std::optional<Candidate> best = best_on_all(figures, work, gpus, gpus_per_node);
+  if (is_enough(best)) return best;
+  const auto fewer = fewer_of(figures, work, gpus, gpus_per_node);
+  if (!fewer) return best;
+  GpuGroup some = gpus;
+  some.count = *fewer;
+  return best_on_all(figures, work, some, gpus_per_node);
 }
 
 Bytes needed_free(const Workload& work, const Candidate& candidate, Bytes usable) {

@@ -30,6 +30,12 @@ bool set(T& place, T value) {
 
 bool trains(const SearchRequest& request) { return request.settings.trains(); }
 bool trains_all(const SearchRequest& request) { return request.settings.task == Task::full_training; }
+/// Megatron has its own loss and fp32 masters, and keeps gradients on the GPU; neither it nor torchtitan has
+/// bitsandbytes.
+bool is_megatron(const SearchRequest& request) { return request.settings.framework == Framework::megatron; }
+bool has_bitsandbytes(const SearchRequest& request) {
+  return !is_megatron(request) && request.settings.framework != Framework::torchtitan;
+}
 
 bool make_adapters(SearchRequest& request, Quantization quantization) {
   if (!trains(request)) return false;
@@ -42,10 +48,13 @@ bool make_adapters(SearchRequest& request, Quantization quantization) {
 constexpr std::array kSteps{
     Step{"use flash attention", [](SearchRequest& r) { return set(r.settings.attention, Attention::flash); }},
     Step{"compute the loss without storing logits (fused linear cross entropy)",
-         [](SearchRequest& r) { return trains(r) && set(r.settings.loss, LossKernel::fused_linear); }},
+         [](SearchRequest& r) {
+           return trains(r) && !is_megatron(r) && set(r.settings.loss, LossKernel::fused_linear);
+         }},
     Step{"use a fused optimizer step",
          [](SearchRequest& r) {
-           return trains(r) && r.settings.step == OptimizerStep::foreach && set(r.settings.step, OptimizerStep::fused);
+           return trains(r) && !is_megatron(r) && r.settings.step == OptimizerStep::foreach &&
+                  set(r.settings.step, OptimizerStep::fused);
          }},
     Step{"use a smaller micro-batch",
          [](SearchRequest& r) { return trains(r) && r.micro_batch > 1 && set(r.micro_batch, std::uint32_t{1}); }},
@@ -64,23 +73,29 @@ constexpr std::array kSteps{
          [](SearchRequest& r) { return !trains(r) && set(r.settings.quantization, Quantization::int4); }},
     Step{"use 8-bit AdamW",
          [](SearchRequest& r) {
-           return trains_all(r) && r.settings.optimizer == Optimizer::adamw &&
+           return trains_all(r) && has_bitsandbytes(r) && r.settings.optimizer == Optimizer::adamw &&
                   set(r.settings.optimizer, Optimizer::adamw_8bit);
          }},
     Step{"train in pure bf16",
-         [](SearchRequest& r) { return trains_all(r) && set(r.settings.precision, Precision::bf16); }},
+         [](SearchRequest& r) {
+           return trains_all(r) && !is_megatron(r) && set(r.settings.precision, Precision::bf16);
+         }},
     Step{"keep the optimizer's states on the host",
-         [](SearchRequest& r) { return trains_all(r) && set(r.settings.parallel.offload, Offload::optimizer); }},
+         [](SearchRequest& r) {
+           return trains_all(r) && !is_megatron(r) && set(r.settings.parallel.offload, Offload::optimizer);
+         }},
     Step{"train LoRA adapters instead of all weights",
          [](SearchRequest& r) { return trains_all(r) && make_adapters(r, Quantization::none); }},
     Step{"train QLoRA adapters beside 4-bit weights",
-         [](SearchRequest& r) { return make_adapters(r, Quantization::nf4_double); }},
+         [](SearchRequest& r) { return has_bitsandbytes(r) && make_adapters(r, Quantization::nf4_double); }},
 };
 
 void try_request(const ModelFigures& model, const SearchRequest& request, std::string what,
                  std::vector<Change>& changes, std::size_t& searched) {
   std::optional<Candidate> best = best_of(model, request, searched);
-  if (best && best->fit != Fit::does_not_fit) changes.push_back({std::move(what), std::move(*best)});
+  if (!best || best->fit == Fit::does_not_fit) return;
+  if (best->other_framework) what += fmt::format(", in {}", title_of(best->settings.framework));
+  changes.push_back({std::move(what), std::move(*best)});
 }
 
 std::string use_words(std::uint32_t gpus) { return fmt::format("use {} GPU{}", gpus, gpus == 1 ? "" : "s"); }
@@ -171,6 +186,13 @@ std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest&
 std::vector<Change> changes_for(const ModelFigures& model, const SearchRequest& request,
                                 std::optional<std::uint32_t> smallest, std::size_t& searched) {
   std::vector<Change> changes;
+  const auto use_smallest = [&] {
+    SearchRequest others = request;
+    others.gpus = *smallest;
+    try_request(model, others, use_words(*smallest), changes, searched);
+  };
+  // Fewer than there are cost nothing.
+  if (smallest && *smallest < request.gpus) use_smallest();
   for (const Step& step : kSteps) {
     SearchRequest changed = request;
     if (changes.size() >= kMostChanges || !step.apply(changed)) continue;
@@ -192,11 +214,7 @@ std::vector<Change> changes_for(const ModelFigures& model, const SearchRequest& 
     words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
     try_request(model, all, words, changes, searched);
   }
-  if (smallest && *smallest != request.gpus) {
-    SearchRequest more = request;
-    more.gpus = *smallest;
-    try_request(model, more, use_words(*smallest), changes, searched);
-  }
+  if (smallest && *smallest > request.gpus) use_smallest();
   return changes;
 }
 

@@ -59,9 +59,14 @@ struct Shards {
 Shards shards_of(const Settings& settings);
 
 /// What is run when `settings` are asked for: accelerate's FSDP trains fp32 weights under mixed precision, DeepSpeed
-/// fp32 masters of 16-bit weights; offloading brings the ZeRO stage that knows it, and under FSDP takes everything.
-/// Changes nothing the second time.
+/// and Megatron fp32 masters of 16-bit weights; offloading brings the ZeRO stage that knows it, and under FSDP takes
+/// everything. Changes nothing the second time.
 Settings as_run(Settings settings);
+
+/// `settings` that were made for another framework as `framework` runs them: with its own precision and optimizer step,
+/// and without the optimizer and loss kernels that it does not bring (neither has bitsandbytes' 8-bit AdamW, Megatron
+/// no kernels of Liger).
+Settings moved_to(Framework framework, Settings settings);
 
 /// Under FSDP2 a pipeline's rank gathers all of its layers for all of a step's micro-batches, and adds up whole fp32
 /// gradients until the last one (torchtitan's parallelize.py: reshard_after_forward is off under pipelines; PyTorch's

@@ -15,15 +15,21 @@ namespace gpuwarden::planning {
 
 namespace {
 
-constexpr std::uint32_t kMostGpusSearched = 65536;
+/// Of its cost: what a larger micro-batch has to spare before it is worth a GPU that is filled to the brim.
+constexpr double kWorthwhile = 0.02;
+/// How much faster another framework's strategy has to be before it is spoken of.
+constexpr double kMuchFaster = 1.5;
 
 std::uint32_t rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; }
 
-/// Samples of an optimizer step for each data-parallel rank, rounded up; 0: free.
+}  // namespace
+
 std::uint64_t share_of(const SearchRequest& request, const Settings& settings) {
   if (!settings.trains()) return 0;
   return (request.global_batch + settings.parallel.data - 1) / settings.parallel.data;
 }
+
+namespace {
 
 /// How many micro-batches an optimizer step takes.
 std::uint32_t accumulation_for(const SearchRequest& request, const Settings& settings, std::uint32_t micro_batch) {
@@ -36,7 +42,8 @@ std::uint32_t accumulation_for(const SearchRequest& request, const Settings& set
   return static_cast<std::uint32_t>((share + micro_batch - 1) / micro_batch);
 }
 
-/// Memory of a candidate at one micro-batch; a refused one needs more than anything has.
+}  // namespace
+
 Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settings& settings,
                  std::uint32_t micro_batch) {
   settings.micro_batch = micro_batch;
@@ -48,6 +55,8 @@ Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settin
   none.allocated = 1e30;
   return none;
 }
+
+namespace {
 
 std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / kBytesPerGiB); }
 
@@ -75,17 +84,35 @@ const Candidate* plainest_misfit(const std::vector<Candidate>& candidates) {
 }
 
 std::string words_of(const Candidate& candidate) {
-  if (!candidate.settings.trains()) return candidate.name;
+  std::string words = candidate.name;
+  if (candidate.other_framework) words += fmt::format(" in {}", title_of(candidate.settings.framework));
+  if (!candidate.settings.trains()) return words;
   switch (candidate.settings.recompute) {
     case Recompute::none:
-      return candidate.name;
+      return words;
     case Recompute::selective:
-      return candidate.name + " with selective recomputation";
+      return words + " with selective recomputation";
     case Recompute::full:
     case Recompute::full_offloaded:
-      return candidate.name + " with gradient checkpointing";
+      return words + " with gradient checkpointing";
   }
-  return candidate.name;
+  return words;
+}
+
+/// What is to be said where the program's own framework and another one differ by much.
+std::string framework_words(const SearchRequest& request, const Search& search) {
+  const Candidate& chosen = search.candidates[*search.recommended];
+  const std::string_view own = title_of(request.settings.framework);
+  if (chosen.other_framework)
+    return fmt::format("; it takes {}: {} does not divide a model so", title_of(chosen.settings.framework), own);
+  // Of those that fit with room the cheapest comes first.
+  const auto other = std::ranges::find_if(search.candidates, [](const Candidate& candidate) {
+    return candidate.other_framework && candidate.fit == Fit::fits && !candidate.misses_global_batch;
+  });
+  if (other == search.candidates.end()) return "";
+  const double times = chosen.seconds_per_token / other->seconds_per_token;
+  if (!(times >= kMuchFaster)) return "";
+  return fmt::format("; {} should be about {:.2g} times as fast", words_of(*other), times);
 }
 
 /// What is to be said where a step cannot have exactly the samples that were asked for.
@@ -121,43 +148,7 @@ std::string reason_for(const SearchRequest& request, const Search& search) {
   return text +
          fmt::format("{} {} with {} to spare", words_of(chosen),
                      chosen.fit == Fit::fits ? "fits" : "is tight, though it should fit,", gib(spare)) +
-         batch_words(request, chosen);
-}
-
-/// Whether any strategy fits so many GPUs with one sample at a time, or with all of a step's at once: then no gradients
-/// are kept from one micro-batch to the next.
-bool anything_fits(const ModelFigures& model, SearchRequest request, std::uint32_t gpus, std::size_t& searched) {
-  request.gpus = gpus;
-  for (Candidate& candidate : strategies(model, request)) {
-    const bool free = request.micro_batch == 0 && request.settings.trains();
-    const std::uint32_t fixed = request.micro_batch > 0 ? request.micro_batch : request.settings.micro_batch;
-    const std::uint64_t share = share_of(request, candidate.settings);
-    const bool at_once = free && share > 1 && share <= request.largest_micro_batch;
-    for (const std::uint64_t samples : {std::uint64_t{free ? 1 : fixed}, at_once ? share : 0}) {
-      if (samples == 0) continue;
-      ++searched;
-      const Estimate need = need_at(model, request, candidate.settings, static_cast<std::uint32_t>(samples));
-      if (judge(need, request.gpu) != Fit::does_not_fit) return true;
-    }
-  }
-  return false;
-}
-
-/// Every count up to a node, then whole nodes; `known` is skipped, for it is known not to do.
-std::optional<std::uint32_t> scan_counts(const ModelFigures& model, const SearchRequest& request, std::uint32_t most,
-                                         std::uint32_t known, std::size_t& searched) {
-  const std::uint32_t node = request.gpus_per_node;
-  for (std::uint32_t gpus = 1; gpus <= most; gpus += gpus < node ? 1 : node) {
-    if (gpus != known && anything_fits(model, request, gpus, searched)) return gpus;
-  }
-  return {};
-}
-
-std::optional<std::uint32_t> smallest_count(const ModelFigures& model, const SearchRequest& request, bool fits,
-                                            std::size_t& searched) {
-  if (!fits) return scan_counts(model, request, kMostGpusSearched, request.gpus, searched);
-  const auto fewer = scan_counts(model, request, request.gpus - 1, 0, searched);
-  return fewer ? fewer : request.gpus;
+         framework_words(request, search) + batch_words(request, chosen);
 }
 
 }  // namespace
@@ -217,6 +208,21 @@ std::uint32_t largest_divisor(std::uint64_t share, std::uint32_t most, Judge jud
   return std::max(1U, tight);
 }
 
+/// Of a candidate that is tight whatever it takes, the smallest micro-batch of the largest's halves that costs hardly
+/// more for a token; 1 where none fits.
+std::uint32_t smallest_worthwhile(const ModelFigures& model, const SearchRequest& request, const Candidate& candidate) {
+  Settings settings = candidate.settings;
+  const auto cost = [&](std::uint32_t samples) {
+    settings.micro_batch = samples;
+    settings.accumulation = accumulation_for(request, settings, samples);
+    return seconds_per_token(model, request, settings);
+  };
+  std::uint32_t chosen = std::max(1U, candidate.largest_micro_batch);
+  const double most = cost(chosen) * (1 + kWorthwhile);
+  while (chosen > 1 && cost(chosen / 2) <= most) chosen /= 2;
+  return chosen;
+}
+
 }  // namespace
 
 void settle(const ModelFigures& model, const SearchRequest& request, Candidate& candidate, std::size_t& searched) {
@@ -237,7 +243,7 @@ void settle(const ModelFigures& model, const SearchRequest& request, Candidate& 
   if (fixed == 0 && share == 0) {
     // The largest is tight by nature; what is recommended fits with room.
     const std::uint32_t roomy = largest_samples(candidate.largest_micro_batch, Fit::fits, judge_at);
-    chosen = std::max(1U, roomy > 0 ? roomy : candidate.largest_micro_batch);
+    chosen = roomy > 0 ? roomy : smallest_worthwhile(model, request, candidate);
   }
   if (judge_at(chosen) != Fit::does_not_fit)
     candidate.largest_micro_batch = std::max(candidate.largest_micro_batch, chosen);
@@ -255,6 +261,22 @@ std::optional<Candidate> best_of(const ModelFigures& model, const SearchRequest&
   return best;
 }
 
+namespace {
+
+/// Why the request has no candidate.
+std::string unshared_words(const ModelFigures& model, const SearchRequest& request) {
+  const Parallelism& asked = request.settings.parallel;
+  const std::uint32_t heads = model.shape.heads;
+  if (request.fixed_strategy && heads % asked.tensor != 0)
+    return fmt::format("{} attention heads cannot be divided by tensor parallelism {}", heads, asked.tensor);
+  if (request.fixed_strategy && asked.pipeline > model.shape.layers)
+    return fmt::format("{} layers cannot be {} stages of a pipeline", model.shape.layers, asked.pipeline);
+  return fmt::format("{} GPUs cannot share this task: its heads and layers cannot be spread over them{}", request.gpus,
+                     request.fixed_strategy ? " as was asked" : "");
+}
+
+}  // namespace
+
 Result<Search> plan(const ModelFigures& model, const SearchRequest& request) {
   GPUWARDEN_CHECK(check(request.settings));
   if (request.gpus == 0 || request.gpus > kMostGpusSearched || request.gpus_per_node == 0) {
@@ -271,23 +293,16 @@ Result<Search> plan(const ModelFigures& model, const SearchRequest& request) {
   const bool fits = !search.candidates.empty() && search.candidates.front().fit != Fit::does_not_fit;
   if (fits) search.recommended = 0;
   if (search.candidates.empty()) {
-    search.reason = fmt::format("{} GPUs cannot share this task: its heads and layers cannot be spread over them{}",
-                                request.gpus, request.fixed_strategy ? " as was asked" : "");
+    search.reason = unshared_words(model, request);
   } else {
     search.reason = reason_for(request, search);
   }
   // What was measured holds for these settings on these GPUs only.
   SearchRequest other = request;
   other.calibration.reset();
-  search.smallest_gpus = smallest_count(model, other, fits, search.searched);
+  count_gpus(model, other, search);
   if (!fits) search.changes = changes_for(model, other, search.smallest_gpus, search.searched);
   return search;
-}
-
-std::optional<std::uint32_t> fewest_gpus(const ModelFigures& model, const SearchRequest& request, std::uint32_t most) {
-  std::size_t searched = 0;
-  if (request.gpus_per_node == 0 || !check(request.settings)) return {};
-  return scan_counts(model, request, std::min(most, kMostGpusSearched), 0, searched);
 }
 
 }  // namespace gpuwarden::planning

@@ -120,6 +120,10 @@ std::string_view to_string(Framework value) {
       std::array{"transformers"sv, "transformers_legacy"sv, "torchtitan"sv, "torchtune"sv, "litgpt"sv, "megatron"sv},
       value);
 }
+std::string_view title_of(Framework value) {
+  return name_in(
+      std::array{"transformers"sv, "transformers"sv, "torchtitan"sv, "torchtune"sv, "litgpt"sv, "Megatron"sv}, value);
+}
 std::string_view to_string(Sharding value) {
   return name_in(std::array{"none"sv, "zero1"sv, "zero2"sv, "zero3"sv, "fsdp1"sv, "fsdp2"sv}, value);
 }

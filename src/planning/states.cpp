@@ -107,6 +107,12 @@ Settings as_run(Settings settings) {
     }
   }
   if (settings.task != Task::full_training) return settings;
+  // Megatron's optimizer of 16-bit weights keeps fp32 masters and takes fp32 gradients (megatron/core/optimizer,
+  // Float16OptimizerWithFloat16Params; its theoretical_memory_usage.py: 18 bytes a parameter).
+  if (settings.framework == Framework::megatron && settings.precision != Precision::fp32) {
+    settings.precision = Precision::master_weights;
+    return settings;
+  }
   // accelerate stores in fp32 what FSDP trains in mixed precision, whatever it was loaded as: of FSDP1 in
   // Accelerator.prepare_model, of FSDP2 in fsdp2_prepare_model.
   const bool upcast = parallel.sharding == Sharding::fsdp1 ||
@@ -115,6 +121,23 @@ Settings as_run(Settings settings) {
   // DeepSpeed keeps fp32 masters of whatever 16-bit weights it shards (docs/_pages/config-json.md, "bf16").
   if (settings.precision != Precision::fp32 && is_zero(settings)) settings.precision = Precision::master_weights;
   return settings;
+}
+
+Settings moved_to(Framework framework, Settings settings) {
+  if (settings.framework == framework || !settings.trains()) return settings;
+  settings.framework = framework;
+  if (settings.optimizer == Optimizer::adamw_8bit) settings.optimizer = Optimizer::adamw;
+  if (framework == Framework::megatron) settings.loss = LossKernel::standard;
+  if (framework == Framework::torchtitan) {
+    // torchtitan/config: training.dtype is float32 under FSDP's mixed precision, optimizer.implementation "fused";
+    // FSDP is the second.
+    const bool low = settings.precision == Precision::mixed_low;
+    if (low && settings.task == Task::full_training) settings.precision = Precision::mixed;
+    if (settings.step == OptimizerStep::foreach) settings.step = OptimizerStep::fused;
+    settings.fused_kernels = true;  // torch's own norm in one kernel
+    if (settings.parallel.sharding == Sharding::fsdp1) settings.parallel.sharding = Sharding::fsdp2;
+  }
+  return as_run(settings);
 }
 
 StateBytes state_bytes(const ModelFigures& model, const Settings& settings) {

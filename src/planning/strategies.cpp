@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t kLongSequence = 32768;
 constexpr std::uint32_t kMostTensorDegree = 1024;  ///< that check() lets through
+constexpr std::uint32_t kMostStages = 64;          ///< that are worth a try
 
 std::vector<std::uint32_t> divisors_up_to(std::uint32_t number, std::uint32_t most) {
   std::vector<std::uint32_t> result;
@@ -69,16 +70,19 @@ std::vector<std::uint32_t> tensor_degrees(const ModelFigures& model, const Searc
   // "Distributed serving").
   const std::uint32_t most = request.settings.trains() ? request.gpus_per_node : kMostTensorDegree;
   std::vector<std::uint32_t> degrees = divisors_up_to(request.gpus, most);
-  std::erase_if(degrees, [&](std::uint32_t t) { return model.shape.heads % t != 0; });
+  // Heads of keys are divided, or each is copied to as many GPUs (vLLM's ModelConfig and Megatron's arguments refuse
+  // the rest).
+  const std::uint32_t keys = std::max(1U, model.shape.kv_heads);
+  std::erase_if(degrees,
+                [&](std::uint32_t t) { return model.shape.heads % t != 0 || (keys % t != 0 && t % keys != 0); });
   return degrees;
 }
 
 std::vector<std::uint32_t> pipeline_degrees(const ModelFigures& model, std::uint32_t left, bool crosses_nodes) {
   // Stages pay off where tensor parallelism ends: at a node's border.
   if (!crosses_nodes) return {1};
-  std::vector<std::uint32_t> degrees = divisors_up_to(left, std::min(64U, model.shape.layers));
-  std::erase_if(degrees, [&](std::uint32_t p) { return model.shape.layers % p != 0; });
-  return degrees.empty() ? std::vector<std::uint32_t>{1} : degrees;
+  // Layers need not divide: some stages then have one more than others.
+  return divisors_up_to(left, std::clamp(model.shape.layers, 1U, kMostStages));
 }
 
 std::vector<std::uint32_t> context_degrees(const Settings& settings, std::uint32_t left) {
@@ -93,22 +97,34 @@ std::vector<std::uint32_t> expert_degrees(const ModelFigures& model, std::uint32
   return degrees;
 }
 
+bool needs_other(Framework framework, const Parallelism& p) {
+  if (framework == Framework::megatron || framework == Framework::torchtitan) return false;
+  return p.tensor * p.pipeline * p.context * p.expert > 1;
+}
+
 /// Frameworks differ in which sharding they bring; FSDP stands for ZeRO-3 where they have it.
-std::vector<Sharding> shardings(const SearchRequest& request, std::uint32_t data) {
-  if (data == 1) return {Sharding::none};
+std::vector<Sharding> shardings(const SearchRequest& request, const Parallelism& parallel) {
+  const bool alone = parallel.data * parallel.context == 1;
+  const bool offloads = request.settings.parallel.offload != Offload::none;
+  const bool elsewhere = needs_other(request.settings.framework, parallel);
+  // Of the others torchtitan's FSDP has CPUOffload.
+  if (elsewhere && offloads) return alone ? std::vector<Sharding>{} : std::vector{Sharding::fsdp2};
+  if (alone) return {Sharding::none};
+  // Megatron's DDP and distributed optimizer, torchtitan's FSDP.
+  if (elsewhere) return {Sharding::none, Sharding::zero1, Sharding::fsdp2};
   const bool second = request.settings.parallel.sharding == Sharding::fsdp2 ||
                       request.settings.framework == Framework::torchtitan ||
                       request.settings.framework == Framework::torchtune;
   if (request.settings.framework == Framework::megatron) return {Sharding::none, Sharding::zero1};
   // DDP keeps everything on each GPU.
-  if (request.settings.parallel.offload != Offload::none)
-    return {Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
+  if (offloads) return {Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
   return {Sharding::none, Sharding::zero1, Sharding::zero2, second ? Sharding::fsdp2 : Sharding::fsdp1};
 }
 
-bool needs_other(Framework framework, const Parallelism& p) {
-  if (framework == Framework::megatron || framework == Framework::torchtitan) return false;
-  return p.tensor * p.pipeline * p.context * p.expert > 1;
+/// Who runs it: the settings' framework, or one that brings what it has not.
+Framework framework_for(Framework own, const Parallelism& p) {
+  if (!needs_other(own, p)) return own;
+  return p.sharding == Sharding::fsdp1 || p.sharding == Sharding::fsdp2 ? Framework::torchtitan : Framework::megatron;
 }
 
 void add_recomputations(const SearchRequest& request, const Parallelism& parallel, std::vector<Candidate>& candidates) {
@@ -116,6 +132,9 @@ void add_recomputations(const SearchRequest& request, const Parallelism& paralle
   candidate.settings = request.settings;
   candidate.settings.parallel = parallel;
   candidate.other_framework = request.settings.trains() && needs_other(request.settings.framework, parallel);
+  // A measured line holds for the settings that it was measured with.
+  if (candidate.other_framework && !request.calibration)
+    candidate.settings = moved_to(framework_for(request.settings.framework, parallel), candidate.settings);
   candidate.name = name_of(as_run(candidate.settings).parallel);
   if (request.micro_batch > 0) candidate.settings.micro_batch = request.micro_batch;
   if (request.fixed_recompute || request.calibration || !request.settings.trains()) {
@@ -135,11 +154,12 @@ void add_recomputations(const SearchRequest& request, const Parallelism& paralle
 void add_shardings(const ModelFigures& model, const SearchRequest& request, Parallelism parallel,
                    std::vector<Candidate>& candidates) {
   const bool trains = request.settings.trains();
-  const std::vector<Sharding> kinds =
-      trains ? shardings(request, parallel.data * parallel.context) : std::vector{Sharding::none};
+  // bitsandbytes and PEFT are transformers': nobody else trains beside weights that they quantised.
+  const bool quantised = trains && request.settings.quantization != Quantization::none;
   for (const std::uint32_t expert : expert_degrees(model, parallel.data)) {
     parallel.expert = expert;
-    for (const Sharding sharding : kinds) {
+    if (quantised && needs_other(request.settings.framework, parallel)) continue;
+    for (const Sharding sharding : trains ? shardings(request, parallel) : std::vector{Sharding::none}) {
       parallel.sharding = sharding;
       add_recomputations(request, parallel, candidates);
     }
@@ -160,11 +180,9 @@ std::vector<Candidate> fixed_strategy(const ModelFigures& model, const SearchReq
   return candidates;
 }
 
-/// The tensor-parallel degree beside which stages are worth it: a whole node in training; what is served takes the
-/// largest that its heads allow within a node.
+/// The tensor-parallel degree beside which stages are worth it: the largest within a node that heads allow; 0: none.
 std::uint32_t degree_of_stages(const SearchRequest& request, const std::vector<std::uint32_t>& degrees) {
   if (request.gpus <= request.gpus_per_node) return 0;
-  if (request.settings.trains()) return request.gpus_per_node;
   std::uint32_t largest = 0;
   for (const std::uint32_t degree : degrees) {
     if (degree <= request.gpus_per_node) largest = std::max(largest, degree);
@@ -206,6 +224,9 @@ double seconds_per_token(const ModelFigures& model, const SearchRequest& request
   // Tensor parallelism makes matrices narrower.
   arithmetic *= 1 + f.cost_narrower * std::log2(static_cast<double>(settings.parallel.tensor));
   const double stages = settings.parallel.pipeline;
+  // Everybody waits for the stages that have a layer more.
+  const double layers = std::max(1.0, static_cast<double>(model.shape.layers) + model.shape.encoder_layers);
+  arithmetic *= std::ceil(layers / stages) * stages / layers;
   // Requests that follow each other keep the stages of an engine busy.
   const double idle = settings.trains() ? (settings.accumulation + stages - 1) / settings.accumulation : 1;
   const Links links{request.link_bytes, request.network_bytes, request.gpus_per_node, f.link_pcie_bytes};

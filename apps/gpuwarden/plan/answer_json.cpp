@@ -202,6 +202,7 @@ Json plan_json(const PlanAnswer& answer, const PlanOrigin& origin) {
           {"notes", answer.notes},
           {"searched", search.searched},
           {"smallest_gpus", search.smallest_gpus ? Json(*search.smallest_gpus) : Json()},
+          {"roomy_gpus", search.roomy_gpus ? Json(*search.roomy_gpus) : Json()},
           {"changes", changes_json(search.changes)},
           {"serving", pool_json(answer.pool)},
           {"throughput", speed_json(answer.speed)},

@@ -137,7 +137,19 @@ std::string table_row(const Candidate& one, bool chosen, const Style& style) {
                      fit(recompute, kRecomputeWidth), gib(one.estimate.expected()),
                      style.paint(fit(words_of(one.fit), kVerdictWidth), tone_of(one.fit)), batch_words(one),
                      one.settings.trains() ? fmt::format("  {:>10}", one.settings.accumulation) : std::string(),
-                     one.other_framework ? "  (Megatron, torchtitan)" : "");
+                     one.other_framework ? fmt::format("  ({})", title_of(one.settings.framework)) : std::string());
+}
+
+/// "3 (tight on 1)".
+std::string fewest(const planning::Search& search) {
+  if (!search.smallest_gpus) return "";
+  const std::uint32_t room = search.roomy_gpus.value_or(*search.smallest_gpus);
+  std::string note;
+  if (!search.roomy_gpus)
+    note = " (tight)";
+  else if (room > *search.smallest_gpus)
+    note = fmt::format(" (tight on {})", *search.smallest_gpus);
+  return fmt::format("  fewest GPUs on which a strategy fits: {}{}\n", room, note);
 }
 
 std::string table(const PlanAnswer& answer, const Style& style) {
@@ -150,9 +162,7 @@ std::string table(const PlanAnswer& answer, const Style& style) {
     text += table_row(candidates[i], answer.fits && i == answer.chosen, style);
   }
   if (candidates.size() > kMostRows) text += fmt::format("  and {} more (--json)\n", candidates.size() - kMostRows);
-  if (answer.search.smallest_gpus)
-    text += fmt::format("  fewest GPUs on which a strategy fits: {}\n", *answer.search.smallest_gpus);
-  return text;
+  return text + fewest(answer.search);
 }
 
 /// "62.1 k", "1.2 M", "845": three digits.

@@ -38,7 +38,7 @@ struct PlanAnswer {
   PlanRequest request;
   ModelFigures figures;
   ParameterCount count;
-  Search search;           ///< one candidate where the strategy was given
+  Search search;           ///< over all GPUs or fewer; one candidate where the strategy was given
   std::size_t chosen = 0;  ///< of its candidates: the one that is told of
   bool fits = false;
   std::vector<ExplainedUse> lines;  ///< of the chosen candidate's peak
@@ -51,7 +51,10 @@ struct PlanAnswer {
   const Candidate& best() const { return search.candidates[chosen]; }
 };
 
-/// Fails with unsatisfied where the GPUs cannot share the task at all (the hint says how many can), with
+/// Where nothing over all GPUs fits and no strategy is given, the answer is a plan on fewer of them, if one fits: the
+/// most on which one does, for what does not train a divisor of them if one will do; its reason says so, and
+/// best().settings.parallel.gpus() is then less than request.gpus.count. So more GPUs never make misfit what fitted.
+/// Fails with unsatisfied where the GPUs cannot share the task at all (the hint says what can), with
 /// invalid_argument on settings that check() refuses, on measured peaks that calibrate() refuses, on a fixed strategy
 /// that does not divide the GPUs, and on GPUs without memory.
 Result<PlanAnswer> answer(PlanRequest request);
@@ -59,10 +62,10 @@ Result<PlanAnswer> answer(PlanRequest request);
 /// What search.hpp is asked for this work on these GPUs: speeds of arithmetic and links are the GPUs' own.
 SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::uint32_t gpus_per_node);
 
-/// The strategy to run on exactly these GPUs, judged: the one that answer() recommends. A serving engine fits only if
-/// its pool holds a request. Empty: all of these GPUs together cannot share the work; answer() then plans copies on a
-/// divisor of their number. Computes no fewest GPUs and no changes, and so costs a fraction of plan(). `figures` are
-/// those of work.model.
+/// The strategy to run on these GPUs, judged: the one that answer() recommends, which uses fewer of them where nothing
+/// over all of them fits (settings.parallel.gpus() says how many). A serving engine fits only if its pool holds a
+/// request. Empty: these GPUs cannot share the work, nor does it fit fewer of them. Computes no fewest GPUs and no
+/// changes, and so costs a fraction of plan(). `figures` are those of work.model.
 std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
                                        std::uint32_t gpus_per_node);
 

@@ -47,8 +47,9 @@ struct Candidate {
   std::uint64_t effective_batch = 0;      ///< samples of an optimizer step: micro-batch x data x accumulation
   bool misses_global_batch = false;       ///< that is not the global batch: its ranks and micro-batch do not divide it
   double seconds_per_token = 0;           ///< rough, of all GPUs together
-  /// True where the settings' framework does not bring this: tensor, pipeline, context or expert parallelism in
-  /// training outside of Megatron and torchtitan. Preferred only where nothing else fits as well.
+  /// True where the request's framework does not bring this: tensor, pipeline, context or expert parallelism in
+  /// training outside of Megatron and torchtitan. settings.framework is then the one that does: torchtitan with FSDP,
+  /// else Megatron; its bytes are counted. Preferred only where nothing of the request's own framework fits.
   bool other_framework = false;
 };
 
@@ -63,16 +64,20 @@ struct Search {
   std::size_t searched = 0;           ///< settings whose memory was computed
   std::optional<std::size_t> recommended;  ///< index of a candidate; empty: nothing fits
   std::string reason;                      ///< a sentence
-  /// With which some strategy (the fixed one) fits: every count up to a node is tried, then whole nodes up to 65,536
-  /// GPUs. Empty: none.
+  /// With which some strategy (the fixed one) fits or is tight: every count up to a node is tried, then whole nodes up
+  /// to 65,536 GPUs. Empty: none.
   std::optional<std::uint32_t> smallest_gpus;
+  /// With which what is recommended fits with room to spare, not only tightly; empty: none up to these GPUs or, where
+  /// these are too few, up to four times as many as are needed at least.
+  std::optional<std::uint32_t> roomy_gpus;
   std::vector<Change> changes;  ///< cheapest first; only where nothing fits
 };
 
 /// All ways to spread the task over exactly `gpus` GPUs: names and settings, not judged. Training: DDP, ZeRO-1 and -2,
 /// FSDP, tensor and pipeline parallelism over them, context parallelism for sequences of 32,768 and more, experts
-/// spread. Inference and serving: tensor parallelism, across nodes too, and stages where a node's tensor parallelism
-/// ends. A fixed strategy: that one, or none where it cannot be spread over so many.
+/// spread. Inference and serving: tensor parallelism, across nodes too. Of several nodes, stages where a node's tensor
+/// parallelism ends: up to 64, which divide the GPUs but not necessarily the layers. A fixed strategy: that one, or
+/// none where it cannot be spread over so many.
 std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest& request);
 
 /// Fails with invalid_argument on settings that check() refuses, on no GPUs, and on a budget without memory.

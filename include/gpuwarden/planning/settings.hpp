@@ -186,6 +186,8 @@ std::string_view to_string(Attention value);
 std::string_view to_string(LossKernel value);
 std::string_view to_string(Quantization value);
 std::string_view to_string(Framework value);
+/// How people write a framework's name: "Megatron", "torchtitan".
+std::string_view title_of(Framework value);
 std::string_view to_string(Sharding value);
 std::string_view to_string(Offload value);
 
