@@ -3,6 +3,7 @@
 
 #include "gpuwarden/knowledge/planning_figures.hpp"
 #include "gpuwarden/planning/throughput.hpp"
+#include "planning/search_parts.hpp"
 #include "planning/shapes.hpp"
 
 namespace gpuwarden::planning {
@@ -288,6 +289,36 @@ TEST(Speed, TellsWhatOfThePeakIsLeftAndWhoTookTheRest) {
               1e-9 * speed.step_seconds);
   EXPECT_NEAR(speed.achieved, speed.utilization * arithmetic / speed.step_seconds, 1e-9);
   for (const double part : {speed.link_seconds, speed.idle_seconds, speed.host_seconds}) EXPECT_GT(part, 0);
+}
+
+TEST(SecondsPerToken, OrderWhatRestsOnTheHostBehindWhatDoesNot) {
+  const ModelFigures model = figures_of(llama3_8b());
+  SearchRequest request;
+  request.gpus = 8;
+  const auto cost = [&](Sharding sharding, Offload offload, std::uint32_t accumulation) {
+    Settings settings = sharded(sharding, 8);
+    settings.parallel.offload = offload;
+    settings.accumulation = accumulation;
+    return seconds_per_token(model, request, settings);
+  };
+  const double none = cost(Sharding::zero2, Offload::none, 1);
+  const double often = cost(Sharding::zero2, Offload::optimizer, 1);
+  EXPECT_GT(often, 2 * none);
+  EXPECT_GT(cost(Sharding::fsdp2, Offload::all, 1), 2 * often) << "torch's Adam";
+  // The step is paid once for all of its micro-batches.
+  EXPECT_LT(cost(Sharding::zero2, Offload::optimizer, 64), 1.2 * cost(Sharding::zero2, Offload::none, 64));
+}
+
+TEST(SecondsPerToken, FallLittleWhereAllLinksOfANodeAreUsed) {
+  const ModelFigures model = figures_of(llama3_8b());
+  SearchRequest request;
+  request.link_bytes = 360e9;
+  request.network_bytes = 45e9;  // eight of them carry what NVLink does
+  const auto cost = [&](std::uint32_t gpus) {
+    request.gpus = gpus;
+    return gpus * seconds_per_token(model, request, sharded(Sharding::fsdp2, gpus));
+  };
+  EXPECT_NEAR(cost(64) / cost(8), 1, 0.05);
 }
 
 TEST(Speed, AMeasuredUtilizationContainsTheTraffic) {
