@@ -119,7 +119,8 @@ TEST_F(Schema, WhatTheCommandPrintsIsTaken) {
     file(fmt::format("yaml/{}.yaml", i), emitted("accelerate", plans[i]));
   }
   file("yaml/fsdp.yaml", emitted("accelerate", {"llama-3.1-8b", "--gpus", "16xh100", "--strategy", "fsdp2"}));
-  file("yaml/program.yaml", emitted("accelerate", {"gpt2", "--gpus", "t4", "--program", "a 'b': \"c\"\n- d.py"}));
+  file("yaml/program.yaml",
+       emitted("accelerate", {"gpt2", "--gpus", "t4", "--precision", "mixed", "--program", "a 'b': \"c\"\n- d.py"}));
   for (const auto& [name, complaint] : judged("deepspeed.json", "json")) EXPECT_EQ(complaint, "") << name;
   const auto yaml = judged("accelerate.json", "yaml");
   EXPECT_EQ(yaml.size(), plans.size() + 2);
