@@ -62,12 +62,19 @@ bool fits_count(const ModelFigures& model, SearchRequest request, std::uint32_t 
 
 std::uint32_t next_count(std::uint32_t gpus, std::uint32_t node) { return gpus + (gpus < node ? 1 : node); }
 
-/// Every count up to a node, then whole nodes; `known` is skipped, for it is known not to do.
-std::optional<std::uint32_t> scan_counts(const ModelFigures& model, const SearchRequest& request, std::uint32_t first,
-                                         std::uint32_t most, std::uint32_t known, bool with_room,
+/// Which numbers of GPUs are tried, and for what.
+struct Counts {
+  std::uint32_t first = 1;
+  std::uint32_t most = 0;
+  std::uint32_t known = 0;  ///< known not to do
+  bool with_room = false;
+};
+
+/// Every count up to a node, then whole nodes.
+std::optional<std::uint32_t> scan_counts(const ModelFigures& model, const SearchRequest& request, const Counts& counts,
                                          std::size_t& searched) {
-  for (std::uint32_t gpus = first; gpus <= most; gpus = next_count(gpus, request.gpus_per_node)) {
-    if (gpus != known && fits_count(model, request, gpus, with_room, searched)) return gpus;
+  for (std::uint32_t gpus = counts.first; gpus <= counts.most; gpus = next_count(gpus, request.gpus_per_node)) {
+    if (gpus != counts.known && fits_count(model, request, gpus, counts.with_room, searched)) return gpus;
   }
   return {};
 }
@@ -82,15 +89,15 @@ void count_gpus(const ModelFigures& model, const SearchRequest& request, Search&
   const bool fits = search.recommended.has_value();
   const std::uint32_t most = fits ? request.gpus - 1 : kMostGpusSearched;
   const std::uint32_t known = fits ? 0 : request.gpus;
-  search.smallest_gpus = scan_counts(model, request, 1, most, known, false, search.searched);
+  search.smallest_gpus = scan_counts(model, request, {.most = most, .known = known}, search.searched);
   if (fits && !search.smallest_gpus) search.smallest_gpus = request.gpus;
   if (!search.smallest_gpus) return;
   const std::uint32_t smallest = *search.smallest_gpus;
   const bool room = fits && search.candidates.front().fit == Fit::fits;
   const std::uint64_t far = std::uint64_t{kRoomTried} * std::max(smallest, request.gpus_per_node);
   const std::uint64_t last = room ? request.gpus : std::min<std::uint64_t>(kMostGpusSearched, far);
-  search.roomy_gpus =
-      scan_counts(model, request, smallest, static_cast<std::uint32_t>(last), known, true, search.searched);
+  const Counts roomy{.first = smallest, .most = static_cast<std::uint32_t>(last), .known = known, .with_room = true};
+  search.roomy_gpus = scan_counts(model, request, roomy, search.searched);
   if (room && !search.roomy_gpus) search.roomy_gpus = request.gpus;
 }
 
@@ -110,7 +117,7 @@ std::vector<std::uint32_t> fewer_counts(const SearchRequest& request) {
 std::optional<std::uint32_t> fewest_gpus(const ModelFigures& model, const SearchRequest& request, std::uint32_t most) {
   std::size_t searched = 0;
   if (request.gpus_per_node == 0 || !check(request.settings)) return {};
-  return scan_counts(model, request, 1, std::min(most, kMostGpusSearched), 0, false, searched);
+  return scan_counts(model, request, {.most = std::min(most, kMostGpusSearched)}, searched);
 }
 
 }  // namespace gpuwarden::planning
