@@ -106,24 +106,6 @@ std::string_view optimizer_words(const Settings& settings) {
 /// Whether accelerate itself recomputes: transformers' Trainer refuses to be told so, too.
 bool fsdp_recomputes(const Settings& settings) { return settings.recompute == Recompute::full; }
 
-std::string_view words_of(Sharding sharding) {
-  switch (sharding) {
-    case Sharding::none:
-      return "DDP";
-    case Sharding::zero1:
-      return "ZeRO-1";
-    case Sharding::zero2:
-      return "ZeRO-2";
-    case Sharding::zero3:
-      return "ZeRO-3";
-    case Sharding::fsdp1:
-      return "FSDP1";
-    case Sharding::fsdp2:
-      return "FSDP2";
-  }
-  std::unreachable();
-}
-
 /// How the GPUs share the work, every degree by name.
 std::string strategy_words(const Parallelism& parallel) {
   std::vector<std::string> words;
@@ -138,7 +120,7 @@ std::string strategy_words(const Parallelism& parallel) {
   add("context parallel", parallel.context);
   add("expert parallel", parallel.expert);
   if (parallel.data * parallel.context > 1 || parallel.sharding != Sharding::none)
-    words.push_back(fmt::format("{} over {} data-parallel rank{}", words_of(parallel.sharding), parallel.data,
+    words.push_back(fmt::format("{} over {} data-parallel rank{}", title_of(parallel.sharding), parallel.data,
                                 parallel.data == 1 ? "" : "s"));
   return words.empty() ? "one GPU" : join(words, " x ");
 }

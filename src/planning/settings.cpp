@@ -127,6 +127,9 @@ std::string_view title_of(Framework value) {
 std::string_view to_string(Sharding value) {
   return name_in(std::array{"none"sv, "zero1"sv, "zero2"sv, "zero3"sv, "fsdp1"sv, "fsdp2"sv}, value);
 }
+std::string_view title_of(Sharding value) {
+  return name_in(std::array{"DDP"sv, "ZeRO-1"sv, "ZeRO-2"sv, "ZeRO-3"sv, "FSDP1"sv, "FSDP2"sv}, value);
+}
 std::string_view to_string(Offload value) { return name_in(std::array{"none"sv, "optimizer"sv, "all"sv}, value); }
 
 }  // namespace gpuwarden::planning

@@ -26,23 +26,6 @@ std::vector<std::uint32_t> divisors_up_to(std::uint32_t number, std::uint32_t mo
   return result;
 }
 
-std::string_view name_of(Sharding sharding) {
-  switch (sharding) {
-    case Sharding::none:
-      return "DDP";
-    case Sharding::zero1:
-      return "ZeRO-1";
-    case Sharding::zero2:
-      return "ZeRO-2";
-    case Sharding::zero3:
-      return "ZeRO-3";
-    case Sharding::fsdp1:
-    case Sharding::fsdp2:
-      return "FSDP";
-  }
-  return "";
-}
-
 std::string name_of(const Parallelism& p) {
   std::string name;
   const auto part = [&](std::string_view word, std::uint32_t degree) {
@@ -53,7 +36,8 @@ std::string name_of(const Parallelism& p) {
   part("CP", p.context);
   part("EP", p.expert);
   if (p.data * p.context > 1) {
-    const std::string_view kind = name_of(p.sharding);
+    const bool fully = p.sharding == Sharding::fsdp1 || p.sharding == Sharding::fsdp2;
+    const std::string_view kind = fully ? "FSDP" : title_of(p.sharding);
     name += name.empty() ? fmt::format("{} over {}", kind, p.data) : fmt::format(" x {} {}", kind, p.data);
   }
   if (p.virtual_stages > 1) name += fmt::format(", {} runs of layers a stage", p.virtual_stages);

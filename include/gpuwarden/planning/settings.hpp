@@ -189,6 +189,8 @@ std::string_view to_string(Framework value);
 /// How people write a framework's name: "Megatron", "torchtitan".
 std::string_view title_of(Framework value);
 std::string_view to_string(Sharding value);
+/// The same: "DDP", "ZeRO-2", "FSDP2".
+std::string_view title_of(Sharding value);
 std::string_view to_string(Offload value);
 
 }  // namespace gpuwarden::planning
