@@ -135,6 +135,20 @@ Result<void> add_calibration(PlanAnswer& answer) {
   return {};
 }
 
+/// What a change is called that also recomputes otherwise than was measured.
+std::string words_for(const Change& change, const Settings& measured) {
+  const Settings& changed = change.candidate.settings;
+  if (changed.recompute == measured.recompute) return change.what;
+  Settings alike = changed;
+  alike.recompute = measured.recompute;
+  alike.micro_batch = measured.micro_batch;
+  alike.accumulation = measured.accumulation;
+  if (alike == measured && changed.recompute != Recompute::none)
+    return fmt::format("compute again what is not kept: {} recomputation", to_string(changed.recompute));
+  return fmt::format("{}, with {} recomputation", change.what,
+                     changed.recompute == Recompute::none ? "no" : to_string(changed.recompute));
+}
+
 /// Whether two settings differ in the size of a step's batches alone.
 bool same_but_for_batch(Settings a, const Settings& b) {
   a.micro_batch = b.micro_batch;
@@ -163,10 +177,7 @@ void rest_changes_on_measured(PlanAnswer& answer) {
   std::vector<Change> kept;
   for (Change& change : answer.search.changes) {
     if (change.candidate.settings == settings) continue;
-    if (change.candidate.settings.parallel == settings.parallel &&
-        change.candidate.settings.recompute != settings.recompute && !request.work.fixed_recompute)
-      change.what = fmt::format("compute again what is not kept: {} recomputation",
-                                to_string(change.candidate.settings.recompute));
+    if (!request.work.fixed_recompute) change.what = words_for(change, settings);
     change.candidate.estimate = corrected(change.candidate.settings, change.candidate.estimate);
     change.candidate.fit = judge(change.candidate.estimate, gpu);
     if (change.candidate.fit != Fit::does_not_fit) kept.push_back(std::move(change));

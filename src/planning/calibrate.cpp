@@ -63,7 +63,7 @@ Result<double> growth_of(const ModelFigures& model, const Settings& settings, Mo
   return total(next) - total(here);
 }
 
-double gib(double bytes) { return bytes / kBytesPerGiB; }
+double in_gib(double bytes) { return bytes / kBytesPerGiB; }
 
 /// The equations' weights on the GPU at the moment that holds the fewest.
 double least_weights(const Estimate& estimate) {
@@ -86,7 +86,7 @@ Result<void> check_fixed(const Estimate& there, const MeasuredPeak& last, Calibr
         ErrorCode::invalid_argument,
         fmt::format("the peak measured at micro-batch {}, {:.2f} GiB, is less than the weights alone take on each "
                     "GPU, {:.2f} GiB",
-                    last.micro_batch, gib(peak), gib(weights)),
+                    last.micro_batch, in_gib(peak), in_gib(weights)),
         std::string(kHint));
   if (line.slope_from_equations && line.fixed < weights) {
     line.per_sample = std::max(0.0, peak - weights) / last.micro_batch;
@@ -98,7 +98,7 @@ Result<void> check_fixed(const Estimate& there, const MeasuredPeak& last, Calibr
       ErrorCode::invalid_argument,
       fmt::format("the measured peaks leave {:.2f} GiB for what does not grow with the micro-batch (they grow by "
                   "{:.2f} GiB a sample); the weights alone take {:.2f} GiB on each GPU",
-                  gib(line.fixed), gib(line.per_sample), gib(weights)),
+                  in_gib(line.fixed), in_gib(line.per_sample), in_gib(weights)),
       std::string(kHint));
 }
 
@@ -111,7 +111,7 @@ std::string slower_growth(std::span<const MeasuredPeak> sorted) {
   return fmt::format(
       "; from micro-batch {} on a sample adds {:.2f} GiB after {:.2f} before, though no step's growth "
       "falls: measure each in a fresh process",
-      sorted[1].micro_batch, gib(second), gib(first));
+      sorted[1].micro_batch, in_gib(second), in_gib(first));
 }
 
 /// The line through the last two points, or through the last alone where the peak before it was at another moment.
@@ -187,7 +187,8 @@ Result<Calibration> calibrate(const ModelFigures& model, const Settings& setting
         "equations say, times {:.2f}",
         moment, *result.branch_changes_at - 1, *result.branch_changes_at, result.factor);
   } else {
-    result.note = fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", gib(result.fixed), gib(result.per_sample));
+    result.note =
+        fmt::format("{:.2f} GiB and {:.2f} GiB for each sample", in_gib(result.fixed), in_gib(result.per_sample));
   }
   result.note += moved;
   if (result.branch_changed && moved.empty())

@@ -330,6 +330,13 @@ void note_head(std::string_view architecture, ModelShape& model) {
     model.notes.push_back(fmt::format("the head of {} is not counted, only the backbone", printable(architecture)));
 }
 
+/// How the weights are stored stands beside the inner object as often as in it.
+json with_storage(json inner, const json& outer) {
+  constexpr const char* kStorage = "quantization_config";
+  if (!inner.contains(kStorage) && outer.contains(kStorage)) inner[kStorage] = outer[kStorage];
+  return inner;
+}
+
 std::string name_in(const json& object) { return printable(text_at(object, "_name_or_path").value_or("")); }
 
 }  // namespace
@@ -347,8 +354,8 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
     // The outer type tells the family where the inner object says none.
     const bool speaks = inner->contains("model_type") || !family.empty();
     GPUWARDEN_TRY(const Family* const found, family_of(speaks ? *inner : object, name, family));
-    GPUWARDEN_TRY(ModelShape model,
-                  read_shape(with_class_sizes(*inner, found->name), name, std::string(key) + ".", *found));
+    GPUWARDEN_TRY(ModelShape model, read_shape(with_class_sizes(with_storage(*inner, object), found->name), name,
+                                               std::string(key) + ".", *found));
     note_class_sizes(*inner, found->name, model);
     model.name = name_in(object);
     if (object.contains("vision_config"))

@@ -128,6 +128,8 @@ std::uint32_t planned_bits(std::uint32_t bits) {
 /// What the figures are off by, or empty.
 std::string note_on(std::string_view method, const Stored& stored, std::uint32_t planned) {
   const bool known = std::ranges::find(kMethods, method, &Method::name) != std::end(kMethods);
+  if (stored.bits == 16) return "";
+  if (stored.bits > 8) return fmt::format("weights of {} bits are counted as 16-bit ones", stored.bits);
   if (planned == 0)
     return fmt::format("quantization_config ({}) does not say how wide the weights are: they are counted in 16 bit",
                        method);

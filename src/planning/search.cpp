@@ -42,6 +42,9 @@ std::uint32_t accumulation_for(const SearchRequest& request, const Settings& set
   return static_cast<std::uint32_t>((share + micro_batch - 1) / micro_batch);
 }
 
+/// Bytes that nothing has: what a strategy needs that check() refuses.
+constexpr double kRefused = 1e30;
+
 }  // namespace
 
 Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settings& settings,
@@ -52,7 +55,7 @@ Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settin
       request.calibration ? calibrated(model, settings, *request.calibration) : estimate(model, settings);
   if (answer) return *answer;
   Estimate none;
-  none.allocated = 1e30;
+  none.allocated = kRefused;
   return none;
 }
 
@@ -289,6 +292,7 @@ Result<Search> plan(const ModelFigures& model, const SearchRequest& request) {
   Search search;
   search.candidates = strategies(model, request);
   for (Candidate& candidate : search.candidates) settle(model, request, candidate, search.searched);
+  std::erase_if(search.candidates, [](const Candidate& one) { return one.estimate.allocated >= kRefused; });
   std::ranges::sort(search.candidates, better);
   const bool fits = !search.candidates.empty() && search.candidates.front().fit != Fit::does_not_fit;
   if (fits) search.recommended = 0;

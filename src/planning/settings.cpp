@@ -69,6 +69,10 @@ Result<void> check(const Settings& settings) {
                             settings.parallel.expert, settings.parallel.data, settings.parallel.tensor),
                 "experts are spread over data-parallel ranks");
   }
+  if (settings.trains() && settings.parallel.offload != Offload::none && settings.framework == Framework::megatron) {
+    return fail(ErrorCode::invalid_argument, "what Megatron keeps on the host is not planned",
+                "offload with ZeRO or FSDP of transformers, or with torchtitan's FSDP");
+  }
   if (settings.trains() && settings.parallel.offload != Offload::none && settings.parallel.sharding == Sharding::none &&
       settings.parallel.data > 1) {
     return fail(ErrorCode::invalid_argument, "DDP keeps everything on each GPU: nothing of it is offloaded",

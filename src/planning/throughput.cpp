@@ -131,9 +131,9 @@ Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std:
   const StepWork work = step_work(model, settings);
   const double replicas = static_cast<double>(settings.parallel.data);
   const double micro = static_cast<double>(settings.micro_batch) * settings.sequence * replicas;
-  // A pipeline idles while it fills and drains (GPipe, arXiv 1811.06965).
+  // A pipeline idles while it fills and drains (GPipe, arXiv 1811.06965); a measured utilization has that in it.
   const double stages = settings.parallel.pipeline;
-  const double busy = settings.accumulation / (settings.accumulation + stages - 1);
+  const double busy = measured ? 1 : settings.accumulation / (settings.accumulation + stages - 1);
   const Traffic traffic = measured ? Traffic{} : traffic_of(model, settings, links);
   const double ideal = work.model_flops / peak_flops;
   const double slowest = (measured ? work.model_flops : work.hardware_flops) / peak_flops;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "gpuwarden/planning/catalog.hpp"
 #include "support/matchers.hpp"
@@ -195,6 +196,30 @@ TEST(Calibrated, TakesTheRecomputationThatWasMeasured) {
   EXPECT_THAT(answer(request)->calibration->note, Not(HasSubstr("nearest")));
 }
 
+TEST(Answer, MegatronsOffloadingIsRefusedAndNothingIsPlannedThatIs) {
+  for (const Offload offload : {Offload::optimizer, Offload::all}) {
+    PlanRequest request = asking("llama-3.1-8b", "train", "8xh100");
+    request.work.settings.parallel.offload = offload;
+    const auto fine = answer(request);
+    ASSERT_THAT(fine, IsOk());
+    for (const Candidate& candidate : fine->search.candidates) {
+      EXPECT_LT(candidate.estimate.expected(), 1e15) << candidate.name;
+      EXPECT_NE(candidate.settings.framework, Framework::megatron) << candidate.name;
+    }
+    request.work.settings.framework = Framework::megatron;
+    EXPECT_THAT(answer(request), FailsWith(ErrorCode::invalid_argument, HasSubstr("Megatron keeps on the host")));
+  }
+}
+
+TEST(Answer, FewNodesOfOneGpuAreSearchedInSteps) {
+  PlanRequest request = asking("llama-3.1-70b", "train", "1xt4");
+  request.gpus_per_node = 1;
+  const auto plan = answer(request);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_FALSE(plan->fits);
+  EXPECT_LT(plan->search.searched, 2'000'000U);
+}
+
 TEST(Calibrated, WhatWouldMakeItFitRestsOnWhatWasMeasured) {
   PlanRequest request = asking("llama-3.1-8b", "train", "8xh100");
   request.work.settings.parallel.sharding = Sharding::fsdp2;
@@ -216,6 +241,15 @@ TEST(Calibrated, WhatWouldMakeItFitRestsOnWhatWasMeasured) {
   }
   EXPECT_TRUE(smaller);
   EXPECT_FALSE(plan->search.smallest_gpus) << "nobody measured other counts";
+  request.work.fixed_recompute = false;
+  const auto guessed = answer(request);
+  ASSERT_THAT(guessed, IsOk());
+  std::set<std::string> words;
+  for (const Change& change : guessed->search.changes) {
+    EXPECT_FALSE(change.what.contains("none recomputation")) << change.what;
+    EXPECT_TRUE(words.insert(change.what).second) << change.what << " twice";
+  }
+  request.work.fixed_recompute = true;
   // Ten times what the equations give: what only they would make fit is not offered.
   request.measured = {{1, 500_GiB}, {2, 900_GiB}};
   const auto huge = answer(request);

@@ -252,7 +252,7 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
       {R"({"quant_method":"xyz","bits":4})", 4, "'xyz' is not known: its weights are counted as 4-bit ones"},
       {R"({"quant_method":"xyz"})", 0, "(xyz) does not say how wide the weights are: they are counted in 16 bit"},
       {R"({"quant_method":"compressed-tensors"})", 0, "counted in 16 bit"},
-      {R"({"bits":16})", 0, "counted in 16 bit"},
+      {R"({"quant_method":"gptq","bits":9})", 0, "weights of 9 bits are counted as 16-bit ones"},
       {R"({})", 0, "(no quant_method)"},
       {R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", 4, "nvfp4 weights are counted as int4 ones"}};
   for (const Case& one : kCases) {
@@ -261,6 +261,29 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
     ASSERT_EQ(model.notes.size(), 1U) << one.config;
     EXPECT_THAT(model.notes.front(), HasSubstr(std::string(one.note)));
   }
+}
+
+TEST(ReadQuantization, SixteenBitsNeedNoNote) {
+  const ModelShape model = quantized(R"({"quant_method":"gptq","bits":16})");
+  EXPECT_EQ(model.quantization_bits, 0U);
+  EXPECT_TRUE(model.notes.empty());
+}
+
+TEST(ReadQuantization, StandsBesideTheInnerObjectOrInIt) {
+  const auto nested = [](std::string_view outer, std::string_view inner) {
+    const std::string text = fmt::format(
+        R"({{"model_type": "llava", "text_config": {{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100{}}}{}}})",
+        inner, outer);
+    const auto model = read_config(text, "x");
+    return model ? static_cast<int>(model->quantization_bits) : -1;
+  };
+  constexpr std::string_view kGptq = R"(, "quantization_config": {"quant_method": "gptq", "bits": 4})";
+  constexpr std::string_view kBytes = R"(, "quantization_config": {"quant_method": "gptq", "bits": 8})";
+  EXPECT_EQ(nested("", ""), 0);
+  EXPECT_EQ(nested(kGptq, ""), 4);
+  EXPECT_EQ(nested("", kGptq), 4);
+  EXPECT_EQ(nested(kGptq, kBytes), 8) << "the inner one is the language model's own";
 }
 
 TEST(ReadQuantization, WhatIsNoObjectIsAnError) {

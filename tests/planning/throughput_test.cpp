@@ -110,6 +110,9 @@ TEST(Speed, PipelinesIdleWithFewMicroBatches) {
   settings.accumulation = 64;
   const double many = speed_of(figures_of(testing::llama3_8b()), settings, "H100", 989e12)->expected;
   EXPECT_NEAR(few / many, (4.0 / 7) / (64.0 / 67), 1e-6);
+  const Speed measured = *speed_of(figures_of(testing::llama3_8b()), settings, "H100", 989e12, 0.4);
+  EXPECT_EQ(measured.idle_seconds, 0) << "it is in what was measured";
+  EXPECT_NEAR(measured.achieved, 0.4, 1e-9);
 }
 
 TEST(Speed, RefusesAPeakOrUtilizationThatCannotBe) {

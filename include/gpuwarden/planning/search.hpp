@@ -64,8 +64,8 @@ struct Search {
   std::size_t searched = 0;           ///< settings whose memory was computed
   std::optional<std::size_t> recommended;  ///< index of a candidate; empty: nothing fits
   std::string reason;                      ///< a sentence
-  /// With which some strategy (the fixed one) fits or is tight: every count up to a node is tried, then whole nodes up
-  /// to 65,536 GPUs. Empty: none.
+  /// With which some strategy (the fixed one) fits or is tight: every count up to a node is tried, then whole nodes,
+  /// and from 1,024 GPUs on steps of a sixteenth, up to 65,536. Empty: none.
   std::optional<std::uint32_t> smallest_gpus;
   /// With which what is recommended fits with room to spare, not only tightly; empty: none up to these GPUs or, where
   /// these are too few, up to four times as many as are needed at least.
