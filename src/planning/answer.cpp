@@ -135,25 +135,23 @@ Result<void> add_calibration(PlanAnswer& answer) {
   return {};
 }
 
+/// Whether two settings differ in the size of a step's batches alone.
+bool same_but_for_batch(Settings a, const Settings& b) {
+  a.micro_batch = b.micro_batch;
+  a.accumulation = b.accumulation;
+  return a == b;
+}
+
 /// What a change is called that also recomputes otherwise than was measured.
 std::string words_for(const Change& change, const Settings& measured) {
   const Settings& changed = change.candidate.settings;
   if (changed.recompute == measured.recompute) return change.what;
   Settings alike = changed;
   alike.recompute = measured.recompute;
-  alike.micro_batch = measured.micro_batch;
-  alike.accumulation = measured.accumulation;
-  if (alike == measured && changed.recompute != Recompute::none)
+  if (same_but_for_batch(alike, measured) && changed.recompute != Recompute::none)
     return fmt::format("compute again what is not kept: {} recomputation", to_string(changed.recompute));
   return fmt::format("{}, with {} recomputation", change.what,
                      changed.recompute == Recompute::none ? "no" : to_string(changed.recompute));
-}
-
-/// Whether two settings differ in the size of a step's batches alone.
-bool same_but_for_batch(Settings a, const Settings& b) {
-  a.micro_batch = b.micro_batch;
-  a.accumulation = b.accumulation;
-  return a == b;
 }
 
 /// What is offered where measured peaks do not fit rests on them: on their line where only the micro-batch changes,
@@ -195,7 +193,7 @@ std::optional<std::uint32_t> fewest_for_pool(const PlanAnswer& answer, std::uint
   const PlanRequest& request = answer.request;
   const std::uint32_t node = request.gpus_per_node;
   GpuGroup gpus = request.gpus;
-  for (gpus.count = first; gpus.count <= kMost; gpus.count += gpus.count < node ? 1 : node) {
+  for (gpus.count = first; gpus.count <= kMost; gpus.count = next_count(gpus.count, node)) {
     const auto best = best_on_all(answer.figures, request.work, gpus, node);
     if (with_room ? best && best->fit == Fit::fits : is_enough(best)) return gpus.count;
   }

@@ -14,9 +14,6 @@ constexpr std::uint32_t kRoomTried = 4;
 /// Up to so many GPUs every smaller number is tried, beyond them whole nodes.
 constexpr std::uint32_t kEveryCount = 64;
 
-/// Up to so many the fewest are found exactly.
-constexpr std::uint32_t kExact = 1024;
-
 /// What the strategies for one count come to.
 struct Verdicts {
   bool own_fits = false;
@@ -63,14 +60,6 @@ bool fits_count(const ModelFigures& model, SearchRequest request, std::uint32_t 
   return with_room && verdicts.room();
 }
 
-/// Every count up to a node, then whole nodes; beyond kExact in steps of a sixteenth, so that small nodes take no
-/// longer.
-std::uint32_t next_count(std::uint32_t gpus, std::uint32_t node) {
-  if (gpus < node) return gpus + 1;
-  const std::uint32_t nodes = gpus < kExact ? 1 : std::max(1U, gpus / 16 / node);
-  return gpus + nodes * node;
-}
-
 /// Which numbers of GPUs are tried, and for what.
 struct Counts {
   std::uint32_t first = 1;
@@ -89,6 +78,13 @@ std::optional<std::uint32_t> scan_counts(const ModelFigures& model, const Search
 }
 
 }  // namespace
+
+std::uint32_t next_count(std::uint32_t gpus, std::uint32_t node) {
+  constexpr std::uint32_t kExact = 1024;
+  if (gpus < node) return gpus + 1;
+  const std::uint32_t nodes = gpus < kExact ? 1 : std::max(1U, gpus / 16 / node);
+  return gpus + nodes * node;
+}
 
 bool anything_fits(const ModelFigures& model, const SearchRequest& request, std::uint32_t gpus, std::size_t& searched) {
   return fits_count(model, request, gpus, false, searched);

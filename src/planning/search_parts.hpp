@@ -22,6 +22,10 @@ Estimate need_at(const ModelFigures& model, const SearchRequest& request, Settin
 /// Whether any strategy fits so many GPUs, or is tight on them.
 bool anything_fits(const ModelFigures& model, const SearchRequest& request, std::uint32_t gpus, std::size_t& searched);
 
+/// The number of GPUs to try behind `gpus`: every one up to a node, then whole nodes; from 1,024 GPUs on in steps of a
+/// sixteenth, so that small nodes take no longer.
+std::uint32_t next_count(std::uint32_t gpus, std::uint32_t node);
+
 /// Fills in the fewest GPUs, with and without room. What is recommended and the candidates are there.
 void count_gpus(const ModelFigures& model, const SearchRequest& request, Search& search);
 
