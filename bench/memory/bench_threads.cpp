@@ -6,13 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <ctime>
 #include <mutex>
 #include <random>
 #include <thread>
 
+#include "gpuwarden/base/thread_time.hpp"
 #include "memory/comparison.hpp"
 
 namespace gpuwarden::bench {
@@ -21,10 +22,8 @@ namespace {
 constexpr unsigned kBlocks = 64;
 constexpr unsigned kBatch = 2048;
 
-double thread_nanoseconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+double thread_nanoseconds_since(std::chrono::nanoseconds start) {
+  return std::chrono::duration<double, std::nano>(thread_time() - start).count();
 }
 
 std::uint64_t some_size(std::minstd_rand& random) { return (1 + random() % 12) * 300'000; }
@@ -67,9 +66,9 @@ double play_threads(const Contender& contender, unsigned threads, bool shared, s
         const auto work = replacements(operations, shared ? 0 : i + 1, i + 1);
         std::vector<Slot> slots(kBlocks);
         line.arrive();
-        const double start = thread_nanoseconds();
+        const auto start = thread_time();
         contestant->play(work, slots);
-        taken[i] = (thread_nanoseconds() - start) / static_cast<double>(work.size());
+        taken[i] = thread_nanoseconds_since(start) / static_cast<double>(work.size());
       });
     }
   }
@@ -109,9 +108,9 @@ double produce(Contestant& contestant, Exchange& exchange, std::uint64_t batches
   for (std::uint64_t i = 0; i < batches; ++i) {
     for (std::uint32_t slot = 0; slot < kBatch; ++slot) work[slot] = {some_size(random) / 16, slot, stream};
     std::vector<Slot> slots(kBatch);
-    const double start = thread_nanoseconds();
+    const auto start = thread_time();
     contestant.play(work, slots);
-    taken += thread_nanoseconds() - start;
+    taken += thread_nanoseconds_since(start);
     exchange.put(std::move(slots));
   }
   return taken;
@@ -123,9 +122,9 @@ double consume(Contestant& contestant, Exchange& exchange, std::uint64_t batches
   double taken = 0;
   for (std::uint64_t i = 0; i < batches; ++i) {
     auto slots = exchange.take();
-    const double start = thread_nanoseconds();
+    const auto start = thread_time();
     contestant.play(work, slots);
-    taken += thread_nanoseconds() - start;
+    taken += thread_nanoseconds_since(start);
   }
   return taken;
 }

@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 
+#include "gpuwarden/base/thread_time.hpp"
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "memtrace/out_of_memory.hpp"
 
@@ -54,13 +53,6 @@ using Nanoseconds = std::chrono::duration<double, std::nano>;
 constexpr unsigned kSteps = 4;
 /// Longer scripts show in their second run what there is to see.
 constexpr std::uint64_t kLong = 2'000'000;
-
-/// What this thread has worked, not what others have kept it from working.
-Nanoseconds thread_time() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 /// Nothing if the pool ran out of memory.
 std::optional<Nanoseconds> time(const Script& script, const std::vector<std::uint32_t>& order, Bench& bench) {

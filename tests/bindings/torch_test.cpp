@@ -331,7 +331,7 @@ TEST_F(TorchTest, TellsOthersWhatItHoldsAndWritesSnapshots) {
     EXPECT_THAT(pools(), IsEmpty());
     torch.raw_alloc(2'000'000, 0, nullptr);
     torch.raw_alloc(3'000'000, 1, nullptr);
-    EXPECT_TRUE(nvml::within(testing::kSoon, [&] {
+    EXPECT_TRUE(testing::eventually(testing::kSoon, [&] {
       const auto found = pools();
       return found.size() == 2 && found[0].live == Bytes(2'000'384) && found[1].live == Bytes(3'000'320);
     }));

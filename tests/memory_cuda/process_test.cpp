@@ -83,7 +83,7 @@ TEST_F(CudaProcessTest, TheLadderWaitsUntilAnotherGivesBack) {
     const auto wait_for_others = [&](Bytes needed) {
       ++waited;
       go_on_.send();
-      return nvml::within(testing::kSoon, [&] { return device->memory().value().free >= needed; });
+      return testing::eventually(testing::kSoon, [&] { return device->memory().value().free >= needed; });
     };
     const auto pool = Pool::create(*device, {.wait_for_others = wait_for_others}).value();
     const auto address = pool->allocate(12_GiB, {});
@@ -100,9 +100,9 @@ TEST_F(CudaProcessTest, AKilledProcessesPoolIsGivenBack) {
   run([](const Library&) {
     const auto device = open_device();
     const auto pool = Pool::create(*device, {}).value();
-    EXPECT_TRUE(nvml::within(testing::kSoon, [&] { return pool->allocate(14_GiB, {}).has_value(); }));
+    EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return pool->allocate(14_GiB, {}).has_value(); }));
   });
-  EXPECT_TRUE(nvml::within(testing::kSoon, [&] { return holders(nvml_).empty(); }));
+  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return holders(nvml_).empty(); }));
 }
 
 TEST_F(CudaProcessTest, APoolKeepsItsReserveForOthers) {

@@ -137,7 +137,8 @@ TEST_F(LibraryTest, ClearsTheFleetAwayWhenTheProcessEnds) {
     }
     std::exit(0);
   });
-  EXPECT_TRUE(nvml::within(testing::kSoon, [&] { return !child.still_runs_after(std::chrono::milliseconds(1)); }));
+  EXPECT_TRUE(
+      testing::eventually(testing::kSoon, [&] { return !child.still_runs_after(std::chrono::milliseconds(1)); }));
   int folders = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder() / "sim"))
     folders += entry.is_directory() ? 1 : 0;

@@ -121,9 +121,9 @@ TEST_F(ProcessTest, GivesAllBackWhenKilled) {
   // Without anybody looking at NVML first: the one who needs memory finds that the holder is dead.
   run([](const Library& cuda) {
     cuda.start();
-    EXPECT_TRUE(nvml::within(testing::kSoon, [&] { return cuda.allocate(15'000 * kMiB) != 0; }));
+    EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return cuda.allocate(15'000 * kMiB) != 0; }));
   });
-  EXPECT_TRUE(nvml::within(testing::kSoon, [&] { return used() == 0; }));
+  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return used() == 0; }));
   EXPECT_EQ(held_by(holder->pid()), std::nullopt);
 }
 
@@ -185,7 +185,7 @@ TEST_F(ProcessTest, SharesMemoryByDescriptor) {
     written.wait();
     giver->kill();
     // The giver is dead, its exported page lives on with us; its other page is free again.
-    EXPECT_TRUE(nvml::within(testing::kSoon, [&] { return cuda.free_memory() == before + kPage; }));
+    EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return cuda.free_memory() == before + kPage; }));
     EXPECT_EQ(bytes_at(base)[0], 77);
     EXPECT_EQ(cuda.cuMemUnmap(base, kPage), kSuccess);
     EXPECT_EQ(cuda.cuMemRelease(handle), kSuccess);

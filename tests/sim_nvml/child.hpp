@@ -6,11 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <optional>
-#include <thread>
 
 namespace gpuwarden::nvml {
 
@@ -52,15 +50,5 @@ class Child {
   pid_t pid_ = -1;
   std::optional<int> status_;
 };
-
-/// Looks again until `done` or the time is over.
-inline bool within(std::chrono::milliseconds time, const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
-}
 
 }  // namespace gpuwarden::nvml

@@ -141,7 +141,7 @@ TEST_F(Processes, ADeclaredProcessHoldsMemoryAndLoadUntilItDies) {
 
   child.kill();
   // Before anybody has waited for it: what is dead holds nothing, though its pid is still there.
-  EXPECT_TRUE(within(testing::kSoon, [&] { return used() == 0; }));
+  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return used() == 0; }));
   count = entries.size();
   EXPECT_EQ(nvml.nvmlDeviceGetComputeRunningProcesses_v3(gpu, &count, entries.data()), kSuccess);
   EXPECT_EQ(count, 0U);
