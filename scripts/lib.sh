@@ -62,8 +62,8 @@ enable_nonfree() {
   refresh_apt
 }
 
-build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libcli11-dev libre2-dev pkgconf)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev nodejs python3 tmux procps zsh fish environment-modules)
+build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libre2-dev pkgconf)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev nodejs python3 tmux procps zsh fish groff-base environment-modules)
 # Peers for memory_bench: each only where it can be had, none is needed.
 bench_packages=(libvulkan-dev libmimalloc-dev libjemalloc-dev)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat)

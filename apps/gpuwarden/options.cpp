@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "model_request.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -23,7 +26,7 @@ Error about(const std::string& key, const Error& error) {
 
 std::vector<GpuName> names_of(const Args& args, const std::string& key) {
   std::vector<GpuName> names;
-  for (const std::string& text : args.list(key)) names.push_back({text});
+  for (const std::string& text : expand_ranges(args.list(key))) names.push_back({text});
   return names;
 }
 
@@ -60,13 +63,9 @@ placement::KnownOptions known_options() {
   placement::KnownOptions known;
   for (const Option& option : kSelectionOptions) known.selection.push_back(key_of(option));
   for (const Option& option : kWorkloadOptions) known.selection.push_back(key_of(option));
-  if (const Command* run = find_command("run")) {
-    for (const auto options : run->options) {
-      const bool selects = options.data() == kSelectionOptions.data() || options.data() == kWorkloadOptions.data();
-      for (const Option& option : options) {
-        if (!selects) known.run.push_back(key_of(option));
-      }
-    }
+  for (const OptionGroup& group : kRunCommand.groups) {
+    if (group.options.data() != kSelectionOptions.data() && group.options.data() != kWorkloadOptions.data())
+      std::ranges::transform(group.options, std::back_inserter(known.run), key_of);
   }
   std::erase(known.selection, "config");
   return known;
@@ -136,6 +135,17 @@ void fall_back_to_strategy(Args& args, const placement::JobConfig& config) {
   if (strategy && has_model && trains) args.fall_back("strategy", {*strategy});
 }
 
+/// "cpu", "cuda", or "cuda:1": GPU 1, where no GPUs are named.
+Result<void> read_device(const std::string& device, Request& request) {
+  const auto index = device.starts_with("cuda:") ? parse_integer(std::string_view(device).substr(5)) : std::nullopt;
+  if (device != "cpu" && device != "cuda" && !(index && *index >= 0))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--device: '{}' is not cpu, cuda or cuda:N", printable(device)));
+  request.force_cpu = device == "cpu";
+  if (index && request.gpu_ids.empty() && !request.all) request.gpu_ids = {{std::to_string(*index)}};
+  return {};
+}
+
 Result<void> fill(const Args& args, Request& request) {
   GPUWARDEN_CHECK(check_lists(args));
   merge_family(args, request);
@@ -154,10 +164,7 @@ Result<void> fill(const Args& args, Request& request) {
   request.shared = args.has("share");
   request.allow_busy = args.has("allow-busy");
   const auto device = args.text("device");
-  if (device && *device != "cpu" && *device != "cuda") {
-    return fail(ErrorCode::invalid_argument, fmt::format("--device: '{}' is neither cpu nor cuda", printable(*device)));
-  }
-  if (device) request.force_cpu = *device == "cpu";
+  if (device) GPUWARDEN_CHECK(read_device(*device, request));
   return fill_model(args, request);
 }
 
@@ -180,6 +187,10 @@ Result<std::optional<Bytes>> size_option(const Args& args, const std::string& ke
   if (!text) return std::nullopt;
   const auto size = parse_size(*text);
   if (!size) return std::unexpected(about(key, size.error()));
+  // "40" is seldom meant as 40 bytes.
+  if (*size < 1_MiB && parse_number(*text) && size->value > 0)
+    return fail(ErrorCode::invalid_argument, fmt::format("--{}: {} has no unit, and would be bytes", key, *text),
+                fmt::format("write {}GiB, {}MiB or {}B", *text, *text, *text));
   return *size;
 }
 
@@ -200,7 +211,25 @@ Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
   return {};
 }
 
+std::vector<std::string> expand_ranges(const std::vector<std::string>& names) {
+  constexpr std::int64_t kMost = 4096;
+  std::vector<std::string> all;
+  for (const std::string& name : names) {
+    const auto ends = split(name, '-');
+    const auto first = parse_integer(ends.front());
+    const auto last = ends.size() == 2 ? parse_integer(ends.back()) : std::nullopt;
+    if (!first || !last || *first > *last || *last - *first >= kMost) {
+      all.push_back(name);
+      continue;
+    }
+    for (std::int64_t index = *first; index <= *last; ++index) all.push_back(std::to_string(index));
+  }
+  return all;
+}
+
 Result<Selection> read_selection(Context& context) {
+  static constexpr auto kClashes = std::to_array<Clash>({{"all", "num-gpus", "leave out one of the two"}});
+  GPUWARDEN_CHECK(check_clashes(context.args, kClashes));
   Selection selection;
   GPUWARDEN_TRY(selection.config, read_config(context));
   fall_back_to_environment(context);

@@ -14,15 +14,21 @@
 namespace gpuwarden::placement {
 namespace {
 
+/// "GPU 0" of an index, else "GPU 'GPU-3f'": the word that the user knows the GPU by.
+std::string as_typed(const GpuName& name) {
+  return parse_integer(name.text) ? "GPU " + name.text : fmt::format("GPU '{}'", printable(name.text));
+}
+
 Result<void> check_request(const Request& request, const Wanted& wanted) {
   const auto bad = [](std::string what, std::string hint = {}) {
     return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
   };
-  for (const Uuid& uuid : wanted.ids) {
+  for (std::size_t i = 0; i < wanted.ids.size(); ++i) {
+    const Uuid& uuid = wanted.ids[i];
     if (std::ranges::count(wanted.ids, uuid) > 1)
-      return bad(fmt::format("the GPU '{}' is named twice", uuid.value), "name every GPU once");
+      return bad(fmt::format("{} is listed twice", as_typed(request.gpu_ids[i])), "name every GPU once");
     if (std::ranges::find(wanted.exclude, uuid) != wanted.exclude.end())
-      return bad(fmt::format("the GPU '{}' is both named and excluded", uuid.value));
+      return bad(fmt::format("{} is both named and excluded", as_typed(request.gpu_ids[i])));
   }
   if (request.nodes == 0) return bad("0 nodes were asked for", "1 is this machine alone");
   if (request.count == 0U) return bad("0 GPUs were asked for", "use --device cpu to run without a GPU");
@@ -45,10 +51,11 @@ Result<void> check_request(const Request& request, const Wanted& wanted) {
 /// Named GPUs that the inherited variable hides are a mistake worth a word of its own.
 Result<void> check_visibility(const Wanted& wanted) {
   if (!wanted.visible.restricted) return {};
-  for (const Uuid& uuid : wanted.ids) {
-    if (std::ranges::find(wanted.visible.uuids, uuid) == wanted.visible.uuids.end()) {
+  for (std::size_t i = 0; i < wanted.ids.size(); ++i) {
+    if (std::ranges::find(wanted.visible.uuids, wanted.ids[i]) == wanted.visible.uuids.end()) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("the GPU '{}' is hidden by CUDA_VISIBLE_DEVICES", uuid.value),
+                  fmt::format("{} is hidden by CUDA_VISIBLE_DEVICES={}", as_typed(wanted.request.gpu_ids[i]),
+                              printable(wanted.inputs.visibility.cuda_visible_devices.value_or(""))),
                   "unset CUDA_VISIBLE_DEVICES, or name a GPU that it shows");
     }
   }
@@ -66,15 +73,15 @@ std::size_t how_many(const Request& request, const Wanted& wanted, std::size_t f
   return request.all ? fitting : request.count.value_or(1);
 }
 
-/// "; GPU 0: leased by ada; GPU 1: ...": why devices cannot be had.
+/// A line for each device: "  GPU 0: leased by ada": why they cannot be had.
 std::string objections(const Decision& decision) {
   constexpr int kMost = 8;
   std::string text;
   int said = 0;
   for (const Verdict& verdict : decision.verdicts) {
     if (verdict.reason.empty() || verdict.reason == "not among the named GPUs") continue;
-    if (++said > kMost) return text + "; and more (--explain)";
-    text += fmt::format("; {}: {}", label(verdict.device), verdict.reason);
+    if (++said > kMost) return text + "\n  and more (--explain)";
+    text += fmt::format("\n  {}: {}", label(verdict.device), verdict.reason);
   }
   return text;
 }
@@ -227,7 +234,8 @@ Result<Decision> select(const Request& request, const Inputs& inputs) {
   Decision decision;
   decision.warnings = wanted.visible.warnings;
   if (wanted.visible.cpu_only) {
-    decision.missing = "CUDA_VISIBLE_DEVICES is empty: this shell is restricted to the CPU";
+    decision.missing = fmt::format("CUDA_VISIBLE_DEVICES={} shows no GPU: this shell is restricted to the CPU",
+                                   printable(inputs.visibility.cuda_visible_devices.value_or("")));
     return decision;
   }
   const Sorted sorted = sort_candidates(wanted, decision);

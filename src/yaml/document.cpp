@@ -126,6 +126,9 @@ Result<YAML::Node> load(std::string_view text, std::string_view name) {
   if (text.size() > kMaxSize) {
     return fail(ErrorCode::invalid_argument, fmt::format("{}: larger than {}", name, format_size(Bytes(kMaxSize))));
   }
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: is UTF-16 text", name), "save it as UTF-8");
+  }
   if (text.find('\0') != std::string_view::npos) {
     return fail(ErrorCode::invalid_argument, fmt::format("{}: not a text file", name));
   }

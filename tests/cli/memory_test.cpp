@@ -83,9 +83,11 @@ TEST_F(Memory, ReplayNeedsALengthWhereSizesDependOnIt) {
   expect_error({"memory", "replay", symbolic(), "--tokens", "3", "--random-lengths", "3..5"}, 2, "do not go together");
   expect_error({"memory", "replay", csv(), "--seed", "3"}, 2, "--seed goes with --random-lengths");
   expect_error({"memory", "replay", csv(), "--snapshot", "x.txt"}, 2, "'x.txt' tells no format");
-  expect_error({"memory", "replay", csv(), "--watch"}, 2, "memory replay: --watch is an option of gpuwarden memory\n");
-  expect_error({"memory", "replay", csv(), "-i", "0"}, 2, "--gpu is an option of gpuwarden memory\n");
-  expect_error({"memory", "--repeat", "3"}, 2, "memory: --repeat is an option of gpuwarden memory replay");
+  expect_error({"memory", "replay", csv(), "--watch"}, 2,
+               "memory replay takes no --watch\nhint: --watch is an option of gpuwarden memory status\n");
+  expect_error({"memory", "replay", csv(), "-i", "0"}, 2, "--gpu is an option of gpuwarden memory status\n");
+  expect_error({"memory", "--repeat", "3"}, 2,
+               "memory status takes no --repeat\nhint: --repeat is an option of gpuwarden memory replay");
   expect_error({"memory", "trace", "--snapshot", "x", "--", "true"}, 2, "an option of gpuwarden memory replay");
 }
 

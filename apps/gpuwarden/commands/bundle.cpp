@@ -20,9 +20,20 @@
 #include "options.hpp"
 #include "render/bundle_text.hpp"
 #include "render/doctor_text.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kBundleOptions = std::to_array<Option>({
+    {"-o,--output", OptionKind::text, "FILE", "the archive to write (gpuwarden-bundle-HOST-TIME.tar.gz)"},
+    {"--anonymize", OptionKind::flag, "", "replace names of users and hosts, addresses, UUIDs and serials too"},
+    {"--log", OptionKind::list, "FILE...", "add these logs, without the secrets in them"},
+    {"--log-size", OptionKind::text, "SIZE", "how much of each log's end to keep (8MiB)"},
+    {"--seconds", OptionKind::text, "N", "how long to read the GPUs, once a second (3)"},
+    {"--for", OptionKind::text, "PURPOSE", "let the doctor judge for this purpose"},
+    {"--list", OptionKind::text, "FILE", "show what is in a bundle"},
+});
 
 using nlohmann::json;
 
@@ -166,8 +177,6 @@ int list_bundle(const Context& context, const std::string& file) {
   return kFine;
 }
 
-}  // namespace
-
 int run_bundle(Context& context) {
   if (const auto file = context.args.text("list")) return list_bundle(context, *file);
   auto wishes = read_wishes(context);
@@ -186,5 +195,15 @@ int run_bundle(Context& context) {
   if (!context.args.has("json")) fmt::print("look before you send it: tar -xzOf '{}' | less\n", printable(file));
   return kFine;
 }
+
+}  // namespace
+
+constinit const Command kBundleCommand{
+    .name = "bundle",
+    .summary = "put everything for a ticket into one archive, without secrets",
+    .usage = "gpuwarden bundle [-o FILE.tar.gz] [--anonymize] [--log FILE...] | --list FILE",
+    .groups = {OptionGroup{kBundleOptions}, OptionGroup{kFromManyOptions}, OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::none,
+    .run = run_bundle};
 
 }  // namespace gpuwarden::cli

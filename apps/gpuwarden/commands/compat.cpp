@@ -9,9 +9,21 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "knowledge_base.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kCompatOptions = std::to_array<Option>({
+    {"--gpu,--gpus", OptionKind::repeated, "NAME",
+     "judge for these GPUs instead of this machine's: \"H100\", \"RTX 4090\""},
+    {"--driver", OptionKind::text, "VERSION", "judge for this driver instead of this machine's"},
+    {"--cuda", OptionKind::text, "VERSION", "what a CUDA toolkit needs"},
+    {"--for", OptionKind::text, "PURPOSE", "\"train llama-3-8b\": which GPU; a package: for --matrix"},
+    {"--matrix", OptionKind::flag, "", "minimum, required, recommended and optimal driver of each GPU"},
+    {"--on", OptionKind::text, "DATE", "judge what is supported then (2027-06), not today"},
+    {"--why", OptionKind::flag, "", "show the sources"},
+});
 
 using compat::Answer;
 using compat::Asked;
@@ -129,11 +141,22 @@ Result<int> answer_and_print(Context& context) {
   return found.exit_code;
 }
 
-}  // namespace
-
 int run_compat(Context& context) {
   const auto code = answer_and_print(context);
   return code ? *code : complain(code.error());
 }
+
+}  // namespace
+
+constinit const Command kCompatCommand{
+    .name = "compat",
+    .summary = "which driver, toolkit, framework and GPU go together",
+    .usage =
+        "gpuwarden compat [QUESTION] [options]\n"
+        "              no question: what this machine's driver and GPUs run\n"
+        "              cu128 | torch==2.5.1+cu124 | vllm==0.9 | RTX 5090 | sm_89 | xid 79 | driver 550.54",
+    .groups = {OptionGroup{kCompatOptions}, OptionGroup{kFromOptions}, OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::operands,
+    .run = run_compat};
 
 }  // namespace gpuwarden::cli

@@ -18,9 +18,21 @@
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/diagnosis_text.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kDiagnoseOptions = std::to_array<Option>({
+    {"--from", OptionKind::repeated, "FILE",
+     "facts of the machine on which it happened: a capture, snapshot or bundle; may be given again"},
+    {"--live", OptionKind::flag, "", "it happened on this machine: look at it too"},
+    {"--min-confidence", OptionKind::text, "C", "leave out causes that are less sure (0.3)"},
+    {"-n,--top", OptionKind::text, "N", "show so many causes (3)"},
+    {"--all", OptionKind::flag, "", "show every cause, every line and every consequence"},
+    {"--list", OptionKind::flag, "", "show every cause that is known"},
+    {"--explain", OptionKind::text, "WHAT", "look up a cause, xid=79, a CUDA error code, words, or a line of a log"},
+});
 
 using diagnosis::Cause;
 using diagnosis::Diagnosis;
@@ -177,11 +189,20 @@ Result<int> answer(Context& context) {
   return diagnose_logs(context);
 }
 
-}  // namespace
-
 int run_diagnose(Context& context) {
   const auto code = answer(context);
   return code ? *code : complain(code.error());
 }
+
+}  // namespace
+
+constinit const Command kDiagnoseCommand{.name = "diagnose",
+                                         .summary = "find the cause of a failure in its logs, and say what to do",
+                                         .usage =
+                                             "gpuwarden diagnose [FILE | DIR | -]... [--from CAPTURE | --live]\n"
+                                             "       gpuwarden diagnose --list | --explain WHAT",
+                                         .groups = {OptionGroup{kDiagnoseOptions}, OptionGroup{kKnowledgeOptions}},
+                                         .rest = Rest::operands,
+                                         .run = run_diagnose};
 
 }  // namespace gpuwarden::cli

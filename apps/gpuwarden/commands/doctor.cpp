@@ -19,9 +19,33 @@
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kDoctorOptions = std::to_array<Option>({
+    {"--for", OptionKind::text, "PURPOSE", "judge for: pytorch==2.5.1+cu124, vllm, sm_90, \"train llama-3-8b\""},
+    {"--only", OptionKind::list, "ID...", "only these checks or areas"},
+    {"--skip", OptionKind::list, "ID...", "not these checks or areas"},
+    {"--fail-on", OptionKind::text, "SEVERITY", "exit code 1 from this severity on (error)",
+     "info warning error critical"},
+    {"--why", OptionKind::flag, "", "with the source of every rule"},
+    {"--junit", OptionKind::text, "FILE", "write a JUnit report too"},
+    {"--fix", OptionKind::flag, "", "print the commands that mend what was found"},
+    {"--apply", OptionKind::flag, "", "with --fix: run those that are safe, asking before each"},
+    {"--yes", OptionKind::flag, "", "with --apply: do not ask"},
+    {"--compare", OptionKind::flag, "", "compare machines: the operands are their captures"},
+    {"--list", OptionKind::flag, "", "show all checks"},
+});
+
+constexpr auto kDeepOptions = std::to_array<Option>({
+    {"--deep", OptionKind::flag, "", "put the GPUs to work: test memory, links, bandwidth and arithmetic"},
+    {"--deep-seconds", OptionKind::text, "N", "with --deep: how long each GPU may take (30)"},
+    {"--deep-memory", OptionKind::text, "PERCENT", "with --deep: how much of the free memory is tested (90)"},
+    {"--gpus", OptionKind::list, "ID...", "with --deep: only these GPUs"},
+    {"--force", OptionKind::flag, "", "with --deep: test GPUs that others use, too"},
+});
 
 using doctor::Examination;
 using doctor::Severity;
@@ -185,8 +209,6 @@ Result<int> examine_machine(Context& context) {
   return print(context, {snapshot, purpose, deep, examination}, least);
 }
 
-}  // namespace
-
 int run_doctor(Context& context) {
   if (const auto checked = check_options(context); !checked) return complain(checked.error());
   if (context.args.has("compare")) return compare_machines(context);
@@ -197,5 +219,16 @@ int run_doctor(Context& context) {
   const auto code = examine_machine(context);
   return code ? *code : complain(code.error());
 }
+
+}  // namespace
+
+constinit const Command kDoctorCommand{
+    .name = "doctor",
+    .summary = "judge driver, GPUs, toolkits, frameworks and machine, and say what to do first",
+    .usage = "gpuwarden doctor [--for PURPOSE] [--from FILE...] | --compare A.json B.json...",
+    .groups = {OptionGroup{kDoctorOptions}, OptionGroup{kDeepOptions}, OptionGroup{kFromManyOptions},
+               OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::operands,
+    .run = run_doctor};
 
 }  // namespace gpuwarden::cli

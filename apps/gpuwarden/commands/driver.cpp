@@ -16,9 +16,27 @@
 #include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/driver_text.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kDriverOptions = std::to_array<Option>({
+    {"--branch", OptionKind::text, "N", "this driver branch: 580"},
+    {"--driver-version", OptionKind::text, "VERSION", "exactly this driver: 580.126.09"},
+    {"--packaging", OptionKind::text, "WHOSE", "distribution, cuda-repository or runfile",
+     "distribution cuda-repository runfile"},
+    {"--runfile", OptionKind::text, "FILE", "install this NVIDIA-Linux-*.run"},
+    {"--module", OptionKind::text, "WHICH", "the open or the proprietary kernel module", "open proprietary"},
+    {"--cuda", OptionKind::text, "VERSION", "programs of this CUDA version shall run"},
+    {"--for", OptionKind::text, "PURPOSE", "a driver for: pytorch==2.5.1+cu124, vllm, sm_90"},
+    {"--compute-only", OptionKind::flag, "", "no graphics libraries"},
+    {"--through-reboot", OptionKind::flag, "", "do not unload modules: reboot instead"},
+    {"--script", OptionKind::flag, "", "plan: print it as a shell script"},
+    {"--yes", OptionKind::flag, "", "apply, rollback: do not ask"},
+    {"--resume", OptionKind::flag, "", "apply: go on with the run that was cut off"},
+    {"--force", OptionKind::list, "NAME...", "apply although these pre-checks say no"},
+});
 
 namespace fs = std::filesystem;
 using setup::DriverFacts;
@@ -371,8 +389,6 @@ constexpr auto kVerbs = std::to_array<Verb>({{"status", status},
                                              {"rollback", rollback},
                                              {"history", history}});
 
-}  // namespace
-
 int run_driver(Context& context) {
   if (context.args.rest.empty()) return plan(context);
   const auto* const verb = std::ranges::find(kVerbs, context.args.rest[0], &Verb::name);
@@ -381,5 +397,16 @@ int run_driver(Context& context) {
                    fmt::format("driver does not know '{}'", printable(join(context.args.rest, " "))),
                    "gpuwarden driver status | recommend | plan | apply | rollback | history"});
 }
+
+}  // namespace
+
+constinit const Command kDriverCommand{
+    .name = "driver",
+    .summary = "judge, plan, change and bring back NVIDIA's driver",
+    .usage = "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",
+    .groups = {OptionGroup{kDriverOptions}, OptionGroup{kFromManyOptions}, OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::operands,
+    .actions = "status recommend plan apply rollback history",
+    .run = run_driver};
 
 }  // namespace gpuwarden::cli

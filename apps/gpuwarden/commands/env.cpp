@@ -20,9 +20,33 @@
 #include "gpuwarden/setup/start_file.hpp"
 #include "gpuwarden/setup/toolkits.hpp"
 #include "knowledge_base.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kEnvOptions = std::to_array<Option>({
+    {"--for", OptionKind::text, "ARCH", "use, exec: the newest toolkit that builds for sm_89, \"NVIDIA L4\", native",
+     "", "use exec module persist"},
+    {"--none", OptionKind::flag, "", "use: take back what an earlier use has set", "", "use"},
+    {"--shell", OptionKind::text, "SHELL", "use, persist, generate: bash, zsh or fish (the shell around this)",
+     "bash zsh fish", "use persist generate"},
+    {"--file", OptionKind::text, "FILE", "persist: this start file", "", "persist"},
+    {"--remove", OptionKind::flag, "", "persist: take the block out again", "", "persist"},
+    {"-o,--output", OptionKind::text, "FILE", "module: write there instead of to standard output", "", "module"},
+    {"--lmod", OptionKind::flag, "", "module: in Lua, for Lmod (a FILE that ends with .lua is so by itself)", "",
+     "module"},
+    {"--cuda", OptionKind::text, "VERSION", "create: the CUDA version", "", "create"},
+    {"--python", OptionKind::text, "VERSION", "create: the Python version", "", "create"},
+    {"--with", OptionKind::list, "PACKAGE...", "create: packages, for example torch", "", "create"},
+    {"--tool", OptionKind::text, "TOOL", "create: mamba, conda, micromamba, uv or venv (the first that is installed)",
+     "mamba conda micromamba uv venv", "create"},
+    {"--yes", OptionKind::flag, "", "create: run the commands instead of showing them", "", "create"},
+    {"--root", OptionKind::text, "DIR", "look at the software below this folder: an image, a chroot", "",
+     "list use module check create generate"},
+    {"--from", OptionKind::list, "FILE...", "list, check, generate: of a captured machine instead of this one", "",
+     "list check generate"},
+});
 
 using knowledge::Knowledge;
 using nlohmann::json;
@@ -30,19 +54,18 @@ using nlohmann::json;
 struct Action {
   std::string_view name;
   int (*run)(Context&);
-  std::string_view options;  ///< those that mean something to it, between blanks
 };
 
 constexpr auto kActions = std::to_array<Action>({
-    {"list", env_list, " root from "},
-    {"use", env_use, " for none shell root "},
-    {"exec", env_exec, " for "},
-    {"module", env_module, " for output lmod root "},
-    {"persist", env_persist, " for shell file remove "},
-    {"check", env_check, " root from "},
-    {"create", env_create, " cuda python with tool yes root "},
-    {"explain", env_explain, ""},
-    {"generate", env_generate, " shell root from "},
+    {"list", env_list},
+    {"use", env_use},
+    {"exec", env_exec},
+    {"module", env_module},
+    {"persist", env_persist},
+    {"check", env_check},
+    {"create", env_create},
+    {"explain", env_explain},
+    {"generate", env_generate},
 });
 
 void print_json(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
@@ -120,19 +143,6 @@ int unknown_action(const std::string& name) {
       {ErrorCode::invalid_argument,
        name.empty() ? "env: no action was given" : fmt::format("env: there is no action '{}'", printable(name)),
        close.empty() ? "one of " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
-}
-
-/// An option that means nothing to an action would be ignored silently.
-std::optional<int> foreign_option(const Context& context, const Action& action) {
-  for (const auto options : context.command->options) {
-    for (const Option& option : options) {
-      const std::string key = key_of(option);
-      if (!context.args.has(key) || key == "knowledge" || action.options.contains(" " + key + " ")) continue;
-      return complain({ErrorCode::invalid_argument, fmt::format("env {} takes no --{}", action.name, key),
-                       "see gpuwarden env --help"});
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -239,14 +249,33 @@ int env_persist(Context& context) {
   return kFine;
 }
 
+namespace {
+
 int run_env(Context& context) {
   auto& rest = context.args.rest;
   const std::string name = rest.empty() ? "" : rest.front();
   const auto* const action = std::ranges::find(kActions, name, &Action::name);
   if (action == kActions.end()) return unknown_action(name);
   rest.erase(rest.begin());
-  if (const auto wrong = foreign_option(context, *action)) return *wrong;
+  if (const auto fitting = check_action_options(context, action->name); !fitting) return complain(fitting.error());
   return action->run(context);
 }
+
+}  // namespace
+
+constinit const Command kEnvCommand{
+    .name = "env",
+    .summary = "CUDA toolkits side by side: choose one for a shell, a command, or for good",
+    .usage =
+        "gpuwarden env list | check\n"
+        "       eval \"$(gpuwarden env use 12.4 | --for sm_89 | --none)\"\n"
+        "       gpuwarden env exec 12.4 -- COMMAND...\n"
+        "       gpuwarden env module 12.4 [-o FILE] | persist 12.4 | persist --remove\n"
+        "       gpuwarden env create NAME --cuda 12.4 [--python 3.11] [--with torch] [--yes]\n"
+        "       gpuwarden env explain [NCCL_SOCKET_IFNAME | nccl | vllm ...] | generate nccl | vllm | pytorch",
+    .groups = {OptionGroup{kEnvOptions}, OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::operands,
+    .actions = "list use exec module persist check create explain generate",
+    .run = run_env};
 
 }  // namespace gpuwarden::cli

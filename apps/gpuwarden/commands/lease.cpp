@@ -13,9 +13,16 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "model_request.hpp"
+#include "plan/workload_options.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kLeaseOptions = std::to_array<Option>({
+    {"--list", OptionKind::flag, "", "show who holds what and who waits"},
+    {"--hold", OptionKind::flag, "", "print the value and hold the GPUs until interrupted"},
+});
 
 using nlohmann::json;
 
@@ -80,8 +87,6 @@ int become_shell(const Acquired& acquired, const Machine& machine, const Environ
   return complain(error_from_errno(errno, "cannot run " + argv[0]));
 }
 
-}  // namespace
-
 int run_lease(Context& context) {
   auto selection = read_selection(context);
   if (!selection) return complain(selection.error());
@@ -105,5 +110,14 @@ int run_lease(Context& context) {
              machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision), argv[0]);
   return become_shell(*acquired, *machine, context.environment, argv);
 }
+
+}  // namespace
+
+constinit const Command kLeaseCommand{.name = "lease",
+                                      .summary = "reserve GPUs for a shell",
+                                      .usage = "gpuwarden lease [options] [-- COMMAND...]",
+                                      .groups = {kSelectionGroup, OptionGroup{kLeaseOptions}, kWorkloadGroup},
+                                      .rest = Rest::command,
+                                      .run = run_lease};
 
 }  // namespace gpuwarden::cli

@@ -11,9 +11,15 @@
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kListOptions = std::to_array<Option>({
+    {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices, UUIDs or their beginnings, PCI bus ids"},
+    {"-p,--processes", OptionKind::flag, "", "a table of all processes"},
+});
 
 using facts::GpuRecord;
 
@@ -35,14 +41,13 @@ nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts:
   return json;
 }
 
-}  // namespace
-
 int run_list(Context& context) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
-  facts::Snapshot snapshot = machine->read({.holders = true});
+  facts::Snapshot snapshot =
+      machine->read({.holders = true});
   if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
   const auto leases = read_leases(context, *machine);
@@ -67,5 +72,15 @@ int run_list(Context& context) {
   });
   return trouble ? kNo : kFine;
 }
+
+}  // namespace
+
+constinit const Command kListCommand{
+    .name = "list",
+    .summary = "show the GPUs: use, memory, temperature, power, processes, who holds them",
+    .usage = "gpuwarden list [options]",
+    .groups = {OptionGroup{kListOptions}, OptionGroup{kFromOptions}},
+    .rest = Rest::none,
+    .run = run_list};
 
 }  // namespace gpuwarden::cli

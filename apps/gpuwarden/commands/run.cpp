@@ -15,9 +15,28 @@
 #include "gpuwarden/launch/run_rules.hpp"
 #include "knowledge_base.hpp"
 #include "model_request.hpp"
+#include "plan/workload_options.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kRunOptions = std::to_array<Option>({
+    {"--nproc-per-node", OptionKind::text, "N|gpu", "how many ranks; gpu, auto: one for each GPU (1)", "gpu auto"},
+    {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0"},
+    {"--nnodes", OptionKind::text, "N", "how many nodes take part (1)"},
+    {"--node-rank", OptionKind::text, "R", "which of them this is (0)"},
+    {"--master-addr", OptionKind::text, "HOST", "address of node 0 (127.0.0.1)"},
+    {"--master-port", OptionKind::text, "PORT", "port of rank 0 (a free one)"},
+    {"--log-dir", OptionKind::text, "DIR", "keep each rank's output there"},
+    {"--grace", OptionKind::text, "DURATION", "time between asking a job to end and killing it (10s)"},
+    {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU can be had at all"},
+    {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
+    {"--no-report", OptionKind::flag, "", "print no report"},
+    {"--sample-period", OptionKind::text, "DURATION", "how often the GPUs are read meanwhile (1s)"},
+    {"--sim-load", OptionKind::text, "SPEC", "what a job pretends to use on a simulated fleet (memory=1GiB,util=60)"},
+    {"-q,--quiet", OptionKind::flag, "", "say nothing but errors"},
+});
 
 using launch::JobSpec;
 using launch::RunReport;
@@ -160,8 +179,6 @@ int run_acquired(Context& context, Machine& machine, Acquired& acquired, const R
   return finish(context, report);
 }
 
-}  // namespace
-
 int run_run(Context& context) {
   auto selection = read_selection(context);
   if (!selection) return complain(selection.error());
@@ -185,5 +202,15 @@ int run_run(Context& context) {
   show_warnings(acquired->decision);
   return run_acquired(context, *machine, *acquired, *plan, *knowledge);
 }
+
+}  // namespace
+
+constinit const Command kRunCommand{
+    .name = "run",
+    .summary = "choose GPUs, reserve them, and run a command on them",
+    .usage = "gpuwarden run [options] -- COMMAND...",
+    .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup},
+    .rest = Rest::command,
+    .run = run_run};
 
 }  // namespace gpuwarden::cli

@@ -19,8 +19,9 @@ namespace fs = std::filesystem;
 Result<void> read_ranks(const Args& args, const placement::JobConfig& config, RunPlan& plan) {
   const auto text = args.text("nproc-per-node");
   const bool distributed = config.distributed.enabled.value_or(false) && config.distributed.strategy != "single";
-  plan.rank_per_gpu = text ? *text == "gpu" : distributed;
-  if (text && *text != "gpu") {
+  const bool per_gpu = text == "gpu" || text == "auto";  // torchrun's words
+  plan.rank_per_gpu = text ? per_gpu : distributed;
+  if (text && !per_gpu) {
     GPUWARDEN_TRY(plan.ranks, count_option(args, "nproc-per-node", 4096));
     if (plan.ranks == 0U) return fail(ErrorCode::invalid_argument, "--nproc-per-node: at least one process");
   }

@@ -11,9 +11,20 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "model_request.hpp"
+#include "plan/workload_options.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kSelectOptions = std::to_array<Option>({
+    {"--export", OptionKind::optional, "SHELL", "print commands to eval: sh (default), csh, fish, powershell, cmd",
+     "sh csh fish powershell cmd"},
+    {"--uuid", OptionKind::flag, "", "print UUIDs (the default: right in every CUDA_DEVICE_ORDER)"},
+    {"--index", OptionKind::flag, "", "print indices (right only with CUDA_DEVICE_ORDER=PCI_BUS_ID)"},
+    {"--explain", OptionKind::flag, "", "say for every GPU why it was chosen or not"},
+    {"--interactive", OptionKind::flag, "", "pick from a list"},
+});
 
 using placement::Decision;
 using Json = nlohmann::json;
@@ -34,9 +45,11 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
     return fmt::format("set -gx CUDA_DEVICE_ORDER 'PCI_BUS_ID'\nset -gx CUDA_VISIBLE_DEVICES '{}'\n", value);
   if (shell == "powershell")
     return fmt::format("$env:CUDA_DEVICE_ORDER = 'PCI_BUS_ID'\n$env:CUDA_VISIBLE_DEVICES = '{}'\n", value);
+  if (shell == "csh" || shell == "tcsh")
+    return fmt::format("setenv CUDA_DEVICE_ORDER 'PCI_BUS_ID';\nsetenv CUDA_VISIBLE_DEVICES '{}';\n", value);
   if (shell == "cmd") return fmt::format("set CUDA_DEVICE_ORDER=PCI_BUS_ID\nset CUDA_VISIBLE_DEVICES={}\n", value);
-  return fail(ErrorCode::invalid_argument, fmt::format("--export: '{}' is no shell known here", printable(shell)),
-              "sh, fish, powershell or cmd");
+  return fail(ErrorCode::invalid_argument, fmt::format("unknown shell '{}'", printable(shell)),
+              "sh, csh, fish, powershell or cmd");
 }
 
 Json as_json(const Acquired& acquired, const placement::Request& request, const placement::Inputs& inputs) {
@@ -106,8 +119,6 @@ Result<Acquired> choose(Context& context, Selection& selection) {
   return acquire(context, machine, selection, store, false);
 }
 
-}  // namespace
-
 int run_select(Context& context) {
   auto selection = read_selection(context);
   if (!selection) return complain(selection.error());
@@ -144,5 +155,15 @@ int run_select(Context& context) {
   fmt::print("{}", *commands);
   return kFine;
 }
+
+}  // namespace
+
+constinit const Command kSelectCommand{
+    .name = "select",
+    .summary = "choose GPUs and print a value for CUDA_VISIBLE_DEVICES",
+    .usage = "gpuwarden select [options]",
+    .groups = {kSelectionGroup, OptionGroup{kSelectOptions}, OptionGroup{kFromOptions}, kWorkloadGroup},
+    .rest = Rest::none,
+    .run = run_select};
 
 }  // namespace gpuwarden::cli

@@ -19,6 +19,15 @@
 namespace gpuwarden::cli {
 namespace {
 
+constexpr auto kSimOptions = std::to_array<Option>({
+    {"--fleet", OptionKind::text, "SPEC", "the fleet (exec, start)", kFleets},
+    {"--gpu", OptionKind::text, "INDEX", "the GPU (fault, set, clear)"},
+    {"--freeze", OptionKind::flag, "", "clock: stop the fleet's time"},
+    {"--thaw", OptionKind::flag, "", "clock: let it run again"},
+    {"--speed", OptionKind::text, "FACTOR", "clock: how fast it runs"},
+    {"--advance", OptionKind::text, "DURATION", "clock: jump ahead"},
+});
+
 using nlohmann::json;
 
 std::string dump(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace); }
@@ -227,8 +236,6 @@ constexpr std::array<Action, 9> kActions{{{"list", 1, list_fleets},
                                           {"set", 3, set},
                                           {"clock", 2, clock}}};
 
-}  // namespace
-
 int run_sim(Context& context) {
   std::vector<std::string> names;
   for (const Action& action : kActions) names.emplace_back(action.name);
@@ -249,5 +256,19 @@ int run_sim(Context& context) {
   const auto done = found->run(context);
   return done ? *done : complain(done.error());
 }
+
+}  // namespace
+
+constinit const Command kSimCommand{
+    .name = "sim",
+    .summary = "simulated fleets",
+    .usage =
+        "gpuwarden sim list | show FLEET | exec --fleet F -- COMMAND... | start NAME --fleet F | stop NAME |\n"
+        "              fault NAME --gpu I FAULT | clear NAME [--gpu I] | set NAME --gpu I FIELD=VALUE | clock NAME "
+        "[--freeze ...]",
+    .groups = {OptionGroup{kSimOptions}},
+    .rest = Rest::operands,
+    .actions = "list show exec start stop fault clear set clock",
+    .run = run_sim};
 
 }  // namespace gpuwarden::cli

@@ -8,8 +8,14 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
+namespace {
+
+constexpr auto kSnapshotOptions = std::to_array<Option>({
+    {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
+});
 
 int run_snapshot(Context& context) {
   const auto machine = open_machine(context);
@@ -27,5 +33,15 @@ int run_snapshot(Context& context) {
   if (snapshot.problem) return complain(*snapshot.problem);
   return kFine;
 }
+
+}  // namespace
+
+constinit const Command kSnapshotCommand{
+    .name = "snapshot",
+    .summary = "write everything that is known about the machine's GPUs as JSON, for --from elsewhere",
+    .usage = "gpuwarden snapshot [-o FILE] [--from FILE]",
+    .groups = {OptionGroup{kSnapshotOptions}, OptionGroup{kFromManyOptions}},
+    .rest = Rest::none,
+    .run = run_snapshot};
 
 }  // namespace gpuwarden::cli
