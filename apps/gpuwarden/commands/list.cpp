@@ -8,6 +8,7 @@
 #include "exit_codes.hpp"
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
@@ -19,6 +20,10 @@ namespace {
 constexpr auto kListOptions = std::to_array<Option>({
     {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices, UUIDs or their beginnings, PCI bus ids"},
     {"-p,--processes", OptionKind::flag, "", "a table of all processes"},
+    {"--format", OptionKind::list, "csv[,noheader][,nounits]", "comma-separated values, as nvidia-smi writes them",
+     "csv noheader nounits"},
+    {"--fields", OptionKind::list, "NAME...",
+     "with --format: nvidia-smi's --query-gpu names, or any metric; help: all"},
 });
 
 using facts::GpuRecord;
@@ -29,6 +34,37 @@ std::vector<facts::Lease> read_leases(const Context& context, const Machine& mac
   const auto store = open_leases(context, machine, "", "");
   const auto situation = store ? store->inspect() : fail(ErrorCode::failed, "");
   return situation ? situation->leases : std::vector<facts::Lease>{};
+}
+
+/// How the values are written, or nothing where a table is wanted.
+Result<std::optional<facts::CsvStyle>> csv_style(const Args& args) {
+  if (!args.has("format") && !args.has("fields")) return std::nullopt;
+  facts::CsvStyle style;
+  bool csv = false;
+  for (const std::string& word : args.list("format")) {
+    csv = csv || word == "csv";
+    if (word == "noheader") style.header = false;
+    if (word == "nounits") style.units = false;
+    if (word != "csv" && word != "noheader" && word != "nounits")
+      return fail(ErrorCode::invalid_argument, fmt::format("--format: unknown format '{}'", printable(word)),
+                  "csv, csv,noheader or csv,noheader,nounits");
+  }
+  if (!csv) return fail(ErrorCode::invalid_argument, "--fields requires --format csv");
+  if (args.has("json") || args.has("processes"))
+    return fail(ErrorCode::invalid_argument, "--format does not go together with --json or --processes");
+  return style;
+}
+
+std::vector<std::string> csv_fields(const Args& args) {
+  const auto usual = facts::default_csv_fields();
+  return args.has("fields") ? args.list("fields") : std::vector<std::string>(usual.begin(), usual.end());
+}
+
+int print_csv(const Args& args, const facts::Snapshot& snapshot, const facts::CsvStyle& style) {
+  const auto text = facts::to_csv(snapshot, csv_fields(args), style);
+  if (!text) return complain(text.error());
+  fmt::print("{}", *text);
+  return kFine;
 }
 
 nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
@@ -44,14 +80,22 @@ nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts:
 int run_list(Context& context) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
+  const auto csv = csv_style(context.args);
+  if (!csv) return complain(csv.error());
+  if (context.args.list("fields") == std::vector<std::string>{"help"}) {
+    for (const std::string& name : facts::csv_field_names()) fmt::print("{}\n", name);
+    return kFine;
+  }
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
   facts::Snapshot snapshot =
-      machine->read({.holders = true});
+      machine->read({.detail = *csv ? probe::Detail::slow : probe::Detail::basic, .holders = true});
   if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
   const auto leases = read_leases(context, *machine);
-  if (context.args.has("json")) {
+  if (*csv) {
+    if (const int code = print_csv(context.args, snapshot, **csv); code != kFine) return code;
+  } else if (context.args.has("json")) {
     fmt::print("{}\n", as_json(snapshot, leases).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     fmt::print("{}",
