@@ -122,6 +122,8 @@ Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, st
       impl->sample();
       pause = std::min(period, pause * 2);
     } while (impl->clock.sleep_for(pause, stop));
+    // The last one too: the reader's process ends with the thread that started it.
+    impl->sample();
   });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -131,7 +133,6 @@ Sampler::~Sampler() = default;
 std::vector<GpuReport> Sampler::finish() {
   impl_->thread.request_stop();
   if (impl_->thread.joinable()) impl_->thread.join();
-  impl_->sample();
   return impl_->builder.finish();
 }
 
