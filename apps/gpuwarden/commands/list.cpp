@@ -125,6 +125,10 @@ constinit const Command kListCommand{
     .usage = "gpuwarden list [options]",
     .groups = {OptionGroup{kListOptions}, OptionGroup{kFromOptions}},
     .rest = Rest::none,
+    .details =
+        "Every GPU has a line: how busy it is, its memory, temperature and power, and "
+        "who holds it. Below a GPU in trouble stands what is wrong and what to do; the "
+        "exit code is then 1.",
     .run = run_list};
 
 }  // namespace gpuwarden::cli

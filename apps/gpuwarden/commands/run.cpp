@@ -211,6 +211,10 @@ constinit const Command kRunCommand{
     .usage = "gpuwarden run [options] -- COMMAND...",
     .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup},
     .rest = Rest::command,
+    .details =
+        "Reserves the GPUs for as long as the command runs, starts its ranks with "
+        "torchrun's variables, passes signals and the exit code on, and reports what "
+        "the GPUs did.",
     .run = run_run};
 
 }  // namespace gpuwarden::cli

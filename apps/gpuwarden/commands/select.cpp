@@ -164,6 +164,10 @@ constinit const Command kSelectCommand{
     .usage = "gpuwarden select [options]",
     .groups = {kSelectionGroup, OptionGroup{kSelectOptions}, OptionGroup{kFromOptions}, kWorkloadGroup},
     .rest = Rest::none,
+    .details =
+        "Prefers healthy, unleased GPUs with much free memory and little load that are "
+        "well connected, and prints them as a value for CUDA_VISIBLE_DEVICES. Nothing "
+        "is reserved: run and lease do that.",
     .run = run_select};
 
 }  // namespace gpuwarden::cli

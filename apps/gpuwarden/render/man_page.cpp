@@ -55,10 +55,11 @@ std::string options_section(std::string_view title, std::span<const Option> opti
   return text;
 }
 
-/// The summary, and the actions that a command has.
+/// The summary, what there is to add to it, and the actions that a command has.
 std::string sentence(const Command& command) {
   std::string text = roff_text(command.summary) + ".";
   if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  if (*command.details != '\0') text += "\n" + roff_text(command.details);
   if (*command.actions != '\0') text += fmt::format("\nIts actions are: {}.", roff_text(command.actions));
   return text;
 }
