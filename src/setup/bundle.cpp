@@ -21,7 +21,7 @@ constexpr unsigned kOwnerOnly = 0600;
 std::string indented(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 /// The text without its secrets; what was taken out goes to `removed`.
-Result<std::string> redacted(const BundleFile& file, Redactor& redactor, Removals& removed) {
+Result<std::string> redacted(const BundleFile& file, redact::Redactor& redactor, redact::Removals& removed) {
   if (!file.json) return redactor.redact(file.text, removed);
   Json document = Json::parse(file.text, nullptr, false);
   if (document.is_discarded()) return fail(ErrorCode::failed, fmt::format("{} is no JSON", file.name));
@@ -29,7 +29,7 @@ Result<std::string> redacted(const BundleFile& file, Redactor& redactor, Removal
   return indented(document);
 }
 
-std::map<std::string, std::size_t> named(const Removals& removed) {
+std::map<std::string, std::size_t> named(const redact::Removals& removed) {
   std::map<std::string, std::size_t> result;
   for (const auto& [kind, count] : removed) result.emplace(to_string(kind), count);
   return result;
@@ -132,7 +132,7 @@ Result<void> check_output(const std::filesystem::path& path, const std::vector<s
   return {};
 }
 
-Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, Redactor redactor,
+Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, redact::Redactor redactor,
                               const BundleHead& head) {
   GPUWARDEN_CHECK(check_output(path));
   for (const BundleFile& file : contents.files) redactor.learn(file.text);
@@ -140,15 +140,15 @@ Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents&
   const std::string folder = folder_of(head.created);
   std::vector<ArchiveEntry> entries(1);
   for (const BundleFile& file : contents.files) {
-    Removals removed;
+    redact::Removals removed;
     GPUWARDEN_TRY(std::string text, redacted(file, redactor, removed));
-    Removals in_names;
+    redact::Removals in_names;
     const ManifestFile listed{unused_name(redactor.redact(file.name, in_names), manifest.files),
                               redactor.redact(file.about, in_names), text.size(), sha256_hex(text), named(removed)};
     manifest.files.push_back(listed);
     entries.push_back({folder + "/" + listed.name, std::move(text)});
   }
-  Removals in_reasons;
+  redact::Removals in_reasons;
   for (const Omission& omission : contents.omitted)
     manifest.omitted.push_back({redactor.redact(omission.what, in_reasons), redactor.redact(omission.why, in_reasons)});
   // First in the archive: who looks into it with other tools sees what is inside before anything else.

@@ -171,8 +171,8 @@ Result<void> gather_log(const fs::path& path, std::size_t cap, Contents& content
   return {};
 }
 
-Identities identities_of(const facts::Snapshot& snapshot) {
-  Identities names;
+redact::Identities identities_of(const facts::Snapshot& snapshot) {
+  redact::Identities names;
   if (!snapshot.host.empty()) names.hosts.push_back(snapshot.host);
   for (const facts::GpuRecord& record : snapshot.gpus) {
     names.uuids.push_back(record.gpu.uuid.value);

@@ -40,15 +40,15 @@ std::string tampered(const std::filesystem::path& path, const Change& change) {
 TEST(Bundle, ReplacesAnOlderBundleAndNothingElse) {
   const TempDir dir;
   const auto path = dir.path() / "b.tar.gz";
-  ASSERT_TRUE(write_bundle(path, contents(), Redactor(), kHead));
-  EXPECT_TRUE(write_bundle(path, contents(), Redactor(), kHead)) << "an older one";
+  ASSERT_TRUE(write_bundle(path, contents(), redact::Redactor(), kHead));
+  EXPECT_TRUE(write_bundle(path, contents(), redact::Redactor(), kHead)) << "an older one";
   EXPECT_THAT(check_output(path, std::vector<std::string>{(dir.path() / "." / "b.tar.gz").string()}),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("one of the logs")));
   const auto log = dir.path() / "train.log";
   const auto empty = dir.path() / "empty";
   ASSERT_TRUE(write_file_atomically(log, "step 1\n"));
   ASSERT_TRUE(write_file_atomically(empty, ""));
-  EXPECT_THAT(write_bundle(log, contents(), Redactor(), kHead),
+  EXPECT_THAT(write_bundle(log, contents(), redact::Redactor(), kHead),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("no bundle")));
   EXPECT_EQ(*read_file(log), "step 1\n");
   EXPECT_THAT(check_output(dir.path()), FailsWith(ErrorCode::invalid_argument, HasSubstr("no file")));
@@ -58,7 +58,7 @@ TEST(Bundle, ReplacesAnOlderBundleAndNothingElse) {
 
 TEST(Bundle, ComesBackWithoutItsSecretsAndWithAManifestOfWhatWasRemoved) {
   const TempDir dir;
-  const auto written = write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead);
+  const auto written = write_bundle(dir / "b.tar.gz", contents(), redact::Redactor(), kHead);
   ASSERT_TRUE(written) << written.error().message;
   const auto bundle = read_bundle(dir / "b.tar.gz");
   ASSERT_TRUE(bundle) << bundle.error().message;
@@ -78,10 +78,10 @@ TEST(Bundle, ComesBackWithoutItsSecretsAndWithAManifestOfWhatWasRemoved) {
 
 TEST(Bundle, NamesGoFromTextsFileNamesAndTheManifestItself) {
   const TempDir dir;
-  const Identities names{.users = {"jane"}, .hosts = {"node7"}};
+  const redact::Identities names{.users = {"jane"}, .hosts = {"node7"}};
   Contents given = contents();
   given.files.push_back({"logs/jane.log", "jane's", "x"});
-  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", given, Redactor({}, &names), kHead));
+  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", given, redact::Redactor({}, &names), kHead));
   const auto bundle = read_bundle(dir / "b.tar.gz");
   ASSERT_TRUE(bundle) << bundle.error().message;
   EXPECT_TRUE(bundle->manifest.anonymized);
@@ -94,14 +94,14 @@ TEST(Bundle, NamesGoFromTextsFileNamesAndTheManifestItself) {
 
 TEST(Bundle, IsTheOwnersAloneAndOnlyWrittenWhole) {
   const TempDir dir;
-  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead));
+  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), redact::Redactor(), kHead));
   struct stat status{};
   ASSERT_EQ(::stat((dir / "b.tar.gz").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
-  EXPECT_FALSE(write_bundle(dir / "no/such/folder.tar.gz", contents(), Redactor(), kHead));
+  EXPECT_FALSE(write_bundle(dir / "no/such/folder.tar.gz", contents(), redact::Redactor(), kHead));
   Contents broken = contents();
   broken.files[0].text = "{";
-  EXPECT_FALSE(write_bundle(dir / "c.tar.gz", broken, Redactor(), kHead));
+  EXPECT_FALSE(write_bundle(dir / "c.tar.gz", broken, redact::Redactor(), kHead));
   EXPECT_EQ(list_directory(dir.path()).size(), 1U) << "nothing half-written stays";
 }
 
@@ -109,14 +109,14 @@ TEST(Bundle, WhatCouldNotBeReadBackIsNotWritten) {
   const TempDir dir;
   Contents many;
   for (int i = 0; i < 300; ++i) many.files.push_back({"logs/a.log", "one of many", "x"});
-  EXPECT_THAT(write_bundle(dir / "b.tar.gz", many, Redactor(), kHead),
+  EXPECT_THAT(write_bundle(dir / "b.tar.gz", many, redact::Redactor(), kHead),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("301 files")));
   EXPECT_TRUE(list_directory(dir.path()).empty());
 }
 
 TEST(Bundle, ChangedOnesAreRefusedByName) {
   const TempDir dir;
-  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead));
+  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), redact::Redactor(), kHead));
   const auto path = dir / "b.tar.gz";
   const auto changed = tampered(path, [](auto& entries) { entries[1].content += " "; });
   EXPECT_THAT(parse_bundle(changed, "b"), FailsWith(ErrorCode::corrupt, HasSubstr("snapshot.json is not what")));
@@ -133,7 +133,7 @@ TEST(Bundle, ChangedOnesAreRefusedByName) {
 
 TEST(Bundle, DamageAnywhereIsFoundOrChangesNoText) {
   const TempDir dir;
-  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead));
+  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), redact::Redactor(), kHead));
   const std::string bytes = *read_file(dir / "b.tar.gz");
   const auto whole = parse_bundle(bytes, "b");
   const auto is_same = [&](const std::string& other) {
@@ -185,7 +185,7 @@ TEST(Manifest, IsRefusedWithTheKeyThatIsWrong) {
 
 TEST(CaptureText, IsTheFactsOfABundleAndAnyOtherTextAsItIs) {
   const TempDir dir;
-  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), Redactor(), kHead));
+  ASSERT_TRUE(write_bundle(dir / "b.tar.gz", contents(), redact::Redactor(), kHead));
   const auto facts = capture_text(*read_file(dir / "b.tar.gz"), "b.tar.gz");
   ASSERT_TRUE(facts);
   EXPECT_EQ(nlohmann::json::parse(*facts)["host"], "node7");

@@ -121,13 +121,13 @@ TEST(GatherLog, WhatIsNoTextOrNoFileIsRefused) {
   EXPECT_TRUE(contents.files.empty());
 }
 
-TEST(Identities, AreThoseInTheFacts) {
+TEST(redact::Identities, AreThoseInTheFacts) {
   facts::Snapshot snapshot = testing::mig_fleet();
   snapshot.host = "node7";
   snapshot.gpus[1].gpu.serial = "1652922011245";
   snapshot.gpus[1].processes->push_back({});
   snapshot.gpus[1].processes->back().user = "jane";
-  const Identities names = identities_of(snapshot);
+  const redact::Identities names = identities_of(snapshot);
   EXPECT_EQ(names.hosts, std::vector<std::string>{"node7"});
   EXPECT_EQ(names.users, std::vector<std::string>{"jane"});
   EXPECT_EQ(names.serials, std::vector<std::string>{"1652922011245"});

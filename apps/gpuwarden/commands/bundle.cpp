@@ -14,6 +14,7 @@
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/redact/redact.hpp"
 #include "gpuwarden/setup/gather.hpp"
 #include "knowledge_base.hpp"
 #include "machine.hpp"
@@ -53,8 +54,8 @@ std::vector<std::string> search_domains() {
 }
 
 /// Who and where this is: the caller's names, besides those in the facts.
-setup::Identities identities(const Context& context, const facts::Snapshot& snapshot) {
-  setup::Identities names = setup::identities_of(snapshot);
+redact::Identities identities(const Context& context, const facts::Snapshot& snapshot) {
+  redact::Identities names = setup::identities_of(snapshot);
   if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
     names.users.emplace_back(entry->pw_name);
     names.homes.emplace_back(entry->pw_dir);
@@ -70,11 +71,11 @@ setup::Identities identities(const Context& context, const facts::Snapshot& snap
   return names;
 }
 
-setup::Redactor redactor_for(const Context& context, const facts::Snapshot& snapshot) {
-  auto known = setup::secret_values(context.environment);
-  if (!context.args.has("anonymize")) return setup::Redactor(std::move(known));
-  const setup::Identities names = identities(context, snapshot);
-  return setup::Redactor(std::move(known), &names);
+redact::Redactor redactor_for(const Context& context, const facts::Snapshot& snapshot) {
+  auto known = redact::secret_values(context.environment);
+  if (!context.args.has("anonymize")) return redact::Redactor(std::move(known));
+  const redact::Identities names = identities(context, snapshot);
+  return redact::Redactor(std::move(known), &names);
 }
 
 /// What the command was asked for, checked before anything is read.

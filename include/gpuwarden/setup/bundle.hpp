@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
-#include "gpuwarden/setup/redact.hpp"
+#include "gpuwarden/redact/redact.hpp"
 
 namespace gpuwarden::setup {
 
@@ -80,7 +80,7 @@ Result<void> check_output(const std::filesystem::path& path, const std::vector<s
 /// Redacts all texts and writes them with their manifest to `path` (.tar.gz), which only its owner may read and which
 /// is complete or not there. Replaces an older bundle, and nothing else (check_output). `redactor` has no need to have
 /// learned the texts before.
-Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, Redactor redactor,
+Result<Manifest> write_bundle(const std::filesystem::path& path, const Contents& contents, redact::Redactor redactor,
                               const BundleHead& head);
 
 struct Bundle {

@@ -29,6 +29,6 @@ void gather_kernel_log(std::chrono::milliseconds deadline, std::size_t cap, Cont
 Result<void> gather_log(const std::filesystem::path& path, std::size_t cap, Contents& contents);
 
 /// The names in a machine's facts: its host, its GPUs' UUIDs and serials, who runs on them.
-Identities identities_of(const facts::Snapshot& snapshot);
+redact::Identities identities_of(const facts::Snapshot& snapshot);
 
 }  // namespace gpuwarden::setup

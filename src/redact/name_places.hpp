@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 
 inline constexpr std::array<std::string_view, 4> kHomeFolders{"/home/", "/Users/", "/users/", "\\Users\\"};
 
@@ -21,4 +21,4 @@ std::string_view serial_in(std::string_view line);
 /// "Nov 20 10:00:00 node7 kernel: ..." and "Linux node7 6.1.0-18-amd64 #1 SMP": the machine's name.
 std::string_view host_in(std::string_view line);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

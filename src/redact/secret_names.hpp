@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 
 enum class Secrecy {
   none,
@@ -25,4 +25,4 @@ bool is_path(std::string_view value);
 /// Whether the value of this name is to go.
 bool is_secret_value(std::string_view name, std::string_view value);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/name_places.hpp"
+#include "redact/name_places.hpp"
 
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/spans.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 /// Accounts and machines of this name are everywhere: they tell nothing, and their names are ordinary words.
@@ -71,4 +71,4 @@ std::string_view host_in(std::string_view line) {
   return speaker == "kernel:" || speaker.contains("]:") || speaker == "systemd:" ? words[3] : std::string_view{};
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

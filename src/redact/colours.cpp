@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "setup/spans.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 constexpr char kEscape = '\x1b';
@@ -75,4 +75,4 @@ void Plain::move_back(Spans& spans) const {
   }
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

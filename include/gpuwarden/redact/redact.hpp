@@ -14,7 +14,7 @@
 
 #include "gpuwarden/base/subprocess.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 
 /// What was taken out. The last seven only go where anonymity is asked for.
 enum class Removed {
@@ -94,4 +94,4 @@ class Redactor {
   std::unique_ptr<Names> names_;
 };
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

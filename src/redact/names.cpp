@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/names.hpp"
+#include "redact/names.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/name_places.hpp"
-#include "setup/spans.hpp"
+#include "redact/name_places.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 constexpr std::array<std::string_view, 6> kUserVariables{"USER",      "LOGNAME",        "USERNAME",
@@ -164,4 +164,4 @@ std::optional<Span> Redactor::Names::whole(std::string_view key, std::string_vie
   return span(Removed::host, hosts_);
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "setup/names.hpp"
+#include "redact/names.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 /// A name of more words is looked for no further: domains have some ten at most.
@@ -72,4 +72,4 @@ std::size_t next_word(std::string_view text, std::size_t at) {
 
 std::size_t end_of_word(std::string_view text, std::size_t at) { return word_end(text, at); }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

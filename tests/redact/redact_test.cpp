@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/redact.hpp"
+#include "gpuwarden/redact/redact.hpp"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 using ::testing::HasSubstr;
@@ -253,4 +253,4 @@ TEST(RedactDocument, KeysAndNumbersStayAndSecretsGoByTheirKey) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

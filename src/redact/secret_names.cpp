@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/secret_names.hpp"
+#include "redact/secret_names.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/spans.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -158,4 +158,4 @@ std::vector<std::string> secret_values(const Environment& environment) {
   return values;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

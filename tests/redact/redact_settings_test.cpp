@@ -2,9 +2,9 @@
 // Secrets in coloured logs, and those that no '=' or ':' joins to their names.
 #include <gmock/gmock.h>
 
-#include "gpuwarden/setup/redact.hpp"
+#include "gpuwarden/redact/redact.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(RedactSettings, ManyOfThemTakeTimeInProportion) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/secret_names.hpp"
-#include "setup/spans.hpp"
+#include "redact/secret_names.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 /// A block of YAML that is longer is cut off here, so that a text of nothing but such names takes no time squared.
@@ -234,4 +234,4 @@ void find_settings(std::string_view text, Spans& spans) {
   }
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "setup/secret_names.hpp"
-#include "setup/spans.hpp"
+#include "redact/secret_names.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 bool is_name(char c) { return is_word(c) || c == '-' || c == '.'; }
@@ -189,4 +189,4 @@ void find_option_values(std::string_view text, Spans& spans) {
   }
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

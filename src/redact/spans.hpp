@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "gpuwarden/setup/redact.hpp"
+#include "gpuwarden/redact/redact.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 
 /// text[begin, end) is to become `stand_in`.
 struct Span {
@@ -108,4 +108,4 @@ void find_option_values(std::string_view text, Spans& spans);
 void find_settings(std::string_view text, Spans& spans);
 void find_known_values(std::string_view text, std::span<const std::string> known, Spans& spans);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

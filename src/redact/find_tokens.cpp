@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "setup/spans.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 enum class Body {
@@ -234,4 +234,4 @@ void find_known_values(std::string_view text, std::span<const std::string> known
   }
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "gpuwarden/setup/redact.hpp"
+#include "gpuwarden/redact/redact.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 /// A redactor that knows these names, and those in `text`.
@@ -150,4 +150,4 @@ TEST(Anonymize, DocumentsKeepTheirKeysAndVersions) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

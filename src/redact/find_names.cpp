@@ -4,10 +4,10 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/name_places.hpp"
-#include "setup/names.hpp"
+#include "redact/name_places.hpp"
+#include "redact/names.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 
 /// A list has a stand-in of its own: how many hosts it means is no secret, but their numbers are names.
 void Redactor::Names::find_lists(std::string_view text, Spans& spans) {
@@ -130,4 +130,4 @@ void Redactor::Names::find(std::string_view text, bool addresses, Spans& spans) 
   if (addresses) find_addresses(text, spans);
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

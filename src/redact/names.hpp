@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "setup/spans.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 
 /// Stand-ins of one kind, numbered in the order in which names are first met.
 class StandIns {
@@ -103,4 +103,4 @@ std::size_t mac_at(std::string_view text, std::size_t at);
 /// Addresses that every machine has: loopback, any, broadcast, netmasks.
 bool is_common_address(std::string_view address);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/names.hpp"
+#include "redact/names.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 constexpr std::size_t kLongestPrefix = 63;  ///< of a label in a host's name (RFC 1035)
@@ -64,4 +64,4 @@ std::optional<HostList> host_list_at(std::string_view text, std::size_t bracket)
   return list;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/redact.hpp"
+#include "gpuwarden/redact/redact.hpp"
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/names.hpp"
-#include "setup/secret_names.hpp"
-#include "setup/spans.hpp"
+#include "redact/names.hpp"
+#include "redact/secret_names.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 using Json = nlohmann::json;
@@ -136,4 +136,4 @@ void Redactor::redact(Json& document, Removals& removed) {
   });
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/spans.hpp"
+#include "redact/spans.hpp"
 
 #include <algorithm>
 #include <tuple>
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 constexpr std::string_view kXmlQuote = "&quot;";
@@ -112,4 +112,4 @@ bool looks_random(std::string_view word) {
   return word.size() >= 20 && std::ranges::any_of(word, is_upper) && std::ranges::any_of(word, is_lower);
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
-#include "setup/names.hpp"
+#include "redact/names.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 /// One number of an IPv4 address: its digits, or 0 where it is above 255 or has a leading zero.
@@ -108,4 +108,4 @@ bool is_common_address(std::string_view address) {
          address == "ff:ff:ff:ff:ff:ff";
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact

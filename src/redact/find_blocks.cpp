@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "setup/secret_names.hpp"
-#include "setup/spans.hpp"
+#include "redact/secret_names.hpp"
+#include "redact/spans.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::redact {
 namespace {
 
 constexpr std::string_view kBegin = "-----BEGIN ";
@@ -196,4 +196,4 @@ void find_headers(std::string_view text, Spans& spans) {
   }
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::redact
