@@ -10,7 +10,7 @@
 #include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
-#include "gpuwarden/setup/toolkits.hpp"
+#include "gpuwarden/toolkits/toolkits.hpp"
 #include "knowledge_base.hpp"
 #include "render/doctor_text.hpp"
 
@@ -31,7 +31,7 @@ constexpr auto kChecks = std::to_array<const char*>(
 std::string in_use(const facts::Environment& software) {
   std::string text;
   for (const auto& toolkit : software.toolkits) {
-    const auto reasons = setup::reasons_in_use(toolkit);
+    const auto reasons = toolkits::reasons_in_use(toolkit);
     if (reasons.empty()) continue;
     text += fmt::format("CUDA {} ({}): {}\n", printable(toolkit.version), printable(toolkit.path), join(reasons, "; "));
   }

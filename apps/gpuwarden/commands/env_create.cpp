@@ -15,13 +15,13 @@
 #include "gpuwarden/base/scope_guard.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
-#include "gpuwarden/setup/python_environment.hpp"
+#include "gpuwarden/toolkits/python_environment.hpp"
 #include "knowledge_base.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
-using setup::Maker;
+using toolkits::Maker;
 
 volatile std::sig_atomic_t g_child = 0;
 constexpr int kCannotStart = 127;
@@ -64,14 +64,14 @@ Result<int> run_in_sight(const std::vector<std::string>& words) {
 
 Result<Maker> maker_for(const Context& context, const std::vector<Maker>& installed) {
   if (const auto wanted = context.args.text("tool")) {
-    if (const auto maker = setup::maker_from(*wanted)) return *maker;
+    if (const auto maker = toolkits::maker_from(*wanted)) return *maker;
     return fail(ErrorCode::invalid_argument, fmt::format("--tool: '{}' is not known", printable(*wanted)),
                 "mamba, conda, micromamba, uv or venv");
   }
   return installed.empty() ? Maker::conda : installed.front();
 }
 
-Result<setup::EnvironmentRequest> request_of(const Context& context) {
+Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
   const auto& rest = context.args.rest;
   if (rest.size() != 1)
     return fail(ErrorCode::invalid_argument,
@@ -85,7 +85,7 @@ Result<setup::EnvironmentRequest> request_of(const Context& context) {
                 cuda ? fmt::format("--cuda: '{}' is no version", printable(*cuda)) : "env create needs --cuda VERSION",
                 "for example --cuda 12.4");
   std::error_code ignored;
-  return setup::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
+  return toolkits::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
                                    std::filesystem::current_path(ignored)};
 }
 
@@ -95,7 +95,7 @@ std::string shown(const std::vector<std::string>& words) {
     const bool plain = word.find_first_not_of(
                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                            "-_./=:+,@%") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain && !word.empty() ? word : setup::quoted(setup::Shell::bash, word));
+    text += (text.empty() ? "" : " ") + (plain && !word.empty() ? word : toolkits::quoted(toolkits::Shell::bash, word));
   }
   return text;
 }
@@ -105,14 +105,14 @@ std::string shown(const std::vector<std::string>& words) {
 int env_create(Context& context) {
   const auto request = request_of(context);
   if (!request) return complain(request.error());
-  const auto installed = setup::installed_makers(context.environment);
+  const auto installed = toolkits::installed_makers(context.environment);
   const auto maker = maker_for(context, installed);
   if (!maker) return complain(maker.error());
   const auto snapshot = look_around(context, false);
   if (!snapshot) return complain(snapshot.error());
   const auto known = open_knowledge(context);
   if (!known) return complain(known.error());
-  const auto plan = setup::plan_environment(*request, *maker, driver_of(*snapshot), *known);
+  const auto plan = toolkits::plan_environment(*request, *maker, driver_of(*snapshot), *known);
   if (!plan) return complain(plan.error());
   for (const std::string& note : plan->notes) warn(printable(note));
   const bool there = std::ranges::find(installed, *maker) != installed.end();
@@ -126,7 +126,7 @@ int env_create(Context& context) {
     return complain({ErrorCode::unavailable, fmt::format("{} is not installed", plan->program),
                      installed.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
                                        : fmt::format("--tool {} is", to_string(installed.front()))});
-  const auto done = setup::create_environment(*plan, run_in_sight);
+  const auto done = toolkits::create_environment(*plan, run_in_sight);
   if (!done) return complain(done.error());
   fmt::print("{}\n", plan->activation);
   return kFine;

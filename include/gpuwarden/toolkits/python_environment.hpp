@@ -14,7 +14,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 /// What makes environments, in the order in which it is chosen where several are installed.
 enum class Maker { mamba, conda, micromamba, uv, venv };
@@ -57,4 +57,4 @@ using Runner = std::function<Result<int>(const std::vector<std::string>&)>;
 /// been made is then removed, and the message says so, or what may be left.
 Result<void> create_environment(const EnvironmentPlan& plan, const Runner& run);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/setup/python_environment.hpp"
+#include "gpuwarden/toolkits/python_environment.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -133,4 +133,4 @@ Result<void> create_environment(const EnvironmentPlan& plan, const Runner& run) 
   return {};
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/toolkits.hpp"
+#include "gpuwarden/toolkits/toolkits.hpp"
 
 #include "support/matchers.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 namespace {
 
 using knowledge::Knowledge;
@@ -143,4 +143,4 @@ TEST(ToolkitChoice, AToolkitOfTomorrowIsTakenToBuildForTodaysGpus) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

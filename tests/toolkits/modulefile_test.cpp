@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/modulefile.hpp"
+#include "gpuwarden/toolkits/modulefile.hpp"
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(Modulefile, EnvironmentModulesLoadsAndUnloadsIt) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

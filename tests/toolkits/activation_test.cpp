@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/activation.hpp"
+#include "gpuwarden/toolkits/activation.hpp"
 
 #include <algorithm>
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 namespace {
 
 using ::testing::Contains;
@@ -96,4 +96,4 @@ TEST(Activation, AToolkitOfTheDistributionPutsNoSystemFolderFirst) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -11,7 +11,7 @@
 #include "gpuwarden/facts/environment.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 /// The toolkits, newest first; of one version those with a compiler first.
 std::vector<const facts::Toolkit*> newest_first(std::span<const facts::Toolkit> toolkits);
@@ -52,4 +52,4 @@ struct ToolkitChoice {
 Result<ToolkitChoice> choose_toolkit(std::span<const facts::Toolkit> toolkits, const std::vector<int>& architectures,
                                      std::optional<knowledge::Version> driver, const knowledge::Knowledge& knowledge);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -6,7 +6,7 @@
 
 #include "gpuwarden/facts/environment.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 enum class ModuleSyntax { tcl, lua };
 
@@ -14,4 +14,4 @@ enum class ModuleSyntax { tcl, lua };
 /// can be loaded.
 std::string modulefile(const facts::Toolkit& toolkit, ModuleSyntax syntax);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/modulefile.hpp"
+#include "gpuwarden/toolkits/modulefile.hpp"
 
 #include <fmt/format.h>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/setup/activation.hpp"
+#include "gpuwarden/toolkits/activation.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::string modulefile(const facts::Toolkit& toolkit, ModuleSyntax syntax) {
   return text;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

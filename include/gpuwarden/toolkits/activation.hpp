@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "gpuwarden/facts/environment.hpp"
-#include "gpuwarden/setup/shell.hpp"
+#include "gpuwarden/toolkits/shell.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 /// The folders that PATH and LD_LIBRARY_PATH get for a toolkit; none where the system has them on its own list
 /// (/usr/bin, a toolkit of the distribution).
@@ -34,4 +34,4 @@ std::vector<Change> activate(const facts::Toolkit& toolkit, std::span<const fact
 /// The root of the toolkit that an earlier activate() chose; empty: none.
 std::string activated(const Environment& variables);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

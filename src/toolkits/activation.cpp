@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/activation.hpp"
+#include "gpuwarden/toolkits/activation.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -171,4 +171,4 @@ std::vector<Change> activate(const Toolkit& toolkit, std::span<const Toolkit> in
 
 std::string activated(const Environment& variables) { return value_of(variables, kToolkit).value_or(""); }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -8,9 +8,9 @@
 
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
-#include "gpuwarden/setup/shell.hpp"
+#include "gpuwarden/toolkits/shell.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 struct Suggestion {
   std::string name;  ///< empty: advice without a variable
@@ -25,4 +25,4 @@ Result<std::vector<Suggestion>> suggest(std::string_view software, const facts::
 /// The suggestions as commands of a shell, each below its reason as a comment.
 std::string script_of(Shell shell, const std::vector<Suggestion>& suggestions);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -2,7 +2,7 @@
 // What is known of the channels and indices comes from their own pages: anaconda.org/conda-forge/cuda-toolkit (from
 // CUDA 12.0 on), anaconda.org/nvidia/cuda-toolkit (labels cuda-11.3.0 to 12), pypi.org/project/nvidia-cuda-nvcc-cu12
 // and its sisters, download.pytorch.org/whl.
-#include "gpuwarden/setup/python_environment.hpp"
+#include "gpuwarden/toolkits/python_environment.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 #include <cctype>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/setup/shell.hpp"
+#include "gpuwarden/toolkits/shell.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -254,4 +254,4 @@ Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& wanted, Maker
   return plan;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/start_file.hpp"
+#include "gpuwarden/toolkits/start_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,9 +12,9 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
-#include "gpuwarden/setup/activation.hpp"
+#include "gpuwarden/toolkits/activation.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -261,4 +261,4 @@ Result<StartFileChange> unpersist(const fs::path& file) {
   return change;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

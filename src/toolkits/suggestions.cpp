@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/suggestions.hpp"
+#include "gpuwarden/toolkits/suggestions.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -191,4 +191,4 @@ std::string script_of(Shell shell, const Suggestions& suggestions) {
   return text;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quoting is tested by the shells themselves, as far as they are installed.
-#include "gpuwarden/setup/shell.hpp"
+#include "gpuwarden/toolkits/shell.hpp"
 
 #include "gpuwarden/base/text.hpp"
 #include "support/patience.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 namespace {
 
 const std::vector<std::string> kHard{"plain", "with space",  "it's",        "\"double\"",  "$HOME",    "`id`",
@@ -61,4 +61,4 @@ TEST(Shell, ChangesSetAndUnset) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

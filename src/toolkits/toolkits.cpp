@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/toolkits.hpp"
+#include "gpuwarden/toolkits/toolkits.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -213,4 +213,4 @@ Result<ToolkitChoice> choose_toolkit(std::span<const Toolkit> toolkits, const st
   return choice;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

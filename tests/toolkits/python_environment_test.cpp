@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/python_environment.hpp"
+#include "gpuwarden/toolkits/python_environment.hpp"
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 namespace {
 
 using knowledge::Knowledge;
@@ -277,4 +277,4 @@ TEST_F(NamedCreation, CondasOwnEnvironmentIsNeverMadeAnew) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

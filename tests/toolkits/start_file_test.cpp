@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/start_file.hpp"
+#include "gpuwarden/toolkits/start_file.hpp"
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 namespace {
 
 using testing::FailsWith;
@@ -234,4 +234,4 @@ TEST(LastingCommands, AnEmptyListGetsNoEmptyFolder) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/shell.hpp"
+#include "gpuwarden/toolkits/shell.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 namespace {
 
@@ -80,4 +80,4 @@ Environment with_changes(Environment environment, const std::vector<Change>& cha
   return environment;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

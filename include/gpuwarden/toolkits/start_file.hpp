@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "gpuwarden/facts/environment.hpp"
-#include "gpuwarden/setup/shell.hpp"
+#include "gpuwarden/toolkits/shell.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 /// The shell's start file for interactive use: ~/.bashrc, ~/.zshrc ($ZDOTDIR), ~/.config/fish/config.fish
 /// ($XDG_CONFIG_HOME). Fails with invalid_argument where HOME is not set to an absolute path.
@@ -41,4 +41,4 @@ Result<StartFileChange> persist(const std::filesystem::path& file, std::string_v
 /// Takes it out again. Fails with not_found where there is no block.
 Result<StartFileChange> unpersist(const std::filesystem::path& file);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

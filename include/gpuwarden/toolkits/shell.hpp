@@ -10,7 +10,7 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 
 /// Shells whose syntax is known; sh, dash, ksh and ash are spoken to as bash.
 enum class Shell { bash, zsh, fish };
@@ -33,4 +33,4 @@ std::string commands_for(Shell shell, const std::vector<Change>& changes);
 /// The environment with the changes made.
 Environment with_changes(Environment environment, const std::vector<Change>& changes);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/suggestions.hpp"
+#include "gpuwarden/toolkits/suggestions.hpp"
 
 #include <algorithm>
 
 #include "gpuwarden/knowledge/variables.hpp"
 #include "support/matchers.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::toolkits {
 namespace {
 
 using ::testing::AllOf;
@@ -129,4 +129,4 @@ TEST(Suggestions, NameOnlyVariablesThatAreExplained) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::toolkits
