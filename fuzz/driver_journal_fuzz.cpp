@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "gpuwarden/driver/json.hpp"
 #include "driver/journal.hpp"
+#include "gpuwarden/driver/json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gpuwarden::driver;

@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <csignal>
 
+#include "driver/journal.hpp"
+#include "driver/records.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/driver/run.hpp"
-#include "driver/journal.hpp"
-#include "driver/records.hpp"
 
 namespace gpuwarden::driver {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "gpuwarden/base/text.hpp"
 #include "driver/words.hpp"
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::driver {
 

@@ -11,13 +11,13 @@
 #include <array>
 #include <charconv>
 
+#include "driver/repositories.hpp"
+#include "driver/shell.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/knowledge/gpu_models.hpp"
 #include "gpuwarden/driver/driver.hpp"
-#include "driver/repositories.hpp"
-#include "driver/shell.hpp"
+#include "gpuwarden/knowledge/gpu_models.hpp"
 
 namespace gpuwarden::driver {
 

@@ -7,9 +7,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "driver/words.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/driver/json.hpp"
-#include "driver/words.hpp"
 
 namespace gpuwarden::driver {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "driver/words.hpp"
 #include "gpuwarden/driver/driver.hpp"
 #include "gpuwarden/driver/run.hpp"
-#include "driver/words.hpp"
 
 namespace gpuwarden::driver {
 

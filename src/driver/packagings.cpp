@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "gpuwarden/base/text.hpp"
 #include "driver/repositories.hpp"
 #include "driver/words.hpp"
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::driver {
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 
-#include "gpuwarden/base/text.hpp"
-#include "gpuwarden/driver/driver.hpp"
 #include "driver/checks.hpp"
 #include "driver/packagings.hpp"
 #include "driver/shell.hpp"
 #include "driver/words.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/driver/driver.hpp"
 
 namespace gpuwarden::driver {
 

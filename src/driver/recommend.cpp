@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "gpuwarden/driver/driver.hpp"
 #include "driver/needs.hpp"
 #include "driver/words.hpp"
+#include "gpuwarden/driver/driver.hpp"
 
 namespace gpuwarden::driver {
 

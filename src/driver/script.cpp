@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "gpuwarden/base/text.hpp"
-#include "gpuwarden/driver/driver.hpp"
 #include "driver/checks.hpp"
 #include "driver/packagings.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/driver/driver.hpp"
 
 namespace gpuwarden::driver {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "driver/words.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/driver/driver.hpp"
-#include "driver/words.hpp"
 
 namespace gpuwarden::driver {
 

@@ -2,9 +2,9 @@
 // Carrying plans out, with a shell that only notes what it is told, and may fail or vanish at any moment.
 #include <algorithm>
 
+#include "driver/machines.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/driver/run.hpp"
-#include "driver/machines.hpp"
 #include "support/fake_clock.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"

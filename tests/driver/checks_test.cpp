@@ -2,8 +2,8 @@
 // The questions before a driver is changed, and what forbids it.
 #include <algorithm>
 
-#include "gpuwarden/base/subprocess.hpp"
 #include "driver/machines.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 

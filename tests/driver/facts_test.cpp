@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "gpuwarden/probe/survey.hpp"
-#include "gpuwarden/driver/json.hpp"
 #include "driver/machines.hpp"
+#include "gpuwarden/driver/json.hpp"
+#include "gpuwarden/probe/survey.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 

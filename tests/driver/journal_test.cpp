@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "gpuwarden/driver/json.hpp"
 #include "driver/machines.hpp"
+#include "gpuwarden/driver/json.hpp"
 
 namespace gpuwarden {
 namespace {

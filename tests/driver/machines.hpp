@@ -17,8 +17,8 @@ facts::GpuRecord gpu(std::string_view name, std::uint32_t index = 0);
 facts::Environment& software(driver::DriverFacts& facts);
 
 /// Machines in order, where nobody is at work: every pre-check says yes.
-driver::DriverFacts bare_machine(std::string_view distribution, std::string_view version, driver::PackageManager manager,
-                                std::string_view gpu_name = "NVIDIA H100 80GB HBM3");
+driver::DriverFacts bare_machine(std::string_view distribution, std::string_view version,
+                                 driver::PackageManager manager, std::string_view gpu_name = "NVIDIA H100 80GB HBM3");
 /// Debian 12 with Debian's own R535, DKMS, gdm3, persistence daemon.
 driver::DriverFacts debian_machine();
 /// Ubuntu 22.04 with Ubuntu's R535 packages.
@@ -31,6 +31,6 @@ const driver::Step* step_of(const driver::Plan& plan, std::string_view id);
 /// Made on autumn_2026() with the built-in tables, and named "test".
 Result<driver::Plan> plan_for(const driver::DriverFacts& facts, const driver::DriverRequest& request = {});
 Result<driver::Recommendation> recommendation_for(const driver::DriverFacts& facts,
-                                                 const driver::DriverRequest& request = {});
+                                                  const driver::DriverRequest& request = {});
 
 }  // namespace gpuwarden::testing

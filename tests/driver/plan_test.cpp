@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "driver/machines.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "driver/machines.hpp"
 #include "support/patience.hpp"
 #include "support/source_folder.hpp"
 #include "support/temp_dir.hpp"

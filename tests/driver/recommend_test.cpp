@@ -6,8 +6,8 @@
 namespace gpuwarden {
 namespace {
 
-using facts::ModuleFlavour;
 using driver::Packaging;
+using facts::ModuleFlavour;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::recommendation_for;

@@ -11,8 +11,8 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/driver/json.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/driver_text.hpp"
@@ -167,8 +167,8 @@ Result<Prepared> prepare(Context& context) {
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(result.request, read_request(context.args, knowledge));
   GPUWARDEN_TRY(result.look, look(context));
-  GPUWARDEN_TRY(result.plan, driver::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(),
-                                                run_id(root_of(context))));
+  GPUWARDEN_TRY(result.plan, driver::plan_driver(result.look.facts, result.request, knowledge,
+                                                 system_clock().wall_now(), run_id(root_of(context))));
   GPUWARDEN_CHECK(check_forced(result.plan.checks, result.request, {"way-back"}));
   return result;
 }
@@ -269,7 +269,7 @@ int conclude(const Context& context, const DriverRun& run) {
       {ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
        fmt::format("its log is {}; mend the cause, then: gpuwarden driver {}", log,
                    driver::is_on_the_way_back(run) ? "rollback, which goes on with the way back"
-                                                  : "apply --resume, or lead it back: gpuwarden driver rollback")});
+                                                   : "apply --resume, or lead it back: gpuwarden driver rollback")});
 }
 
 bool is_agreed(const Context& context, std::string_view question) {

@@ -108,7 +108,7 @@ int hand_out(const Context& context, const std::vector<toolkits::Change>& change
   if (::isatty(STDOUT_FILENO) != 0)
     fmt::print(stderr, "hint: these are commands for the shell: {}\n",
                *shell == toolkits::Shell::fish ? fmt::format("gpuwarden env use {} | source", what)
-                                            : fmt::format("eval \"$(gpuwarden env use {})\"", what));
+                                               : fmt::format("eval \"$(gpuwarden env use {})\"", what));
   return kFine;
 }
 
@@ -205,7 +205,8 @@ int env_module(Context& context) {
   if (const auto wrong = left_over(context, "module")) return *wrong;
   const auto file = context.args.text("output");
   const bool lua = context.args.has("lmod") || (file && file->ends_with(".lua"));
-  const std::string text = toolkits::modulefile(*toolkit, lua ? toolkits::ModuleSyntax::lua : toolkits::ModuleSyntax::tcl);
+  const std::string text =
+      toolkits::modulefile(*toolkit, lua ? toolkits::ModuleSyntax::lua : toolkits::ModuleSyntax::tcl);
   if (!file) {
     fmt::print("{}", text);
     return kFine;
@@ -218,7 +219,8 @@ int env_persist(Context& context) {
   const auto shell = shell_of(context, true);
   if (!shell) return complain(shell.error());
   const auto given = context.args.text("file");
-  const auto file = given ? Result<std::filesystem::path>(*given) : toolkits::start_file_of(*shell, context.environment);
+  const auto file =
+      given ? Result<std::filesystem::path>(*given) : toolkits::start_file_of(*shell, context.environment);
   if (!file) return complain(file.error());
   if (context.args.has("remove")) {
     if (const auto wrong = left_over(context, "persist --remove")) return *wrong;

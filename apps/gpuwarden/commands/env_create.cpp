@@ -86,7 +86,7 @@ Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
                 "for example --cuda 12.4");
   std::error_code ignored;
   return toolkits::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
-                                   std::filesystem::current_path(ignored)};
+                                      std::filesystem::current_path(ignored)};
 }
 
 std::string shown(const std::vector<std::string>& words) {

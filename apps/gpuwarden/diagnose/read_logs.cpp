@@ -14,8 +14,8 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
-#include "gpuwarden/setup/bundle.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -112,7 +112,7 @@ class Logbook {
       if (next->empty()) break;
       bytes.append(*next);
     }
-    if (const auto bundle = setup::parse_bundle(bytes, name)) return read_bundle(*bundle, name);
+    if (const auto bundle = bundle::parse_bundle(bytes, name)) return read_bundle(*bundle, name);
     Unpacking unpacked = unpack(bytes, name);
     if (unpacked.problem) problem(std::move(*unpacked.problem));
     for (const Unpacked& one : unpacked.files) {
@@ -124,10 +124,10 @@ class Logbook {
   }
 
   /// A bundle's snapshot is the machine; everything else in it that is no document may be a log.
-  void read_bundle(const setup::Bundle& bundle, const std::string& name) {
-    for (const setup::BundleFile& file : bundle.files) {
+  void read_bundle(const bundle::Bundle& bundle, const std::string& name) {
+    for (const bundle::BundleFile& file : bundle.files) {
       const std::string inside = name + ":" + file.name;
-      if (file.name == setup::kSnapshotFile) look_for_machine(file.text, inside);
+      if (file.name == bundle::kSnapshotFile) look_for_machine(file.text, inside);
       if (!file.name.ends_with(".json")) read_whole({.path = inside, .rank = rank_of(file.name)}, inside, file.text);
     }
   }

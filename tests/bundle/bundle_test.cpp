@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/bundle.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bundle/archive.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/sha256.hpp"
-#include "setup/archive.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 namespace {
 
 using testing::FailsWith;
@@ -203,4 +203,4 @@ TEST(CaptureText, IsTheFactsOfABundleAndAnyOtherTextAsItIs) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/setup/bundle.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 namespace {
 
 using Json = nlohmann::json;
@@ -118,4 +118,4 @@ Result<Manifest> manifest_from_json(const Json& json) {
   return manifest;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

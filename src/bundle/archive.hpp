@@ -9,7 +9,7 @@
 
 #include "gpuwarden/base/result.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 
 /// A plain file.
 struct ArchiveEntry {
@@ -38,4 +38,4 @@ Result<std::vector<ArchiveEntry>> unpack(std::string_view bytes, std::string_vie
 /// The content of one gzipped file that is no tar (a log that was rotated). Fails like unpack.
 Result<std::string> unzip(std::string_view bytes, std::string_view name, const ArchiveLimits& limits = {});
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

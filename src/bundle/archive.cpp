@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/archive.hpp"
+#include "bundle/archive.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -12,7 +12,7 @@
 
 #include "gpuwarden/base/text.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 namespace {
 
 using Reader = std::unique_ptr<archive, int (*)(archive*)>;
@@ -142,4 +142,4 @@ Result<std::string> unzip(std::string_view bytes, std::string_view name, const A
   return data_of(reader.get(), name, limits.entry_bytes);
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

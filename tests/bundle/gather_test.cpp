@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/gather.hpp"
+#include "gpuwarden/bundle/gather.hpp"
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 #include "support/matchers.hpp"
 #include "support/stand_in.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 namespace {
 
 using testing::FailsWith;
@@ -135,4 +135,4 @@ TEST(redact::Identities, AreThoseInTheFacts) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/gather.hpp"
+#include "gpuwarden/bundle/gather.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "bundle/archive.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
@@ -17,9 +18,8 @@
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
 #include "gpuwarden/probe/nvidia_smi.hpp"
-#include "setup/archive.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -186,4 +186,4 @@ redact::Identities identities_of(const facts::Snapshot& snapshot) {
   return names;
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

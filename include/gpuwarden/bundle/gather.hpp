@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
-#include "gpuwarden/setup/bundle.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 
 /// Every GPU's metrics once a second for `duration`, as samples.json.
 void gather_samples(probe::MachineReader& reader, Clock& clock, std::chrono::seconds duration, Contents& contents);
@@ -31,4 +31,4 @@ Result<void> gather_log(const std::filesystem::path& path, std::size_t cap, Cont
 /// The names in a machine's facts: its host, its GPUs' UUIDs and serials, who runs on them.
 redact::Identities identities_of(const facts::Snapshot& snapshot);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

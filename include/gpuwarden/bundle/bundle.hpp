@@ -14,7 +14,7 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/redact/redact.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 
 /// The facts, as `gpuwarden snapshot` writes them: what --from reads.
 inline constexpr std::string_view kSnapshotFile = "snapshot.json";
@@ -98,4 +98,4 @@ Result<Bundle> read_bundle(const std::filesystem::path& path);
 /// What a file given to --from has to say: the facts of a bundle, a gzipped text unpacked, any other text as it is.
 Result<std::string> capture_text(std::string bytes, std::string_view name);
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/setup/bundle.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bundle/archive.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/sha256.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "setup/archive.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 namespace {
 
 using Json = nlohmann::json;
@@ -198,4 +198,4 @@ Result<std::string> capture_text(std::string bytes, std::string_view name) {
   return fail(ErrorCode::corrupt, fmt::format("{} has no {}", printable(name), kSnapshotFile));
 }
 
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/archive.hpp"
+#include "bundle/archive.hpp"
 
 #include "support/matchers.hpp"
 
-namespace gpuwarden::setup {
+namespace gpuwarden::bundle {
 namespace {
 
 using testing::FailsWith;
@@ -122,4 +122,4 @@ TEST(Archive, AGzippedTextIsUnzipped) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::setup
+}  // namespace gpuwarden::bundle
