@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "diagnose/log_files.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/diagnosis/event.hpp"
+#include "gpuwarden/logs/find.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 
 /// A file that was read.
 struct LogRead {
@@ -33,4 +33,4 @@ struct Logs {
 /// Files that were found in a folder or an archive and hold no text are skipped.
 Logs read_logs(const LogFiles& files);
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs

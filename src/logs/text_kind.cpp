@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/text_kind.hpp"
+#include "logs/text_kind.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "gpuwarden/base/compression.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 namespace {
 
 constexpr std::size_t kLooksAt = std::size_t{64} << 10U;
@@ -57,4 +57,4 @@ Beginning look_at(std::string_view bytes) {
   return {.content = is_binary(bytes.substr(nuls, kLooksAt)) ? Content::binary : Content::text, .skip = nuls};
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs

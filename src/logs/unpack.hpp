@@ -9,7 +9,7 @@
 
 #include "gpuwarden/base/result.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 
 struct Unpacked {
   std::string name;  ///< in its archive; empty where a single file was packed
@@ -24,4 +24,4 @@ struct Unpacking {
 /// A packed file, or the plain files of a tar archive. Nothing where they are more than 64 MiB in all.
 Unpacking unpack(std::string_view bytes, const std::string& name);
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/read_logs.hpp"
+#include "gpuwarden/logs/read.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,15 +9,15 @@
 #include <cerrno>
 #include <utility>
 
-#include "diagnose/text_kind.hpp"
-#include "diagnose/unpack.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
+#include "logs/text_kind.hpp"
+#include "logs/unpack.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20U;
@@ -176,4 +176,4 @@ Logs read_logs(const LogFiles& files) {
   return logbook.finish();
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 
 enum class Content {
   text,
@@ -25,4 +25,4 @@ struct Beginning {
 /// `bytes`: the first thousands of a file, or all of a short one.
 Beginning look_at(std::string_view bytes);
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs

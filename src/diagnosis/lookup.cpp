@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/lookup.hpp"
+#include "gpuwarden/diagnosis/lookup.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::diagnosis {
 namespace {
 
 using knowledge::DiagnosisCause;
@@ -49,10 +49,10 @@ Lookup by_name(std::string_view what) {
 /// The causes that the text names as a log. What its numbers decide comes before what its words alone say.
 Lookup by_line(std::string_view what) {
   Lookup lookup;
-  const diagnosis::Reading reading = diagnosis::read_log(what, "");
-  for (const diagnosis::Cause& cause : diagnosis::diagnose(reading).causes) add(lookup, cause.id);
+  const Reading reading = diagnosis::read_log(what, "");
+  for (const Cause& cause : diagnosis::diagnose(reading).causes) add(lookup, cause.id);
   for (const Role role : {Role::root, Role::symptom, Role::weak}) {
-    for (const diagnosis::Event& event : reading.events) {
+    for (const Event& event : reading.events) {
       if (event.rule->role != role || event.rule->cause.empty()) continue;
       lookup.rules.push_back(event.rule);
       add(lookup, event.rule->cause);
@@ -257,4 +257,4 @@ Lookup look_up(std::string_view what, const knowledge::Knowledge& knowledge) {
   return lookup;
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::diagnosis

@@ -10,7 +10,7 @@
 
 #include "gpuwarden/base/result.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 
 /// A file to read as a log.
 struct LogFile {
@@ -34,4 +34,4 @@ bool may_be_log(const std::filesystem::path& path);
 /// The rank that a path names: "rank-3.err", "3/stderr.log", "worker-3", "stdout_3.txt".
 std::optional<std::int64_t> rank_of(const std::filesystem::path& path);
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs

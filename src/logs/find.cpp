@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/log_files.hpp"
+#include "gpuwarden/logs/find.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ LogFiles find_logs(const std::vector<std::string>& operands) {
   return finder.finish();
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs

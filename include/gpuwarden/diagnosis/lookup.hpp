@@ -10,7 +10,7 @@
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/knowledge/diagnosis.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::diagnosis {
 
 struct Lookup {
   std::vector<const knowledge::DiagnosisCause*> causes;  ///< best first; empty: nothing fits
@@ -24,4 +24,4 @@ struct Lookup {
 /// both), a line of a log, or words.
 Lookup look_up(std::string_view what, const knowledge::Knowledge& knowledge);
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::diagnosis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnose/unpack.hpp"
+#include "logs/unpack.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -12,7 +12,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::logs {
 namespace {
 
 using Reader = std::unique_ptr<archive, int (*)(archive*)>;
@@ -110,4 +110,4 @@ class Unpacker {
 
 Unpacking unpack(std::string_view bytes, const std::string& name) { return Unpacker(bytes, name).all(); }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::logs
