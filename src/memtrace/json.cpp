@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/replay_json.hpp"
+#include "gpuwarden/memtrace/json.hpp"
 
 #include <nlohmann/json.hpp>
 
-namespace gpuwarden::cli {
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::memtrace {
 namespace {
 
 using Json = nlohmann::json;
-using memtrace::external_fragmentation;
-using memtrace::internal_fragmentation;
-using memtrace::Replay;
 
 Json of_samples(const Replay& replay) {
   Json samples = Json::array();
@@ -51,7 +50,7 @@ Json of_replay(const Replay& replay) {
 }
 
 Json of_trace(const ReplayReport& report) {
-  const memtrace::Trace& trace = report.trace;
+  const Trace& trace = report.trace;
   Json json{{"file", report.file},
             {"format", trace.format},
             {"events", trace.events.size()},
@@ -72,16 +71,28 @@ Json of_trace(const ReplayReport& report) {
 
 }  // namespace
 
-std::string replay_json(const ReplayReport& report) {
+Json to_json(const ReplayReport& report) {
   Json json = of_replay(report.replays[0]);
-  json["schema"] = 1;
+  json["schema"] = facts::kJsonSchema;
   json["simulated"] = true;
   json["device_memory_bytes"] = report.device_memory.value;
   json["trace"] = of_trace(report);
   json["steps"] = report.steps.size();
   json["strategies"] = Json::array();
   for (const Replay& replay : report.replays) json["strategies"].push_back(of_replay(replay));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json;
 }
 
-}  // namespace gpuwarden::cli
+Json to_json(const std::vector<TraceSummary>& traces, int exit_code) {
+  Json json{{"schema", facts::kJsonSchema}, {"exit_code", exit_code}, {"traces", Json::array()}};
+  for (const TraceSummary& one : traces)
+    json["traces"].push_back({{"file", one.file.string()},
+                              {"problem", one.problem.empty() ? Json() : Json(one.problem)},
+                              {"allocations", one.allocations},
+                              {"frees", one.frees},
+                              {"peak_live_bytes", one.peak.value},
+                              {"live_at_end_bytes", one.at_end.value}});
+  return json;
+}
+
+}  // namespace gpuwarden::memtrace

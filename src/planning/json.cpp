@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/json.hpp"
+
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
-#include "plan/request.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::planning {
 namespace {
 
-using namespace planning;
 using Json = nlohmann::json;
 
 /// Negative only where measured peaks are below the equations.
@@ -18,7 +18,7 @@ std::int64_t whole(double bytes) { return std::llround(bytes); }
 
 }  // namespace
 
-Json settings_json(const Settings& settings) {
+Json to_json(const Settings& settings) {
   const Parallelism& parallel = settings.parallel;
   return {{"task", std::string(to_string(settings.task))},
           {"precision", std::string(to_string(settings.precision))},
@@ -43,13 +43,13 @@ Json settings_json(const Settings& settings) {
           {"expert_parallel", parallel.expert}};
 }
 
-Json changes_json(const std::vector<Change>& changes) {
+Json to_json(const std::vector<Change>& changes) {
   Json list = Json::array();
   for (const Change& change : changes) {
     list.push_back({{"what", change.what},
                     {"strategy", change.candidate.name},
                     {"expected_bytes", whole(change.candidate.estimate.expected())},
-                    {"settings", settings_json(change.candidate.settings)}});
+                    {"settings", to_json(change.candidate.settings)}});
   }
   return list;
 }
@@ -128,7 +128,7 @@ Json strategy_json(const Candidate& candidate) {
           {"effective_batch", candidate.effective_batch},
           {"misses_global_batch", candidate.misses_global_batch},
           {"other_framework", candidate.other_framework},
-          {"settings", settings_json(candidate.settings)}};
+          {"settings", to_json(candidate.settings)}};
 }
 
 Json seconds(const std::optional<std::chrono::seconds>& duration) {
@@ -179,7 +179,7 @@ Json pool_json(const std::optional<ServingPool>& pool) {
 
 }  // namespace
 
-Json plan_json(const PlanAnswer& answer, const PlanOrigin& origin) {
+Json to_json(const PlanAnswer& answer, const PlanOrigin& origin) {
   const Search& search = answer.search;
   Json strategies = Json::array();
   for (const Candidate& candidate : search.candidates) strategies.push_back(strategy_json(candidate));
@@ -203,11 +203,11 @@ Json plan_json(const PlanAnswer& answer, const PlanOrigin& origin) {
           {"searched", search.searched},
           {"smallest_gpus", search.smallest_gpus ? Json(*search.smallest_gpus) : Json()},
           {"roomy_gpus", search.roomy_gpus ? Json(*search.roomy_gpus) : Json()},
-          {"changes", changes_json(search.changes)},
+          {"changes", to_json(search.changes)},
           {"serving", pool_json(answer.pool)},
           {"throughput", speed_json(answer.speed)},
           {"calibration", calibration_json(answer.calibration)},
           {"data_loading", loading_json(answer.loading)}};
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::planning

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gpuwarden memory replay found, and as JSON.
+// What replaying and recording found, as JSON (docs/json.md): a contract, keys are added and never renamed.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "gpuwarden/memtrace/replay.hpp"
+#include "gpuwarden/memtrace/summary.hpp"
 #include "gpuwarden/memtrace/trace.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::memtrace {
 
 struct ReplayReport {
   std::string file;
-  const memtrace::Trace& trace;
+  const Trace& trace;
   Bytes device_memory;
-  std::vector<unsigned> steps;            ///< the length of each, 0 where there is none
-  std::vector<memtrace::Replay> replays;  ///< one for each strategy; the first stands for all
+  std::vector<unsigned> steps;  ///< the length of each, 0 where there is none
+  std::vector<Replay> replays;  ///< one for each strategy; the first stands for all
 };
 
-std::string replay_json(const ReplayReport& report);
+/// As `gpuwarden memory replay --json` prints it.
+nlohmann::json to_json(const ReplayReport& report);
 
-}  // namespace gpuwarden::cli
+/// What a command and its children wrote while they were traced, as `gpuwarden memory trace --json` prints it.
+nlohmann::json to_json(const std::vector<TraceSummary>& traces, int exit_code);
+
+}  // namespace gpuwarden::memtrace
