@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compat/question.hpp"
+#include "gpuwarden/compat/question.hpp"
 
 #include <fmt/format.h>
 
@@ -7,26 +7,16 @@
 #include <cctype>
 
 #include "gpuwarden/base/text.hpp"
-#include "knowledge_base.hpp"
 
-namespace gpuwarden::cli::compat {
+namespace gpuwarden::compat {
 
 using doctor::Purpose;
 using knowledge::Knowledge;
-using knowledge::Version;
 
 namespace {
 
 bool begins_with_digit(std::string_view text) {
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
-}
-
-Result<Version> cuda_version(std::string_view text) {
-  const auto version = begins_with_digit(text) ? Version::parse(text) : std::nullopt;
-  if (!version || version->major > 99)
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no CUDA version", printable(text)),
-                "for example 12.8, or cu128");
-  return *version;
 }
 
 /// "cu128", "cuda 12.8", "cuda==12.8", "cuda12.8"; empty where the text is nothing of that kind.
@@ -36,7 +26,7 @@ Result<std::optional<Version>> cuda_of(std::string_view text) {
   text.remove_prefix(4);
   while (!text.empty() && (text[0] == ' ' || text[0] == '=' || text[0] == '-')) text.remove_prefix(1);
   if (!begins_with_digit(text)) return std::nullopt;
-  GPUWARDEN_TRY(const Version version, cuda_version(text));
+  GPUWARDEN_TRY(const Version version, parse_cuda(text));
   return std::optional(version);
 }
 
@@ -53,16 +43,26 @@ bool is_component(const Knowledge& knowledge, std::string_view name) {
   return std::ranges::any_of(knowledge.components(), [&](const auto& row) { return row.component == name; });
 }
 
-/// Takes what parse_purpose read for the question.
-void set_purpose(Question& question, Purpose purpose) {
+}  // namespace
+
+Result<Version> parse_cuda(std::string_view text) {
+  const auto version = begins_with_digit(text) ? Version::parse(text) : knowledge::cuda_of_build(text);
+  if (!version || version->major > 99)
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no CUDA version", printable(text)),
+                "for example 12.8, or cu128");
+  return *version;
+}
+
+Question question_of(Purpose purpose) {
+  Question question;
   question.kind = purpose.package ? "package" : purpose.architecture ? "architecture" : purpose.work ? "job" : "matrix";
   // What only the site's rules know is answered where they speak: with drivers.
   question.matrix = question.kind == "matrix";
   question.purpose = std::move(purpose);
+  return question;
 }
 
-/// The words of the question; a blank before a version is as good as "==".
-Result<Question> read_words(const Knowledge& knowledge, const std::string& text) {
+Result<Question> parse_question(const Knowledge& knowledge, const std::string& text) {
   Question question{.text = text};
   const std::string lower = to_lower(trim(text));
   GPUWARDEN_TRY(question.xid, xid_of(lower));
@@ -76,7 +76,8 @@ Result<Question> read_words(const Knowledge& knowledge, const std::string& text)
   if (words.size() == 2 && begins_with_digit(words[1]) && !verb) joined = fmt::format("{}=={}", words[0], words[1]);
   auto purpose = doctor::parse_purpose(joined);
   if (purpose) {
-    set_purpose(question, std::move(*purpose));
+    question = question_of(std::move(*purpose));
+    question.text = text;
     return question;
   }
   const std::size_t equals = joined.find("==");
@@ -93,41 +94,52 @@ Result<Question> read_words(const Knowledge& knowledge, const std::string& text)
   return question;
 }
 
-/// "driver 550.54" is the same as --driver 550.54.
-bool is_driver(Context& context, const std::string& text) {
-  const auto words = split_words(text);
-  if (words.size() != 2 || to_lower(words[0]) != "driver" || context.args.has("driver")) return false;
-  context.args.set("driver", {std::string(words[1])});
-  return true;
+namespace {
+
+/// The CUDA of the work that the question names, for the matrix.
+std::optional<Version> work_of(const Asked& asked, const Question& question) {
+  if (question.cuda || !question.purpose || !question.purpose->package) return question.cuda;
+  const Purpose::Package& package = *question.purpose->package;
+  if (package.build) return knowledge::cuda_of_build(*package.build);
+  const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
+  if (package.name == "vllm") {
+    const auto* row = version ? asked.knowledge.vllm(*version) : nullptr;
+    return row != nullptr ? std::optional(row->cuda) : std::nullopt;
+  }
+  if (package.name != "torch" || !version) return std::nullopt;
+  for (const auto* build : asked.knowledge.torch_builds_of(*version)) {
+    if (build->is_default) return knowledge::cuda_of_build(build->build);
+  }
+  return std::nullopt;
+}
+
+Result<Answer> answer_package(const Asked& asked, const Purpose::Package& package) {
+  if (package.name == "torch") return answer_torch(asked, package);
+  if (package.name == "vllm") return answer_vllm(asked, package.version);
+  return answer_component(asked, package.name, package.version.value_or(""));
+}
+
+Result<Answer> answer_named_gpu(const Asked& asked, const std::string& words) {
+  GPUWARDEN_TRY(auto found, answer_gpu(asked, words));
+  return std::visit([](auto& one) -> Answer { return std::move(one); }, found);
 }
 
 }  // namespace
 
-Result<Question> read_question(Context& context, const Knowledge& knowledge) {
-  const Args& args = context.args;
-  const std::string words(trim(join(args.rest, " ")));
-  const auto cuda = args.text("cuda");
-  const auto purpose = args.text("for");
-  if (!words.empty() && (cuda || purpose))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("'{}' is a question, and so is --cuda and --for", printable(words)), "ask one at a time");
-  Question question;
-  if (cuda) {
-    GPUWARDEN_TRY(question.cuda, cuda_version(cuda->starts_with("cu") ? "" : *cuda));
-    question.kind = "cuda";
-  } else if (purpose) {
-    GPUWARDEN_TRY(Purpose read, read_purpose(*purpose, knowledge));
-    set_purpose(question, std::move(read));
-  } else if (!words.empty() && !is_driver(context, words)) {
-    GPUWARDEN_TRY(question, read_words(knowledge, words));
-  } else if (args.all("gpus").size() == 1 && !args.has("driver") && !args.text("gpus")->contains(',')) {
-    question.kind = "gpu";
-    question.gpu = *args.text("gpus");
-  }
-  question.text = !words.empty() ? words : purpose ? *purpose : cuda ? "CUDA " + *cuda : "";
-  question.matrix = question.matrix || args.has("matrix");
-  if (question.matrix) question.kind = "matrix";
-  return question;
+const Verdict& verdict_of(const Answer& answer) {
+  return std::visit([](const auto& one) -> const Verdict& { return one; }, answer);
 }
 
-}  // namespace gpuwarden::cli::compat
+Result<Answer> answer(const Asked& asked, const Question& question) {
+  if (question.matrix) return answer_matrix(asked, work_of(asked, question), question.text);
+  if (question.xid) return answer_xid(asked.knowledge, *question.xid);
+  if (question.cuda) return answer_cuda(asked, *question.cuda);
+  if (!question.component.empty()) return answer_component(asked, question.component, question.version);
+  if (!question.gpu.empty()) return answer_named_gpu(asked, question.gpu);
+  if (!question.purpose) return answer_machine(asked);
+  if (question.purpose->package) return answer_package(asked, *question.purpose->package);
+  if (question.purpose->architecture) return answer_architecture(asked, *question.purpose->architecture);
+  return answer_job(asked, {question.purpose->work->training, question.purpose->work->parameters});
+}
+
+}  // namespace gpuwarden::compat

@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// What several answers ask of the place, and the names of what they say.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
-#include "compat/answer.hpp"
+#include "gpuwarden/compat/answer.hpp"
 
-namespace gpuwarden::cli::compat {
+namespace gpuwarden::compat {
 
 using knowledge::RunsOn;
 using knowledge::WheelFit;
 
 namespace {
 
-constexpr std::size_t kIndent = 15;
-
 bool is_consumer(const PlaceGpu& gpu) {
   return std::ranges::any_of(std::to_array<std::string_view>({"GeForce", "TITAN", "GTX"}),
                              [&](std::string_view word) { return gpu.name.contains(word); });
-}
-
-std::string_view type_text(std::string_view type) {
-  if (type == "LTSB") return "long-term support";
-  if (type == "PB") return "production branch";
-  if (type == "NFB") return "new features branch";
-  return type;
 }
 
 }  // namespace
@@ -31,7 +24,7 @@ std::string_view type_text(std::string_view type) {
 std::string capability_text(int architecture) { return fmt::format("{}.{}", architecture / 10, architecture % 10); }
 
 std::string wheel_name(const knowledge::TorchBuild& build) {
-  return fmt::format("{}.{}.{}+{}", build.torch.major, build.torch.minor, build.torch.patch, build.build);
+  return fmt::format("{}+{}", three_numbers(build.torch), build.build);
 }
 
 std::string_view words_for(WheelFit fit) {
@@ -71,36 +64,11 @@ std::string_view words_for(RunsOn how) {
   return "";
 }
 
-std::string branch_text(const Asked& asked, int number) {
-  const auto* branch = asked.knowledge.branch(number);
-  if (branch == nullptr && number > asked.knowledge.newest_branch())
-    return fmt::format("{} (newer than this knowledge base, which ends with {})", number,
-                       asked.knowledge.newest_branch());
-  if (branch == nullptr) return fmt::format("{} (not in this knowledge base)", number);
-  std::vector<std::string> parts;
-  if (!branch->type.empty()) parts.emplace_back(type_text(branch->type));
-  const std::string_view end = branch->end_of_life;
-  if (knowledge::is_over(end, asked.when))
-    parts.push_back(end == "past" ? "no longer supported" : fmt::format("no longer supported since {}", end));
-  else if (!end.empty())
-    parts.push_back(fmt::format("supported until {}", end));
-  return parts.empty() ? std::to_string(number) : fmt::format("{} ({})", number, fmt::join(parts, ", "));
-}
-
 WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build) {
   WheelFit worst = knowledge::wheel_fit(asked.knowledge, build, std::nullopt, asked.place.driver);
   for (const int architecture : asked.place.architectures())
     worst = std::max(worst, knowledge::wheel_fit(asked.knowledge, build, architecture, asked.place.driver));
   return worst;
-}
-
-std::string line(const Asked& asked, std::string_view label, std::string_view text) {
-  const std::size_t column = std::max(kIndent, label.size() + 2);
-  return fmt::format("{:<{}}{}\n", label, column, wrapped(text, column, column, asked.style.width));
-}
-
-std::string command_line(std::string_view label, std::string_view command) {
-  return fmt::format("{:<{}}{}\n", label, kIndent, command);
 }
 
 std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu) {
@@ -121,18 +89,19 @@ bool is_useless(const Asked& asked) {
          std::ranges::all_of(asked.place.gpus, [&](const PlaceGpu& gpu) { return !obstacle_of(asked, gpu).empty(); });
 }
 
-std::string heading(const Asked& asked, std::string_view text) {
-  return "\n" + asked.style.paint(text, Tone::bold) + "\n";
+std::string three_numbers(const Version& version) {
+  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }
 
-std::string architectures_text(std::string_view architectures) {
-  std::string text(architectures);
-  std::ranges::replace(text, ';', ' ');
-  return text;
+std::span<const Rate> rates() {
+  using knowledge::GpuModel;
+  static constexpr auto kRates = std::to_array<Rate>({{"fp32_tflops", "FP32", &GpuModel::fp32_tflops},
+                                                      {"tf32_dense_tflops", "TF32", &GpuModel::tf32_dense_tflops},
+                                                      {"fp16_dense_tflops", "FP16", &GpuModel::fp16_dense_tflops},
+                                                      {"bf16_dense_tflops", "BF16", &GpuModel::bf16_dense_tflops},
+                                                      {"fp8_dense_tflops", "FP8", &GpuModel::fp8_dense_tflops},
+                                                      {"int8_dense_tops", "INT8", &GpuModel::int8_dense_tops}});
+  return kRates;
 }
 
-nlohmann::json version_json(const knowledge::Version& version) {
-  return version ? nlohmann::json(knowledge::to_string(version)) : nlohmann::json();
-}
-
-}  // namespace gpuwarden::cli::compat
+}  // namespace gpuwarden::compat
