@@ -111,7 +111,7 @@ Json model_fit_json(const placement::Request& request, const placement::Inputs& 
   const Estimate& estimate = fit.candidate.estimate;
   Json changes = Json::array();
   if (!decision.satisfied) {
-    if (const auto plan = placement::plan_if_free(request, inputs)) changes = changes_json(plan->search.changes);
+    if (const auto plan = placement::plan_if_free(request, inputs)) changes = planning::to_json(plan->search.changes);
   }
   return {{"name", fit.model},
           {"verdict", std::string(to_string(fit.fit))},
@@ -124,7 +124,7 @@ Json model_fit_json(const placement::Request& request, const placement::Inputs& 
           {"high_bytes", whole(estimate.high())},
           {"needed_free_bytes", fit.needed.value},
           {"room_bytes", fit.room.value},
-          {"settings", settings_json(fit.candidate.settings)},
+          {"settings", planning::to_json(fit.candidate.settings)},
           {"changes", changes}};
 }
 

@@ -135,7 +135,7 @@ bundle::Contents gather(const Context& context, const Machine& machine, const fa
   contents.files.push_back({std::string(bundle::kSnapshotFile), "the facts, for gpuwarden ... --from",
                             dump(facts::to_json(snapshot)), true});
   contents.files.push_back({"doctor.json", "what gpuwarden doctor finds",
-                            dump(doctor_document(examination, snapshot, wishes.purpose)), true});
+                            dump(doctor::to_json(doctor::MachineReport{examination, snapshot, wishes.purpose})), true});
   gather_live(context, machine, wishes.seconds, contents);
   for (bundle::BundleFile& log : wishes.logs.files) contents.files.push_back(std::move(log));
   return contents;

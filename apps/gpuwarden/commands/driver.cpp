@@ -16,6 +16,7 @@
 #include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/driver_text.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -28,10 +29,10 @@ using driver::DriverRun;
 using driver::Plan;
 using driver::RunState;
 
-void print_json(nlohmann::json json, bool simulated = false) {
+void print_answer(nlohmann::json json, bool simulated = false) {
   json["schema"] = facts::kJsonSchema;
   json["simulated"] = simulated;
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json(json);
 }
 
 fs::path root_of(const Context& context) {
@@ -182,7 +183,7 @@ int status(Context& context) {
   if (!knowledge) return complain(knowledge.error());
   const auto answer = driver::driver_status(seen->facts, *knowledge, system_clock().wall_now());
   if (context.args.has("json"))
-    print_json(to_json(answer), seen->facts.snapshot.simulated);
+    print_answer(to_json(answer), seen->facts.snapshot.simulated);
   else
     fmt::print("{}", status_text(answer, *style));
   return answer.problems.empty() ? kFine : kNo;
@@ -200,7 +201,7 @@ int recommend(Context& context) {
   const auto answer = driver::recommend_driver(seen->facts, *request, *knowledge, system_clock().wall_now());
   if (!answer) return complain(answer.error());
   if (context.args.has("json"))
-    print_json(to_json(*answer), seen->facts.snapshot.simulated);
+    print_answer(to_json(*answer), seen->facts.snapshot.simulated);
   else
     fmt::print("{}", recommendation_text(*answer, *style));
   return kFine;
@@ -212,7 +213,7 @@ int plan(Context& context) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   if (context.args.has("json")) {
-    print_json(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
+    print_answer(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
   } else if (context.args.has("script")) {
     fmt::print("{}", script_of(prepared->plan, prepared->request));
   } else {
@@ -246,7 +247,7 @@ void tell(const driver::StepReport& report) {
 
 /// The end of a run in words, and the exit code. `records`: where its log is.
 int conclude(const Context& context, const DriverRun& run) {
-  if (context.args.has("json")) print_json(to_json(run));
+  if (context.args.has("json")) print_answer(to_json(run));
   const std::string log = fmt::format(
       "{}/{}/log", (root_of(context) / fs::path(driver::kDriverFolder).relative_path()).string(), run.plan.id);
   switch (run.state) {
@@ -356,7 +357,7 @@ int history(Context& context) {
   }
   auto json = nlohmann::json::array();
   for (const DriverRun& run : *runs) json.push_back(to_json(run));
-  print_json({{"runs", std::move(json)}});
+  print_answer({{"runs", std::move(json)}});
   return kFine;
 }
 

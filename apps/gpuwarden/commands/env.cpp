@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "commands/env_parts.hpp"
 #include "commands/run_parts.hpp"
-#include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
@@ -20,6 +18,8 @@
 #include "gpuwarden/toolkits/start_file.hpp"
 #include "gpuwarden/toolkits/toolkits.hpp"
 #include "knowledge_base.hpp"
+#include "programs.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -44,8 +44,6 @@ constexpr auto kActions = std::to_array<Action>({
     {"explain", env_explain, ""},
     {"generate", env_generate, " shell root from "},
 });
-
-void print_json(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
 
 /// An operand too many, where an action has taken what it needs.
 std::optional<int> left_over(const Context& context, std::string_view action) {
@@ -186,15 +184,7 @@ int env_exec(Context& context) {
   const Environment environment = toolkits::with_changes(
       context.environment, toolkits::activate(*toolkit, software_of(*snapshot).toolkits, context.environment));
   if (const int code = check_program(words.front(), environment); code != 0) return code;
-  const ExecArray argv(words);
-  const ExecArray envp(environment);
-  // The command is looked for on its own PATH: execvpe would take this program's.
-  if (const auto path = environment.find("PATH"); path != environment.end()) ::setenv("PATH", path->second.c_str(), 1);
-  std::fflush(nullptr);
-  ::execvpe(words.front().c_str(), argv.get(), envp.get());
-  const int error = errno;
-  complain(error_from_errno(error, "cannot run " + words.front()));
-  return error == ENOENT ? kNotFound : kNotExecutable;
+  return exec_program(words, environment);
 }
 
 int env_module(Context& context) {

@@ -13,6 +13,7 @@
 #include "gpuwarden/toolkits/toolkits.hpp"
 #include "knowledge_base.hpp"
 #include "render/doctor_text.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -62,7 +63,7 @@ int env_check(Context& context) {
   if (const auto valid = doctor::validate(choice, *knowledge); !valid) return complain(valid.error());
   const auto examination = doctor::examine(*snapshot, *knowledge, {}, choice);
   if (context.args.has("json")) {
-    fmt::print("{}\n", doctor::to_json(examination).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(doctor::to_json(examination));
   } else {
     fmt::print("{}{}", in_use(software_of(*snapshot)), doctor_text(examination, "what chooses CUDA", false, *style));
   }

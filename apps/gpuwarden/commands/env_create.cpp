@@ -1,66 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden env create: a Python environment with a CUDA version.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <filesystem>
 
 #include "commands/env_parts.hpp"
-#include "gpuwarden/base/child.hpp"
-#include "gpuwarden/base/scope_guard.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/toolkits/python_environment.hpp"
 #include "knowledge_base.hpp"
+#include "programs.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 using toolkits::Maker;
-
-volatile std::sig_atomic_t g_child = 0;
-constexpr int kCannotStart = 127;
-
-void pass_on(int signal) {
-  if (g_child > 0) ::kill(g_child, signal);
-}
-
-/// A command on the user's terminal. Ctrl-C ends the command, not this program, which has to clean up behind it;
-/// SIGTERM and SIGHUP are passed on for the same reason.
-Result<int> run_in_sight(const std::vector<std::string>& words) {
-  fmt::print(stderr, "+ {}\n", printable(join(words, " ")));
-  std::fflush(nullptr);
-  const ExecArray argv(words);
-  const std::array<std::pair<int, void (*)(int)>, 4> handlers{
-      {{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTERM, pass_on}, {SIGHUP, pass_on}}};
-  std::array<struct sigaction, handlers.size()> before{};
-  for (std::size_t i = 0; i < handlers.size(); ++i) {
-    struct sigaction action{};
-    action.sa_handler = handlers[i].second;
-    ::sigaction(handlers[i].first, &action, &before[i]);
-  }
-  const ScopeGuard restore([&] {
-    for (std::size_t i = 0; i < handlers.size(); ++i) ::sigaction(handlers[i].first, &before[i], nullptr);
-  });
-  const pid_t child = ::fork();
-  if (child < 0) return std::unexpected(error_from_errno(errno, "cannot start " + words.front()));
-  if (child == 0) {
-    for (std::size_t i = 0; i < handlers.size(); ++i) ::sigaction(handlers[i].first, &before[i], nullptr);
-    ::execvp(argv.get()[0], argv.get());
-    ::_exit(kCannotStart);
-  }
-  g_child = child;
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  g_child = 0;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 Result<Maker> maker_for(const Context& context, const std::vector<Maker>& installed) {
   if (const auto wanted = context.args.text("tool")) {
@@ -126,6 +81,10 @@ int env_create(Context& context) {
     return complain({ErrorCode::unavailable, fmt::format("{} is not installed", plan->program),
                      installed.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
                                        : fmt::format("--tool {} is", to_string(installed.front()))});
+  const auto run_in_sight = [&](const std::vector<std::string>& words) {
+    fmt::print(stderr, "+ {}\n", printable(join(words, " ")));
+    return run_program(words, context.environment);
+  };
   const auto done = toolkits::create_environment(*plan, run_in_sight);
   if (!done) return complain(done.error());
   fmt::print("{}\n", plan->activation);

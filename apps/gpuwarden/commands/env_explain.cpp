@@ -10,6 +10,7 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/variables.hpp"
 #include "gpuwarden/toolkits/suggestions.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -68,8 +69,6 @@ json as_json(const Context& context, const KnownVariable& variable) {
           {"meaning", variable.meaning}, {"when", variable.when},
           {"source", variable.source},   {"here", value ? json(*value) : json()}};
 }
-
-void print_json(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
 
 }  // namespace
 

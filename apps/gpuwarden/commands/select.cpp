@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "model_request.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -124,8 +125,7 @@ int run_select(Context& context) {
   const placement::Inputs inputs{
       acquired->snapshot, {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
-    fmt::print("{}\n",
-               as_json(*acquired, selection->request, inputs).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(as_json(*acquired, selection->request, inputs));
     return decision.satisfied ? kFine : kNo;
   }
   show_warnings(decision);
