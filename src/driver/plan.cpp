@@ -17,7 +17,7 @@ namespace gpuwarden::driver {
 namespace {
 
 /// What the steps are made from.
-struct Making {
+struct PlanInputs {
   const DriverFacts& facts;
   const DriverRequest& request;
   const Recommendation& target;
@@ -30,29 +30,29 @@ constexpr auto kServices = std::to_array<std::string_view>(
 
 constexpr std::string_view kNouveauFile = "/etc/modprobe.d/gpuwarden-no-nouveau.conf";
 
-const facts::KernelDriver& driver_of(const Making& making) { return environment_of(making.facts).driver; }
+const facts::KernelDriver& driver_of(const PlanInputs& inputs) { return environment_of(inputs.facts).driver; }
 
-bool is_loaded(const Making& making, std::string_view module) {
-  const auto& loaded = driver_of(making).loaded_modules;
+bool is_loaded(const PlanInputs& inputs, std::string_view module) {
+  const auto& loaded = driver_of(inputs).loaded_modules;
   return std::ranges::find(loaded, module) != loaded.end();
 }
 
 /// nouveau cannot be unloaded while it draws the console.
-bool needs_reboot(const Making& making) { return making.request.through_reboot || is_loaded(making, "nouveau"); }
+bool needs_reboot(const PlanInputs& inputs) { return inputs.request.through_reboot || is_loaded(inputs, "nouveau"); }
 
-bool has_runfile(const Making& making) { return making.facts.packaging == Packaging::runfile; }
+bool has_runfile(const PlanInputs& inputs) { return inputs.facts.packaging == Packaging::runfile; }
 
 /// Whether the present driver must go first: apt and dnf upgrade one packaging of one flavour by themselves.
-bool needs_removal(const Making& making) {
-  if (has_runfile(making)) return true;
-  if (making.facts.packages.empty()) return false;
-  if (making.facts.packaging != making.target.packaging) return true;
-  const auto flavour = driver_of(making).flavour;
-  if (flavour && *flavour != making.target.flavour) return true;
+bool needs_removal(const PlanInputs& inputs) {
+  if (has_runfile(inputs)) return true;
+  if (inputs.facts.packages.empty()) return false;
+  if (inputs.facts.packaging != inputs.target.packaging) return true;
+  const auto flavour = driver_of(inputs).flavour;
+  if (flavour && *flavour != inputs.target.flavour) return true;
   // Packages with the branch in their names do not replace one another.
-  return std::ranges::any_of(making.words.packages, [&](const std::string& name) {
+  return std::ranges::any_of(inputs.words.packages, [&](const std::string& name) {
     const bool present =
-        std::ranges::find(making.facts.packages, name, &InstalledPackage::name) != making.facts.packages.end();
+        std::ranges::find(inputs.facts.packages, name, &InstalledPackage::name) != inputs.facts.packages.end();
     return !present && !name.contains("pinning") &&
            std::ranges::any_of(split(name, '-'), [](std::string_view part) { return parse_integer(part).has_value(); });
   });
@@ -71,49 +71,49 @@ std::string for_services_backwards(std::string_view function) {
 }
 
 /// Every way back that touches packages ends in the recorded state, whichever step it starts from.
-std::string restore(const Making& making) {
+std::string restore(const PlanInputs& inputs) {
   std::string text;
-  if (making.target.packaging == Packaging::runfile) text += "uninstall_runfile\n";
-  if (making.facts.manager != PackageManager::none) text += "restore_packages\n";
-  if (has_runfile(making)) text += "restore_runfile\n";
+  if (inputs.target.packaging == Packaging::runfile) text += "uninstall_runfile\n";
+  if (inputs.facts.manager != PackageManager::none) text += "restore_packages\n";
+  if (has_runfile(inputs)) text += "restore_runfile\n";
   return text + "restore_configuration\nrestore_dkms\n";
 }
 
-void prepare(const Making& making, std::vector<Step>& steps) {
+void prepare(const PlanInputs& inputs, std::vector<Step>& steps) {
   steps.push_back({.id = "record",
                    .title = "record packages, holds, configuration, services and modules",
                    .commands = "record\n",
                    .check = "[ -e \"$B/complete\" ]\n"});
-  if (!making.words.repository.empty())
+  if (!inputs.words.repository.empty())
     steps.push_back({.id = "repository",
                      .title = "add NVIDIA's package repository",
-                     .commands = making.words.repository,
-                     .undo = making.words.repository_undo + "restore_configuration\n"});
+                     .commands = inputs.words.repository,
+                     .undo = inputs.words.repository_undo + "restore_configuration\n"});
   // apt cannot plan a change of what is held.
-  const bool held = std::ranges::any_of(making.facts.packages, &InstalledPackage::held);
-  if (held && making.facts.manager == PackageManager::apt)
+  const bool held = std::ranges::any_of(inputs.facts.packages, &InstalledPackage::held);
+  if (held && inputs.facts.manager == PackageManager::apt)
     steps.push_back({.id = "unhold",
                      .title = "take the hold off the driver's packages",
                      .commands = "unhold\n",
                      .undo = "restore_marks\n"});
   steps.push_back({.id = "fetch",
                    .title = "download the new driver; nothing is installed yet",
-                   .commands = making.words.fetch,
-                   .undo = making.words.fetch_undo + "restore_configuration\n"});
+                   .commands = inputs.words.fetch,
+                   .undo = inputs.words.fetch_undo + "restore_configuration\n"});
   std::string save;
-  if (making.facts.manager != PackageManager::none) save += "save_packages\n";
-  if (making.facts.manager == PackageManager::apt) save += "save_conffiles save\n";
-  if (has_runfile(making)) save += "save_runfile\n";
-  const auto& forced = making.request.forced;
+  if (inputs.facts.manager != PackageManager::none) save += "save_packages\n";
+  if (inputs.facts.manager == PackageManager::apt) save += "save_conffiles save\n";
+  if (has_runfile(inputs)) save += "save_runfile\n";
+  const auto& forced = inputs.request.forced;
   if (std::ranges::find(forced, "way-back") != forced.end()) save = "NO_WAY_BACK=1\n" + save;
   steps.push_back({.id = "save", .title = "keep the present driver's packages for the way back", .commands = save});
 }
 
-void stop(const Making& making, std::vector<Step>& steps) {
-  if (making.facts.display_manager != "")
+void stop(const PlanInputs& inputs, std::vector<Step>& steps) {
+  if (inputs.facts.display_manager != "")
     steps.push_back({.id = "stop-display",
                      .title = fmt::format("stop the display manager{}",
-                                          making.facts.display_manager ? " " + *making.facts.display_manager : ""),
+                                          inputs.facts.display_manager ? " " + *inputs.facts.display_manager : ""),
                      .commands = "stop display-manager\n",
                      .check = "! active display-manager\n",
                      .undo = "start_again display-manager\n"});
@@ -124,7 +124,7 @@ void stop(const Making& making, std::vector<Step>& steps) {
   steps.push_back({.id = "idle",
                    .title = "make sure that no program has a GPU open",
                    .commands = "list=$(holders)\n[ -z \"$list\" ] || die \"GPUs are in use by pid \"$list\n"});
-  if (!needs_reboot(making))
+  if (!needs_reboot(inputs))
     steps.push_back({.id = "unload",
                      .title = "unload the kernel modules",
                      .commands = "unload\n",
@@ -132,31 +132,31 @@ void stop(const Making& making, std::vector<Step>& steps) {
                      .undo = "restore_modules\n"});
 }
 
-void exchange(const Making& making, std::vector<Step>& steps) {
-  if (needs_removal(making)) {
+void exchange(const PlanInputs& inputs, std::vector<Step>& steps) {
+  if (needs_removal(inputs)) {
     std::string commands;
-    if (has_runfile(making)) commands += "uninstall_runfile\n";
-    if (!making.facts.packages.empty()) commands += "remove_driver\n";
+    if (has_runfile(inputs)) commands += "uninstall_runfile\n";
+    if (!inputs.facts.packages.empty()) commands += "remove_driver\n";
     steps.push_back(
         {.id = "remove",
-         .title = making.facts.packaging == making.target.packaging
+         .title = inputs.facts.packaging == inputs.target.packaging
                       ? "remove the present driver"
                       : fmt::format("remove the present driver ({})",
-                                    making.facts.packaging ? words_of(*making.facts.packaging) : "unknown origin"),
+                                    inputs.facts.packaging ? words_of(*inputs.facts.packaging) : "unknown origin"),
          .commands = commands,
-         .undo = restore(making)});
+         .undo = restore(inputs)});
   }
   steps.push_back({.id = "install",
-                   .title = fmt::format("install R{}, {}, from {}", making.target.branch,
-                                        words_of(making.target.flavour), words_of(making.target.packaging)),
-                   .commands = making.words.install,
-                   .check = making.words.check,
-                   .undo = restore(making)});
-  if (needs_removal(making) && making.facts.manager == PackageManager::apt)
+                   .title = fmt::format("install R{}, {}, from {}", inputs.target.branch,
+                                        words_of(inputs.target.flavour), words_of(inputs.target.packaging)),
+                   .commands = inputs.words.install,
+                   .check = inputs.words.check,
+                   .undo = restore(inputs)});
+  if (needs_removal(inputs) && inputs.facts.manager == PackageManager::apt)
     steps.push_back({.id = "dependents",
                      .title = "bring back the programs that left with the old driver",
                      .commands = "bring_back\n"});
-  if (is_loaded(making, "nouveau"))
+  if (is_loaded(inputs, "nouveau"))
     steps.push_back({.id = "nouveau",
                      .title = "keep nouveau from loading",
                      .commands = fmt::format("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' >{}\n"
@@ -173,10 +173,10 @@ void exchange(const Making& making, std::vector<Step>& steps) {
                    "  dkms_entries | grep -q \" $kernel$\" || die \"DKMS could not build the module for $kernel: see "
                    "/var/lib/dkms/nvidia*/*/build/make.log\"\nfi\n",
        .undo = "restore_dkms\n"});
-  const bool held = std::ranges::any_of(making.facts.packages, &InstalledPackage::held);
-  if (held && making.facts.manager == PackageManager::apt) {
+  const bool held = std::ranges::any_of(inputs.facts.packages, &InstalledPackage::held);
+  if (held && inputs.facts.manager == PackageManager::apt) {
     std::string names;
-    for (const auto& name : making.words.packages) names += " " + shell_quoted(name);
+    for (const auto& name : inputs.words.packages) names += " " + shell_quoted(name);
     steps.push_back(
         {.id = "hold",
          .title = "put the new packages on hold, as the old ones were",
@@ -186,8 +186,8 @@ void exchange(const Making& making, std::vector<Step>& steps) {
   }
 }
 
-void start(const Making& making, std::vector<Step>& steps) {
-  const bool reboot = needs_reboot(making);
+void start(const PlanInputs& inputs, std::vector<Step>& steps) {
+  const bool reboot = needs_reboot(inputs);
   if (reboot) {
     steps.push_back({.id = "reboot",
                      .title = "reboot, so that the new module is loaded",
@@ -207,21 +207,21 @@ void start(const Making& making, std::vector<Step>& steps) {
                      .undo = "unload\n"});
   }
   // A fabric manager that was not there before is not enabled by its package.
-  const bool fabric = making.facts.nvswitch == true &&
-                      facts::find_service(environment_of(making.facts), "nvidia-fabricmanager") == nullptr;
+  const bool fabric = inputs.facts.nvswitch == true &&
+                      facts::find_service(environment_of(inputs.facts), "nvidia-fabricmanager") == nullptr;
   const std::string_view enable = fabric ? "! has systemctl || systemctl enable --now nvidia-fabricmanager\n" : "";
   const std::string_view disable = fabric ? "! has systemctl || systemctl disable --now nvidia-fabricmanager\n" : "";
   steps.push_back({.id = "start-services",
                    .title = "start the services again",
                    .commands = fmt::format("{}{}", enable, for_services_backwards("start_again")),
                    .undo = fmt::format("{}{}", for_services("stop"), disable)});
-  if (making.facts.display_manager != "")
+  if (inputs.facts.display_manager != "")
     steps.push_back({.id = "start-display",
                      .title = "start the display manager again",
                      .commands = "start_again display-manager\n",
                      .undo = "stop display-manager\n"});
   const std::string wanted =
-      making.request.version.empty() ? fmt::format("{}.*", making.target.branch) : making.request.version;
+      inputs.request.version.empty() ? fmt::format("{}.*", inputs.target.branch) : inputs.request.version;
   steps.push_back({.id = "verify",
                    .title = "verify that the new driver serves",
                    .commands = fmt::format(
@@ -256,13 +256,13 @@ std::string prelude_of(const DriverFacts& facts) {
          "  record_common \"$B/part\"\n  mv \"$B\"/part/* \"$B/\"; rmdir \"$B/part\"; sync; : >\"$B/complete\"\n}\n";
 }
 
-std::vector<std::string> notes_of(const Making& making) {
-  std::vector<std::string> notes = making.target.warnings;
-  if (!environment_of(making.facts).containers.engines.empty())
+std::vector<std::string> notes_of(const PlanInputs& inputs) {
+  std::vector<std::string> notes = inputs.target.warnings;
+  if (!environment_of(inputs.facts).containers.engines.empty())
     notes.emplace_back(
         "containers that run keep the old libraries: restart those that use GPUs (their names are in the records)");
-  if (needs_reboot(making)) notes.emplace_back("after the reboot: gpuwarden driver apply --resume");
-  if (environment_of(making.facts).host.secure_boot == true)
+  if (needs_reboot(inputs)) notes.emplace_back("after the reboot: gpuwarden driver apply --resume");
+  if (environment_of(inputs.facts).host.secure_boot == true)
     notes.emplace_back("Secure Boot is on: DKMS signs the module with this machine's key, which must be enrolled");
   return notes;
 }
@@ -294,18 +294,18 @@ Result<Plan> plan_driver(const DriverFacts& facts, const DriverRequest& request,
   plan.id = id;
   GPUWARDEN_TRY(plan.target, recommend_driver(facts, request, knowledge, now));
   GPUWARDEN_TRY(const InstallWords words, install_words(facts, request, plan.target));
-  const Making making{facts, request, plan.target, words};
+  const PlanInputs inputs{facts, request, plan.target, words};
   plan.from = from_words(facts);
   plan.to =
       fmt::format("{}, {}, {}", request.version.empty() ? fmt::format("R{}", plan.target.branch) : request.version,
                   words_of(plan.target.flavour), words_of(plan.target.packaging));
   plan.prelude = prelude_of(facts);
   plan.checks = pre_checks(facts, request, plan.target);
-  prepare(making, plan.steps);
-  stop(making, plan.steps);
-  exchange(making, plan.steps);
-  start(making, plan.steps);
-  plan.notes = notes_of(making);
+  prepare(inputs, plan.steps);
+  stop(inputs, plan.steps);
+  exchange(inputs, plan.steps);
+  start(inputs, plan.steps);
+  plan.notes = notes_of(inputs);
   return plan;
 }
 
