@@ -25,31 +25,33 @@ void pass_on(int signal) {
   if (g_program > 0) ::kill(g_program, signal);
 }
 
-struct Disposition {
-  int signal;
-  void (*handler)(int);
+/// Signals that mean the program. What a terminal sends both of them is ignored here, what only this process gets is
+/// passed on.
+struct ProgramSignal {
+  int number;
+  bool passed_on;
 };
 
-constexpr auto kWhileItRuns =
-    std::to_array<Disposition>({{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTERM, pass_on}, {SIGHUP, pass_on}});
+constexpr auto kSignals =
+    std::to_array<ProgramSignal>({{SIGINT, false}, {SIGQUIT, false}, {SIGTERM, true}, {SIGHUP, true}});
 
-using Dispositions = std::array<struct sigaction, kWhileItRuns.size()>;
+using Dispositions = std::array<struct sigaction, kSignals.size()>;
 
 /// What was ignored before (nohup) stays ignored.
 Dispositions take_signals() {
   Dispositions before{};
-  for (std::size_t i = 0; i < kWhileItRuns.size(); ++i) {
-    ::sigaction(kWhileItRuns[i].signal, nullptr, &before[i]);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i].number, nullptr, &before[i]);
     if (before[i].sa_handler == SIG_IGN) continue;
     struct sigaction action{};
-    action.sa_handler = kWhileItRuns[i].handler;
-    ::sigaction(kWhileItRuns[i].signal, &action, nullptr);
+    action.sa_handler = kSignals[i].passed_on ? pass_on : SIG_IGN;
+    ::sigaction(kSignals[i].number, &action, nullptr);
   }
   return before;
 }
 
 void give_signals_back(const Dispositions& before) {
-  for (std::size_t i = 0; i < kWhileItRuns.size(); ++i) ::sigaction(kWhileItRuns[i].signal, &before[i], nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i].number, &before[i], nullptr);
 }
 
 }  // namespace
