@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/queries.hpp"
+#include "doctor/lore.hpp"
 
 #include <fmt/format.h>
 
