@@ -20,26 +20,26 @@ constexpr std::string_view kRunfile = "use NVIDIA's .run installer: --runfile FI
 /// How a path names a release: by its major number, or by all of it without the dots.
 enum class Release { major, whole };
 
-struct Row {
+struct Distribution {
   std::string_view distribution;  ///< ID of os-release
   std::string_view prefix;
   Release release = Release::major;
 };
 
-constexpr auto kRows = std::to_array<Row>({{"ubuntu", "ubuntu", Release::whole},
-                                           {"debian", "debian"},
-                                           {"fedora", "fedora"},
-                                           {"rhel", "rhel"},
-                                           {"rocky", "rhel"},
-                                           {"almalinux", "rhel"},
-                                           {"centos", "rhel"},
-                                           {"ol", "rhel"},
-                                           {"amzn", "amzn"},
-                                           {"azurelinux", "azl"},
-                                           {"mariner", "cm"},
-                                           {"sles", "sles"},
-                                           {"opensuse-leap", "opensuse"},
-                                           {"kylin", "kylin"}});
+constexpr auto kDistributions = std::to_array<Distribution>({{"ubuntu", "ubuntu", Release::whole},
+                                                             {"debian", "debian"},
+                                                             {"fedora", "fedora"},
+                                                             {"rhel", "rhel"},
+                                                             {"rocky", "rhel"},
+                                                             {"almalinux", "rhel"},
+                                                             {"centos", "rhel"},
+                                                             {"ol", "rhel"},
+                                                             {"amzn", "amzn"},
+                                                             {"azurelinux", "azl"},
+                                                             {"mariner", "cm"},
+                                                             {"sles", "sles"},
+                                                             {"opensuse-leap", "opensuse"},
+                                                             {"kylin", "kylin"}});
 
 constexpr auto kMachines = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"x86_64", "x86_64"}, {"aarch64", "sbsa"}, {"ppc64le", "ppc64le"}});
@@ -120,9 +120,9 @@ Result<Repository> repository_for(const facts::Host& host) {
   const std::string distribution = host.distribution.value_or("");
   const std::string version = host.distribution_version.value_or("");
   const std::string machine = host.machine.value_or("x86_64");
-  const auto* const row = std::ranges::find(kRows, distribution, &Row::distribution);
+  const auto* const row = std::ranges::find(kDistributions, distribution, &Distribution::distribution);
   const auto* const path = std::ranges::find(kMachines, machine, &decltype(kMachines)::value_type::first);
-  if (row == kRows.end() || path == kMachines.end())
+  if (row == kDistributions.end() || path == kMachines.end())
     return fail(ErrorCode::unsatisfied,
                 fmt::format("no repository of NVIDIA is known for {} on {}",
                             distribution.empty() ? "a distribution without a name" : distribution, machine),

@@ -14,8 +14,8 @@
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
+#include "gpuwarden/logs/unpack.hpp"
 #include "logs/text_kind.hpp"
-#include "logs/unpack.hpp"
 
 namespace gpuwarden::logs {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "logs/unpack.hpp"
+#include "gpuwarden/logs/unpack.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>

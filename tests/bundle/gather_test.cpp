@@ -121,7 +121,7 @@ TEST(GatherLog, WhatIsNoTextOrNoFileIsRefused) {
   EXPECT_TRUE(contents.files.empty());
 }
 
-TEST(redact::Identities, AreThoseInTheFacts) {
+TEST(Identities, AreThoseInTheFacts) {
   facts::Snapshot snapshot = testing::mig_fleet();
   snapshot.host = "node7";
   snapshot.gpus[1].gpu.serial = "1652922011245";
