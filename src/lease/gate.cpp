@@ -18,7 +18,7 @@ constexpr auto kGatePause = std::chrono::milliseconds(1);
 
 Error stuck(const StoreOptions& options, const UniqueFd& gate, std::chrono::milliseconds waited) {
   std::string who;
-  for (const Process& process : lock_holders(options.proc_root, read_locks(options.proc_root), gate))
+  for (const Process& process : LockTable(options.proc_root).holders_of(gate))
     who += fmt::format("{}{} (pid {}: {})", who.empty() ? "" : ", ", user_name(process.uid), process.pid.value,
                        process.command);
   const bool named = !who.empty();

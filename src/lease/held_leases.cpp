@@ -71,9 +71,9 @@ std::vector<std::string> HeldLeases::repair() {
     if (!lock.shared_folder || is_at(lock.shared_folder, path)) continue;
     auto fd = open_lock_file(path, false);
     const bool had = fd && try_lock(*fd, impl_->exclusive) == LockResult::had && is_at(*fd, path);
-    sentences.push_back(fmt::format("somebody removed the lock file {}: {}", path.string(),
-                                    had ? "it is made and locked again"
-                                        : "another container may have taken the GPU meanwhile"));
+    sentences.push_back(
+        fmt::format("somebody removed the lock file {}: {}", path.string(),
+                    had ? "it is made and locked again" : "another container may have taken the GPU meanwhile"));
     // The old one is kept where there is no new one: the next call tries again.
     if (had) lock.shared_folder = std::move(*fd);
   }

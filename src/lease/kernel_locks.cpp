@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <charconv>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
@@ -80,55 +79,9 @@ bool has_lock_line(std::string_view descriptor_info, const FileKey& key) {
   });
 }
 
-}  // namespace
+enum class Holds { yes, no, not_told };
 
-std::optional<FileKey> key_of(const UniqueFd& fd) {
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return std::nullopt;
-  FileKey key{major(info.st_dev), minor(info.st_dev), info.st_ino};
-  const auto told = read_file(fmt::format("/proc/self/fdinfo/{}", fd.get()));
-  if (!told) return key;
-  if (const auto inode = number_in<std::uint64_t>(field_of(*told, "ino"), 10)) key.inode = *inode;
-  if (const auto device = device_of_mount(field_of(*told, "mnt_id"))) std::tie(key.major, key.minor) = *device;
-  return key;
-}
-
-std::optional<KernelLock> parse_lock(std::string_view line) {
-  const auto words = split_words(line);
-  if (words.size() < 6 || words[1] != "FLOCK") return std::nullopt;
-  const auto pid = number_in<std::int32_t>(words[4], 10);
-  const auto key = parse_key(words[5]);
-  if (!pid || !key) return std::nullopt;
-  return KernelLock{Pid{*pid}, *key};
-}
-
-std::vector<KernelLock> read_locks(const fs::path& proc_root) {
-  std::vector<KernelLock> locks;
-  const auto text = read_file(proc_root / "locks");
-  if (!text) return locks;
-  for (const auto line : split(*text, '\n')) {
-    if (const auto lock = parse_lock(line)) locks.push_back(*lock);
-  }
-  return locks;
-}
-
-std::optional<Process> find_process(const fs::path& proc_root, Pid pid) {
-  if (pid.value <= 0) return std::nullopt;
-  const fs::path folder = proc_root / std::to_string(pid.value);
-  const auto status = read_file(folder / "status");
-  if (!status) return std::nullopt;
-  const std::string state = field_of(*status, "State");
-  if (state.starts_with('Z') || state.starts_with('X')) return std::nullopt;  // what it held has been closed
-  const std::string uids = field_of(*status, "Uid");  // real, effective, saved, of file systems
-  const auto words = split_words(uids);
-  const auto uid = words.size() < 2 ? std::nullopt : number_in<std::uint32_t>(words[1], 10);
-  if (!uid) return std::nullopt;
-  std::string command = read_file(folder / "cmdline").value_or("");
-  std::ranges::replace(command, '\0', ' ');
-  command = printable(trim(command));
-  return Process{pid, *uid, command.empty() ? printable(field_of(*status, "Name")) : command};
-}
-
+/// Whether one of a process's descriptors holds a lock of the open file; not_told where its descriptors are hidden.
 Holds holds_lock(const fs::path& proc_root, Pid pid, const UniqueFd& file, const FileKey& key) {
   struct stat wanted{};
   if (::fstat(file.get(), &wanted) != 0) return Holds::not_told;
@@ -151,30 +104,96 @@ Holds holds_lock(const fs::path& proc_root, Pid pid, const UniqueFd& file, const
   return answer;
 }
 
-std::vector<Process> lock_holders(const fs::path& proc_root, const std::vector<KernelLock>& locks,
-                                  const UniqueFd& file) {
+}  // namespace
+
+std::optional<KernelLock> parse_lock(std::string_view line) {
+  const auto words = split_words(line);
+  if (words.size() < 6 || words[1] != "FLOCK") return std::nullopt;
+  const auto pid = number_in<std::int32_t>(words[4], 10);
+  const auto key = parse_key(words[5]);
+  if (!pid || !key) return std::nullopt;
+  return KernelLock{Pid{*pid}, *key};
+}
+
+std::optional<Process> find_process(const fs::path& proc_root, Pid pid) {
+  if (pid.value <= 0) return std::nullopt;
+  const fs::path folder = proc_root / std::to_string(pid.value);
+  const auto status = read_file(folder / "status");
+  if (!status) return std::nullopt;
+  const std::string state = field_of(*status, "State");
+  if (state.starts_with('Z') || state.starts_with('X')) return std::nullopt;  // what it held has been closed
+  const std::string uids = field_of(*status, "Uid");                          // real, effective, saved, of file systems
+  const auto words = split_words(uids);
+  const auto uid = words.size() < 2 ? std::nullopt : number_in<std::uint32_t>(words[1], 10);
+  if (!uid) return std::nullopt;
+  std::string command = read_file(folder / "cmdline").value_or("");
+  std::ranges::replace(command, '\0', ' ');
+  command = printable(trim(command));
+  return Process{pid, *uid, command.empty() ? printable(field_of(*status, "Name")) : command};
+}
+
+bool is_of_user(const fs::path& proc_root, Pid pid, std::uint32_t uid) {
+  struct stat info{};
+  if (::stat((proc_root / std::to_string(pid.value)).c_str(), &info) == 0 && info.st_uid == uid) return true;
+  // The folder of a process that may not be traced is root's.
+  const auto process = find_process(proc_root, pid);
+  return process && process->uid == uid;
+}
+
+LockTable::LockTable(fs::path proc_root) : proc_root_(std::move(proc_root)) {
+  const auto text = read_file(proc_root_ / "locks");
+  if (!text) return;
+  for (const auto line : split(*text, '\n')) {
+    if (const auto lock = parse_lock(line)) locks_.push_back(*lock);
+  }
+}
+
+std::optional<FileKey> LockTable::key_of(const UniqueFd& file) const {
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return std::nullopt;
+  const auto told = std::pair(major(info.st_dev), minor(info.st_dev));
+  const auto known = devices_.find(info.st_dev);
+  if (known != devices_.end() && known->second == told) return FileKey{told.first, told.second, info.st_ino};
+  const std::string details = read_file(fmt::format("/proc/self/fdinfo/{}", file.get())).value_or("");
+  const auto device =
+      known != devices_.end() ? known->second : device_of_mount(field_of(details, "mnt_id")).value_or(told);
+  devices_.emplace(info.st_dev, device);
+  const auto inode = number_in<std::uint64_t>(field_of(details, "ino"), 10);
+  return FileKey{device.first, device.second, inode.value_or(info.st_ino)};
+}
+
+std::vector<Pid> LockTable::on(const UniqueFd& file) const {
+  std::vector<Pid> pids;
+  const auto key = key_of(file);
+  for (const KernelLock& lock : locks_) {
+    if (key && lock.file == *key) pids.push_back(lock.pid);
+  }
+  return pids;
+}
+
+std::vector<Process> LockTable::holders_of(const UniqueFd& file) const {
   std::vector<Process> holders;
   const auto key = key_of(file);
   if (!key) return holders;
   const auto is_known = [&](Pid pid) { return std::ranges::find(holders, pid, &Process::pid) != holders.end(); };
   std::size_t unexplained = 0;
-  for (const KernelLock& lock : locks) {
-    if (lock.file != *key || is_known(lock.pid)) continue;
-    auto process = find_process(proc_root, lock.pid);
+  for (const Pid pid : on(file)) {
+    if (is_known(pid)) continue;
+    auto process = find_process(proc_root_, pid);
     // A number may belong to another process by now, or its process may have closed the lock and others keep it.
-    if (process && holds_lock(proc_root, lock.pid, file, *key) != Holds::no)
+    if (process && holds_lock(proc_root_, pid, file, *key) != Holds::no)
       holders.push_back(std::move(*process));
     else
       ++unexplained;
   }
   if (!holders.empty() && unexplained == 0) return holders;
-  const Folder processes = open_folder(proc_root);
+  const Folder processes = open_folder(proc_root_);
   if (!processes) return holders;
   while (const dirent* entry = ::readdir(processes.get())) {
     const auto pid = number_in<std::int32_t>(static_cast<const char*>(entry->d_name), 10);
     if (!pid || is_known(Pid{*pid})) continue;
-    if (holds_lock(proc_root, Pid{*pid}, file, *key) != Holds::yes) continue;
-    if (auto process = find_process(proc_root, Pid{*pid})) holders.push_back(std::move(*process));
+    if (holds_lock(proc_root_, Pid{*pid}, file, *key) != Holds::yes) continue;
+    if (auto process = find_process(proc_root_, Pid{*pid})) holders.push_back(std::move(*process));
   }
   std::ranges::sort(holders, {}, &Process::pid);
   return holders;

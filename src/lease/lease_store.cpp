@@ -52,14 +52,14 @@ Result<LeaseStore> LeaseStore::open(StoreOptions options, Clock& clock) {
   return store;
 }
 
-Situation LeaseStore::inspect(const std::vector<Device>& known, const std::stop_token& stop) const {
+Situation LeaseStore::inspect(const std::vector<Device>& known, Names names, const std::stop_token& stop) const {
   if (directory_problem_) {
-    Situation situation = look(options_, known, Care::without_gate);
+    Situation situation = look(options_, known, Care::without_gate, names);
     situation.problem = directory_problem_;
     return situation;
   }
   const auto gate = Gate::pass(options_, *clock_, std::min(kLookPatience, options_.gate_patience), stop);
-  Situation situation = look(options_, known, gate ? Care::under_gate : Care::without_gate);
+  Situation situation = look(options_, known, gate ? Care::under_gate : Care::without_gate, names);
   if (!gate) situation.problem = gate.error();
   return situation;
 }
@@ -68,7 +68,7 @@ std::vector<facts::Lease> LeaseStore::simulated_leases() const {
   if (!options_.prefix.empty() || directory_problem_) return {};
   StoreOptions options = options_;
   options.prefix = kSimulatedPrefix;
-  return look(options, {}, Care::without_gate).leases;
+  return look(options, {}, Care::without_gate, Names::told).leases;
 }
 
 Result<std::optional<HeldLeases>> LeaseStore::claim(const std::vector<Device>& known,
@@ -79,7 +79,8 @@ Result<std::optional<HeldLeases>> LeaseStore::claim(const std::vector<Device>& k
     GPUWARDEN_TRY(Gate passed, Gate::pass(options_, *clock_, options_.gate_patience, stop));
     gate.emplace(std::move(passed));
   }
-  GPUWARDEN_TRY(const Choice choice, choose(look(options_, known, gate ? Care::under_gate : Care::without_gate)));
+  const Care care = gate ? Care::under_gate : Care::without_gate;
+  GPUWARDEN_TRY(const Choice choice, choose(look(options_, known, care, Names::told)));
   if (choice.devices.empty()) return std::nullopt;
   GPUWARDEN_CHECK(refuse_twins(choice.devices));
   // Not a HeldLeases before it is whole: that would pass the gate to give its part back, and the gate is ours.

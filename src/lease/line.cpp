@@ -28,9 +28,8 @@ Line::View Line::look(const Situation& situation, const std::string& own, const 
     };
     const std::size_t wants = std::max<std::size_t>(1, ticket.wants);
     const bool can_go = count([&](const Uuid& uuid) { return idle.contains(uuid); }) >= wants;
-    const bool waits_for_others = count([&](const Uuid& uuid) {
-                                    return !is_held_by(situation, uuid, ticket.owner.user);
-                                  }) >= wants;
+    const bool waits_for_others =
+        count([&](const Uuid& uuid) { return !is_held_by(situation, uuid, ticket.owner.user); }) >= wants;
     if (!can_go)
       turns_.erase(ticket.id);
     else if (now - turns_.try_emplace(ticket.id, now).first->second >= kTurn)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,26 +41,24 @@ std::vector<fs::path> files_of(const StoreOptions& options, const Device& device
 }
 
 /// Whether anybody is seen to hold a lock of the device's files.
-bool is_seen_locked(const StoreOptions& options, const std::vector<KernelLock>& locks, const Device& device) {
+bool is_seen_locked(const StoreOptions& options, const LockTable& locks, const Device& device) {
   return std::ranges::any_of(files_of(options, device), [&](const fs::path& path) {
     const auto fd = open_existing_lock_file(path);
-    const auto key = fd ? key_of(*fd) : std::nullopt;
-    return key && std::ranges::find(locks, *key, &KernelLock::file) != locks.end();
+    return fd && !locks.on(*fd).empty();
   });
 }
 
-std::vector<facts::LeaseHolder> holders_of(const StoreOptions& options, const std::vector<KernelLock>& locks,
-                                           const Device& device) {
-  std::map<Pid, Process> processes;
+std::vector<facts::LeaseHolder> holders_of(const StoreOptions& options, const LockTable& locks, const Device& device) {
+  std::vector<facts::LeaseHolder> holders;
   for (const fs::path& path : files_of(options, device)) {
     const auto fd = open_existing_lock_file(path);
-    if (!fd) continue;
-    for (const Process& process : lock_holders(options.proc_root, locks, *fd)) processes.emplace(process.pid, process);
+    const auto processes = fd ? locks.holders_of(*fd) : std::vector<Process>{};
+    if (processes.empty()) continue;
+    const auto records = read_records(options.directory, record_prefix(options, device.uuid));
+    for (const Process& process : processes) holders.push_back(describe(process, records));
+    // Who holds the first of its files holds the device; the second tells of other containers.
+    return holders;
   }
-  std::vector<facts::LeaseHolder> holders;
-  if (processes.empty()) return holders;
-  const auto records = read_records(options.directory, record_prefix(options, device.uuid));
-  for (const auto& [pid, process] : processes) holders.push_back(describe(process, records));
   return holders;
 }
 
@@ -74,7 +73,7 @@ LockState state_of(const StoreOptions& options, const Device& device, Care care)
   return state;
 }
 
-Situation look(const StoreOptions& options, const std::vector<Device>& known, Care care) {
+Situation look(const StoreOptions& options, const std::vector<Device>& known, Care care, Names names) {
   Situation situation;
   std::vector<std::pair<Device, LockState>> states;
   for (const auto& [uuid, file] : devices_of(options, known)) {
@@ -84,14 +83,16 @@ Situation look(const StoreOptions& options, const std::vector<Device>& known, Ca
       remove_records(options.directory, record_prefix(options, uuid));
     if (state != LockState::free || care == Care::without_gate) states.emplace_back(device, state);
   }
-  // Read once, and only where there is something to explain.
-  const auto locks = states.empty() ? std::vector<KernelLock>{} : read_locks(options.proc_root);
+  // Read once, after all locks that were only tried are open again.
+  std::optional<LockTable> locks;
+  if (!states.empty() && (names == Names::told || care == Care::without_gate)) locks.emplace(options.proc_root);
   for (const auto& [device, state] : states) {
     // Without the gate a shared lock is not felt, only seen.
-    if (state == LockState::free && !is_seen_locked(options, locks, device)) continue;
-    situation.leases.push_back({device.uuid, state != LockState::exclusive, holders_of(options, locks, device)});
+    if (state == LockState::free && !is_seen_locked(options, *locks, device)) continue;
+    situation.leases.push_back({device.uuid, state != LockState::exclusive, {}});
+    if (names == Names::told) situation.leases.back().holders = holders_of(options, *locks, device);
   }
-  situation.waiting = live_tickets(options, care == Care::under_gate);
+  situation.waiting = live_tickets(options, names, care == Care::under_gate);
   return situation;
 }
 

@@ -14,6 +14,6 @@ enum class Care { under_gate, without_gate };
 LockState state_of(const StoreOptions& options, const Device& device, Care care);
 
 /// All leases on `known` devices and on those that have a lock in the directory, and the waiting line.
-Situation look(const StoreOptions& options, const std::vector<Device>& known, Care care);
+Situation look(const StoreOptions& options, const std::vector<Device>& known, Care care, Names names);
 
 }  // namespace gpuwarden::lease

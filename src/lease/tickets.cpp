@@ -12,7 +12,9 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/file.hpp"
@@ -52,56 +54,46 @@ bool is_held(const UniqueFd& fd) {
   return !had;
 }
 
-/// The process that waits with this ticket, if it is its owner's and visible; `refused` where another user's holds it.
-std::optional<Process> waiter_of(const StoreOptions& options, const std::vector<KernelLock>& locks, const UniqueFd& fd,
-                                 std::uint32_t owner, bool& refused) {
-  const auto key = key_of(fd);
-  bool others = false;
-  for (const KernelLock& lock : locks) {
-    if (!key || lock.file != *key) continue;
-    auto process = find_process(options.proc_root, lock.pid);
-    if (process && process->uid == owner) return process;
-    others = others || process.has_value();
-  }
-  refused = others;
-  return std::nullopt;
-}
-
-std::optional<Waiting> read_ticket(const StoreOptions& options, const std::vector<KernelLock>& locks,
-                                   const fs::path& path, bool sweep) {
-  const auto fd = open_existing_lock_file(path);
-  if (!fd) return std::nullopt;
-  if (!is_held(*fd)) {
-    if (sweep) ::unlink(path.c_str());
-    return std::nullopt;
-  }
-  struct stat info{};
-  if (::fstat(fd->get(), &info) != 0) return std::nullopt;
-  const auto text = read_descriptor(fd->get(), path.string(), kTicketCap);
-  auto ticket = text ? decode_ticket(*text) : std::nullopt;
-  if (!ticket) return std::nullopt;
-  bool refused = false;
-  const auto waiter = waiter_of(options, locks, *fd, info.st_uid, refused);
-  if (refused) return std::nullopt;
-  ticket->id = path.filename();
-  ticket->owner.user = user_name(info.st_uid);
-  ticket->owner.pid = waiter ? waiter->pid : Pid{0};
-  return Waiting{birth_of(*fd), info.st_uid, std::move(*ticket)};
+/// Fills in what the ticket says and whose it is; false where it is no ticket or another user's process holds it.
+bool read_ticket(const LockTable& locks, const StoreOptions& options, const UniqueFd& fd, Waiting& waiting) {
+  const auto text = read_descriptor(fd.get(), waiting.ticket.id, kTicketCap);
+  auto said = text ? decode_ticket(*text) : std::nullopt;
+  if (!said) return false;
+  said->id = std::move(waiting.ticket.id);
+  said->owner.user = user_name(waiting.uid);
+  said->owner.pid = Pid{0};
+  const auto pids = locks.on(fd);
+  const auto own = std::ranges::find_if(pids, [&](Pid pid) { return is_of_user(options.proc_root, pid, waiting.uid); });
+  if (own != pids.end()) said->owner.pid = *own;
+  waiting.ticket = std::move(*said);
+  // No process at all: it is in another container, and its file alone tells whose it is.
+  return own != pids.end() ||
+         std::ranges::none_of(pids, [&](Pid pid) { return find_process(options.proc_root, pid).has_value(); });
 }
 
 }  // namespace
 
-std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, bool sweep) {
-  std::vector<fs::path> paths = list_directory(queue_path(options));
-  std::erase_if(paths, [](const fs::path& path) { return path.extension() != ".ticket"; });
-  std::vector<facts::LeaseTicket> tickets;
-  if (paths.empty()) return tickets;
-  const auto locks = read_locks(options.proc_root);
+std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, Names names, bool sweep) {
   std::vector<Waiting> waiting;
-  for (const fs::path& path : paths) {
-    if (auto one = read_ticket(options, locks, path, sweep)) waiting.push_back(std::move(*one));
+  std::optional<LockTable> locks;
+  for (const fs::path& path : list_directory(queue_path(options))) {
+    const auto fd = path.extension() == ".ticket" ? open_existing_lock_file(path) : std::nullopt;
+    struct stat info{};
+    if (!fd || ::fstat(fd->get(), &info) != 0) continue;
+    if (!is_held(*fd)) {
+      if (sweep) ::unlink(path.c_str());
+      continue;
+    }
+    Waiting one{birth_of(*fd), info.st_uid, {}};
+    one.ticket.id = path.filename();
+    if (names == Names::told) {
+      if (!locks) locks.emplace(options.proc_root);
+      if (!read_ticket(*locks, options, *fd, one)) continue;
+    }
+    waiting.push_back(std::move(one));
   }
   std::ranges::sort(waiting, {}, [](const Waiting& one) { return std::tie(one.since, one.ticket.id); });
+  std::vector<facts::LeaseTicket> tickets;
   std::map<std::uint32_t, std::size_t> of_user;
   for (Waiting& one : waiting) {
     if (++of_user[one.uid] > kTicketsOfOneUser) continue;

@@ -15,7 +15,7 @@ namespace gpuwarden::lease {
 
 /// Those who wait, first come first. Tickets that nobody holds are removed where `sweep` (under the gate) permits;
 /// those that another user's process holds, and more of one user than anybody needs, do not count.
-std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, bool sweep);
+std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, Names names, bool sweep);
 
 struct NewTicket {
   std::string id;

@@ -79,9 +79,10 @@ class Acquisition {
     last_read_ = clock_.now();
     if (source_.captured || source_.leases == nullptr) return decide_without_leases();
     devices_ = lease_devices(result_.snapshot_, source_.sys_root, source_.proc_root);
-    if (!request_.hold) return decide(source_.leases->inspect(devices_, stop_));
-    GPUWARDEN_TRY(auto held, source_.leases->claim(
-                                 devices_, [&](const lease::Situation& situation) { return choose(situation); }, stop_));
+    if (!request_.hold) return decide(source_.leases->inspect(devices_, lease::Names::told, stop_));
+    GPUWARDEN_TRY(
+        auto held,
+        source_.leases->claim(devices_, [&](const lease::Situation& situation) { return choose(situation); }, stop_));
     if (!held) return result_.decision_.satisfied && result_.decision_.cpu;
     result_.leases_ = std::move(*held);
     return true;
@@ -97,12 +98,10 @@ class Acquisition {
 
   /// Fills the decision; true when satisfied.
   Result<bool> decide(const lease::Situation& situation) {
-    const auto view =
-        line_.look(situation, ticket_.id(), idle_devices(result_.snapshot_, situation), clock_.now());
+    const auto view = line_.look(situation, ticket_.id(), idle_devices(result_.snapshot_, situation), clock_.now());
     someone_goes_first_ = view.someone_can_go;
-    GPUWARDEN_TRY(result_.decision_,
-                  placement::select(request_.gpus, {result_.snapshot_, situation.leases, view.spoken_for,
-                                                    request_.visibility}));
+    GPUWARDEN_TRY(result_.decision_, placement::select(request_.gpus, {result_.snapshot_, situation.leases,
+                                                                       view.spoken_for, request_.visibility}));
     return result_.decision_.satisfied;
   }
 
@@ -152,7 +151,7 @@ class Acquisition {
   /// Reading the GPUs costs more than looking at the line: those who wait far behind do not.
   bool is_my_turn() const {
     if (!ticket_) return true;
-    const auto situation = source_.leases->inspect(devices_, stop_);
+    const auto situation = source_.leases->inspect(devices_, lease::Names::left_out, stop_);
     const auto& candidates = result_.decision_.candidates;
     const auto own = std::ranges::find(situation.waiting, ticket_.id(), &facts::LeaseTicket::id);
     const auto ahead = own - situation.waiting.begin();

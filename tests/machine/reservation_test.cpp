@@ -24,7 +24,8 @@ using ::testing::IsEmpty;
 class Reservations : public ::testing::Test {
  protected:
   Reservations() : snapshot_(fleet(2)) {
-    for (const auto& device : lease_devices(snapshot_, dir_ / "sys", dir_ / "proc")) put(device.kernel_file, "0x10de\n");
+    for (const auto& device : lease_devices(snapshot_, dir_ / "sys", dir_ / "proc"))
+      put(device.kernel_file, "0x10de\n");
   }
   lease::LeaseStore store(const std::string& run = "r1") {
     facts::LeaseHolder self{Pid{::getpid()}, "", run, "python train.py", system_clock().wall_now()};
@@ -33,10 +34,11 @@ class Reservations : public ::testing::Test {
     return *opened;
   }
   GpuSource source(const lease::LeaseStore* leases) {
-    return {.read = [this](const probe::ReadRequest&) {
-              ++readings_;
-              return snapshot_;
-            },
+    return {.read =
+                [this](const probe::ReadRequest&) {
+                  ++readings_;
+                  return snapshot_;
+                },
             .leases = leases,
             .sys_root = dir_ / "sys",
             .proc_root = dir_ / "proc"};
@@ -116,8 +118,7 @@ TEST_F(Reservations, WaitsUntilTheGpusAreGivenBack) {
     EXPECT_TRUE(eventually(kSoon, [&] { return !leases.inspect({}).waiting.empty(); }));
     held.reset();
   });
-  const auto got =
-      Reservation::make(waiting(2, std::chrono::milliseconds::max()), source(&leases), system_clock());
+  const auto got = Reservation::make(waiting(2, std::chrono::milliseconds::max()), source(&leases), system_clock());
   ASSERT_THAT(got, IsOk());
   EXPECT_EQ(got->devices().size(), 2U);
 }

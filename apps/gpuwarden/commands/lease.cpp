@@ -121,7 +121,8 @@ int run_lease(Context& context) {
   show_model_fit(acquired->decision());
   if (context.args.has("hold")) return hold(*acquired);
   fmt::print(stderr, "gpuwarden: {}leased {} for {}; leave it to give them back\n",
-             machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision()), argv[0]);
+             machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision()),
+             argv[0]);
   return become_shell(*acquired, *machine, context.environment, argv);
 }
 

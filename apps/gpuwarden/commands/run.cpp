@@ -31,7 +31,7 @@ bool falls_back(const Context& context, const Error& error) {
 }
 
 Result<machine::Reservation> acquire_or_fall_back(Context& context, const Machine& machine, Selection& selection,
-                                      const std::string& run_id) {
+                                                  const std::string& run_id) {
   if (selection.request.force_cpu) return machine::Reservation::of_cpu();
   GPUWARDEN_TRY(const auto store, open_leases(context, machine, run_id, join(context.args.rest, " ")));
   auto acquired = acquire(context, machine, selection, &store, true);

@@ -121,8 +121,10 @@ int run_select(Context& context) {
     fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot().origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
   const bool captured = !acquired->snapshot().origin.empty();
-  const placement::Inputs inputs{
-      acquired->snapshot(), {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
+  const placement::Inputs inputs{acquired->snapshot(),
+                                 {},
+                                 {},
+                                 captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
     fmt::print("{}\n",
                as_json(*acquired, selection->request, inputs).dump(2, ' ', false, Json::error_handler_t::replace));

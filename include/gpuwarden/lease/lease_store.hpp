@@ -78,6 +78,10 @@ struct Situation {
   std::optional<Error> problem;
 };
 
+/// Whether who holds and who waits is looked up, which costs a walk through /proc for each; without it holders are
+/// empty and tickets have only number and id.
+enum class Names { told, left_out };
+
 /// What the chooser answers: which devices to lock (empty: none now), shared or not.
 struct Choice {
   std::vector<Device> devices;
@@ -109,7 +113,8 @@ class LeaseStore {
 
   /// Who holds what now, of `known` devices and of all that have a lock in the directory. Waits at most a second, and
   /// never makes a claim of somebody else fail for good.
-  Situation inspect(const std::vector<Device>& known, const std::stop_token& stop = {}) const;
+  Situation inspect(const std::vector<Device>& known, Names names = Names::told,
+                    const std::stop_token& stop = {}) const;
 
   /// The leases of simulated fleets that have a lock in the same directory; none where this store is of such a fleet.
   std::vector<facts::Lease> simulated_leases() const;

@@ -65,8 +65,8 @@ class GpuManager {
   /// is held (see reserve()). With request.work or model_size it takes as many
   /// GPUs as that model needs, and says in decision.strategy and decision.model how it fits them.
   Result<placement::Decision> select(const placement::Request& request);
-  /// Chooses as select() does, and holds the GPUs against everybody who asks gpuwarden, until the reservation leaves its
-  /// scope. `wait`: how long to wait in line for them, max() for no limit, none for not at all. Fails as
+  /// Chooses as select() does, and holds the GPUs against everybody who asks gpuwarden, until the reservation leaves
+  /// its scope. `wait`: how long to wait in line for them, max() for no limit, none for not at all. Fails as
   /// machine::Reservation::make() does.
   Result<machine::Reservation> reserve(const placement::Request& request,
                                        std::optional<std::chrono::milliseconds> wait = std::nullopt,
@@ -75,7 +75,8 @@ class GpuManager {
   /// none (its `usable` is 0) the plan is for this machine's, as if nobody used them. Fails as planning::answer() does,
   /// and with unsatisfied where the machine has no GPU that tells its memory.
   Result<planning::PlanAnswer> plan(planning::PlanRequest request);
-  /// The free GPU, that nobody has leased, with the highest capability score. Fails with unsatisfied, saying what is in the way.
+  /// The free GPU, that nobody has leased, with the highest capability score. Fails with unsatisfied, saying what is in
+  /// the way.
   Result<placement::Device> optimal_device();
 
  private:
