@@ -284,9 +284,12 @@ Result<Machine> open_machine(Context& context) {
 Result<lease::LeaseStore> open_leases(const Context& context, const Machine& machine, const std::string& run_id,
                                       const std::string& command) {
   lease::StoreOptions options;
-  if (const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR")) options.directory = *given;
-  if (machine.simulated()) options.prefix = "sim-";
-  options.self = {Pid{::getpid()}, user_name(), run_id, command, std::chrono::system_clock::now()};
+  if (const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR")) {
+    options.directory = *given;
+    options.directory_required = true;
+  }
+  if (machine.simulated()) options.prefix = lease::kSimulatedPrefix;
+  options.self = {Pid{::getpid()}, user_name(), run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());
 }
 
