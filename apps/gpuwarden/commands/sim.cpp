@@ -15,6 +15,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "machine.hpp"
 #include "options.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
