@@ -99,13 +99,14 @@ TEST_F(Completion, EveryCommandHasAManPageWithItsOptionsThatRoffTakes) {
   std::size_t pages = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     ++pages;
-    const auto done = start({"groff", "-man", "-ww", "-Tascii", "-P-c", entry.path().string()});
+    const auto done = start({"groff", "-man", "-ww", "-Tascii", "-P-cbu", entry.path().string()});
     EXPECT_EQ(done.exit_code, 0);
     EXPECT_EQ(done.standard_error, "") << entry.path();
     EXPECT_THAT(done.standard_output, HasSubstr("EXIT STATUS"));
   }
   EXPECT_GE(pages, 15U);
-  const auto list = start({"groff", "-man", "-Tascii", "-P-c", (folder / "gpuwarden-list.1").string()}).standard_output;
+  const auto list =
+      start({"groff", "-man", "-Tascii", "-P-cbu", (folder / "gpuwarden-list.1").string()}).standard_output;
   EXPECT_THAT(list, HasSubstr("--processes"));
   EXPECT_EQ(run({"man", "list"}).standard_output, read_file(folder / "gpuwarden-list.1").value_or(""));
 }

@@ -9,10 +9,10 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
 #include "knowledge_base.hpp"
-#include "shared_options.hpp"
 #include "machine.hpp"
 #include "render/compat_text.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "diagnose/explain.hpp"
 #include "exit_codes.hpp"
@@ -15,8 +16,8 @@
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/diagnosis_text.hpp"
-#include "shared_options.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

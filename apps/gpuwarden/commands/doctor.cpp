@@ -19,8 +19,8 @@
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
-#include "shared_options.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

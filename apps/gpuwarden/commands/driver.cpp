@@ -16,8 +16,8 @@
 #include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/driver_text.hpp"
-#include "shared_options.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

@@ -18,9 +18,9 @@
 #include "gpuwarden/toolkits/start_file.hpp"
 #include "gpuwarden/toolkits/toolkits.hpp"
 #include "knowledge_base.hpp"
-#include "shared_options.hpp"
 #include "programs.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

@@ -14,9 +14,9 @@
 #include "gpuwarden/launch/job.hpp"
 #include "model_request.hpp"
 #include "plan/workload_options.hpp"
-#include "shared_options.hpp"
 #include "programs.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 #include "stop_on_signals.hpp"
 
 namespace gpuwarden::cli {

@@ -14,8 +14,8 @@
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
-#include "shared_options.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

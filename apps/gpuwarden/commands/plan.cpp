@@ -19,8 +19,8 @@
 #include "plan/request.hpp"
 #include "plan/workload_options.hpp"
 #include "render/plan_text.hpp"
-#include "shared_options.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

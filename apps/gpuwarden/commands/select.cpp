@@ -12,8 +12,8 @@
 #include "gpuwarden/placement/json.hpp"
 #include "model_request.hpp"
 #include "plan/workload_options.hpp"
-#include "shared_options.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

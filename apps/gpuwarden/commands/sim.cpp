@@ -18,6 +18,7 @@
 #include "options.hpp"
 #include "programs.hpp"
 #include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {

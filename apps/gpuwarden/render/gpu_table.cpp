@@ -325,7 +325,8 @@ std::string process_table(const facts::Snapshot& snapshot, const Style& usual) {
   Style style = usual;
   style.width = usual.measured ? usual.columns : std::string::npos;
   std::string text = snapshot_header(snapshot, style);
-  text += style.paint(" #     pid typ user          memory  command", Tone::dim) + "\n";
+  constexpr std::string_view kHead = " #     pid typ user          memory  command";
+  text += style.paint(fit(kHead, std::min(style.width, kHead.size())), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
       const std::string line = fit(std::to_string(record.gpu.index.value), 2, true) + process_text(process).substr(2);

@@ -44,13 +44,13 @@ std::string option_entry(const Option& option) {
   else if (!value.empty())
     names += fmt::format(" \\fI{}\\fR", value);
   std::string text = fmt::format(".TP\n{}\n{}\n", names, roff_text(option.help));
-  if (*option.actions != '\0') text += fmt::format("For: {}.\n", roff_text(option.actions));
-  if (*option.choices != '\0') text += fmt::format("Values: {}.\n", roff_text(option.choices));
+  if (*option.actions != '\0') text += fmt::format(".br\nFor: {}.\n", roff_text(option.actions));
+  if (*option.choices != '\0') text += fmt::format(".br\nValues: {}.\n", roff_text(option.choices));
   return text;
 }
 
 std::string options_section(std::string_view title, std::span<const Option> options) {
-  std::string text = fmt::format(".SS {}\n", roff_text(title));
+  std::string text = title.empty() ? "" : fmt::format(".SS {}\n", roff_text(title));
   for (const Option& option : options) text += option_entry(option);
   return text;
 }
@@ -111,8 +111,11 @@ std::string command_man_page(const Command& command) {
   text += synopsis_section(command);
   text += fmt::format(".SH DESCRIPTION\n{}\n", sentence(command));
   text += ".SH OPTIONS\n";
+  std::string_view title;
   for (const OptionGroup& group : command.groups) {
-    if (!group.options.empty()) text += options_section(group.title, group.options);
+    if (group.options.empty()) continue;
+    text += options_section(group.title == title ? "" : group.title, group.options);
+    title = group.title;
   }
   text += options_section("common options", kCommonOptions);
   text += kExitCodes;
