@@ -9,6 +9,7 @@
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "leftovers.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
 
@@ -46,6 +47,7 @@ int run_list(Context& context) {
   if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
   const auto leases = read_leases(context, *machine);
+  if (!machine->captured) show_leftovers(context, true);
   if (context.args.has("json")) {
     fmt::print("{}\n", as_json(snapshot, leases).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
