@@ -35,13 +35,15 @@ class Escape : public Jobs {
     ::close(ends[1]);
     spec.held_descriptors = {held.get()};
     spec.control_group = number % 2 == 0;
-    attempt.team = launch_team(spec);
+    attempt.team.launcher = launch(spec);
     return attempt;
   }
 
   /// Every third loses its launcher, its outer guardian, its inner guardian.
-  static void strike(const Attempt& attempt, int number) {
+  static void strike(Attempt& attempt, int number) {
     EXPECT_TRUE(soon([&] { return std::filesystem::exists(attempt.up); }));
+    attempt.team.guardians = guardians_below(attempt.team.launcher);
+    ASSERT_EQ(attempt.team.guardians.size(), 2U);
     const std::array<pid_t, 3> supervisors{attempt.team.launcher, attempt.team.guardians[0], attempt.team.guardians[1]};
     ::kill(supervisors[static_cast<std::size_t>(number) % 3], SIGKILL);
   }
