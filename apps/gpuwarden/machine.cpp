@@ -290,8 +290,9 @@ Result<lease::LeaseStore> open_leases(const Context& context, const Machine& mac
                                       const std::string& command) {
   lease::StoreOptions options;
   options.directory = lease_directory(context);
-  if (machine.simulated()) options.prefix = "sim-";
-  options.self = {Pid{::getpid()}, user_name(), run_id, command, std::chrono::system_clock::now()};
+  options.directory_required = variable(context.environment, "GPUWARDEN_LEASE_DIR").has_value();
+  if (machine.simulated()) options.prefix = lease::kSimulatedPrefix;
+  options.self = {Pid{::getpid()}, user_name(), run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "acquire.hpp"
 #include "command.hpp"
 #include "gpuwarden/placement/select.hpp"
 

@@ -39,8 +39,8 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
               "sh, fish, powershell or cmd");
 }
 
-Json as_json(const Acquired& acquired, const placement::Request& request, const placement::Inputs& inputs) {
-  const Decision& decision = acquired.decision;
+Json as_json(const machine::Reservation& acquired, const placement::Request& request, const placement::Inputs& inputs) {
+  const Decision& decision = acquired.decision();
   Json selected = Json::array();
   for (const auto& device : decision.selected) {
     selected.push_back({{"index", device.index.value},
@@ -57,7 +57,7 @@ Json as_json(const Acquired& acquired, const placement::Request& request, const 
                         {"transient", verdict.transient}});
   }
   return {{"schema", facts::kJsonSchema},
-          {"simulated", acquired.snapshot.simulated},
+          {"simulated", acquired.snapshot().simulated},
           {"satisfied", decision.satisfied},
           {"device", decision.cpu ? "cpu" : "cuda"},
           {"cuda_visible_devices", decision.satisfied ? Json(placement::cuda_visible_devices(decision)) : Json()},
@@ -84,7 +84,7 @@ Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   return names;
 }
 
-Result<Acquired> choose(Context& context, Selection& selection) {
+Result<machine::Reservation> choose(Context& context, Selection& selection) {
   const bool interactive = context.args.has("interactive");
   if (interactive && context.args.text("from") == "-")
     return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
@@ -98,8 +98,8 @@ Result<Acquired> choose(Context& context, Selection& selection) {
   const lease::LeaseStore* store = held ? &*held : nullptr;
   if (interactive) {
     selection.request.all = true;
-    GPUWARDEN_TRY(const Acquired shown, acquire(context, machine, selection, store, false));
-    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision));
+    GPUWARDEN_TRY(const machine::Reservation shown, acquire(context, machine, selection, store, false));
+    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision()));
     selection.request.all = false;
     selection.request.count.reset();
   }
@@ -116,19 +116,21 @@ int run_select(Context& context) {
   }
   const auto acquired = choose(context, *selection);
   if (!acquired) return complain(acquired.error());
-  const Decision& decision = acquired->decision;
-  if (!acquired->snapshot.origin.empty())
-    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot.origin));
+  const Decision& decision = acquired->decision();
+  if (!acquired->snapshot().origin.empty())
+    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot().origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
-  const bool captured = !acquired->snapshot.origin.empty();
-  const placement::Inputs inputs{
-      acquired->snapshot, {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
+  const bool captured = !acquired->snapshot().origin.empty();
+  const placement::Inputs inputs{acquired->snapshot(),
+                                 {},
+                                 {},
+                                 captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
     fmt::print("{}\n",
                as_json(*acquired, selection->request, inputs).dump(2, ' ', false, Json::error_handler_t::replace));
     return decision.satisfied ? kFine : kNo;
   }
-  show_warnings(decision);
+  for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
     return complain(
         {ErrorCode::unsatisfied, decision.missing,
