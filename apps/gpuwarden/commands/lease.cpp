@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden lease: GPUs for a shell, without ranks or prefixes.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -14,6 +13,8 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "model_request.hpp"
+#include "programs.hpp"
+#include "render/print_json.hpp"
 #include "stop_on_signals.hpp"
 
 namespace gpuwarden::cli {
@@ -58,8 +59,7 @@ int list_leases(const Context& context, const lease::LeaseStore& store, const Ma
   const auto simulated_leases = store.simulated_leases();
   if (situation.problem) warn(situation.problem->message);
   if (context.args.has("json")) {
-    fmt::print("{}\n", list_json(situation, simulated_leases, machine.simulated())
-                           .dump(2, ' ', false, json::error_handler_t::replace));
+    print_json(list_json(situation, simulated_leases, machine.simulated()));
     return kFine;
   }
   if (situation.leases.empty() && simulated_leases.empty()) fmt::print("nothing is leased\n");
@@ -86,17 +86,13 @@ int hold(machine::Reservation& acquired) {
 }
 
 /// The shell becomes this process: the locks go along, and it is the user's own from here on.
-int become_shell(const machine::Reservation& acquired, const Machine& machine, const Environment& environment,
-                 std::vector<std::string> argv) {
-  ::setenv("CUDA_VISIBLE_DEVICES", placement::cuda_visible_devices(acquired.decision()).c_str(), 1);
-  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-  for (const auto& [name, value] : simulated_environment(machine, environment))
-    ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> words;
-  for (auto& text : argv) words.push_back(text.data());
-  words.push_back(nullptr);
-  ::execvp(words[0], words.data());
-  return complain(error_from_errno(errno, "cannot run " + argv[0]));
+int become_shell(const machine::Reservation& acquired, const Machine& machine, Environment environment,
+                 const std::vector<std::string>& argv) {
+  const Environment simulated = simulated_environment(machine, environment);
+  environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(acquired.decision());
+  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  for (const auto& [name, value] : simulated) environment[name] = value;
+  return exec_program(argv, environment);
 }
 
 }  // namespace

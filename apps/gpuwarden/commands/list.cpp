@@ -14,6 +14,7 @@
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -53,7 +54,7 @@ int run_list(Context& context) {
   const auto leases = read_leases(context, *machine, snapshot);
   if (!machine->captured) show_leftovers(context, true);
   if (context.args.has("json")) {
-    fmt::print("{}\n", as_json(snapshot, leases).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(as_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     fmt::print("{}",
                context.args.has("processes") ? process_table(snapshot, *style) : gpu_table(snapshot, leases, *style));
