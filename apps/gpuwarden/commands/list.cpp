@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "leftovers.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
 #include "render/print_json.hpp"
@@ -98,6 +99,7 @@ int run_list(Context& context) {
   if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
   const auto leases = read_leases(context, *machine, snapshot);
+  if (!machine->captured) show_leftovers(context, true);
   if (*csv) {
     if (const int code = print_csv(context.args, snapshot, **csv); code != kFine) return code;
   } else if (context.args.has("json")) {
