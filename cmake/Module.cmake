@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpuwarden_module(NAME FLOOR n DEPENDS rooms... LIBRARIES targets...): one room of the house. Its sources are
+# gpuwarden_module(NAME FLOOR n [THREADS] [OPTIMIZE level] DEPENDS rooms... LIBRARIES targets...): one room of the house, compiled
+# in release with -O1 or -O<level>; THREADS: several threads meet in it, so that ThreadSanitizer runs its tests. Its sources are
 # src/NAME/**.cpp, its public headers include/gpuwarden/NAME/**.hpp (a verified, installed header set), its tests
 # tests/NAME/*_test.cpp. A room without sources is an interface library.
 set_property(GLOBAL PROPERTY GPUWARDEN_ROOMS "")
 
-# Parsing the standard library, fmt and JSON is half of what a file costs: the files of a target are compiled several
-# at a time, or with precompiled headers. The dev preset does neither, so that every file has to include what it uses.
+# Parsing the standard library, fmt and JSON is half of what a file costs, so the files of a target are compiled several
+# at a time. scripts/lint.sh looks at each by itself (preset lint), so that every file includes what it uses.
 function(gpuwarden_parse_once target)
   if(GPUWARDEN_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-    return()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
-  if(NOT GPUWARDEN_PCH)
-    return()
-  endif()
-  get_target_property(libraries ${target} LINK_LIBRARIES)
-  set(headers <algorithm> <array> <chrono> <filesystem> <functional> <map> <optional> <ranges> <span> <string> <string_view> <vector>)
-  if("fmt::fmt" IN_LIST libraries)
-    list(APPEND headers <fmt/format.h>)
-  endif()
-  if("nlohmann_json::nlohmann_json" IN_LIST libraries)
-    list(APPEND headers <nlohmann/json.hpp>)
-  endif()
-  target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()
 
 function(gpuwarden_module name)
-  cmake_parse_arguments(ARG "" "FLOOR" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "FLOOR;OPTIMIZE" "DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/gpuwarden/${name}/*.hpp)
   set(target gpuwarden_${name})
@@ -36,6 +24,9 @@ function(gpuwarden_module name)
     add_library(${target} STATIC ${sources})
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:gpuwarden_warnings> PUBLIC ${ARG_LIBRARIES})
+    if(ARG_OPTIMIZE)
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${ARG_OPTIMIZE}>)
+    endif()
     gpuwarden_parse_once(${target})
   else()
     add_library(${target} INTERFACE)
@@ -54,6 +45,9 @@ function(gpuwarden_module name)
   endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
   set_property(GLOBAL APPEND PROPERTY GPUWARDEN_ROOMS ${name})
+  if(ARG_THREADS)
+    set_property(GLOBAL APPEND PROPERTY GPUWARDEN_THREADED_ROOMS ${name})
+  endif()
   set_property(GLOBAL PROPERTY GPUWARDEN_FLOOR_${name} ${ARG_FLOOR})
   set_property(GLOBAL PROPERTY GPUWARDEN_DEPENDS_${name} ${ARG_DEPENDS})
 endfunction()

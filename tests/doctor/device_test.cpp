@@ -38,7 +38,7 @@ void use_b300(Snapshot& machine, std::string_view driver) {
   divide(machine);
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kDeviceCases = std::to_array<Case>({
     {"no-gpu", remove_gpus,
      [](Snapshot& m) {
        for (auto& record : m.gpus) record.state = GpuState::suspended;
@@ -92,7 +92,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> device_cases() { return kCases; }
+std::span<const Case> device_cases() { return kDeviceCases; }
 
 namespace {
 

@@ -33,7 +33,7 @@ void mix(Snapshot& machine, std::string_view newer, facts::ComputeCapability cap
   machine.gpus[3].gpu.compute_capability = capability;
 }
 
-void use_v100(Snapshot& machine, std::string_view version, ModuleFlavour flavour) {
+void put_in_v100(Snapshot& machine, std::string_view version, ModuleFlavour flavour) {
   remove_cuda_software(machine);
   use_gpus(machine, "Tesla V100-SXM2-32GB", {7, 0});
   use_driver(machine, version);
@@ -71,7 +71,7 @@ void build_with_dkms(Snapshot& machine, std::vector<std::string> kernels) {
   host(machine).installed_kernels = {"6.8.0-45-generic", "6.8.0-47-generic"};
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kDriverCases = std::to_array<Case>({
     {"nouveau-loaded", [](Snapshot& m) { driver(m).loaded_modules.emplace_back("nouveau"); },
      [](Snapshot& m) { driver(m).blacklisted = {"nouveau"}; }, "nouveau"},
     {"driver-generations-clash", [](Snapshot& m) { mix(m, "NVIDIA B200", {10, 0}); },
@@ -111,12 +111,12 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) { fail_with(m, "nvmlInit_v2 failed: Not Found"); }, "Unknown Error"},
     {"module-proprietary-on-blackwell", [](Snapshot& m) { use_b200(m, "580.105.08", ModuleFlavour::proprietary); },
      [](Snapshot& m) { use_module(m, ModuleFlavour::proprietary); }, "NVIDIA B200"},
-    {"module-open-on-old-gpu", [](Snapshot& m) { use_v100(m, "580.105.08", ModuleFlavour::open); },
-     [](Snapshot& m) { use_v100(m, "580.105.08", ModuleFlavour::proprietary); }, "V100"},
+    {"module-open-on-old-gpu", [](Snapshot& m) { put_in_v100(m, "580.105.08", ModuleFlavour::open); },
+     [](Snapshot& m) { put_in_v100(m, "580.105.08", ModuleFlavour::proprietary); }, "V100"},
     {"driver-too-old-for-gpu", [](Snapshot& m) { use_b200(m, "550.54.15", ModuleFlavour::open); },
      [](Snapshot& m) { use_b200(m, "570.86.15", ModuleFlavour::open); }, "which came with 570"},
-    {"driver-dropped-gpu", [](Snapshot& m) { use_v100(m, "595.58.03", ModuleFlavour::proprietary); },
-     [](Snapshot& m) { use_v100(m, "580.65.06", ModuleFlavour::proprietary); }, "580 is the last that does"},
+    {"driver-dropped-gpu", [](Snapshot& m) { put_in_v100(m, "595.58.03", ModuleFlavour::proprietary); },
+     [](Snapshot& m) { put_in_v100(m, "580.65.06", ModuleFlavour::proprietary); }, "580 is the last that does"},
     {"driver-end-of-life", [](Snapshot& m) { use_bare_driver(m, "545.23.08"); },
      [](Snapshot& m) { use_bare_driver(m, "580.65.06"); }, "branch 545"},
     {"driver-newer-than-known", [](Snapshot& m) { use_bare_driver(m, "900.10.01"); },
@@ -150,7 +150,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> driver_cases() { return kCases; }
+std::span<const Case> driver_cases() { return kDriverCases; }
 
 namespace {
 
@@ -271,7 +271,7 @@ TEST(DriverChecks, AFabricManagerOfTheNewDriverWaitsForItsReload) {
 
 TEST(DriverChecks, GpusWithoutGspNeedNoFirmware) {
   Snapshot machine = healthy_machine();
-  use_v100(machine, "580.105.08", ModuleFlavour::proprietary);
+  put_in_v100(machine, "580.105.08", ModuleFlavour::proprietary);
   driver(machine).firmware_version = "";
   EXPECT_EQ(found_in(machine), "");
   machine.gpus[3].gpu.name = "Tesla T4";
