@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpuwarden_module(NAME FLOOR n [THREADS] [OPTIMIZE level] DEPENDS rooms... LIBRARIES targets...): one room of the house, compiled
-# in release with -O1 or -O<level>; THREADS: several threads meet in it, so that ThreadSanitizer runs its tests. Its sources are
+# gpuwarden_module(NAME FLOOR n DEPENDS rooms... LIBRARIES targets...): one room of the house. Its sources are
 # src/NAME/**.cpp, its public headers include/gpuwarden/NAME/**.hpp (a verified, installed header set), its tests
 # tests/NAME/*_test.cpp. A room without sources is an interface library.
 set_property(GLOBAL PROPERTY GPUWARDEN_ROOMS "")
@@ -14,7 +13,7 @@ function(gpuwarden_parse_once target)
 endfunction()
 
 function(gpuwarden_module name)
-  cmake_parse_arguments(ARG "THREADS" "FLOOR;OPTIMIZE" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "FLOOR" "DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/gpuwarden/${name}/*.hpp)
   set(target gpuwarden_${name})
@@ -24,9 +23,6 @@ function(gpuwarden_module name)
     add_library(${target} STATIC ${sources})
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:gpuwarden_warnings> PUBLIC ${ARG_LIBRARIES})
-    if(ARG_OPTIMIZE)
-      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${ARG_OPTIMIZE}>)
-    endif()
     gpuwarden_parse_once(${target})
   else()
     add_library(${target} INTERFACE)
@@ -45,9 +41,18 @@ function(gpuwarden_module name)
   endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
   set_property(GLOBAL APPEND PROPERTY GPUWARDEN_ROOMS ${name})
-  if(ARG_THREADS)
-    set_property(GLOBAL APPEND PROPERTY GPUWARDEN_THREADED_ROOMS ${name})
-  endif()
   set_property(GLOBAL PROPERTY GPUWARDEN_FLOOR_${name} ${ARG_FLOOR})
   set_property(GLOBAL PROPERTY GPUWARDEN_DEPENDS_${name} ${ARG_DEPENDS})
+endfunction()
+
+# gpuwarden_optimize(LEVEL rooms...): -O<LEVEL> instead of -O1 in release.
+function(gpuwarden_optimize level)
+  foreach(room ${ARGN})
+    target_compile_options(gpuwarden_${room} PRIVATE $<$<CONFIG:Release>:-O${level}>)
+  endforeach()
+endfunction()
+
+# gpuwarden_threaded(rooms...): their tests get the label `threads`.
+function(gpuwarden_threaded)
+  set_property(GLOBAL APPEND PROPERTY GPUWARDEN_THREADED_ROOMS ${ARGN})
 endfunction()

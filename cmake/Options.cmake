@@ -20,7 +20,7 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 # Most of the program runs once and is compiled often: -O1 takes half of -O3's time. Rooms that compute ask for more
-# (gpuwarden_module's OPTIMIZE); docs/internals/build.md has the times.
+# (gpuwarden_optimize); docs/internals/build.md has the times.
 set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
 
 if(GPUWARDEN_SANITIZE)
