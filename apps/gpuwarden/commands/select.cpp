@@ -53,6 +53,7 @@ Json as_json(const Acquired& acquired, const placement::Request& request, const 
     if (verdict.chosen) continue;
     rejected.push_back({{"index", verdict.device.index.value},
                         {"uuid", verdict.device.uuid.value},
+                        {"kind", placement::to_string(verdict.kind)},
                         {"reason", verdict.reason},
                         {"transient", verdict.transient}});
   }
@@ -73,7 +74,7 @@ Json as_json(const Acquired& acquired, const placement::Request& request, const 
 Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   for (const auto& verdict : decision.verdicts) {
     fmt::print(stderr, "  {:>3}  {}  {}\n", verdict.device.index.value, verdict.device.name,
-               verdict.chosen || verdict.reason.starts_with("fits") ? "free" : verdict.reason);
+               verdict.kind == placement::Verdict::Kind::fits ? "free" : verdict.reason);
   }
   fmt::print(stderr, "which GPUs (for example 0,2)? ");
   std::string line;
