@@ -188,7 +188,8 @@ TEST(SmiQuery, ReadsTheTextLikeTheXml) {
   const auto snapshot = snapshot_of(kQuery);
   EXPECT_EQ(snapshot.driver_version, "610.57.04") << "the note about deprecation is none of it";
   ASSERT_EQ(snapshot.gpus.size(), 1U);
-  const auto& [gpu, sample, processes, mig, mig_listed, state, cause, next] = snapshot.gpus[0];
+  const auto& [gpu, sample, processes, unreadable, mig, mig_listed, state, cause, next] = snapshot.gpus[0];
+  EXPECT_FALSE(unreadable);
   EXPECT_EQ(gpu.uuid.value, "GPU-11111111-2222-3333-4444-555555555555");
   EXPECT_EQ(gpu.pcie_width_max, Count(16));
   EXPECT_EQ(sample.pcie_width, Count(8));
