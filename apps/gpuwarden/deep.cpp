@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "acquire.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/deep/deep.hpp"
 #include "gpuwarden/launch/job.hpp"
@@ -99,6 +100,11 @@ std::string holder_of(const facts::Lease& lease) {
   return printable(fmt::format("it is reserved by {} (pid {}): {}", holder.user, holder.pid.value, holder.command));
 }
 
+lease::Device device_named(const std::vector<lease::Device>& devices, const Uuid& uuid) {
+  const auto found = std::ranges::find(devices, uuid, &lease::Device::uuid);
+  return found == devices.end() ? lease::Device{uuid, {}} : *found;
+}
+
 /// Reserves the GPUs for the length of the test, and leaves those alone that others have reserved. Where there are no
 /// leases (no directory, no right), there is nobody to take them from.
 std::optional<lease::HeldLeases> reserve(const Context& context, const Machine& machine,
@@ -108,7 +114,8 @@ std::optional<lease::HeldLeases> reserve(const Context& context, const Machine& 
   const auto wanted = [&](const Uuid& uuid) {
     return options.gpus.empty() || std::ranges::find(options.gpus, uuid) != options.gpus.end();
   };
-  auto held = store->claim(nullptr, [&](const lease::Situation& situation) -> Result<lease::Choice> {
+  const auto devices = devices_of(machine, snapshot);
+  auto held = store->claim(devices, [&](const lease::Situation& situation) -> Result<lease::Choice> {
     lease::Choice choice;
     for (const auto& record : snapshot.gpus) {
       const Uuid& uuid = record.gpu.uuid;
@@ -117,7 +124,7 @@ std::optional<lease::HeldLeases> reserve(const Context& context, const Machine& 
       if (taken != situation.leases.end())
         options.reserved.emplace_back(uuid, holder_of(*taken));
       else if (wanted(uuid) && facts::is_usable(record))
-        choice.devices.push_back(uuid);
+        choice.devices.push_back(device_named(devices, uuid));
     }
     return choice;
   });

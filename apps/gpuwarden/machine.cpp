@@ -16,8 +16,8 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
-#include "gpuwarden/setup/bundle.hpp"
 #include "options.hpp"
 #include "smi_fleet.hpp"
 
@@ -49,7 +49,7 @@ Result<std::string> resolve_spec(const std::string& spec, const Environment& env
   GPUWARDEN_TRY(std::string bytes, read_file(spec));
   const std::string extension = fs::path(spec).extension();
   if (extension == ".yaml" || extension == ".yml") return spec;
-  GPUWARDEN_TRY(const std::string text, setup::capture_text(std::move(bytes), spec));
+  GPUWARDEN_TRY(const std::string text, bundle::capture_text(std::move(bytes), spec));
   auto capture = capture::read_capture(text, spec);
   if (!capture) return text.starts_with('<') ? Result<std::string>(std::unexpected(capture.error())) : spec;
   const bool complete = std::ranges::any_of(capture->parts, [](const capture::Part& part) {
@@ -78,7 +78,7 @@ Result<std::string> read_file_or_pipe(const std::string& file) {
 Result<capture::Capture> read_one_capture(const std::string& file) {
   const std::string name = file == "-" ? "standard input" : file;
   GPUWARDEN_TRY(std::string bytes, file == "-" ? read_descriptor(0, name) : read_file_or_pipe(file));
-  GPUWARDEN_TRY(const std::string text, setup::capture_text(std::move(bytes), name));
+  GPUWARDEN_TRY(const std::string text, bundle::capture_text(std::move(bytes), name));
   return capture::read_capture(text, name);
 }
 
@@ -286,9 +286,12 @@ Result<Machine> open_machine(Context& context) {
 Result<lease::LeaseStore> open_leases(const Context& context, const Machine& machine, const std::string& run_id,
                                       const std::string& command) {
   lease::StoreOptions options;
-  if (const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR")) options.directory = *given;
-  if (machine.simulated()) options.prefix = "sim-";
-  options.self = {Pid{::getpid()}, user_name(), run_id, command, std::chrono::system_clock::now()};
+  if (const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR")) {
+    options.directory = *given;
+    options.directory_required = true;
+  }
+  if (machine.simulated()) options.prefix = lease::kSimulatedPrefix;
+  options.self = {Pid{::getpid()}, user_name(), run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());
 }
 

@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
@@ -20,7 +17,6 @@ namespace gpuwarden::cli {
 namespace {
 
 using namespace planning;
-using Json = nlohmann::json;
 
 constexpr Clash kClashes[] = {{"model", "model-size", "a model has its own size"},
                               {"model-size", "family", "a shape that is guessed from a size is Llama's"}};
@@ -52,8 +48,6 @@ Result<Workload> read_sized(const Args& args) {
   held->model.name = "a model of " + printable(text);
   return read_workload(args, std::move(held->model), "inference");
 }
-
-std::int64_t whole(double bytes) { return std::llround(bytes); }
 
 /// Whether fewer GPUs can be had, now or later, than were asked for: a smaller model would not help.
 bool asks_for_too_many(const placement::Request& request, const placement::Decision& decision) {
@@ -102,30 +96,6 @@ std::string ways_to_fit(const placement::Request& request, const placement::Inpu
 
 void show_model_fit(const placement::Decision& decision) {
   if (decision.satisfied && decision.model) fmt::print(stderr, "gpuwarden: {}\n", decision.model->reason);
-}
-
-Json model_fit_json(const placement::Request& request, const placement::Inputs& inputs,
-                    const placement::Decision& decision) {
-  if (!decision.model) return nullptr;
-  const placement::ModelFit& fit = *decision.model;
-  const Estimate& estimate = fit.candidate.estimate;
-  Json changes = Json::array();
-  if (!decision.satisfied) {
-    if (const auto plan = placement::plan_if_free(request, inputs)) changes = changes_json(plan->search.changes);
-  }
-  return {{"name", fit.model},
-          {"verdict", std::string(to_string(fit.fit))},
-          {"reason", fit.reason},
-          {"strategy", fit.candidate.name},
-          {"gpu", fit.gpu},
-          {"gpus", fit.gpus},
-          {"low_bytes", whole(estimate.low())},
-          {"expected_bytes", whole(estimate.expected())},
-          {"high_bytes", whole(estimate.high())},
-          {"needed_free_bytes", fit.needed.value},
-          {"room_bytes", fit.room.value},
-          {"settings", settings_json(fit.candidate.settings)},
-          {"changes", changes}};
 }
 
 }  // namespace gpuwarden::cli

@@ -2,11 +2,9 @@
 // `select`, `run` and `lease` with --model or --model-size: as many GPUs as a model needs.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
-#include "acquire.hpp"
 #include "command.hpp"
 #include "gpuwarden/placement/select.hpp"
 
@@ -25,8 +23,5 @@ std::string ways_to_fit(const placement::Request& request, const placement::Inpu
 
 /// How the model fits the chosen GPUs, to standard error; nothing where the request has none.
 void show_model_fit(const placement::Decision& decision);
-/// The same, with the changes that would make it fit where it does not; null where the request has no model.
-nlohmann::json model_fit_json(const placement::Request& request, const placement::Inputs& inputs,
-                              const placement::Decision& decision);
 
 }  // namespace gpuwarden::cli

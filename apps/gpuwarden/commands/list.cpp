@@ -4,25 +4,30 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 using facts::GpuRecord;
 
-/// Leases are told where their directory can be read; a listing does without.
-std::vector<facts::Lease> read_leases(const Context& context, const Machine& machine) {
+/// A listing does without leases where nothing can be known of them.
+std::vector<facts::Lease> read_leases(const Context& context, const Machine& machine, const facts::Snapshot& snapshot) {
   if (machine.captured) return {};
   const auto store = open_leases(context, machine, "", "");
-  const auto situation = store ? store->inspect() : fail(ErrorCode::failed, "");
-  return situation ? situation->leases : std::vector<facts::Lease>{};
+  if (!store) return {};
+  lease::Situation situation = store->inspect(devices_of(machine, snapshot));
+  if (situation.problem && situation.problem->code == ErrorCode::timed_out) warn(situation.problem->message);
+  return std::move(situation.leases);
 }
 
 nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
@@ -45,9 +50,9 @@ int run_list(Context& context) {
   facts::Snapshot snapshot = machine->read({.holders = true});
   if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
-  const auto leases = read_leases(context, *machine);
+  const auto leases = read_leases(context, *machine, snapshot);
   if (context.args.has("json")) {
-    fmt::print("{}\n", as_json(snapshot, leases).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(as_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     fmt::print("{}",
                context.args.has("processes") ? process_table(snapshot, *style) : gpu_table(snapshot, leases, *style));

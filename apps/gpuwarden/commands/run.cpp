@@ -27,39 +27,30 @@ using nlohmann::json;
 bool falls_back(const Context& context, const Error& error) {
   return context.args.has("cpu-fallback") &&
          (error.code == ErrorCode::unavailable || error.code == ErrorCode::unsatisfied ||
-          error.code == ErrorCode::permission_denied);
+          error.code == ErrorCode::timed_out || error.code == ErrorCode::permission_denied);
 }
 
-Result<Acquired> acquire_or_fall_back(Context& context, const Machine& machine, Selection& selection,
-                                      const std::string& run_id) {
-  if (selection.request.force_cpu) {
-    Acquired cpu;
-    cpu.decision.satisfied = cpu.decision.cpu = true;
-    return cpu;
-  }
+Result<machine::Reservation> acquire_or_fall_back(Context& context, const Machine& machine, Selection& selection,
+                                                  const std::string& run_id) {
+  if (selection.request.force_cpu) return machine::Reservation::of_cpu();
   GPUWARDEN_TRY(const auto store, open_leases(context, machine, run_id, join(context.args.rest, " ")));
-  if (const auto warning = lease::container_warning("/run/lock/gpuwarden");
-      warning && !machine.simulated() && !context.environment.contains("GPUWARDEN_LEASE_DIR"))
-    warn(*warning);
   auto acquired = acquire(context, machine, selection, &store, true);
   if (acquired || !falls_back(context, acquired.error())) return acquired;
   warn(fmt::format("{}: running on the CPU", acquired.error().message));
-  Acquired cpu;
-  cpu.decision.satisfied = cpu.decision.cpu = true;
-  return cpu;
+  return machine::Reservation::of_cpu();
 }
 
-void announce(const Context& context, const Acquired& acquired, const JobSpec& spec) {
+void announce(const Context& context, const machine::Reservation& acquired, const JobSpec& spec) {
   if (context.args.has("quiet")) return;
-  show_model_fit(acquired.decision);
+  show_model_fit(acquired.decision());
   std::string gpus;
-  for (const auto& device : acquired.decision.selected) {
+  for (const auto& device : acquired.decision().selected) {
     gpus += fmt::format("{}{}{}", gpus.empty() ? "" : ", ", device.index.value,
                         device.mig ? fmt::format(".{}", *device.mig) : "");
   }
   const std::string where =
-      acquired.decision.cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision.selected[0].name);
-  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot.simulated ? "[simulated] " : "",
+      acquired.decision().cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision().selected[0].name);
+  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot().simulated ? "[simulated] " : "",
              spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
 }
 
@@ -127,12 +118,12 @@ std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
 /// Words in which a rule may find its workload.
 std::string workload_of(const RunPlan& plan) { return join(plan.job.argv, " ") + " " + plan.model; }
 
-int run_acquired(Context& context, Machine& machine, Acquired& acquired, const RunPlan& plan,
+int run_acquired(Context& context, Machine& machine, const machine::Reservation& acquired, const RunPlan& plan,
                  const knowledge::Knowledge& knowledge) {
   JobSpec spec = plan.job;
-  spec.visible_devices = placement::cuda_visible_devices(acquired.decision);
-  spec.held_descriptors = acquired.leases.descriptors();
-  resolve_ranks(plan, acquired.decision, spec);
+  spec.visible_devices = placement::cuda_visible_devices(acquired.decision());
+  spec.held_descriptors = acquired.descriptors();
+  resolve_ranks(plan, acquired.decision(), spec);
   announce(context, acquired, spec);
   RunReport report;
   report.simulated = machine.simulated();
@@ -140,8 +131,8 @@ int run_acquired(Context& context, Machine& machine, Acquired& acquired, const R
   report.command = spec.argv;
   report.started = system_clock().wall_now();
   std::optional<launch::Sampler> sampler;
-  if (!acquired.decision.selected.empty())
-    sampler.emplace(machine.reader, acquired.leases.devices(), plan.sample_period, system_clock());
+  if (!acquired.decision().selected.empty())
+    sampler.emplace(machine.reader, acquired.devices(), plan.sample_period, system_clock());
   const std::string before = cpu_reading();
   const auto end = launch::run_job(spec, system_clock(), declare_to(machine, plan.load, spec));
   if (sampler) report.gpus = sampler->finish();
@@ -152,7 +143,7 @@ int run_acquired(Context& context, Machine& machine, Acquired& acquired, const R
                                                               : kNo;
   }
   report.end = *end;
-  const std::string driver = acquired.snapshot.driver_version.value_or("");
+  const std::string driver = acquired.snapshot().driver_version.value_or("");
   report.findings = launch::judge_run(report, knowledge.rules(),
                                       {.workload = workload_of(plan),
                                        .driver = knowledge::Version::parse(driver),
@@ -182,7 +173,7 @@ int run_run(Context& context) {
       fmt::print(stderr, "hint: --cpu-fallback runs the job on the CPU instead\n");
     return code;
   }
-  show_warnings(acquired->decision);
+  show_warnings(context, *machine, *acquired);
   return run_acquired(context, *machine, *acquired, *plan, *knowledge);
 }
 

@@ -9,14 +9,14 @@
 #include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/placement/json.hpp"
 #include "model_request.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 using placement::Decision;
-using Json = nlohmann::json;
 
 std::string value_of(const Decision& decision, bool as_index) {
   if (!as_index) return placement::cuda_visible_devices(decision);
@@ -39,37 +39,6 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
               "sh, fish, powershell or cmd");
 }
 
-Json as_json(const Acquired& acquired, const placement::Request& request, const placement::Inputs& inputs) {
-  const Decision& decision = acquired.decision;
-  Json selected = Json::array();
-  for (const auto& device : decision.selected) {
-    selected.push_back({{"index", device.index.value},
-                        {"uuid", device.uuid.value},
-                        {"name", device.name},
-                        {"mig", device.mig ? Json(*device.mig) : Json()}});
-  }
-  Json rejected = Json::array();
-  for (const auto& verdict : decision.verdicts) {
-    if (verdict.chosen) continue;
-    rejected.push_back({{"index", verdict.device.index.value},
-                        {"uuid", verdict.device.uuid.value},
-                        {"kind", placement::to_string(verdict.kind)},
-                        {"reason", verdict.reason},
-                        {"transient", verdict.transient}});
-  }
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", acquired.snapshot.simulated},
-          {"satisfied", decision.satisfied},
-          {"device", decision.cpu ? "cpu" : "cuda"},
-          {"cuda_visible_devices", decision.satisfied ? Json(placement::cuda_visible_devices(decision)) : Json()},
-          {"selected", selected},
-          {"rejected", rejected},
-          {"missing", decision.missing},
-          {"strategy", decision.strategy ? Json(std::string(placement::to_string(*decision.strategy))) : Json()},
-          {"model", model_fit_json(request, inputs, decision)},
-          {"warnings", decision.warnings}};
-}
-
 /// Shows the GPUs that would do and reads which are wanted.
 Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   for (const auto& verdict : decision.verdicts) {
@@ -85,7 +54,7 @@ Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   return names;
 }
 
-Result<Acquired> choose(Context& context, Selection& selection) {
+Result<machine::Reservation> choose(Context& context, Selection& selection) {
   const bool interactive = context.args.has("interactive");
   if (interactive && context.args.text("from") == "-")
     return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
@@ -99,8 +68,8 @@ Result<Acquired> choose(Context& context, Selection& selection) {
   const lease::LeaseStore* store = held ? &*held : nullptr;
   if (interactive) {
     selection.request.all = true;
-    GPUWARDEN_TRY(const Acquired shown, acquire(context, machine, selection, store, false));
-    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision));
+    GPUWARDEN_TRY(const machine::Reservation shown, acquire(context, machine, selection, store, false));
+    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision()));
     selection.request.all = false;
     selection.request.count.reset();
   }
@@ -117,19 +86,20 @@ int run_select(Context& context) {
   }
   const auto acquired = choose(context, *selection);
   if (!acquired) return complain(acquired.error());
-  const Decision& decision = acquired->decision;
-  if (!acquired->snapshot.origin.empty())
-    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot.origin));
+  const Decision& decision = acquired->decision();
+  if (!acquired->snapshot().origin.empty())
+    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot().origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
-  const bool captured = !acquired->snapshot.origin.empty();
-  const placement::Inputs inputs{
-      acquired->snapshot, {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
+  const bool captured = !acquired->snapshot().origin.empty();
+  const placement::Inputs inputs{acquired->snapshot(),
+                                 {},
+                                 {},
+                                 captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
-    fmt::print("{}\n",
-               as_json(*acquired, selection->request, inputs).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(placement::to_json(decision, selection->request, inputs));
     return decision.satisfied ? kFine : kNo;
   }
-  show_warnings(decision);
+  for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
     return complain(
         {ErrorCode::unsatisfied, decision.missing,
