@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "gpuwarden/facts/gpu_sample.hpp"
 #include "probe/nvml_call.hpp"

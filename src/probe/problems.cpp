@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "probe/sysfs.hpp"
