@@ -268,7 +268,9 @@ Result<Machine> open_machine(Context& context) {
     GPUWARDEN_TRY(machine, simulate(context.environment, *spec));
   }
   GPUWARDEN_TRY(const auto timeout, duration_option(context.args, "timeout"));
-  if (timeout) machine.reader.timeout = std::max(*timeout, std::chrono::milliseconds(1));
+  if (timeout && timeout->count() <= 0)
+    return fail(ErrorCode::invalid_argument, "--timeout must be greater than 0", "for example --timeout 5s");
+  if (timeout) machine.reader.timeout = *timeout;
   machine.reader.wake = context.args.has("wake");
   GPUWARDEN_CHECK(choose_probe(context, machine, machine.reader));
   if (const auto library = variable(context.environment, "GPUWARDEN_NVML_LIBRARY"))
@@ -281,13 +283,16 @@ Result<Machine> open_machine(Context& context) {
   return machine;
 }
 
+std::filesystem::path lease_directory(const Context& context) {
+  const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR");
+  return given ? std::filesystem::path(*given) : lease::StoreOptions{}.directory;
+}
+
 Result<lease::LeaseStore> open_leases(const Context& context, const Machine& machine, const std::string& run_id,
                                       const std::string& command) {
   lease::StoreOptions options;
-  if (const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR")) {
-    options.directory = *given;
-    options.directory_required = true;
-  }
+  options.directory = lease_directory(context);
+  options.directory_required = variable(context.environment, "GPUWARDEN_LEASE_DIR").has_value();
   if (machine.simulated()) options.prefix = lease::kSimulatedPrefix;
   options.self = {Pid{::getpid()}, user_name(), run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());
