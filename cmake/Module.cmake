@@ -8,7 +8,7 @@ set_property(GLOBAL PROPERTY GPUWARDEN_ROOMS "")
 # at a time. scripts/lint.sh looks at each by itself (preset lint), so that every file includes what it uses.
 function(gpuwarden_parse_once target)
   if(GPUWARDEN_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
   endif()
 endfunction()
 

@@ -3,7 +3,7 @@
 option(GPUWARDEN_TESTS "Build the tests" ON)
 option(GPUWARDEN_BENCH "Build the benchmarks" OFF)
 option(GPUWARDEN_FUZZ "Build the fuzzers (clang only)" OFF)
-option(GPUWARDEN_UNITY "Compile a target's files sixteen at a time: twice as fast, but hides missing includes and shadowed names" ON)
+option(GPUWARDEN_UNITY "Compile a target's files ten at a time: twice as fast, but hides missing includes and shadowed names" ON)
 set(GPUWARDEN_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
 set(CMAKE_CXX_STANDARD 23)
