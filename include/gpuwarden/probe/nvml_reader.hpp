@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::probe {
@@ -34,6 +35,8 @@ struct ReaderOptions {
   bool wake = false;
   /// How long the driver, and then each GPU, may take to answer.
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
+  /// Set in the process that opens the library, before it does: how a simulator's library finds its fleet.
+  Environment variables;
   bool simulated = false;
   std::string fleet;
   /// For MachineReader: who is asked, and the program for that: a name for PATH, or a path.
