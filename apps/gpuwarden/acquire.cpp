@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/placement/ways_to_fit.hpp"
 #include "model_request.hpp"
 
 namespace gpuwarden::cli {
@@ -45,9 +46,9 @@ class Acquisition {
       : selection_(selection),
         store_(store),
         hold_(hold),
-        captured_(machine.captured),
-        reader_(machine.reader),
-        visibility_(machine.captured ? placement::Visibility{} : placement::visibility_from(context.environment)) {
+        captured_(machine.captured()),
+        reader_(machine.reader()),
+        visibility_(machine.captured() ? placement::Visibility{} : placement::visibility_from(context.environment)) {
     read_.links = selection.request.count.value_or(1) > 1 || selection.request.work.has_value();
     read_.cuda_order = visibility_.cuda_visible_devices.has_value() && visibility_.cuda_device_order != "PCI_BUS_ID" &&
                        !machine.simulated();
@@ -90,7 +91,7 @@ class Acquisition {
     return {ErrorCode::unsatisfied, decision.missing,
             decision.may_come_true
                 ? "--wait waits in line for them; --explain of gpuwarden select tells more"
-                : ways_to_fit(selection_.request, {result_.snapshot, {}, {}, visibility_}, decision)};
+                : placement::ways_to_fit(selection_.request, {result_.snapshot, {}, {}, visibility_}, decision)};
   }
   Acquired take() {
     ticket_.reset();

@@ -115,13 +115,4 @@ Result<Purpose> parse_purpose(std::string_view text) {
               std::string(kExamples));
 }
 
-Result<Purpose> parse_purpose(std::string_view text, const knowledge::Knowledge& knowledge) {
-  auto purpose = parse_purpose(text);
-  const bool is_the_sites = std::ranges::any_of(knowledge.rules(), [&](const knowledge::SiteRule& rule) {
-    return !rule.workload.empty() && contains_ignoring_case(text, rule.workload);
-  });
-  if (!purpose && is_the_sites) return Purpose{.text = std::string(text)};
-  return purpose;
-}
-
 }  // namespace gpuwarden::doctor

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,9 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr int kControlProfile = 550;
+
+/// The library has one fleet for the whole process.
+std::atomic<bool> in_use{false};
 
 /// In a build tree as where it is installed.
 fs::path beside_the_program() {
@@ -45,12 +49,18 @@ Result<std::unique_ptr<Simulator>> Simulator::open(const SimulatorPlaces& places
   simulator->call_ = reinterpret_cast<int (*)(const char*, char**)>(::dlsym(handle, "gpuwarden_sim_call"));
   if (simulator->call_ == nullptr)
     return fail(ErrorCode::unavailable, library.string() + " is no simulator of gpuwarden");
+  if (in_use.exchange(true)) {
+    simulator->call_ = nullptr;
+    return fail(ErrorCode::unavailable, "a simulated fleet is open in this process already",
+                "close it first: the simulator has one fleet at a time");
+  }
   return simulator;
 }
 
 Simulator::~Simulator() {
-  if (call_ != nullptr) [[maybe_unused]]
-    const auto detached = call({{"op", "detach"}});
+  if (call_ == nullptr) return;
+  [[maybe_unused]] const auto detached = call({{"op", "detach"}});
+  in_use = false;
 }
 
 fs::path Simulator::library(int profile) const { return libraries_ / std::to_string(profile) / "libnvidia-ml.so.1"; }

@@ -66,12 +66,13 @@ TEST_F(DeepOnMachine, TheGpusAreReservedWhileTheyAreTested) {
 
 TEST_F(DeepOnMachine, AGpuThatSomebodyHasReservedIsLeftAlone) {
   const StandInSettings settings("memory=8");
-  const auto machine = fleet(options());
-  const Uuid uuid = machine.read().gpus[0].gpu.uuid;
+  std::optional<machine::Machine> machine = fleet(options());
+  const Uuid uuid = machine->read().gpus[0].gpu.uuid;
   const auto take = [&](const lease::Situation&) -> Result<lease::Choice> { return lease::Choice{{uuid}}; };
-  const auto held = machine.open_leases("run-1", "python train.py")->claim(nullptr, take);
+  const auto held = machine->open_leases("run-1", "python train.py")->claim(nullptr, take);
   ASSERT_TRUE(held && *held);
-  const auto run = test(machine, {});
+  const auto run = test(*machine, {});
+  machine.reset();
   ASSERT_THAT(run, IsOk());
   ASSERT_EQ(run->gpus.size(), 1U);
   EXPECT_THAT(run->gpus[0].not_possible.value_or(""), HasSubstr("python train.py"));

@@ -58,6 +58,14 @@ TEST_F(Machines, AFleetEndsWithItsMachineAndAnotherCanBeOpened) {
   EXPECT_EQ(machine->read().gpus.size(), 8U);
 }
 
+TEST_F(Machines, OneFleetAtATimeIsOpenInAProcess) {
+  const auto first = Machine::open(Simulated{"t4x1"}, options());
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(Machine::open(Simulated{"h100x8"}, options()),
+              FailsWith(ErrorCode::unavailable, HasSubstr("is open in this process already")));
+  EXPECT_EQ(first->read().gpus.size(), 1U) << "the first is left alone";
+}
+
 TEST_F(Machines, AnUnknownFleetIsAWrongArgument) {
   EXPECT_THAT(Machine::open(Simulated{"h100x9000"}, options()),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("h100x9000")));

@@ -12,10 +12,10 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/setup/gather.hpp"
-#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/bundle_text.hpp"
@@ -90,7 +90,7 @@ Result<Wishes> read_wishes(const Context& context) {
   GPUWARDEN_TRY(knowledge::Knowledge knowledge, open_knowledge(context));
   Wishes wishes{.knowledge = std::move(knowledge), .purpose = {}, .logs = {}};
   if (const auto text = args.text("for")) {
-    GPUWARDEN_TRY(wishes.purpose, read_purpose(*text, wishes.knowledge));
+    GPUWARDEN_TRY(wishes.purpose, doctor::read_purpose(*text, wishes.knowledge));
   }
   GPUWARDEN_TRY(const auto seconds, count_option(args, "seconds", kMostSeconds));
   wishes.seconds = std::chrono::seconds(seconds.value_or(kSeconds));
@@ -111,19 +111,19 @@ Result<Wishes> read_wishes(const Context& context) {
 void gather_live(const Context& context, const Machine& machine, std::chrono::seconds seconds,
                  setup::Contents& contents) {
   const auto root = context.args.text("root");
-  if (machine.captured || (root && *root != "/")) {
-    const std::string why = machine.captured ? "these are a capture's facts" : "--root names another system";
+  if (machine.captured() || (root && *root != "/")) {
+    const std::string why = machine.captured() ? "these are a capture's facts" : "--root names another system";
     for (const char* what : {"samples", "nvidia-smi", "kernel messages"}) contents.omitted.push_back({what, why});
     return;
   }
-  probe::MachineReader reader(machine.reader);
+  probe::MachineReader reader(machine.reader());
   setup::gather_samples(reader, system_clock(), seconds, contents);
   if (machine.simulated()) {
     for (const char* what : {"nvidia-smi", "kernel messages"})
       contents.omitted.push_back({what, "they are this machine's, not the simulated fleet's"});
     return;
   }
-  setup::gather_nvidia_smi(machine.reader.nvidia_smi, machine.reader.timeout * 4, contents);
+  setup::gather_nvidia_smi(machine.reader().nvidia_smi, machine.reader().timeout * 4, contents);
   setup::gather_kernel_log(std::chrono::seconds(5), kKernelCap, contents);
 }
 

@@ -8,7 +8,7 @@
 #include "compat/question.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 
 namespace gpuwarden::cli {
 namespace {

@@ -14,7 +14,6 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/diagnosis/json.hpp"
-#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/diagnosis_text.hpp"

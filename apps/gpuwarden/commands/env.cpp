@@ -9,17 +9,17 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/env_parts.hpp"
-#include "commands/run_parts.hpp"
 #include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/setup/activation.hpp"
 #include "gpuwarden/setup/modulefile.hpp"
 #include "gpuwarden/setup/start_file.hpp"
 #include "gpuwarden/setup/toolkits.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -185,7 +185,8 @@ int env_exec(Context& context) {
     return complain({ErrorCode::invalid_argument, "env exec: no command to run", "gpuwarden env exec 12.4 -- make"});
   const Environment environment = setup::with_changes(
       context.environment, setup::activate(*toolkit, software_of(*snapshot).toolkits, context.environment));
-  if (const int code = check_program(words.front(), environment); code != 0) return code;
+  if (const auto found = launch::check_program(words.front(), environment); !found)
+    return refuse_program(found.error());
   const ExecArray argv(words);
   const ExecArray envp(environment);
   // The command is looked for on its own PATH: execvpe would take this program's.

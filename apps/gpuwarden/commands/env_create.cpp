@@ -16,7 +16,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/setup/python_environment.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 
 namespace gpuwarden::cli {
 namespace {

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
-#include "commands/run_parts.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/job.hpp"
+#include "gpuwarden/launch/run.hpp"
 #include "model_request.hpp"
 
 namespace gpuwarden::cli {
@@ -71,8 +71,7 @@ int become_shell(const Acquired& acquired, const Machine& machine, const Environ
                  std::vector<std::string> argv) {
   ::setenv("CUDA_VISIBLE_DEVICES", placement::cuda_visible_devices(acquired.decision).c_str(), 1);
   ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-  for (const auto& [name, value] : simulated_environment(machine, environment))
-    ::setenv(name.c_str(), value.c_str(), 1);
+  for (const auto& [name, value] : machine.simulated_environment(environment)) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (auto& text : argv) words.push_back(text.data());
   words.push_back(nullptr);
@@ -90,11 +89,12 @@ int run_lease(Context& context) {
   std::vector<std::string> argv = context.args.rest;
   const auto shell = context.environment.find("SHELL");
   if (argv.empty()) argv = {shell == context.environment.end() ? "/bin/sh" : shell->second};
-  const auto store = open_leases(context, *machine, launch::make_run_id(), join(argv, " "));
+  const auto store = machine->open_leases(launch::make_run_id(), join(argv, " "));
   if (!store) return complain(store.error());
   if (context.args.has("list")) return list_leases(context, *store, machine->simulated());
   if (!context.args.has("hold")) {
-    if (const int code = check_program(argv[0], context.environment); code != 0) return code;
+    if (const auto found = launch::check_program(argv[0], context.environment); !found)
+      return refuse_program(found.error());
   }
   auto acquired = acquire(context, *machine, *selection, &*store, true);
   if (!acquired) return complain(acquired.error());

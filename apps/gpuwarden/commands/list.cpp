@@ -18,9 +18,9 @@ namespace {
 using facts::GpuRecord;
 
 /// Leases are told where their directory can be read; a listing does without.
-std::vector<facts::Lease> read_leases(const Context& context, const Machine& machine) {
-  if (machine.captured) return {};
-  const auto store = open_leases(context, machine, "", "");
+std::vector<facts::Lease> read_leases(const Machine& machine) {
+  if (machine.captured()) return {};
+  const auto store = machine.open_leases("", "");
   const auto situation = store ? store->inspect() : fail(ErrorCode::failed, "");
   return situation ? situation->leases : std::vector<facts::Lease>{};
 }
@@ -43,9 +43,9 @@ int run_list(Context& context) {
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
   facts::Snapshot snapshot = machine->read({.holders = true});
-  if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
+  if (machine->captured() && snapshot.origin.empty()) snapshot.origin = machine->capture_name();
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
-  const auto leases = read_leases(context, *machine);
+  const auto leases = read_leases(*machine);
   if (context.args.has("json")) {
     fmt::print("{}\n", as_json(snapshot, leases).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
@@ -56,7 +56,7 @@ int run_list(Context& context) {
     complain(*snapshot.problem);
     return kUnavailable;
   }
-  if (machine->captured && snapshot.gpus.empty()) {
+  if (machine->captured() && snapshot.gpus.empty()) {
     warn(fmt::format("there is no GPU in {}", printable(snapshot.origin)));
     return kNo;
   }

@@ -10,6 +10,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/placement/ways_to_fit.hpp"
 #include "model_request.hpp"
 
 namespace gpuwarden::cli {
@@ -92,8 +93,8 @@ Result<Acquired> choose(Context& context, Selection& selection) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   // A captured machine's leases are not known, and this one's are not its.
   std::optional<lease::LeaseStore> held;
-  if (!machine.captured) {
-    GPUWARDEN_TRY(held, open_leases(context, machine, "", "gpuwarden select"));
+  if (!machine.captured()) {
+    GPUWARDEN_TRY(held, machine.open_leases("", "gpuwarden select"));
   }
   const lease::LeaseStore* store = held ? &*held : nullptr;
   if (interactive) {
@@ -130,9 +131,9 @@ int run_select(Context& context) {
   }
   show_warnings(decision);
   if (!decision.satisfied)
-    return complain(
-        {ErrorCode::unsatisfied, decision.missing,
-         decision.may_come_true ? "--wait waits for them" : ways_to_fit(selection->request, inputs, decision)});
+    return complain({ErrorCode::unsatisfied, decision.missing,
+                     decision.may_come_true ? "--wait waits for them"
+                                            : placement::ways_to_fit(selection->request, inputs, decision)});
   show_model_fit(decision);
   const std::string value = value_of(decision, context.args.has("index"));
   if (!context.args.has("export")) {

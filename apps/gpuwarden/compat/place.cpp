@@ -72,8 +72,8 @@ Result<Place> of_machine(Context& context, const Knowledge& knowledge) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot = machine.read();
   Place place{.driver = driver_of(snapshot), .origin = "this machine", .simulated = snapshot.simulated};
-  place.captured = machine.captured.has_value();
-  if (place.captured) place.origin = machine.capture_name;
+  place.captured = machine.captured().has_value();
+  if (place.captured) place.origin = machine.capture_name();
   if (machine.simulated()) place.origin = snapshot.fleet;
   place.problem = snapshot.problem;
   for (const auto& record : snapshot.gpus) {

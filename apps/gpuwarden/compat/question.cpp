@@ -7,7 +7,8 @@
 #include <cctype>
 
 #include "gpuwarden/base/text.hpp"
-#include "knowledge_base.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
+#include "machine.hpp"
 
 namespace gpuwarden::cli::compat {
 
@@ -74,7 +75,7 @@ Result<Question> read_words(const Knowledge& knowledge, const std::string& text)
   std::string joined = lower;
   const bool verb = lower.starts_with("train ") || lower.starts_with("serve ");
   if (words.size() == 2 && begins_with_digit(words[1]) && !verb) joined = fmt::format("{}=={}", words[0], words[1]);
-  auto purpose = doctor::parse_purpose(joined);
+  auto purpose = doctor::read_purpose(joined);
   if (purpose) {
     set_purpose(question, std::move(*purpose));
     return question;
@@ -116,7 +117,7 @@ Result<Question> read_question(Context& context, const Knowledge& knowledge) {
     GPUWARDEN_TRY(question.cuda, cuda_version(cuda->starts_with("cu") ? "" : *cuda));
     question.kind = "cuda";
   } else if (purpose) {
-    GPUWARDEN_TRY(Purpose read, read_purpose(*purpose, knowledge));
+    GPUWARDEN_TRY(Purpose read, doctor::read_purpose(*purpose, knowledge));
     set_purpose(question, std::move(read));
   } else if (!words.empty() && !is_driver(context, words)) {
     GPUWARDEN_TRY(question, read_words(knowledge, words));

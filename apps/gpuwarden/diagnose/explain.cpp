@@ -12,7 +12,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 #include "render/diagnosis_text.hpp"
 
 namespace gpuwarden::cli {

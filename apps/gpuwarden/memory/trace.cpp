@@ -176,7 +176,7 @@ Result<int> memory_trace(Context& context) {
   if (auto writable = write_file_atomically(part, ""); !writable) return std::unexpected(std::move(writable.error()));
   std::error_code ignored;
   fs::remove(part, ignored);
-  const Environment more = machine.simulated() ? simulated_environment(machine, context.environment) : Environment{};
+  const Environment more = machine.simulated() ? machine.simulated_environment(context.environment) : Environment{};
   const int code = run_traced(words, more, library, part);
   const auto written = collect(part, wanted);
   tell(written, words[0]);

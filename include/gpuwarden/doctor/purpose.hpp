@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "gpuwarden/base/result.hpp"
-#include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -38,7 +37,5 @@ struct Purpose {
 
 /// Reads "pytorch==2.5.1+cu124", "vllm", "sm_90", "train llama-3-8b", "serve 70B". Fails with invalid_argument.
 Result<Purpose> parse_purpose(std::string_view text);
-/// The same; what a rule of the site calls a workload is a purpose too, even where nothing else knows it.
-Result<Purpose> parse_purpose(std::string_view text, const knowledge::Knowledge& knowledge);
 
 }  // namespace gpuwarden::doctor
