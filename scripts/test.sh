@@ -7,6 +7,7 @@ source "$(dirname "$0")/lib.sh"
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 enable_nonfree
 need_packages "${stranger_packages[@]}" "${tool_packages[@]}"
+need_python_venv strangers-python tests/strangers/requirements.txt
 
 say "building (build/release)"
 cmake --preset release -DGPUWARDEN_TESTS=ON -DGPUWARDEN_BENCH=ON >/dev/null
