@@ -9,7 +9,6 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
-#include "model_request.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -184,6 +183,10 @@ std::string explain(const Decision& decision) {
                                                  : verdict.reason);
   }
   return text;
+}
+
+void show_model_fit(const Decision& decision) {
+  if (decision.satisfied && decision.model) fmt::print(stderr, "gpuwarden: {}\n", decision.model->reason);
 }
 
 void show_warnings(const Decision& decision) {

@@ -26,6 +26,8 @@ Result<Acquired> acquire(const Context& context, const Machine& machine, const S
 
 /// For every GPU, why it was chosen or not.
 std::string explain(const placement::Decision& decision);
+/// How the model fits the chosen GPUs, to standard error; nothing where the request has none.
+void show_model_fit(const placement::Decision& decision);
 /// Warnings to stderr.
 void show_warnings(const placement::Decision& decision);
 

@@ -9,7 +9,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
-#include "gpuwarden/setup/bundle.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 
 namespace gpuwarden::machine {
 namespace {
@@ -26,7 +26,7 @@ Result<std::string> read_file_or_pipe(const std::string& file) {
 Result<capture::Capture> read_one(const std::string& file) {
   const std::string name = file == "-" ? "standard input" : file;
   GPUWARDEN_TRY(std::string bytes, file == "-" ? read_descriptor(STDIN_FILENO, name) : read_file_or_pipe(file));
-  GPUWARDEN_TRY(const std::string text, setup::capture_text(std::move(bytes), name));
+  GPUWARDEN_TRY(const std::string text, bundle::capture_text(std::move(bytes), name));
   return capture::read_capture(text, name);
 }
 

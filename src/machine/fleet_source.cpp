@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/machine/fleet_file.hpp"
-#include "gpuwarden/setup/bundle.hpp"
 
 namespace gpuwarden::machine {
 namespace {
@@ -31,7 +31,7 @@ Result<std::string> resolve_fleet(const std::string& spec, const SimulatorPlaces
   const std::string extension = fs::path(spec).extension();
   if (extension == ".yaml" || extension == ".yml") return spec;
   GPUWARDEN_TRY(std::string bytes, read_file(spec));
-  GPUWARDEN_TRY(const std::string text, setup::capture_text(std::move(bytes), spec));
+  GPUWARDEN_TRY(const std::string text, bundle::capture_text(std::move(bytes), spec));
   auto capture = capture::read_capture(text, spec);
   if (!capture) return text.starts_with('<') ? Result<std::string>(std::unexpected(capture.error())) : spec;
   GPUWARDEN_TRY(const std::string yaml,

@@ -11,11 +11,12 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/bundle/gather.hpp"
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
-#include "gpuwarden/setup/gather.hpp"
+#include "gpuwarden/redact/redact.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/bundle_text.hpp"
@@ -53,8 +54,8 @@ std::vector<std::string> search_domains() {
 }
 
 /// Who and where this is: the caller's names, besides those in the facts.
-setup::Identities identities(const Context& context, const facts::Snapshot& snapshot) {
-  setup::Identities names = setup::identities_of(snapshot);
+redact::Identities identities(const Context& context, const facts::Snapshot& snapshot) {
+  redact::Identities names = bundle::identities_of(snapshot);
   if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
     names.users.emplace_back(entry->pw_name);
     names.homes.emplace_back(entry->pw_dir);
@@ -70,11 +71,11 @@ setup::Identities identities(const Context& context, const facts::Snapshot& snap
   return names;
 }
 
-setup::Redactor redactor_for(const Context& context, const facts::Snapshot& snapshot) {
-  auto known = setup::secret_values(context.environment);
-  if (!context.args.has("anonymize")) return setup::Redactor(std::move(known));
-  const setup::Identities names = identities(context, snapshot);
-  return setup::Redactor(std::move(known), &names);
+redact::Redactor redactor_for(const Context& context, const facts::Snapshot& snapshot) {
+  auto known = redact::secret_values(context.environment);
+  if (!context.args.has("anonymize")) return redact::Redactor(std::move(known));
+  const redact::Identities names = identities(context, snapshot);
+  return redact::Redactor(std::move(known), &names);
 }
 
 /// What the command was asked for, checked before anything is read.
@@ -82,7 +83,7 @@ struct Wishes {
   knowledge::Knowledge knowledge;
   doctor::Purpose purpose;
   std::chrono::seconds seconds{kSeconds};
-  setup::Contents logs;
+  bundle::Contents logs;
 };
 
 Result<Wishes> read_wishes(const Context& context) {
@@ -101,15 +102,15 @@ Result<Wishes> read_wishes(const Context& context) {
   const auto logs = args.list("log");
   if (logs.size() > kLogs) return fail(ErrorCode::invalid_argument, fmt::format("--log: at most {} logs", kLogs));
   if (const auto output = args.text("output"))
-    GPUWARDEN_CHECK(setup::check_output(*output, {logs.begin(), logs.end()}));
+    GPUWARDEN_CHECK(bundle::check_output(*output, {logs.begin(), logs.end()}));
   for (const std::string& log : logs)
-    GPUWARDEN_CHECK(setup::gather_log(log, size ? size->value : kLogCap, wishes.logs));
+    GPUWARDEN_CHECK(bundle::gather_log(log, size ? size->value : kLogCap, wishes.logs));
   return wishes;
 }
 
 /// What only the machine itself tells: nothing of it where facts stand for the machine.
 void gather_live(const Context& context, const Machine& machine, std::chrono::seconds seconds,
-                 setup::Contents& contents) {
+                 bundle::Contents& contents) {
   const auto root = context.args.text("root");
   if (machine.captured() || (root && *root != "/")) {
     const std::string why = machine.captured() ? "these are a capture's facts" : "--root names another system";
@@ -117,25 +118,26 @@ void gather_live(const Context& context, const Machine& machine, std::chrono::se
     return;
   }
   probe::MachineReader reader(machine.reader());
-  setup::gather_samples(reader, system_clock(), seconds, contents);
+  bundle::gather_samples(reader, system_clock(), seconds, contents);
   if (machine.simulated()) {
     for (const char* what : {"nvidia-smi", "kernel messages"})
       contents.omitted.push_back({what, "they are this machine's, not the simulated fleet's"});
     return;
   }
-  setup::gather_nvidia_smi(machine.reader().nvidia_smi, machine.reader().timeout * 4, contents);
-  setup::gather_kernel_log(std::chrono::seconds(5), kKernelCap, contents);
+  bundle::gather_nvidia_smi(machine.reader().nvidia_smi, machine.reader().timeout * 4, contents);
+  bundle::gather_kernel_log(std::chrono::seconds(5), kKernelCap, contents);
 }
 
-setup::Contents gather(const Context& context, const Machine& machine, const facts::Snapshot& snapshot, Wishes wishes) {
+bundle::Contents gather(const Context& context, const Machine& machine, const facts::Snapshot& snapshot,
+                        Wishes wishes) {
   const auto examination = doctor::examine(snapshot, wishes.knowledge, wishes.purpose, doctor::Choice{});
-  setup::Contents contents;
-  contents.files.push_back(
-      {std::string(setup::kSnapshotFile), "the facts, for gpuwarden ... --from", dump(facts::to_json(snapshot)), true});
+  bundle::Contents contents;
+  contents.files.push_back({std::string(bundle::kSnapshotFile), "the facts, for gpuwarden ... --from",
+                            dump(facts::to_json(snapshot)), true});
   contents.files.push_back({"doctor.json", "what gpuwarden doctor finds",
-                            dump(doctor_document(examination, snapshot, wishes.purpose)), true});
+                            dump(doctor::to_json(doctor::MachineReport{examination, snapshot, wishes.purpose})), true});
   gather_live(context, machine, wishes.seconds, contents);
-  for (setup::BundleFile& log : wishes.logs.files) contents.files.push_back(std::move(log));
+  for (bundle::BundleFile& log : wishes.logs.files) contents.files.push_back(std::move(log));
   return contents;
 }
 
@@ -149,18 +151,18 @@ std::string default_file(const Context& context, const facts::Snapshot& snapshot
   return fmt::format("gpuwarden-bundle-{}{}{}.tar.gz", host, host.empty() ? "" : "-", stamp);
 }
 
-void show(const Context& context, const setup::Manifest& manifest, const std::string& file) {
+void show(const Context& context, const bundle::Manifest& manifest, const std::string& file) {
   if (!context.args.has("json")) {
     fmt::print("{}", bundle_text(manifest, file));
     return;
   }
-  json document = setup::to_json(manifest);
+  json document = bundle::to_json(manifest);
   document["file"] = file;
   fmt::print("{}", dump(document));
 }
 
 int list_bundle(const Context& context, const std::string& file) {
-  const auto bundle = setup::read_bundle(file);
+  const auto bundle = bundle::read_bundle(file);
   if (!bundle) return complain(bundle.error());
   show(context, bundle->manifest, file);
   return kFine;
@@ -178,9 +180,9 @@ int run_bundle(Context& context) {
       context, *machine, {.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
   const auto now = std::chrono::system_clock::now();
   const std::string file = context.args.text("output").value_or(default_file(context, snapshot, now));
-  const setup::Contents contents = gather(context, *machine, snapshot, std::move(*wishes));
-  const auto manifest = setup::write_bundle(file, contents, redactor_for(context, snapshot),
-                                            {GPUWARDEN_VERSION, now, snapshot.simulated});
+  const bundle::Contents contents = gather(context, *machine, snapshot, std::move(*wishes));
+  const auto manifest = bundle::write_bundle(file, contents, redactor_for(context, snapshot),
+                                             {GPUWARDEN_VERSION, now, snapshot.simulated});
   if (!manifest) return complain(manifest.error());
   show(context, *manifest, file);
   if (!context.args.has("json")) fmt::print("look before you send it: tar -xzOf '{}' | less\n", printable(file));

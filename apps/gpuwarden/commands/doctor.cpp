@@ -13,12 +13,13 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/fixes.hpp"
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/doctor/site_purpose.hpp"
-#include "gpuwarden/facts/deep_json.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -56,7 +57,7 @@ int compare_machines(Context& context) {
                      "gpuwarden doctor --compare A.json B.json ...   (gpuwarden snapshot -o A.json writes one)"});
   const doctor::Comparison comparison = doctor::compare(machines);
   if (context.args.has("json"))
-    fmt::print("{}\n", doctor::to_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(doctor::to_json(comparison));
   else
     fmt::print("{}", comparison_text(comparison));
   return comparison.differences.empty() ? kFine : kNo;
@@ -71,47 +72,41 @@ std::string subject_of(const facts::Snapshot& snapshot, const doctor::Purpose& p
   return printable(text);
 }
 
-bool is_agreed(const std::string& command) {
-  fmt::print(stderr, "run: {}\n  [y/N] ", command);
+bool is_agreed(const doctor::Fix& fix) {
+  fmt::print(stderr, "run: {}\n  [y/N] ", fix.command);
   std::string line;
   return std::getline(std::cin, line) && (line == "y" || line == "yes");
 }
 
+void tell(const doctor::FixOutcome& outcome) {
+  if (outcome.state == doctor::FixState::done) fmt::print("done: {}\n", outcome.fix.command);
+  if (outcome.state == doctor::FixState::failed)
+    warn(fmt::format("failed: {}: {}", outcome.fix.command, printable(outcome.problem)));
+}
+
 /// Runs the fixes that undo easily and stop no work, asking before each.
-int apply_fixes(const Context& context, const Examination& examination) {
-  int failed = 0;
-  int offered = 0;
-  for (const doctor::Finding& finding : examination.findings) {
-    if (!finding.safe) continue;
-    for (const std::string& command : finding.fix) {
-      if (!doctor::is_command(command)) continue;
-      ++offered;
-      if (!context.args.has("yes") && !is_agreed(command)) continue;
-      const auto done = run_command({.argv = {"sh", "-c", command}, .deadline = std::chrono::minutes(5)});
-      if (done && done->exit_code == 0) {
-        fmt::print("done: {}\n", command);
-        continue;
-      }
-      ++failed;
-      warn(fmt::format("failed: {}: {}", command, done ? printable(trim(done->standard_error)) : done.error().message));
-    }
-  }
-  if (offered == 0)
+int apply(const Context& context, const Examination& examination) {
+  const auto fixes = doctor::safe_fixes(examination);
+  if (fixes.empty())
     fmt::print("nothing here is safe to be done by itself; gpuwarden doctor --fix shows the commands\n");
-  return failed > 0 ? kNo : kFine;
+  const bool unasked = context.args.has("yes");
+  const auto outcomes = doctor::apply_fixes(
+      fixes,
+      {.agree = [&](const doctor::Fix& fix) { return unasked || is_agreed(fix); }, .run = run_command, .told = tell});
+  return std::ranges::count(outcomes, doctor::FixState::failed, &doctor::FixOutcome::state) > 0 ? kNo : kFine;
 }
 
 /// --fix and --apply where they were asked for; empty otherwise.
 std::optional<int> fix(const Context& context, const Machine& machine, const Examination& examination, Severity least) {
   if (!context.args.has("fix")) return std::nullopt;
   if (!context.args.has("apply")) {
-    fmt::print("{}", fix_script(examination));
+    fmt::print("{}", doctor::fix_script(examination));
     return examination.worst >= least ? kNo : kFine;
   }
   if (machine.captured() || machine.simulated())
     return complain(
         {ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate"});
-  return apply_fixes(context, examination);
+  return apply(context, examination);
 }
 
 /// What is told, and of what.
@@ -130,9 +125,8 @@ int print(const Context& context, const Verdict& verdict, Severity least) {
     if (!written) return complain(written.error());
   }
   if (context.args.has("json")) {
-    auto json = doctor_document(verdict.examination, verdict.snapshot, verdict.purpose);
-    if (verdict.deep) json["deep"] = facts::to_json(*verdict.deep);
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(doctor::to_json(doctor::MachineReport{verdict.examination, verdict.snapshot, verdict.purpose,
+                                                     verdict.deep ? &*verdict.deep : nullptr}));
   } else {
     fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
                                  context.args.has("why"), *style));

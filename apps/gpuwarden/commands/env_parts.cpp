@@ -11,7 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/probe/survey.hpp"
-#include "gpuwarden/setup/toolkits.hpp"
+#include "gpuwarden/toolkits/toolkits.hpp"
 #include "machine.hpp"
 
 namespace gpuwarden::cli {
@@ -24,7 +24,7 @@ using knowledge::Knowledge;
 Result<std::vector<int>> architectures_for(const std::string& text, const facts::Snapshot& snapshot,
                                            const Knowledge& knowledge) {
   if (text != "native") {
-    GPUWARDEN_TRY(const int one, setup::parse_architecture(text, knowledge));
+    GPUWARDEN_TRY(const int one, toolkits::parse_architecture(text, knowledge));
     return std::vector{one};
   }
   std::vector<int> architectures;
@@ -84,9 +84,9 @@ std::optional<knowledge::Version> driver_of(const facts::Snapshot& snapshot) {
   return std::nullopt;
 }
 
-Result<setup::Shell> shell_of(const Context& context, bool at_start) {
+Result<toolkits::Shell> shell_of(const Context& context, bool at_start) {
   if (const auto wanted = context.args.text("shell")) {
-    const auto shell = setup::shell_from(*wanted);
+    const auto shell = toolkits::shell_from(*wanted);
     if (shell) return *shell;
     return fail(ErrorCode::invalid_argument, fmt::format("--shell: '{}' is no shell known here", printable(*wanted)),
                 "bash, zsh, fish or sh");
@@ -94,10 +94,10 @@ Result<setup::Shell> shell_of(const Context& context, bool at_start) {
   // SHELL names the login shell; the one that evaluates the output is the parent, where that is a shell.
   const auto around = read_line(fmt::format("/proc/{}/comm", ::getppid()));
   const auto login = context.environment.find("SHELL");
-  const auto parent = setup::shell_from(around.value_or(""));
-  const auto own = login == context.environment.end() ? std::nullopt : setup::shell_from(login->second);
+  const auto parent = toolkits::shell_from(around.value_or(""));
+  const auto own = login == context.environment.end() ? std::nullopt : toolkits::shell_from(login->second);
   const auto first = at_start ? own : parent;
-  return first.value_or((at_start ? parent : own).value_or(setup::Shell::bash));
+  return first.value_or((at_start ? parent : own).value_or(toolkits::Shell::bash));
 }
 
 Result<facts::Toolkit> take_toolkit(Context& context, const facts::Snapshot& snapshot) {
@@ -105,14 +105,14 @@ Result<facts::Toolkit> take_toolkit(Context& context, const facts::Snapshot& sna
   if (const auto wanted = context.args.text("for")) {
     GPUWARDEN_TRY(const Knowledge knowledge, open_knowledge(context));
     GPUWARDEN_TRY(const auto architectures, architectures_for(*wanted, snapshot, knowledge));
-    GPUWARDEN_TRY(const auto choice, setup::choose_toolkit(toolkits, architectures, driver_of(snapshot), knowledge));
+    GPUWARDEN_TRY(const auto choice, toolkits::choose_toolkit(toolkits, architectures, driver_of(snapshot), knowledge));
     fmt::print(stderr, "gpuwarden: {}\n", printable(choice.why));
     for (const std::string& other : choice.passed_over) fmt::print(stderr, "  not {}\n", printable(other));
     return *choice.toolkit;
   }
   if (context.args.rest.empty())
     return fail(ErrorCode::invalid_argument, "no CUDA version was given", "for example 12.4; gpuwarden env list");
-  GPUWARDEN_TRY(const auto* found, setup::find_toolkit(toolkits, context.args.rest.front()));
+  GPUWARDEN_TRY(const auto* found, toolkits::find_toolkit(toolkits, context.args.rest.front()));
   context.args.rest.erase(context.args.rest.begin());
   return *found;
 }

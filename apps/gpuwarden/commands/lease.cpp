@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden lease: GPUs for a shell, without ranks or prefixes.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -12,7 +11,8 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "gpuwarden/launch/run.hpp"
-#include "model_request.hpp"
+#include "programs.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -33,10 +33,7 @@ int list_leases(const Context& context, const lease::LeaseStore& store, bool sim
                          {"wants", ticket.wants},
                          {"command", ticket.owner.command}});
     }
-    fmt::print(
-        "{}\n",
-        json{{"schema", facts::kJsonSchema}, {"simulated", simulated}, {"leases", leases}, {"waiting", waiting}}.dump(
-            2, ' ', false, json::error_handler_t::replace));
+    print_json({{"schema", facts::kJsonSchema}, {"simulated", simulated}, {"leases", leases}, {"waiting", waiting}});
     return kFine;
   }
   if (situation->leases.empty()) fmt::print("nothing is leased\n");
@@ -67,16 +64,13 @@ int hold(const Acquired& acquired) {
 }
 
 /// The shell becomes this process: the locks go along, and it is the user's own from here on.
-int become_shell(const Acquired& acquired, const Machine& machine, const Environment& environment,
-                 std::vector<std::string> argv) {
-  ::setenv("CUDA_VISIBLE_DEVICES", placement::cuda_visible_devices(acquired.decision).c_str(), 1);
-  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-  for (const auto& [name, value] : machine.simulated_environment(environment)) ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> words;
-  for (auto& text : argv) words.push_back(text.data());
-  words.push_back(nullptr);
-  ::execvp(words[0], words.data());
-  return complain(error_from_errno(errno, "cannot run " + argv[0]));
+int become_shell(const Acquired& acquired, const Machine& machine, Environment environment,
+                 const std::vector<std::string>& argv) {
+  const Environment simulated = machine.simulated_environment(environment);
+  environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(acquired.decision);
+  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  for (const auto& [name, value] : simulated) environment[name] = value;
+  return exec_program(argv, environment);
 }
 
 }  // namespace

@@ -10,12 +10,15 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/emit.hpp"
+#include "gpuwarden/planning/json.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 #include "options.hpp"
 #include "plan/request.hpp"
 #include "render/plan_text.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -40,7 +43,7 @@ int show_list(bool as_json) {
         {{"name", name}, {"family", model->family}, {"parameters", count.total}, {"source", model->source}});
     if (!as_json) fmt::print("{:<48} {:<12} {:>16}\n", name, model->family, count.total);
   }
-  if (as_json) fmt::print("{}\n", Json{{"schema", 1}, {"models", models}}.dump(2));
+  if (as_json) print_json({{"schema", facts::kJsonSchema}, {"models", models}});
   return kFine;
 }
 
@@ -91,7 +94,7 @@ Result<int> plan_it(Context& context) {
     return kFine;
   }
   if (context.args.has("json"))
-    fmt::print("{}\n", plan_json(answer, question.origin).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(to_json(answer, question.origin));
   else
     fmt::print("{}", plan_text(answer, question.origin, style, context.args.has("explain")));
   return answer.fits ? kFine : kNo;

@@ -13,7 +13,6 @@
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "machine.hpp"
-#include "model_request.hpp"
 
 namespace gpuwarden::cli {
 namespace {

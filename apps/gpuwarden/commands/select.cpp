@@ -9,15 +9,14 @@
 #include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/placement/json.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
-#include "model_request.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 using placement::Decision;
-using Json = nlohmann::json;
 
 std::string value_of(const Decision& decision, bool as_index) {
   if (!as_index) return placement::cuda_visible_devices(decision);
@@ -38,36 +37,6 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
   if (shell == "cmd") return fmt::format("set CUDA_DEVICE_ORDER=PCI_BUS_ID\nset CUDA_VISIBLE_DEVICES={}\n", value);
   return fail(ErrorCode::invalid_argument, fmt::format("--export: '{}' is no shell known here", printable(shell)),
               "sh, fish, powershell or cmd");
-}
-
-Json as_json(const Acquired& acquired, const placement::Request& request, const placement::Inputs& inputs) {
-  const Decision& decision = acquired.decision;
-  Json selected = Json::array();
-  for (const auto& device : decision.selected) {
-    selected.push_back({{"index", device.index.value},
-                        {"uuid", device.uuid.value},
-                        {"name", device.name},
-                        {"mig", device.mig ? Json(*device.mig) : Json()}});
-  }
-  Json rejected = Json::array();
-  for (const auto& verdict : decision.verdicts) {
-    if (verdict.chosen) continue;
-    rejected.push_back({{"index", verdict.device.index.value},
-                        {"uuid", verdict.device.uuid.value},
-                        {"reason", verdict.reason},
-                        {"transient", verdict.transient}});
-  }
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", acquired.snapshot.simulated},
-          {"satisfied", decision.satisfied},
-          {"device", decision.cpu ? "cpu" : "cuda"},
-          {"cuda_visible_devices", decision.satisfied ? Json(placement::cuda_visible_devices(decision)) : Json()},
-          {"selected", selected},
-          {"rejected", rejected},
-          {"missing", decision.missing},
-          {"strategy", decision.strategy ? Json(std::string(placement::to_string(*decision.strategy))) : Json()},
-          {"model", model_fit_json(request, inputs, decision)},
-          {"warnings", decision.warnings}};
 }
 
 /// Shows the GPUs that would do and reads which are wanted.
@@ -125,8 +94,7 @@ int run_select(Context& context) {
   const placement::Inputs inputs{
       acquired->snapshot, {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
-    fmt::print("{}\n",
-               as_json(*acquired, selection->request, inputs).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(placement::to_json(decision, selection->request, inputs));
     return decision.satisfied ? kFine : kNo;
   }
   show_warnings(decision);

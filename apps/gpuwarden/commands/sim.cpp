@@ -13,15 +13,16 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
 #include "options.hpp"
+#include "programs.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 using nlohmann::json;
-
-std::string dump(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace); }
 
 /// An operand of the action ("show FLEET"), or a sentence about what is missing.
 Result<std::string> operand(const Context& context, std::size_t position, const char* what) {
@@ -35,10 +36,10 @@ Result<int> list_fleets(Context& context) {
   GPUWARDEN_TRY(json answer, simulator->call({{"op", "presets"}}));
   GPUWARDEN_TRY(const json live, simulator->call({{"op", "list"}}));
   answer["running"] = live["fleets"];
-  answer["schema"] = 1;
+  answer["schema"] = facts::kJsonSchema;
   answer["simulated"] = true;
   if (context.args.has("json")) {
-    fmt::print("{}\n", dump(answer));
+    print_json(answer);
     return kFine;
   }
   for (const json& preset : answer["presets"]) {
@@ -55,8 +56,8 @@ Result<int> show(Context& context) {
   GPUWARDEN_TRY(const std::string spec, operand(context, 1, "a fleet"));
   GPUWARDEN_TRY(const Machine machine, open_fleet(context, spec));
   GPUWARDEN_TRY(json answer, machine.simulator()->call({{"op", "show"}}));
-  answer["schema"] = 1;
-  fmt::print("{}\n", dump(answer));
+  answer["schema"] = facts::kJsonSchema;
+  print_json(answer);
   return kFine;
 }
 
@@ -69,23 +70,10 @@ Result<int> exec_in(Context& context) {
   if (context.args.rest.size() < 2)
     return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
   GPUWARDEN_TRY(const Machine machine, open_fleet(context, *fleet));
-  for (const auto& [name, value] : machine.simulated_environment(context.environment))
-    ::setenv(name.c_str(), value.c_str(), 1);
+  Environment environment = context.environment;
+  for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
   // This process stays, so that the fleet lives as long as the program.
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    std::vector<char*> words;
-    for (std::size_t i = 1; i < context.args.rest.size(); ++i) words.push_back(context.args.rest[i].data());
-    words.push_back(nullptr);
-    ::execvp(words[0], words.data());
-    const int error = errno;
-    complain(error_from_errno(error, "cannot run " + context.args.rest[1]));
-    ::_exit(error == ENOENT ? kNotFound : kNotExecutable);
-  }
-  for (const int signal : {SIGINT, SIGQUIT}) ::signal(signal, SIG_IGN);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return run_program({context.args.rest.begin() + 1, context.args.rest.end()}, environment);
 }
 
 std::filesystem::path keeper_file(const json& fleet) {

@@ -7,6 +7,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/json_text.hpp"
 #include "machine.hpp"
 
 namespace gpuwarden::cli {
@@ -16,8 +17,7 @@ int run_snapshot(Context& context) {
   if (!machine) return complain(machine.error());
   const facts::Snapshot snapshot = read_everything(
       context, *machine, {.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
-  const std::string text =
-      facts::to_json(snapshot).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = facts::json_text(facts::to_json(snapshot));
   if (const auto file = context.args.text("output")) {
     if (const auto written = write_file_atomically(*file, text); !written) return complain(written.error());
   } else {

@@ -3,18 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/memtrace/json.hpp"
 #include "gpuwarden/memtrace/record.hpp"
 #include "gpuwarden/memtrace/replay.hpp"
 #include "gpuwarden/memtrace/snapshot.hpp"
 #include "gpuwarden/memtrace/timeline.hpp"
 #include "memory/actions.hpp"
-#include "memory/replay_json.hpp"
 #include "memory/trace_file.hpp"
 #include "options.hpp"
+#include "render/print_json.hpp"
 #include "render/replay_text.hpp"
 
 namespace gpuwarden::cli {
@@ -118,7 +120,7 @@ unsigned rounds_for(std::uint64_t operations) {
 }
 
 /// --snapshot and --timeline: of one more run, in which everything is noted.
-Result<void> write_pictures(const Args& args, const ReplayReport& report, const memtrace::Script& script,
+Result<void> write_pictures(const Args& args, const memtrace::ReplayReport& report, const memtrace::Script& script,
                             const memory::Strategy& strategy) {
   const auto snapshot = args.text("snapshot");
   const auto timeline = args.text("timeline");
@@ -146,7 +148,8 @@ Result<int> memory_replay(Context& context) {
   GPUWARDEN_TRY(const Trace trace, read_trace_file(args.rest[1], args));
   GPUWARDEN_TRY(const auto steps, steps_of(args, trace));
   const memtrace::Script script = memtrace::make_script(trace, steps);
-  ReplayReport report{.file = args.rest[1], .trace = trace, .device_memory = device.value_or(80_GiB), .steps = steps};
+  memtrace::ReplayReport report{
+      .file = args.rest[1], .trace = trace, .device_memory = device.value_or(80_GiB), .steps = steps};
   for (const memory::Strategy* strategy : strategies) {
     GPUWARDEN_TRY(memtrace::Replay one, memtrace::replay(script, {.strategy = strategy,
                                                                   .device_memory = report.device_memory,
@@ -154,7 +157,10 @@ Result<int> memory_replay(Context& context) {
     report.replays.push_back(std::move(one));
   }
   GPUWARDEN_CHECK(write_pictures(args, report, script, *strategies[0]));
-  fmt::print("{}", args.has("json") ? replay_json(report) : replay_text(report, style));
+  if (args.has("json"))
+    print_json(memtrace::to_json(report));
+  else
+    fmt::print("{}", replay_text(report, style));
   if (!report.replays[0].failure) return kFine;
   const memtrace::ReplayFailure& failure = *report.replays[0].failure;
   complain({failure.error.code, fmt::format("operation {}: {}", failure.operation + 1, failure.error.message),

@@ -11,7 +11,7 @@
 namespace gpuwarden::machine {
 
 /// Several captures of one machine, joined; Capture::warnings tells what did not fit together. "-" is standard input, a
-/// pipe is read until its writer ends. Fails as read_file, setup::capture_text and capture::read_capture do.
+/// pipe is read until its writer ends. Fails as read_file, bundle::capture_text and capture::read_capture do.
 Result<capture::Capture> read_captures(const std::vector<std::string>& files);
 
 }  // namespace gpuwarden::machine
