@@ -44,6 +44,11 @@ std::string holder_of(const facts::Lease& lease) {
   return printable(fmt::format("it is reserved by {} (pid {}): {}", holder.user, holder.pid.value, holder.command));
 }
 
+lease::Device device_named(const std::vector<lease::Device>& devices, const Uuid& uuid) {
+  const auto found = std::ranges::find(devices, uuid, &lease::Device::uuid);
+  return found == devices.end() ? lease::Device{uuid, {}} : *found;
+}
+
 /// Locks the GPUs that are to be tested; those that others have locked go to options.reserved.
 std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const facts::Snapshot& snapshot,
                                          const MachineRequest& request, Options& options) {
@@ -52,7 +57,8 @@ std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const 
   const auto wanted = [&](const Uuid& uuid) {
     return options.gpus.empty() || std::ranges::find(options.gpus, uuid) != options.gpus.end();
   };
-  auto held = store->claim(nullptr, [&](const lease::Situation& situation) -> Result<lease::Choice> {
+  const auto devices = machine.lease_devices(snapshot);
+  auto held = store->claim(devices, [&](const lease::Situation& situation) -> Result<lease::Choice> {
     lease::Choice choice;
     for (const auto& record : snapshot.gpus) {
       const Uuid& uuid = record.gpu.uuid;
@@ -61,7 +67,7 @@ std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const 
       if (taken != situation.leases.end())
         options.reserved.emplace_back(uuid, holder_of(*taken));
       else if (wanted(uuid) && facts::is_usable(record))
-        choice.devices.push_back(uuid);
+        choice.devices.push_back(device_named(devices, uuid));
     }
     return choice;
   });

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/knowledge/overlays.hpp"
+#include "gpuwarden/machine/reservation.hpp"
 #include "machine/fleet_source.hpp"
 
 namespace gpuwarden::machine {
@@ -35,8 +36,7 @@ Options options_from(const Environment& environment) {
   options.simulator = simulator_places(environment);
   options.overlays = knowledge::overlay_files(environment);
   options.environment = environment;
-  if (const std::string given = value(environment, "GPUWARDEN_LEASE_DIR"); !given.empty())
-    options.lease_directory = given;
+  options.lease_directory = value(environment, "GPUWARDEN_LEASE_DIR");
   return options;
 }
 
@@ -92,10 +92,15 @@ Result<knowledge::Knowledge> Machine::knowledge() const { return knowledge::read
 
 Result<lease::LeaseStore> Machine::open_leases(const std::string& run_id, const std::string& command) const {
   lease::StoreOptions options;
-  options.directory = options_.lease_directory;
-  if (simulated()) options.prefix = "sim-";
-  options.self = {Pid{::getpid()}, user_name(), run_id, command, std::chrono::system_clock::now()};
+  options.directory_required = !options_.lease_directory.empty();
+  if (options.directory_required) options.directory = options_.lease_directory;
+  if (simulated()) options.prefix = lease::kSimulatedPrefix;
+  options.self = {Pid{::getpid()}, user_name(), run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());
+}
+
+std::vector<lease::Device> Machine::lease_devices(const facts::Snapshot& snapshot) const {
+  return machine::lease_devices(snapshot, reader_.sys_root, reader_.driver_proc_root);
 }
 
 Environment Machine::simulated_environment(const Environment& of_program) const {

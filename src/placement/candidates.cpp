@@ -95,10 +95,11 @@ Opinion unleased(const Candidate& c, const Wanted& wanted) {
     // A lease on the whole GPU covers its instances, and the other way round.
     const bool here = lease.uuid == c.device.uuid || (c.mig != nullptr && lease.uuid == c.record->gpu.uuid);
     if (!here || (lease.shared && wanted.request.shared)) continue;
-    if (lease.holders.empty()) return Objection{"leased", true};
+    if (lease.holders.empty()) return Objection{"leased; the holder is not visible to you", true};
     const auto& holder = lease.holders[0];
-    return Objection{fmt::format("leased by {} (pid {}, since {}): {}", holder.user, holder.pid.value,
-                                 format_utc(holder.since), holder.command),
+    return Objection{fmt::format("leased by {} (pid {}{}){}", holder.user, holder.pid.value,
+                                 holder.since ? ", since " + format_utc(*holder.since) : "",
+                                 holder.command.empty() ? "" : ": " + holder.command),
                      true};
   }
   return std::nullopt;

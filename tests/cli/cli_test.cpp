@@ -193,7 +193,7 @@ TEST_F(Cli, ASecondRunWaitsForTheFirstOrIsRefused) {
   EXPECT_THAT(done.standard_output, HasSubstr("code 1"));
   EXPECT_THAT(done.standard_error, HasSubstr("leased by"));
   expect_error({"select", "--simulate", "h100x8-sick", "--gpu-ids", "3", "--wait=200ms", "--timeout", "5s"}, 1,
-               "waited");
+               "timed out after");
 }
 
 TEST_F(Cli, AnUnusableLeaseDirectorySaysWhatToDo) {

@@ -52,8 +52,8 @@ TEST_F(DeepOnMachine, TheGpusAreReservedWhileTheyAreTested) {
   const auto run =
       test(machine, {.gpus = {}, .run_id = "run-9", .command = "burn in", .progress = [&](std::string_view) {
                        const auto store = machine.open_leases("", "");
-                       const auto seen = store->inspect();
-                       for (const auto& lease : seen->leases) holders.push_back(lease.holders.at(0).command);
+                       for (const auto& lease : store->inspect({}).leases)
+                         holders.push_back(lease.holders.at(0).command);
                      }});
   ASSERT_THAT(run, IsOk());
   EXPECT_EQ(run->not_possible, std::nullopt);
@@ -61,15 +61,15 @@ TEST_F(DeepOnMachine, TheGpusAreReservedWhileTheyAreTested) {
   EXPECT_EQ(run->gpus[0].failed, std::nullopt);
   EXPECT_THAT(holders, ::testing::Not(::testing::IsEmpty()));
   EXPECT_THAT(holders, ::testing::Each("burn in"));
-  EXPECT_TRUE(machine.open_leases("", "")->inspect()->leases.empty()) << "given back at the end";
+  EXPECT_TRUE(machine.open_leases("", "")->inspect({}).leases.empty()) << "given back at the end";
 }
 
 TEST_F(DeepOnMachine, AGpuThatSomebodyHasReservedIsLeftAlone) {
   const StandInSettings settings("memory=8");
   std::optional<machine::Machine> machine = fleet(options());
-  const Uuid uuid = machine->read().gpus[0].gpu.uuid;
-  const auto take = [&](const lease::Situation&) -> Result<lease::Choice> { return lease::Choice{{uuid}}; };
-  const auto held = machine->open_leases("run-1", "python train.py")->claim(nullptr, take);
+  const auto devices = machine->lease_devices(machine->read());
+  const auto take = [&](const lease::Situation&) -> Result<lease::Choice> { return lease::Choice{devices}; };
+  const auto held = machine->open_leases("run-1", "python train.py")->claim(devices, take);
   ASSERT_TRUE(held && *held);
   const auto run = test(*machine, {});
   machine.reset();

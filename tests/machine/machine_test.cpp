@@ -148,23 +148,22 @@ TEST_F(Machines, ACaptureStandsForTheMachine) {
 }
 
 TEST_F(Machines, SimulatedGpusAreReservedBesideTheRealOnes) {
-  const auto open = [&](const auto& machine) { return machine->open_leases("run-1", "train.py"); };
   const auto simulated = Machine::open(Simulated{"t4x1"}, options());
   const auto real = Machine::open(Real{}, without_driver());
   ASSERT_THAT(simulated, IsOk());
   ASSERT_THAT(real, IsOk());
-  const auto store = open(simulated);
+  const auto devices = simulated->lease_devices(simulated->read());
+  const auto store = simulated->open_leases("run-1", "train.py");
   ASSERT_THAT(store, IsOk());
-  const Uuid uuid = simulated->read().gpus[0].gpu.uuid;
-  const auto held =
-      store->claim(nullptr, [&](const lease::Situation&) -> Result<lease::Choice> { return lease::Choice{{uuid}}; });
+  const auto take = [&](const lease::Situation&) -> Result<lease::Choice> { return lease::Choice{devices}; };
+  const auto held = store->claim(devices, take);
   ASSERT_TRUE(held && *held);
-  const auto seen = open(simulated)->inspect();
-  ASSERT_THAT(seen, IsOk());
-  ASSERT_EQ(seen->leases.size(), 1U);
-  EXPECT_EQ(seen->leases[0].holders.at(0).command, "train.py");
-  EXPECT_EQ(seen->leases[0].holders.at(0).run_id, "run-1");
-  EXPECT_THAT(open(real)->inspect()->leases, ::testing::IsEmpty());
+  const auto seen = simulated->open_leases("", "")->inspect(devices);
+  ASSERT_EQ(seen.leases.size(), 1U);
+  EXPECT_EQ(seen.leases[0].uuid, devices[0].uuid);
+  EXPECT_EQ(seen.leases[0].holders.at(0).command, "train.py");
+  EXPECT_EQ(seen.leases[0].holders.at(0).run_id, "run-1");
+  EXPECT_THAT(real->open_leases("", "")->inspect({}).leases, ::testing::IsEmpty());
 }
 
 TEST_F(Machines, TheKnowledgeIsWhatTheOverlaysMakeOfIt) {
@@ -202,7 +201,7 @@ TEST(MachineOptions, AreReadFromTheEnvironmentThatIsHandedIn) {
 
 TEST(MachineOptions, EmptyVariablesAreAsIfNotSet) {
   const Options options = options_from({{"GPUWARDEN_NVML_LIBRARY", ""}, {"GPUWARDEN_LEASE_DIR", ""}});
-  EXPECT_EQ(options.lease_directory, Options{}.lease_directory);
+  EXPECT_TRUE(options.lease_directory.empty());
   EXPECT_EQ(Machine::open(Real{}, options)->reader().nvml_library, probe::ReaderOptions{}.nvml_library);
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -18,12 +20,14 @@ namespace {
 
 using facts::GpuRecord;
 
-/// Leases are told where their directory can be read; a listing does without.
-std::vector<facts::Lease> read_leases(const Machine& machine) {
+/// A listing does without leases where nothing can be known of them.
+std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snapshot& snapshot) {
   if (machine.captured()) return {};
   const auto store = machine.open_leases("", "");
-  const auto situation = store ? store->inspect() : fail(ErrorCode::failed, "");
-  return situation ? situation->leases : std::vector<facts::Lease>{};
+  if (!store) return {};
+  lease::Situation situation = store->inspect(machine.lease_devices(snapshot));
+  if (situation.problem && situation.problem->code == ErrorCode::timed_out) warn(situation.problem->message);
+  return std::move(situation.leases);
 }
 
 nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
@@ -46,7 +50,7 @@ int run_list(Context& context) {
   facts::Snapshot snapshot = machine->read({.holders = true});
   if (machine->captured() && snapshot.origin.empty()) snapshot.origin = machine->capture_name();
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
-  const auto leases = read_leases(*machine);
+  const auto leases = read_leases(*machine, snapshot);
   if (context.args.has("json")) {
     print_json(as_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {

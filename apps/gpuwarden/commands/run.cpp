@@ -86,39 +86,29 @@ Result<RunPlan> read_plan(const Context& context, const Selection& selection) {
 bool falls_back(const Context& context, const Error& error) {
   return context.args.has("cpu-fallback") &&
          (error.code == ErrorCode::unavailable || error.code == ErrorCode::unsatisfied ||
-          error.code == ErrorCode::permission_denied);
+          error.code == ErrorCode::timed_out || error.code == ErrorCode::permission_denied);
 }
 
-Result<Acquired> acquire_or_fall_back(const Context& context, const Machine& machine, Selection& selection,
-                                      const std::string& run_id) {
-  if (selection.request.force_cpu) {
-    Acquired cpu;
-    cpu.decision.satisfied = cpu.decision.cpu = true;
-    return cpu;
-  }
-  GPUWARDEN_TRY(const auto store, machine.open_leases(run_id, join(context.args.rest, " ")));
-  if (const auto warning = lease::container_warning("/run/lock/gpuwarden");
-      warning && !machine.simulated() && !context.environment.contains("GPUWARDEN_LEASE_DIR"))
-    warn(*warning);
-  auto acquired = acquire(context, machine, selection, &store, true);
+Result<machine::Reservation> acquire_or_fall_back(const Context& context, const Machine& machine,
+                                                  const Selection& selection, const std::string& run_id) {
+  if (selection.request.force_cpu) return machine::Reservation::of_cpu();
+  auto acquired = acquire(machine, selection, true, {run_id, join(context.args.rest, " ")});
   if (acquired || !falls_back(context, acquired.error())) return acquired;
   warn(fmt::format("{}: running on the CPU", acquired.error().message));
-  Acquired cpu;
-  cpu.decision.satisfied = cpu.decision.cpu = true;
-  return cpu;
+  return machine::Reservation::of_cpu();
 }
 
-void announce(const Context& context, const Acquired& acquired, const JobSpec& spec) {
+void announce(const Context& context, const machine::Reservation& acquired, const JobSpec& spec) {
   if (context.args.has("quiet")) return;
-  show_model_fit(acquired.decision);
+  show_model_fit(acquired.decision());
   std::string gpus;
-  for (const auto& device : acquired.decision.selected) {
+  for (const auto& device : acquired.decision().selected) {
     gpus += fmt::format("{}{}{}", gpus.empty() ? "" : ", ", device.index.value,
                         device.mig ? fmt::format(".{}", *device.mig) : "");
   }
   const std::string where =
-      acquired.decision.cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision.selected[0].name);
-  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot.simulated ? "[simulated] " : "",
+      acquired.decision().cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision().selected[0].name);
+  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot().simulated ? "[simulated] " : "",
              spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
 }
 
@@ -161,10 +151,9 @@ int finish(const Context& context, const RunReport& report) {
   return report.end.exit_code;
 }
 
-int run_acquired(const Context& context, const Machine& machine, Acquired& acquired, const RunPlan& plan,
-                 const launch::RunOptions& options) {
-  const ReadyRun job =
-      launch::ready(plan, machine, acquired.decision, acquired.snapshot, acquired.leases.descriptors());
+int run_acquired(const Context& context, const Machine& machine, const machine::Reservation& acquired,
+                 const RunPlan& plan, const launch::RunOptions& options) {
+  const ReadyRun job = launch::ready(plan, machine, acquired.decision(), acquired.snapshot(), acquired.descriptors());
   announce(context, acquired, job.job);
   const auto report = launch::run(job, machine, options, system_clock());
   if (report) return finish(context, *report);
@@ -195,7 +184,7 @@ int run_run(Context& context) {
       fmt::print(stderr, "hint: --cpu-fallback runs the job on the CPU instead\n");
     return code;
   }
-  show_warnings(acquired->decision);
+  show_warnings(context, *machine, *acquired);
   return run_acquired(context, *machine, *acquired, *plan, *options);
 }
 

@@ -54,26 +54,21 @@ Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   return names;
 }
 
-Result<Acquired> choose(Context& context, Selection& selection) {
+Result<machine::Reservation> choose(Context& context, Selection& selection) {
   const bool interactive = context.args.has("interactive");
   if (interactive && context.args.text("from") == "-")
     return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
                 "standard input cannot be the capture and the answer: name the capture's file");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  // A captured machine's leases are not known, and this one's are not its.
-  std::optional<lease::LeaseStore> held;
-  if (!machine.captured()) {
-    GPUWARDEN_TRY(held, machine.open_leases("", "gpuwarden select"));
-  }
-  const lease::LeaseStore* store = held ? &*held : nullptr;
+  const machine::Holder holder{.run_id = "", .command = "gpuwarden select"};
   if (interactive) {
     selection.request.all = true;
-    GPUWARDEN_TRY(const Acquired shown, acquire(context, machine, selection, store, false));
-    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision));
+    GPUWARDEN_TRY(const machine::Reservation shown, acquire(machine, selection, false, holder));
+    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision()));
     selection.request.all = false;
     selection.request.count.reset();
   }
-  return acquire(context, machine, selection, store, false);
+  return acquire(machine, selection, false, holder);
 }
 
 }  // namespace
@@ -86,18 +81,20 @@ int run_select(Context& context) {
   }
   const auto acquired = choose(context, *selection);
   if (!acquired) return complain(acquired.error());
-  const Decision& decision = acquired->decision;
-  if (!acquired->snapshot.origin.empty())
-    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot.origin));
+  const Decision& decision = acquired->decision();
+  if (!acquired->snapshot().origin.empty())
+    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot().origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
-  const bool captured = !acquired->snapshot.origin.empty();
-  const placement::Inputs inputs{
-      acquired->snapshot, {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
+  const bool captured = !acquired->snapshot().origin.empty();
+  const placement::Inputs inputs{acquired->snapshot(),
+                                 {},
+                                 {},
+                                 captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
     print_json(placement::to_json(decision, selection->request, inputs));
     return decision.satisfied ? kFine : kNo;
   }
-  show_warnings(decision);
+  for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
     return complain({ErrorCode::unsatisfied, decision.missing,
                      decision.may_come_true ? "--wait waits for them"

@@ -123,9 +123,9 @@ std::string painted_lines(std::string_view text, std::size_t indent, const Style
 std::string lease_line(const GpuRecord& record, const facts::Lease* lease, const Style& style) {
   if (lease == nullptr || lease->holders.empty()) return "";
   const auto& holder = lease->holders[0];
-  const std::string text =
-      fmt::format("   lease: {}, pid {}, since {}{}: {}", holder.user, holder.pid.value, format_utc(holder.since),
-                  is_idle_lease(record, lease) ? ", idle" : "", holder.command);
+  const std::string text = fmt::format("   lease: {}, pid {}{}{}: {}", holder.user, holder.pid.value,
+                                       holder.since ? ", since " + format_utc(*holder.since) : "",
+                                       is_idle_lease(record, lease) ? ", idle" : "", holder.command);
   return style.paint(fit(text, std::min(style.width, width_of(text))), Tone::dim) + "\n";
 }
 

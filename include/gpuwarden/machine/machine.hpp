@@ -62,8 +62,8 @@ struct Options {
   std::vector<std::filesystem::path> overlays;
   /// The variables of those who ask: the survey judges by them, and CUDA_VISIBLE_DEVICES restricts the choice.
   Environment environment;
-  /// Where reservations are held.
-  std::filesystem::path lease_directory = "/run/lock/gpuwarden";
+  /// The directory that reservations are told in. Empty: /run/lock/gpuwarden, where that can be used.
+  std::filesystem::path lease_directory;
 };
 
 /// The options that an environment's GPUWARDEN_* variables name (docs/cli.md lists them), with the environment itself.
@@ -97,6 +97,8 @@ class Machine {
   Result<knowledge::Knowledge> knowledge() const;
   /// The reservations of this machine, for a holder who runs `command`. Fails as lease::LeaseStore::open does.
   Result<lease::LeaseStore> open_leases(const std::string& run_id, const std::string& command) const;
+  /// The devices of a snapshot with the kernel's files that are locked for them.
+  std::vector<lease::Device> lease_devices(const facts::Snapshot& snapshot) const;
   /// What a program's environment needs to find the simulated fleet: its folder, and the simulator's NVML and CUDA
   /// libraries before all others (GPUWARDEN_SIM_LIBRARIES=off in `of_program` leaves the search path as it is). Empty
   /// for real GPUs.

@@ -33,8 +33,8 @@ struct SimulatedLoad {
   Percent utilization = 60_pct;
 };
 
-/// The simulator's library, opened with dlopen: once at a time in a process, attached to one fleet, which lives at least
-/// as long as this object.
+/// The simulator's library, opened with dlopen: once at a time in a process, attached to one fleet, which lives at
+/// least as long as this object.
 class Simulator {
  public:
   /// Fails with unavailable where there is no such library, and while another Simulator is open.
