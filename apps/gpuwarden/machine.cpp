@@ -99,14 +99,17 @@ std::chrono::milliseconds probe_deadline(const Context& context) {
   return timeout && *timeout ? std::min(**timeout, kLongest) : std::chrono::milliseconds(0);
 }
 
-facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request) {
+machine::SurveyOptions survey_options(const Context& context) {
   std::error_code ignored;
-  return machine.survey({.root = context.args.text("root").value_or("/"),
-                         .software = !context.args.has("no-environment"),
-                         .start_pythons = context.args.has("ask-pythons"),
-                         .working_directory = fs::current_path(ignored),
-                         .deadline = probe_deadline(context)},
-                        request);
+  return {.root = context.args.text("root").value_or("/"),
+          .software = !context.args.has("no-environment"),
+          .start_pythons = context.args.has("ask-pythons"),
+          .working_directory = fs::current_path(ignored),
+          .deadline = probe_deadline(context)};
+}
+
+facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request) {
+  return machine.survey(survey_options(context), request);
 }
 
 }  // namespace gpuwarden::cli

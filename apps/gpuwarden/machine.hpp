@@ -26,7 +26,9 @@ Result<capture::Capture> read_captures(const std::vector<std::string>& files);
 /// The time of --timeout that the survey's probes may take where it is longer than their own; at most an hour.
 std::chrono::milliseconds probe_deadline(const Context& context);
 
-/// All facts that judges look at, by --root, --no-environment and --ask-pythons.
+/// --root, --no-environment, --ask-pythons and --timeout.
+machine::SurveyOptions survey_options(const Context& context);
+/// All facts that judges look at, by these options.
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request);
 
 }  // namespace gpuwarden::cli
