@@ -11,6 +11,7 @@
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/unique_fd.hpp"
 #include "support/matchers.hpp"
 
 namespace gpuwarden::testing {

@@ -107,7 +107,7 @@ TEST_F(Reservations, SharersShare) {
 TEST_F(Reservations, AWaitThatIsOverSaysHowLongItWas) {
   const auto held = make(gpus(2));
   ASSERT_THAT(held, IsOk());
-  EXPECT_THAT(make(waiting(1, 1h)), FailsWith(ErrorCode::timed_out, HasSubstr("timed out after 1 h: ")));
+  EXPECT_THAT(make(waiting(1, 1h)), FailsWith(ErrorCode::timed_out, HasSubstr("timed out after 1 h")));
   EXPECT_TRUE(store().inspect({}).waiting.empty()) << "its place in line is given up";
 }
 
