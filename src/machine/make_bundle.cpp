@@ -109,7 +109,8 @@ Result<MadeBundle> make_bundle(const Machine& machine, const knowledge::Knowledg
   for (bundle::BundleFile& log : request.logs.files) contents.files.push_back(std::move(log));
   const auto now = clock.wall_now();
   MadeBundle made;
-  made.file = request.output.empty() ? default_file(snapshot, request.anonymize, now) : request.output;
+  made.file = request.output;
+  if (made.file.empty()) made.file = default_file(snapshot, request.anonymize, now);
   GPUWARDEN_TRY(made.manifest,
                 bundle::write_bundle(made.file, contents,
                                      redactor_for(machine.options().environment, snapshot, request.anonymize),

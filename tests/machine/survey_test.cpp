@@ -48,7 +48,7 @@ TEST_F(Machines, ASimulatedFleetHasNoSoftwareOfItsOwn) {
   const facts::Snapshot snapshot = machine->survey({});
   EXPECT_EQ(snapshot.gpus.size(), 1U);
   EXPECT_FALSE(snapshot.environment);
-  EXPECT_TRUE(snapshot.kernel_faults.empty());
+  EXPECT_FALSE(snapshot.kernel_faults);
 }
 
 }  // namespace
