@@ -14,7 +14,7 @@
 namespace gpuwarden::cli {
 namespace {
 
-constexpr std::uint32_t kLongest = 86'400;
+constexpr std::uint32_t kLongestTest = 86'400;
 
 Result<void> need_deep(const Args& args) {
   for (const auto* key : {"deep-seconds", "deep-memory", "gpus", "force"}) {
@@ -26,7 +26,7 @@ Result<void> need_deep(const Args& args) {
 }
 
 Result<void> read_options(const Args& args, deep::Options& options) {
-  GPUWARDEN_TRY(const auto seconds, count_option(args, "deep-seconds", kLongest));
+  GPUWARDEN_TRY(const auto seconds, count_option(args, "deep-seconds", kLongestTest));
   if (seconds) options.deadline = std::chrono::seconds(std::max(*seconds, 1U));
   GPUWARDEN_TRY(const auto percent, count_option(args, "deep-memory", 95));
   if (percent) options.memory_share = *percent / 100.0;

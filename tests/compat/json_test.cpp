@@ -10,21 +10,21 @@ using knowledge::Knowledge;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
 
-const Knowledge& known() {
+const Knowledge& tables() {
   static const Knowledge knowledge = Knowledge::built_in();
   return knowledge;
 }
 
-constexpr auto kWhen = std::chrono::sys_days(std::chrono::year(2026) / 11 / 21);
+constexpr auto kToday = std::chrono::sys_days(std::chrono::year(2026) / 11 / 21);
 
 /// The document as a program reads it, and the value that it was made of.
 struct Asking {
   explicit Asking(const std::string& words, const std::string& gpus = "", const std::string& driver = "") {
-    if (!gpus.empty()) place.gpus = gpus_named({gpus}, known()).value();
+    if (!gpus.empty()) place.gpus = gpus_named({gpus}, tables()).value();
     if (!driver.empty()) place.driver = Version::parse(driver);
-    if (!words.empty()) question = parse_question(known(), words).value();
-    value = answer({known(), place, kWhen}, question).value();
-    json = Json::parse(to_json({known(), place, kWhen}, question, value).dump());
+    if (!words.empty()) question = parse_question(tables(), words).value();
+    value = answer({tables(), place, kToday}, question).value();
+    json = Json::parse(to_json({tables(), place, kToday}, question, value).dump());
   }
   Place place{.gpus = {}, .driver = {}, .origin = "what was named"};
   Question question;
@@ -42,7 +42,7 @@ TEST(CompatJson, EveryAnswerSaysWhatWasAskedWhereAndFromWhat) {
   EXPECT_EQ(asking.json["place"]["driver"], "550.54.15");
   EXPECT_EQ(asking.json["place"]["gpus"][0]["compute_capability"], "9.0");
   EXPECT_EQ(asking.json["sources"], Json(verdict_of(asking.value).sources));
-  EXPECT_EQ(asking.json["knowledge"]["newest_driver_branch"], known().newest_branch());
+  EXPECT_EQ(asking.json["knowledge"]["newest_driver_branch"], tables().newest_branch());
   EXPECT_EQ(Asking("cu128").json["place"], nullptr);
 }
 
@@ -91,10 +91,10 @@ TEST(CompatJson, AGpusAnswerHasTheFiguresOfItsRow) {
 }
 
 TEST(CompatJson, TheOthersHaveTheirKeys) {
-  const Json xid = to_json(answer_xid(known(), 79));
+  const Json xid = to_json(answer_xid(tables(), 79));
   EXPECT_EQ(xid["known"], true);
-  EXPECT_EQ(xid["severity"], known().xid(79)->severity);
-  EXPECT_EQ(to_json(answer_xid(known(), 99999)), (Json{{"xid", 99999}, {"known", false}}));
+  EXPECT_EQ(xid["severity"], tables().xid(79)->severity);
+  EXPECT_EQ(to_json(answer_xid(tables(), 99999)), (Json{{"xid", 99999}, {"known", false}}));
   const Asking job("train llama-3-8b");
   const auto& ranking = std::get<JobAnswer>(job.value).ranking;
   ASSERT_THAT(job.json["answer"]["ranking"], SizeIs(ranking.size()));
@@ -103,7 +103,7 @@ TEST(CompatJson, TheOthersHaveTheirKeys) {
   EXPECT_EQ(Asking("sm_89").json["answer"]["first_cuda"], "11.8");
   EXPECT_EQ(Asking("cudnn").json["answer"]["component"], "cudnn");
   const Place place{.gpus = {}, .driver = Version{535}, .origin = ""};
-  const MatrixAnswer matrix = answer_matrix({known(), place, kWhen}, std::nullopt, "");
+  const MatrixAnswer matrix = answer_matrix({tables(), place, kToday}, std::nullopt, "");
   ASSERT_THAT(to_json(matrix)["matrix"], SizeIs(matrix.rows.size()));
   EXPECT_EQ(to_json(matrix)["matrix"][0]["standing"], to_string(*matrix.rows[0].standing));
 }

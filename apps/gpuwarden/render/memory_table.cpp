@@ -61,7 +61,7 @@ std::string pool_row(const interop::PublishedPool& pool, const Style& style) {
 }
 
 /// The pools of a process, which `pools` loses.
-std::string pools_of(Pid process, Pools& pools, const Style& style) {
+std::string pools_of(Pid process, interop::Pools& pools, const Style& style) {
   std::string text;
   for (const interop::PublishedPool& pool : pools) {
     if (pool.process.pid == process) text += pool_row(pool, style);
@@ -70,7 +70,7 @@ std::string pools_of(Pid process, Pools& pools, const Style& style) {
   return text;
 }
 
-std::string processes(const GpuRecord& record, Pools pools, const Style& style) {
+std::string processes(const GpuRecord& record, interop::Pools pools, const Style& style) {
   std::vector<GpuProcess> all = record.processes.value_or(std::vector<GpuProcess>{});
   // Who has only the device file open holds no memory that is known of.
   std::erase_if(all, [](const GpuProcess& process) { return !process.listed && !process.memory; });
