@@ -36,7 +36,7 @@ struct ReaderOptions {
   /// How long the driver, and then each GPU, may take to answer.
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
   /// Set in the process that opens the library, before it does: how a simulator's library finds its fleet.
-  Environment variables;
+  gpuwarden::Environment variables;
   bool simulated = false;
   std::string fleet;
   /// For MachineReader: who is asked, and the program for that: a name for PATH, or a path.
