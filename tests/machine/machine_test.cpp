@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/machine/machine.hpp"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -81,9 +83,10 @@ TEST_F(Machines, AMissingSimulatorIsUnavailableAndSaysWhereItWasLookedFor) {
 
 TEST_F(Machines, ALibraryThatIsNoSimulatorIsRefused) {
   Options other = options();
-  const std::filesystem::path real = std::filesystem::path(GPUWARDEN_SIM_LIB_DIR) / "550/libcuda.so.1";
+  Dl_info c_library{};
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(&::getpid), &c_library), 0);
   std::filesystem::create_directories(dir_ / "libs/550");
-  std::filesystem::create_symlink(real, dir_ / "libs/550/libnvidia-ml.so.1");
+  std::filesystem::create_symlink(std::filesystem::canonical(c_library.dli_fname), dir_ / "libs/550/libnvidia-ml.so.1");
   other.simulator.libraries = dir_ / "libs";
   EXPECT_THAT(Machine::open(Simulated{"h100x8"}, other),
               FailsWith(ErrorCode::unavailable, HasSubstr("is no simulator of gpuwarden")));

@@ -57,7 +57,7 @@ TEST(WaysToFit, AreNotAboutTheModelWhereTooManyGpusAreAskedFor) {
 TEST(WaysToFit, OfAnInstanceAreWholeGpus) {
   Request request = asking("llama-3.1-70b", "serve");
   request.mig = true;
-  EXPECT_THAT(told(request, mig_fleet()), HasSubstr("it fit"));
+  EXPECT_THAT(told(request, mig_fleet()), HasSubstr("whole GPUs can share one"));
 }
 
 }  // namespace
