@@ -86,6 +86,11 @@ Result<knowledge::Knowledge> open_knowledge(const Context& context) {
   return knowledge::read_knowledge(overlays_of(context));
 }
 
+fs::path lease_directory(const Context& context) {
+  const fs::path given = machine::options_from(context.environment).lease_directory;
+  return given.empty() ? lease::StoreOptions{}.directory : given;
+}
+
 Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
   auto whole = machine::read_captures(files);
   if (!whole) return whole;

@@ -20,6 +20,9 @@ Result<Machine> open_fleet(const Context& context, const std::string& spec);
 /// What is built in, under the overlays of the environment (knowledge::overlay_files) and the files of --knowledge.
 Result<knowledge::Knowledge> open_knowledge(const Context& context);
 
+/// Where leases and the records of runs are kept: GPUWARDEN_LEASE_DIR, else /run/lock/gpuwarden.
+std::filesystem::path lease_directory(const Context& context);
+
 /// Several captures of one machine, joined; warnings go to stderr. "-" is standard input.
 Result<capture::Capture> read_captures(const std::vector<std::string>& files);
 

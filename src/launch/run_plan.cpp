@@ -85,6 +85,9 @@ Result<void> check_program(const std::string& program, const Environment& enviro
     return fail(code, fmt::format("'{}' {}", printable(program), what), hint);
   };
   if (program.contains('/')) {
+    std::error_code ignored;
+    if (fs::is_directory(program, ignored))
+      return refuse(ErrorCode::permission_denied, "is a directory", "name a program in it");
     if (!is_file(program)) return refuse(ErrorCode::not_found, "does not exist", "check the command's path");
     if (is_executable(program)) return {};
     return refuse(ErrorCode::permission_denied, "is not executable", "chmod +x it, or name its interpreter");

@@ -118,8 +118,8 @@ TEST(CheckProgram, LooksWhereAShellWould) {
               FailsWith(ErrorCode::permission_denied, HasSubstr("'plain' is not executable")));
   EXPECT_THAT(check_program((dir / "bin/plain").string(), {}),
               FailsWith(ErrorCode::permission_denied, HasSubstr("is not executable")));
-  EXPECT_THAT(check_program((dir / "bin").string(), {}), FailsWith(ErrorCode::not_found, HasSubstr("does not exist")))
-      << "a directory is no program";
+  EXPECT_THAT(check_program((dir / "bin").string(), {}),
+              FailsWith(ErrorCode::permission_denied, HasSubstr("is a directory")));
 }
 
 }  // namespace

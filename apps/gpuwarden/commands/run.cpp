@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "leftovers.hpp"
 #include "machine.hpp"
 
 namespace gpuwarden::cli {
@@ -141,7 +142,7 @@ void print_report(const RunReport& report) {
 }
 
 int finish(const Context& context, const RunReport& report) {
-  for (const std::string& warning : report.end.warnings) warn(warning);
+  for (const std::string& warning : launch::gpu_warnings(report)) warn(warning);
   if (!context.args.has("no-report") && !context.args.has("quiet")) print_report(report);
   if (const auto file = context.args.text("report")) {
     auto written = write_file_atomically(
@@ -153,7 +154,9 @@ int finish(const Context& context, const RunReport& report) {
 
 int run_acquired(const Context& context, const Machine& machine, const machine::Reservation& acquired,
                  const RunPlan& plan, const launch::RunOptions& options) {
-  const ReadyRun job = launch::ready(plan, machine, acquired.decision(), acquired.snapshot(), acquired.descriptors());
+  ReadyRun job = launch::ready(plan, machine, acquired.decision(), acquired.snapshot(), acquired.descriptors());
+  job.job.takes_signals = true;
+  job.job.record_directory = lease_directory(context);
   announce(context, acquired, job.job);
   const auto report = launch::run(job, machine, options, system_clock());
   if (report) return finish(context, *report);
@@ -163,6 +166,7 @@ int run_acquired(const Context& context, const Machine& machine, const machine::
 }  // namespace
 
 int run_run(Context& context) {
+  if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   auto selection = read_selection(context);
   if (!selection) return complain(selection.error());
   auto options = read_run_options(context.args);
@@ -174,6 +178,8 @@ int run_run(Context& context) {
   const auto knowledge = open_knowledge(context);
   if (!knowledge) return complain(knowledge.error());
   options->rules = knowledge->rules();
+  options->warning = [](const std::string& text) { warn(text); };
+  show_leftovers(context);
   const auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
   launch::complete(*plan, selection->request);

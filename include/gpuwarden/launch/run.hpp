@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -76,8 +78,10 @@ ReadyRun ready(const RunPlan& plan, const machine::Machine& machine, const place
 
 struct RunOptions {
   std::chrono::milliseconds sample_period = std::chrono::seconds(1);
-  machine::SimulatedLoad load;                 ///< what the ranks pretend to use on a simulated fleet
-  std::span<const knowledge::SiteRule> rules;  ///< of the site, judged at the end
+  machine::SimulatedLoad load;                      ///< what the ranks pretend to use on a simulated fleet
+  std::span<const knowledge::SiteRule> rules;       ///< of the site, judged at the end
+  std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once; may be empty
+  std::stop_token stop;                             ///< ends the job as SIGTERM would
 };
 
 /// Runs the job to its end, watches its GPUs and judges what they did. Fails as run_job does.
