@@ -268,7 +268,9 @@ Result<Machine> open_machine(Context& context) {
     GPUWARDEN_TRY(machine, simulate(context.environment, *spec));
   }
   GPUWARDEN_TRY(const auto timeout, duration_option(context.args, "timeout"));
-  if (timeout) machine.reader.timeout = std::max(*timeout, std::chrono::milliseconds(1));
+  if (timeout && timeout->count() <= 0)
+    return fail(ErrorCode::invalid_argument, "--timeout must be greater than 0", "for example --timeout 5s");
+  if (timeout) machine.reader.timeout = *timeout;
   machine.reader.wake = context.args.has("wake");
   GPUWARDEN_CHECK(choose_probe(context, machine, machine.reader));
   if (const auto library = variable(context.environment, "GPUWARDEN_NVML_LIBRARY"))

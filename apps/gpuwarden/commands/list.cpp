@@ -59,6 +59,7 @@ int run_list(Context& context) {
     fmt::print("{}",
                context.args.has("processes") ? process_table(snapshot, *style) : gpu_table(snapshot, leases, *style));
   }
+  for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
   if (snapshot.problem) {
     complain(*snapshot.problem);
     return kUnavailable;

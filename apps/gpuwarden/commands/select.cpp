@@ -43,7 +43,7 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
 Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   for (const auto& verdict : decision.verdicts) {
     fmt::print(stderr, "  {:>3}  {}  {}\n", verdict.device.index.value, verdict.device.name,
-               verdict.chosen || verdict.reason.starts_with("fits") ? "free" : verdict.reason);
+               verdict.kind == placement::Verdict::Kind::fits ? "free" : verdict.reason);
   }
   fmt::print(stderr, "which GPUs (for example 0,2)? ");
   std::string line;
