@@ -169,6 +169,9 @@ class EventServer {
 
 }  // namespace
 
-void serve_events(int fd, const ReaderOptions& options) { EventServer(fd, options).serve(); }
+void serve_events(int fd, const ReaderOptions& options) {
+  for (const auto& [name, value] : options.variables) ::setenv(name.c_str(), value.c_str(), 1);
+  EventServer(fd, options).serve();
+}
 
 }  // namespace gpuwarden::probe

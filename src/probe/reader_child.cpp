@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -246,6 +247,7 @@ class Server {
 }  // namespace
 
 void serve_reader(int fd, const ReaderOptions& options) {
+  for (const auto& [name, value] : options.variables) ::setenv(name.c_str(), value.c_str(), 1);
   Server server(fd, options);
   if (!server.open()) ::_exit(0);
   for (;;) {

@@ -11,6 +11,7 @@
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::probe {
@@ -39,6 +40,8 @@ struct ReaderOptions {
   bool wake = false;
   /// How long the driver, and then each GPU, may take to answer.
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
+  /// Set in the process that opens the library, before it does: how a simulator's library finds its fleet.
+  gpuwarden::Environment variables;
   Clock* clock = &system_clock();
   /// Copies of these options share it: what fell silent for one reader of a program is not waited for by the others. It
   /// is asked again after 30 s, and then ever more seldom.
