@@ -3,7 +3,6 @@
 #pragma once
 
 #include "gpuwarden/facts/deep.hpp"
-#include "gpuwarden/knowledge/compatibility.hpp"
 #include "machine.hpp"
 #include "render/style.hpp"
 

@@ -60,7 +60,7 @@ inline constexpr auto kFromManyOptions = std::to_array<Option>({
     {"--ask-pythons", OptionKind::flag, "", "start each Python with PyTorch and ask it (some seconds)"},
 });
 
-/// For commands that judge by the knowledge base (knowledge_base.hpp).
+/// For commands that judge by the knowledge base (machine.hpp).
 inline constexpr auto kKnowledgeOptions = std::to_array<Option>({
     {"--knowledge", OptionKind::repeated, "FILE",
      "YAML to lay over the knowledge base: newer releases, rules of a site"},

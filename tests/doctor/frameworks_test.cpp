@@ -31,7 +31,7 @@ void use_old_torch(Snapshot& machine, std::string_view numpy) {
   set_package(machine, "numpy", numpy);
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kFrameworkCases = std::to_array<Case>({
     {"torch-needs-newer-driver",
      [](Snapshot& m) {
        remove_toolkits(m);
@@ -104,7 +104,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> framework_cases() { return kCases; }
+std::span<const Case> framework_cases() { return kFrameworkCases; }
 
 namespace {
 

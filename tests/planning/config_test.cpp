@@ -11,7 +11,7 @@
 namespace gpuwarden::planning {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kLlama = R"({
   "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,

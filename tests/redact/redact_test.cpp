@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string clean(std::string_view text) { return redact_secrets(text).text; }
+std::string cleaned(std::string_view text) { return redact_secrets(text).text; }
 
 /// Letters and digits as a secret has them; never a real one.
 std::string lot(std::size_t length) {
@@ -135,7 +135,7 @@ TEST(RedactSecrets, ValuesGoBehindNamesThatSaySo) {
       {"SECRET_KEY_BASE=abc KAGGLE_KEY=0123456789abcdef0123", "SECRET_KEY_BASE=[removed] KAGGLE_KEY=[removed]"},
       {"your API key: abc; access token = q", "your API key: [removed]; access token = [removed]"},
       {"client-key-data: LS0tLS1CRUdJTg==", "client-key-data: [removed]"}};
-  for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
+  for (const auto& [before, after] : cases) EXPECT_EQ(cleaned(before), after);
 }
 
 TEST(RedactSecrets, ValuesOfOptionsGoInEveryNotation) {
@@ -154,7 +154,7 @@ TEST(RedactSecrets, ValuesOfOptionsGoInEveryNotation) {
       {"machine api.wandb.ai login user password hunter2", "machine api.wandb.ai login user password [removed]"},
       {"--max-num-batched-tokens 8192 --max-tokens 5", "--max-num-batched-tokens 8192 --max-tokens 5"},
       {"--password-file /etc/x --token --verbose", "--password-file /etc/x --token --verbose"}};
-  for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
+  for (const auto& [before, after] : cases) EXPECT_EQ(cleaned(before), after);
 }
 
 TEST(RedactSecrets, CredentialsGoOutOfUrls) {
@@ -169,7 +169,7 @@ TEST(RedactSecrets, CredentialsGoOutOfUrls) {
       {"\"https://a.blob.core.windows.net/c?sv=1&sig=Zm9v%3D&se=2\"",
        "\"https://a.blob.core.windows.net/c?sv=1&sig=[removed]&se=2\""},
       {"https://hooks.slack.com/services/T0/B0/abc posted", "https://hooks.slack.com/services/[removed] posted"}};
-  for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
+  for (const auto& [before, after] : cases) EXPECT_EQ(cleaned(before), after);
 }
 
 TEST(RedactSecrets, HeadersGoToTheirEnd) {
@@ -180,19 +180,19 @@ TEST(RedactSecrets, HeadersGoToTheirEnd) {
       {"> cookie: session=abc; other=def\n<", "> cookie: [removed]\n<"},
       {"sent Bearer abcd1234efgh5678 to it", "sent Bearer [removed] to it"},
       {"authorization: enabled", "authorization: enabled"}};
-  for (const auto& [before, after] : cases) EXPECT_EQ(clean(before), after);
+  for (const auto& [before, after] : cases) EXPECT_EQ(cleaned(before), after);
 }
 
 TEST(RedactSecrets, PemBlocksGoWholeEvenIfOneEndWasCutOff) {
   const std::string body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKB\n";
   const std::string begin = "-----BEGIN PRIVATE KEY-----\n";
   const std::string end = "-----END PRIVATE KEY-----\n";
-  EXPECT_EQ(clean("a\n" + begin + body + end + "b"), "a\n[removed]\nb");
-  EXPECT_EQ(clean("\"k\": \"-----BEGIN RSA PRIVATE KEY-----\\nMIIE\\n-----END RSA PRIVATE KEY-----\\n\"}"),
+  EXPECT_EQ(cleaned("a\n" + begin + body + end + "b"), "a\n[removed]\nb");
+  EXPECT_EQ(cleaned("\"k\": \"-----BEGIN RSA PRIVATE KEY-----\\nMIIE\\n-----END RSA PRIVATE KEY-----\\n\"}"),
             "\"k\": \"[removed]\\n\"}");
-  EXPECT_THAT(clean("a\n" + begin + body), Not(HasSubstr("MIIE")));
-  EXPECT_THAT(clean("a\n" + begin + body + "then a line of the log\n"), HasSubstr("then a line of the log"));
-  EXPECT_THAT(clean("the tail:\n" + body + end + "b"), Not(HasSubstr("BKcw")));
+  EXPECT_THAT(cleaned("a\n" + begin + body), Not(HasSubstr("MIIE")));
+  EXPECT_THAT(cleaned("a\n" + begin + body + "then a line of the log\n"), HasSubstr("then a line of the log"));
+  EXPECT_THAT(cleaned("the tail:\n" + body + end + "b"), Not(HasSubstr("BKcw")));
   const Redacted two = redact_secrets(begin + body + end + "x\n" + begin + body + end);
   EXPECT_EQ(two.removed.at(Removed::private_key), 2U);
 }
@@ -211,7 +211,7 @@ TEST(RedactSecrets, ValuesOfSecretVariablesGoWhereverTheyStand) {
 
 TEST(RedactSecrets, WhatWasRedactedStaysAsItIs) {
   const std::string once =
-      clean("HF_TOKEN=abc https://u:p@h Authorization: Bearer x\n--password y {\"secret\": \"z\"}");
+      cleaned("HF_TOKEN=abc https://u:p@h Authorization: Bearer x\n--password y {\"secret\": \"z\"}");
   const Redacted twice = redact_secrets(once);
   EXPECT_EQ(twice.text, once);
   EXPECT_TRUE(twice.removed.empty());
