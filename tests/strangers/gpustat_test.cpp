@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpustat (Python, through pynvml) on the fleet.
+// gpustat (Python, through pynvml) on the fleet: Debian's, and the newest of PyPI.
 #include <algorithm>
 
 #include "strangers/strangers.hpp"
@@ -10,7 +10,14 @@ namespace {
 
 using nvml::Json;
 
-class Gpustat : public Strangers {
+/// A gpustat: the program to look for, and how to start it.
+struct Program {
+  const char* name;
+  std::string file;
+  std::vector<std::string> argv;
+};
+
+class Gpustat : public Strangers, public ::testing::WithParamInterface<Program> {
  protected:
   static Json run(const Command& command) {
     const auto done = run_patiently(command);
@@ -41,9 +48,9 @@ class Gpustat : public Strangers {
   }
 };
 
-TEST_F(Gpustat, ShowsTheFleetAsGpuwardenDoes) {
-  if (!is_installed("gpustat")) GTEST_SKIP() << "gpustat is not installed";
-  const Json shown = run(on_the_fleet({"gpustat", "--json"}));
+TEST_P(Gpustat, ShowsTheFleetAsGpuwardenDoes) {
+  if (!is_installed(GetParam().file)) GTEST_SKIP() << GetParam().file << " is not installed";
+  const Json shown = run(on_the_fleet(GetParam().argv));
   const auto gpus = known();
   ASSERT_EQ(gpus.size(), 3U);
   ASSERT_EQ(shown["gpus"].size(), gpus.size());
@@ -59,8 +66,8 @@ TEST_F(Gpustat, ShowsTheFleetAsGpuwardenDoes) {
   EXPECT_EQ(shown["gpus"][1]["fan.speed"], 43);
 }
 
-TEST_F(Gpustat, SeesEachChange) {
-  if (!is_installed("gpustat")) GTEST_SKIP() << "gpustat is not installed";
+TEST_P(Gpustat, SeesEachChange) {
+  if (!is_installed(GetParam().file)) GTEST_SKIP() << GetParam().file << " is not installed";
   const auto before = known_to_the_fleet();
   const std::vector<std::pair<const char*, double>> changes{
       {"temperature", 79}, {"utilization", 11}, {"power", 333}, {"power_limit", 600}};
@@ -72,16 +79,16 @@ TEST_F(Gpustat, SeesEachChange) {
   const auto after = known_to_the_fleet();
   EXPECT_NE(after[0].temperature, before[0].temperature);
   EXPECT_EQ(after[0].processes.size(), 1U);
-  expect_same(run(on_the_fleet({"gpustat", "--json"}))["gpus"][0], after[0]);
+  expect_same(run(on_the_fleet(GetParam().argv))["gpus"][0], after[0]);
 }
 
-TEST_F(Gpustat, WorksWithEveryDriverThatItsPynvmlKnows) {
-  if (!is_installed("gpustat")) GTEST_SKIP() << "gpustat is not installed";
+TEST_P(Gpustat, WorksWithEveryDriverThatItsPynvmlKnows) {
+  if (!is_installed(GetParam().file)) GTEST_SKIP() << GetParam().file << " is not installed";
   const auto gpus = known_to_the_fleet();
   // Its process lists are _v2 and later; drivers before that show everything else.
   for (const int profile : {470, 535, 550, 580}) {
     SCOPED_TRACE(profile);
-    const Json shown = run(with_driver(profile, {"gpustat", "--json"}));
+    const Json shown = run(with_driver(profile, GetParam().argv));
     ASSERT_EQ(shown["gpus"].size(), gpus.size());
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       EXPECT_EQ(shown["gpus"][i]["memory.used"], gpus[i].memory_taken_mib);
@@ -89,6 +96,12 @@ TEST_F(Gpustat, WorksWithEveryDriverThatItsPynvmlKnows) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, Gpustat,
+    ::testing::Values(Program{"Debian", "gpustat", {"gpustat", "--json"}},
+                      Program{"PyPI", python_of_strangers(), {python_of_strangers(), "-m", "gpustat", "--json"}}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace gpuwarden::testing
