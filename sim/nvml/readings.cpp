@@ -266,6 +266,9 @@ Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long lo
 Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* out) {
   return number(device, Field::throttle_reasons, out);
 }
+Return nvmlDeviceGetSupportedClocksEventReasons(Device device, unsigned long long* out) {
+  return nvmlDeviceGetSupportedClocksThrottleReasons(device, out);
+}
 Return nvmlDeviceGetSupportedClocksThrottleReasons(Device device, unsigned long long* out) {
   const Return code = number(device, Field::throttle_reasons, out);
   if (code == kSuccess) *out = 0x1FF;
@@ -286,7 +289,7 @@ Return nvmlDeviceGetPcieThroughput(Device device, int counter, unsigned* out) {
 
 Return nvmlDeviceGetEccMode(Device device, int* current, int* pending) {
   if (const Return code = number(device, Field::ecc_enabled, current); code != kSuccess) return code;
-  return number(device, Field::ecc_enabled, pending);
+  return number(device, Field::ecc_pending, pending);
 }
 Return nvmlDeviceGetTotalEccErrors(Device device, int error, int counter, unsigned long long* out) {
   return total_ecc(device, error, counter, out);

@@ -32,7 +32,6 @@ Result<nvml::Functions> open_nvml(const std::filesystem::path& library) {
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) \
   functions.symbol = reinterpret_cast<decltype(functions.symbol)>(::dlsym(handle, #symbol));
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
   if (functions.nvmlInit_v2 == nullptr && functions.nvmlInit == nullptr) {
     return fail(ErrorCode::unavailable, fmt::format("{} is not NVIDIA's management library", library.string()),
                 "reinstall the NVIDIA driver");
