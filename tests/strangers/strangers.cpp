@@ -42,7 +42,8 @@ KnownGpu from_list(const Json& gpu) {
                  .temperature = gpu.at("temperature_celsius"),
                  .power_watts = static_cast<int>(gpu.at("power_watts").get<double>()),
                  .power_limit_watts = static_cast<int>(gpu.at("power_limit_watts").get<double>()),
-                 .memory_total_mib = mib(memory.at("total_bytes"))};
+                 .memory_total_mib = mib(memory.at("total_bytes")),
+                 .memory_used_mib = mib(memory.at("used_bytes"))};
   if (const Json& percent = gpu.at("utilization").at("gpu_percent"); !percent.is_null()) known.utilization = percent;
   known.memory_taken_mib = known.memory_total_mib - mib(memory.at("free_bytes"));
   for (const Json& process : gpu.at("processes")) {
@@ -60,7 +61,8 @@ KnownGpu from_fleet(const Json& gpu) {
                  .utilization = static_cast<int>(number("utilization")),
                  .power_watts = static_cast<int>(number("power")),
                  .power_limit_watts = static_cast<int>(number("power_limit")),
-                 .memory_total_mib = static_cast<unsigned long long>(number("memory_total"))};
+                 .memory_total_mib = static_cast<unsigned long long>(number("memory_total")),
+                 .memory_used_mib = static_cast<unsigned long long>(number("memory_used"))};
   known.memory_taken_mib = static_cast<unsigned long long>(number("memory_used") + number("memory_reserved"));
   for (const Json& process : gpu.at("processes")) {
     known.processes.push_back({process.at("pid"), mib(process.at("memory_bytes"))});

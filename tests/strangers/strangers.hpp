@@ -24,6 +24,7 @@ struct KnownGpu {
   int power_watts = 0;  ///< whole watts, as strangers show them
   int power_limit_watts = 0;
   unsigned long long memory_total_mib = 0;
+  unsigned long long memory_used_mib = 0;   ///< without the reserved part, as its second call has it
   unsigned long long memory_taken_mib = 0;  ///< with the reserved part, as NVML's first memory call has it
   std::vector<KnownProcess> processes;
 };
