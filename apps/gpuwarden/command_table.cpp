@@ -128,6 +128,7 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"--no-report", OptionKind::flag, "", "print no report"},
     {"--sample-period", OptionKind::text, "DURATION", "how often the GPUs are read meanwhile (1s)"},
     {"--sim-load", OptionKind::text, "SPEC", "what a job pretends to use on a simulated fleet (memory=1GiB,util=60)"},
+    {"--end-leftovers", OptionKind::text, "RUN", "end what is left of a run whose launcher was killed"},
     {"-q,--quiet", OptionKind::flag, "", "say nothing but errors"},
 });
 

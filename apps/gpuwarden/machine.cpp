@@ -281,13 +281,16 @@ Result<Machine> open_machine(Context& context) {
   return machine;
 }
 
+std::filesystem::path lease_directory(const Context& context) {
+  const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR");
+  return given ? std::filesystem::path(*given) : lease::StoreOptions{}.directory;
+}
+
 Result<lease::LeaseStore> open_leases(const Context& context, const Machine& machine, const std::string& run_id,
                                       const std::string& command) {
   lease::StoreOptions options;
-  if (const auto given = variable(context.environment, "GPUWARDEN_LEASE_DIR")) {
-    options.directory = *given;
-    options.directory_required = true;
-  }
+  options.directory = lease_directory(context);
+  options.directory_required = variable(context.environment, "GPUWARDEN_LEASE_DIR").has_value();
   if (machine.simulated()) options.prefix = lease::kSimulatedPrefix;
   options.self = {Pid{::getpid()}, user_name(), run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());

@@ -68,8 +68,9 @@ Result<Machine> simulate(const Environment& environment, const std::string& spec
 /// libraries before all others. GPUWARDEN_SIM_LIBRARIES=off leaves the search path as it is. Empty for real GPUs.
 Environment simulated_environment(const Machine& machine, const Environment& of_program);
 
-/// The lease directory of this machine (GPUWARDEN_LEASE_DIR, else /run/lock/gpuwarden), for a holder who runs
-/// `command`.
+/// Where leases and the records of runs are kept: GPUWARDEN_LEASE_DIR, else /run/lock/gpuwarden.
+std::filesystem::path lease_directory(const Context& context);
+/// The leases of this machine, for a holder who runs `command`.
 Result<lease::LeaseStore> open_leases(const Context& context, const Machine& machine, const std::string& run_id,
                                       const std::string& command);
 

@@ -15,8 +15,8 @@ namespace gpuwarden::lease {
 /// The gate, shut again at the end of the scope even if a child has inherited the descriptor meanwhile.
 class Gate {
  public:
-  /// Waits at most `patience`. Fails with timed_out, naming who holds it, with interrupted on `stop`, and with
-  /// permission_denied where the directory cannot be used.
+  /// Waits at most `patience` for one holder, and six times that where many pass. Fails with timed_out, naming who
+  /// holds it, with interrupted on `stop`, and with permission_denied where the directory cannot be used.
   static Result<Gate> pass(const StoreOptions& options, Clock& clock, std::chrono::milliseconds patience,
                            const std::stop_token& stop);
   Gate(Gate&&) noexcept = default;

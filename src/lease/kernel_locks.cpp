@@ -11,7 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
@@ -200,12 +202,17 @@ std::vector<Process> LockTable::holders_of(const UniqueFd& file) const {
 }
 
 std::string user_name(std::uint32_t uid) {
+  // Asking a directory service may take long, and this is asked under the gate.
+  static std::mutex mutex;
+  static std::map<std::uint32_t, std::string> names;
+  const std::scoped_lock lock(mutex);
+  const auto known = names.find(uid);
+  if (known != names.end()) return known->second;
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 4096> buffer{};
-  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
-    return printable(found->pw_name);
-  return std::to_string(uid);
+  const bool named = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
+  return names.emplace(uid, named ? printable(found->pw_name) : std::to_string(uid)).first->second;
 }
 
 }  // namespace gpuwarden::lease

@@ -176,7 +176,7 @@ class Acquisition {
 
   /// How many of those in front read the GPUs.
   static constexpr std::ptrdiff_t kReaders = 4;
-  static constexpr std::chrono::seconds kLongestBlind{2};
+  static constexpr std::chrono::seconds kLongestBlind{8};
 
   const ReservationRequest& request_;
   const GpuSource& source_;

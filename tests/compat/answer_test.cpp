@@ -134,11 +134,11 @@ TEST_F(Compatibility, ADriverThatDoesNotServeTheGpuIsToldAndTheFrameworksAreForO
 }
 
 TEST_F(Compatibility, AJobIsHeldByAsManyGpusAsThePlaceHas) {
-  Asked asked = at("H100", "");
+  const Asked asked = at("H100", "");
   const JobAnswer one = answer_job(asked, {.training = true, .parameters = 70e9});
   EXPECT_FALSE(one.here);
   EXPECT_FALSE(one.does_not_fit) << "named GPUs are candidates, not all that there is";
-  facts::Snapshot machine = testing::fleet(1);
+  const facts::Snapshot machine = testing::fleet(1);
   const Place own = place_of(machine, known());
   const JobAnswer here = answer_job({known(), own, kWhen}, {.training = true, .parameters = 405e9});
   EXPECT_TRUE(here.does_not_fit);

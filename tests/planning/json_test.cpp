@@ -12,14 +12,14 @@ namespace {
 using ::testing::SizeIs;
 using Json = nlohmann::json;
 
-PlanAnswer plan() {
+PlanAnswer lora_plan() {
   const auto model = find_model("llama-3.1-8b");
   const auto settings = settings_for(*model, "lora");
   return *answer({.work = {.model = *model, .settings = *settings}, .gpus = *gpus_named("2xh100")});
 }
 
 TEST(PlanJson, HasTheAnswersFigures) {
-  const PlanAnswer answer = plan();
+  const PlanAnswer answer = lora_plan();
   const Json json =
       Json::parse(to_json(answer, {.simulated = true, .gpus_from = "--gpus", .gpu_notes = {"a note"}}).dump());
   EXPECT_EQ(json["schema"], 1);
@@ -39,7 +39,7 @@ TEST(PlanJson, HasTheAnswersFigures) {
 }
 
 TEST(PlanJson, TheSettingsAreThoseThatWereGiven) {
-  const PlanAnswer answer = plan();
+  const PlanAnswer answer = lora_plan();
   const Settings& settings = answer.best().settings;
   const Json json = Json::parse(to_json(settings).dump());
   EXPECT_EQ(json["task"], to_string(settings.task));

@@ -11,6 +11,7 @@
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "leftovers.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
 #include "render/print_json.hpp"
@@ -51,6 +52,7 @@ int run_list(Context& context) {
   if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
   const auto leases = read_leases(context, *machine, snapshot);
+  if (!machine->captured) show_leftovers(context, true);
   if (context.args.has("json")) {
     print_json(as_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {

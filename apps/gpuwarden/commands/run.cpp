@@ -14,6 +14,7 @@
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run_rules.hpp"
 #include "knowledge_base.hpp"
+#include "leftovers.hpp"
 #include "model_request.hpp"
 
 namespace gpuwarden::cli {
@@ -102,7 +103,7 @@ launch::OnRankStarted declare_to(Machine& machine, const SimulatedLoad& load, co
 }
 
 int finish(const Context& context, const RunReport& report) {
-  for (const std::string& warning : report.end.warnings) warn(warning);
+  for (const std::string& warning : launch::gpu_warnings(report)) warn(warning);
   if (!context.args.has("no-report") && !context.args.has("quiet")) print_report(report);
   if (const auto file = context.args.text("report")) {
     auto written = write_file_atomically(
@@ -134,7 +135,11 @@ int run_acquired(Context& context, Machine& machine, const machine::Reservation&
   if (!acquired.decision().selected.empty())
     sampler.emplace(machine.reader, acquired.devices(), plan.sample_period, system_clock());
   const std::string before = cpu_reading();
-  const auto end = launch::run_job(spec, system_clock(), declare_to(machine, plan.load, spec));
+  spec.takes_signals = true;
+  spec.record_directory = lease_directory(context);
+  const auto end = launch::run_job(
+      spec, system_clock(),
+      {.rank_started = declare_to(machine, plan.load, spec), .warning = [](const std::string& text) { warn(text); }});
   if (sampler) report.gpus = sampler->finish();
   if (!end) {
     complain(end.error());
@@ -154,6 +159,7 @@ int run_acquired(Context& context, Machine& machine, const machine::Reservation&
 }  // namespace
 
 int run_run(Context& context) {
+  if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   auto selection = read_selection(context);
   if (!selection) return complain(selection.error());
   auto plan = plan_run(context, *selection);
@@ -161,6 +167,7 @@ int run_run(Context& context) {
   if (const int code = check_program(plan->job.argv[0], context.environment); code != 0) return code;
   const auto knowledge = open_knowledge(context);
   if (!knowledge) return complain(knowledge.error());
+  show_leftovers(context);
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
   Environment of_ranks = plan->job.environment;

@@ -130,7 +130,9 @@ int check_program(const std::string& program, const Environment& environment) {
     complain({ErrorCode::not_found, fmt::format("'{}' {}", printable(program), what), hint});
     return code;
   };
+  std::error_code ignored;
   if (program.contains('/')) {
+    if (fs::is_directory(program, ignored)) return refuse(kNotExecutable, "is a directory", "name a program in it");
     if (!is_file(program)) return refuse(kNotFound, "does not exist", "check the command's path");
     return ::access(program.c_str(), X_OK) == 0
                ? 0

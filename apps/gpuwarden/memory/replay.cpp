@@ -29,14 +29,14 @@ struct Lengths {
   unsigned most = 0;
 };
 
-constexpr unsigned kLongest = 16'777'216;
+constexpr unsigned kLongestSequence = 16'777'216;
 
 /// "128..1024".
 Result<Lengths> lengths_of(const std::string& text) {
   const std::size_t dots = text.find("..");
   const auto least = parse_integer(std::string_view(text).substr(0, dots));
   const auto most = dots == std::string::npos ? std::nullopt : parse_integer(std::string_view(text).substr(dots + 2));
-  if (!least || !most || *least < 1 || *most < *least || *most > kLongest)
+  if (!least || !most || *least < 1 || *most < *least || *most > kLongestSequence)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--random-lengths: '{}' is no range of lengths", printable(text)), "for example 128..1024");
   return Lengths{static_cast<unsigned>(*least), static_cast<unsigned>(*most)};
@@ -53,7 +53,7 @@ Result<std::vector<unsigned>> steps_of(const Args& args, const Trace& trace) {
   constexpr unsigned kMostSteps = 1'000'000;
   GPUWARDEN_TRY(const unsigned repeat, positive(args, "repeat", 1, kMostSteps));
   GPUWARDEN_TRY(const unsigned steps, positive(args, "steps", 60, kMostSteps));
-  GPUWARDEN_TRY(const unsigned tokens, positive(args, "tokens", 0, kLongest));
+  GPUWARDEN_TRY(const unsigned tokens, positive(args, "tokens", 0, kLongestSequence));
   GPUWARDEN_TRY(const auto seed, count_option(args, "seed", ~0U));
   const auto random = args.text("random-lengths");
   if ((random || tokens != 0) && !trace.depends_on_tokens())
