@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvidia-ml-py and nvitop of PyPI on the fleet.
 #include <map>
+#include <optional>
 
 #include "gpuwarden/base/text.hpp"
 #include "strangers/strangers.hpp"
@@ -31,12 +32,12 @@ class PyPi : public Strangers {
 };
 
 void expect_same(const Json& shown, const KnownGpu& known) {
-  EXPECT_EQ(shown["name"], known.name);
-  EXPECT_EQ(shown["uuid"], known.uuid);
+  EXPECT_EQ(shown["name"].get<std::string>(), known.name);
+  EXPECT_EQ(shown["uuid"].get<std::string>(), known.uuid);
   EXPECT_EQ(shown["memory_total"].get<unsigned long long>() >> 20U, known.memory_total_mib);
   EXPECT_EQ(shown["memory_used"].get<unsigned long long>() >> 20U, known.memory_taken_mib);
-  EXPECT_EQ(shown["temperature"], known.temperature);
-  EXPECT_EQ(shown["utilization"], known.utilization.value());
+  EXPECT_EQ(shown["temperature"].get<int>(), known.temperature);
+  EXPECT_EQ(shown["utilization"].get<int>(), known.utilization);
   EXPECT_EQ(shown["power_milliwatts"].get<int>() / 1000, known.power_watts);
   EXPECT_EQ(shown["power_limit_milliwatts"].get<int>() / 1000, known.power_limit_watts);
   std::map<int, unsigned long long> expected;
@@ -47,13 +48,20 @@ void expect_same(const Json& shown, const KnownGpu& known) {
   EXPECT_EQ(seen, expected);
 }
 
+/// A number of a map; nothing where it is missing or null.
+std::optional<double> number_of(const Json& map, const char* key) {
+  const auto found = map.find(key);
+  if (found == map.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 void expect_readings(const Json& shown, const Json& readings) {
-  EXPECT_EQ(shown["clock_sm"], readings["clock_sm"]);
-  EXPECT_EQ(shown["clock_memory"], readings["clock_memory"]);
-  EXPECT_EQ(shown["memory_reserved"].get<unsigned long long>() >> 20U, readings["memory_reserved"]);
-  EXPECT_EQ(shown["power_limit_range"][0].get<double>() / 1000, readings["power_limit_min"]);
-  EXPECT_EQ(shown["power_limit_range"][1].get<double>() / 1000, readings["power_limit_max"]);
-  EXPECT_EQ(shown["ecc_corrected"], readings.value("ecc_corrected_volatile", Json()));
+  EXPECT_EQ(number_of(shown, "clock_sm"), number_of(readings, "clock_sm"));
+  EXPECT_EQ(number_of(shown, "clock_memory"), number_of(readings, "clock_memory"));
+  EXPECT_EQ(number_of(shown, "memory_reserved").value_or(0) / (1 << 20), number_of(readings, "memory_reserved"));
+  EXPECT_EQ(shown.at("power_limit_range").at(0).get<double>() / 1000, number_of(readings, "power_limit_min"));
+  EXPECT_EQ(shown.at("power_limit_range").at(1).get<double>() / 1000, number_of(readings, "power_limit_max"));
+  EXPECT_EQ(number_of(shown, "ecc_corrected"), number_of(readings, "ecc_corrected_volatile"));
 }
 
 TEST_F(PyPi, NvidiaMlPyTellsWhatGpuwardenTells) {

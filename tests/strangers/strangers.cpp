@@ -102,7 +102,8 @@ std::string python_of_strangers() { return GPUWARDEN_STRANGERS_PYTHON "/bin/pyth
 
 std::vector<Json> Strangers::readings() const {
   std::vector<Json> all;
-  for (const Json& gpu : nvml_->call({{"op", "show"}}).at("devices")) all.push_back(gpu.at("readings"));
+  const Json shown = nvml_->call({{"op", "show"}});
+  for (const Json& gpu : shown.at("devices")) all.push_back(gpu.at("readings"));
   return all;
 }
 
