@@ -12,6 +12,9 @@ foreach(room ${rooms})
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 endforeach()
+# Tables that public headers include; the header sets hold what can be compiled alone.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpuwarden DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
+  FILES_MATCHING PATTERN "*.inc")
 install(TARGETS gpuwarden_gpuwarden EXPORT gpuwardenTargets)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpuwarden)

@@ -3,38 +3,17 @@
 
 #include <fmt/format.h>
 
-#include "model_request.hpp"
 #include "stop_on_signals.hpp"
 
 namespace gpuwarden::cli {
 
 using placement::Decision;
 
-Result<machine::Reservation> acquire(const Context& context, const Machine& machine, const Selection& selection,
-                                     const lease::LeaseStore* store, bool hold) {
-  const bool captured = machine.captured.has_value();
-  const machine::ReservationRequest request{
-      .gpus = selection.request,
-      .visibility = captured ? placement::Visibility{} : placement::visibility_from(context.environment),
-      .hold = hold,
-      .wait = selection.wait};
-  probe::MachineReader reader(machine.reader);
-  machine::GpuSource source{.leases = store,
-                            .captured = captured,
-                            .simulated = machine.simulated(),
-                            .sys_root = machine.reader.sys_root,
-                            .proc_root = machine.reader.driver_proc_root};
-  source.read = [&](const probe::ReadRequest& what) { return captured ? *machine.captured : reader.read(what); };
-  source.advise = [&](const Decision& decision, const facts::Snapshot& snapshot) -> std::string {
-    if (decision.may_come_true) return "--wait waits in line for them; --explain of gpuwarden select tells more";
-    return ways_to_fit(selection.request, {snapshot, {}, {}, request.visibility}, decision);
-  };
+Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,
+                                     const machine::Holder& holder) {
   const StopOnSignals signals;
-  return machine::Reservation::make(request, source, system_clock(), signals.token());
-}
-
-std::vector<lease::Device> devices_of(const Machine& machine, const facts::Snapshot& snapshot) {
-  return machine::lease_devices(snapshot, machine.reader.sys_root, machine.reader.driver_proc_root);
+  return machine::reserve(machine, {.gpus = selection.request, .hold = hold, .wait = selection.wait}, holder,
+                          system_clock(), signals.token());
 }
 
 std::string explain(const Decision& decision) {
@@ -48,6 +27,10 @@ std::string explain(const Decision& decision) {
                                                  : verdict.reason);
   }
   return text;
+}
+
+void show_model_fit(const Decision& decision) {
+  if (decision.satisfied && decision.model) fmt::print(stderr, "gpuwarden: {}\n", decision.model->reason);
 }
 
 void show_warnings(const Context& context, const Machine& machine, const machine::Reservation& reservation) {

@@ -3,25 +3,21 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "gpuwarden/lease/lease_store.hpp"
-#include "gpuwarden/machine/reservation.hpp"
+#include "gpuwarden/machine/reserve.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 
 namespace gpuwarden::cli {
 
-/// machine::Reservation::make() for the command's machine, that SIGINT, SIGTERM and SIGHUP end. `hold`: claim, not only
-/// ask. A captured machine has no leases: `store` may be null for it.
-Result<machine::Reservation> acquire(const Context& context, const Machine& machine, const Selection& selection,
-                                     const lease::LeaseStore* store, bool hold);
-
-/// The devices of a snapshot with the files that are locked for them on this machine.
-std::vector<lease::Device> devices_of(const Machine& machine, const facts::Snapshot& snapshot);
+/// machine::reserve() of what the command selects, which SIGINT, SIGTERM and SIGHUP end. `hold`: claim, not only ask.
+Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,
+                                     const machine::Holder& holder);
 
 /// For every GPU, why it was chosen or not.
 std::string explain(const placement::Decision& decision);
+/// How the model fits the chosen GPUs, to standard error; nothing where the request has none.
+void show_model_fit(const placement::Decision& decision);
 /// Warnings to stderr: of the decision, and of what the leases do not guarantee.
 void show_warnings(const Context& context, const Machine& machine, const machine::Reservation& reservation);
 

@@ -90,6 +90,8 @@ std::string overview();
 
 /// Prints "gpuwarden: what" and "hint: …" to stderr; gives the exit code.
 int complain(const Error& error);
+/// The same of a program that cannot be started: 126 or 127, as shells have it.
+int refuse_program(const Error& error);
 void warn(std::string_view text);
 
 // The commands.

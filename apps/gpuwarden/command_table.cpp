@@ -394,6 +394,11 @@ int complain(const Error& error) {
   return exit_code_of(error.code);
 }
 
+int refuse_program(const Error& error) {
+  complain(error);
+  return exit_code_of_start(error.code);
+}
+
 void warn(std::string_view text) { fmt::print(stderr, "gpuwarden: warning: {}\n", text); }
 
 }  // namespace gpuwarden::cli

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "gpuwarden/facts/deep.hpp"
-#include "gpuwarden/knowledge/compatibility.hpp"
 #include "machine.hpp"
 #include "render/style.hpp"
 

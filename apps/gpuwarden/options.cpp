@@ -7,7 +7,6 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "model_request.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
 
@@ -130,7 +129,7 @@ Result<void> fill_model(const Args& args, Request& request) {
 /// A configuration's strategy holds for what is trained.
 void fall_back_to_strategy(Args& args, const placement::JobConfig& config) {
   const auto& strategy = config.distributed.strategy;
-  const std::string task = normal(args.text("task").value_or("train"));
+  const std::string task = planning::normal_word(args.text("task").value_or("train"));
   const bool has_model = args.has("model") || args.has("model-size");
   const bool trains = task != "inference" && task != "serve" && (args.has("task") || args.has("model"));
   if (strategy && has_model && trains) args.fall_back("strategy", {*strategy});

@@ -45,7 +45,7 @@ inline constexpr auto kSelectionOptions = std::to_array<Option>({
     {"--config", OptionKind::text, "FILE", "YAML configuration (docs/cli.md)"},
 });
 
-/// For commands that judge by the knowledge base (knowledge_base.hpp).
+/// For commands that judge by the knowledge base (machine.hpp).
 inline constexpr auto kKnowledgeOptions = std::to_array<Option>({
     {"--knowledge", OptionKind::repeated, "FILE",
      "YAML to lay over the knowledge base: newer releases, rules of a site"},

@@ -23,6 +23,7 @@
 #include "capture/topology.hpp"
 #include "capture/unread.hpp"
 #include "capture/vendor_json.hpp"
+#include "capture/worded_kinds.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 
@@ -225,6 +226,7 @@ std::optional<Capture> capture_of_json(std::string_view text, std::optional<Erro
     error = snapshot.error();
     return std::nullopt;
   }
+  supply_kinds(*snapshot);
   return Capture{{{Kind::gpuwarden_json, 1}}, std::move(*snapshot)};
 }
 

@@ -53,8 +53,8 @@ PinnedBuffer::~PinnedBuffer() {
   if (data_ != nullptr) cuda_->release_host(data_);
 }
 
-Result<Bench> Bench::open(const cuda::Functions& cuda, cuda::Device device, SteadyClock::time_point deadline) {
-  Bench bench(cuda, deadline);
+Result<Bench> Bench::open(const cuda::Functions& cuda, cuda::Device device, Clock::SteadyTime deadline, Clock& clock) {
+  Bench bench(cuda, deadline, clock);
   GPUWARDEN_TRY(bench.multiprocessors_, attribute(cuda, cuda::kMultiprocessorCount, device));
   GPUWARDEN_TRY(const int major, attribute(cuda, cuda::kCapabilityMajor, device));
   GPUWARDEN_TRY(const int minor, attribute(cuda, cuda::kCapabilityMinor, device));
@@ -104,11 +104,11 @@ Result<Timing> Bench::time(const std::function<Result<void>()>& work, std::chron
   // The first time loads code and wakes clocks: it does not count.
   GPUWARDEN_CHECK(work());
   GPUWARDEN_CHECK(finish());
-  const auto start = SteadyClock::now();
+  const auto start = clock_->now();
   double sum = 0;
   double best = 0;
   int runs = 0;
-  while (!out_of_time() && (runs < kLeastRuns || SteadyClock::now() - start < duration * pace)) {
+  while (!out_of_time() && (runs < kLeastRuns || clock_->now() - start < duration * pace)) {
     GPUWARDEN_CUDA(*cuda_, record_event, begin_, stream_);
     GPUWARDEN_CHECK(work());
     GPUWARDEN_CUDA(*cuda_, record_event, end_, stream_);

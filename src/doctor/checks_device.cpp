@@ -50,9 +50,25 @@ void needs_reset(const Subject& subject, Report& report) {
 
 void not_answering(const Subject& subject, Report& report) {
   const auto gpus = in_state(subject, GpuState::not_answering);
-  if (gpus.empty() || gpus.size() == nvidia_gpus(subject).size()) return;  // all: the driver's check speaks
+  if (gpus.empty() || subject.snapshot.problem) return;  // the driver's checks speak
   report.say(fmt::format("{} answer", name_gpus(gpus, "does not", "do not")),
              {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
+}
+
+void faulty(const Subject& subject, Report& report) {
+  for (const GpuRecord* gpu : in_state(subject, GpuState::faulty)) {
+    report.say(fmt::format("GPU {}: {}", gpu->gpu.index.value, gpu->cause),
+               {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
+  }
+}
+
+void processes_unreadable(const Subject& subject, Report& report) {
+  const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) { return gpu.processes_unreadable; });
+  if (gpus.empty()) return;
+  report.say(
+      fmt::format("the processes of {} cannot be read: nobody knows whether somebody computes there", name_gpus(gpus)),
+      {"nvidia-smi --query-compute-apps=pid,name,gpu_uuid --format=csv   # does it tell more?",
+       "sudo dmesg | grep -i -E 'xid|nvrm' | tail -20"});
 }
 
 void no_permission(const Subject& subject, Report& report) {
@@ -211,6 +227,12 @@ constexpr auto kDeviceChecks = std::to_array<Check>({
      "nvml.h NVML_ERROR_RESET_REQUIRED", kXids, needs_reset},
     {"gpu-not-answering", Area::device, Severity::critical, "GPUs that do not answer in time",
      "Programs that touch it hang.", "gpuwarden's own deadline (--timeout)", kXids, not_answering},
+    {"gpu-faulty", Area::device, Severity::critical, "GPUs that report what cannot be true",
+     "What else such a GPU says, or computes, is not to be trusted.", "range of each metric; UUIDs are unique", kXids,
+     faulty},
+    {"processes-unreadable", Area::device, Severity::warning, "GPUs whose processes cannot be listed",
+     "Such a GPU never counts as free: gpuwarden hands it out with --allow-busy only.",
+     "nvml.h, nvmlDeviceGetComputeRunningProcesses", "", processes_unreadable},
     {"gpu-not-permitted", Area::device, Severity::error, "GPUs that may not be read",
      "This user's programs cannot use it either.", "nvml.h NVML_ERROR_NO_PERMISSION", "", no_permission,
      "device-nodes-not-permitted device-nodes-blocked"},

@@ -51,6 +51,9 @@ Answer processes(const Question& question) {
   std::vector<std::string> found;
   bool known = question.facts.snapshot.gpus.empty();
   for (const auto& record : question.facts.snapshot.gpus) {
+    if (record.processes_unreadable)
+      return {State::unknown, fmt::format("the processes of GPU {} could not be read", record.gpu.index.value),
+              "fuser -v /dev/nvidia*"};
     known = known || record.processes.has_value();
     for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
       const std::string command = process.command.value_or("?");

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <thread>
 #include <utility>
 
+#include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::interop {
@@ -22,9 +22,10 @@ bool wait_until_free(memory::CudaUpstream& device, Bytes needed, milliseconds pa
     return now && now->free >= needed;
   };
   if (patience.count() <= 0 || is_free()) return false;
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(kOften);
+  Clock& clock = system_clock();
+  const auto end = clock.now() + patience;
+  while (clock.now() < end) {
+    clock.sleep_for(kOften);
     if (is_free()) return true;
   }
   return false;

@@ -123,7 +123,7 @@ void Guardians::rouse(bool kill_inner) {
 }
 
 std::vector<pid_t> Guardians::finish() {
-  Clock& clock = system_clock();
+  const Clock& clock = system_clock();
   const auto start = clock.now();
   for (const Post& post : posts_) {
     if (post.socket) ::send(post.socket.get(), &kFinish, 1, MSG_NOSIGNAL);

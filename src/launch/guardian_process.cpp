@@ -125,7 +125,7 @@ class Watch {
 
   /// Ends all children and what is below them. An inner guardian does so itself, and is waited for.
   void clear_up() {
-    Clock& clock = system_clock();
+    const Clock& clock = system_clock();
     const auto start = clock.now();
     bool asked = false;
     for (;;) {

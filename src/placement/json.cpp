@@ -56,6 +56,7 @@ Json to_json(const Decision& decision, const Request& request, const Inputs& inp
     if (verdict.chosen) continue;
     rejected.push_back({{"index", verdict.device.index.value},
                         {"uuid", verdict.device.uuid.value},
+                        {"kind", to_string(verdict.kind)},
                         {"reason", verdict.reason},
                         {"transient", verdict.transient}});
   }

@@ -188,7 +188,8 @@ TEST(SmiQuery, ReadsTheTextLikeTheXml) {
   const auto snapshot = snapshot_of(kQuery);
   EXPECT_EQ(snapshot.driver_version, "610.57.04") << "the note about deprecation is none of it";
   ASSERT_EQ(snapshot.gpus.size(), 1U);
-  const auto& [gpu, sample, processes, mig, mig_listed, state, cause, next] = snapshot.gpus[0];
+  const auto& [gpu, sample, processes, unreadable, mig, mig_listed, state, cause, next] = snapshot.gpus[0];
+  EXPECT_FALSE(unreadable);
   EXPECT_EQ(gpu.uuid.value, "GPU-11111111-2222-3333-4444-555555555555");
   EXPECT_EQ(gpu.pcie_width_max, Count(16));
   EXPECT_EQ(sample.pcie_width, Count(8));
@@ -362,6 +363,7 @@ TEST(KernelLog, AMismatchIsAProblemOfTheDriver) {
       "NVRM: this kernel module has the version 470.103.01.  Please\n");
   ASSERT_TRUE(snapshot.problem);
   EXPECT_THAT(snapshot.problem->message, HasSubstr("470.129.06"));
+  EXPECT_EQ(snapshot.problem->kind, facts::DriverProblem::Kind::mismatch);
   EXPECT_EQ(snapshot.kernel_module_version, "470.103.01");
 }
 
@@ -370,6 +372,38 @@ TEST(SmiErrors, SayWhatTheyMean) {
   ASSERT_TRUE(snapshot.problem);
   EXPECT_THAT(snapshot.problem->message, HasSubstr("different versions"));
   EXPECT_THAT(snapshot.problem->hint, HasSubstr("reboot"));
+}
+
+TEST(SmiErrors, HaveKinds) {
+  using Kind = facts::DriverProblem::Kind;
+  const std::pair<const char*, Kind> rows[] = {
+      {"Failed to initialize NVML: Driver/library version mismatch\n", Kind::mismatch},
+      {"Failed to initialize NVML: Unknown Error\n", Kind::unknown_error},
+      {"Failed to initialize NVML: Driver Not Loaded\n", Kind::not_loaded},
+      {"Failed to initialize NVML: Insufficient Permissions\n", Kind::no_permission},
+      {"No devices were found\n", Kind::no_devices},
+  };
+  for (const auto& [text, kind] : rows) {
+    const auto snapshot = snapshot_of(text);
+    ASSERT_TRUE(snapshot.problem) << text;
+    EXPECT_EQ(snapshot.problem->kind, kind) << text;
+  }
+}
+
+TEST(OwnJson, OfAVersionWithoutKindsGetsThemFromItsWords) {
+  const auto snapshot = snapshot_of(
+      R"J({"schema": 1, "gpus": [], "problem": {"code": "unavailable", "message": "the NVIDIA driver did not answer within 5000 ms"},
+           "environment": {"device_nodes": [
+             {"path": "/dev/nvidia0", "exists": true, "openable": false, "problem": "Permission denied"},
+             {"path": "/dev/nvidia1", "exists": true, "openable": false, "problem": "Operation not permitted"},
+             {"path": "/dev/nvidia2", "exists": true, "openable": true}]}})J");
+  ASSERT_TRUE(snapshot.problem);
+  EXPECT_EQ(snapshot.problem->kind, facts::DriverProblem::Kind::timed_out);
+  const auto& nodes = snapshot.environment->device_nodes;
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(nodes[0].refusal, facts::DeviceNode::Refusal::file_mode);
+  EXPECT_EQ(nodes[1].refusal, facts::DeviceNode::Refusal::cgroup);
+  EXPECT_FALSE(nodes[2].refusal);
 }
 
 TEST(OtherVendors, AreListedWithWhatTheirToolsTell) {

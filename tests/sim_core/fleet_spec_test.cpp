@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/fleet_spec.hpp"
 
-#include "apps/gpuwarden/smi_fleet.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/machine/fleet_file.hpp"
 #include "sim/core/physics.hpp"
 #include "support/corpus.hpp"
 #include "support/fleet_builder.hpp"
@@ -143,13 +143,13 @@ TEST(SmiFleet, OddCapturesStillBecomeFleets) {
   snapshot.gpus[0].sample.pcie_generation = Count(0);
   snapshot.gpus[1].processes = {
       {.pid = Pid{7}, .compute = true, .command = "python \"x\" \\ #{}: - é", .memory = 900_GiB}};
-  const auto yaml = cli::fleet_yaml_from(snapshot, "odd \"name\"");
+  const auto yaml = machine::fleet_yaml_from(snapshot, "odd \"name\"");
   ASSERT_THAT(yaml, IsOk());
   const auto spec = parse(*yaml);
   ASSERT_THAT(spec, IsOk());
   EXPECT_EQ(spec->gpus[0].readings.at(Field::fan_speed), 100);
   EXPECT_FALSE(spec->gpus[1].processes[0].memory_mib);
-  EXPECT_THAT(cli::fleet_yaml_from({}, "none"), fails("no GPU"));
+  EXPECT_THAT(machine::fleet_yaml_from({}, "none"), fails("no GPU"));
 }
 
 TEST(SmiFleet, EveryCaptureOfTheCorpusBecomesAFleetWithItsMig) {
@@ -158,7 +158,7 @@ TEST(SmiFleet, EveryCaptureOfTheCorpusBecomesAFleetWithItsMig) {
   for (const auto& path : list_directory(*folder / "captures/smi_xml")) {
     const auto snapshot = capture::snapshot_from_smi_xml(read_file(path).value_or(""));
     ASSERT_THAT(snapshot, IsOk()) << path;
-    const auto yaml = cli::fleet_yaml_from(*snapshot, path.stem().string());
+    const auto yaml = machine::fleet_yaml_from(*snapshot, path.stem().string());
     ASSERT_THAT(yaml, IsOk()) << path;
     const auto spec = parse(*yaml);
     ASSERT_THAT(spec, IsOk()) << path;

@@ -8,7 +8,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
-#include "knowledge_base.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
 #include "machine.hpp"
 #include "render/compat_text.hpp"
 #include "render/print_json.hpp"
@@ -61,7 +61,7 @@ Result<Question> read_question(Context& context, const Knowledge& knowledge) {
     GPUWARDEN_TRY(question.cuda, compat::parse_cuda(*cuda));
     question.kind = "cuda";
   } else if (purpose) {
-    GPUWARDEN_TRY(doctor::Purpose read, read_purpose(*purpose, knowledge));
+    GPUWARDEN_TRY(doctor::Purpose read, doctor::read_purpose(*purpose, knowledge));
     question = compat::question_of(std::move(read));
   } else if (!words.empty() && !is_driver(context, words)) {
     GPUWARDEN_TRY(question, compat::parse_question(knowledge, words));
@@ -78,8 +78,8 @@ Result<Question> read_question(Context& context, const Knowledge& knowledge) {
 Result<Place> place_of_machine(Context& context, const Knowledge& knowledge) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   Place place = compat::place_of(machine.read(), knowledge);
-  place.captured = machine.captured.has_value();
-  if (place.captured && !machine.simulated()) place.origin = machine.capture_name;
+  place.captured = machine.captured().has_value();
+  if (place.captured && !machine.simulated()) place.origin = machine.capture_name();
   return place;
 }
 

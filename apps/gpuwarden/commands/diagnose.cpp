@@ -11,7 +11,6 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
-#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/diagnosis_text.hpp"

@@ -15,7 +15,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/fixes.hpp"
 #include "gpuwarden/doctor/json.hpp"
-#include "knowledge_base.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
@@ -103,7 +103,7 @@ std::optional<int> fix(const Context& context, const Machine& machine, const Exa
     fmt::print("{}", doctor::fix_script(examination));
     return examination.worst >= least ? kNo : kFine;
   }
-  if (machine.captured || machine.simulated())
+  if (machine.captured() || machine.simulated())
     return complain(
         {ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate"});
   return apply(context, examination);
@@ -166,7 +166,7 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const Severity least, fail_on(context.args));
   doctor::Purpose purpose;
   if (const auto text = context.args.text("for")) {
-    GPUWARDEN_TRY(purpose, read_purpose(*text, knowledge));
+    GPUWARDEN_TRY(purpose, doctor::read_purpose(*text, knowledge));
   }
   const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
   GPUWARDEN_CHECK(doctor::validate(choice, knowledge));

@@ -11,9 +11,9 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/driver/json.hpp"
 #include "gpuwarden/facts/json.hpp"
-#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/driver_text.hpp"
 #include "render/print_json.hpp"
@@ -54,7 +54,7 @@ Result<Look> look(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   Look result;
   result.facts.snapshot = read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
-  result.on_paper = root == "/" && (machine.captured || machine.simulated());
+  result.on_paper = root == "/" && (machine.captured() || machine.simulated());
   if (result.on_paper)
     driver::assume_manager(result.facts);
   else
@@ -118,7 +118,7 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
                   "for example --cuda 12.8");
   }
   if (const auto text = args.text("for")) {
-    GPUWARDEN_TRY(request.purpose, read_purpose(*text, knowledge));
+    GPUWARDEN_TRY(request.purpose, doctor::read_purpose(*text, knowledge));
   }
   request.compute_only = args.has("compute-only");
   request.through_reboot = args.has("through-reboot");

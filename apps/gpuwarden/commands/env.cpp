@@ -8,16 +8,16 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/env_parts.hpp"
-#include "commands/run_parts.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/toolkits/activation.hpp"
 #include "gpuwarden/toolkits/modulefile.hpp"
 #include "gpuwarden/toolkits/start_file.hpp"
 #include "gpuwarden/toolkits/toolkits.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 #include "programs.hpp"
 #include "render/print_json.hpp"
 
@@ -183,7 +183,8 @@ int env_exec(Context& context) {
     return complain({ErrorCode::invalid_argument, "env exec: no command to run", "gpuwarden env exec 12.4 -- make"});
   const Environment environment = toolkits::with_changes(
       context.environment, toolkits::activate(*toolkit, software_of(*snapshot).toolkits, context.environment));
-  if (const int code = check_program(words.front(), environment); code != 0) return code;
+  if (const auto found = launch::check_program(words.front(), environment); !found)
+    return refuse_program(found.error());
   return exec_program(words, environment);
 }
 

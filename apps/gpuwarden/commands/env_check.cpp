@@ -11,7 +11,7 @@
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/toolkits/toolkits.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 #include "render/doctor_text.hpp"
 #include "render/print_json.hpp"
 

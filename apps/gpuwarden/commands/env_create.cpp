@@ -9,7 +9,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/toolkits/python_environment.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 #include "programs.hpp"
 
 namespace gpuwarden::cli {

@@ -12,7 +12,6 @@
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/probe/survey.hpp"
 #include "gpuwarden/toolkits/toolkits.hpp"
-#include "knowledge_base.hpp"
 #include "machine.hpp"
 
 namespace gpuwarden::cli {
@@ -56,17 +55,17 @@ Result<facts::Snapshot> look_around(Context& context, bool gpus) {
   if (context.args.has("from") || simulated || (gpus && !elsewhere)) {
     GPUWARDEN_TRY(const Machine machine, open_machine(context));
     snapshot = machine.read({.detail = probe::Detail::basic, .links = gpus});
-    if (machine.captured) {
+    if (machine.captured()) {
       if (snapshot.environment) return snapshot;
       return fail(ErrorCode::unsatisfied,
-                  fmt::format("{} tells nothing of the software around the GPUs", printable(machine.capture_name)),
+                  fmt::format("{} tells nothing of the software around the GPUs", printable(machine.capture_name())),
                   "gpuwarden snapshot -o FILE, or PyTorch's collect_env, does");
     }
   }
   probe::SurveyRequest request{.root = root.value_or("/"), .variables = context.environment};
   std::error_code ignored;
   request.working_directory = std::filesystem::current_path(ignored);
-  lengthen_deadline(context, request);
+  request.deadline = std::max(request.deadline, probe_deadline(context));
   snapshot.environment = probe::survey(request);
   return snapshot;
 }

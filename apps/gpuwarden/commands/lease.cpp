@@ -7,12 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
-#include "commands/run_parts.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/job.hpp"
-#include "model_request.hpp"
+#include "gpuwarden/launch/run.hpp"
 #include "programs.hpp"
 #include "render/print_json.hpp"
 #include "stop_on_signals.hpp"
@@ -52,11 +51,13 @@ void print_lease(const facts::Lease& lease, const char* mark) {
   }
 }
 
-int list_leases(const Context& context, const lease::LeaseStore& store, const Machine& machine) {
+int list_leases(const Context& context, const Machine& machine) {
+  const auto store = machine.open_leases("", "");
+  if (!store) return complain(store.error());
   // What is held by the kernel's files alone is found only where the GPUs are known.
   const auto snapshot = machine.read({.processes = false});
-  const auto situation = store.inspect(devices_of(machine, snapshot));
-  const auto simulated_leases = store.simulated_leases();
+  const auto situation = store->inspect(machine.lease_devices(snapshot));
+  const auto simulated_leases = store->simulated_leases();
   if (situation.problem) warn(situation.problem->message);
   if (context.args.has("json")) {
     print_json(list_json(situation, simulated_leases, machine.simulated()));
@@ -88,7 +89,7 @@ int hold(machine::Reservation& acquired) {
 /// The shell becomes this process: the locks go along, and it is the user's own from here on.
 int become_shell(const machine::Reservation& acquired, const Machine& machine, Environment environment,
                  const std::vector<std::string>& argv) {
-  const Environment simulated = simulated_environment(machine, environment);
+  const Environment simulated = machine.simulated_environment(environment);
   environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(acquired.decision());
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   for (const auto& [name, value] : simulated) environment[name] = value;
@@ -105,13 +106,12 @@ int run_lease(Context& context) {
   std::vector<std::string> argv = context.args.rest;
   const auto shell = context.environment.find("SHELL");
   if (argv.empty()) argv = {shell == context.environment.end() ? "/bin/sh" : shell->second};
-  const auto store = open_leases(context, *machine, launch::make_run_id(), join(argv, " "));
-  if (!store) return complain(store.error());
-  if (context.args.has("list")) return list_leases(context, *store, *machine);
+  if (context.args.has("list")) return list_leases(context, *machine);
   if (!context.args.has("hold")) {
-    if (const int code = check_program(argv[0], context.environment); code != 0) return code;
+    if (const auto found = launch::check_program(argv[0], context.environment); !found)
+      return refuse_program(found.error());
   }
-  auto acquired = acquire(context, *machine, *selection, &*store, true);
+  auto acquired = acquire(*machine, *selection, true, {launch::make_run_id(), join(argv, " ")});
   if (!acquired) return complain(acquired.error());
   show_warnings(context, *machine, *acquired);
   show_model_fit(acquired->decision());

@@ -22,11 +22,11 @@ namespace {
 using facts::GpuRecord;
 
 /// A listing does without leases where nothing can be known of them.
-std::vector<facts::Lease> read_leases(const Context& context, const Machine& machine, const facts::Snapshot& snapshot) {
-  if (machine.captured) return {};
-  const auto store = open_leases(context, machine, "", "");
+std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snapshot& snapshot) {
+  if (machine.captured()) return {};
+  const auto store = machine.open_leases("", "");
   if (!store) return {};
-  lease::Situation situation = store->inspect(devices_of(machine, snapshot));
+  lease::Situation situation = store->inspect(machine.lease_devices(snapshot));
   if (situation.problem && situation.problem->code == ErrorCode::timed_out) warn(situation.problem->message);
   return std::move(situation.leases);
 }
@@ -49,21 +49,22 @@ int run_list(Context& context) {
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
   facts::Snapshot snapshot = machine->read({.holders = true});
-  if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
+  if (machine->captured() && snapshot.origin.empty()) snapshot.origin = machine->capture_name();
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
-  const auto leases = read_leases(context, *machine, snapshot);
-  if (!machine->captured) show_leftovers(context, true);
+  const auto leases = read_leases(*machine, snapshot);
+  if (!machine->captured()) show_leftovers(context, true);
   if (context.args.has("json")) {
     print_json(as_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     fmt::print("{}",
                context.args.has("processes") ? process_table(snapshot, *style) : gpu_table(snapshot, leases, *style));
   }
+  for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
   if (snapshot.problem) {
     complain(*snapshot.problem);
     return kUnavailable;
   }
-  if (machine->captured && snapshot.gpus.empty()) {
+  if (machine->captured() && snapshot.gpus.empty()) {
     warn(fmt::format("there is no GPU in {}", printable(snapshot.origin)));
     return kNo;
   }

@@ -10,7 +10,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/placement/json.hpp"
-#include "model_request.hpp"
+#include "gpuwarden/placement/ways_to_fit.hpp"
 #include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
@@ -43,7 +43,7 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
 Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   for (const auto& verdict : decision.verdicts) {
     fmt::print(stderr, "  {:>3}  {}  {}\n", verdict.device.index.value, verdict.device.name,
-               verdict.chosen || verdict.reason.starts_with("fits") ? "free" : verdict.reason);
+               verdict.kind == placement::Verdict::Kind::fits ? "free" : verdict.reason);
   }
   fmt::print(stderr, "which GPUs (for example 0,2)? ");
   std::string line;
@@ -60,20 +60,15 @@ Result<machine::Reservation> choose(Context& context, Selection& selection) {
     return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
                 "standard input cannot be the capture and the answer: name the capture's file");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  // A captured machine's leases are not known, and this one's are not its.
-  std::optional<lease::LeaseStore> held;
-  if (!machine.captured) {
-    GPUWARDEN_TRY(held, open_leases(context, machine, "", "gpuwarden select"));
-  }
-  const lease::LeaseStore* store = held ? &*held : nullptr;
+  const machine::Holder holder{.run_id = "", .command = "gpuwarden select"};
   if (interactive) {
     selection.request.all = true;
-    GPUWARDEN_TRY(const machine::Reservation shown, acquire(context, machine, selection, store, false));
+    GPUWARDEN_TRY(const machine::Reservation shown, acquire(machine, selection, false, holder));
     GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision()));
     selection.request.all = false;
     selection.request.count.reset();
   }
-  return acquire(context, machine, selection, store, false);
+  return acquire(machine, selection, false, holder);
 }
 
 }  // namespace
@@ -101,9 +96,9 @@ int run_select(Context& context) {
   }
   for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
-    return complain(
-        {ErrorCode::unsatisfied, decision.missing,
-         decision.may_come_true ? "--wait waits for them" : ways_to_fit(selection->request, inputs, decision)});
+    return complain({ErrorCode::unsatisfied, decision.missing,
+                     decision.may_come_true ? "--wait waits for them"
+                                            : placement::ways_to_fit(selection->request, inputs, decision)});
   show_model_fit(decision);
   const std::string value = value_of(decision, context.args.has("index"));
   if (!context.args.has("export")) {

@@ -32,7 +32,7 @@ Result<std::string> operand(const Context& context, std::size_t position, const 
 }
 
 Result<int> list_fleets(Context& context) {
-  GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
+  GPUWARDEN_TRY(const auto simulator, machine::Simulator::open(machine::simulator_places(context.environment)));
   GPUWARDEN_TRY(json answer, simulator->call({{"op", "presets"}}));
   GPUWARDEN_TRY(const json live, simulator->call({{"op", "list"}}));
   answer["running"] = live["fleets"];
@@ -54,8 +54,8 @@ Result<int> list_fleets(Context& context) {
 
 Result<int> show(Context& context) {
   GPUWARDEN_TRY(const std::string spec, operand(context, 1, "a fleet"));
-  GPUWARDEN_TRY(const Machine machine, simulate(context.environment, spec));
-  GPUWARDEN_TRY(json answer, machine.simulator->call({{"op", "show"}}));
+  GPUWARDEN_TRY(const Machine machine, open_fleet(context, spec));
+  GPUWARDEN_TRY(json answer, machine.simulator()->call({{"op", "show"}}));
   answer["schema"] = facts::kJsonSchema;
   print_json(answer);
   return kFine;
@@ -69,9 +69,9 @@ Result<int> exec_in(Context& context) {
                 "gpuwarden sim exec --fleet h100x8 -- nvtop");
   if (context.args.rest.size() < 2)
     return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
-  GPUWARDEN_TRY(const Machine machine, simulate(context.environment, *fleet));
+  GPUWARDEN_TRY(const Machine machine, open_fleet(context, *fleet));
   Environment environment = context.environment;
-  for (const auto& [name, value] : simulated_environment(machine, context.environment)) environment[name] = value;
+  for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
   // This process stays, so that the fleet lives as long as the program.
   return run_program({context.args.rest.begin() + 1, context.args.rest.end()}, environment);
 }
@@ -110,7 +110,7 @@ Result<int> start(Context& context) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::close(pipe[0]);
-    auto simulator = Simulator::open(context.environment);
+    auto simulator = machine::Simulator::open(machine::simulator_places(context.environment));
     const auto fleet = simulator ? (*simulator)->call({{"op", "start"}, {"name", name}, {"spec", *spec}})
                                  : std::unexpected(simulator.error());
     if (!fleet) ::_exit(complain(fleet.error()));
@@ -135,11 +135,11 @@ Result<Machine> running(Context& context) {
   GPUWARDEN_TRY(const std::string name, operand(context, 1, "a fleet's name"));
   json live;
   {
-    GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
+    GPUWARDEN_TRY(const auto simulator, machine::Simulator::open(machine::simulator_places(context.environment)));
     GPUWARDEN_TRY(live, simulator->call({{"op", "list"}}));
   }  // closed before the next is opened: the library has one fleet at a time
   for (const json& fleet : live["fleets"]) {
-    if (fleet == name) return simulate(context.environment, live["root"].get<std::string>() + "/" + name);
+    if (fleet == name) return open_fleet(context, live["root"].get<std::string>() + "/" + name);
   }
   return fail(ErrorCode::invalid_argument, fmt::format("no simulated fleet '{}' is running", printable(name)),
               "see gpuwarden sim list");
@@ -147,7 +147,7 @@ Result<Machine> running(Context& context) {
 
 Result<int> stop(Context& context) {
   GPUWARDEN_TRY(const Machine machine, running(context));
-  const auto pid = parse_integer(read_line(std::filesystem::path(machine.fleet_folder) / "keeper").value_or(""));
+  const auto pid = parse_integer(read_line(std::filesystem::path(machine.fleet_folder()) / "keeper").value_or(""));
   if (!pid || ::kill(static_cast<pid_t>(*pid), SIGTERM) != 0) {
     return fail(ErrorCode::failed, "the fleet has no keeper that could be stopped: it ends with its last user");
   }
@@ -163,7 +163,7 @@ Result<json> gpu_number(const Args& args) {
 Result<int> change(Context& context, json request) {
   GPUWARDEN_TRY(const Machine machine, running(context));
   GPUWARDEN_TRY(request["gpu"], gpu_number(context.args));
-  GPUWARDEN_CHECK(machine.simulator->call(request));
+  GPUWARDEN_CHECK(machine.simulator()->call(request));
   return kFine;
 }
 

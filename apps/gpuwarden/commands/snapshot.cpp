@@ -24,7 +24,10 @@ int run_snapshot(Context& context) {
     fmt::print("{}", text);
   }
   // A driver that does not answer is a fact like others; the caller still hears of it.
-  if (snapshot.problem) return complain(*snapshot.problem);
+  if (snapshot.problem) {
+    complain(*snapshot.problem);
+    return kUnavailable;
+  }
   return kFine;
 }
 

@@ -11,7 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
 #include "gpuwarden/diagnosis/causes.hpp"
-#include "knowledge_base.hpp"
+#include "machine.hpp"
 #include "render/compat_text.hpp"
 #include "render/diagnosis_text.hpp"
 #include "render/print_json.hpp"

@@ -24,7 +24,7 @@ namespace {
 
 /// The pools of this machine's processes; none where a capture stands for the machine.
 interop::Pools read_pools(const Context& context, const Machine& machine) {
-  if (machine.captured) return {};
+  if (machine.captured()) return {};
   const auto named = context.environment.find("GPUWARDEN_MEMORY_DIR");
   if (named == context.environment.end() || named->second.empty())
     return interop::published_pools(interop::all_pools_folders());
@@ -34,7 +34,7 @@ interop::Pools read_pools(const Context& context, const Machine& machine) {
 /// Reads, prints; the exit code.
 Result<int> show(const Context& context, const Machine& machine, const Style& style, bool again) {
   facts::Snapshot snapshot = machine.read({.holders = true});
-  if (machine.captured && snapshot.origin.empty()) snapshot.origin = machine.capture_name;
+  if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
   GPUWARDEN_CHECK(keep_named(context.args.list("gpu"), snapshot));
   const interop::Pools pools = read_pools(context, machine);
   if (context.args.has("json")) {
@@ -66,7 +66,7 @@ Result<int> watch(const Context& context, const Machine& machine, const Style& s
   GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
   const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
   if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: some time has to pass between readings");
-  if (machine.captured)
+  if (machine.captured())
     return fail(ErrorCode::invalid_argument, "--watch and --from do not go together", "a capture does not change");
   sigset_t set;
   sigemptyset(&set);

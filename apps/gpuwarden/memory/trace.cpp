@@ -107,7 +107,7 @@ Result<int> memory_trace(Context& context) {
   std::error_code ignored;
   fs::remove(part, ignored);
   Environment environment = context.environment;
-  for (const auto& [name, value] : simulated_environment(machine, context.environment)) environment[name] = value;
+  for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
   GPUWARDEN_TRY(const int code, run_traced(words, std::move(environment), library, part));
   const auto written = collect(part, wanted);
   tell(written, words[0]);

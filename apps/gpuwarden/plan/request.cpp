@@ -62,7 +62,7 @@ Result<std::vector<MeasuredPeak>> peaks_option(const Args& args) {
 std::uint32_t cpus_beside(const Machine& machine, const facts::Snapshot& snapshot) {
   if (snapshot.environment && snapshot.environment->host.cpus)
     return static_cast<std::uint32_t>(std::clamp(*snapshot.environment->host.cpus, 0, 1 << 16));
-  return machine.captured || snapshot.simulated ? 0 : std::thread::hardware_concurrency();
+  return machine.captured() || snapshot.simulated ? 0 : std::thread::hardware_concurrency();
 }
 
 Result<void> read_gpus(Context& context, PlanQuestion& question) {
@@ -77,13 +77,13 @@ Result<void> read_gpus(Context& context, PlanQuestion& question) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot = machine.read();
   question.origin.simulated = snapshot.simulated;
-  question.origin.gpus_from = machine.captured     ? printable(machine.capture_name)
+  question.origin.gpus_from = machine.captured()   ? printable(machine.capture_name())
                               : snapshot.simulated ? "simulated fleet"
                                                    : "this machine";
   auto group = gpus_of(snapshot);
   if (!group) {
     Error error = group.error();
-    error.code = machine.captured ? ErrorCode::invalid_argument : ErrorCode::unavailable;
+    error.code = machine.captured() ? ErrorCode::invalid_argument : ErrorCode::unavailable;
     return std::unexpected(std::move(error));
   }
   request.gpus = std::move(*group);
@@ -98,7 +98,7 @@ Result<void> read_gpus(Context& context, PlanQuestion& question) {
 
 Result<void> read_amounts(const Args& args, PlanRequest& request) {
   GPUWARDEN_TRY(request.train_tokens, tokens_option(args, "tokens"));
-  GPUWARDEN_TRY(request.mfu, share_option(args, "mfu"));
+  GPUWARDEN_TRY(request.mfu, read_share(words_of(args, {"mfu"}), "mfu"));
   GPUWARDEN_TRY(request.measured, peaks_option(args));
   GPUWARDEN_TRY(const auto cpus, count_option(args, "cpus", 1U << 16U));
   if (cpus == 0U)
@@ -118,8 +118,8 @@ Result<ModelShape> read_plan_model(const Args& args) {
                 fmt::format("one model at a time: '{}' is the second", printable(args.rest[1])));
   if (sized && !args.rest.empty())
     return fail(ErrorCode::invalid_argument, "a model and --params cannot be given together");
-  if (sized) return read_sized_model(args, "params");
-  GPUWARDEN_CHECK(refuse_sizes(args, "params"));
+  if (sized) return sized_model(words_of(args, {"params"}), "params");
+  GPUWARDEN_CHECK(refuse_sizes(words_of(args), "params"));
   if (args.rest.empty())
     return fail(ErrorCode::invalid_argument, "no model is named",
                 "give a name (gpuwarden plan --list), a config.json or its folder, or --params 7B");
@@ -131,7 +131,8 @@ Result<ModelShape> read_plan_model(const Args& args) {
 Result<PlanQuestion> read_plan_question(Context& context) {
   PlanQuestion question;
   GPUWARDEN_TRY(ModelShape model, read_plan_model(context.args));
-  GPUWARDEN_TRY(question.request.work, read_workload(context.args, std::move(model), "train"));
+  GPUWARDEN_TRY(question.request.work,
+                workload_from(std::move(model), words_of(context.args, {"tokens", "mfu"}), "train"));
   GPUWARDEN_CHECK(read_amounts(context.args, question.request));
   GPUWARDEN_CHECK(read_gpus(context, question));
   if (is_single(context.args)) question.request.gpus.count = 1;

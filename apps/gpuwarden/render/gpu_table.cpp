@@ -83,6 +83,7 @@ std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   if (!facts::is_usable(record)) return std::string(facts::to_string(record.state));
   if (record.gpu.vendor != "NVIDIA") return record.gpu.vendor;
   // A capture may name a GPU and tell nothing of its use, or its load and not whose it is.
+  if (lease == nullptr && record.processes_unreadable) return "?";
   if (lease == nullptr && !record.processes && !record.sample.memory_used) return "?";
   if (lease == nullptr && !record.processes && is_loaded(record.sample)) return "in use";
   if (lease == nullptr) return std::string(record.state == facts::GpuState::busy ? "busy" : "free");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "smi_fleet.hpp"
+#include "gpuwarden/machine/fleet_file.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/knowledge/gpu_models.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::machine {
 namespace {
 
 /// The simulator's name of a reading, and the metric it comes from, with what to divide the metric's value by.
@@ -191,4 +191,4 @@ Result<std::string> fleet_yaml_from(const facts::Snapshot& snapshot, std::string
   return text;
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::machine

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "knowledge_base.hpp"
-
-#include <algorithm>
+#include "gpuwarden/knowledge/overlays.hpp"
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::knowledge {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,29 +34,23 @@ std::vector<fs::path> folders(const Environment& environment) {
 
 }  // namespace
 
-Result<knowledge::Knowledge> open_knowledge(const Context& context) {
+std::vector<fs::path> overlay_files(const Environment& environment) {
   std::vector<fs::path> files;
-  for (const fs::path& folder : folders(context.environment)) {
+  for (const fs::path& folder : folders(environment)) {
     for (const fs::path& file : list_directory(folder)) {
       if (file.extension() == ".yaml" || file.extension() == ".yml") files.push_back(file);
     }
   }
-  for (const std::string& file : context.args.all("knowledge")) files.emplace_back(file);
-  knowledge::Knowledge knowledge = knowledge::Knowledge::built_in();
-  for (const fs::path& file : files) {
+  return files;
+}
+
+Result<Knowledge> read_knowledge(const std::vector<fs::path>& overlays) {
+  Knowledge knowledge = Knowledge::built_in();
+  for (const fs::path& file : overlays) {
     GPUWARDEN_TRY(const std::string text, read_file(file, kLargestFile));
     GPUWARDEN_TRY(knowledge, knowledge.with_overlay(text, file.string()));
   }
   return knowledge;
 }
 
-Result<doctor::Purpose> read_purpose(const std::string& text, const knowledge::Knowledge& knowledge) {
-  auto purpose = doctor::parse_purpose(text);
-  const bool is_the_sites = std::ranges::any_of(knowledge.rules(), [&](const knowledge::SiteRule& rule) {
-    return !rule.workload.empty() && contains_ignoring_case(text, rule.workload);
-  });
-  if (!purpose && is_the_sites) return doctor::Purpose{.text = text};
-  return purpose;
-}
-
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::knowledge

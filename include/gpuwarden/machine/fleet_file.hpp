@@ -8,7 +8,7 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::machine {
 
 /// A fleet file (YAML, see sim/core/fleet_spec.hpp) that shows the machine of the snapshot: its GPUs, their readings as
 /// they were, and their processes. A reading that a complete log (nvidia-smi -q, gpuwarden snapshot) does not tell is
@@ -16,4 +16,4 @@ namespace gpuwarden::cli {
 /// invalid_argument where the snapshot has no GPU that can be shown.
 Result<std::string> fleet_yaml_from(const facts::Snapshot& snapshot, std::string_view name, bool complete = true);
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::machine
