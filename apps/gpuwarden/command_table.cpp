@@ -293,8 +293,8 @@ std::vector<Command> running_commands() {
       {"sim",
        "simulated fleets",
        "gpuwarden sim list | show FLEET | exec --fleet F -- COMMAND... | start NAME --fleet F | stop NAME |\n"
-       "              fault NAME --gpu I FAULT | clear NAME [--gpu I] | set NAME --gpu I FIELD=VALUE | clock NAME "
-       "[--freeze ...]",
+       "              fault NAME --gpu I FAULT | clear NAME [--gpu I] | reset NAME --gpu I |\n"
+       "              set NAME --gpu I FIELD=VALUE | clock NAME [--freeze ...]",
        {kSimOptions},
        Rest::operands,
        run_sim},

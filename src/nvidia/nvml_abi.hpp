@@ -411,6 +411,7 @@ inline constexpr int kP2pCapsAtomics = 3;
 inline constexpr int kP2pNotSupported = 5;
 inline constexpr int kP2pCapsNvLink = 2;
 inline constexpr unsigned kAffinityScopeNode = 0;
+inline constexpr unsigned kAffinityScopeSocket = 1;
 
 /// nvmlDeviceGetArchitecture's numbers.
 inline constexpr unsigned kArchKepler = 2;
@@ -437,3 +438,5 @@ inline constexpr int kBrandGeForceRtx = 15;
 inline constexpr int kBrandTitanRtx = 16;
 
 }  // namespace gpuwarden::nvml
+
+#include "nvidia/nvml_control_abi.hpp"

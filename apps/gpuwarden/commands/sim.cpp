@@ -172,6 +172,13 @@ Result<int> fault(Context& context) {
   return change(context, {{"op", "fault"}, {"fault", text}});
 }
 
+Result<int> reset(Context& context) {
+  if (!context.args.has("gpu"))
+    return fail(ErrorCode::invalid_argument, "gpuwarden sim reset: --gpu is missing",
+                "gpuwarden sim reset lab --gpu 3");
+  return change(context, {{"op", "reset"}});
+}
+
 Result<int> clear(Context& context) { return change(context, {{"op", "clear_faults"}}); }
 
 Result<int> set(Context& context) {
@@ -205,15 +212,16 @@ struct Action {
   Result<int> (*run)(Context&);
 };
 
-constexpr std::array<Action, 9> kActions{{{"list", 1, list_fleets},
-                                          {"show", 2, show},
-                                          {"exec", 100000, exec_in},
-                                          {"start", 2, start},
-                                          {"stop", 2, stop},
-                                          {"fault", 3, fault},
-                                          {"clear", 2, clear},
-                                          {"set", 3, set},
-                                          {"clock", 2, clock}}};
+constexpr std::array<Action, 10> kActions{{{"list", 1, list_fleets},
+                                           {"show", 2, show},
+                                           {"exec", 100000, exec_in},
+                                           {"start", 2, start},
+                                           {"stop", 2, stop},
+                                           {"fault", 3, fault},
+                                           {"clear", 2, clear},
+                                           {"reset", 2, reset},
+                                           {"set", 3, set},
+                                           {"clock", 2, clock}}};
 
 }  // namespace
 
