@@ -240,6 +240,7 @@ inline constexpr int kPolicySyncBoost = 2;
 inline constexpr int kPolicyBoardLimit = 3;
 inline constexpr int kPolicyLowUtilization = 4;
 inline constexpr int kPolicyReliability = 5;
+inline constexpr int kPolicyTotalApplicationClocks = 10;  ///< by any of these
 
 struct RowRemapperHistogram {
   unsigned max;
