@@ -18,6 +18,9 @@ say "clang-tidy"
 git ls-files -co --exclude-standard 'src/*.cpp' 'apps/*.cpp' 'sim/*.cpp' 'preload/*.cpp' |
   xargs scripts/tidy.py "$build"
 
+say "docs/messages.md is up to date"
+scripts/messages.py --check
+
 say "shell scripts parse"
 for script in scripts/*.sh .ci/run; do bash -n "$script"; done
 

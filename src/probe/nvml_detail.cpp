@@ -304,6 +304,7 @@ constexpr SampleRow kDetailRows[] = {
                  nvml::kClockGraphics>},
     {read_one_of<&GpuSample::clock_memory_application, &Functions::nvmlDeviceGetApplicationsClock, nvml::kClockMemory>},
     {read_plain<&GpuSample::pcie_replays, &Functions::nvmlDeviceGetPcieReplayCounter>},
+    {read_violation<&GpuSample::slowdown_total, nvml::kPolicyTotalApplicationClocks>},
     {read_violation<&GpuSample::slowdown_power, nvml::kPolicyPower>},
     {read_violation<&GpuSample::slowdown_thermal, nvml::kPolicyThermal>},
     {read_violation<&GpuSample::slowdown_sync_boost, nvml::kPolicySyncBoost>},

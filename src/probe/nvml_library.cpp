@@ -49,7 +49,6 @@ std::expected<nvml::Functions, facts::DriverProblem> open_nvml(const std::filesy
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) \
   functions.symbol = reinterpret_cast<decltype(functions.symbol)>(::dlsym(handle, #symbol));
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
   const std::string missing = missing_function(functions);
   if (missing.empty()) return functions;
   return std::unexpected(facts::DriverProblem(

@@ -13,7 +13,6 @@ namespace gpuwarden::nvml {
 struct Functions {
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) result(*symbol) parameters = nullptr;
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
 };
 
 }  // namespace gpuwarden::nvml

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "gpuwarden/knowledge/knowledge.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::knowledge {
 

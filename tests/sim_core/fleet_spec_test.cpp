@@ -73,7 +73,7 @@ GpuSpec h100() { return parse("gpus: [{model: NVIDIA H100 80GB HBM3}]\n")->gpus[
 
 GpuState after(const GpuSpec& gpu, double load, int ticks, const Ailments& ailments = {}, double limit = 700) {
   GpuState state = settled(gpu);
-  for (int i = 0; i < ticks; ++i) step(state, gpu, load, limit, ailments);
+  for (int i = 0; i < ticks; ++i) step(state, gpu, load, Limits{.power = limit}, ailments);
   return state;
 }
 
@@ -120,7 +120,7 @@ TEST(Physics, EnergyIsTheIntegralOfPower) {
   GpuState state = settled(gpu);
   double sum = 0;
   for (int i = 0; i < 1000; ++i) {
-    step(state, gpu, 0.7, 700, {});
+    step(state, gpu, 0.7, Limits{.power = 700}, {});
     sum += state.power * kTickSeconds;
   }
   EXPECT_NEAR(state.energy, sum, 1e-6);

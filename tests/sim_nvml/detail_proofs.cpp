@@ -117,6 +117,8 @@ std::vector<Proof> detail_proofs() {
       {"nvmlDeviceGetViolationStatus", violation<kPolicyLowUtilization>, "0", set("slowdown_low_utilization", 3),
        "3000"},
       {"nvmlDeviceGetViolationStatus", violation<kPolicyReliability>, "0", set("slowdown_reliability", 4), "4000"},
+      {"nvmlDeviceGetViolationStatus", violation<kPolicyTotalApplicationClocks>, "0", set("slowdown_thermal", 8),
+       "8000"},
       {"nvmlDeviceGetRetiredPages", retired<kRetiredSingleBit>, "error 3", set("retired_single_bit", 2),
        "2 with addresses"},
       {"nvmlDeviceGetRetiredPages", retired<kRetiredDoubleBit>, "error 3", set("retired_double_bit", 1),

@@ -134,7 +134,9 @@ TEST(StateProofs, CoverEveryFunction) {
       "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",   "nvmlGpmSampleGet",         "nvmlGpmMetricsGet"};
   for (const Proof& proof : all_proofs()) proven.insert(proof.symbol);
   std::set<std::string> functions;
-  for (const Symbol& symbol : kSymbols) functions.insert(symbol.name);
+  for (const Symbol& symbol : kSymbols) {
+    if (symbol.kind == Symbol::Kind::called) functions.insert(symbol.name);
+  }
   EXPECT_EQ(proven, functions);
 }
 

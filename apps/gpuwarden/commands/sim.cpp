@@ -25,7 +25,7 @@ namespace {
 
 constexpr auto kSimOptions = std::to_array<Option>({
     {"--fleet", OptionKind::text, "SPEC", "the fleet (exec, start)", kFleets},
-    {"--gpu", OptionKind::text, "INDEX", "the GPU (fault, set, clear)"},
+    {"--gpu", OptionKind::text, "INDEX", "the GPU (fault, set, clear, reset)"},
     {"--freeze", OptionKind::flag, "", "clock: stop the fleet's time"},
     {"--thaw", OptionKind::flag, "", "clock: let it run again"},
     {"--speed", OptionKind::text, "FACTOR", "clock: how fast it runs"},
@@ -182,6 +182,13 @@ Result<int> fault(Context& context) {
   return change(context, {{"op", "fault"}, {"fault", text}});
 }
 
+Result<int> reset(Context& context) {
+  if (!context.args.has("gpu"))
+    return fail(ErrorCode::invalid_argument, "gpuwarden sim reset: --gpu is missing",
+                "gpuwarden sim reset lab --gpu 3");
+  return change(context, {{"op", "reset"}});
+}
+
 Result<int> clear(Context& context) { return change(context, {{"op", "clear_faults"}}); }
 
 Result<int> set(Context& context) {
@@ -215,15 +222,16 @@ struct Action {
   Result<int> (*run)(Context&);
 };
 
-constexpr std::array<Action, 9> kActions{{{"list", 1, list_fleets},
-                                          {"show", 2, show},
-                                          {"exec", 100000, exec_in},
-                                          {"start", 2, start},
-                                          {"stop", 2, stop},
-                                          {"fault", 3, fault},
-                                          {"clear", 2, clear},
-                                          {"set", 3, set},
-                                          {"clock", 2, clock}}};
+constexpr std::array<Action, 10> kActions{{{"list", 1, list_fleets},
+                                           {"show", 2, show},
+                                           {"exec", 100000, exec_in},
+                                           {"start", 2, start},
+                                           {"stop", 2, stop},
+                                           {"fault", 3, fault},
+                                           {"clear", 2, clear},
+                                           {"reset", 2, reset},
+                                           {"set", 3, set},
+                                           {"clock", 2, clock}}};
 
 int run_sim(Context& context) {
   std::vector<std::string> names;
@@ -253,11 +261,11 @@ constinit const Command kSimCommand{
     .summary = "simulated fleets",
     .usage =
         "gpuwarden sim list | show FLEET | exec --fleet F -- COMMAND... | start NAME --fleet F | stop NAME |\n"
-        "              fault NAME --gpu I FAULT | clear NAME [--gpu I] | set NAME --gpu I FIELD=VALUE | clock NAME "
-        "[--freeze ...]",
+        "              fault NAME --gpu I FAULT | clear NAME [--gpu I] | reset NAME --gpu I |\n"
+        "              set NAME --gpu I FIELD=VALUE | clock NAME [--freeze ...]",
     .groups = {OptionGroup{kSimOptions}},
     .rest = Rest::operands,
-    .actions = "list show exec start stop fault clear set clock",
+    .actions = "list show exec start stop fault clear reset set clock",
     .run = run_sim};
 
 }  // namespace gpuwarden::cli
