@@ -161,7 +161,7 @@ Result<void> gather_log(const fs::path& path, std::size_t cap, Contents& content
   const std::string_view text = tail_of(log.text, cap);
   if (text.contains('\0'))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is no text: what is secret in it could not be found", printable(path.string())),
+                fmt::format("{} is not text: what is secret in it could not be found", printable(path.string())),
                 "convert it to text first (UTF-16: iconv -f UTF-16 -t UTF-8)");
   const bool cut = text.size() < log.whole_size;
   const std::string part =

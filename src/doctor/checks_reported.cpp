@@ -71,10 +71,10 @@ constexpr auto kCudaErrors = std::to_array<CudaError>({
     {"100", "no GPU is visible to this process", "check CUDA_VISIBLE_DEVICES, the container and Slurm's grant"},
     {"101", "CUDA_VISIBLE_DEVICES names a GPU that is not there", "nvidia-smi -L; unset CUDA_VISIBLE_DEVICES"},
     {"802", "the NVSwitch fabric is not ready", "sudo systemctl restart nvidia-fabricmanager"},
-    {"803", "libcuda does not fit the kernel module, mostly a stale cuda-compat",
+    {"803", "libcuda does not fit the kernel module, usually a stale cuda-compat",
      "remove /compat folders from LD_LIBRARY_PATH"},
     {"804", "cuda-compat was loaded on a GPU that it does not serve", "remove /compat folders from LD_LIBRARY_PATH"},
-    {"999", "the driver gave no reason; after a suspend it is mostly nvidia_uvm",
+    {"999", "the driver gave no reason; after a suspend it is usually nvidia_uvm",
      "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm"},
 });
 
@@ -175,7 +175,7 @@ constexpr auto kReportedChecks = std::to_array<Check>({
     {"reported-driver-too-old", Area::driver, Severity::error, "PyTorch's word about the driver",
      "CUDA does not start.", "PyTorch, torch/cuda/__init__.py", "", driver_message, "torch-needs-newer-driver"},
     {"reported-cuda-error", Area::driver, Severity::error, "the error with which CUDA starts",
-     "No program can use a GPU before it is mended.", "cuda_runtime_api.h",
+     "No program can use a GPU before it is fixed.", "cuda_runtime_api.h",
      "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html", cuda_errors,
      "libcuda-compat-unfit libcuda-stub-first driver-library-mismatch"},
     {"reported-cpu-build", Area::frameworks, Severity::error, "\"Torch not compiled with CUDA enabled\"",

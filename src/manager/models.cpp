@@ -58,7 +58,7 @@ Result<ModelShape> load_model(const std::string& what, const std::string& family
   if (fs::exists(path, ignored) || meant_as_path) return load_config(path, family);
   if (!family.empty())
     return fail(ErrorCode::invalid_argument,
-                fmt::format("'{}' is no file, and a model of the catalogue has its own family", printable(what)),
+                fmt::format("'{}' is not a file, and a model of the catalogue has its own family", printable(what)),
                 "a family is for reading a config.json");
   return planning::find_model(what);
 }

@@ -88,8 +88,8 @@ class RmmReader {
     const auto on = stream == "(nil)" ? 0 : whole_number(stream, 16);
     const auto when = time_of(time);
     if (!address) return wrong(fmt::format("'{}' is no pointer", quoted(pointer)));
-    if (!bytes) return wrong(fmt::format("'{}' is no size", quoted(size)));
-    if (!on) return wrong(fmt::format("'{}' is no stream", quoted(stream)));
+    if (!bytes) return wrong(fmt::format("'{}' is not a size", quoted(size)));
+    if (!on) return wrong(fmt::format("'{}' is not a stream", quoted(stream)));
     if (!when) return wrong(fmt::format("'{}' is no time", quoted(time)));
     // Nothing at no address is neither given out nor taken back.
     if (*address == 0 && *bytes == 0) return {};

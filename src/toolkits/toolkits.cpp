@@ -177,7 +177,7 @@ Result<int> parse_architecture(std::string_view text, const Knowledge& knowledge
     if (const auto named = knowledge.architecture_of_name(text)) return *named;
     if (const auto* model = knowledge.model(text)) return model->capability_major * 10 + model->capability_minor;
   }
-  return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no GPU architecture that is known", printable(text)),
+  return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a known GPU architecture", printable(text)),
               "for example sm_89, 8.9, \"NVIDIA L4\", or native for this machine's GPUs");
 }
 

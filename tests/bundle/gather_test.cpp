@@ -113,7 +113,7 @@ TEST(GatherLog, WhatIsNoTextOrNoFileIsRefused) {
   testing::put(dir / "bad.gz", "no gzip");
   Contents contents;
   EXPECT_THAT(gather_log(dir / "core", 1000, contents),
-              FailsWith(ErrorCode::invalid_argument, HasSubstr("is no text")));
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("is not text")));
   EXPECT_THAT(gather_log(dir.path(), 1000, contents),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("no plain file")));
   EXPECT_THAT(gather_log(dir / "missing", 1000, contents), FailsWith(ErrorCode::not_found, HasSubstr("missing")));

@@ -65,7 +65,7 @@ TEST_F(Memory, ReplayReadsPicklesPackedOrNotAndFromStandardInput) {
 
 TEST_F(Memory, ReplayRunsNothingOfAPickle) {
   const std::string evil = file("evil.pickle", "cposix\nsystem\n(S'touch " + (dir_ / "ran").string() + "'\ntR.");
-  expect_error({"memory", "replay", evil}, 2, "is no trace of allocations");
+  expect_error({"memory", "replay", evil}, 2, "is not a known format of allocation trace");
   const std::string hidden =
       file("hidden.pickle", "\x80\x04]cposix\nsystem\n(S'touch " + (dir_ / "ran").string() + "'\ntRe.");
   expect_error({"memory", "replay", hidden}, 2, "refused: byte 3 (GLOBAL) asks for posix.system");

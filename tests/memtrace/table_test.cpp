@@ -201,7 +201,7 @@ TEST(ReadTrace, SaysWhatItKnowsWhereItKnowsNothing) {
   const auto unknown = read_trace("hello\nworld\n", "notes.txt");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(unknown.error().message, HasSubstr("notes.txt: is no trace"));
+  EXPECT_THAT(unknown.error().message, HasSubstr("notes.txt: is not a known format"));
   EXPECT_THAT(unknown.error().hint, HasSubstr("PyTorch snapshot"));
   EXPECT_THAT(problem_of(""), HasSubstr("is empty"));
 }
