@@ -210,7 +210,7 @@ void unknown_model(const Subject& subject, Report& report) {
   for (const auto* gpu : nvidia_gpus(subject)) {
     if (gpu->gpu.name.empty() || gpu->gpu.name == "unknown GPU" || architecture_of(subject, gpu->gpu)) continue;
     report.say(
-        fmt::format("'{}' is not in this program's knowledge base; what depends on its architecture was not judged",
+        fmt::format("'{}' is not in this version's knowledge base; what depends on its architecture was not judged",
                     gpu->gpu.name),
         {"gpuwarden doctor --knowledge FILE"});
     return;

@@ -99,7 +99,7 @@ void xid_warning(const Subject& subject, Report& report) { xids(subject, report,
 void xid_unknown(const Subject& subject, Report& report) {
   for (const XidGroup& group : xid_groups(subject)) {
     if (subject.knowledge.xid(static_cast<int>(group.code)) != nullptr) continue;
-    report.say(fmt::format("{}: this code is not in this program's knowledge base", title_of(group)),
+    report.say(fmt::format("{}: this code is not in this version's knowledge base", title_of(group)),
                {"look it up in NVIDIA's Xid catalog"});
   }
 }

@@ -218,7 +218,7 @@ void newer_than_known(const Subject& subject, Report& report) {
   const auto cuda = version_in_use(subject);
   if (!cuda || knowledge::release_of(*cuda) <= subject.knowledge.newest_toolkit()) return;
   report.say(
-      fmt::format("CUDA {} is newer than this program's knowledge (newest: {}); it is judged by its major release",
+      fmt::format("CUDA {} is newer than this version's knowledge (newest: {}); it is judged by its major release",
                   release_text(*cuda), to_string(subject.knowledge.newest_toolkit())),
       {"gpuwarden doctor --knowledge FILE"});
 }

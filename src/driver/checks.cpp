@@ -62,7 +62,7 @@ Answer processes(const Question& question) {
       if (std::ranges::find(found, text) == found.end()) found.push_back(text);
     }
   }
-  if (!known) return {State::unknown, "the GPUs did not tell who uses them", "fuser -v /dev/nvidia*"};
+  if (!known) return {State::unknown, "the GPUs did not say who uses them", "fuser -v /dev/nvidia*"};
   if (found.empty()) return {State::ok, "nobody uses a GPU", ""};
   return {State::failed, "in use: " + join(found, "; "), "end these programs, or wait for them"};
 }
@@ -112,7 +112,7 @@ Answer compiler(const Question& question) {
 
 Answer secure_boot(const Question& question) {
   const auto on = question.environment.host.secure_boot;
-  if (!on) return {State::unknown, "it is not known whether Secure Boot is on", "mokutil --sb-state"};
+  if (!on) return {State::unknown, "cannot tell whether Secure Boot is on", "mokutil --sb-state"};
   if (!*on) return {State::ok, "Secure Boot is off", ""};
   if (question.facts.machine_owner_key == true)
     return {State::ok, "Secure Boot is on, and DKMS's signing key is enrolled", ""};

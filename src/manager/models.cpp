@@ -49,7 +49,7 @@ Result<ModelShape> load_folder(const fs::path& folder, const std::string& family
 
 Result<ModelShape> load_model(const std::string& what, const std::string& family) {
   if (what.empty())
-    return fail(ErrorCode::invalid_argument, "no model is named", "give a name, a config.json or its folder");
+    return fail(ErrorCode::invalid_argument, "no model is given", "give a name, a config.json or its folder");
   const fs::path path(what);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return load_folder(path, family);

@@ -347,7 +347,7 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
     const auto inner = object.find(std::string(key));
     if (inner == object.end() || inner->is_null()) continue;
     if (!inner->is_object())
-      return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is no object", name, key),
+      return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is not an object", name, key),
                   "it holds the language model's sizes: give the model's own config.json");
     if (object.contains("hidden_size")) continue;
     // The outer type tells the family where the inner object says none.

@@ -148,7 +148,7 @@ void read_quantization(ConfigFields& fields, ModelShape& model) {
   auto object = fields.inside("quantization_config");
   if (!object) {
     if (fields.has("quantization_config"))
-      fields.complain("quantization_config", "is no object", "remove it, or give the model's own config.json");
+      fields.complain("quantization_config", "is not an object", "remove it, or give the model's own config.json");
     return;
   }
   const std::string method = printable(to_lower(object->text({"quant_method"}).value_or("")));

@@ -109,7 +109,7 @@ Result<void> choose_word(const Words& words, const std::string& key, const Word<
   }
   std::vector<std::string> known;
   for (const Word<E>& row : table) known.emplace_back(row.word);
-  return fail(ErrorCode::invalid_argument, fmt::format("{}: '{}' is not known", words.shown(key), printable(*text)),
+  return fail(ErrorCode::invalid_argument, fmt::format("{}: unknown value '{}'", words.shown(key), printable(*text)),
               "one of " + join(known, ", "));
 }
 

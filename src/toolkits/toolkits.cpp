@@ -106,7 +106,7 @@ Result<const Toolkit*> find_toolkit(std::span<const Toolkit> toolkits, std::stri
   const bool is_folder = wanted.starts_with('/');
   const std::string version = is_folder ? "" : version_in(wanted);
   if (!is_folder && version.empty())
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no version of CUDA", printable(wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a CUDA version", printable(wanted)),
                 "a version (12.4) or the folder of a toolkit (/usr/local/cuda-12.4)");
   const Toolkit* found = nullptr;
   for (const Toolkit* toolkit : newest_first(toolkits)) {

@@ -136,8 +136,8 @@ TEST_F(Env, ErrorsPrintNothingThatAShellWouldEvaluate) {
   EXPECT_THAT(env({"use", "12.5"}).standard_error, HasSubstr("12.6.85 (/usr/local/cuda-12.6)"));
   expect_error(here({"use"}), 2, "no CUDA version was given");
   expect_error(here({"use", "12.4", "12.6"}), 2, "unexpected argument '12.6'");
-  expect_error(here({"use", "; rm -rf /"}), 2, "is no version of CUDA");
-  expect_error({"env", "use", "12.4", "--root", "/no/such/folder"}, 2, "is no folder");
+  expect_error(here({"use", "; rm -rf /"}), 2, "is not a CUDA version");
+  expect_error({"env", "use", "12.4", "--root", "/no/such/folder"}, 2, "is not a directory");
   expect_error({"env"}, 2, "no action was given");
   expect_error({"env", "lsit"}, 2, "there is no action 'lsit'");
   EXPECT_THAT(run({"env", "lst"}).standard_error, HasSubstr("did you mean 'list'?"));

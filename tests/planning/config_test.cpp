@@ -291,7 +291,7 @@ TEST(ReadQuantization, WhatIsNoObjectIsAnError) {
   for (const char* value : {R"("gptq")", "4", "[]", "true"}) {
     const Error error =
         error_of(with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", value)));
-    EXPECT_THAT(error.message, HasSubstr("quantization_config is no object")) << value;
+    EXPECT_THAT(error.message, HasSubstr("quantization_config is not an object")) << value;
   }
   EXPECT_TRUE(read_config(with(kLlama, R"("vocab_size")", R"("quantization_config": null, "vocab_size")"), "c"));
   EXPECT_THAT(error_of(with(kLlama, R"("vocab_size")",
@@ -336,7 +336,8 @@ TEST(ReadConfig, AnInnerModelWithoutSizesHasItsClasss) {
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(count_parameters(*model).total, 6738939904U) << "Vicuna 7B with 64 rows more";
   EXPECT_THAT(model->notes.front(), HasSubstr("as transformers' llama class has them"));
-  EXPECT_THAT(error_of(R"({"model_type":"llava","text_config":"x"})").message, HasSubstr("text_config is no object"));
+  EXPECT_THAT(error_of(R"({"model_type":"llava","text_config":"x"})").message,
+              HasSubstr("text_config is not an object"));
 }
 
 TEST(ReadConfig, AHeadThatIsNotCountedIsSaid) {
