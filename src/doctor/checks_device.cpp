@@ -65,10 +65,9 @@ void faulty(const Subject& subject, Report& report) {
 void processes_unreadable(const Subject& subject, Report& report) {
   const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) { return gpu.processes_unreadable; });
   if (gpus.empty()) return;
-  report.say(
-      fmt::format("the processes of {} cannot be read: nobody knows whether somebody computes there", name_gpus(gpus)),
-      {"nvidia-smi --query-compute-apps=pid,name,gpu_uuid --format=csv   # does it tell more?",
-       "sudo dmesg | grep -i -E 'xid|nvrm' | tail -20"});
+  report.say(fmt::format("the processes of {} cannot be read: it may be in use", name_gpus(gpus)),
+             {"nvidia-smi --query-compute-apps=pid,name,gpu_uuid --format=csv   # does it tell more?",
+              "sudo dmesg | grep -i -E 'xid|nvrm' | tail -20"});
 }
 
 void no_permission(const Subject& subject, Report& report) {
@@ -173,7 +172,7 @@ void held_by_nobody(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   report.say(fmt::format("{} of memory are held on {}, by no process that can be seen",
                          format_size(*gpus[0]->sample.memory_used), name_gpus(gpus)),
-             {"sudo fuser -v /dev/nvidia*   # as root one sees all", reset_command(gpus)});
+             {"sudo fuser -v /dev/nvidia*   # root sees all", reset_command(gpus)});
 }
 
 void held_by_unlisted(const Subject& subject, Report& report) {

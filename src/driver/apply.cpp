@@ -67,7 +67,7 @@ Result<DriverProcedure> DriverProcedure::open(const fs::path& root, ShellRunner 
   const fs::path folder = procedure.folder();
   std::error_code ignored;
   if (records == Records::must_exist && !fs::exists(folder / "journal.jsonl", ignored))
-    return fail(ErrorCode::unsatisfied, "no driver was changed here: there is no run to go on with or to roll back",
+    return fail(ErrorCode::unsatisfied, "no driver was changed here: there is no run to resume or roll back",
                 "gpuwarden driver apply begins one");
   GPUWARDEN_CHECK(make_records(root));
   procedure.lock_.reset(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));

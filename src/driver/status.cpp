@@ -22,7 +22,7 @@ void judge_versions(const DriverStatus& status, Strings& problems) {
     problems.push_back(fmt::format("driver {} is loaded, {} is on disk: reload the modules or reboot", *status.loaded,
                                    *status.on_disk));
   if (differ(status.loaded, status.library))
-    problems.push_back(fmt::format("the libraries are of {}, the loaded module of {}: NVML refuses to work so",
+    problems.push_back(fmt::format("the libraries are of {}, the loaded module of {}: NVML refuses to work",
                                    *status.library, *status.loaded));
   const auto base = status.loaded ? status.loaded : status.on_disk;
   if (differ(base, status.firmware))
