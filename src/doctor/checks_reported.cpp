@@ -69,7 +69,7 @@ constexpr auto kCudaErrors = std::to_array<CudaError>({
     {"35", "the driver is older than the program's CUDA", "gpuwarden driver recommend"},
     {"46", "all GPUs are busy or unavailable (exclusive compute mode?)", "nvidia-smi -q -d COMPUTE"},
     {"100", "no GPU is visible to this process", "check CUDA_VISIBLE_DEVICES, the container and Slurm's grant"},
-    {"101", "CUDA_VISIBLE_DEVICES names a GPU that is not there", "nvidia-smi -L; unset CUDA_VISIBLE_DEVICES"},
+    {"101", "CUDA_VISIBLE_DEVICES names a GPU that does not exist", "nvidia-smi -L; unset CUDA_VISIBLE_DEVICES"},
     {"802", "the NVSwitch fabric is not ready", "sudo systemctl restart nvidia-fabricmanager"},
     {"803", "libcuda does not fit the kernel module, usually a stale cuda-compat",
      "remove /compat folders from LD_LIBRARY_PATH"},

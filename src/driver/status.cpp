@@ -42,7 +42,7 @@ void judge_modules(const DriverFacts& facts, const DriverStatus& status, Strings
     problems.push_back(fmt::format("DKMS has no module for {}: after a boot into it there is no driver",
                                    join(status.dkms_missing_for, ", ")));
   if (environment.host.secure_boot == true && environment.driver.signer == "")
-    problems.emplace_back("Secure Boot is on and nobody has signed the module");
+    problems.emplace_back("Secure Boot is on and the module is not signed");
   if (facts.nvswitch == true && !status.fabric_manager)
     problems.emplace_back("the machine has NVSwitches, but no fabric manager is installed");
 }
