@@ -72,6 +72,8 @@ class Frame:
 
 
 def is_sentence(text):
+    if re.search(r"\(\?|\\[bd\[]", text):  # a pattern of a regular expression
+        return False
     words = re.findall(r"[A-Za-z][a-z'-]+", text)
     return len(words) >= 2 and " " in text.strip() and len(text) < 600 and not text.lstrip().startswith(("<", "#", "--"))
 

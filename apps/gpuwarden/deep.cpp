@@ -19,8 +19,7 @@ constexpr std::uint32_t kLongestTest = 86'400;
 Result<void> need_deep(const Args& args) {
   for (const auto* key : {"deep-seconds", "deep-memory", "gpus", "force"}) {
     if (args.has(key) && !args.has("deep"))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} goes with --deep", key),
-                  "gpuwarden doctor --deep ...");
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --deep", key), "gpuwarden doctor --deep ...");
   }
   return {};
 }

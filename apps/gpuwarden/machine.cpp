@@ -25,7 +25,7 @@ Result<void> choose_probe(const Args& args, bool simulated, machine::Options& op
   if (!wanted) return {};
   const auto* const found = std::ranges::find(kChoices, *wanted, &decltype(kChoices)::value_type::first);
   if (found == kChoices.end())
-    return fail(ErrorCode::invalid_argument, fmt::format("--probe: '{}' is no probe", printable(*wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--probe: unknown probe '{}'", printable(*wanted)),
                 "auto, nvml or nvidia-smi");
   if (simulated && found->second == probe::ProbeChoice::nvidia_smi)
     return fail(ErrorCode::invalid_argument, "--probe nvidia-smi and --simulate cannot be given together",
@@ -64,7 +64,7 @@ Result<Machine> open_machine(const Context& context) {
   const Args& args = context.args;
   std::error_code ignored;
   if (const auto root = args.text("root"); root && !fs::is_directory(*root, ignored))
-    return fail(ErrorCode::invalid_argument, fmt::format("--root: '{}' is no folder", printable(*root)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--root: '{}' is not a directory", printable(*root)),
                 "name the folder below which the other system's etc, usr and lib lie");
   GPUWARDEN_TRY(machine::Source source, source_of(context));
   machine::Options options = machine::options_from(context.environment);

@@ -24,7 +24,7 @@ std::string indented(const Json& json) { return json.dump(2, ' ', false, Json::e
 Result<std::string> redacted(const BundleFile& file, redact::Redactor& redactor, redact::Removals& removed) {
   if (!file.json) return redactor.redact(file.text, removed);
   Json document = Json::parse(file.text, nullptr, false);
-  if (document.is_discarded()) return fail(ErrorCode::failed, fmt::format("{} is no JSON", file.name));
+  if (document.is_discarded()) return fail(ErrorCode::failed, fmt::format("{} is not JSON", file.name));
   redactor.redact(document, removed);
   return indented(document);
 }
@@ -56,7 +56,7 @@ Result<void> strip_folder(std::vector<ArchiveEntry>& entries, std::string_view n
   const std::string folder = entries.empty() ? "" : entries[0].name.substr(0, entries[0].name.find('/') + 1);
   for (ArchiveEntry& entry : entries) {
     if (folder.empty() || !entry.name.starts_with(folder) || entry.name.size() == folder.size())
-      return fail(ErrorCode::corrupt, fmt::format("{} is no bundle of gpuwarden: its files share no folder", name),
+      return fail(ErrorCode::corrupt, fmt::format("{} is not a gpuwarden bundle: its files share no folder", name),
                   "gpuwarden bundle makes one");
     entry.name.erase(0, folder.size());
   }
@@ -66,7 +66,7 @@ Result<void> strip_folder(std::vector<ArchiveEntry>& entries, std::string_view n
 Result<Manifest> manifest_in(const std::vector<ArchiveEntry>& entries, std::string_view name) {
   const auto found = std::ranges::find(entries, kManifestFile, &ArchiveEntry::name);
   if (found == entries.end())
-    return fail(ErrorCode::corrupt, fmt::format("{} is no bundle of gpuwarden: it has no {}", name, kManifestFile),
+    return fail(ErrorCode::corrupt, fmt::format("{} is not a gpuwarden bundle: it has no {}", name, kManifestFile),
                 "gpuwarden bundle makes one; other archives must be unpacked first");
   const Json json = Json::parse(found->content, nullptr, false);
   auto manifest = manifest_from_json(json);
@@ -122,12 +122,12 @@ Result<void> check_output(const std::filesystem::path& path, const std::vector<s
   const fs::file_status status = fs::status(path, ignored);
   if (!fs::exists(status)) return {};
   if (!fs::is_regular_file(status))
-    return fail(ErrorCode::invalid_argument, fmt::format("{} is there and is no file", shown),
+    return fail(ErrorCode::invalid_argument, fmt::format("{} exists and is not a file", shown),
                 "name a file with -o; it is made, or an older bundle replaced");
   if (fs::file_size(path, ignored) == 0 && !ignored) return {};
   if (!read_bundle(path))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is there already and is no bundle: it is left as it is", shown),
+                fmt::format("{} already exists and is not a bundle: it is left as it is", shown),
                 "name another file with -o, or remove it first");
   return {};
 }
@@ -167,7 +167,7 @@ const std::string* Bundle::find(std::string_view name) const {
 Result<Bundle> parse_bundle(std::string_view bytes, std::string_view name) {
   const std::string shown = printable(name);
   if (!is_archive(bytes))
-    return fail(ErrorCode::corrupt, fmt::format("{} is no bundle of gpuwarden: it is no .tar.gz", shown),
+    return fail(ErrorCode::corrupt, fmt::format("{} is not a gpuwarden bundle: it is not a .tar.gz file", shown),
                 "gpuwarden bundle makes one");
   GPUWARDEN_TRY(std::vector<ArchiveEntry> entries, unpack(bytes, name));
   GPUWARDEN_CHECK(strip_folder(entries, shown));

@@ -69,7 +69,7 @@ Result<LogText> read_end(const fs::path& path, std::size_t cap) {
   if (!fd) return std::unexpected(error_from_errno(errno, "cannot read " + path.string()));
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return fail(ErrorCode::invalid_argument, path.string() + " is no plain file");
+    return fail(ErrorCode::invalid_argument, path.string() + " is not a regular file");
   LogText log{{}, static_cast<std::uint64_t>(status.st_size)};
   const auto wanted = std::min<std::uint64_t>(log.whole_size, cap + 1);
   log.text.resize(wanted);
@@ -161,7 +161,7 @@ Result<void> gather_log(const fs::path& path, std::size_t cap, Contents& content
   const std::string_view text = tail_of(log.text, cap);
   if (text.contains('\0'))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is no text: what is secret in it could not be found", printable(path.string())),
+                fmt::format("{} is not text: what is secret in it could not be found", printable(path.string())),
                 "convert it to text first (UTF-16: iconv -f UTF-16 -t UTF-8)");
   const bool cut = text.size() < log.whole_size;
   const std::string part =

@@ -92,11 +92,11 @@ Json to_json(const Manifest& manifest) {
 Result<Manifest> manifest_from_json(const Json& json) {
   if (!json.is_object()) return wrong("kind");
   GPUWARDEN_TRY(const std::string kind, text_of(json, "kind"));
-  if (kind != kKind) return fail(ErrorCode::corrupt, fmt::format("{}: this is no {}", kManifestFile, kKind));
+  if (kind != kKind) return fail(ErrorCode::corrupt, fmt::format("{}: this is not a {}", kManifestFile, kKind));
   const auto schema = json.find("schema");
   if (schema == json.end() || !schema->is_number_integer()) return wrong("schema");
   if (*schema != kSchema)
-    return fail(ErrorCode::corrupt, fmt::format("{}: schema {} is not known here", kManifestFile, schema->dump()),
+    return fail(ErrorCode::corrupt, fmt::format("{}: schema {} is not supported", kManifestFile, schema->dump()),
                 "a newer gpuwarden made this bundle; read it with that one");
   Manifest manifest;
   GPUWARDEN_TRY(manifest.program_version, text_of(json, "program_version"));

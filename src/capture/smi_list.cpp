@@ -98,7 +98,7 @@ constexpr Phrase kFailures[] = {
     {"GPU access blocked by the operating system", FailureKind::other, ErrorCode::unavailable,
      "WSL cannot reach the GPU of the Windows host", "update the Windows driver and WSL (wsl --update)"},
     {"Failed to initialize NVML: Unknown Error", FailureKind::unknown_error, ErrorCode::permission_denied,
-     "NVML is not let to the GPUs: a container has mostly lost its device nodes",
+     "NVML has no access to the GPUs: usually a container that lost its device nodes",
      "restart the container; where 'systemctl daemon-reload' on the host takes them away, set the cgroupfs driver"},
     {"Failed to initialize NVML", FailureKind::other, ErrorCode::unavailable, "NVML could not be initialised",
      "look into the kernel log (dmesg | grep -i nvrm)"},

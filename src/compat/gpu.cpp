@@ -44,8 +44,7 @@ Error unknown_gpu(const Asked& asked, const std::string& words) {
     if (names.back().starts_with("GeForce ")) names.push_back(names.back().substr(8));
   }
   const std::string close = closest_match(words, names);
-  return {ErrorCode::not_found,
-          fmt::format("'{}' is no question that is understood, and no GPU that is known", printable(words)),
+  return {ErrorCode::not_found, fmt::format("'{}' is neither a known question nor a known GPU", printable(words)),
           close.empty() ? "gpuwarden compat --help shows what can be asked" : fmt::format("did you mean '{}'?", close)};
 }
 

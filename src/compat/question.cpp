@@ -35,7 +35,7 @@ Result<std::optional<int>> xid_of(std::string_view text) {
   if (!text.starts_with("xid")) return std::nullopt;
   const auto number = parse_integer(trim(text.substr(3)));
   if (!number || *number < 0 || *number > 99999)
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no Xid", printable(text)), "for example: xid 79");
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not an Xid", printable(text)), "for example: xid 79");
   return std::optional(static_cast<int>(*number));
 }
 
@@ -48,7 +48,7 @@ bool is_component(const Knowledge& knowledge, std::string_view name) {
 Result<Version> parse_cuda(std::string_view text) {
   const auto version = begins_with_digit(text) ? Version::parse(text) : knowledge::cuda_of_build(text);
   if (!version || version->major > 99)
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no CUDA version", printable(text)),
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a CUDA version", printable(text)),
                 "for example 12.8, or cu128");
   return *version;
 }

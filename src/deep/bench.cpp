@@ -115,12 +115,12 @@ Result<Timing> Bench::time(const std::function<Result<void>()>& work, std::chron
     GPUWARDEN_CHECK(finish());
     float milliseconds = 0;
     GPUWARDEN_CUDA(*cuda_, elapsed, &milliseconds, begin_, end_);
-    if (!(milliseconds > 0)) return fail(ErrorCode::failed, "cuEventElapsedTime tells no time");
+    if (!(milliseconds > 0)) return fail(ErrorCode::failed, "cuEventElapsedTime returned no time");
     sum += milliseconds / 1e3;
     best = runs == 0 ? milliseconds / 1e3 : std::min(best, milliseconds / 1e3);
     ++runs;
   }
-  if (runs == 0) return fail(ErrorCode::timed_out, "the time was up before it was done once");
+  if (runs == 0) return fail(ErrorCode::timed_out, "time ran out before it was done once");
   return Timing{best, sum / runs};
 }
 

@@ -211,7 +211,7 @@ void end_of_life(const Subject& subject, Report& report) {
 void newer_than_known(const Subject& subject, Report& report) {
   const auto branch = driver_branch(subject);
   if (!branch || *branch <= subject.knowledge.newest_branch()) return;
-  report.say(fmt::format("driver branch {} is newer than this program's knowledge (newest: {}); it is judged as that",
+  report.say(fmt::format("driver branch {} is newer than this version's knowledge (newest: {}); it is judged as that",
                          *branch, subject.knowledge.newest_branch()),
              {"give it a newer file: gpuwarden doctor --knowledge FILE"});
 }
@@ -348,7 +348,7 @@ constexpr auto kDriverChecks = std::to_array<Check>({
     {"driver-in-trouble", Area::driver, Severity::critical, "any other failure of the driver",
      "A driver that refuses to start serves no GPU.", "nvml.h, return codes of nvmlInit", "", driver_in_trouble,
      "nouveau-loaded driver-missing driver-not-loaded"},
-    {"reading-has-gaps", Area::driver, Severity::error, "what the driver did not tell though its GPUs answer",
+    {"reading-has-gaps", Area::driver, Severity::error, "what the driver did not report though its GPUs answer",
      "A call that hangs or crashes for one part of a reading may soon do so for others.",
      "gpuwarden's own deadline (--timeout)", "", reading_has_gaps},
     {"nvml-unknown-error", Area::driver, Severity::critical, "NVML's \"Unknown Error\"",

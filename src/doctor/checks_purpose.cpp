@@ -132,7 +132,7 @@ void purpose_not_known(const Subject& subject, Report& report) {
   const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
   const auto* vllm = vllm_wanted(subject);
   if (vllm != nullptr && version && *version > subject.knowledge.vllm_releases().back().last) {
-    report.say(fmt::format("vLLM {} is newer than this program's knowledge; it was judged as {}", *package.version,
+    report.say(fmt::format("vLLM {} is newer than this version's knowledge; it was judged as {}", *package.version,
                            to_string(vllm->first)));
     return;
   }

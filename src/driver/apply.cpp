@@ -67,7 +67,7 @@ Result<DriverProcedure> DriverProcedure::open(const fs::path& root, ShellRunner 
   const fs::path folder = procedure.folder();
   std::error_code ignored;
   if (records == Records::must_exist && !fs::exists(folder / "journal.jsonl", ignored))
-    return fail(ErrorCode::unsatisfied, "no driver was changed here: there is no run to go on with or to roll back",
+    return fail(ErrorCode::unsatisfied, "no driver was changed here: there is no run to resume or roll back",
                 "gpuwarden driver apply begins one");
   GPUWARDEN_CHECK(make_records(root));
   procedure.lock_.reset(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -82,7 +82,7 @@ Result<DriverProcedure> DriverProcedure::open(const fs::path& root, ShellRunner 
   // What was cut off while it was written must not run into the next line.
   if (const std::size_t whole = whole_part(text); whole < text.size()) {
     if (::ftruncate(procedure.journal_.get(), static_cast<off_t>(whole)) != 0)
-      return std::unexpected(error_from_errno(errno, "cannot mend " + file.string()));
+      return std::unexpected(error_from_errno(errno, "cannot repair " + file.string()));
   }
   const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) ::fsync(directory.get());
@@ -224,7 +224,7 @@ Result<RunState> DriverProcedure::apply(const Plan& plan, const Listener& listen
                 fmt::format("the run {} is not over ({})", open->plan.id, to_string(open->state)),
                 is_on_the_way_back(*open)
                     ? "gpuwarden driver rollback goes on with its way back"
-                    : "gpuwarden driver apply --resume goes on with it, gpuwarden driver rollback leads back");
+                    : "gpuwarden driver apply --resume goes on with it, gpuwarden driver rollback goes back");
   const std::string at = now();
   GPUWARDEN_CHECK(append(begin_line(plan, at)));
   DriverRun run;

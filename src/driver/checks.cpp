@@ -62,13 +62,13 @@ Answer processes(const Question& question) {
       if (std::ranges::find(found, text) == found.end()) found.push_back(text);
     }
   }
-  if (!known) return {State::unknown, "the GPUs did not tell who uses them", "fuser -v /dev/nvidia*"};
-  if (found.empty()) return {State::ok, "nobody uses a GPU", ""};
+  if (!known) return {State::unknown, "the GPUs did not say who uses them", "fuser -v /dev/nvidia*"};
+  if (found.empty()) return {State::ok, "no GPU is in use", ""};
   return {State::failed, "in use: " + join(found, "; "), "end these programs, or wait for them"};
 }
 
 Answer sessions(const Question& question) {
-  if (question.facts.sessions.empty()) return {State::ok, "nobody is at a graphical screen", ""};
+  if (question.facts.sessions.empty()) return {State::ok, "no graphical session is open", ""};
   return {State::failed, "graphical sessions would end: " + join(question.facts.sessions, ", "),
           "have them log out, or --force sessions"};
 }
@@ -112,7 +112,7 @@ Answer compiler(const Question& question) {
 
 Answer secure_boot(const Question& question) {
   const auto on = question.environment.host.secure_boot;
-  if (!on) return {State::unknown, "it is not known whether Secure Boot is on", "mokutil --sb-state"};
+  if (!on) return {State::unknown, "cannot tell whether Secure Boot is on", "mokutil --sb-state"};
   if (!*on) return {State::ok, "Secure Boot is off", ""};
   if (question.facts.machine_owner_key == true)
     return {State::ok, "Secure Boot is on, and DKMS's signing key is enrolled", ""};
@@ -163,7 +163,7 @@ struct Row {
 constexpr auto kRows = std::to_array<Row>({
     {"root", "administrator", root, "[ \"$(id -u)\" = 0 ]", false},
     {"processes", "programs on the GPUs", processes, "", false},
-    {"sessions", "people at graphical screens", sessions, "", true},
+    {"sessions", "graphical sessions", sessions, "", true},
     {"space", "free space", space,
      "for need in /:3145728 /var:2097152 /boot:307200; do\n"
      "  [ \"$(df -Pk \"${need%%:*}\" | awk 'NR == 2 { print $4 }')\" -ge \"${need#*:}\" ] || exit 1\ndone",

@@ -75,7 +75,7 @@ Result<void> begin_run(const Json& line, const std::string& at, std::vector<Driv
   const bool plain = std::ranges::all_of(run.plan.id, [](char c) {
     return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   });
-  if (!plain) return damaged("a run whose name is no plain word");
+  if (!plain) return damaged("a run whose name is not a plain word");
   if (run.plan.id.empty() || run.plan.steps.empty()) return damaged("a run without steps");
   run.started_at = run.ended_at = at;
   run.steps.assign(run.plan.steps.size(), StepState::pending);
@@ -126,7 +126,7 @@ Result<void> take_line(std::string_view line, std::vector<DriverRun>& runs) {
   run->ended_at = at;
   if (event == "step") return take_step(json, *run);
   const auto state = run_state_from(text_of(json, "state"));
-  if (event != "state" || !state) return damaged("an event that is not known");
+  if (event != "state" || !state) return damaged("an unknown event");
   run->state = *state;
   if (json.contains("boot_id")) run->boot_id = text_of(json, "boot_id");
   return {};

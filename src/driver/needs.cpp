@@ -97,7 +97,7 @@ Result<Version> driver_for_cuda(const Version& cuda, const std::string& why, con
     answer.reasons.push_back(fmt::format("{} needs driver {}", why, knowledge::to_string(*native)));
   if (native) return *native;
   if (!floor)
-    return fail(ErrorCode::unsatisfied, fmt::format("it is not known which driver {} needs", why),
+    return fail(ErrorCode::unsatisfied, fmt::format("no data on which driver {} needs", why),
                 "gpuwarden compat lists the CUDA versions that are known");
   answer.warnings.push_back(
       fmt::format("{} is not in the tables; all of its major release run on driver {} by minor-version compatibility",

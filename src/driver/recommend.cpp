@@ -36,7 +36,7 @@ Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
   if (needs.lowest != 0)
     answer.reasons.push_back(fmt::format("{} is served from R{} on", needs.lowest_name, needs.lowest));
   for (const std::string& name : needs.unknown)
-    answer.warnings.push_back(fmt::format("nothing is known of {}: it is not heeded", name));
+    answer.warnings.push_back(fmt::format("nothing is known of {}: it is ignored", name));
   if (!needs.seen) answer.warnings.emplace_back("no NVIDIA GPU was seen: the branch is chosen without any");
   return {};
 }
@@ -50,7 +50,7 @@ Result<int> wanted_branch(const DriverFacts& facts, const DriverRequest& request
     const std::string name = host.distribution_name.value_or("this Debian");
     if (only == 0 || (wanted != 0 && wanted != only))
       return fail(ErrorCode::unsatisfied,
-                  only == 0 ? fmt::format("it is not known which driver {} has", name)
+                  only == 0 ? fmt::format("no data on which driver {} has", name)
                             : fmt::format("{} has R{} only, not R{}", name, only, wanted),
                   "--packaging cuda-repository");
     if (wanted == 0) answer.reasons.insert(answer.reasons.begin(), fmt::format("{} has R{} only", name, only));

@@ -68,7 +68,7 @@ Result<void> check_records(const fs::path& root, const DriverRun& run) {
   if (fs::exists(folder / "complete", ignored)) return {};
   return fail(ErrorCode::corrupt,
               fmt::format("the records of the run {} are gone: {} is not complete", run.plan.id, folder.string()),
-              "bring that folder back from a backup; without it nobody knows what was there before");
+              "bring that folder back from a backup; without it the previous state is unknown");
 }
 
 }  // namespace gpuwarden::driver

@@ -47,7 +47,7 @@ constexpr auto kMachines = std::to_array<std::pair<std::string_view, std::string
 Result<void> check_plain(std::string_view what, const std::optional<std::string>& word) {
   if (!word || word->empty()) return {};
   if (word->find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._-") == std::string::npos) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("the {} '{}' is no plain word", what, printable(*word)),
+  return fail(ErrorCode::invalid_argument, fmt::format("the {} '{}' is not a plain word", what, printable(*word)),
               "look at /etc/os-release of that machine, or at the capture");
 }
 

@@ -22,7 +22,7 @@ void judge_versions(const DriverStatus& status, Strings& problems) {
     problems.push_back(fmt::format("driver {} is loaded, {} is on disk: reload the modules or reboot", *status.loaded,
                                    *status.on_disk));
   if (differ(status.loaded, status.library))
-    problems.push_back(fmt::format("the libraries are of {}, the loaded module of {}: NVML refuses to work so",
+    problems.push_back(fmt::format("the libraries are of {}, the loaded module of {}: NVML refuses to work",
                                    *status.library, *status.loaded));
   const auto base = status.loaded ? status.loaded : status.on_disk;
   if (differ(base, status.firmware))
@@ -42,7 +42,7 @@ void judge_modules(const DriverFacts& facts, const DriverStatus& status, Strings
     problems.push_back(fmt::format("DKMS has no module for {}: after a boot into it there is no driver",
                                    join(status.dkms_missing_for, ", ")));
   if (environment.host.secure_boot == true && environment.driver.signer == "")
-    problems.emplace_back("Secure Boot is on and nobody has signed the module");
+    problems.emplace_back("Secure Boot is on and the module is not signed");
   if (facts.nvswitch == true && !status.fabric_manager)
     problems.emplace_back("the machine has NVSwitches, but no fabric manager is installed");
 }

@@ -53,7 +53,7 @@ Result<bool> lock_folder_file(const fs::path& path, DeviceLock& lock, bool exclu
     lock.shared_folder = std::move(fd);
     return true;
   }
-  return fail(ErrorCode::failed, fmt::format("{} is being replaced all the time", path.string()));
+  return fail(ErrorCode::failed, fmt::format("{} keeps being replaced", path.string()));
 }
 
 }  // namespace

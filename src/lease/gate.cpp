@@ -53,7 +53,7 @@ Error stuck(const StoreOptions& options, const UniqueFd& gate, std::chrono::mill
   return {ErrorCode::timed_out,
           fmt::format("timed out after {}: the lease directory {} is locked by {}", format_duration(waited),
                       options.directory.string(), named ? who : "a process that is not visible to you"),
-          named ? "a gpuwarden that is stopped in the middle of a claim goes on with kill -CONT PID"
+          named ? "a gpuwarden that is stopped in the middle of a claim continues with kill -CONT PID"
                 : fmt::format("root sees it: fuser -v {}", (options.directory / "gate.lock").string())};
 }
 

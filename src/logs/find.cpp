@@ -70,7 +70,7 @@ class Finder {
       return problem(error_from_errno(errno, fmt::format("cannot read {}", printable(operand))));
     if (S_ISDIR(status.st_mode)) return add_folder(operand);
     if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
-      return problem({ErrorCode::invalid_argument, fmt::format("{} is no plain file", printable(operand)),
+      return problem({ErrorCode::invalid_argument, fmt::format("{} is not a regular file", printable(operand)),
                       "logs are read from files, folders, pipes and standard input (-)"});
     add_file(operand, status, true);
   }

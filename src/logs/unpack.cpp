@@ -65,7 +65,7 @@ class Unpacker {
     const bool lone = la::archive_format(reader_.get()) == ARCHIVE_FORMAT_RAW;
     // Where no filter knows the bytes, they would come out as they are.
     if (lone && la::archive_filter_count(reader_.get()) < 2) {
-      give_up("cannot be unpacked", "its beginning is damaged");
+      give_up("cannot be unpacked", "its start is damaged");
       return false;
     }
     if (!lone && la::archive_entry_filetype(entry) != AE_IFREG) return true;

@@ -171,7 +171,7 @@ std::string gpu(const facts::GpuRecord& record, std::set<std::string>& seen, boo
 }  // namespace
 
 Result<std::string> fleet_yaml_from(const facts::Snapshot& snapshot, std::string_view name, bool complete) {
-  if (snapshot.gpus.empty()) return fail(ErrorCode::invalid_argument, "the capture holds no GPU");
+  if (snapshot.gpus.empty()) return fail(ErrorCode::invalid_argument, "the capture has no GPU");
   for (const auto& record : snapshot.gpus) {
     if (record.gpu.vendor != "NVIDIA") {
       return fail(ErrorCode::invalid_argument,

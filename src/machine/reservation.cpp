@@ -92,7 +92,7 @@ class Acquisition {
     GPUWARDEN_TRY(const bool done, decide({}));
     if (source_.captured) result_.decision_.may_come_true = false;  // the past does not change
     if (done && request_.hold && !result_.decision_.cpu)
-      return fail(ErrorCode::invalid_argument, "GPUs cannot be held without a lease store");
+      return fail(ErrorCode::invalid_argument, "GPUs cannot be reserved without a lease store");
     return done;
   }
 

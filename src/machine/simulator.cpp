@@ -48,7 +48,7 @@ Result<std::unique_ptr<Simulator>> Simulator::open(const SimulatorPlaces& places
   }
   simulator->call_ = reinterpret_cast<int (*)(const char*, char**)>(::dlsym(handle, "gpuwarden_sim_call"));
   if (simulator->call_ == nullptr)
-    return fail(ErrorCode::unavailable, library.string() + " is no simulator of gpuwarden");
+    return fail(ErrorCode::unavailable, library.string() + " is not a gpuwarden simulator");
   if (in_use.exchange(true)) {
     simulator->call_ = nullptr;
     return fail(ErrorCode::unavailable, "a simulated fleet is open in this process already",

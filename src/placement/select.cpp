@@ -35,7 +35,7 @@ Result<void> check_request(const Request& request, const Wanted& wanted) {
   if (request.count == 0U) return bad("0 GPUs were asked for", "use --device cpu to run without a GPU");
   if (!wanted.ids.empty() && request.count && *request.count != wanted.ids.size()) {
     return bad(fmt::format("{} GPUs are named, but {} asked for", wanted.ids.size(), *request.count),
-               "leave one of the two out");
+               "leave out one of the two");
   }
   const auto migs = std::ranges::count_if(wanted.ids, [](const Uuid& uuid) { return uuid.value.starts_with("MIG-"); });
   if (migs > 0 && static_cast<std::size_t>(migs) < wanted.ids.size()) {

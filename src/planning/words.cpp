@@ -125,8 +125,8 @@ Result<std::optional<double>> read_share(const Words& words, const std::string& 
   const auto number = parse_number(*text);
   const double share = number ? (percent || *number > 1 ? *number / 100 : *number) : -1;
   if (share <= 0 || share > 1)
-    return fail(ErrorCode::invalid_argument, fmt::format("{}: '{}' is no share", words.shown(name), printable(*text)),
-                "for example 45%");
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: '{}' is not a share", words.shown(name), printable(*text)), "for example 45%");
   return share;
 }
 

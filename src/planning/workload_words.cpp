@@ -109,7 +109,7 @@ Result<void> choose_word(const Words& words, const std::string& key, const Word<
   }
   std::vector<std::string> known;
   for (const Word<E>& row : table) known.emplace_back(row.word);
-  return fail(ErrorCode::invalid_argument, fmt::format("{}: '{}' is not known", words.shown(key), printable(*text)),
+  return fail(ErrorCode::invalid_argument, fmt::format("{}: unknown value '{}'", words.shown(key), printable(*text)),
               "one of " + join(known, ", "));
 }
 
@@ -212,7 +212,7 @@ Result<void> check_together(const Words& words, const ModelShape& model, const S
   if (normal_word(words.text("strategy").value_or("")) == "single" && several)
     return fail(
         ErrorCode::invalid_argument, words.shown("strategy") + " single is one GPU: nothing is shared with others",
-        fmt::format("leave out {}, or {} and its kin", words.shown("strategy"), words.shown("tensor-parallel")));
+        fmt::format("leave out {}, or {} and the like", words.shown("strategy"), words.shown("tensor-parallel")));
   return {};
 }
 

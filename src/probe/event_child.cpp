@@ -47,7 +47,7 @@ class EventServer {
     find_gpus(leave_asleep, pci);
     if (!watch()) {
       return give_up({ErrorCode::unavailable, "no GPU of this machine reports events to NVML",
-                      "the kernel log tells of Xids, too (dmesg | grep -i xid)"});
+                      "the kernel log shows Xids, too (dmesg | grep -i xid)"});
     }
     if (!send_message(fd_, {{"watching", gpus_.size()}})) return;
     while (wait_once()) continue;
@@ -112,7 +112,7 @@ class EventServer {
     if (code == nvml::kTimeout) return true;
     if (code == nvml::kGpuIsLost) return drop_lost();
     if (code != nvml::kSuccess) {
-      give_up({ErrorCode::unavailable, fmt::format("NVML stopped to tell of events (NVML code {})", code),
+      give_up({ErrorCode::unavailable, fmt::format("NVML stopped reporting events (NVML code {})", code),
                "look into the kernel log (dmesg | grep -i nvrm)"});
       return false;
     }
@@ -155,7 +155,7 @@ class EventServer {
       if (!send(GpuEventKind::lost, gpu.uuid, 0)) return false;
     }
     if (!lost.empty() && watch()) return true;
-    give_up({ErrorCode::unavailable, "NVML stopped to tell of events: a GPU is lost",
+    give_up({ErrorCode::unavailable, "NVML stopped reporting events: a GPU is lost",
              "look for its Xid in the kernel log (dmesg | grep -i xid)"});
     return false;
   }

@@ -83,12 +83,12 @@ class EventWatcher::Impl {
 
   static Error explain_death() {
     return {ErrorCode::unavailable, "the process that waits for GPU events was killed, or crashed",
-            "look into the kernel log (dmesg) for its end; then start watching anew"};
+            "look into the kernel log (dmesg) for its end; then start watching again"};
   }
 
   Error explain_silence() const {
     return {ErrorCode::timed_out,
-            fmt::format("the NVIDIA driver did not answer within {} ms, so that no GPU events can be told",
+            fmt::format("the NVIDIA driver did not answer within {} ms, so GPU events cannot be reported",
                         options_.timeout.count()),
             "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot"};
   }

@@ -24,7 +24,7 @@ Result<std::string> read_kernel_messages(std::chrono::milliseconds deadline) {
     return fail(ErrorCode::timed_out,
                 fmt::format("reading the kernel log timed out after {}", format_duration(deadline)), "");
   if (found)
-    return fail(ErrorCode::permission_denied, "the kernel log may not be read by this user",
+    return fail(ErrorCode::permission_denied, "this user has no permission to read the kernel log",
                 "sudo gpuwarden doctor, or allow it: sudo sysctl kernel.dmesg_restrict=0");
   return fail(ErrorCode::unavailable, "neither dmesg nor journalctl is installed", "");
 }

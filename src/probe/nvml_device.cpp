@@ -232,7 +232,7 @@ void doubt_memory(GpuRecord& record) {
   const Bytes free = sample.memory_free.value_or(Bytes(0));
   if (total >= kLeast && total <= kMost && used <= total && free <= total) return;
   record.state = GpuState::faulty;
-  record.cause = fmt::format("it reports memory that cannot be: {} in all, {} used, {} free", format_size(total),
+  record.cause = fmt::format("it reports impossible memory figures: {} in all, {} used, {} free", format_size(total),
                              format_size(used), format_size(free));
   record.next_step = "look into the kernel log (dmesg | grep -i nvrm); a reset or a reboot usually helps";
   sample.memory_total.reset();

@@ -27,7 +27,7 @@ facts::DriverProblem explain_failure(const fs::path& program, const Completed& d
   const std::string said = done.standard_output + "\n" + done.standard_error;
   if (auto capture = capture::read_capture(said, program.string()); capture && capture->snapshot.problem)
     return *capture->snapshot.problem;
-  const std::string how = done.signal ? fmt::format("was ended by signal {}", *done.signal)
+  const std::string how = done.signal ? fmt::format("was killed by signal {}", *done.signal)
                                       : fmt::format("ended with exit code {}", done.exit_code.value_or(-1));
   const std::string text = printable(trim(said).substr(0, trim(said).find('\n')));
   return {done.signal ? ProblemKind::crashed : ProblemKind::other,

@@ -44,7 +44,7 @@ Result<Words> known_environments(const std::string& program) {
   const Words argv{program, "env", "list", "--json"};
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::unavailable, fmt::format("{}: {}", join(argv, " "), why),
-                "without its list it is not known whether the environment exists; a folder with '/' needs no list");
+                "without its list nobody can tell whether the environment exists; a folder with '/' needs no list");
   };
   const auto done = run_command({.argv = argv, .deadline = kListDeadline});
   if (!done) return std::unexpected(done.error());

@@ -43,7 +43,8 @@ Result<void> check(const EnvironmentRequest& request, Maker maker) {
   const bool good_name = folder ? !request.name.empty() && printable(request.name) == request.name
                                 : consists_of(request.name, "._-") && request.name != "." && request.name != "..";
   if (!good_name || request.name.starts_with('-'))
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no name for an environment", printable(request.name)),
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("'{}' is not a valid environment name", printable(request.name)),
                 "letters, digits, '.', '_' and '-'");
   const bool digits = !request.python || (request.python->find_first_not_of("0123456789.") == std::string::npos &&
                                           Version::parse(*request.python) && !request.python->ends_with('.'));
@@ -53,7 +54,7 @@ Result<void> check(const EnvironmentRequest& request, Maker maker) {
   for (const std::string& package : request.packages) {
     if (consists_of(package, "._-[]=<>!~+,*") && std::isalnum(static_cast<unsigned char>(package.front())) != 0)
       continue;
-    return fail(ErrorCode::invalid_argument, fmt::format("--with: '{}' is no package", printable(package)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--with: '{}' is not a package", printable(package)),
                 "for example torch or vllm==0.10.0");
   }
   return {};

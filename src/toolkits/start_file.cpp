@@ -35,7 +35,7 @@ struct Place {
 
 Error broken(int line, std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("line {}: {}", line, what),
-          fmt::format("the block of gpuwarden stands between \"{}\" and \"{}\"; put the marks in order, or take all of "
+          fmt::format("gpuwarden's block stands between \"{}\" and \"{}\"; put the marks in order, or take all of "
                       "it out by hand",
                       kBegin, kEnd)};
 }
@@ -81,7 +81,7 @@ Result<fs::path> behind_links(const fs::path& file) {
   std::error_code error;
   fs::path real = file;
   for (int links = 0; fs::is_symlink(fs::symlink_status(real, error)); ++links) {
-    if (links == 40) return fail(ErrorCode::invalid_argument, file.string() + ": its links go in circles");
+    if (links == 40) return fail(ErrorCode::invalid_argument, file.string() + ": its links form a loop");
     const fs::path target = fs::read_symlink(real, error);
     if (error) return std::unexpected(error_from_errno(error.value(), "cannot read the link " + real.string()));
     real = target.is_absolute() ? target : real.parent_path() / target;
@@ -102,7 +102,8 @@ Result<std::optional<Found>> read_if_there(const fs::path& file) {
   if (!fd || ::fstat(fd.get(), &found.status) != 0)
     return std::unexpected(error_from_errno(errno, "cannot read " + file.string()));
   if (!S_ISREG(found.status.st_mode))
-    return fail(ErrorCode::invalid_argument, file.string() + " is no regular file", "--file FILE names a start file");
+    return fail(ErrorCode::invalid_argument, file.string() + " is not a regular file",
+                "--file FILE names a start file");
   GPUWARDEN_TRY(found.text, read_descriptor(fd.get(), file.string()));
   return std::optional(std::move(found));
 }
@@ -249,7 +250,7 @@ Result<StartFileChange> unpersist(const fs::path& file) {
   GPUWARDEN_TRY(const auto found, read_if_there(change.file));
   GPUWARDEN_TRY(const auto rest, in_file(without_block(found ? found->text : ""), change.file));
   if (!found || rest == found->text)
-    return fail(ErrorCode::not_found, fmt::format("{} has no block of gpuwarden", change.file.string()),
+    return fail(ErrorCode::not_found, fmt::format("{} has no gpuwarden block", change.file.string()),
                 "--shell SHELL or --file FILE names another start file");
   GPUWARDEN_TRY(change.backup, back_up(change.file, *found));
   if (rest) {

@@ -146,7 +146,7 @@ void for_nccl(const Snapshot& snapshot, Suggestions& out) {
   socket_interface(software, out);
   rdma_adapters(software, out);
   shared_memory(snapshot, out);
-  out.push_back({"NCCL_DEBUG", "WARN", "a failure then says what failed; INFO while looking for a fault"});
+  out.push_back({"NCCL_DEBUG", "WARN", "a failure then says what failed; use INFO to look for a fault"});
 }
 
 void for_vllm(const Snapshot& snapshot, Suggestions& out) {

@@ -106,7 +106,7 @@ Result<const Toolkit*> find_toolkit(std::span<const Toolkit> toolkits, std::stri
   const bool is_folder = wanted.starts_with('/');
   const std::string version = is_folder ? "" : version_in(wanted);
   if (!is_folder && version.empty())
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no version of CUDA", printable(wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a CUDA version", printable(wanted)),
                 "a version (12.4) or the folder of a toolkit (/usr/local/cuda-12.4)");
   const Toolkit* found = nullptr;
   for (const Toolkit* toolkit : newest_first(toolkits)) {
@@ -177,7 +177,7 @@ Result<int> parse_architecture(std::string_view text, const Knowledge& knowledge
     if (const auto named = knowledge.architecture_of_name(text)) return *named;
     if (const auto* model = knowledge.model(text)) return model->capability_major * 10 + model->capability_minor;
   }
-  return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no GPU architecture that is known", printable(text)),
+  return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a known GPU architecture", printable(text)),
               "for example sm_89, 8.9, \"NVIDIA L4\", or native for this machine's GPUs");
 }
 

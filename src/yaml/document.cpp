@@ -97,7 +97,7 @@ std::optional<Error> find_duplicate(const YAML::Node& node, std::string_view nam
     const YAML::Node& child = node.IsMap() ? entry.second : entry;
     if (node.IsMap() && (!entry.first.IsScalar() || !seen.insert(entry.first.Scalar()).second)) {
       return error_at(entry.first, name,
-                      entry.first.IsScalar() ? fmt::format("'{}' is there twice", printable(entry.first.Scalar()))
+                      entry.first.IsScalar() ? fmt::format("'{}' appears twice", printable(entry.first.Scalar()))
                                              : std::string("a key must be plain text"));
     }
     if (child.IsMap() || child.IsSequence()) {

@@ -49,9 +49,9 @@ TEST(Bundle, ReplacesAnOlderBundleAndNothingElse) {
   ASSERT_TRUE(write_file_atomically(log, "step 1\n"));
   ASSERT_TRUE(write_file_atomically(empty, ""));
   EXPECT_THAT(write_bundle(log, contents(), redact::Redactor(), kHead),
-              FailsWith(ErrorCode::invalid_argument, HasSubstr("no bundle")));
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("not a bundle")));
   EXPECT_EQ(*read_file(log), "step 1\n");
-  EXPECT_THAT(check_output(dir.path()), FailsWith(ErrorCode::invalid_argument, HasSubstr("no file")));
+  EXPECT_THAT(check_output(dir.path()), FailsWith(ErrorCode::invalid_argument, HasSubstr("not a file")));
   EXPECT_TRUE(check_output(empty));
   EXPECT_TRUE(check_output(dir.path() / "new.tar.gz", std::vector<std::string>{log.string()}));
 }
@@ -157,7 +157,8 @@ TEST(Bundle, DamageAnywhereIsFoundOrChangesNoText) {
 }
 
 TEST(Bundle, OtherFilesAreRefusedAsNoBundle) {
-  EXPECT_THAT(parse_bundle("some text", "x.txt"), FailsWith(ErrorCode::corrupt, HasSubstr("x.txt is no bundle")));
+  EXPECT_THAT(parse_bundle("some text", "x.txt"),
+              FailsWith(ErrorCode::corrupt, HasSubstr("x.txt is not a gpuwarden bundle")));
   EXPECT_THAT(parse_bundle(*pack({}, kHead.created), "x"), FailsWith(ErrorCode::corrupt, HasSubstr("no MANIFEST")));
   EXPECT_THAT(read_bundle("/no/such/file"), FailsWith(ErrorCode::not_found, HasSubstr("/no/such/file")));
 }

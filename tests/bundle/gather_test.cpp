@@ -113,9 +113,9 @@ TEST(GatherLog, WhatIsNoTextOrNoFileIsRefused) {
   testing::put(dir / "bad.gz", "no gzip");
   Contents contents;
   EXPECT_THAT(gather_log(dir / "core", 1000, contents),
-              FailsWith(ErrorCode::invalid_argument, HasSubstr("is no text")));
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("is not text")));
   EXPECT_THAT(gather_log(dir.path(), 1000, contents),
-              FailsWith(ErrorCode::invalid_argument, HasSubstr("no plain file")));
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("not a regular file")));
   EXPECT_THAT(gather_log(dir / "missing", 1000, contents), FailsWith(ErrorCode::not_found, HasSubstr("missing")));
   EXPECT_THAT(gather_log(dir / "bad.gz", 1000, contents), FailsWith(ErrorCode::corrupt, HasSubstr("bad.gz")));
   EXPECT_TRUE(contents.files.empty());

@@ -117,7 +117,7 @@ TEST_F(BundleCommand, OverwritesNoFileButAnOlderBundle) {
     return all;
   };
   expect_error(with(log), 2, "one of the logs");
-  expect_error(with(other), 2, "no bundle");
+  expect_error(with(other), 2, "not a bundle");
   EXPECT_EQ(read_file(log).value_or(""), "step 1\n");
   EXPECT_EQ(read_file(other).value_or(""), "mine\n");
   EXPECT_EQ(run(with(archive())).exit_code, 0);
@@ -126,7 +126,7 @@ TEST_F(BundleCommand, OverwritesNoFileButAnOlderBundle) {
 }
 
 TEST_F(BundleCommand, WhatIsNoBundleIsRefusedWithItsName) {
-  expect_error({"bundle", "--list", file("x.txt", "hello\n")}, 2, "x.txt is no bundle");
+  expect_error({"bundle", "--list", file("x.txt", "hello\n")}, 2, "x.txt is not a gpuwarden bundle");
   ASSERT_EQ(run({"bundle", "--simulate", "t4x1", "--seconds", "0", "-o", archive()}).exit_code, 0);
   std::string cut = read_file(archive()).value_or("");
   cut.resize(cut.size() / 2);

@@ -99,7 +99,7 @@ TEST_F(DeepProgram, GpusThatOthersReservedAreLeftAloneButNotThoseOfTheOwnRun) {
 }
 
 TEST_F(DeepProgram, WrongOptionsAreNamed) {
-  expect_error({"doctor", "--gpus", "0"}, 2, "--gpus goes with --deep");
+  expect_error({"doctor", "--gpus", "0"}, 2, "--gpus requires --deep");
   stand_in("memory=8");
   expect_error(deep({"--deep-seconds", "soon"}), 2, "--deep-seconds");
   expect_error(deep({"--deep-memory", "100"}), 2, "--deep-memory");

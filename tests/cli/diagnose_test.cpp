@@ -126,7 +126,7 @@ TEST_F(DiagnoseCommand, AFileThatCannotBeReadIsNamedAndTheOthersAreRead) {
   EXPECT_EQ(done.standard_output, "nothing GPU-related found in 4 lines\n");
   expect_error({"diagnose", absent}, 2, "absent.log: No such file or directory");
   EXPECT_EQ(this->json({"diagnose", absent})["files"], Json::array()) << "an answer in any case";
-  expect_error({"diagnose", "/dev/zero"}, 2, "/dev/zero is no plain file");
+  expect_error({"diagnose", "/dev/zero"}, 2, "/dev/zero is not a regular file");
   const auto json = this->json({"diagnose", absent, log});
   ASSERT_EQ(json["not_read"].size(), 1U) << json;
   EXPECT_THAT(json["not_read"][0].get<std::string>(), HasSubstr("absent.log"));
@@ -252,7 +252,7 @@ TEST_F(DiagnoseCommand, EveryCauseCanBeLookedUpByItsId) {
 TEST_F(DiagnoseCommand, ExplainsIdsLinesWordsAndXids) {
   const auto by_id = run({"diagnose", "--explain", "OOM-capacity"});
   EXPECT_EQ(by_id.exit_code, 0);
-  for (const char* part : {"[oom_capacity, memory]", "lines that tell of it:", "do:", "source: "})
+  for (const char* part : {"[oom_capacity, memory]", "lines that show it:", "do:", "source: "})
     EXPECT_THAT(by_id.standard_output, HasSubstr(part));
   const auto line = json({"diagnose", "--explain", std::string(kOutOfMemory)});
   EXPECT_EQ(line["found"], true);
@@ -311,7 +311,7 @@ TEST_F(DiagnoseCommand, WhatIsNotKnownIsToldWithTheNearest) {
   EXPECT_EQ(json["found"], false);
   EXPECT_EQ(json["causes"], Json::array());
   EXPECT_EQ(run({"diagnose", "--explain", "xid=99999"}).exit_code, 1);
-  expect_error({"diagnose", "--explain", " "}, 2, "nothing is named");
+  expect_error({"diagnose", "--explain", " "}, 2, "nothing to look up is given");
 }
 
 // With the engine: what a log and its neighbours lead to.

@@ -103,8 +103,8 @@ TEST_F(MemoryLive, WatchesUntilItHasShownEnough) {
   std::size_t readings = 0;
   for (std::string line; std::getline(lines, line); ++readings) EXPECT_EQ(Json::parse(line)["gpus"].size(), 2U);
   EXPECT_EQ(readings, 3U);
-  expect_error({"memory", "--count", "3", "--simulate", fleet_}, 2, "--count goes with --watch");
-  expect_error({"memory", "--watch=0s", "--simulate", fleet_}, 2, "some time has to pass");
+  expect_error({"memory", "--count", "3", "--simulate", fleet_}, 2, "--count requires --watch");
+  expect_error({"memory", "--watch=0s", "--simulate", fleet_}, 2, "the interval must be greater than 0");
 }
 
 #ifndef GPUWARDEN_SANITIZED

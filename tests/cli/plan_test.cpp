@@ -286,12 +286,13 @@ TEST_F(Plan, ListsTheModelsThatItKnows) {
 }
 
 TEST_F(Plan, BadModelsAreToldClearly) {
-  expect_error({"plan", "--gpus", "h100"}, 2, "no model is named");
+  expect_error({"plan", "--gpus", "h100"}, 2, "no model is given");
   expect_error({"plan", "llama-9", "--gpus", "h100"}, 2, "no model 'llama-9'");
   expect_error({"plan", file("cut.json", kConfig.substr(0, 100)), "--gpus", "h100"}, 2, "ends in the middle");
   expect_error({"plan", file("unet.json", R"({"_class_name":"UNet2DConditionModel"})"), "--gpus", "h100"}, 2,
                "diffusion");
-  expect_error({"plan", file("odd.json", R"({"model_type":"mamba"})"), "--gpus", "h100"}, 2, "'mamba' is not known");
+  expect_error({"plan", file("odd.json", R"({"model_type":"mamba"})"), "--gpus", "h100"}, 2,
+               "unknown architecture 'mamba'");
   expect_error({"plan", (dir_ / "missing.json").string(), "--gpus", "h100"}, 2, "missing.json");
   file("empty/readme.txt", "");
   expect_error({"plan", (dir_ / "empty").string(), "--gpus", "h100"}, 2, "no config.json");

@@ -247,7 +247,7 @@ TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {
   refused({"--model", "gpt2", "--hidden", "64"}, "--hidden completes --model-size");
   refused({"--model", "gpt2", "--family", "llama"}, "its own family");
   refused({"--task", "lora"}, "--task is about a model, but none is named");
-  refused({"--model", "gpt2", "--task", "dance"}, "'dance' is not known");
+  refused({"--model", "gpt2", "--task", "dance"}, "unknown task 'dance'");
   refused({"--model", "gpt2", "--task", "serve", "--optimizer", "lion"}, "--optimizer");
   refused({"--model", "gpt2", "--sequence", "4096"}, "only 1024 positions");
   refused({"--model", "gpt2", "--quantization", "nf4"}, "cannot be trained");

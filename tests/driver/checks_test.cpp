@@ -50,7 +50,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"processes", [](DriverFacts& facts) { facts.snapshot.gpus[0].processes->push_back(process("python train.py")); },
      PreCheck::State::failed, "pid 4711 python train.py"},
     {"processes", [](DriverFacts& facts) { facts.snapshot.gpus[0].processes.reset(); }, PreCheck::State::unknown,
-     "did not tell"},
+     "did not say"},
     {"sessions", [](DriverFacts& facts) { facts.sessions.emplace_back("ada on :0"); }, PreCheck::State::failed,
      "ada on :0"},
     {"space", [](DriverFacts& facts) { software(facts).host.file_systems[1].free = Bytes(std::uint64_t{10} << 20U); },
@@ -67,7 +67,7 @@ constexpr auto kRows = std::to_array<Row>({
      },
      PreCheck::State::ok, "key is enrolled"},
     {"secure-boot", [](DriverFacts& facts) { software(facts).host.secure_boot.reset(); }, PreCheck::State::unknown,
-     "not known"},
+     "cannot tell whether"},
     {"package-state", [](DriverFacts& facts) { facts.packages[0].broken = true; }, PreCheck::State::failed, "libcuda1"},
     {"holds", [](DriverFacts& facts) { facts.packages[0].held = true; }, PreCheck::State::warning, "libcuda1"},
 });

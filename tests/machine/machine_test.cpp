@@ -89,7 +89,7 @@ TEST_F(Machines, ALibraryThatIsNoSimulatorIsRefused) {
   std::filesystem::create_symlink(std::filesystem::canonical(c_library.dli_fname), dir_ / "libs/550/libnvidia-ml.so.1");
   other.simulator.libraries = dir_ / "libs";
   EXPECT_THAT(Machine::open(Simulated{"h100x8"}, other),
-              FailsWith(ErrorCode::unavailable, HasSubstr("is no simulator of gpuwarden")));
+              FailsWith(ErrorCode::unavailable, HasSubstr("is not a gpuwarden simulator")));
 }
 
 TEST_F(Machines, ACaptureBecomesASimulatedFleet) {

@@ -123,7 +123,7 @@ TEST(AllocationCsv, RefusesDevicesItCannotTellApart) {
   EXPECT_EQ(none.error().message, "x.csv: there is no column 'device'");
   const auto rmm = read_trace("1,10:00:00.1,allocate,0x10,64,0x0\n", "x.log", {.device = 1});
   ASSERT_FALSE(rmm);
-  EXPECT_EQ(rmm.error().message, "x.log: an RMM log does not tell of devices");
+  EXPECT_EQ(rmm.error().message, "x.log: an RMM log does not name devices");
 }
 
 TEST(AllocationCsv, HasSixteenColumnsAtMost) {
@@ -192,8 +192,8 @@ TEST(RmmLog, NamesTheLineThatIsWrong) {
   EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,allo"), HasSubstr("line 3: has 3 cells instead of 6"));
   EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,allocate,0x10,64,0x0\n"),
               HasSubstr("0x10 allocates what is live already"));
-  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,free,0xzz,64,0x0\n"), HasSubstr("'0xzz' is no pointer"));
-  EXPECT_THAT(problem_of_table(head + "1,noon,free,0x10,64,0x0\n"), HasSubstr("'noon' is no time"));
+  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,free,0xzz,64,0x0\n"), HasSubstr("'0xzz' is not a pointer"));
+  EXPECT_THAT(problem_of_table(head + "1,noon,free,0x10,64,0x0\n"), HasSubstr("'noon' is not a time"));
   EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,move,0x10,64,0x0\n"), HasSubstr("'move' is no action"));
 }
 
@@ -201,7 +201,7 @@ TEST(ReadTrace, SaysWhatItKnowsWhereItKnowsNothing) {
   const auto unknown = read_trace("hello\nworld\n", "notes.txt");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(unknown.error().message, HasSubstr("notes.txt: is no trace"));
+  EXPECT_THAT(unknown.error().message, HasSubstr("notes.txt: is not a known format"));
   EXPECT_THAT(unknown.error().hint, HasSubstr("PyTorch snapshot"));
   EXPECT_THAT(problem_of_table(""), HasSubstr("is empty"));
 }

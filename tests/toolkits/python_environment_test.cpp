@@ -94,7 +94,7 @@ TEST(EnvironmentPlan, NoWordIsTakenForAnOption) {
                 FailsWith(ErrorCode::invalid_argument, HasSubstr("--python")));
   for (const char* package : {"--index-url", "torch;id", "a b", "http://x"})
     EXPECT_THAT(plan({"lab", {12, 4}, {}, {package}}, Maker::venv),
-                FailsWith(ErrorCode::invalid_argument, HasSubstr("no package")));
+                FailsWith(ErrorCode::invalid_argument, HasSubstr("not a package")));
 }
 
 TEST(EnvironmentPlan, AFolderIsAbsoluteAndWithoutDetours) {

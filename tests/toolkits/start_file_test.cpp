@@ -161,8 +161,8 @@ TEST_F(StartFile, APrivateFileHasAPrivateBackup) {
 TEST_F(StartFile, WhatIsNoFileIsRefusedWithoutWaiting) {
   ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
   for (const auto& path : {dir_ / "pipe", dir_.path()}) {
-    EXPECT_THAT(persist(path, "export A=1\n"), FailsWith(ErrorCode::invalid_argument, HasSubstr("no regular file")));
-    EXPECT_THAT(unpersist(path), FailsWith(ErrorCode::invalid_argument, HasSubstr("no regular file")));
+    EXPECT_THAT(persist(path, "export A=1\n"), FailsWith(ErrorCode::invalid_argument, HasSubstr("not a regular file")));
+    EXPECT_THAT(unpersist(path), FailsWith(ErrorCode::invalid_argument, HasSubstr("not a regular file")));
   }
 }
 

@@ -51,8 +51,8 @@ TEST(Toolkits, OneThatIsNotThereIsRefusedWithThoseThatAre) {
   EXPECT_THAT(missing, FailsWith(ErrorCode::not_found, HasSubstr("no CUDA toolkit 12.40")));
   EXPECT_THAT(missing.error().hint, HasSubstr("13.0.88 (/usr/local/cuda-13.0), 12.6.85"));
   EXPECT_THAT(find_toolkit(all, "/usr/local/cuda"), FailsWith(ErrorCode::not_found, HasSubstr("/usr/local/cuda")));
-  EXPECT_THAT(find_toolkit(all, "latest"), FailsWith(ErrorCode::invalid_argument, HasSubstr("no version")));
-  EXPECT_THAT(find_toolkit(all, ""), FailsWith(ErrorCode::invalid_argument, HasSubstr("no version")));
+  EXPECT_THAT(find_toolkit(all, "latest"), FailsWith(ErrorCode::invalid_argument, HasSubstr("not a CUDA version")));
+  EXPECT_THAT(find_toolkit(all, ""), FailsWith(ErrorCode::invalid_argument, HasSubstr("not a CUDA version")));
   EXPECT_THAT(find_toolkit({}, "12.4").error().hint, HasSubstr("none was found"));
 }
 

@@ -48,7 +48,7 @@ Result<std::vector<int>> architectures_for(const std::string& text, const facts:
 Result<facts::Snapshot> look_around(Context& context, bool gpus) {
   const auto root = context.args.text("root");
   if (root && !std::filesystem::is_directory(*root))
-    return fail(ErrorCode::invalid_argument, fmt::format("--root: '{}' is no folder", printable(*root)));
+    return fail(ErrorCode::invalid_argument, fmt::format("--root: '{}' is not a directory", printable(*root)));
   const bool elsewhere = root && *root != "/";
   const bool simulated = context.args.has("simulate") || context.environment.contains("GPUWARDEN_SIMULATE");
   facts::Snapshot snapshot;
@@ -58,7 +58,7 @@ Result<facts::Snapshot> look_around(Context& context, bool gpus) {
     if (machine.captured()) {
       if (snapshot.environment) return snapshot;
       return fail(ErrorCode::unsatisfied,
-                  fmt::format("{} tells nothing of the software around the GPUs", printable(machine.capture_name())),
+                  fmt::format("{} says nothing about the software around the GPUs", printable(machine.capture_name())),
                   "gpuwarden snapshot -o FILE, or PyTorch's collect_env, does");
     }
   }

@@ -76,7 +76,7 @@ std::string examples_text(const DiagnosisCause& cause, bool all, const Style& st
   std::vector<const DiagnosisRule*> rules = diagnosis::rules_of(cause);
   std::erase_if(rules, [](const DiagnosisRule* rule) { return rule->examples.empty(); });
   if (rules.empty()) return "";
-  std::string text = "   lines that tell of it:\n";
+  std::string text = "   lines that show it:\n";
   const std::size_t shown = all ? rules.size() : std::min(kExamples, rules.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string line = join(texts_of(split(rules[i]->examples[0].text, '\n')), " ");
@@ -145,7 +145,7 @@ Result<int> explain(const Context& context) {
   words.insert(words.begin(), context.args.text("explain").value_or(""));
   const std::string what(trim(join(words, " ")));
   if (what.empty())
-    return fail(ErrorCode::invalid_argument, "--explain: nothing is named",
+    return fail(ErrorCode::invalid_argument, "--explain: nothing to look up is given",
                 "a cause (--list shows all), xid=79, or a line of a log in quotes");
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(const Style style, style_of(context));

@@ -38,13 +38,14 @@ Result<Lengths> lengths_of(const std::string& text) {
   const auto most = dots == std::string::npos ? std::nullopt : parse_integer(std::string_view(text).substr(dots + 2));
   if (!least || !most || *least < 1 || *most < *least || *most > kLongestSequence)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--random-lengths: '{}' is no range of lengths", printable(text)), "for example 128..1024");
+                fmt::format("--random-lengths: '{}' is not a range of lengths", printable(text)),
+                "for example 128..1024");
   return Lengths{static_cast<unsigned>(*least), static_cast<unsigned>(*most)};
 }
 
 Result<unsigned> positive(const Args& args, const std::string& key, unsigned otherwise, unsigned most) {
   GPUWARDEN_TRY(const auto number, count_option(args, key, most));
-  if (number == 0) return fail(ErrorCode::invalid_argument, fmt::format("--{}: at least 1", key));
+  if (number == 0) return fail(ErrorCode::invalid_argument, fmt::format("--{} must be at least 1", key));
   return number.value_or(otherwise);
 }
 
@@ -84,7 +85,7 @@ Result<std::vector<const memory::Strategy*>> strategies_of(const Args& args) {
     if (wanted == "all" || wanted == strategy.name) chosen.push_back(&strategy);
   }
   if (chosen.empty())
-    return fail(ErrorCode::invalid_argument, fmt::format("--strategy: there is no '{}'", printable(wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown strategy '{}' (--strategy)", printable(wanted)),
                 "there are: " + join(names, ", "));
   return chosen;
 }
@@ -100,16 +101,16 @@ Result<void> check_options(const Args& args) {
   const auto snapshot = args.text("snapshot");
   if (snapshot && !is_pickle_name(*snapshot) && !snapshot->ends_with(".json"))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--snapshot: the name of '{}' tells no format", printable(*snapshot)),
+                fmt::format("--snapshot: no known format ends like '{}'", printable(*snapshot)),
                 "end it in .pickle, for PyTorch's viewer, or in .json");
   for (const char* key : {"steps", "seed"}) {
     if (args.has(key) && !args.has("random-lengths"))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} goes with --random-lengths", key));
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --random-lengths", key));
   }
   if (args.rest.size() == 2) return {};
   return fail(ErrorCode::invalid_argument,
               args.rest.size() < 2 ? "memory replay: no trace is named"
-                                   : fmt::format("memory replay: one trace, not {}", args.rest.size() - 1),
+                                   : fmt::format("memory replay takes one trace, not {}", args.rest.size() - 1),
               "gpuwarden memory replay snapshot.pickle");
 }
 

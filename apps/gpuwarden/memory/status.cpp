@@ -65,7 +65,7 @@ Result<int> watch(const Context& context, const Machine& machine, const Style& s
   GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
   GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
   const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
-  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: some time has to pass between readings");
+  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
   if (machine.captured())
     return fail(ErrorCode::invalid_argument, "--watch and --from do not go together", "a capture does not change");
   sigset_t set;
@@ -84,7 +84,7 @@ Result<int> watch(const Context& context, const Machine& machine, const Style& s
 Result<int> memory_status(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   if (context.args.has("count") && !context.args.has("watch"))
-    return fail(ErrorCode::invalid_argument, "--count goes with --watch");
+    return fail(ErrorCode::invalid_argument, "--count requires --watch");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   return context.args.has("watch") ? watch(context, machine, style) : show(context, machine, style, false);
 }

@@ -34,7 +34,7 @@ Result<fs::path> preload_library(const Environment& environment) {
                                      "lib/gpuwarden/libgpuwarden_memtrace.so";
   if (fs::is_regular_file(library, error)) return fs::absolute(library);
   return fail(ErrorCode::unavailable, fmt::format("there is no {}", library.string()),
-              "it belongs to gpuwarden: install it anew, or name the library with GPUWARDEN_MEMTRACE_LIBRARY");
+              "it belongs to gpuwarden: reinstall it, or name the library with GPUWARDEN_MEMTRACE_LIBRARY");
 }
 
 /// Gives the files their names: the command's own gets the one that was asked for, other processes' have their pid

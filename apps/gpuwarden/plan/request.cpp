@@ -35,7 +35,7 @@ Result<std::optional<double>> tokens_option(const Args& args, const std::string&
   }
   const auto number = parse_number(digits);
   if (!number || *number <= 0 || *number * factor > kMostTokens)
-    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is no number of tokens", key, printable(*text)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is not a number of tokens", key, printable(*text)),
                 "for example 300B, 2T, 50000000");
   return *number * factor;
 }
@@ -102,10 +102,10 @@ Result<void> read_amounts(const Args& args, PlanRequest& request) {
   GPUWARDEN_TRY(request.measured, peaks_option(args));
   GPUWARDEN_TRY(const auto cpus, count_option(args, "cpus", 1U << 16U));
   if (cpus == 0U)
-    return fail(ErrorCode::invalid_argument, "--cpus: 0 is too few", "leave it out where they are not known");
+    return fail(ErrorCode::invalid_argument, "--cpus: must be at least 1", "leave it out where they are not known");
   request.cpus = cpus.value_or(0);
   GPUWARDEN_TRY(const auto per_node, count_option(args, "gpus-per-node", 1024));
-  if (per_node == 0U) return fail(ErrorCode::invalid_argument, "--gpus-per-node: 0 is too few");
+  if (per_node == 0U) return fail(ErrorCode::invalid_argument, "--gpus-per-node: must be at least 1");
   request.gpus_per_node = per_node.value_or(request.gpus_per_node);
   return {};
 }
@@ -121,7 +121,7 @@ Result<ModelShape> read_plan_model(const Args& args) {
   if (sized) return sized_model(words_of(args, {"params"}), "params");
   GPUWARDEN_CHECK(refuse_sizes(words_of(args), "params"));
   if (args.rest.empty())
-    return fail(ErrorCode::invalid_argument, "no model is named",
+    return fail(ErrorCode::invalid_argument, "no model is given",
                 "give a name (gpuwarden plan --list), a config.json or its folder, or --params 7B");
   return read_model(args, args.rest.front());
 }

@@ -88,7 +88,7 @@ class Writer {
 // ---- a machine
 
 std::string Writer::driver_of_place() const {
-  if (!asked_.place.driver) return line("driver", "not known: toolkits and frameworks are judged for the GPUs alone");
+  if (!asked_.place.driver) return line("driver", "unknown: toolkits and frameworks are judged for the GPUs alone");
   const Version driver = *asked_.place.driver;
   const auto highest = asked_.knowledge.max_cuda(driver);
   const bool newer = driver.major > asked_.knowledge.newest_branch();

@@ -25,7 +25,7 @@ void gather_nvidia_smi(const std::filesystem::path& program, std::chrono::millis
 void gather_kernel_log(std::chrono::milliseconds deadline, std::size_t cap, Contents& contents);
 
 /// The last `cap` bytes of a log, from the beginning of a line on; a gzipped one is unpacked. Fails where it cannot be
-/// read, is no plain file, or is no text (secrets could not be found in it).
+/// read, is not a regular file, or is no text (secrets could not be found in it).
 Result<void> gather_log(const std::filesystem::path& path, std::size_t cap, Contents& contents);
 
 /// The names in a machine's facts: its host, its GPUs' UUIDs and serials, who runs on them.

@@ -36,7 +36,7 @@ struct StartFileChange {
 
 /// Puts the block into the file: written beside it and renamed over it, with its owner and permissions; through links.
 /// FILE.gpuwarden-backup keeps what was there before the first block; a later change leaves it alone. Nothing is
-/// written where nothing would change. Fails with invalid_argument where it is no regular file.
+/// written where nothing would change. Fails with invalid_argument where it is not a regular file.
 Result<StartFileChange> persist(const std::filesystem::path& file, std::string_view commands);
 /// Takes it out again. Fails with not_found where there is no block.
 Result<StartFileChange> unpersist(const std::filesystem::path& file);
