@@ -29,7 +29,7 @@ Result<void> choose_probe(const Args& args, bool simulated, machine::Options& op
                 "auto, nvml or nvidia-smi");
   if (simulated && found->second == probe::ProbeChoice::nvidia_smi)
     return fail(ErrorCode::invalid_argument, "--probe nvidia-smi and --simulate cannot be given together",
-                "nvidia-smi tells of this machine's GPUs; gpuwarden sim exec runs it in front of a simulated fleet");
+                "nvidia-smi shows this machine's GPUs; gpuwarden sim exec runs it in front of a simulated fleet");
   options.probe = found->second;
   return {};
 }

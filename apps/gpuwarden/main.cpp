@@ -17,7 +17,7 @@ int unknown_command(const std::string& name) {
   std::vector<std::string> names{"help", "version"};
   for (const Command* command : commands()) names.emplace_back(command->name);
   const std::string close = closest_match(name, names);
-  return complain({ErrorCode::invalid_argument, fmt::format("there is no command '{}'", printable(name)),
+  return complain({ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(name)),
                    close.empty() ? "see gpuwarden --help" : fmt::format("did you mean '{}'?", close)});
 }
 

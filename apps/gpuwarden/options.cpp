@@ -37,7 +37,7 @@ Result<std::optional<facts::ComputeCapability>> capability_option(const Args& ar
   const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::optional<std::int64_t>(0);
   if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9 || parts.size() > 2) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--min-compute-capability: '{}' is no compute capability", printable(*text)),
+                fmt::format("--min-compute-capability: '{}' is not a compute capability", printable(*text)),
                 "for example 8.0");
   }
   return facts::ComputeCapability{static_cast<int>(*major), static_cast<int>(*minor)};
@@ -52,7 +52,7 @@ Result<void> check_lists(const Args& args) {
                     "write ids with commas between, for example 0,2");
     }
     if (args.has(key) && args.list(key).empty())
-      return fail(ErrorCode::invalid_argument, fmt::format("--{}: no GPU is named", key));
+      return fail(ErrorCode::invalid_argument, fmt::format("--{}: no GPU is given", key));
   }
   return {};
 }
@@ -176,7 +176,7 @@ Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::s
   const auto number = parse_integer(*text);
   if (!number || *number < 0 || *number > most) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--{}: '{}' is no whole number from 0 to {}", key, printable(*text), most));
+                fmt::format("--{}: '{}' is not a whole number from 0 to {}", key, printable(*text), most));
   }
   return static_cast<std::uint32_t>(*number);
 }
@@ -204,8 +204,8 @@ Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& arg
 Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
   for (const Clash& clash : clashes) {
     if (args.has(clash.one) && args.has(clash.other))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} do not go together", clash.one, clash.other),
-                  clash.hint);
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--{} and --{} cannot be used together", clash.one, clash.other), clash.hint);
   }
   return {};
 }

@@ -41,7 +41,7 @@ inline constexpr auto kSelectionOptions = std::to_array<Option>({
     {"--share", OptionKind::flag, "", "share the GPUs with others who share"},
     {"--allow-busy", OptionKind::flag, "", "take GPUs although processes without a lease use them"},
     {"--device", OptionKind::text, "cpu|cuda|cuda:N", "cpu: no GPU at all; cuda:1: GPU 1", "cpu cuda"},
-    {"--wait", OptionKind::optional, "DURATION", "wait in line until the GPUs can be had"},
+    {"--wait", OptionKind::optional, "DURATION", "wait in line until the GPUs are available"},
     {"--config", OptionKind::text, "FILE", "YAML configuration (docs/cli.md)"},
 });
 

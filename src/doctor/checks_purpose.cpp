@@ -124,7 +124,7 @@ void purpose_capability(const Subject& subject, Report& report) {
 void purpose_not_known(const Subject& subject, Report& report) {
   const auto& purpose = subject.purpose;
   if (purpose.architecture && subject.knowledge.architecture(*purpose.architecture) == nullptr) {
-    report.say(fmt::format("nothing is known of sm_{}: it was not judged", *purpose.architecture));
+    report.say(fmt::format("nothing is known about sm_{}: it was not judged", *purpose.architecture));
     return;
   }
   if (!purpose.package) return;

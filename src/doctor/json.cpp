@@ -58,7 +58,8 @@ JunitCase case_of(std::string_view id, Area area, const Examination& examination
   }
   result.failed = !failures.empty();
   result.text = fmt::format("    <testcase classname=\"gpuwarden.{}\" name=\"{}\">", to_string(area), escaped(id));
-  if (examination.areas.at(area) == Status::not_judged) result.text += "<skipped message=\"nothing is known of it\"/>";
+  if (examination.areas.at(area) == Status::not_judged)
+    result.text += "<skipped message=\"nothing is known about it\"/>";
   if (result.failed)
     result.text += fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", to_string(worst),
                                escaped(failures.substr(0, failures.find('\n'))), escaped(failures));

@@ -140,7 +140,7 @@ Result<void> heed_purpose(const DriverFacts& facts, const DriverRequest& request
       break;
     }
   } else if (request.purpose) {
-    answer.warnings.push_back(fmt::format("nothing is known of the driver that {} needs", request.purpose->text));
+    answer.warnings.push_back(fmt::format("nothing is known about the driver that {} needs", request.purpose->text));
   }
   answer.at_least = at_least;
   answer.lowest = std::max(answer.lowest, at_least.major);

@@ -36,7 +36,7 @@ Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
   if (needs.lowest != 0)
     answer.reasons.push_back(fmt::format("{} is served from R{} on", needs.lowest_name, needs.lowest));
   for (const std::string& name : needs.unknown)
-    answer.warnings.push_back(fmt::format("nothing is known of {}: it is ignored", name));
+    answer.warnings.push_back(fmt::format("nothing is known about {}: it is ignored", name));
   if (!needs.seen) answer.warnings.emplace_back("no NVIDIA GPU was seen: the branch is chosen without any");
   return {};
 }

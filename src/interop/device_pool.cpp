@@ -37,7 +37,7 @@ Result<const memory::Strategy*> strategy_named(const std::string& name) {
   std::string known;
   for (const memory::Strategy& strategy : memory::strategies())
     known += fmt::format("{}{}", known.empty() ? "" : ", ", strategy.name);
-  return fail(ErrorCode::invalid_argument, fmt::format("there is no allocation strategy '{}'", printable(name)),
+  return fail(ErrorCode::invalid_argument, fmt::format("unknown allocation strategy '{}'", printable(name)),
               "take one of " + known);
 }
 

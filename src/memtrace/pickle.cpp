@@ -321,7 +321,7 @@ bool PickleMachine::integer_line(unsigned) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), number);
   if (error == std::errc::result_out_of_range) return push({});
-  if (error != std::errc() || end != digits->data() + digits->size()) return fail_with("is no number");
+  if (error != std::errc() || end != digits->data() + digits->size()) return fail_with("is not a number");
   return push(integer(number));
 }
 
@@ -427,7 +427,7 @@ bool PickleMachine::put_line(unsigned) {
   const auto digits = line();
   if (!digits) return false;
   const auto index = parse_integer(*digits);
-  if (!index || *index < 0) return fail_with("is no number");
+  if (!index || *index < 0) return fail_with("is not a number");
   return put_at(static_cast<std::uint64_t>(*index));
 }
 
@@ -449,7 +449,7 @@ bool PickleMachine::get_line(unsigned) {
   const auto digits = line();
   if (!digits) return false;
   const auto index = parse_integer(*digits);
-  if (!index || *index < 0) return fail_with("is no number");
+  if (!index || *index < 0) return fail_with("is not a number");
   return get_at(static_cast<std::uint64_t>(*index));
 }
 

@@ -78,7 +78,7 @@ class RmmReader {
     const std::string_view pointer = cells.cells[3];
     const std::string_view size = cells.cells[4];
     const std::string_view stream = cells.cells[5];
-    if (!is_action(action)) return wrong(fmt::format("'{}' is no action", quoted(action)));
+    if (!is_action(action)) return wrong(fmt::format("'{}' is not an action", quoted(action)));
     if (action == "allocate failure") {
       ++builder_.trace().failed_allocations;
       return {};

@@ -27,14 +27,14 @@ Result<void> check_request(const Request& request, const Wanted& wanted) {
   for (std::size_t i = 0; i < wanted.ids.size(); ++i) {
     const Uuid& uuid = wanted.ids[i];
     if (std::ranges::count(wanted.ids, uuid) > 1)
-      return bad(fmt::format("{} is listed twice", as_typed(request.gpu_ids[i])), "name every GPU once");
+      return bad(fmt::format("{} is listed twice", as_typed(request.gpu_ids[i])), "list every GPU once");
     if (std::ranges::find(wanted.exclude, uuid) != wanted.exclude.end())
       return bad(fmt::format("{} is both named and excluded", as_typed(request.gpu_ids[i])));
   }
-  if (request.nodes == 0) return bad("0 nodes were asked for", "1 is this machine alone");
-  if (request.count == 0U) return bad("0 GPUs were asked for", "use --device cpu to run without a GPU");
+  if (request.nodes == 0) return bad("0 nodes were requested", "1 is this machine alone");
+  if (request.count == 0U) return bad("0 GPUs were requested", "use --device cpu to run without a GPU");
   if (!wanted.ids.empty() && request.count && *request.count != wanted.ids.size()) {
-    return bad(fmt::format("{} GPUs are named, but {} asked for", wanted.ids.size(), *request.count),
+    return bad(fmt::format("{} GPUs are listed, but {} were requested", wanted.ids.size(), *request.count),
                "leave out one of the two");
   }
   const auto migs = std::ranges::count_if(wanted.ids, [](const Uuid& uuid) { return uuid.value.starts_with("MIG-"); });
@@ -57,7 +57,7 @@ Result<void> check_visibility(const Wanted& wanted) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("{} is hidden by CUDA_VISIBLE_DEVICES={}", as_typed(wanted.request.gpu_ids[i]),
                               printable(wanted.inputs.visibility.cuda_visible_devices.value_or(""))),
-                  "unset CUDA_VISIBLE_DEVICES, or name a GPU that it shows");
+                  "unset CUDA_VISIBLE_DEVICES, or list a GPU that it shows");
     }
   }
   return {};
@@ -94,7 +94,7 @@ std::string missing_sentence(const Wanted& wanted, const Decision& decision, std
     const bool on = std::ranges::any_of(gpus, [](const auto& gpu) { return gpu.gpu.mig_enabled.value_or(false); });
     return on ? "MIG is enabled, but no GPU has a MIG instance" : "no GPU of this machine has MIG enabled";
   }
-  return fmt::format("only {} of {} GPUs can be had", fitting, count) + objections(decision);
+  return fmt::format("only {} of the {} requested GPUs are available", fitting, count) + objections(decision);
 }
 
 Strategy strategy_of(const ModelFit& fit, std::size_t devices) {
@@ -178,7 +178,7 @@ void decide_for_model(const planning::Workload& work, const Wanted& wanted, cons
   } else if (decision.model) {
     decision.missing = decision.model->reason + objections(decision);
   } else if (sorted.fitting.empty()) {
-    decision.missing = fmt::format("no GPU can be had for {}", work.model.name) + objections(decision);
+    decision.missing = fmt::format("no GPU is available for {}", work.model.name) + objections(decision);
   } else {
     decision.missing = fmt::format("{} cannot be spread over {} GPUs: its heads and layers do not divide so",
                                    work.model.name, asked > 0 ? asked : sorted.fitting.size()) +

@@ -65,7 +65,7 @@ Result<void> read_word_count(const Words& words, const std::string& name, std::u
   const auto number = parse_integer(*text);
   if (!number || *number < 0 || *number > most)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: '{}' is no whole number from 0 to {}", words.shown(name), printable(*text), most));
+                fmt::format("{}: '{}' is not a whole number from 0 to {}", words.shown(name), printable(*text), most));
   if (*number == 0) return fail(ErrorCode::invalid_argument, words.shown(name) + " must be at least 1");
   value = static_cast<std::uint32_t>(*number);
   return {};

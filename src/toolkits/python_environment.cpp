@@ -49,7 +49,7 @@ Result<void> check(const EnvironmentRequest& request, Maker maker) {
   const bool digits = !request.python || (request.python->find_first_not_of("0123456789.") == std::string::npos &&
                                           Version::parse(*request.python) && !request.python->ends_with('.'));
   if (!digits)
-    return fail(ErrorCode::invalid_argument, fmt::format("--python: '{}' is no version", printable(*request.python)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--python: '{}' is not a version", printable(*request.python)),
                 "for example 3.11");
   for (const std::string& package : request.packages) {
     if (consists_of(package, "._-[]=<>!~+,*") && std::isalnum(static_cast<unsigned char>(package.front())) != 0)

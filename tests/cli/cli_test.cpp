@@ -92,13 +92,13 @@ TEST_F(Cli, SelectPrintsAValueForEveryShell) {
 }
 
 TEST_F(Cli, SelectRefusesWithReasonsAndPrintsNothing) {
-  expect_error({"select", "--simulate", "a100x4", "-n", "5"}, 1, "only 4 of 5 GPUs can be had");
+  expect_error({"select", "--simulate", "a100x4", "-n", "5"}, 1, "only 4 of the 5 requested GPUs are available");
   expect_error({"select", "--simulate", "none"}, 1, "this machine has no GPU");
   expect_error({"select", "--simulate", "a100x4", "--gpu-ids", "9"}, 2, "there is no GPU '9'");
   expect_error({"select", "--simulate", "a100x4", "--min-memory", "32GiBB"}, 2, "'32GiBB' is not a size");
   expect_error({"select", "--simulate", "a100x4", "--min-memory", "-1GiB"}, 2, "");
   expect_error({"select", "--simulate", "a100x4", "--wait=1parsec"}, 2, "not a duration");
-  expect_error({"select", "--simulate", "a100x4", "-n", "x"}, 2, "no whole number");
+  expect_error({"select", "--simulate", "a100x4", "-n", "x"}, 2, "not a whole number");
   environment_["CUDA_VISIBLE_DEVICES"] = "nonsense";
   expect_error({"select", "--simulate", "a100x4"}, 2, "names no GPU");
   environment_["CUDA_VISIBLE_DEVICES"] = "";
@@ -108,7 +108,7 @@ TEST_F(Cli, SelectRefusesWithReasonsAndPrintsNothing) {
 TEST_F(Cli, ARefusalHasALineForEachGpu) {
   const auto done = run({"select", "--simulate", "a100x4", "-n", "2", "--min-memory", "90GiB"});
   EXPECT_EQ(done.exit_code, 1);
-  EXPECT_THAT(done.standard_error, HasSubstr("only 0 of 2 GPUs can be had\n  GPU 0: "));
+  EXPECT_THAT(done.standard_error, HasSubstr("only 0 of the 2 requested GPUs are available\n  GPU 0: "));
   EXPECT_THAT(done.standard_error, HasSubstr("\n  GPU 3: "));
 }
 
@@ -150,7 +150,7 @@ TEST_F(Cli, WhatCannotBeMeantIsRefused) {
     expect_error(std::move(words), 2, what);
   };
   refused({"--min-free-memory", "40"}, "--min-free-memory: 40 has no unit, and would be bytes\nhint: write 40GiB");
-  refused({"--all", "-n", "2"}, "--all and --num-gpus do not go together");
+  refused({"--all", "-n", "2"}, "--all and --num-gpus cannot be used together");
   refused({"--gpu-ids", "3-1"}, "there is no GPU '3-1'");
   refused({"--device", "cuda:x"}, "is not cpu, cuda or cuda:N");
   refused({"--num-gpus"}, "--num-gpus needs a value");
@@ -161,7 +161,7 @@ TEST_F(Cli, WhatCannotBeMeantIsRefused) {
 }
 
 TEST_F(Cli, WrongUsageSaysWhatWasMeant) {
-  expect_error({"lst"}, 2, "there is no command 'lst'");
+  expect_error({"lst"}, 2, "unknown command 'lst'");
   EXPECT_THAT(run({"lst"}).standard_error, HasSubstr("did you mean 'list'?"));
   expect_error({"list", "--jsn"}, 2, "unknown option '--jsn'");
   EXPECT_THAT(run({"list", "--jsn"}).standard_error, HasSubstr("did you mean '--json'?"));
@@ -169,7 +169,7 @@ TEST_F(Cli, WrongUsageSaysWhatWasMeant) {
   expect_error({"list", "--simulate", "no-such-fleet"}, 2, "there is no simulated fleet");
   expect_error({"list", "--color", "pink"}, 2, "--color");
   expect_error({"run", "--simulate", "t4x1"}, 2, "no command to run");
-  expect_error({"sim", "dance"}, 2, "there is no action");
+  expect_error({"sim", "dance"}, 2, "unknown action 'dance'");
   EXPECT_EQ(run({"--help"}).exit_code, 0);
   EXPECT_THAT(run({"help", "run"}).standard_output, HasSubstr("--nproc-per-node"));
 }

@@ -199,9 +199,9 @@ TEST_F(Compat, SourcesAreShownOnRequestAndAlwaysInJson) {
 TEST_F(Compat, WrongQuestionsAreRefused) {
   expect_error({"compat", "cu128", "--cuda", "12.4"}, 2, "ask one at a time");
   expect_error({"compat", "--cuda", "new"}, 2, "not a CUDA version");
-  expect_error({"compat", "--driver", "new"}, 2, "no driver version");
+  expect_error({"compat", "--driver", "new"}, 2, "not a driver version");
   expect_error({"compat", "--gpu", "Voodoo", "--driver", "550"}, 2, "no GPU 'Voodoo'");
-  expect_error({"compat", "--on", "tomorrow", "cu128"}, 2, "no date");
+  expect_error({"compat", "--on", "tomorrow", "cu128"}, 2, "is not a date");
   expect_error({"compat", "torch==new"}, 2, "not a version");
   expect_error({"compat", "train", "my-model"}, 2, "size of the model");
 }

@@ -76,16 +76,16 @@ class DiagnoseCommand : public Program {
 
 TEST_F(DiagnoseCommand, OptionsThatMeanNothingTogetherAreTold) {
   const std::string log = file("run.log", kHealthyLog);
-  expect_error({"diagnose", "--list", "--explain", "xid=79"}, 2, "--list and --explain do not go together");
-  expect_error({"diagnose", "--list", log}, 2, "--list takes no operand");
-  expect_error({"diagnose", log, "--top", "2", "--all"}, 2, "--top and --all do not go together");
-  expect_error({"diagnose", log, "--live", "--from", log}, 2, "--live and --from do not go together");
-  expect_error({"diagnose", "--explain", "xid=79", "--live"}, 2, "--explain and --live do not go together");
-  expect_error({"diagnose", "-", "--from", "-"}, 2, "standard input cannot be the log and the capture at once");
-  expect_error({"diagnose", log, "--top", "0"}, 2, "--top: at least one cause is shown");
-  expect_error({"diagnose", log, "--top", "many"}, 2, "--top: 'many' is no whole number");
+  expect_error({"diagnose", "--list", "--explain", "xid=79"}, 2, "--list and --explain cannot be used together");
+  expect_error({"diagnose", "--list", log}, 2, "--list: unexpected argument");
+  expect_error({"diagnose", log, "--top", "2", "--all"}, 2, "--top and --all cannot be used together");
+  expect_error({"diagnose", log, "--live", "--from", log}, 2, "--live and --from cannot be used together");
+  expect_error({"diagnose", "--explain", "xid=79", "--live"}, 2, "--explain and --live cannot be used together");
+  expect_error({"diagnose", "-", "--from", "-"}, 2, "standard input cannot be both the log and the capture");
+  expect_error({"diagnose", log, "--top", "0"}, 2, "--top must be at least 1");
+  expect_error({"diagnose", log, "--top", "many"}, 2, "--top: 'many' is not a whole number");
   for (const char* nonsense : {"1.5", "-1", "nan", "sure"})
-    expect_error({"diagnose", log, "--min-confidence=" + std::string(nonsense)}, 2, "is no confidence");
+    expect_error({"diagnose", log, "--min-confidence=" + std::string(nonsense)}, 2, "is not a confidence");
   expect_error({"diagnose", log, "--from", (dir_ / "absent").string()}, 2, "absent");
   expect_error({"diagnose", log, "--live", "--simulate", "no-such-fleet"}, 2, "there is no simulated fleet");
 }
@@ -283,7 +283,7 @@ TEST_F(DiagnoseCommand, ABareNumberIsAnXidOrAnErrorCodeOfCuda) {
   EXPECT_EQ(both["cuda_code"], 46);
   EXPECT_EQ(both["causes"][0]["id"], "kernel_timeout") << "the Xid comes first";
   EXPECT_THAT(run({"diagnose", "--explain", "46"}).standard_output, HasSubstr("46 is an error code of CUDA, too."));
-  expect_error({"diagnose", "--explain", "777"}, 1, "nothing is known of '777'");
+  expect_error({"diagnose", "--explain", "777"}, 1, "nothing is known about '777'");
   const auto unknown = json({"diagnose", "--explain", "xid=777"});
   EXPECT_EQ(unknown["xid"]["known"], false);
   EXPECT_EQ(unknown["causes"], Json::array()) << "what nobody knows has no cause";
@@ -305,7 +305,7 @@ TEST_F(DiagnoseCommand, NamesOutOfCodeLeadToTheMessagesThatHoldTheirLike) {
 }
 
 TEST_F(DiagnoseCommand, WhatIsNotKnownIsToldWithTheNearest) {
-  expect_error({"diagnose", "--explain", "oom_capacty"}, 1, "nothing is known of 'oom_capacty'");
+  expect_error({"diagnose", "--explain", "oom_capacty"}, 1, "nothing is known about 'oom_capacty'");
   EXPECT_THAT(run({"diagnose", "--explain", "oom_capacty"}).standard_error, HasSubstr("did you mean 'oom_capacity'?"));
   const auto json = this->json({"diagnose", "--explain", "zzyzx"});
   EXPECT_EQ(json["found"], false);

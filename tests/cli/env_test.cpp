@@ -110,7 +110,7 @@ TEST_F(Env, UseSpeaksTheShellThatIsNamed) {
   EXPECT_THAT(in_shell("sh", "x=$(\"$gw\" env use 12.4 --root \"$root\" --timeout 60s); echo \"$x\"").value_or(""),
               HasSubstr("export CUDA_HOME"))
       << "the shell around counts more than the login shell";
-  expect_error(here({"use", "12.4", "--shell", "tcsh"}), 2, "'tcsh' is no shell known here");
+  expect_error(here({"use", "12.4", "--shell", "tcsh"}), 2, "unknown shell 'tcsh'");
   EXPECT_EQ(json(here({"use", "12.4"}))["variables"]["CUDA_HOME"], "/usr/local/cuda-12.4");
 }
 
@@ -139,7 +139,7 @@ TEST_F(Env, ErrorsPrintNothingThatAShellWouldEvaluate) {
   expect_error(here({"use", "; rm -rf /"}), 2, "is not a CUDA version");
   expect_error({"env", "use", "12.4", "--root", "/no/such/folder"}, 2, "is not a directory");
   expect_error({"env"}, 2, "no action was given");
-  expect_error({"env", "lsit"}, 2, "there is no action 'lsit'");
+  expect_error({"env", "lsit"}, 2, "unknown action 'lsit'");
   EXPECT_THAT(run({"env", "lst"}).standard_error, HasSubstr("did you mean 'list'?"));
   expect_error(here({"list", "--none"}), 2, "env list takes no --none");
   const auto none = run({"env", "use", "--none"});
@@ -228,7 +228,7 @@ TEST_F(Env, ExplainTellsOfOneVariableOrOfAll) {
   EXPECT_THAT(vllm.standard_output, HasSubstr("VLLM_ATTENTION_BACKEND"));
   EXPECT_THAT(vllm.standard_output, Not(HasSubstr("NCCL_ALGO")));
   EXPECT_GE(json({"env", "explain"})["variables"].size(), 60U);
-  expect_error({"env", "explain", "NCCL_SOCKET_IFNAM"}, 2, "nothing is known of 'NCCL_SOCKET_IFNAM'");
+  expect_error({"env", "explain", "NCCL_SOCKET_IFNAM"}, 2, "nothing is known about 'NCCL_SOCKET_IFNAM'");
   EXPECT_THAT(run({"env", "explain", "NCCL_SOCKET_IFNAM"}).standard_error,
               HasSubstr("did you mean 'NCCL_SOCKET_IFNAME'?"));
 }
@@ -279,7 +279,7 @@ TEST_F(Env, CreateShowsTheCommandsAndRunsThemOnlyWhenTold) {
                "micromamba is not installed");
   expect_error(here({"create", "x"}), 2, "needs --cuda");
   expect_error(here({"create", "--cuda", "12.4"}), 2, "no name was given");
-  expect_error(here({"create", "x", "--cuda", "twelve"}), 2, "is no version");
+  expect_error(here({"create", "x", "--cuda", "twelve"}), 2, "is not a version");
 }
 
 }  // namespace

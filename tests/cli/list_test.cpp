@@ -84,7 +84,7 @@ TEST_F(List, WrongFieldsAndFormatsAreRefused) {
                "unknown field 'memory.usd'\nhint: did you mean memory.used");
   expect_error({"list", "--simulate", "t4x1", "--format", "xml"}, 2, "unknown format 'xml'");
   expect_error({"list", "--simulate", "t4x1", "--fields", "index"}, 2, "--fields requires --format csv");
-  expect_error({"list", "--simulate", "t4x1", "--format", "csv", "--json"}, 2, "does not go together");
+  expect_error({"list", "--simulate", "t4x1", "--format", "csv", "--json"}, 2, "cannot be used with");
   EXPECT_THAT(run({"list", "--format", "csv", "--fields", "help"}).standard_output, HasSubstr("\npower.draw\n"));
 }
 

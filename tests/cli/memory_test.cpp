@@ -80,7 +80,8 @@ TEST_F(Memory, ReplayNeedsALengthWhereSizesDependOnIt) {
   EXPECT_EQ(random["peak_requested_bytes"], 5'000'000);
   expect_error({"memory", "replay", csv(), "--tokens", "7"}, 2, "the sizes in this trace are fixed");
   expect_error({"memory", "replay", symbolic(), "--random-lengths", "5..3"}, 2, "not a range of lengths");
-  expect_error({"memory", "replay", symbolic(), "--tokens", "3", "--random-lengths", "3..5"}, 2, "do not go together");
+  expect_error({"memory", "replay", symbolic(), "--tokens", "3", "--random-lengths", "3..5"}, 2,
+               "cannot be used together");
   expect_error({"memory", "replay", csv(), "--seed", "3"}, 2, "--seed requires --random-lengths");
   expect_error({"memory", "replay", csv(), "--snapshot", "x.txt"}, 2, "no known format ends like 'x.txt'");
   expect_error({"memory", "replay", csv(), "--watch"}, 2,
@@ -126,8 +127,8 @@ TEST_F(Memory, ReplayWritesAPage) {
 }
 
 TEST_F(Memory, WrongUsageIsTold) {
-  expect_error({"memory", "frobnicate"}, 2, "memory knows no 'frobnicate'");
-  expect_error({"memory", "replay"}, 2, "no trace is named");
+  expect_error({"memory", "frobnicate"}, 2, "unknown action 'frobnicate'");
+  expect_error({"memory", "replay"}, 2, "no trace is given");
   expect_error({"memory", "replay", "a", "b"}, 2, "one trace, not 2");
   expect_error({"memory", "replay", "/nonexistent.csv"}, 2, "/nonexistent.csv");
   expect_error({"memory", "replay", csv(), "--strategy", "best"}, 2, "unknown strategy 'best'");

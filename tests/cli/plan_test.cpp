@@ -299,7 +299,7 @@ TEST_F(Plan, BadModelsAreToldClearly) {
   expect_error({"plan", "gpt2", "bert", "--gpus", "h100"}, 2, "one model at a time");
   expect_error({"plan", "gpt2", "--params", "7B", "--gpus", "h100"}, 2, "cannot be given together");
   expect_error({"plan", "gpt2", "--hidden", "64", "--gpus", "h100"}, 2, "--hidden completes --params");
-  expect_error({"plan", "gpt2", "--gpus", "h100", "--simulate", "h100x8"}, 2, "do not go together");
+  expect_error({"plan", "gpt2", "--gpus", "h100", "--simulate", "h100x8"}, 2, "cannot be used together");
   expect_error({"plan", "--params", "8x7B", "--gpus", "h100"}, 2, "8x7B");
 }
 

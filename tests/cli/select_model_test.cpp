@@ -226,7 +226,7 @@ TEST_F(SelectModel, AWorkstationAndInstancesAreMachinesToo) {
 TEST_F(SelectModel, WhereGpusAreTooFewTheModelIsNotBlamed) {
   const auto many = run({"select", "-n", "9", "--model", "gpt2", "--simulate", "h100x8"});
   EXPECT_EQ(many.exit_code, 1);
-  EXPECT_THAT(many.standard_error, HasSubstr("only 8 of 9 GPUs can be had"));
+  EXPECT_THAT(many.standard_error, HasSubstr("only 8 of the 9 requested GPUs are available"));
   EXPECT_THAT(many.standard_error, Not(HasSubstr("enough")));
 }
 
@@ -236,7 +236,7 @@ TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {
     expect_error(words, 2, what);
   };
   refused({"--model", "nonesuch-7b"}, "no model 'nonesuch-7b'");
-  refused({"--model", "gpt2", "--model-size", "7B"}, "--model and --model-size do not go together");
+  refused({"--model", "gpt2", "--model-size", "7B"}, "--model and --model-size cannot be used together");
   refused({"--model-size", "7x"}, "'7x' is neither a number of parameters nor a size of weights");
   refused({"--model-size", "8x7B"}, "8x7B");
   refused({"--model-size", "0B"}, "--model-size");

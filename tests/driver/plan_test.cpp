@@ -280,7 +280,7 @@ TEST(DriverPlan, ItsScriptDoesNotAskWhatWasOverruled) {
   EXPECT_THAT(script_of(plan), HasSubstr("refuse 'kernel headers'"));
   const std::string forced = script_of(plan, {.forced = {"headers", "root"}});
   EXPECT_THAT(forced, AllOf(Not(HasSubstr("refuse 'kernel headers'")), HasSubstr("# overruled: --force headers")));
-  EXPECT_THAT(forced, HasSubstr("refuse 'administrator'")) << "root cannot be overruled";
+  EXPECT_THAT(forced, HasSubstr("refuse 'administrator'")) << "root cannot be forced";
 }
 
 // The shell's list of driver packages and the program's must be one.

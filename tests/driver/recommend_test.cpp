@@ -156,7 +156,7 @@ TEST(DriverRecommendation, SaysSoWhereNothingIsKnownOfThePurpose) {
   request.purpose = doctor::parse_purpose("train llama-3-8b").value();
   const auto answer = recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request);
   ASSERT_TRUE(answer.has_value());
-  EXPECT_THAT(answer->warnings, Contains(HasSubstr("nothing is known of the driver that train llama-3-8b needs")));
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("nothing is known about the driver that train llama-3-8b needs")));
 }
 
 TEST(DriverRecommendation, TakesTheBranchThatWasAskedForAndWarnsOfItsEnd) {
@@ -225,7 +225,7 @@ TEST(DriverRecommendation, LeavesGpusOfOtherMakersAndUnknownOnesOut) {
   machine.snapshot.gpus.back().gpu.vendor = "AMD";
   const auto answer = recommendation_for(machine);
   ASSERT_TRUE(answer.has_value());
-  EXPECT_THAT(answer->warnings, Contains(HasSubstr("nothing is known of NVIDIA Z9999")));
+  EXPECT_THAT(answer->warnings, Contains(HasSubstr("nothing is known about NVIDIA Z9999")));
   EXPECT_THAT(answer->warnings, ::testing::Not(Contains(HasSubstr("AMD"))));
 }
 

@@ -92,9 +92,9 @@ TEST(AllocationCsv, NamesTheLineThatIsWrong) {
   EXPECT_THAT(problem_of_table(head + "f,1,64\nf,1,64\n"), HasSubstr("line 4: id 1 frees what has been freed already"));
   EXPECT_THAT(problem_of_table(head + "x,2,64\n"), HasSubstr("line 3: op 'x' is neither a nor f"));
   EXPECT_THAT(problem_of_table(head + "a,2\n"), HasSubstr("line 3: has 2 cells instead of 3"));
-  EXPECT_THAT(problem_of_table(head + "a,2,6k\n"), HasSubstr("line 3: size '6k' is no whole number"));
-  EXPECT_THAT(problem_of_table(head + "a,2,-1\n"), HasSubstr("line 3: size '-1' is no whole number"));
-  EXPECT_THAT(problem_of_table(head + "a,2,99999999999999999999999\n"), HasSubstr("is no whole number"));
+  EXPECT_THAT(problem_of_table(head + "a,2,6k\n"), HasSubstr("line 3: size '6k' is not a whole number"));
+  EXPECT_THAT(problem_of_table(head + "a,2,-1\n"), HasSubstr("line 3: size '-1' is not a whole number"));
+  EXPECT_THAT(problem_of_table(head + "a,2,99999999999999999999999\n"), HasSubstr("is not a whole number"));
   EXPECT_THAT(problem_of_table(head + "a,2,999999999999999999\n"), HasSubstr("larger than the memory of any GPU"));
   EXPECT_THAT(problem_of_table("op,id,phase\na,1,rec\n"), HasSubstr("line 1: there is no column 'size'"));
   EXPECT_THAT(problem_of_table("op,id,size\n"), HasSubstr("holds no allocation"));
@@ -111,7 +111,7 @@ TEST(AllocationCsv, OfSeveralDevicesIsReadForOne) {
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->events.size(), 2U);
   EXPECT_FALSE(read_trace(text, "x.csv", {.device = 2}));
-  EXPECT_THAT(problem_of_table("op,id,size,device\na,1,10,x\n"), HasSubstr("line 2: device 'x' is no whole number"));
+  EXPECT_THAT(problem_of_table("op,id,size,device\na,1,10,x\n"), HasSubstr("line 2: device 'x' is not a whole number"));
 }
 
 TEST(AllocationCsv, RefusesDevicesItCannotTellApart) {
@@ -137,7 +137,7 @@ TEST(AllocationCsv, HasSixteenColumnsAtMost) {
 
 TEST(AllocationCsv, IsQuotedInPart) {
   const auto problem = problem_of_table("op,id,size\na,1," + std::string(5000, 'x') + "\n");
-  EXPECT_THAT(problem, HasSubstr("size '" + std::string(80, 'x') + "...' is no whole number"));
+  EXPECT_THAT(problem, HasSubstr("size '" + std::string(80, 'x') + "...' is not a whole number"));
 }
 
 TEST(RmmLog, TakesTimesAsTheyAreWritten) {
@@ -194,7 +194,7 @@ TEST(RmmLog, NamesTheLineThatIsWrong) {
               HasSubstr("0x10 allocates what is live already"));
   EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,free,0xzz,64,0x0\n"), HasSubstr("'0xzz' is not a pointer"));
   EXPECT_THAT(problem_of_table(head + "1,noon,free,0x10,64,0x0\n"), HasSubstr("'noon' is not a time"));
-  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,move,0x10,64,0x0\n"), HasSubstr("'move' is no action"));
+  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,move,0x10,64,0x0\n"), HasSubstr("'move' is not an action"));
 }
 
 TEST(ReadTrace, SaysWhatItKnowsWhereItKnowsNothing) {

@@ -139,7 +139,7 @@ TEST_F(Select, WrongNamesSayWhichExist) {
   EXPECT_THAT(choose(both), FailsWith(ErrorCode::invalid_argument, HasSubstr("excluded")));
   Request contradiction = named({"1"});
   contradiction.count = 2;
-  EXPECT_THAT(choose(contradiction), FailsWith(ErrorCode::invalid_argument, HasSubstr("1 GPUs are named, but 2")));
+  EXPECT_THAT(choose(contradiction), FailsWith(ErrorCode::invalid_argument, HasSubstr("1 GPUs are listed, but 2")));
   EXPECT_THAT(choose(count(0)), FailsWith(ErrorCode::invalid_argument, HasSubstr("0 GPUs")));
 }
 

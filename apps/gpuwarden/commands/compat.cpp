@@ -46,7 +46,7 @@ Result<Clock::time_point> when(const Args& args) {
                                          std::chrono::month(static_cast<unsigned>(number(1))),
                                          std::chrono::day(static_cast<unsigned>(number(2))));
   if (parts.size() < 2 || parts.size() > 3 || !date.ok() || number(0) < 2000 || number(0) > 2200)
-    return fail(ErrorCode::invalid_argument, fmt::format("--on: '{}' is no date", printable(*text)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--on: '{}' is not a date", printable(*text)),
                 "for example 2027-06 or 2027-06-30");
   return std::chrono::sys_days(date);
 }
@@ -67,7 +67,7 @@ Result<Question> read_question(Context& context, const Knowledge& knowledge) {
   const auto purpose = args.text("for");
   if (!words.empty() && (cuda || purpose))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("'{}' is a question, and so is --cuda and --for", printable(words)), "ask one at a time");
+                fmt::format("'{}', --cuda and --for are separate questions", printable(words)), "ask one at a time");
   Question question;
   if (cuda) {
     GPUWARDEN_TRY(question.cuda, compat::parse_cuda(*cuda));
@@ -113,7 +113,8 @@ Result<Place> read_place(Context& context, const Knowledge& knowledge, bool mach
     constexpr int kFirstBranch = 100;  // below that there was no CUDA
     place.driver = Version::parse(*driver);
     if (!place.driver || place.driver->major < kFirstBranch)
-      return fail(ErrorCode::invalid_argument, fmt::format("--driver: '{}' is no driver version", printable(*driver)),
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--driver: '{}' is not a driver version", printable(*driver)),
                   "for example 550.54.15 or 550");
   }
   return place;

@@ -56,8 +56,8 @@ int run_man(Context& context) {
   }
   const Command* command = find_command(context.args.rest[0]);
   if (command == nullptr)
-    return complain({ErrorCode::invalid_argument,
-                     fmt::format("there is no command '{}'", printable(context.args.rest[0])), "see gpuwarden --help"});
+    return complain({ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(context.args.rest[0])),
+                     "see gpuwarden --help"});
   fmt::print("{}", command_man_page(*command));
   return kFine;
 }

@@ -47,13 +47,14 @@ Result<ViewOptions> read_view_options(const Args& args) {
   if (const auto text = args.text("min-confidence")) {
     const auto number = parse_number(*text);
     if (!number || *number < 0 || *number > 1)
-      return fail(ErrorCode::invalid_argument, fmt::format("--min-confidence: '{}' is no confidence", printable(*text)),
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--min-confidence: '{}' is not a confidence", printable(*text)),
                   "a number from 0 to 1, for example 0.5");
     options.min_confidence = *number;
   }
   constexpr std::uint32_t kMost = 1000;
   GPUWARDEN_TRY(options.top, count_option(args, "top", kMost));
-  if (options.top == 0) return fail(ErrorCode::invalid_argument, "--top: at least one cause is shown");
+  if (options.top == 0) return fail(ErrorCode::invalid_argument, "--top must be at least 1");
   return options;
 }
 
@@ -71,10 +72,10 @@ Result<void> check_options(const Args& args) {
   GPUWARDEN_CHECK(check_clashes(args, kClashes));
   const bool twice = std::ranges::count(args.list("from"), "-") + std::ranges::count(args.rest, "-") > 1;
   if (twice || (args.rest.empty() && std::ranges::count(args.list("from"), "-") > 0))
-    return fail(ErrorCode::invalid_argument, "standard input cannot be the log and the capture at once",
+    return fail(ErrorCode::invalid_argument, "standard input cannot be both the log and the capture",
                 "name a file for one of them");
   if (args.has("list") && !args.rest.empty())
-    return fail(ErrorCode::invalid_argument, fmt::format("--list takes no operand '{}'", printable(args.rest[0])),
+    return fail(ErrorCode::invalid_argument, fmt::format("--list: unexpected argument '{}'", printable(args.rest[0])),
                 "gpuwarden diagnose FILE reads a log, --explain WHAT looks something up");
   return {};
 }
@@ -84,7 +85,7 @@ Result<std::vector<std::string>> operands_of(const Args& args) {
   if (!args.rest.empty()) return args.rest;
   if (::isatty(STDIN_FILENO) == 1)
     return fail(
-        ErrorCode::invalid_argument, "no log is named",
+        ErrorCode::invalid_argument, "no log is given",
         "gpuwarden diagnose run.log, or a folder with a log of each rank, or a pipe: dmesg | gpuwarden diagnose");
   return std::vector<std::string>{"-"};
 }

@@ -33,7 +33,7 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
      "info warning error critical"},
     {"--why", OptionKind::flag, "", "with the source of every rule"},
     {"--junit", OptionKind::text, "FILE", "write a JUnit report too"},
-    {"--fix", OptionKind::flag, "", "print the commands that mend what was found"},
+    {"--fix", OptionKind::flag, "", "print the commands that fix what was found"},
     {"--apply", OptionKind::flag, "", "with --fix: run those that are safe, asking before each"},
     {"--yes", OptionKind::flag, "", "with --apply: do not ask"},
     {"--compare", OptionKind::flag, "", "compare machines: the operands are their captures"},
@@ -57,7 +57,7 @@ Result<Severity> fail_on(const Args& args) {
   if (!text) return Severity::error;
   const auto severity = doctor::severity_from(*text);
   if (!severity || *severity == Severity::ok)
-    return fail(ErrorCode::invalid_argument, fmt::format("--fail-on: '{}' is no severity", printable(*text)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--fail-on: unknown severity '{}'", printable(*text)),
                 "info, warning, error or critical");
   return *severity;
 }
@@ -165,7 +165,7 @@ Result<void> check_options(const Context& context) {
       {"fix", "json", "--json has the steps of every finding under fix"},
       {"fix", "junit", "run it once for each"},
       {"compare", "junit", "--json is for programs"},
-      {"compare", "fix", "judge one machine to mend it: --from FILE --fix"},
+      {"compare", "fix", "judge one machine to fix it: --from FILE --fix"},
       {"compare", "for", "judge each machine for it"},
       {"compare", "from", "the machines are the operands of --compare"},
       {"compare", "deep", "--deep is for one machine"},
@@ -208,7 +208,7 @@ int run_doctor(Context& context) {
   if (context.args.has("compare")) return compare_machines(context);
   if (!context.args.rest.empty())
     return complain({ErrorCode::invalid_argument,
-                     fmt::format("doctor takes no operand '{}'", printable(context.args.rest[0])),
+                     fmt::format("doctor: unexpected argument '{}'", printable(context.args.rest[0])),
                      "--from FILE looks at a capture, --compare A B compares machines"});
   const auto code = examine_machine(context);
   return code ? *code : complain(code.error());

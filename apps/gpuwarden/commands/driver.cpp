@@ -68,7 +68,7 @@ struct Look {
 Result<Look> look(Context& context) {
   const fs::path root = root_of(context);
   if (!fs::is_directory(root))
-    return fail(ErrorCode::not_found, fmt::format("--root: there is no folder {}", printable(root.string())));
+    return fail(ErrorCode::not_found, fmt::format("--root: {} is not a directory", printable(root.string())));
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   Look result;
   result.facts.snapshot = read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
@@ -84,7 +84,7 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
   if (const auto text = args.text("branch")) {
     const auto number = parse_integer(text->starts_with('R') ? text->substr(1) : *text);
     if (!number || *number < 300 || *number > 9999)
-      return fail(ErrorCode::invalid_argument, fmt::format("--branch: '{}' is no driver branch", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--branch: '{}' is not a driver branch", printable(*text)),
                   "for example --branch 580");
     request.branch = static_cast<int>(*number);
   }
@@ -92,7 +92,7 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
     const auto version = knowledge::Version::parse(*text);
     if (!version || !text->contains('.') || text->find_first_not_of("0123456789.") != std::string::npos)
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("--driver-version: '{}' is no driver version", printable(*text)),
+                  fmt::format("--driver-version: '{}' is not a driver version", printable(*text)),
                   "for example --driver-version 580.126.09");
     if (request.branch != 0 && request.branch != version->major)
       return fail(ErrorCode::invalid_argument,
@@ -102,13 +102,13 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
   if (const auto text = args.text("packaging")) {
     request.packaging = driver::packaging_from(*text);
     if (!request.packaging)
-      return fail(ErrorCode::invalid_argument, fmt::format("--packaging: '{}' is not known", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--packaging: unknown value '{}'", printable(*text)),
                   "distribution, cuda-repository or runfile");
   }
   if (const auto text = args.text("module")) {
     request.flavour = facts::module_flavour_from(*text);
     if (!request.flavour)
-      return fail(ErrorCode::invalid_argument, fmt::format("--module: '{}' is not known", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--module: unknown value '{}'", printable(*text)),
                   "open or proprietary");
   }
   return {};
@@ -132,7 +132,7 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
     // Its beginning alone would be another version than the one that was asked for.
     if (text->find_first_not_of("0123456789.") == std::string::npos) request.cuda = knowledge::Version::parse(*text);
     if (!request.cuda)
-      return fail(ErrorCode::invalid_argument, fmt::format("--cuda: '{}' is no version", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--cuda: '{}' is not a version", printable(*text)),
                   "for example --cuda 12.8");
   }
   if (const auto text = args.text("for")) {
@@ -152,7 +152,7 @@ Result<void> check_forced(const std::vector<driver::PreCheck>& checks, const Dri
   }
   for (const std::string& name : request.forced) {
     if (std::ranges::find(names, name) == names.end())
-      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be overruled", printable(name)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be forced", printable(name)),
                   "one of: " + join(names, ", "));
   }
   return {};
@@ -286,9 +286,9 @@ int conclude(const Context& context, const DriverRun& run) {
   }
   return complain(
       {ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
-       fmt::format("its log is {}; mend the cause, then: gpuwarden driver {}", log,
+       fmt::format("its log is {}; fix the cause, then: gpuwarden driver {}", log,
                    driver::is_on_the_way_back(run) ? "rollback, which goes on with the way back"
-                                                   : "apply --resume, or lead it back: gpuwarden driver rollback")});
+                                                   : "apply --resume, or roll it back: gpuwarden driver rollback")});
 }
 
 bool is_agreed(const Context& context, std::string_view question) {
@@ -395,7 +395,7 @@ int run_driver(Context& context) {
   const auto* const verb = std::ranges::find(kVerbs, context.args.rest[0], &Verb::name);
   if (verb != kVerbs.end() && context.args.rest.size() == 1) return verb->run(context);
   return complain({ErrorCode::invalid_argument,
-                   fmt::format("driver does not know '{}'", printable(join(context.args.rest, " "))),
+                   fmt::format("unknown action '{}' for `gpuwarden driver`", printable(join(context.args.rest, " "))),
                    "gpuwarden driver status | recommend | plan | apply | rollback | history"});
 }
 

@@ -137,10 +137,10 @@ int unknown_action(const std::string& name) {
   std::vector<std::string> names;
   for (const Action& action : kActions) names.emplace_back(action.name);
   const std::string close = closest_match(name, names);
-  return complain(
-      {ErrorCode::invalid_argument,
-       name.empty() ? "env: no action was given" : fmt::format("env: there is no action '{}'", printable(name)),
-       close.empty() ? "one of " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
+  return complain({ErrorCode::invalid_argument,
+                   name.empty() ? "env: no action was given"
+                                : fmt::format("unknown action '{}' for `gpuwarden env`", printable(name)),
+                   close.empty() ? "one of " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
 }
 
 }  // namespace

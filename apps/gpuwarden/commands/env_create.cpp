@@ -20,7 +20,7 @@ using toolkits::Maker;
 Result<Maker> maker_for(const Context& context, const std::vector<Maker>& installed) {
   if (const auto wanted = context.args.text("tool")) {
     if (const auto maker = toolkits::maker_from(*wanted)) return *maker;
-    return fail(ErrorCode::invalid_argument, fmt::format("--tool: '{}' is not known", printable(*wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--tool: unknown value '{}'", printable(*wanted)),
                 "mamba, conda, micromamba, uv or venv");
   }
   return installed.empty() ? Maker::conda : installed.front();
@@ -36,9 +36,10 @@ Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
   const auto cuda = context.args.text("cuda");
   const auto version = cuda ? knowledge::Version::parse(*cuda) : std::nullopt;
   if (!version)
-    return fail(ErrorCode::invalid_argument,
-                cuda ? fmt::format("--cuda: '{}' is no version", printable(*cuda)) : "env create needs --cuda VERSION",
-                "for example --cuda 12.4");
+    return fail(
+        ErrorCode::invalid_argument,
+        cuda ? fmt::format("--cuda: '{}' is not a version", printable(*cuda)) : "env create needs --cuda VERSION",
+        "for example --cuda 12.4");
   std::error_code ignored;
   return toolkits::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
                                       std::filesystem::current_path(ignored)};

@@ -43,7 +43,7 @@ Result<std::vector<const KnownVariable*>> chosen(const std::vector<std::string>&
       return text;
     }();
     const std::string close = closest_match(upper, names);
-    return fail(ErrorCode::invalid_argument, fmt::format("nothing is known of '{}'", printable(word)),
+    return fail(ErrorCode::invalid_argument, fmt::format("nothing is known about '{}'", printable(word)),
                 close.empty() ? "gpuwarden env explain shows all; or: nccl, cuda, pytorch, vllm, container"
                               : fmt::format("did you mean '{}'?", close));
   }

@@ -88,7 +88,7 @@ Result<toolkits::Shell> shell_of(const Context& context, bool at_start) {
   if (const auto wanted = context.args.text("shell")) {
     const auto shell = toolkits::shell_from(*wanted);
     if (shell) return *shell;
-    return fail(ErrorCode::invalid_argument, fmt::format("--shell: '{}' is no shell known here", printable(*wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--shell: unknown shell '{}'", printable(*wanted)),
                 "bash, zsh, fish or sh");
   }
   // SHELL names the login shell; the one that evaluates the output is the parent, where that is a shell.

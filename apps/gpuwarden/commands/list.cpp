@@ -57,7 +57,7 @@ Result<std::optional<facts::CsvStyle>> csv_style(const Args& args) {
   }
   if (!csv) return fail(ErrorCode::invalid_argument, "--fields requires --format csv");
   if (args.has("json") || args.has("processes"))
-    return fail(ErrorCode::invalid_argument, "--format does not go together with --json or --processes");
+    return fail(ErrorCode::invalid_argument, "--format cannot be used with --json or --processes");
   return style;
 }
 

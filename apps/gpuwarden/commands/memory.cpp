@@ -57,7 +57,8 @@ Result<int> answer(Context& context) {
   }
   std::vector<std::string> names;
   for (const Action& one : kActions) names.emplace_back(one.name);
-  return fail(ErrorCode::invalid_argument, fmt::format("memory knows no '{}'", printable(words[0])),
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("unknown action '{}' for `gpuwarden memory`", printable(words[0])),
               fmt::format("there are: {}", join(names, ", ")));
 }
 

@@ -68,7 +68,7 @@ int show_list(bool as_json) {
 
 Result<LaunchFormat> format_of(const std::string& name) {
   if (const auto format = launch_format_from(name)) return *format;
-  return fail(ErrorCode::invalid_argument, fmt::format("--emit: '{}' is not known", printable(name)),
+  return fail(ErrorCode::invalid_argument, fmt::format("--emit: unknown value '{}'", printable(name)),
               "torchrun, accelerate, deepspeed or slurm");
 }
 

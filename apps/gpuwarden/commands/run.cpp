@@ -29,7 +29,7 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"--master-port", OptionKind::text, "PORT", "port of rank 0 (a free one)"},
     {"--log-dir", OptionKind::text, "DIR", "keep each rank's output there"},
     {"--grace", OptionKind::text, "DURATION", "time between asking a job to end and killing it (10s)"},
-    {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU can be had at all"},
+    {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available"},
     {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
     {"--no-report", OptionKind::flag, "", "print no report"},
     {"--sample-period", OptionKind::text, "DURATION", "how often the GPUs are read meanwhile (1s)"},
@@ -58,7 +58,7 @@ Result<machine::SimulatedLoad> parse_load(const std::string& text) {
     else if (share && *share >= 0 && *share <= 100)
       load.utilization = Percent(*share);
     else
-      return fail(ErrorCode::invalid_argument, fmt::format("--sim-load: '{}' is not understood", printable(part)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--sim-load: invalid value '{}'", printable(part)),
                   "for example memory=20GiB,util=80");
   }
   return load;

@@ -60,7 +60,7 @@ Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   }
   fmt::print(stderr, "which GPUs (for example 0,2)? ");
   std::string line;
-  if (!std::getline(std::cin, line) || trim(line).empty()) return fail(ErrorCode::interrupted, "nothing was picked");
+  if (!std::getline(std::cin, line) || trim(line).empty()) return fail(ErrorCode::interrupted, "nothing was selected");
   std::vector<placement::GpuName> names;
   std::ranges::replace(line, ',', ' ');
   for (const auto word : split_words(line)) names.push_back({std::string(word)});

@@ -208,7 +208,8 @@ Result<int> clock(Context& context) {
   if (args.has("freeze") || args.has("thaw")) request["frozen"] = args.has("freeze");
   if (const auto speed = args.text("speed")) {
     const auto factor = parse_number(*speed);
-    if (!factor) return fail(ErrorCode::invalid_argument, fmt::format("--speed: '{}' is no number", printable(*speed)));
+    if (!factor)
+      return fail(ErrorCode::invalid_argument, fmt::format("--speed: '{}' is not a number", printable(*speed)));
     request["speed"] = *factor;
   }
   GPUWARDEN_TRY(const auto step, duration_option(args, "advance"));
@@ -241,7 +242,7 @@ int run_sim(Context& context) {
   if (found == kActions.end()) {
     const std::string close = closest_match(name, names);
     return complain({ErrorCode::invalid_argument,
-                     fmt::format("gpuwarden sim: there is no action '{}'", printable(name)),
+                     fmt::format("unknown action '{}' for `gpuwarden sim`", printable(name)),
                      close.empty() ? "known: " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
   }
   if (context.args.rest.size() > found->most_operands) {

@@ -161,7 +161,7 @@ Result<int> explain(const Context& context) {
   }
   if (xid) fmt::print("{}{}", xid_text(*xid, style), lookup.causes.empty() ? "" : "\n");
   if (!xid && !found)
-    return complain({ErrorCode::unsatisfied, fmt::format("nothing is known of '{}'", printable(what)),
+    return complain({ErrorCode::unsatisfied, fmt::format("nothing is known about '{}'", printable(what)),
                      lookup.nearest.empty() ? "gpuwarden diagnose --list shows every cause"
                                             : fmt::format("did you mean '{}'?", lookup.nearest)});
   fmt::print("{}", lookup_text(lookup, context.args.has("all"), style));

@@ -72,7 +72,7 @@ Result<std::vector<unsigned>> steps_of(const Args& args, const Trace& trace) {
   if (different * (trace.events.size() + trace.before.size()) > kMostOperations)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} different lengths of {} events are too many", different, trace.events.size()),
-                "fewer --steps, or a narrower range, tell the same");
+                "fewer --steps, or a narrower range, show the same");
   return memtrace::random_lengths(range.least, range.most, steps, seed.value_or(1));
 }
 
@@ -109,7 +109,7 @@ Result<void> check_options(const Args& args) {
   }
   if (args.rest.size() == 2) return {};
   return fail(ErrorCode::invalid_argument,
-              args.rest.size() < 2 ? "memory replay: no trace is named"
+              args.rest.size() < 2 ? "memory replay: no trace is given"
                                    : fmt::format("memory replay takes one trace, not {}", args.rest.size() - 1),
               "gpuwarden memory replay snapshot.pickle");
 }

@@ -67,7 +67,7 @@ Result<int> watch(const Context& context, const Machine& machine, const Style& s
   const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
   if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
   if (machine.captured())
-    return fail(ErrorCode::invalid_argument, "--watch and --from do not go together", "a capture does not change");
+    return fail(ErrorCode::invalid_argument, "--watch and --from cannot be used together", "a capture does not change");
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set, signal);

@@ -308,7 +308,7 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
   const Columns columns(style.width);
   std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty())
-    return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n") + fault_lines(snapshot, style);
+    return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n") + fault_lines(snapshot, style);
   text += style.paint(table_head(columns), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     const facts::Lease* lease = find_lease(leases, record);

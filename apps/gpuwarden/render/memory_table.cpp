@@ -99,7 +99,7 @@ std::string processes(const GpuRecord& record, interop::Pools pools, const Style
 
 std::string memory_table(const facts::Snapshot& snapshot, const interop::Pools& pools, const Style& style) {
   std::string text = snapshot_header(snapshot, style);
-  if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n");
+  if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n");
   text += style.paint(fmt::format(" # {} {} {} {} {} {}", fit("name", kName), fit("", 4), fit("used", kSize, true),
                                   fit("free", kSize, true), fit("reserved", kSize, true), fit("total", kSize, true)),
                       Tone::dim) +

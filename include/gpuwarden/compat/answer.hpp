@@ -202,7 +202,7 @@ MachineAnswer answer_machine(const Asked& asked);
 CudaAnswer answer_cuda(const Asked& asked, const Version& cuda);
 TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& package);
 VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& version);
-/// Fails with not_found where nothing is known of the library.
+/// Fails with not_found where nothing is known about the library.
 Result<ComponentAnswer> answer_component(const Asked& asked, const std::string& name, const std::string& version);
 ArchitectureAnswer answer_architecture(const Asked& asked, int architecture);
 /// A GPU by words of its name, or, where only its generation is known, that. Fails with not_found.

@@ -43,7 +43,7 @@ using Answer = std::variant<MachineAnswer, CudaAnswer, TorchAnswer, VllmAnswer, 
 /// What all answers have.
 const Verdict& verdict_of(const Answer& answer);
 
-/// Fails with not_found where nothing is known of what was asked for.
+/// Fails with not_found where nothing is known about what was asked for.
 Result<Answer> answer(const Asked& asked, const Question& question);
 
 }  // namespace gpuwarden::compat
