@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::string_view kFleet = R"(name: lab
+constexpr std::string_view kDeepFleet = R"(name: lab
 driver: 550.54.15
 cuda: "12.4"
 clock: {frozen: true}
@@ -35,7 +35,7 @@ gpus:
 class DeepProgram : public Program {
  protected:
   DeepProgram() {
-    environment_["GPUWARDEN_SIMULATE"] = file("fleet.yaml", kFleet);
+    environment_["GPUWARDEN_SIMULATE"] = file("fleet.yaml", kDeepFleet);
     environment_["COLUMNS"] = "400";
   }
   void stand_in(const std::string& settings) {

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::string_view kFleet =
+constexpr std::string_view kListedFleet =
     "clock: {frozen: true}\n"
     "gpus:\n"
     "  - model: NVIDIA H100 80GB HBM3\n"
@@ -24,7 +24,7 @@ class List : public testing::Program {
  protected:
   std::string shown(const std::string& columns, std::vector<std::string> words) {
     environment_["COLUMNS"] = columns;
-    words.insert(words.begin(), {"list", "--simulate", file("fleet.yaml", kFleet)});
+    words.insert(words.begin(), {"list", "--simulate", file("fleet.yaml", kListedFleet)});
     return run(std::move(words)).standard_output;
   }
 };
@@ -54,7 +54,7 @@ TEST_F(List, ShowsCapabilityAndShareOfMemoryWhereThereIsRoom) {
 
 TEST_F(List, ProcessesAreNotCutInAPipe) {
   environment_.erase("COLUMNS");
-  const auto done = run({"list", "-p", "--simulate", file("fleet.yaml", kFleet)});
+  const auto done = run({"list", "-p", "--simulate", file("fleet.yaml", kListedFleet)});
   EXPECT_THAT(done.standard_output, HasSubstr("/a/very/long/path/that/goes/on/and/on --seed 4711\n"));
 }
 

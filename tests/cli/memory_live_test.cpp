@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr std::string_view kFleet = R"(name: lab
+constexpr std::string_view kPoolsFleet = R"(name: lab
 driver: 550.54.15
 cuda: "12.4"
 clock: {frozen: true}
@@ -31,7 +31,7 @@ class MemoryLive : public Program {
     environment_["GPUWARDEN_SIM_CUDA_LATENCY"] = "off";
     environment_.erase("LD_LIBRARY_PATH");
     environment_.erase("LD_PRELOAD");
-    fleet_ = file("lab.yaml", kFleet);
+    fleet_ = file("lab.yaml", kPoolsFleet);
   }
   std::string fleet_;
 };
