@@ -83,7 +83,9 @@ TEST(CompatJson, AGpusAnswerHasTheFiguresOfItsRow) {
   EXPECT_EQ(json["mig_max_instances"], 0);
   for (const Rate& rate : rates()) {
     ASSERT_TRUE(json.contains(rate.key));
-    if (model.*rate.value > 0) EXPECT_EQ(json[rate.key], model.*rate.value);
+    if (model.*rate.value > 0) {
+      EXPECT_EQ(json[rate.key], model.*rate.value);
+    }
   }
   for (const char* key : {"first_cuda", "last_cuda", "min_driver", "recommended_driver", "last_driver_branch",
                           "first_torch", "newest_torch", "torch_command", "newest_vllm", "also"})

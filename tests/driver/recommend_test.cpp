@@ -16,19 +16,20 @@ driver::DriverFacts machine_with(std::string_view name) {
   return testing::bare_machine("ubuntu", "24.04", driver::PackageManager::apt, name);
 }
 
-struct Row {
+struct RecommendedRow {
   const char* gpu;
   int branch;
   ModuleFlavour flavour;
 };
 
 TEST(DriverRecommendation, FollowsTheLimitsOfTheArchitecture) {
-  for (const Row& row :
-       {Row{"NVIDIA H100 80GB HBM3", 580, ModuleFlavour::open},
-        Row{"NVIDIA GeForce RTX 5090", 580, ModuleFlavour::open}, Row{"NVIDIA B200", 580, ModuleFlavour::open},
-        Row{"Tesla T4", 580, ModuleFlavour::open}, Row{"Tesla V100-SXM2-16GB", 580, ModuleFlavour::proprietary},
-        Row{"Tesla P100-PCIE-16GB", 580, ModuleFlavour::proprietary},
-        Row{"Tesla K80", 470, ModuleFlavour::proprietary}}) {
+  for (const RecommendedRow& row :
+       {RecommendedRow{"NVIDIA H100 80GB HBM3", 580, ModuleFlavour::open},
+        RecommendedRow{"NVIDIA GeForce RTX 5090", 580, ModuleFlavour::open},
+        RecommendedRow{"NVIDIA B200", 580, ModuleFlavour::open}, RecommendedRow{"Tesla T4", 580, ModuleFlavour::open},
+        RecommendedRow{"Tesla V100-SXM2-16GB", 580, ModuleFlavour::proprietary},
+        RecommendedRow{"Tesla P100-PCIE-16GB", 580, ModuleFlavour::proprietary},
+        RecommendedRow{"Tesla K80", 470, ModuleFlavour::proprietary}}) {
     const auto answer = recommendation_for(machine_with(row.gpu));
     ASSERT_TRUE(answer.has_value()) << row.gpu << ": " << answer.error().message;
     EXPECT_EQ(answer->branch, row.branch) << row.gpu;
