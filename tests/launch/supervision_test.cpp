@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a job when those who look after it are killed or stopped, and when its output cannot be written.
 #include <fcntl.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 #include "gpuwarden/launch/leftovers.hpp"
 #include "launch/jobs.hpp"

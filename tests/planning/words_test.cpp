@@ -10,9 +10,9 @@
 namespace gpuwarden::planning {
 namespace {
 
-using testing::FailsWith;
+using gpuwarden::testing::FailsWith;
+using gpuwarden::testing::IsOk;
 using ::testing::HasSubstr;
-using testing::IsOk;
 using ::testing::StartsWith;
 
 struct Given {

@@ -9,7 +9,7 @@ namespace {
 
 using F = Functions;
 
-constexpr const char* kFleet = R"(
+constexpr const char* kFleetForInstances = R"(
 privileged: true
 clock: {frozen: true}
 gpus:
@@ -53,7 +53,7 @@ class MigInstances : public Simulated {
 };
 
 TEST_F(MigInstances, NeedMigMode) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   GpuInstance made = nullptr;
   Return activation = kUnknown;
   EXPECT_EQ(nvml.nvmlDeviceCreateGpuInstance(nvml.gpu(0), kOneSlice, &made), kNotSupported);
@@ -63,7 +63,7 @@ TEST_F(MigInstances, NeedMigMode) {
 }
 
 TEST_F(MigInstances, ProfilesAreTheProducts) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   const Device gpu = gpu_in_mig_mode(nvml);
   GpuInstanceProfileInfo info{};
   ASSERT_EQ(nvml.nvmlDeviceGetGpuInstanceProfileInfo(gpu, 0x2, &info), kSuccess);
@@ -83,7 +83,7 @@ TEST_F(MigInstances, ProfilesAreTheProducts) {
 }
 
 TEST_F(MigInstances, LieInTheSlicesThatArePossible) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   const Device gpu = gpu_in_mig_mode(nvml);
   std::array<Placement, 8> places{};
   unsigned count = 0;
@@ -110,7 +110,7 @@ TEST_F(MigInstances, LieInTheSlicesThatArePossible) {
 }
 
 TEST_F(MigInstances, AreMadeWhereTheCallerWants) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   const Device gpu = gpu_in_mig_mode(nvml);
   const Placement fifth{5, 1};
   const Placement nowhere{7, 1};
@@ -124,7 +124,7 @@ TEST_F(MigInstances, AreMadeWhereTheCallerWants) {
 }
 
 TEST_F(MigInstances, BecomeDevicesThroughTheirComputeInstances) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   gpu_in_mig_mode(nvml);
   const GpuInstance three = create(nvml, kThreeSlices);
   EXPECT_EQ(devices(nvml), 0U) << "nothing computes there yet";
@@ -164,7 +164,7 @@ TEST_F(MigInstances, BecomeDevicesThroughTheirComputeInstances) {
 }
 
 TEST_F(MigInstances, EndFromTheInsideOut) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   const Device gpu = gpu_in_mig_mode(nvml);
   const GpuInstance whole = create(nvml, kSevenSlices);
   const ComputeInstance compute = create(nvml, whole, 4);
@@ -182,7 +182,7 @@ TEST_F(MigInstances, EndFromTheInsideOut) {
 }
 
 TEST_F(MigInstances, GoWithAReset) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   const Device gpu = gpu_in_mig_mode(nvml);
   create(nvml, create(nvml, kSevenSlices), 4);
   Return activation = kUnknown;
@@ -194,7 +194,7 @@ TEST_F(MigInstances, GoWithAReset) {
 }
 
 TEST_F(MigInstances, AreTheSameInAnotherProcess) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetForInstances);
   gpu_in_mig_mode(nvml);
   Child other([&] {
     GpuInstance made = nullptr;

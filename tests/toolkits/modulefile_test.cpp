@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-facts::Toolkit toolkit(const std::string& path) {
+facts::Toolkit toolkit_in(const std::string& path) {
   facts::Toolkit result;
   result.version = "12.4.131";
   result.path = path;
@@ -22,7 +22,7 @@ facts::Toolkit toolkit(const std::string& path) {
 }
 
 TEST(Modulefile, TclSetsAndPrepends) {
-  const std::string text = modulefile(toolkit("/usr/local/cuda-12.4"), ModuleSyntax::tcl);
+  const std::string text = modulefile(toolkit_in("/usr/local/cuda-12.4"), ModuleSyntax::tcl);
   EXPECT_TRUE(text.starts_with("#%Module1.0\n"));
   EXPECT_THAT(text, HasSubstr("conflict \"cuda\"\n"));
   EXPECT_THAT(text, HasSubstr("setenv \"CUDA_HOME\" \"/usr/local/cuda-12.4\"\n"));
@@ -31,7 +31,7 @@ TEST(Modulefile, TclSetsAndPrepends) {
 }
 
 TEST(Modulefile, LuaSetsAndPrepends) {
-  const std::string text = modulefile(toolkit("/usr/local/cuda-12.4"), ModuleSyntax::lua);
+  const std::string text = modulefile(toolkit_in("/usr/local/cuda-12.4"), ModuleSyntax::lua);
   EXPECT_TRUE(text.starts_with("-- CUDA toolkit 12.4.131")) << text;
   EXPECT_THAT(text, HasSubstr("family(\"cuda\")\n"));
   EXPECT_THAT(text, HasSubstr("setenv(\"CUDA_HOME\", \"/usr/local/cuda-12.4\")\n"));
@@ -40,8 +40,8 @@ TEST(Modulefile, LuaSetsAndPrepends) {
 
 TEST(Modulefile, NothingInAPathIsHeededByTheLanguage) {
   const std::string odd = "/opt/$x [exec id] {\"q\"} \\";
-  EXPECT_THAT(modulefile(toolkit(odd), ModuleSyntax::tcl), HasSubstr(R"("/opt/\$x \[exec id\] \{\"q\"\} \\")"));
-  EXPECT_THAT(modulefile(toolkit(odd), ModuleSyntax::lua), HasSubstr(R"("/opt/$x [exec id] {\"q\"} \\")"));
+  EXPECT_THAT(modulefile(toolkit_in(odd), ModuleSyntax::tcl), HasSubstr(R"("/opt/\$x \[exec id\] \{\"q\"\} \\")"));
+  EXPECT_THAT(modulefile(toolkit_in(odd), ModuleSyntax::lua), HasSubstr(R"("/opt/$x [exec id] {\"q\"} \\")"));
 }
 
 TEST(Modulefile, EnvironmentModulesLoadsAndUnloadsIt) {
@@ -49,7 +49,7 @@ TEST(Modulefile, EnvironmentModulesLoadsAndUnloadsIt) {
   if (!there) GTEST_SKIP() << "environment-modules is not installed";
   const testing::TempDir dir;
   const std::string root = "/opt/a $b [c] 'd'";
-  testing::put(dir / "cuda/12.4", modulefile(toolkit(root), ModuleSyntax::tcl));
+  testing::put(dir / "cuda/12.4", modulefile(toolkit_in(root), ModuleSyntax::tcl));
   const std::string script =
       "eval \"$(modulecmd bash load cuda/12.4)\"; echo \"$CUDA_HOME|$PATH|$LD_LIBRARY_PATH\"; "
       "eval \"$(modulecmd bash unload cuda/12.4)\"; echo \"${CUDA_HOME-unset}|$PATH\"";

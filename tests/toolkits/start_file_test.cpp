@@ -18,7 +18,7 @@ using ::testing::Not;
 using testing::put;
 using testing::TempDir;
 
-facts::Toolkit toolkit(const std::string& path) {
+facts::Toolkit toolkit_at(const std::string& path) {
   facts::Toolkit result;
   result.version = "12.4.131";
   result.path = path;
@@ -218,7 +218,7 @@ TEST(LastingCommands, AddWhatIsMissingOnceInEveryShell) {
   for (const std::string& path : {std::string("/usr/local/cuda-12.4"), std::string("/opt/my cuda's $HOME \"x\" *")}) {
     for (const auto& [program, shell] :
          {std::pair{"bash", Shell::bash}, {"sh", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}}) {
-      const auto told = after_two_starts(program, lasting_commands(shell, toolkit(path)));
+      const auto told = after_two_starts(program, lasting_commands(shell, toolkit_at(path)));
       if (!told) continue;
       EXPECT_EQ(*told, path + "\n" + path + "/bin:/usr/bin:/bin\n" + path + "/lib64:/x\n") << program;
     }
@@ -227,7 +227,7 @@ TEST(LastingCommands, AddWhatIsMissingOnceInEveryShell) {
 
 TEST(LastingCommands, AnEmptyListGetsNoEmptyFolder) {
   const auto done = testing::run_patiently(
-      {.argv = {"/bin/bash", "-uc", lasting_commands(Shell::bash, toolkit("/t")) + "echo \"$LD_LIBRARY_PATH\""},
+      {.argv = {"/bin/bash", "-uc", lasting_commands(Shell::bash, toolkit_at("/t")) + "echo \"$LD_LIBRARY_PATH\""},
        .environment = Environment{{"PATH", "/bin"}}});
   ASSERT_TRUE(done);
   EXPECT_EQ(done->standard_output, "/t/lib64\n");
