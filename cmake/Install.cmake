@@ -45,7 +45,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS ${GPUWARDEN_LIBARCHIVE_PACKAGE})
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libgpuwarden-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # The runtime package has the shared libraries that CMake's targets name.
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "gpuwarden (= ${PROJECT_VERSION}), libfmt-dev, nlohmann-json3-dev, libyaml-cpp-dev, libpugixml-dev, libre2-dev, pkgconf")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "gpuwarden (= ${PROJECT_VERSION}), libfmt-dev, nlohmann-json3-dev, libyaml-cpp-dev, libpugixml-dev, libarchive-dev, libre2-dev, pkgconf")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The command line and the simulated fleet")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of gpuwarden")
 include(CPack)

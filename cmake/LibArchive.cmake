@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# libarchive is opened when it is needed (src/base/libarchive.hpp), under the name that linking would note.
+# libarchive is opened when it is needed (gpuwarden/base/libarchive.hpp), under the name that linking would note.
 find_package(LibArchive REQUIRED)
 file(REAL_PATH ${LibArchive_LIBRARIES} library)
 execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE headers ERROR_QUIET)

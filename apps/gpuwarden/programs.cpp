@@ -73,15 +73,24 @@ Result<int> run_program(const std::vector<std::string>& argv, const Environment&
   std::fflush(nullptr);
   const Dispositions before = take_signals();
   const ScopeGuard restore([&] { give_signals_back(before); });
+  // A signal that comes before its receiver is known waits until it is.
+  sigset_t passed_on;
+  sigset_t mask;
+  sigemptyset(&passed_on);
+  for (const ProgramSignal& signal : kSignals) sigaddset(&passed_on, signal.number);
+  ::sigprocmask(SIG_BLOCK, &passed_on, &mask);
+  const ScopeGuard unmask([&] { ::sigprocmask(SIG_SETMASK, &mask, nullptr); });
   const pid_t child = ::fork();
   if (child < 0) return std::unexpected(error_from_errno(errno, "cannot start " + printable(argv[0])));
   if (child == 0) {
     give_signals_back(before);
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
     Environment own = environment;
     if (in_child) in_child(own);
     ::_exit(exec_program(argv, own));
   }
   g_program = child;
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

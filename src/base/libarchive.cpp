@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/libarchive.hpp"
+#include "gpuwarden/base/libarchive.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

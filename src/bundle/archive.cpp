@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "base/libarchive.hpp"
+#include "gpuwarden/base/libarchive.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::bundle {

@@ -8,8 +8,8 @@
 #include <initializer_list>
 #include <memory>
 
-#include "base/libarchive.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/libarchive.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::logs {

@@ -160,7 +160,7 @@ TEST_F(Compat, AnArchitectureAndAnXid) {
   EXPECT_EQ(xid["severity"], "critical");
   EXPECT_THAT(xid["action_plain"].get<std::string>(), HasSubstr("reboot"));
   EXPECT_EQ(run({"compat", "xid", "99999"}).exit_code, 1);
-  expect_error({"compat", "xid", "many"}, 2, "no Xid");
+  expect_error({"compat", "xid", "many"}, 2, "not an Xid");
 }
 
 TEST_F(Compat, RanksGpusForAJobByARuleThatItStates) {

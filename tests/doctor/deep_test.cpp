@@ -112,7 +112,7 @@ TEST(DeepChecks, AStandInsFiguresAreNeverPassedOffAsTheDrivers) {
   run.gpus[0].wrong_results = 1;
   run.stand_in = true;
   run.library = "/opt/other/libcuda.so";
-  EXPECT_TRUE(judged(run).findings.at(0).title.contains("told by /opt/other/libcuda.so, a stand-in"));
+  EXPECT_TRUE(judged(run).findings.at(0).title.contains("reported by /opt/other/libcuda.so, a stand-in"));
 }
 
 TEST(DeepChecks, EveryFaultyGpuIsNamed) {

@@ -186,7 +186,7 @@ TEST_F(Reservations, ACaptureHasNoLeasesAndDoesNotChange) {
   asking.hold = false;
   EXPECT_THAT(Reservation::make(asking, from, clock_), FailsWith(ErrorCode::unsatisfied, HasSubstr("2")));
   EXPECT_EQ(readings_, 1);
-  EXPECT_THAT(Reservation::make(gpus(1), from, clock_), FailsWith(ErrorCode::invalid_argument, HasSubstr("held")));
+  EXPECT_THAT(Reservation::make(gpus(1), from, clock_), FailsWith(ErrorCode::invalid_argument, HasSubstr("reserved")));
 }
 
 TEST_F(Reservations, TheCpuNeedsNothing) {

@@ -116,7 +116,7 @@ TEST_F(StartFile, KeepsABackupItsPermissionsAndTheRestOfTheFile) {
   ASSERT_TRUE(unpersist(file_));
   EXPECT_EQ(text(file_), "alias x=y");
   EXPECT_EQ(list_directory(dir_.path()).size(), 2U) << "the file and its backup, nothing else";
-  EXPECT_THAT(unpersist(file_), FailsWith(ErrorCode::not_found, HasSubstr("no block")));
+  EXPECT_THAT(unpersist(file_), FailsWith(ErrorCode::not_found, HasSubstr("no gpuwarden block")));
 }
 
 TEST_F(StartFile, TheFirstBackupIsKept) {
@@ -194,7 +194,7 @@ TEST_F(StartFile, WhatCannotBeWrittenIsLeftAlone) {
   std::filesystem::create_directory(file_);
   EXPECT_FALSE(persist(file_, "export A=1\n"));
   std::filesystem::create_symlink("loop", dir_ / "loop");
-  EXPECT_THAT(persist(dir_ / "loop", ""), FailsWith(ErrorCode::invalid_argument, HasSubstr("circles")));
+  EXPECT_THAT(persist(dir_ / "loop", ""), FailsWith(ErrorCode::invalid_argument, HasSubstr("form a loop")));
   put(dir_ / "broken", "# <<< gpuwarden env <<<\n");
   const auto refused = persist(dir_ / "broken", "export A=1\n");
   EXPECT_THAT(refused, FailsWith(ErrorCode::corrupt, HasSubstr("broken: line 1")));
