@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kLongestRest{600};
 
 std::shared_ptr<Troubles> no_troubles() { return std::make_shared<Troubles>(); }
 
-void Troubles::Rest::begin(Clock::SteadyTime now) {
+void TroubleRest::begin(Clock::SteadyTime now) {
   pause = pause.count() == 0 ? kFirstRest : std::min(pause * 2, kLongestRest);
   until = now + pause;
 }

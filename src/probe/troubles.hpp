@@ -13,6 +13,13 @@
 
 namespace gpuwarden::probe {
 
+/// Until when who is in trouble is left alone.
+struct TroubleRest {
+  std::chrono::seconds pause{0};
+  Clock::SteadyTime until{};
+  void begin(Clock::SteadyTime now);
+};
+
 /// Shared by all readers that were made from one ReaderOptions; safe to use from several threads. Who is in trouble
 /// rests: its record is repeated, and it is asked again after 30 s, then after twice as long each time, up to 10 min.
 class Troubles {
@@ -33,15 +40,10 @@ class Troubles {
   void forget_all();
 
  private:
-  struct Rest {
-    std::chrono::seconds pause{0};
-    Clock::SteadyTime until{};
-    void begin(Clock::SteadyTime now);
-  };
   template <class What>
   struct Resting {
     What what;
-    Rest rest;
+    TroubleRest rest;
   };
 
   std::mutex mutex_;
