@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parses each source file and each public header by itself, so that every one includes what it uses.
+"""Parses each source file and each public header by itself, so that every one includes what it uses. Tests, which
+share a precompiled header wherever they are built, are left out.
 
   scripts/alone.py BUILD-FOLDER
 
@@ -47,7 +48,8 @@ def parse(command):
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     entries = json.loads((pathlib.Path(sys.argv[1]) / "compile_commands.json").read_text())
-    entries = [entry for entry in entries if entry["file"].endswith(".cpp") and str(root / "build") not in entry["file"]]
+    left_out = (str(root / "build") + "/", str(root / "tests") + "/")
+    entries = [entry for entry in entries if entry["file"].endswith(".cpp") and not entry["file"].startswith(left_out)]
     # A file that is in several targets is parsed once.
     commands = {entry["file"]: alone(entry, pathlib.Path(entry["file"])) for entry in entries}
     seen = {first_include(pathlib.Path(file)) for file in commands}
