@@ -116,9 +116,9 @@ class Supervisor {
  private:
   template <class Action>
   void for_each_stream(Action action) {
-    for (std::size_t i = 0; i < crew_.members.size(); ++i) {
-      action(crew_.members[i].out);
-      action(crew_.members[i].err);
+    for (Member& member : crew_.members) {
+      action(member.out);
+      action(member.err);
     }
   }
 

@@ -42,6 +42,8 @@ struct Call<Text, Value (*)(Arguments...)> {
   constexpr operator decltype (&call)() const { return &call; }  // NOLINT: stands for the function
 };
 
+// The names are libarchive's own.
+// NOLINTBEGIN(readability-identifier-naming)
 #define GPUWARDEN_ARCHIVE_FUNCTION(name) inline constexpr Call<#name, decltype(&::name)> name{};
 GPUWARDEN_ARCHIVE_FUNCTION(archive_entry_filetype)
 GPUWARDEN_ARCHIVE_FUNCTION(archive_entry_free)
@@ -82,5 +84,6 @@ GPUWARDEN_ARCHIVE_FUNCTION(archive_write_set_bytes_in_last_block)
 GPUWARDEN_ARCHIVE_FUNCTION(archive_write_set_format_pax_restricted)
 GPUWARDEN_ARCHIVE_FUNCTION(archive_write_set_options)
 #undef GPUWARDEN_ARCHIVE_FUNCTION
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace gpuwarden::libarchive
