@@ -15,24 +15,16 @@ import json
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
+
+from tidy import COMPILER, options_of
 
 
 def alone(entry, file):
     """The entry's command, but for another file and without output."""
-    words = shlex.split(entry["command"])
-    compiler = next(i for i, word in enumerate(words) if re.search(r"(clang|g)\+\+[-\d.]*$|/c\+\+$", word))
-    kept, skip = [], False
-    for word in words[compiler:]:
-        if skip or word in ("-c", entry["file"]):
-            skip = False
-        elif word == "-o":
-            skip = True
-        else:
-            kept.append(word)
-    return [*kept, "-fsyntax-only", *(["-x", "c++"] if file.suffix == ".hpp" else []), str(file)]
+    header = ["-x", "c++", "-Wno-pragma-once-outside-header"] if file.suffix == ".hpp" else []
+    return [COMPILER, *options_of(entry), "-fsyntax-only", *header, str(file)]
 
 
 def first_include(source):
