@@ -47,5 +47,14 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # The runtime package has the shared libraries that CMake's targets name.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "gpuwarden (= ${PROJECT_VERSION}), libfmt-dev, nlohmann-json3-dev, libyaml-cpp-dev, libpugixml-dev, libarchive-dev, libre2-dev, pkgconf")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The command line and the simulated fleet")
+if(GPUWARDEN_ARCHIVED)
+  # What is linked in is a dependency that dpkg-shlibdeps cannot see: the package says so, and brings the terms along.
+  string(APPEND CPACK_COMPONENT_RUNTIME_DESCRIPTION
+    "; the program contains fmt, yaml-cpp, pugixml, RE2 and the GNU C++ library")
+  foreach(package libfmt-dev libyaml-cpp-dev libpugixml-dev libre2-dev nlohmann-json3-dev)
+    install(FILES /usr/share/doc/${package}/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright.${package}
+      COMPONENT runtime OPTIONAL)
+  endforeach()
+endif()
 set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of gpuwarden")
 include(CPack)

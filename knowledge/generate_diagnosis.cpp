@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Build-time tool: checks knowledge/diagnosis/*.yaml and writes its rules and causes as constexpr tables.
+// Build-time tool: checks knowledge/diagnosis/*.yaml and writes its rules and causes as constexpr tables without
+// pointers, which a program would have to relocate at every start (src/knowledge/diagnosis.cpp has the rows' types).
 //   generate_diagnosis OUTPUT.inc INPUT.yaml...
 // An entry that is wrong (an unknown key, a cause that does not exist, no source) stops the build with file and line.
 #include <re2/filtered_re2.h>
@@ -95,49 +96,68 @@ nlohmann::json json_of(const YAML::Node& node) {
   return node.as<std::string>();
 }
 
-/// Writes constexpr arrays with running names, and the tables that point to them.
+/// Collects the tables: texts by where they lie in one long text, lists by where they begin and how long they are.
 class Writer {
  public:
-  explicit Writer(std::ofstream& out) : out_(out) {}
+  /// The initializer of a Piece.
+  std::string piece(const std::string& text) {
+    const auto [known, added] = places_.try_emplace(text, size_);
+    if (added) {
+      blob_ += literal(text) + "\n";
+      size_ += text.size();
+    }
+    return "{" + std::to_string(known->second) + "," + std::to_string(text.size()) + "}";
+  }
 
-  /// An array of texts; gives the initializer of a span over it.
+  /// The initializer of a Range of kTexts.
   std::string list(const std::vector<std::string>& items) {
-    if (items.empty()) return "{}";
-    const std::string name = "kTexts" + std::to_string(count_++);
-    out_ << "constexpr std::string_view " << name << "[] = {";
-    for (const std::string& item : items) out_ << literal(item) << ",";
-    out_ << "};\n";
-    return name;
+    for (const std::string& item : items) texts_ += piece(item) + ",";
+    return range(text_count_, items.size());
   }
 
   std::string pairs(const std::map<std::string, std::string>& items) {
-    if (items.empty()) return "{}";
-    const std::string name = "kPairs" + std::to_string(count_++);
-    out_ << "constexpr std::pair<std::string_view, std::string_view> " << name << "[] = {";
-    for (const auto& [key, value] : items) out_ << "{" << literal(key) << "," << literal(value) << "},";
-    out_ << "};\n";
-    return name;
+    for (const auto& [key, value] : items) pairs_ += "{" + piece(key) + "," + piece(value) + "},";
+    return range(pair_count_, items.size());
   }
 
   std::string examples(const Entry& entry) {
     const YAML::Node value = entry.node["examples"];
     if (!value || !value.IsSequence() || value.size() == 0) stop(entry, "a rule needs examples");
-    std::string rows;
     for (const auto& item : value) {
       const Entry example{entry.file, item};
       check_keys(example, {"text", "facts", "source"});
       const auto facts = item["facts"] ? json_of(item["facts"]) : nlohmann::json::object();
-      rows += "{" + literal(needed(example, "text")) + "," + literal(facts.dump()) + "," +
-              literal(needed(example, "source")) + "},";
+      examples_ += "{" + piece(needed(example, "text")) + "," + piece(facts.dump()) + "," +
+                   piece(needed(example, "source")) + "},";
     }
-    const std::string name = "kExamples" + std::to_string(count_++);
-    out_ << "constexpr DiagnosisExample " << name << "[] = {" << rows << "};\n";
-    return name;
+    return range(example_count_, value.size());
+  }
+
+  void write(std::ostream& out, const std::string& causes, const std::string& rules) const {
+    out << "constexpr char kBlob[] =\n" << blob_ << ";\n";
+    out << "constexpr Piece kTexts[] = {" << texts_ << "};\n";
+    out << "constexpr PairRow kPairs[] = {" << pairs_ << "};\n";
+    out << "constexpr ExampleRow kExamples[] = {" << examples_ << "};\n";
+    out << "constexpr CauseRow kCauses[] = {\n" << causes << "};\n";
+    out << "constexpr RuleRow kRules[] = {\n" << rules << "};\n";
   }
 
  private:
-  std::ofstream& out_;
-  int count_ = 0;
+  static std::string range(std::size_t& at, std::size_t count) {
+    const std::string result = "{" + std::to_string(at) + "," + std::to_string(count) + "}";
+    at += count;
+    return result;
+  }
+
+  std::map<std::string, std::size_t> places_;
+  std::string blob_;
+  std::size_t size_ = 0;
+  std::string texts_;
+  std::string pairs_;
+  std::string examples_;
+  std::size_t text_count_ = 0;
+  std::size_t pair_count_ = 0;
+  std::size_t example_count_ = 0;
 };
 
 int small_number(const Entry& entry, const char* key, int most) {
@@ -255,10 +275,10 @@ std::string cause_row(Writer& writer, const Entry& entry) {
   if (summary.empty() || summary.back().find('{') != std::string::npos)
     stop(entry, "the last summary must stand without facts");
   if (texts(entry, "fix").empty()) stop(entry, "a cause needs a fix");
-  std::string row = "{" + literal(needed(entry, "id")) + "," + literal(needed(entry, "area")) + "," +
-                    literal(needed(entry, "title")) + "," + writer.list(summary);
+  std::string row = "{" + writer.piece(needed(entry, "id")) + "," + writer.piece(needed(entry, "area")) + "," +
+                    writer.piece(needed(entry, "title")) + "," + writer.list(summary);
   row += "," + writer.list(texts(entry, "fix")) + "," + writer.list(texts(entry, "confirm"));
-  row += "," + literal(needed(entry, "link")) + "," + literal(needed(entry, "source"));
+  row += "," + writer.piece(needed(entry, "link")) + "," + writer.piece(needed(entry, "source"));
   return row + "," + writer.list(texts(entry, "explains")) + "},\n";
 }
 
@@ -280,8 +300,8 @@ std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::str
   std::map<std::string, std::string> set;
   if (entry.node["set"])
     for (const auto& pair : entry.node["set"]) set[pair.first.as<std::string>()] = json_of(pair.second).dump();
-  std::string row = "{" + literal(needed(entry, "id")) + "," + literal(text(entry, "cause")) +
-                    ",Role::" + needed(entry, "role") + "," + literal(needed(entry, "pattern")) + "," +
+  std::string row = "{" + writer.piece(needed(entry, "id")) + "," + writer.piece(text(entry, "cause")) +
+                    ",Role::" + needed(entry, "role") + "," + writer.piece(needed(entry, "pattern")) + "," +
                     writer.list(literals_of(entry, needed(entry, "pattern"))) + "," +
                     writer.list(texts(entry, "extract"));
   row +=
@@ -289,7 +309,7 @@ std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::str
   row += "," + writer.list(texts(entry, "needs")) + "," + writer.pairs(set);
   row += "," + writer.list(texts(entry, "when"));
   row += "," + writer.list(texts(entry, "unless"));
-  row += "," + literal(text(entry, "context")) + "," + (text(entry, "any_level") == "true" ? "true" : "false");
+  row += "," + writer.piece(text(entry, "context")) + "," + (text(entry, "any_level") == "true" ? "true" : "false");
   row += "," + std::to_string(strength(entry)) + "," + writer.list(texts(entry, "overlaps"));
   return row + "," + writer.examples(entry) + "},\n";
 }
@@ -324,23 +344,22 @@ int main(int argc, char** argv) {
       (is_rule ? rules : causes).push_back(entry);
     }
   }
-  std::ofstream out(argv[1]);
-  Writer writer(out);
-  std::string rows;
+  Writer writer;
+  std::string cause_rows;
   for (const Entry& entry : causes) {
     for (const std::string& other : texts(entry, "explains")) {
       if (!cause_ids.contains(other)) stop(entry, "explains: there is no cause '" + other + "'");
     }
-    rows += cause_row(writer, entry);
+    cause_rows += cause_row(writer, entry);
   }
-  out << "constexpr DiagnosisCause kCauses[] = {\n" << rows << "};\n";
-  rows.clear();
+  std::string rule_rows;
   for (const Entry& entry : rules) {
     for (const std::string& other : texts(entry, "overlaps")) {
       if (!rule_ids.contains(other)) stop(entry, "overlaps: there is no rule '" + other + "'");
     }
-    rows += rule_row(writer, entry, cause_ids);
+    rule_rows += rule_row(writer, entry, cause_ids);
   }
-  out << "constexpr DiagnosisRule kRules[] = {\n" << rows << "};\n";
+  std::ofstream out(argv[1]);
+  writer.write(out, cause_rows, rule_rows);
   return out.good() ? 0 : 1;
 }

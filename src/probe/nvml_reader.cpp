@@ -26,10 +26,6 @@ using Json = nlohmann::json;
 using ProblemKind = DriverProblem::Kind;
 using Stage = Progress::Stage;
 
-std::unique_ptr<ChildProcess> start_reader(const ReaderOptions& options) {
-  return ChildProcess::start([&options](int fd) { serve_reader(fd, options); });
-}
-
 Json json_of(const ReadRequest& request, const std::vector<std::uint32_t>& skip) {
   return {{"skip", skip},
           {"detail", static_cast<int>(request.detail)},
@@ -64,6 +60,10 @@ class NvmlReader::Impl {
   bool library_failed() const { return library_failed_; }
 
  private:
+  std::unique_ptr<ChildProcess> start_reader() const {
+    return ChildProcess::start([this](int fd) { serve_reader(fd, options_, pci_); });
+  }
+
   void forget_session() {
     child_.reset();
     options_.troubles->forget_all();
@@ -87,7 +87,7 @@ class NvmlReader::Impl {
       return false;
     }
     driver_ = Json();
-    child_ = start_reader(options_);
+    child_ = start_reader();
     const auto hello = child_ ? child_->receive(options_.timeout) : std::nullopt;
     if (hello && hello->contains("driver")) {
       driver_ = (*hello)["driver"];
@@ -196,7 +196,7 @@ class NvmlReader::Impl {
     alone.detail = std::min(request.detail, Detail::full);
     std::vector<std::pair<std::uint32_t, std::unique_ptr<ChildProcess>>> children;
     for (const std::uint32_t index : reading.missing()) {
-      children.emplace_back(index, start_reader(options_));
+      children.emplace_back(index, start_reader());
       Json wanted = json_of(alone, {});
       wanted["only"] = {index};
       if (children.back().second) children.back().second->send(wanted);
@@ -222,7 +222,7 @@ class NvmlReader::Impl {
   void read_parts(const ReadRequest& request, Reading& reading, Snapshot& snapshot) {
     const bool wanted = request.links || request.cuda_order || request.detail >= Detail::slow;
     if (!wanted) return;
-    child_ = start_reader(options_);
+    child_ = start_reader();
     if (!child_) return;
     std::vector<std::uint32_t> healthy;
     for (const auto& [index, record] : reading.records) {
@@ -245,7 +245,7 @@ class NvmlReader::Impl {
   }
 
   ReaderOptions options_;
-  std::vector<PciGpu> pci_;
+  std::vector<PciGpu> pci_;  ///< of the reading that goes on
   std::unique_ptr<ChildProcess> child_;
   Json driver_;
   std::optional<std::string> module_;  ///< the kernel module's version when the child was started

@@ -23,7 +23,6 @@
 #include "probe/nvml_links.hpp"
 #include "probe/problems.hpp"
 #include "probe/proc.hpp"
-#include "probe/sysfs.hpp"
 
 namespace gpuwarden::probe {
 namespace {
@@ -36,8 +35,8 @@ class Server {
   Server(int fd, const ReaderOptions& options) : fd_(fd), options_(options) {}
 
   /// Opens NVML and says what it is; false when it does not come up.
-  bool open() {
-    for (const PciGpu& gpu : scan_pci(options_.sys_root)) {
+  bool open(const std::vector<PciGpu>& pci) {
+    for (const PciGpu& gpu : pci) {
       if (gpu.suspended && !options_.wake)
         asleep_.insert(gpu.bus_id);
       else if (!gpu.bus_id.empty())
@@ -246,10 +245,10 @@ class Server {
 
 }  // namespace
 
-void serve_reader(int fd, const ReaderOptions& options) {
+void serve_reader(int fd, const ReaderOptions& options, const std::vector<PciGpu>& pci) {
   for (const auto& [name, value] : options.variables) ::setenv(name.c_str(), value.c_str(), 1);
   Server server(fd, options);
-  if (!server.open()) ::_exit(0);
+  if (!server.open(pci)) ::_exit(0);
   for (;;) {
     const auto request = receive_message(fd, std::chrono::milliseconds(-1));
     if (!request || !server.answer(*request)) ::_exit(0);

@@ -9,11 +9,14 @@
 // "count" when the driver does not answer. {"stale": true} instead of "count" when it was replaced.
 #pragma once
 
+#include <vector>
+
 #include "gpuwarden/probe/nvml_reader.hpp"
+#include "probe/sysfs.hpp"
 
 namespace gpuwarden::probe {
 
-/// Serves until the socket closes. Never returns.
-[[noreturn]] void serve_reader(int fd, const ReaderOptions& options);
+/// Serves until the socket closes. Never returns. `pci`: NVIDIA's GPUs as the parent has just seen them in /sys.
+[[noreturn]] void serve_reader(int fd, const ReaderOptions& options, const std::vector<PciGpu>& pci);
 
 }  // namespace gpuwarden::probe
