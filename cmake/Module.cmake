@@ -27,7 +27,8 @@ function(gpuwarden_precompile target level)
     # The same warnings: GCC defines other macros with -Wpedantic.
     target_link_libraries(${holder} PRIVATE gpuwarden_warnings fmt::fmt nlohmann_json::nlohmann_json)
     # What ccache needs to look into them.
-    target_compile_options(${holder} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> $<$<CONFIG:Release>:-O${level}>)
+    target_compile_options(${holder} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+    gpuwarden_set_level(${holder} ${level})
     target_precompile_headers(${holder} PRIVATE <algorithm> <array> <charconv> <chrono> <expected> <filesystem>
       <functional> <map> <memory> <optional> <ranges> <set> <span> <string> <string_view> <utility> <variant> <vector>
       <fmt/format.h> <nlohmann/json.hpp>)
@@ -69,10 +70,18 @@ function(gpuwarden_module name)
   set_property(GLOBAL PROPERTY GPUWARDEN_DEPENDS_${name} ${ARG_DEPENDS})
 endfunction()
 
+# -O<LEVEL> in release; what asks for more than the least is optimised for sanitizers, too, a little.
+function(gpuwarden_set_level target level)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${level}>)
+  if(GPUWARDEN_SANITIZE AND level GREATER 1)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
 # gpuwarden_optimize(LEVEL rooms...): -O<LEVEL> instead of -O1 in release.
 function(gpuwarden_optimize level)
   foreach(room ${ARGN})
-    target_compile_options(gpuwarden_${room} PRIVATE $<$<CONFIG:Release>:-O${level}>)
+    gpuwarden_set_level(gpuwarden_${room} ${level})
     gpuwarden_precompile(gpuwarden_${room} ${level})
   endforeach()
 endfunction()
