@@ -23,20 +23,28 @@ class CountedCuda final : public memory::Upstream {
   Result<memory::DeviceAddress> reserve(Bytes size) override { return device_->reserve(size); }
   Result<void> release(memory::DeviceAddress address, Bytes size) override { return device_->release(address, size); }
   Result<void> create(std::span<memory::PageHandle> pages) override {
-    driver.call(Call::mem_create, 0, pages.size());
+    driver.call(Call::mem_create, memory::kPage.value, pages.size());
     return device_->create(pages);
   }
+  Result<void> create_joined(std::span<memory::PageHandle> pages) override {
+    driver.call(Call::mem_create, memory::kPage.value * pages.size());
+    return device_->create_joined(pages);
+  }
   Result<void> destroy(std::span<const memory::PageHandle> pages) override {
-    driver.call(Call::mem_release, 0, pages.size());
+    memory::for_each_piece(pages, [&](auto piece) { driver.call(Call::mem_release, memory::kPage.value * piece.size()); });
     return device_->destroy(pages);
   }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {
-    driver.call(Call::mem_map, 0, pages.size());
-    driver.call(Call::mem_set_access);
+    std::uint64_t pieces = 0;
+    memory::for_each_piece(pages, [&](auto piece) {
+      driver.call(Call::mem_map, memory::kPage.value * piece.size());
+      ++pieces;
+    });
+    driver.call(Call::mem_set_access, memory::kPage.value * pages.size(), 1, pieces);
     return device_->map(address, pages);
   }
   Result<void> unmap(memory::DeviceAddress address, Bytes size) override {
-    driver.call(Call::mem_unmap);
+    driver.call(Call::mem_unmap, size.value, 1, size.value / memory::kPage.value);
     return device_->unmap(address, size);
   }
   Result<memory::EventHandle> record(memory::StreamId stream) override {

@@ -40,7 +40,7 @@ struct Attempt {
   Grains alignment;
   unsigned region;
   std::unique_lock<std::mutex> slow_lock;
-  std::unique_lock<FavouringLock> lane_lock;
+  std::unique_lock<BiasedLock> lane_lock;
   Place found;
   std::uint32_t epoch = 0;                    ///< of the last use of what was found, on its lane's stream
   Error last;                                 ///< what upstream said last
@@ -169,10 +169,6 @@ class Pool::Core {
     return block.state == BlockState::live && lane.merges < lane.trim_every;
   }
 
-  using RungFunction = bool (Core::*)(Attempt&);
-  struct RungRow;
-  static const std::array<RungRow, kRungs> kRows;
-
   /// The lane of a stream; nullptr if the stream has none yet.
   Lane* lane_of(StreamId stream) const {
     for (unsigned at = slot_of(stream);; at = (at + 1) % kSlots) {
@@ -200,19 +196,11 @@ class Pool::Core {
   Error bad_address(DeviceAddress address, const Place& place, Grains start) const;
 
   // The rungs; true: the attempt has found a block.
-  bool tidy(Attempt& attempt);
-  bool steal_done(Attempt& attempt);
-  bool grow_near(Attempt& attempt);
-  bool remap(Attempt& attempt);
-  bool wait_foreign(Attempt& attempt);
-  bool grow(Attempt& attempt);
-  bool steal_wait(Attempt& attempt);
-  bool flush_all(Attempt& attempt);
-  bool synchronize(Attempt& attempt);
-  bool callbacks(Attempt& attempt);
-  bool wait_others(Attempt& attempt);
+#define GPUWARDEN_RUNG(name, needs) bool name(Attempt& attempt);
+  GPUWARDEN_POOL_RUNGS(GPUWARDEN_RUNG)
+#undef GPUWARDEN_RUNG
   /// Whether a rung could do anything at all.
-  bool applies(Rung rung, const Attempt& attempt) const;
+  bool applies(const RungRow& row, const Attempt& attempt) const;
   bool climb(Attempt& attempt);
   Error report(Attempt& attempt);
   OutOfMemoryReport describe(const Attempt& attempt);
@@ -225,6 +213,8 @@ class Pool::Core {
   bool search(Attempt& attempt);
   /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
   bool grow_to(Attempt& attempt, std::uint64_t above);
+  /// So many bytes above the peak of live memory are kept where demand swings.
+  std::uint64_t kept_for_swings(const Lane& lane) const;
   /// So many bytes above the peak of live memory no page is moved.
   std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
@@ -254,6 +244,8 @@ class Pool::Core {
   bool grow_elsewhere(Attempt& attempt, bool idle);
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
+  /// Pages of the largest piece in which memory is created: larger ones cost fewer calls, but move as a whole only.
+  std::size_t most_joined(const Lane& lane) const;
   /// New pages where memory would come and go between lanes: no more than was missed before in the same way.
   bool grow_for_lent(Attempt& attempt);
   /// One page that is missed in so many allocations is no reason to make new ones.
@@ -267,7 +259,8 @@ class Pool::Core {
   /// that it is then; kNoBlock: none has, or the driver refused.
   BlockNumber back_claimed(Attempt& attempt, Lane& host, const Window& window, std::span<const PageSources> sources);
   bool map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end);
-  void destroy_spare(std::uint64_t count);
+  /// So many spare pages go back to the device; fewer where only larger pieces are left, or, if `whole`, more.
+  void destroy_spare(std::uint64_t count, bool whole = false);
   /// Gives idle pages back until there are no more than `kept`.
   void shrink_to(std::uint64_t kept);
   void give_up_pages(Lane& lane);
@@ -362,6 +355,7 @@ class Pool::Core {
   unsigned captures_underway_ = 0;
   DemandNotes demand_;
   FragmentationHistory history_;
+  Swings swings_;
   std::uint64_t peak_live_ = 0;                                  ///< bytes, as seen in slow work
   std::array<std::uint64_t, kTrimsLookedBack> recent_demand_{};  ///< bytes; at early trims
   std::size_t next_demand_ = 0;

@@ -109,7 +109,7 @@ struct alignas(128) Lane {
         regions{Region(total, lane_strategy.small_below >= 64_KiB, &inbox.gate), Region(total, false, &inbox.gate)} {}
 
   // What the common path reads comes first.
-  FavouringLock lock;
+  BiasedLock lock;
   /// The next operation of the script that is followed; &kNoEntry: of none. Read without the lock behind the slow one.
   std::atomic<const ScriptEntry*> cursor = &kNoEntry;
   const StreamId stream;
@@ -173,6 +173,11 @@ struct alignas(128) Lane {
   bool begins_cycle() const {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
+  }
+  /// Whether it does so again and again, as training does.
+  bool steps_through_cycles() const {
+    constexpr std::uint64_t kLongest = 32768;  // allocations of a step
+    return cycle > 1 && cycle * kLongest > counters.allocations;
   }
   /// Whether the quick lists have proved useful.
   bool sizes_come_back() const {

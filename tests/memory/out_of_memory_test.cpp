@@ -196,5 +196,25 @@ TEST(OutOfMemory, CallsTheObserverWithoutLocks) {
   EXPECT_EQ(seen, 50_MiB);
 }
 
+TEST(Rungs, StandInTheirTableInTheOrderInWhichTheyAreClimbed) {
+  for (std::size_t i = 0; i < kRungs; ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(kRungTable[i].id), i);
+    EXPECT_EQ(to_string(kRungTable[i].id), kRungTable[i].name);
+  }
+  ModelUpstream device(64_MiB);
+  auto pool = Pool::create(device, {.wait_for_others = [](Bytes) { return false; }}).value();
+  const auto refused = pool->allocate(1_GiB, StreamId{1});
+  ASSERT_FALSE(refused);
+  // The report names what was tried as it was tried.
+  std::size_t last = 0;
+  for (const RungRow& row : kRungTable) {
+    if (row.needs != RungNeeds::nothing) continue;
+    const std::size_t at = refused.error().message.find(" " + std::string(row.name) + " (");
+    ASSERT_NE(at, std::string::npos) << row.name;
+    EXPECT_GT(at, last) << row.name;
+    last = at;
+  }
+}
+
 }  // namespace
 }  // namespace gpuwarden::memory
