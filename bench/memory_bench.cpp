@@ -53,12 +53,11 @@ struct Benchmark {
   bool on_cuda;  ///< makes sense with a real driver
 };
 constexpr Benchmark kBenchmarks[] = {
-    {"validate", bench_validate, true, false},  {"traces", bench_traces, true, true},
-    {"symbolic", bench_symbolic, true, true},   {"grid", bench_grid, false, true},
-    {"serving", bench_serving, false, true},    {"inference", bench_inference, false, true},
-    {"threads", bench_threads, false, true},
-    {"pingpong", bench_pingpong, false, false}, {"capped", bench_capped, true, false},
-    {"soak", bench_soak, false, true},
+    {"validate", bench_validate, true, false}, {"traces", bench_traces, true, true},
+    {"symbolic", bench_symbolic, true, true},  {"grid", bench_grid, false, true},
+    {"serving", bench_serving, false, true},   {"inference", bench_inference, false, true},
+    {"threads", bench_threads, false, true},   {"pingpong", bench_pingpong, false, false},
+    {"capped", bench_capped, true, false},     {"soak", bench_soak, false, true},
 };
 
 struct Usage : std::runtime_error {

@@ -78,8 +78,7 @@ Outcome play_once(const Contender& contender, const Passes& passes, const Device
         outcome.first_nanoseconds = nanoseconds;
         const std::uint64_t after = contestant->footprint().calls.all();
         outcome.late_calls = after - before;
-        outcome.settled_calls =
-            1000.0 * static_cast<double>(after - begun) / static_cast<double>(all.size() - third);
+        outcome.settled_calls = 1000.0 * static_cast<double>(after - begun) / static_cast<double>(all.size() - third);
       }
       operations += static_cast<double>(all.size());
       if (pass + 1 == passes.count) {
@@ -174,8 +173,8 @@ Table table_of(const Trace& trace, const std::vector<Contender>& contenders, con
         {contenders[i].name,
          {one.nanoseconds, one.nanoseconds / fastest, one.late_nanoseconds,
           device ? static_cast<double>(one.footprint.peak_reserved) / kMiB : kNone, share_live(trace, one),
-          counted(calls.memory()), counted(calls.all() - calls.memory()), counted(one.late_calls), device && contenders[i].abilities.calls ? one.settled_calls : kNone,
-          priced(contenders[i], one)},
+          counted(calls.memory()), counted(calls.all() - calls.memory()), counted(one.late_calls),
+          device && contenders[i].abilities.calls ? one.settled_calls : kNone, priced(contenders[i], one)},
          one.error});
   }
   return table;

@@ -18,7 +18,7 @@ struct Outcome {
   std::uint64_t late_calls = 0;     ///< driver calls in the last third of the first pass
   double settled_calls = kNone;     ///< driver calls in 1,000 operations after the first third of the first pass
   double call_nanoseconds = kNone;  ///< what all driver calls cost at their published prices, an operation
-  std::string error;             ///< empty: it completed
+  std::string error;                ///< empty: it completed
 };
 
 /// What is played on one pool: `count` times one of the traces, in turn. What a pass leaves is given back before the

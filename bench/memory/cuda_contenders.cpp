@@ -31,7 +31,8 @@ class CountedCuda final : public memory::Upstream {
     return device_->create_joined(pages);
   }
   Result<void> destroy(std::span<const memory::PageHandle> pages) override {
-    memory::for_each_piece(pages, [&](auto piece) { driver.call(Call::mem_release, memory::kPage.value * piece.size()); });
+    memory::for_each_piece(pages,
+                           [&](auto piece) { driver.call(Call::mem_release, memory::kPage.value * piece.size()); });
     return device_->destroy(pages);
   }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {

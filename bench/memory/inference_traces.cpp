@@ -114,8 +114,7 @@ Trace mixed_models() {
       weights.clear();
     } else if (which == 1) {
       if (weights.empty()) weights = model.weights(writer);
-      for (unsigned step = 0; step < 8; ++step)
-        model.forward(writer, step == 0 ? model.log_uniform(32, 4096) : 4, 4);
+      for (unsigned step = 0; step < 8; ++step) model.forward(writer, step == 0 ? model.log_uniform(32, 4096) : 4, 4);
     } else if (which < 4) {
       model.forward(reranker, model.log_uniform(512, 16384), 16);
     } else {

@@ -43,8 +43,8 @@ Result<void> move_buffers(Pool& pool) {
   }
   GPUWARDEN_TRY(const Bytes after, pool.trim());
   std::printf("given back without moving anything: %llu bytes; after %llu moves: %llu more\n",
-              static_cast<unsigned long long>(before.value),
-              static_cast<unsigned long long>(memory.statistics().moves), static_cast<unsigned long long>(after.value));
+              static_cast<unsigned long long>(before.value), static_cast<unsigned long long>(memory.statistics().moves),
+              static_cast<unsigned long long>(after.value));
   return {};
 }
 

@@ -46,7 +46,7 @@ constexpr auto kPrices = std::to_array<Price>({
     {"cuMemAllocFromPoolAsync", 1.7, 0},        // J
     {"cuMemAllocHost_v2", 2300, 118},           // U: 61 ms at 512 MiB
     {"cuMemAlloc_v2", 50, 0.5},                 // U; growth E
-    {"cuMemCreate", 28, 0.5},  // V at 2 MiB; growth G
+    {"cuMemCreate", 28, 0.5},                   // V at 2 MiB; growth G
     {"cuMemExportToShareableHandle", 10, 0},    // E
     {"cuMemFreeAsync", 1.2, 0},                 // J
     {"cuMemFreeHost", 1000, 50},                // E
@@ -56,9 +56,9 @@ constexpr auto kPrices = std::to_array<Price>({
     {"cuMemHostRegister_v2", 1000, 60},         // E
     {"cuMemImportFromShareableHandle", 20, 0},  // E
     {"cuMemMap", 2, 0},                         // V
-    {"cuMemRelease", 21, 1},  // V at 2 MiB; growth E
-    {"cuMemSetAccess", 35, 1.5},  // V at 2 MiB, for each piece mapped there; growth G
-    {"cuMemUnmap", 32, 1},  // V at 2 MiB, for each piece mapped there; growth E
+    {"cuMemRelease", 21, 1},                    // V at 2 MiB; growth E
+    {"cuMemSetAccess", 35, 1.5},                // V at 2 MiB, for each piece mapped there; growth G
+    {"cuMemUnmap", 32, 1},                      // V at 2 MiB, for each piece mapped there; growth E
     {"cuMemcpyAsync", 6, 0},                    // D
     {"cuMemcpyDtoDAsync_v2", 6, 0},             // D
     {"cuMemcpyDtoD_v2", 6, 0},                  // D

@@ -76,7 +76,7 @@ bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources
 }
 
 std::size_t Pool::Core::most_joined(const Lane& lane) const {
-  constexpr std::uint64_t kLoading = 64;     // allocations for a free while a program loads what will last
+  constexpr std::uint64_t kLoading = 64;      // allocations for a free while a program loads what will last
   constexpr std::uint64_t kPoolPieces = 128;  // a piece is this part of the pool at most, and this many pages:
   constexpr std::uint64_t kMostJoined = 32;
   // Who always moves pages first needs single ones; who moves none has no use for them.

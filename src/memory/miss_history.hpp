@@ -104,8 +104,8 @@ class Shortage {
   std::uint64_t permille_ = 0;
 };
 
-/// What moving pages has cost, in pages, so that memory is grown rather than moved for ever: a page that was moved could
-/// have been made for about as much. Behind the slow lock.
+/// What moving pages has cost, in pages, so that memory is grown rather than moved for ever: a page that was moved
+/// could have been made for about as much. Behind the slow lock.
 class Swings {
  public:
   /// So many pages had to move, after so many allocations of a stream in all; the peak of live memory has `peak` pages.
@@ -121,8 +121,8 @@ class Swings {
   std::uint64_t pages() const { return pages_; }
 
  private:
-  static constexpr std::uint64_t kBearable = 4096;   ///< allocations for a page
-  static constexpr std::uint64_t kFirst = 10;        ///< this part of the peak may move before it counts
+  static constexpr std::uint64_t kBearable = 4096;  ///< allocations for a page
+  static constexpr std::uint64_t kFirst = 10;       ///< this part of the peak may move before it counts
   static constexpr std::uint64_t kMostPermille = 30;
 
   std::uint64_t last_ = 0;

@@ -251,7 +251,8 @@ TEST_F(TorchTest, GivesIdleMemoryBackInTheBackgroundWhereToldTo) {
     void* const address = torch.raw_alloc(std::size_t{1} << 30U, 0, nullptr);
     ASSERT_NE(address, nullptr);
     torch.raw_delete(address);
-    EXPECT_TRUE(gpuwarden::testing::eventually(gpuwarden::testing::kSoon, [&] { return torch.status().reserved < (std::uint64_t{64} << 20U); }));
+    EXPECT_TRUE(gpuwarden::testing::eventually(gpuwarden::testing::kSoon,
+                                               [&] { return torch.status().reserved < (std::uint64_t{64} << 20U); }));
   });
 }
 

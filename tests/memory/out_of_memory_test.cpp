@@ -202,14 +202,15 @@ TEST(Rungs, StandInTheirTableInTheOrderInWhichTheyAreClimbed) {
     EXPECT_EQ(to_string(kRungTable[i].id), kRungTable[i].name);
   }
   ModelUpstream device(64_MiB);
-  auto pool = Pool::create(device, {.wait_for_others = [](Bytes) { return false; }}).value();
-  const auto refused = pool->allocate(1_GiB, StreamId{1});
-  ASSERT_FALSE(refused);
+  std::string said;
+  const auto keep = [&](const OutOfMemoryReport& report) { said = report.to_text(); };
+  const auto pool = Pool::create(device, {.on_out_of_memory = keep}).value();
+  ASSERT_FALSE(pool->allocate(1_GiB, StreamId{1}));
   // The report names what was tried as it was tried.
   std::size_t last = 0;
   for (const RungRow& row : kRungTable) {
     if (row.needs != RungNeeds::nothing) continue;
-    const std::size_t at = refused.error().message.find(" " + std::string(row.name) + " (");
+    const std::size_t at = said.find(" " + std::string(row.name) + " (");
     ASSERT_NE(at, std::string::npos) << row.name;
     EXPECT_GT(at, last) << row.name;
     last = at;

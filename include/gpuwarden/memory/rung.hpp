@@ -19,18 +19,18 @@ enum class RungNeeds : std::uint8_t {
 /// The rungs, in the order in which they are climbed: name, what it needs. A new rung is a row here and the member
 /// function of that name of Pool::Core, which ends with a search of what it has made free. A strategy without
 /// remap_above_permille climbs neither grow_near nor remap.
-#define GPUWARDEN_POOL_RUNGS(row)                                                                           \
-  row(grow_near, nothing)           /* new pages as long as reserved memory stays near the peak of live */  \
-  row(coalesce, nothing)            /* merge the stream's quick lists and what came back from others */     \
-  row(steal_done, other_streams)    /* a free block of another stream whose work on it is done */           \
-  row(remap, nothing)               /* move idle pages to where they are needed; new ones for the rest */   \
-  row(wait_foreign, foreign_blocks) /* let the stream wait for others that gave its memory back */          \
-  row(grow, nothing)                /* new pages */                                                         \
-  row(steal_wait, other_streams)    /* a free block of another stream, which this one waits for */          \
-  row(flush_all, nothing)           /* merge the quick lists of all streams, then move idle pages */        \
-  row(synchronize, nothing)         /* block until all streams are done with what they gave back */         \
-  row(callbacks, nothing)           /* ask the registered callbacks to give memory back */                  \
-  row(wait_others, nothing)         /* wait for other processes, if allowed */
+#define GPUWARDEN_POOL_RUNGS(row)                                                                              \
+  row(grow_near, nothing)               /* new pages as long as reserved memory stays near the peak of live */ \
+      row(coalesce, nothing)            /* merge the stream's quick lists and what came back from others */    \
+      row(steal_done, other_streams)    /* a free block of another stream whose work on it is done */          \
+      row(remap, nothing)               /* move idle pages to where they are needed; new ones for the rest */  \
+      row(wait_foreign, foreign_blocks) /* let the stream wait for others that gave its memory back */         \
+      row(grow, nothing)                /* new pages */                                                        \
+      row(steal_wait, other_streams)    /* a free block of another stream, which this one waits for */         \
+      row(flush_all, nothing)           /* merge the quick lists of all streams, then move idle pages */       \
+      row(synchronize, nothing)         /* block until all streams are done with what they gave back */        \
+      row(callbacks, nothing)           /* ask the registered callbacks to give memory back */                 \
+      row(wait_others, nothing)         /* wait for other processes, if allowed */
 
 enum class Rung : std::uint8_t {
 #define GPUWARDEN_RUNG(name, needs) name,
