@@ -10,8 +10,7 @@
 
 int main(int argc, char** argv) {
   using namespace gpuwarden::testing;
-  const auto folder = corpus();
-  std::filesystem::path index = folder ? *folder / "captures/index.jsonl" : std::filesystem::path();
+  std::filesystem::path index = corpus() / "captures/index.jsonl";
   bool show_wrong = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];

@@ -25,10 +25,12 @@ struct Options {
 
 /// Where nobody names files.
 Result<std::vector<fs::path>> default_files() {
-  const auto corpus = testing::corpus();
-  if (!corpus)
-    return fail(ErrorCode::not_found, "no corpus here", "name files with --cases, or its folder with GPUWARDEN_CORPUS");
-  return std::vector{*corpus / "diagnose/cases.jsonl", *corpus / "diagnose/long_cases.jsonl"};
+  const auto cases = testing::corpus_file("diagnose/cases.jsonl");
+  const auto long_cases = testing::corpus_file("diagnose/long_cases.jsonl");
+  if (!cases || !long_cases)
+    return fail(ErrorCode::not_found, fmt::format("no labelled failures in '{}'", testing::corpus().string()),
+                "name files with --cases, or their corpus with GPUWARDEN_CORPUS");
+  return std::vector{*cases, *long_cases};
 }
 
 Result<Options> options_of(const std::vector<std::string_view>& words) {

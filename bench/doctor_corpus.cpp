@@ -133,8 +133,7 @@ void print_share(std::string_view what, int part, int whole) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto folder = gpuwarden::testing::corpus();
-  fs::path index = folder ? *folder / "captures/index.jsonl" : fs::path();
+  fs::path index = gpuwarden::testing::corpus() / "captures/index.jsonl";
   fs::path problems = gpuwarden::testing::source_folder() / "bench/doctor_problems.csv";
   bool show = false;
   for (int i = 1; i < argc; ++i) {

@@ -12,6 +12,9 @@ foreach(room ${rooms})
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 endforeach()
+# Tables that public headers include; the header sets hold what can be compiled alone.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpuwarden DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
+  FILES_MATCHING PATTERN "*.inc")
 install(TARGETS gpuwarden_gpuwarden EXPORT gpuwardenTargets)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpuwarden)
@@ -38,6 +41,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME gpuwarden)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS ${GPUWARDEN_LIBARCHIVE_PACKAGE})
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libgpuwarden-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # The runtime package has the shared libraries that CMake's targets name.

@@ -3,6 +3,9 @@
 add_executable(gpuwarden_knowledge_generator ${PROJECT_SOURCE_DIR}/knowledge/generate.cpp)
 set_target_properties(gpuwarden_knowledge_generator PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
 
+# All that is generated, for those who only parse (scripts/lint.sh).
+add_custom_target(generated)
+
 function(gpuwarden_knowledge_table kind csv)
   set(output ${PROJECT_BINARY_DIR}/generated/knowledge/${kind}.inc)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/knowledge)
@@ -10,6 +13,8 @@ function(gpuwarden_knowledge_table kind csv)
     COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:gpuwarden_knowledge_generator> ${kind} ${PROJECT_SOURCE_DIR}/knowledge/${csv} ${output}
     DEPENDS gpuwarden_knowledge_generator ${PROJECT_SOURCE_DIR}/knowledge/${csv} VERBATIM)
   target_sources(gpuwarden_knowledge PRIVATE ${output})
+  add_custom_target(generated_${kind} DEPENDS ${output})
+  add_dependencies(generated generated_${kind})
 endfunction()
 
 gpuwarden_knowledge_table(models gpu_models.csv)
@@ -38,4 +43,6 @@ add_custom_command(OUTPUT ${diagnosis_table}
   COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:gpuwarden_diagnosis_generator> ${diagnosis_table} ${diagnosis_data}
   DEPENDS gpuwarden_diagnosis_generator ${diagnosis_data} VERBATIM)
 target_sources(gpuwarden_knowledge PRIVATE ${diagnosis_table})
+add_custom_target(generated_diagnosis DEPENDS ${diagnosis_table})
+add_dependencies(generated generated_diagnosis)
 target_include_directories(gpuwarden_knowledge PRIVATE ${PROJECT_BINARY_DIR}/generated)

@@ -4,25 +4,12 @@
 # tests/NAME/*_test.cpp. A room without sources is an interface library.
 set_property(GLOBAL PROPERTY GPUWARDEN_ROOMS "")
 
-# Parsing the standard library, fmt and JSON is half of what a file costs: the files of a target are compiled several
-# at a time, or with precompiled headers. The dev preset does neither, so that every file has to include what it uses.
+# Parsing the standard library, fmt and JSON is half of what a file costs, so the files of a target are compiled several
+# at a time. scripts/lint.sh looks at each by itself (preset lint), so that every file includes what it uses.
 function(gpuwarden_parse_once target)
   if(GPUWARDEN_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-    return()
   endif()
-  if(NOT GPUWARDEN_PCH)
-    return()
-  endif()
-  get_target_property(libraries ${target} LINK_LIBRARIES)
-  set(headers <algorithm> <array> <chrono> <filesystem> <functional> <map> <optional> <ranges> <span> <string> <string_view> <vector>)
-  if("fmt::fmt" IN_LIST libraries)
-    list(APPEND headers <fmt/format.h>)
-  endif()
-  if("nlohmann_json::nlohmann_json" IN_LIST libraries)
-    list(APPEND headers <nlohmann/json.hpp>)
-  endif()
-  target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()
 
 function(gpuwarden_module name)
@@ -56,4 +43,16 @@ function(gpuwarden_module name)
   set_property(GLOBAL APPEND PROPERTY GPUWARDEN_ROOMS ${name})
   set_property(GLOBAL PROPERTY GPUWARDEN_FLOOR_${name} ${ARG_FLOOR})
   set_property(GLOBAL PROPERTY GPUWARDEN_DEPENDS_${name} ${ARG_DEPENDS})
+endfunction()
+
+# gpuwarden_optimize(LEVEL rooms...): -O<LEVEL> instead of -O1 in release.
+function(gpuwarden_optimize level)
+  foreach(room ${ARGN})
+    target_compile_options(gpuwarden_${room} PRIVATE $<$<CONFIG:Release>:-O${level}>)
+  endforeach()
+endfunction()
+
+# gpuwarden_threaded(rooms...): their tests get the label `threads`.
+function(gpuwarden_threaded)
+  set_property(GLOBAL APPEND PROPERTY GPUWARDEN_THREADED_ROOMS ${ARGN})
 endfunction()

@@ -3,7 +3,6 @@
 option(GPUWARDEN_TESTS "Build the tests" ON)
 option(GPUWARDEN_BENCH "Build the benchmarks" OFF)
 option(GPUWARDEN_FUZZ "Build the fuzzers (clang only)" OFF)
-option(GPUWARDEN_PCH "Precompile the common headers of the libraries: faster, but hides missing includes (clang only)" OFF)
 option(GPUWARDEN_UNITY "Compile a target's files ten at a time: twice as fast, but hides missing includes and shadowed names" ON)
 set(GPUWARDEN_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
@@ -20,6 +19,9 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
+# Most of the program runs once and is compiled often: -O1 takes half of -O3's time. Rooms that compute ask for more
+# (gpuwarden_optimize); docs/internals/build.md has the times.
+set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
 
 if(GPUWARDEN_SANITIZE)
   add_compile_options(-fsanitize=${GPUWARDEN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

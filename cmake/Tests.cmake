@@ -1,11 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpuwarden_test(NAME [DIR dir] [LIBRARIES targets...] [LABELS labels...] [TIMEOUT seconds] [RESOURCE_LOCK name]): the
 # executable NAME_tests from tests/NAME/*_test.cpp; every TEST in it is a test of ctest, with RESOURCE_LOCK one at a time.
+# Tests of what several threads share have the label `threads`: ThreadSanitizer runs them (target threaded_tests).
+option(GPUWARDEN_TEST_SHARDS "Run the tests of a program several at a time in one process: for sanitizers, whose programs are slow to start" OFF)
 if(GPUWARDEN_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
   include(GoogleTest)
+  add_custom_target(threaded_tests)
 endif()
+
+# One test of ctest for every four test files; a shard is every n-th TEST of the program.
+function(gpuwarden_add_shards target files timeout labels)
+  list(LENGTH files count)
+  math(EXPR shards "(${count} + 3) / 4")
+  math(EXPR last "${shards} - 1")
+  math(EXPR patience "${timeout} * 4")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
+    set_tests_properties(${target}.${shard} PROPERTIES TIMEOUT ${patience} LABELS "${labels}" ${ARGN}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
+endfunction()
 
 function(gpuwarden_test name)
   cmake_parse_arguments(ARG "" "DIR;TIMEOUT;RESOURCE_LOCK" "LIBRARIES;LABELS;DEFINITIONS" ${ARGN})
@@ -26,9 +42,20 @@ function(gpuwarden_test name)
     GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name}_tests PRIVATE ${ARG_DEFINITIONS})
   target_precompile_headers(${name}_tests REUSE_FROM gpuwarden_test_support)
+  if(GPUWARDEN_UNITY)
+    # Most of a test file's time goes into instantiating the same templates of GoogleTest and JSON.
+    set_target_properties(${name}_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+  if("threads" IN_LIST ARG_LABELS)
+    add_dependencies(threaded_tests ${name}_tests)
+  endif()
   set(lock "")
   if(ARG_RESOURCE_LOCK)
     set(lock RESOURCE_LOCK ${ARG_RESOURCE_LOCK})
+  endif()
+  if(GPUWARDEN_TEST_SHARDS)
+    gpuwarden_add_shards(${name}_tests "${sources}" ${ARG_TIMEOUT} "${ARG_LABELS}" ${lock})
+    return()
   endif()
   gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock})

@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "gpuwarden/setup/bundle.hpp"
-#include "setup/archive.hpp"
+#include "bundle/archive.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace gpuwarden::setup;
+  using namespace gpuwarden::bundle;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const ArchiveLimits limits{.entries = 8, .entry_bytes = 1U << 20U, .all_bytes = 2U << 20U};
   const auto entries = unpack(bytes, "fuzz", limits);

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "gpuwarden/setup/driver_json.hpp"
-#include "setup/driver_journal.hpp"
+#include "driver/journal.hpp"
+#include "gpuwarden/driver/json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace gpuwarden::setup;
+  using namespace gpuwarden::driver;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (whole_part(text) > size) std::abort();
   const auto runs = replay(text);

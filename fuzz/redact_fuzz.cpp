@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "gpuwarden/setup/redact.hpp"
+#include "gpuwarden/redact/redact.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace gpuwarden::setup;
+  using namespace gpuwarden::redact;
   const std::string secret = "Zq8vN2kLr5Tx";
   const std::string_view given(reinterpret_cast<const char*>(data), size);
   const std::string text = std::string(given) + secret + std::string(given.substr(given.size() / 2));

@@ -62,11 +62,26 @@ enable_nonfree() {
   refresh_apt
 }
 
-build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libcli11-dev libre2-dev pkgconf)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev nodejs python3 tmux procps zsh fish environment-modules)
+# need_python_venv FOLDER REQUIREMENTS: a Python of its own under build/ with the pinned packages of PyPI; made anew when
+# they change. Without a way to PyPI it is left out: the tests that want it say so.
+need_python_venv() {
+  local folder=build/$1 requirements=$2
+  cmp -s "$requirements" "$folder/requirements.txt" && return 0
+  say "installing $(grep -c '^[a-z]' "$requirements") packages from PyPI into $folder"
+  rm -rf "$folder"
+  if /usr/bin/python3 -m venv "$folder" && "$folder/bin/pip" install -q --disable-pip-version-check --retries 3 -r "$requirements"; then
+    cp "$requirements" "$folder/requirements.txt"
+  else
+    rm -rf "$folder"
+    printf 'warning: PyPI gave no packages for %s; its tests are skipped, or fail where they are required\n' "$folder" >&2
+  fi
+}
+
+build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libre2-dev pkgconf)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev nodejs python3 tmux procps zsh fish groff-base environment-modules)
 # Peers for memory_bench: each only where it can be had, none is needed.
 bench_packages=(libvulkan-dev libmimalloc-dev libjemalloc-dev)
-stranger_packages=(libnvidia-ml-dev nvtop gpustat)
+stranger_packages=(libnvidia-ml-dev nvtop gpustat python3-venv)
 # Whose files and command lines the planner writes: a Slurm, torchrun, and a reader of JSON Schema (tests/emit).
 tool_packages=(munge slurmctld slurmd slurm-client python3-torch python3-jsonschema python3-yaml)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)

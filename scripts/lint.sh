@@ -1,17 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Formatting and static analysis.  scripts/lint.sh [CLANG BUILD FOLDER, default build/asan]
+# Formatting, static analysis, and each file by itself: includes what it uses, hides no name.
 source "$(dirname "$0")/lib.sh"
-build=${1:-build/asan}
-need_packages "${lint_packages[@]}"
-[ -f "$build/compile_commands.json" ] || die "$build is not configured: cmake --preset asan"
+need_packages "${build_packages[@]}" "${lint_packages[@]}"
+build=build/lint
+cmake --preset lint >/dev/null
+# What is generated is included.
+cmake --build "$build" -j "$jobs" --target generated -- --quiet
 
 say "clang-format"
 git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
 
+say "each file by itself"
+scripts/alone.py "$build"
+
 say "clang-tidy"
 git ls-files -co --exclude-standard 'src/*.cpp' 'apps/*.cpp' 'sim/*.cpp' 'preload/*.cpp' |
   xargs scripts/tidy.py "$build"
+
+say "docs/messages.md is up to date"
+scripts/messages.py --check
 
 say "shell scripts parse"
 for script in scripts/*.sh .ci/run; do bash -n "$script"; done

@@ -7,7 +7,7 @@ source "$(dirname "$0")/lib.sh"
 need_packages "${build_packages[@]}"
 say "building (build/release)"
 cmake --preset release -DGPUWARDEN_TESTS=OFF -DGPUWARDEN_BENCH=OFF >/dev/null
-cmake --build build/release -j "$jobs" -- --quiet
+cmake --build build/release -j "$jobs" --target gpuwarden gpuwarden_example_job -- --quiet
 
 gpuwarden=build/release/bin/gpuwarden
 job=build/release/bin/gpuwarden-example-job

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line's own thin interface: a command is a row of a table and a function.
+// The command line's own thin interface: a command is a row of a table and a function, an option a row beside it.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -18,16 +19,24 @@ enum class OptionKind {
   flag,      ///< --json
   text,      ///< --name TEXT
   list,      ///< --gpu-ids 0,2 or 0 2 3
-  optional,  ///< --wait or --wait=DURATION
+  optional,  ///< --wait or --wait=5s; --wait 5s too, where the value is a DURATION
   repeated,  ///< --knowledge A --knowledge B
 };
 
-/// One option. `names` as people write them: "-n,--num-gpus". The last long name is its key in Args.
+/// One option, and all that help, parser, completion and man page need to know of it.
 struct Option {
-  const char* names;
+  const char* names;  ///< as people write them: "-n,--num-gpus"; the last long name is its key in Args
   OptionKind kind;
-  const char* value;  ///< what stands for the value in the help
+  const char* value;  ///< what stands for the value in the help; FILE and DIR are completed as such
   const char* help;
+  const char* choices = "";  ///< the words a shell offers for the value, with blanks between
+  const char* actions = "";  ///< the actions it is for, with blanks between ("use exec"); empty: all
+};
+
+/// Options that belong together, under a title of the help.
+struct OptionGroup {
+  std::span<const Option> options;
+  const char* title = "options";
 };
 
 /// What was given, by the options' keys ("num-gpus").
@@ -69,17 +78,25 @@ struct Command {
   const char* name;
   const char* summary;
   const char* usage;
-  std::vector<std::span<const Option>> options;
+  std::array<OptionGroup, 5> groups;
   Rest rest;
+  const char* actions = "";  ///< what its first operand may be, with blanks between; empty: anything
+  const char* details = "";  ///< what the man page says beyond the summary
+  bool hidden = false;       ///< not in the overview: for shells and packagers
   int (*run)(Context&);
 };
 
-const std::vector<Command>& commands();
+/// All commands, in the order of the overview.
+std::span<const Command* const> commands();
 const Command* find_command(std::string_view name);
 /// All options of a command, those that every command has included.
 std::vector<Option> options_of(const Command& command);
 /// "num-gpus" of "-n,--num-gpus".
 std::string key_of(const Option& option);
+/// "--num-gpus N", "--wait[=DURATION]": as it is typed, all names.
+std::string synopsis_of(const Option& option);
+/// Fails with invalid_argument for an option that was given and is not for this action.
+Result<void> check_action_options(const Context& context, std::string_view action);
 
 /// Turns argv (without program and command names) into Args. Fails with invalid_argument.
 Result<Args> parse_arguments(const Command& command, const std::vector<std::string>& arguments);
@@ -90,22 +107,26 @@ std::string overview();
 
 /// Prints "gpuwarden: what" and "hint: …" to stderr; gives the exit code.
 int complain(const Error& error);
+/// The same of a program that cannot be started: 126 or 127, as shells have it.
+int refuse_program(const Error& error);
 void warn(std::string_view text);
 
-// The commands.
-int run_list(Context& context);
-int run_snapshot(Context& context);
-int run_select(Context& context);
-int run_doctor(Context& context);
-int run_diagnose(Context& context);
-int run_driver(Context& context);
-int run_bundle(Context& context);
-int run_env(Context& context);
-int run_run(Context& context);
-int run_lease(Context& context);
-int run_sim(Context& context);
-int run_compat(Context& context);
-int run_memory(Context& context);
-int run_plan(Context& context);
+// The commands, each in commands/<name>.cpp with its options.
+extern const Command kListCommand;
+extern const Command kSelectCommand;
+extern const Command kPlanCommand;
+extern const Command kSnapshotCommand;
+extern const Command kDoctorCommand;
+extern const Command kDiagnoseCommand;
+extern const Command kDriverCommand;
+extern const Command kBundleCommand;
+extern const Command kEnvCommand;
+extern const Command kRunCommand;
+extern const Command kLeaseCommand;
+extern const Command kCompatCommand;
+extern const Command kMemoryCommand;
+extern const Command kSimCommand;
+extern const Command kCompletionCommand;
+extern const Command kManCommand;
 
 }  // namespace gpuwarden::cli

@@ -34,4 +34,11 @@ constexpr int exit_code_of(ErrorCode code) {
   return kNo;
 }
 
+/// The code for a program that cannot be started, as shells have it.
+constexpr int exit_code_of_start(ErrorCode code) {
+  return code == ErrorCode::not_found           ? kNotFound
+         : code == ErrorCode::permission_denied ? kNotExecutable
+                                                : exit_code_of(code);
+}
+
 }  // namespace gpuwarden::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -21,7 +22,8 @@ bool is_meant(const GpuRecord& record, const std::string& name) {
 
 }  // namespace
 
-Result<void> keep_named(const std::vector<std::string>& names, facts::Snapshot& snapshot) {
+Result<void> keep_named(const std::vector<std::string>& typed, facts::Snapshot& snapshot) {
+  const auto names = expand_ranges(typed);
   if (names.empty()) return {};
   for (const std::string& name : names) {
     if (std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) { return is_meant(record, name); })) continue;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 
@@ -14,9 +15,9 @@ namespace {
 
 int unknown_command(const std::string& name) {
   std::vector<std::string> names{"help", "version"};
-  for (const Command& command : commands()) names.emplace_back(command.name);
+  for (const Command* command : commands()) names.emplace_back(command->name);
   const std::string close = closest_match(name, names);
-  return complain({ErrorCode::invalid_argument, fmt::format("there is no command '{}'", printable(name)),
+  return complain({ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(name)),
                    close.empty() ? "see gpuwarden --help" : fmt::format("did you mean '{}'?", close)});
 }
 
@@ -48,6 +49,16 @@ int dispatch(const std::vector<std::string>& words) {
   return command->run(context);
 }
 
+/// What was printed may not have been written: a full disk must not look like success.
+int written(int exit_code) {
+  const bool lost = std::ferror(stdout) != 0;
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !lost) return exit_code;
+  const int why = errno != 0 ? errno : ENOSPC;
+  complain(error_from_errno(why, "cannot write to standard output"));
+  return exit_code == kFine ? kNo : exit_code;
+}
+
 }  // namespace
 }  // namespace gpuwarden::cli
 
@@ -58,8 +69,10 @@ int main(int argc, char** argv) {
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }
   try {
-    return cli::dispatch({argv + 1, argv + argc});
+    return cli::written(cli::dispatch({argv + 1, argv + argc}));
   } catch (const std::exception& exception) {
+    // The formatting library throws where the buffer of standard output cannot be emptied.
+    if (std::ferror(stdout) != 0) return cli::written(cli::kFine);
     return cli::complain(
         {ErrorCode::failed, fmt::format("unexpected: {}", exception.what()), "this is a bug: please report it"});
   }

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "model_request.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -23,7 +25,7 @@ Error about(const std::string& key, const Error& error) {
 
 std::vector<GpuName> names_of(const Args& args, const std::string& key) {
   std::vector<GpuName> names;
-  for (const std::string& text : args.list(key)) names.push_back({text});
+  for (const std::string& text : expand_ranges(args.list(key))) names.push_back({text});
   return names;
 }
 
@@ -35,7 +37,7 @@ Result<std::optional<facts::ComputeCapability>> capability_option(const Args& ar
   const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::optional<std::int64_t>(0);
   if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9 || parts.size() > 2) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--min-compute-capability: '{}' is no compute capability", printable(*text)),
+                fmt::format("--min-compute-capability: '{}' is not a compute capability", printable(*text)),
                 "for example 8.0");
   }
   return facts::ComputeCapability{static_cast<int>(*major), static_cast<int>(*minor)};
@@ -50,7 +52,7 @@ Result<void> check_lists(const Args& args) {
                     "write ids with commas between, for example 0,2");
     }
     if (args.has(key) && args.list(key).empty())
-      return fail(ErrorCode::invalid_argument, fmt::format("--{}: no GPU is named", key));
+      return fail(ErrorCode::invalid_argument, fmt::format("--{}: no GPU is given", key));
   }
   return {};
 }
@@ -60,13 +62,9 @@ placement::KnownOptions known_options() {
   placement::KnownOptions known;
   for (const Option& option : kSelectionOptions) known.selection.push_back(key_of(option));
   for (const Option& option : kWorkloadOptions) known.selection.push_back(key_of(option));
-  if (const Command* run = find_command("run")) {
-    for (const auto options : run->options) {
-      const bool selects = options.data() == kSelectionOptions.data() || options.data() == kWorkloadOptions.data();
-      for (const Option& option : options) {
-        if (!selects) known.run.push_back(key_of(option));
-      }
-    }
+  for (const OptionGroup& group : kRunCommand.groups) {
+    if (group.options.data() != kSelectionOptions.data() && group.options.data() != kWorkloadOptions.data())
+      std::ranges::transform(group.options, std::back_inserter(known.run), key_of);
   }
   std::erase(known.selection, "config");
   return known;
@@ -130,10 +128,21 @@ Result<void> fill_model(const Args& args, Request& request) {
 /// A configuration's strategy holds for what is trained.
 void fall_back_to_strategy(Args& args, const placement::JobConfig& config) {
   const auto& strategy = config.distributed.strategy;
-  const std::string task = normal(args.text("task").value_or("train"));
+  const std::string task = planning::normal_word(args.text("task").value_or("train"));
   const bool has_model = args.has("model") || args.has("model-size");
   const bool trains = task != "inference" && task != "serve" && (args.has("task") || args.has("model"));
   if (strategy && has_model && trains) args.fall_back("strategy", {*strategy});
+}
+
+/// "cpu", "cuda", or "cuda:1": GPU 1, where no GPUs are named.
+Result<void> read_device(const std::string& device, Request& request) {
+  const auto index = device.starts_with("cuda:") ? parse_integer(std::string_view(device).substr(5)) : std::nullopt;
+  if (device != "cpu" && device != "cuda" && !(index && *index >= 0))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--device: '{}' is not cpu, cuda or cuda:N", printable(device)));
+  request.force_cpu = device == "cpu";
+  if (index && request.gpu_ids.empty() && !request.all) request.gpu_ids = {{std::to_string(*index)}};
+  return {};
 }
 
 Result<void> fill(const Args& args, Request& request) {
@@ -154,10 +163,7 @@ Result<void> fill(const Args& args, Request& request) {
   request.shared = args.has("share");
   request.allow_busy = args.has("allow-busy");
   const auto device = args.text("device");
-  if (device && *device != "cpu" && *device != "cuda") {
-    return fail(ErrorCode::invalid_argument, fmt::format("--device: '{}' is neither cpu nor cuda", printable(*device)));
-  }
-  if (device) request.force_cpu = *device == "cpu";
+  if (device) GPUWARDEN_CHECK(read_device(*device, request));
   return fill_model(args, request);
 }
 
@@ -170,7 +176,7 @@ Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::s
   const auto number = parse_integer(*text);
   if (!number || *number < 0 || *number > most) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--{}: '{}' is no whole number from 0 to {}", key, printable(*text), most));
+                fmt::format("--{}: '{}' is not a whole number from 0 to {}", key, printable(*text), most));
   }
   return static_cast<std::uint32_t>(*number);
 }
@@ -180,6 +186,10 @@ Result<std::optional<Bytes>> size_option(const Args& args, const std::string& ke
   if (!text) return std::nullopt;
   const auto size = parse_size(*text);
   if (!size) return std::unexpected(about(key, size.error()));
+  // "40" is seldom meant as 40 bytes.
+  if (*size < 1_MiB && parse_number(*text) && size->value > 0)
+    return fail(ErrorCode::invalid_argument, fmt::format("--{}: {} has no unit, and would be bytes", key, *text),
+                fmt::format("write {}GiB, {}MiB or {}B", *text, *text, *text));
   return *size;
 }
 
@@ -194,13 +204,31 @@ Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& arg
 Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
   for (const Clash& clash : clashes) {
     if (args.has(clash.one) && args.has(clash.other))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} do not go together", clash.one, clash.other),
-                  clash.hint);
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--{} and --{} cannot be used together", clash.one, clash.other), clash.hint);
   }
   return {};
 }
 
+std::vector<std::string> expand_ranges(const std::vector<std::string>& names) {
+  constexpr std::int64_t kMost = 4096;
+  std::vector<std::string> all;
+  for (const std::string& name : names) {
+    const auto ends = split(name, '-');
+    const auto first = parse_integer(ends.front());
+    const auto last = ends.size() == 2 ? parse_integer(ends.back()) : std::nullopt;
+    if (!first || !last || *first > *last || *last - *first >= kMost) {
+      all.push_back(name);
+      continue;
+    }
+    for (std::int64_t index = *first; index <= *last; ++index) all.push_back(std::to_string(index));
+  }
+  return all;
+}
+
 Result<Selection> read_selection(Context& context) {
+  static constexpr auto kClashes = std::to_array<Clash>({{"all", "num-gpus", "leave out one of the two"}});
+  GPUWARDEN_CHECK(check_clashes(context.args, kClashes));
   Selection selection;
   GPUWARDEN_TRY(selection.config, read_config(context));
   fall_back_to_environment(context);

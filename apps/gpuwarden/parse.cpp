@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows the parser library.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "command.hpp"
@@ -10,9 +8,6 @@
 
 namespace gpuwarden::cli {
 namespace {
-
-/// "--wait" stands for "--wait=" this.
-constexpr const char* kLeftOut = "\x01";
 
 std::vector<std::string> option_words(const std::vector<Option>& options) {
   std::vector<std::string> words;
@@ -22,86 +17,127 @@ std::vector<std::string> option_words(const std::vector<Option>& options) {
   return words;
 }
 
-/// Options whose value may be left out take it only behind "=", so that they never swallow the next word.
-void mark_left_out(std::vector<std::string>& words, const std::vector<Option>& options) {
-  for (std::string& word : words) {
-    const bool optional = std::ranges::any_of(options, [&](const Option& option) {
-      return option.kind == OptionKind::optional && word == "--" + key_of(option);
+/// "--name" and "-n", but not "-" (standard input) and "-1" (a number).
+bool looks_like_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
+}
+
+/// One command line on its way into Args.
+class Parser {
+ public:
+  Parser(const Command& command, std::span<const std::string> words)
+      : command_(command), options_(options_of(command)), words_(words) {}
+
+  Result<Args> parse() {
+    while (next_ < words_.size()) {
+      const std::string& word = words_[next_];
+      if (looks_like_option(word)) {
+        ++next_;
+        GPUWARDEN_CHECK(word.starts_with("--") ? take_long(word) : take_short(word));
+      } else if (command_.rest == Rest::none) {
+        return std::unexpected(unknown(word));
+      } else if (command_.rest == Rest::command) {  // its own options follow
+        args_.rest.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
+        break;
+      } else {
+        args_.rest.push_back(word);
+        ++next_;
+      }
+    }
+    return std::move(args_);
+  }
+
+  Error unknown(std::string_view word) const {
+    const std::string name(word.substr(0, word.find('=')));
+    const std::string see = fmt::format("see gpuwarden {} --help", command_.name);
+    if (!name.starts_with("-"))
+      return {ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(word)), see};
+    const std::string close = closest_match(name, option_words(options_));
+    return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)),
+            close.empty() ? see : fmt::format("did you mean '{}'?", close)};
+  }
+
+ private:
+  const Option* find(std::string_view name) const {
+    const auto found = std::ranges::find_if(options_, [&](const Option& option) {
+      const auto names = split(option.names, ',');
+      return std::ranges::find(names, name) != names.end();
     });
-    if (optional) word += std::string("=") + kLeftOut;
+    return found == options_.end() ? nullptr : &*found;
   }
-}
 
-void declare(CLI::App& app, const Option& option, std::vector<std::string>& values, bool& given) {
-  if (option.kind == OptionKind::flag) {
-    app.add_flag(option.names, given);
-    return;
+  Result<void> take_long(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    const Option* option = find(word.substr(0, equals));
+    if (option == nullptr) return std::unexpected(unknown(word));
+    if (equals == std::string_view::npos) return take(*option, std::nullopt);
+    return take(*option, std::string(word.substr(equals + 1)));
   }
-  CLI::Option* declared = app.add_option(option.names, values);
-  constexpr int kMost = 4096;
-  if (option.kind == OptionKind::list)
-    declared->expected(1, kMost);
-  else if (option.kind == OptionKind::repeated)  // one value each time: only without a limit does the parser heed that
-    declared->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
-  else
-    declared->expected(1, 1)->allow_extra_args(false);
-}
 
-Error unknown_word(const std::string& word, const std::vector<Option>& options, const Command& command) {
-  const std::string name = word.substr(0, word.find('='));
-  if (!name.starts_with("-")) {
-    return {ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(word)),
-            fmt::format("see gpuwarden {} --help", command.name)};
+  /// "-n", "-n2", "-n=2", "-pi0": flags may stand together, and a value end them.
+  Result<void> take_short(std::string_view word) {
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const Option* option = find(fmt::format("-{}", word[i]));
+      if (option == nullptr) return std::unexpected(unknown(i == 1 ? word : fmt::format("-{}", word[i])));
+      std::string_view behind = word.substr(i + 1);
+      if (option->kind != OptionKind::flag) {
+        if (behind.starts_with('=')) behind.remove_prefix(1);
+        return take(*option, behind.empty() ? std::nullopt : std::optional(std::string(behind)));
+      }
+      GPUWARDEN_CHECK(take(*option, std::nullopt));
+    }
+    return {};
   }
-  const std::string close = closest_match(name, option_words(options));
-  return {
-      ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)),
-      close.empty() ? fmt::format("see gpuwarden {} --help", command.name) : fmt::format("did you mean '{}'?", close)};
-}
+
+  Result<void> take(const Option& option, std::optional<std::string> value) {
+    const std::string key = key_of(option);
+    const bool several = option.kind == OptionKind::list || option.kind == OptionKind::repeated;
+    if (option.kind == OptionKind::flag && value)
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} takes no value", key));
+    if (option.kind != OptionKind::flag && !several && args_.has(key))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} is given more than once", key));
+    auto values = args_.all(key);
+    if (value) values.push_back(std::move(*value));
+    if (!value) GPUWARDEN_CHECK(take_first(option, key, values));
+    while (option.kind == OptionKind::list && is_value()) values.push_back(words_[next_++]);
+    args_.set(key, values);
+    return {};
+  }
+
+  bool is_value() const { return next_ < words_.size() && !looks_like_option(words_[next_]); }
+
+  /// The value that stands in a word of its own.
+  Result<void> take_first(const Option& option, const std::string& key, std::vector<std::string>& values) {
+    if (option.kind == OptionKind::flag) return {};
+    if (option.kind == OptionKind::optional) {
+      // Any other word may be the command to run.
+      const bool duration = std::string_view(option.value) == "DURATION";
+      if (duration && is_value() && parse_duration(words_[next_])) values.push_back(words_[next_++]);
+      return {};
+    }
+    if (!is_value())
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} needs a value", key),
+                  fmt::format("write {}; a value that begins with '-' goes behind '='", synopsis_of(option)));
+    values.push_back(words_[next_++]);
+    return {};
+  }
+
+  const Command& command_;
+  std::vector<Option> options_;
+  std::span<const std::string> words_;
+  std::size_t next_ = 0;
+  Args args_;
+};
 
 }  // namespace
 
 Result<Args> parse_arguments(const Command& command, const std::vector<std::string>& arguments) {
-  const std::vector<Option> options = options_of(command);
   const auto separator = std::ranges::find(arguments, "--");
-  std::vector<std::string> words(arguments.begin(), separator);
-  mark_left_out(words, options);
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  if (command.rest == Rest::command) app.prefix_command();
-  std::vector<std::vector<std::string>> values(options.size());
-  const auto given = std::make_unique<bool[]>(options.size());
-  for (std::size_t i = 0; i < options.size(); ++i) declare(app, options[i], values[i], given[i]);
-  try {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());
-    app.parse(reversed);
-  } catch (const CLI::ParseError& error) {
-    return fail(ErrorCode::invalid_argument, printable(error.what()),
-                fmt::format("see gpuwarden {} --help", command.name));
-  }
-  Args args;
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    if (given[i]) args.set(key_of(options[i]), {});
-    if (values[i].empty()) continue;
-    if (values[i] == std::vector<std::string>{kLeftOut}) values[i].clear();
-    const bool several = options[i].kind == OptionKind::list || options[i].kind == OptionKind::repeated;
-    if (values[i].size() > 1 && !several) {
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} is given more than once", key_of(options[i])));
-    }
-    args.set(key_of(options[i]), values[i]);
-  }
-  args.rest = app.remaining();
-  const auto stray = std::ranges::find_if(args.rest, [&](const std::string& word) {
-    // Behind the first word of a foreign command line its own options follow.
-    const bool first = &word == &args.rest.front();
-    const bool option = word.starts_with("-") && word != "-";  // "-" alone is standard input
-    return command.rest == Rest::none || (option && (first || command.rest == Rest::operands));
-  });
-  if (stray != args.rest.end()) return std::unexpected(unknown_word(*stray, options, command));
-  if (separator != arguments.end()) args.rest.insert(args.rest.end(), separator + 1, arguments.end());
-  if (separator != arguments.end() && command.rest == Rest::none)
-    return std::unexpected(unknown_word("--", options, command));
+  Parser parser(command, std::span(arguments.begin(), separator));
+  GPUWARDEN_TRY(Args args, parser.parse());
+  if (separator == arguments.end()) return args;
+  if (command.rest == Rest::none) return std::unexpected(parser.unknown("--"));
+  args.rest.insert(args.rest.end(), separator + 1, arguments.end());
   return args;
 }
 

@@ -75,7 +75,8 @@ gpuwarden_result answer(const Body& body) noexcept try {
   return code_of(error.code);
 } catch (const std::exception& exception) {
   // Of a few bytes, which a string holds without memory.
-  last_error.assign(dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ? "no host memory" : "internal error");
+  last_error.assign(dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ? "out of host memory"
+                                                                               : "internal error");
   return GPUWARDEN_FAILED;
 }
 

@@ -33,14 +33,14 @@ Result<void> plan(manager::GpuManager& manager, const planning::Workload& work, 
   return {};
 }
 
-/// As many of this machine's GPUs as the model needs, made visible to what this process starts.
+/// As many of this machine's GPUs as the model needs, held and made visible to what this process starts.
 Result<void> take(manager::GpuManager& manager, const planning::Workload& work) {
   placement::Request request;
   request.work = work;
-  const auto decision = manager.select(request);
-  if (!decision) return std::unexpected(decision.error());
-  std::printf("%s\n", decision->satisfied ? decision->model->reason.c_str() : decision->missing.c_str());
-  if (decision->satisfied) manager::set_visible(*decision);
+  const auto gpus = manager.reserve(request);
+  if (!gpus && gpus.error().code != ErrorCode::unsatisfied) return std::unexpected(gpus.error());
+  std::printf("%s\n", gpus ? gpus->decision().model->reason.c_str() : gpus.error().message.c_str());
+  if (gpus) manager::set_visible(gpus->decision());  // the work is done here, while `gpus` lives
   return {};
 }
 

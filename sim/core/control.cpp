@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
+#include "sim/core/settings.hpp"
 
 namespace gpuwarden::sim {
 namespace {
@@ -96,7 +97,7 @@ Json show_gpu(const GpuView& gpu, std::size_t index) {
                          {"utilization_percent", process.utilization}});
   }
   Json instances = Json::array();
-  for (const MigInstance& instance : gpu.spec->instances) {
+  for (const MigInstance& instance : gpu.instances) {
     instances.push_back({{"uuid", instance.uuid}, {"profile", instance.profile}});
   }
   return {{"index", index},
@@ -122,14 +123,15 @@ Result<Json> show(const Json&, FleetPtr& fleet) {
 }
 
 /// The GPUs and MIG instances behind UUIDs.
-Result<std::vector<Fleet::Place>> places_of(const Json& request, const Fleet& fleet) {
+Result<std::vector<Fleet::Place>> places_of(const Json& request, Fleet& fleet) {
   std::vector<Fleet::Place> result;
-  const auto& gpus = fleet.spec().gpus;
+  GPUWARDEN_TRY(const auto view, fleet.view());
+  const auto& gpus = view->gpus;
   for (const Json& entry : request.value("gpus", Json::array())) {
     const std::string uuid = entry.is_string() ? entry.get<std::string>() : "";
     std::optional<Fleet::Place> place;
     for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-      if (gpus[i].uuid == uuid) place = {i, kNoInstance};
+      if (gpus[i].spec->uuid == uuid) place = {i, kNoInstance};
       const auto mig = std::ranges::find(gpus[i].instances, uuid, &MigInstance::uuid);
       if (mig != gpus[i].instances.end()) place = {i, mig->gpu_instance};
     }
@@ -171,6 +173,20 @@ Result<Json> clear(const Json& request, FleetPtr& fleet) {
   return Json::object();
 }
 
+/// As `nvidia-smi --gpu-reset`: nobody may be using the GPU.
+Result<Json> reset_gpu(const Json& request, FleetPtr& fleet) {
+  const std::uint32_t gpu = gpu_of(request);
+  if (gpu >= fleet->spec().gpus.size()) return fail(ErrorCode::invalid_argument, "there is no such GPU");
+  GPUWARDEN_TRY(const auto view, fleet->view());
+  if (!view->gpus[gpu].processes.empty())
+    return fail(ErrorCode::failed, fmt::format("GPU {} is in use by another client", gpu), "end its processes first");
+  GPUWARDEN_CHECK(fleet->update([&](Body& body, const FleetSpec& spec) {
+    reset(body, spec, gpu);
+    return true;
+  }));
+  return Json::object();
+}
+
 Result<Json> set(const Json& request, FleetPtr& fleet) {
   GPUWARDEN_TRY(const std::string name, text_of(request, "field"));
   const auto field = field_from(name);
@@ -204,7 +220,7 @@ struct Operation {
   Result<Json> (*run)(const Json&, FleetPtr&);
 };
 
-constexpr std::array<Operation, 13> kOperations{{{"attach", false, attach},
+constexpr std::array<Operation, 14> kOperations{{{"attach", false, attach},
                                                  {"start", false, start},
                                                  {"detach", false, detach},
                                                  {"list", false, list},
@@ -215,6 +231,7 @@ constexpr std::array<Operation, 13> kOperations{{{"attach", false, attach},
                                                  {"undeclare", true, undeclare},
                                                  {"fault", true, inject},
                                                  {"clear_faults", true, clear},
+                                                 {"reset", true, reset_gpu},
                                                  {"set", true, set},
                                                  {"clock", true, clock}}};
 

@@ -8,7 +8,9 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "sim/core/holdings.hpp"
+#include "sim/core/mig.hpp"
 #include "sim/core/process.hpp"
+#include "sim/core/settings.hpp"
 
 namespace gpuwarden::sim {
 namespace {
@@ -88,17 +90,6 @@ double load_of(const Body& body, const FleetSpec& spec, std::uint32_t gpu, std::
   return std::min(load, 1.0);
 }
 
-double power_limit_of(const Body& body, const GpuSpec& spec, std::uint32_t gpu) {
-  for (std::uint32_t i = 0; i < body.override_count; ++i) {
-    const Override& change = body.overrides[i];
-    if (change.gpu == gpu && change.field == static_cast<std::uint32_t>(Field::power_limit) && change.supported != 0) {
-      return change.value;
-    }
-  }
-  const auto pinned = spec.readings.find(Field::power_limit);
-  return pinned != spec.readings.end() && pinned->second ? *pinned->second : spec.model.power_default;
-}
-
 void tick(Body& body, const FleetSpec& spec) {
   ++body.tick;
   for (std::uint32_t i = 0; i < body.fault_count; ++i) {
@@ -107,8 +98,7 @@ void tick(Body& body, const FleetSpec& spec) {
   for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) {
     const Ailments ailments{in_force(body, FaultKind::thermal_runaway, i), in_force(body, FaultKind::fan_failure, i),
                             in_force(body, FaultKind::slow_clock, i)};
-    step(body.gpus[i], spec.gpus[i], load_of(body, spec, i, body.tick), power_limit_of(body, spec.gpus[i], i),
-         ailments);
+    step(body.gpus[i], spec.gpus[i], load_of(body, spec, i, body.tick), limits_of(body, spec, i), ailments);
   }
 }
 
@@ -208,8 +198,8 @@ void read_more_static(Readings& r, const GpuSpec& gpu) {
 }
 
 /// Profiling metrics (GPM), which Hopper and later have; the shares are those of a dense training step.
-void read_profile(Readings& r, const GpuSpec& gpu, const GpuState& s) {
-  if (gpu.model.capability_major < 9 || gpu.mig) return;
+void read_profile(Readings& r, const GpuSpec& gpu, const GpuState& s, bool mig) {
+  if (gpu.model.capability_major < 9 || mig) return;
   at(r, Field::sm_active) = s.load * 92;
   at(r, Field::sm_occupancy) = s.load * 21;
   at(r, Field::tensor_active) = s.load * 48;
@@ -222,9 +212,9 @@ void read_profile(Readings& r, const GpuSpec& gpu, const GpuState& s) {
   at(r, Field::nvlink_rx) = whole(s.load * 90e3);
 }
 
-void read_more_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s) {
+void read_more_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s, bool mig) {
   const Model& m = gpu.model;
-  if (!gpu.mig && m.capability_major * 10 + m.capability_minor >= 75) {
+  if (!mig && m.capability_major * 10 + m.capability_minor >= 75) {
     at(r, Field::jpeg_utilization) = 0;
     at(r, Field::ofa_utilization) = 0;
   }
@@ -238,17 +228,17 @@ void read_more_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s) {
     at(r, Field::slowdown_hw_thermal) = whole(s.heat_stopped * 1e6);
     at(r, Field::slowdown_hw_power_brake) = 0;
   }
-  read_profile(r, gpu, s);
+  read_profile(r, gpu, s, mig);
 }
 
-void read_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s) {
+void read_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s, bool mig) {
   const Model& m = gpu.model;
   const bool idle = s.load < 0.005;
   const double share = idle ? static_cast<double>(m.clock_idle) / m.clock_graphics_max : s.clock;
   at(r, Field::temperature) = whole(s.temperature);
   at(r, Field::power) = s.power;
   if (m.capability_major >= 7) at(r, Field::energy) = s.energy;
-  if (!gpu.mig) {
+  if (!mig) {
     at(r, Field::utilization) = whole(s.load * 100);
     at(r, Field::memory_utilization) = whole(s.load * 55);
     at(r, Field::encoder_utilization) = 0;
@@ -265,12 +255,24 @@ void read_dynamic(Readings& r, const GpuSpec& gpu, const GpuState& s) {
   at(r, Field::pcie_rx) = whole(s.load * 3.1e6);
   if (m.ecc && m.capability_major >= 7 && m.memory_mib > 30000)
     at(r, Field::memory_temperature) = whole(s.temperature + 8);
-  if (m.ecc) {
-    at(r, Field::ecc_corrected_volatile) = static_cast<double>(s.ecc_corrected);
-    at(r, Field::ecc_uncorrected_volatile) = static_cast<double>(s.ecc_uncorrected);
-    at(r, Field::ecc_corrected_aggregate) = static_cast<double>(s.ecc_corrected);
-    at(r, Field::ecc_uncorrected_aggregate) = static_cast<double>(s.ecc_uncorrected);
-  }
+}
+
+void read_ecc(Readings& r, const GpuState& s, const GpuSettings& settings) {
+  const auto since = [](std::uint64_t count, std::uint64_t cleared) { return static_cast<double>(count - cleared); };
+  at(r, Field::ecc_corrected_volatile) = since(s.ecc_corrected, settings.ecc_cleared[0][0]);
+  at(r, Field::ecc_uncorrected_volatile) = since(s.ecc_uncorrected, settings.ecc_cleared[0][1]);
+  at(r, Field::ecc_corrected_aggregate) = since(s.ecc_corrected, settings.ecc_cleared[1][0]);
+  at(r, Field::ecc_uncorrected_aggregate) = since(s.ecc_uncorrected, settings.ecc_cleared[1][1]);
+}
+
+/// What follows from settings once everything pinned is in its place.
+void settle(GpuView& gpu, bool ecc_is_switched_off) {
+  Readings& r = gpu.readings;
+  if (!at(r, Field::ecc_pending)) at(r, Field::ecc_pending) = at(r, Field::ecc_enabled);
+  if (!ecc_is_switched_off) return;
+  for (const Field field : {Field::ecc_corrected_volatile, Field::ecc_uncorrected_volatile,
+                            Field::ecc_corrected_aggregate, Field::ecc_uncorrected_aggregate})
+    at(r, field).reset();
 }
 
 void read_processes(const Body& body, const GpuSpec& gpu, std::uint32_t index, GpuView& view) {
@@ -309,7 +311,10 @@ void read_faults(const Body& body, std::uint32_t index, const GpuSpec& gpu, GpuV
   view.fault_number = body.fault_number;
   const bool fan_failed = in_force(body, FaultKind::fan_failure, index);
   if (gpu.model.fan) {
-    const double wanted = std::clamp((body.gpus[index].temperature - 45) * 2.0, 0.0, 100.0);
+    const GpuSettings& settings = body.settings[index];
+    const double wanted = settings.fan_is_manual != 0
+                              ? settings.fan_percent
+                              : std::clamp((body.gpus[index].temperature - 45) * 2.0, 0.0, 100.0);
     at(view.readings, Field::fan_speed) = fan_failed ? 0 : whole(wanted);
     at(view.readings, Field::fan_rpm) = fan_failed ? 0 : whole(wanted * 36);
   }
@@ -341,6 +346,7 @@ void begin(Body& body, const FleetSpec& spec, std::int64_t now_ns) {
   for (const Fault& fault : spec.faults) schedule(body, fault, kWholeFleet);
   for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) {
     body.gpus[i] = settled(spec.gpus[i]);
+    body.mig[i] = described_instances(spec.gpus[i]);
     for (const Fault& fault : spec.gpus[i].faults) schedule(body, fault, i);
   }
 }
@@ -380,10 +386,16 @@ FleetView look(const Body& body, const FleetSpec& spec) {
   for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) {
     GpuView& gpu = view.gpus.emplace_back();
     gpu.spec = &spec.gpus[i];
+    gpu.mig = is_mig(body, spec, i);
+    gpu.settings = body.settings[i];
+    gpu.mig_state = body.mig[i];
+    if (gpu.mig) gpu.instances = mig_devices(gpu.mig_state, *gpu.spec);
     read_static(gpu.readings, *gpu.spec, i);
     read_more_static(gpu.readings, *gpu.spec);
-    read_dynamic(gpu.readings, *gpu.spec, body.gpus[i]);
-    read_more_dynamic(gpu.readings, *gpu.spec, body.gpus[i]);
+    read_dynamic(gpu.readings, *gpu.spec, body.gpus[i], gpu.mig);
+    if (gpu.spec->model.ecc) read_ecc(gpu.readings, body.gpus[i], gpu.settings);
+    read_more_dynamic(gpu.readings, *gpu.spec, body.gpus[i], gpu.mig);
+    apply_locks(gpu.readings, gpu.settings);
     read_processes(body, *gpu.spec, i, gpu);
     read_faults(body, i, *gpu.spec, gpu);
     for (const auto& [field, value] : gpu.spec->readings) at(gpu.readings, field) = value;
@@ -392,6 +404,10 @@ FleetView look(const Body& body, const FleetSpec& spec) {
     const Override& change = body.overrides[i];
     if (change.gpu >= view.gpus.size() || change.field >= kFieldCount) continue;
     view.gpus[change.gpu].readings[change.field] = change.supported != 0 ? std::optional(change.value) : std::nullopt;
+  }
+  for (std::uint32_t i = 0; i < spec.gpus.size(); ++i) {
+    const bool off = setting(body, spec, i, Field::ecc_enabled, 1) == 0;
+    settle(view.gpus[i], off);
   }
   const std::uint64_t first = body.event_number > kMaxEvents ? body.event_number - kMaxEvents : 0;
   for (std::uint64_t number = first + 1; number <= body.event_number; ++number) {

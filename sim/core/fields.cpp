@@ -124,6 +124,7 @@ constexpr std::array kRows = std::to_array<Row>({
     {"nvlink_crc_errors", 0, kMany},
     {"nvlink_sent", 0, kMany},
     {"nvlink_received", 0, kMany},
+    {"ecc_pending", 0, 1},
 });
 static_assert(kRows.size() == kFieldCount);
 

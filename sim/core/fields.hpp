@@ -122,6 +122,7 @@ enum class Field : unsigned {
   nvlink_crc_errors,
   nvlink_sent,
   nvlink_received,
+  ecc_pending,
   count_  ///< how many there are
 };
 inline constexpr std::size_t kFieldCount = static_cast<std::size_t>(Field::count_);

@@ -11,9 +11,11 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "sim/core/accounting.hpp"
 #include "sim/core/evolve.hpp"
 #include "sim/core/identity.hpp"
 #include "sim/core/process.hpp"
+#include "sim/core/settings.hpp"
 
 namespace gpuwarden::sim {
 namespace {
@@ -128,8 +130,10 @@ Result<std::shared_ptr<const FleetView>> Fleet::view() {
   if (is_current(seen_, now)) return seen_.view;
   Seen seen;
   GPUWARDEN_CHECK(state_.update([&](Body& body) {
-    const bool changed = drop_dead(body) | advance(body, spec_, now);
-    seen = {std::make_shared<const FleetView>(look(body, spec_)),
+    bool changed = drop_dead(body) | advance(body, spec_, now);
+    const auto view = std::make_shared<const FleetView>(look(body, spec_));
+    changed |= record_processes(body, *view);
+    seen = {view,
             0,
             body.clock_origin_ns,
             body.sim_origin_ns,
@@ -182,6 +186,7 @@ Result<void> Fleet::declare(std::int32_t pid, const std::vector<Place>& places, 
           pid, place.gpu, start_time, memory_bytes, std::min(utilization, 100U), graphics ? 1U : 0U, place.gpu_instance,
           0};
     }
+    record_processes(body, spec_);
     return true;
   }));
   if (full) return fail(ErrorCode::failed, "the fleet's process table is full");
@@ -235,18 +240,20 @@ Result<void> Fleet::set(std::uint32_t gpu, Field field, std::optional<double> va
   }
   bool full = false;
   GPUWARDEN_CHECK(state_.update([&](Body& body) {
-    auto* const end = body.overrides + body.override_count;
-    auto* const found = std::find_if(body.overrides, end, [&](const Override& change) {
-      return change.gpu == gpu && change.field == static_cast<std::uint32_t>(field);
-    });
-    full = found == end && body.override_count == kMaxOverrides;
-    if (full) return false;
-    *found = {gpu, static_cast<std::uint32_t>(field), value ? 1U : 0U, 0, value.value_or(0)};
-    if (found == end) ++body.override_count;
-    return true;
+    full = !pin(body, gpu, field, value);
+    return !full;
   }));
   if (full) return fail(ErrorCode::failed, "too many pinned readings");
   return {};
+}
+
+Result<void> Fleet::update(const std::function<bool(Body&, const FleetSpec&)>& change) {
+  const std::int64_t now = monotonic_ns();
+  return state_.update([&](Body& body) {
+    drop_dead(body);
+    advance(body, spec_, now);
+    return change(body, spec_);
+  });
 }
 
 Result<void> Fleet::change_clock(const ClockChange& change) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,6 +51,10 @@ struct GpuView {
   std::vector<FaultView> faults;
   std::uint32_t fault_number = 0;  ///< of the fleet's newest fault
   std::uint64_t held_bytes = 0;    ///< through the CUDA driver
+  bool mig = false;
+  std::vector<MigInstance> instances;  ///< MIG devices; none while MIG is off
+  MigState mig_state{};
+  GpuSettings settings{};
 };
 
 struct EventView {
@@ -130,6 +135,8 @@ class Fleet {
   Result<void> clear_faults(std::uint32_t gpu);
   /// Pins a reading; an empty value means "not supported".
   Result<void> set(std::uint32_t gpu, Field field, std::optional<double> value);
+  /// Changes the state, brought up to now before; where `change` says true, the change holds.
+  Result<void> update(const std::function<bool(Body&, const FleetSpec&)>& change);
   struct ClockChange {
     std::optional<bool> frozen;
     std::optional<double> speed;

@@ -250,6 +250,7 @@ MigInstance read_instance(const YAML::Node& entry, Fields& in, const GpuSpec& gp
   }
   instance.memory_mib = static_cast<int>(memory);
   instance.compute_slices = static_cast<int>(parse_integer(split(instance.profile, 'g')[0]).value_or(1));
+  instance.gpu_slices = instance.compute_slices;
   if (entry.IsMap()) one.mebibytes("memory_used", instance.memory_used_mib, instance.memory_mib);
   in.adopt(one.error());
   return instance;
@@ -269,7 +270,8 @@ void read_mig(Fields& in, GpuSpec& gpu) {
     gpu.instances.push_back(read_instance(entry, fields, gpu));
     slices += gpu.instances.back().compute_slices;
     if (fields.error()) break;
-    if (slices > 7) fields.complain(entry, "these MIG instances do not fit on one GPU (7 slices)");
+    if (slices > 7 || gpu.instances.size() > 7)
+      fields.complain(entry, "these MIG instances do not fit on one GPU (7 slices)");
   }
   in.adopt(fields.error());
 }
@@ -348,6 +350,15 @@ std::optional<Error> check_whole(const FleetSpec& spec, const YAML::Node& root, 
   return std::nullopt;
 }
 
+void read_privileged(Fields& in, Privileged& privileged) {
+  std::string text = "real";
+  in.text("privileged", text);
+  if (text == "true") privileged = Privileged::yes;
+  if (text == "false") privileged = Privileged::no;
+  if (text != "real" && text != "true" && text != "false")
+    in.complain(in.node("privileged"), "privileged should be real, true or false");
+}
+
 bool is_version(std::string_view text, std::size_t most) {
   const auto parts = split(text, '.');
   return parts.size() >= 2 && parts.size() <= most && std::ranges::all_of(parts, [](std::string_view part) {
@@ -384,7 +395,7 @@ Result<FleetSpec> parse_fleet(std::string_view text, std::string_view name, std:
   GPUWARDEN_TRY(const YAML::Node root, yaml::load(text, name));
   Fields in(root, name, "");
   in.known({"name", "driver", "cuda", "kernel_module", "seed", "clock", "nvlink", "call_latency_microseconds",
-            "cuda_latency", "cuda_context_memory", "faults", "gpus"});
+            "cuda_latency", "cuda_context_memory", "privileged", "faults", "gpus"});
   if (in.error()) return std::unexpected(*in.error());
   FleetSpec spec;
   in.text("name", spec.name);
@@ -404,6 +415,7 @@ Result<FleetSpec> parse_fleet(std::string_view text, std::string_view name, std:
     fields.flag("frozen", spec.frozen);
     in.adopt(fields.error());
   }
+  read_privileged(in, spec.privileged);
   std::string nvlink = "none";
   in.text("nvlink", nvlink);
   spec.nvswitch = nvlink == "nvswitch";

@@ -81,8 +81,10 @@ struct MigInstance {
   std::uint32_t compute_instance = 0;
   int multiprocessors = 0;
   int memory_mib = 0;
+  int gpu_slices = 0;
   int compute_slices = 0;
   double memory_used_mib = 0;
+  std::uint32_t slot = 0;  ///< on its GPU, while it lives
 };
 
 struct GpuSpec {
@@ -104,6 +106,9 @@ struct GpuSpec {
   std::map<Field, std::optional<double>> readings;
 };
 
+/// Who may change settings: root alone, as with real drivers; everybody; nobody.
+enum class Privileged { real, yes, no };
+
 struct FleetSpec {
   std::string name;
   std::string driver = "550.54.15";
@@ -113,6 +118,7 @@ struct FleetSpec {
   double speed = 1;
   bool frozen = false;
   bool nvswitch = false;
+  Privileged privileged = Privileged::real;
   double cuda_latency = 1;     ///< factor on the modelled latencies of the CUDA driver; 0: none
   double context_mib = -1;     ///< what a CUDA context takes; -1: by the GPU's size
   double call_latency_us = 0;  ///< every call about a GPU takes this long, as a driver's does

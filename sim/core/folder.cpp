@@ -71,6 +71,19 @@ void write_pci_device(const fs::path& devices, const GpuSpec& gpu) {
   put(folder / "power/runtime_status", gpu.suspended ? "suspended\n" : "active\n");
 }
 
+/// The file of each MIG instance, as the driver has them; a lease locks it.
+void write_capabilities(const fs::path& proc, std::size_t index, const GpuSpec& gpu) {
+  const auto minor = gpu.readings.find(Field::minor_number);
+  const bool pinned = minor != gpu.readings.end() && minor->second;
+  const auto number = pinned ? static_cast<std::size_t>(*minor->second) : index;
+  for (const MigInstance& instance : gpu.instances) {
+    const fs::path folder = proc / fmt::format("driver/nvidia/capabilities/gpu{}/mig/gi{}/ci{}", number,
+                                               instance.gpu_instance, instance.compute_instance);
+    fs::create_directories(folder);
+    put(folder / "access", "DeviceFileMinor: 0\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
+  }
+}
+
 /// What /proc would show of the scripted processes, which do not really exist.
 void write_processes(const fs::path& proc, const FleetSpec& spec) {
   std::map<std::string, int> users{{"root", 0}};
@@ -100,6 +113,7 @@ Result<void> fill(const fs::path& folder, std::string_view yaml, const FleetSpec
   fs::create_directories(devices);
   fs::create_directories(folder / "proc/driver/nvidia");
   for (const GpuSpec& gpu : spec.gpus) write_pci_device(devices, gpu);
+  for (std::size_t i = 0; i < spec.gpus.size(); ++i) write_capabilities(folder / "proc", i, spec.gpus[i]);
   write_processes(folder / "proc", spec);
   const auto has = [&](FaultKind kind) {
     return std::ranges::find(spec.faults, kind, &Fault::kind) != spec.faults.end();

@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "sim/core/accounting.hpp"
 #include "sim/core/evolve.hpp"
+#include "sim/core/mig.hpp"
 #include "sim/core/process.hpp"
 
 namespace gpuwarden::sim {
@@ -33,10 +35,11 @@ Holding* find(Body& body, const Holding& like) {
   return found == end ? nullptr : found;
 }
 
-const MigInstance* instance_of(const FleetSpec& spec, const Fleet::Place& place) {
-  const auto& instances = spec.gpus[place.gpu].instances;
-  const auto found = std::ranges::find(instances, place.gpu_instance, &MigInstance::gpu_instance);
-  return place.gpu_instance == kNoInstance || found == instances.end() ? nullptr : &*found;
+std::optional<MigInstance> instance_of(const Body& body, const FleetSpec& spec, const Fleet::Place& place) {
+  if (place.gpu_instance == kNoInstance) return std::nullopt;
+  const auto devices = mig_devices(body.mig[place.gpu], spec.gpus[place.gpu]);
+  const auto found = std::ranges::find(devices, place.gpu_instance, &MigInstance::gpu_instance);
+  return found == devices.end() ? std::nullopt : std::optional(*found);
 }
 
 /// What the fleet's script says is in use.
@@ -67,8 +70,8 @@ bool is_held(const Body& body, std::uint64_t object) {
 
 }  // namespace
 
-std::uint64_t capacity(const FleetSpec& spec, const Fleet::Place& place) {
-  if (const MigInstance* instance = instance_of(spec, place))
+std::uint64_t capacity(const Body& body, const FleetSpec& spec, const Fleet::Place& place) {
+  if (const auto instance = instance_of(body, spec, place))
     return static_cast<std::uint64_t>(instance->memory_mib) << 20U;
   const Model& model = spec.gpus[place.gpu].model;
   return static_cast<std::uint64_t>(std::max(model.memory_mib - model.reserved_mib, 0)) << 20U;
@@ -84,7 +87,7 @@ std::uint64_t held_bytes(const Body& body, const Fleet::Place& place) {
 
 std::uint64_t used_bytes(const Body& body, const FleetSpec& spec, const Fleet::Place& place) {
   double mib = scripted_mib(body, spec.gpus[place.gpu], place);
-  if (const MigInstance* instance = instance_of(spec, place)) mib += instance->memory_used_mib;
+  if (const auto instance = instance_of(body, spec, place)) mib += instance->memory_used_mib;
   std::uint64_t declared = 0;
   for (std::uint32_t i = 0; i < body.process_count; ++i) {
     const DeclaredProcess& process = body.processes[i];
@@ -104,7 +107,7 @@ std::uint64_t declared_bytes(const Body& body, const DeclaredProcess& process) {
 Fleet::Taken take(Body& body, const FleetSpec& spec, const Holding& wanted) {
   if (is_held(body, wanted.object)) return add(body, wanted);
   const Fleet::Place place{wanted.gpu, wanted.gpu_instance};
-  const std::uint64_t all = capacity(spec, place);
+  const std::uint64_t all = capacity(body, spec, place);
   const auto fits = [&] {
     const std::uint64_t used = used_bytes(body, spec, place);
     return used <= all && wanted.bytes <= all - used;
@@ -178,6 +181,7 @@ Result<Fleet::Taken> Fleet::take(const Owner& owner, const Place& place, std::ui
   Taken taken = Taken::done;
   GPUWARDEN_CHECK(state_.update([&](Body& body) {
     taken = sim::take(body, spec_, holding_of(owner, place, bytes, object, context));
+    if (context) record_processes(body, spec_);
     return taken == Taken::done;
   }));
   return taken;
@@ -201,10 +205,11 @@ Result<Fleet::Taken> Fleet::share(const Owner& owner, const Place& place, std::u
 }
 
 Result<Fleet::Memory> Fleet::memory(const Place& place) {
-  Memory memory{capacity(spec_, place), 0};
+  Memory memory;
   GPUWARDEN_CHECK(state_.update([&](Body& body) {
     const bool dropped = drop_dead(body);
     const std::uint64_t used = used_bytes(body, spec_, place);
+    memory.total = capacity(body, spec_, place);
     memory.free = memory.total - std::min(memory.total, used);
     return dropped;
   }));

@@ -7,7 +7,7 @@
 namespace gpuwarden::sim {
 
 /// Bytes that programs can have at all: a GPU's memory less what the driver reserves, or an instance's.
-std::uint64_t capacity(const FleetSpec& spec, const Fleet::Place& place);
+std::uint64_t capacity(const Body& body, const FleetSpec& spec, const Fleet::Place& place);
 /// Bytes that scripted, declared and CUDA processes hold together.
 std::uint64_t used_bytes(const Body& body, const FleetSpec& spec, const Fleet::Place& place);
 /// Bytes taken through CUDA on a GPU, or (with an instance) on that instance alone.

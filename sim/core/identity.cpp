@@ -38,6 +38,11 @@ std::uint64_t mix(std::uint64_t seed, std::string_view text) {
   return mix(seed, hash);
 }
 
+std::string mig_uuid(const GpuSpec& gpu, std::uint64_t number) {
+  const std::uint64_t mig = mix(mix(number, gpu.uuid), std::uint64_t{5});
+  return make_uuid("MIG", mig, mix(mig, std::uint64_t{3}));
+}
+
 std::optional<BusId> parse_bus_id(std::string_view text) {
   auto parts = split(text, ':');
   if (parts.size() == 2) parts.insert(parts.begin(), "0");

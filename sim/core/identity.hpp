@@ -10,6 +10,7 @@
 namespace gpuwarden::sim {
 
 struct FleetSpec;
+struct GpuSpec;
 
 /// 64 well-mixed bits of the inputs (FNV-1a, then splitmix64's finaliser).
 std::uint64_t mix(std::uint64_t seed, std::string_view text);
@@ -23,6 +24,9 @@ struct BusId {
 };
 /// "00000000:17:00.0", "0000:17:00.0" or "17:00.0".
 std::optional<BusId> parse_bus_id(std::string_view text);
+
+/// The UUID of the MIG device that was made as the `number`-th.
+std::string mig_uuid(const GpuSpec& gpu, std::uint64_t number);
 
 /// Gives every GPU and MIG instance without one a UUID, serial, bus id, CPU list; from seed and identity.
 void fill_identities(FleetSpec& spec, std::string_view identity);

@@ -35,19 +35,43 @@ constexpr std::array<Model, 15> kModels{{
   {"NVIDIA GeForce RTX 2080 Ti", "Turing",      7, 5, 68,  4352,  pci(0x1E04), 11264, 245, 100, 250, 280, 12, 2100, 7000, 1950, 300, 91, 94, 3, 352,  2, 2, true, false, 0, "90.02.0B.00.0E", "GeForce", "410"},
 }};
 
-constexpr std::array<MigProfile, 20> kMigProfiles{{
-  {"A100-SXM4-40GB", "1g.5gb",  1, 14, 4864},  {"A100-SXM4-40GB", "2g.10gb", 2, 28, 9856},
-  {"A100-SXM4-40GB", "3g.20gb", 3, 42, 19968}, {"A100-SXM4-40GB", "4g.20gb", 4, 56, 19968},
-  {"A100-SXM4-40GB", "7g.40gb", 7, 98, 40192},
-  {"A100-SXM4-80GB", "1g.10gb", 1, 14, 9728},  {"A100-SXM4-80GB", "2g.20gb", 2, 28, 19968},
-  {"A100-SXM4-80GB", "3g.40gb", 3, 42, 40192}, {"A100-SXM4-80GB", "4g.40gb", 4, 56, 40192},
-  {"A100-SXM4-80GB", "7g.80gb", 7, 98, 81152},
-  {"H100",           "1g.10gb", 1, 16, 9984},  {"H100",           "2g.20gb", 2, 32, 20224},
-  {"H100",           "3g.40gb", 3, 60, 40448}, {"H100",           "4g.40gb", 4, 64, 40448},
-  {"H100",           "7g.80gb", 7, 132, 81024},
-  {"H200",           "1g.18gb", 1, 16, 16384}, {"H200",           "2g.35gb", 2, 32, 33280},
-  {"H200",           "3g.71gb", 3, 60, 71424}, {"H200",           "4g.71gb", 4, 64, 71424},
-  {"H200",           "7g.141gb", 7, 132, 142848},
+constexpr MigShape kOneSlice     {.profile = 0, .id = 19, .slices = 1, .memory_slices = 1, .most = 7, .places = 7, .first = 7};
+constexpr MigShape kOneSliceMedia{.profile = 7, .id = 20, .slices = 1, .memory_slices = 1, .most = 1, .places = 7, .first = 7};
+constexpr MigShape kOneSliceWide {.profile = 9, .id = 15, .slices = 1, .memory_slices = 2, .most = 4, .places = 4, .first = 3};
+constexpr MigShape kTwoSlices    {.profile = 1, .id = 14, .slices = 2, .memory_slices = 2, .most = 3, .places = 3, .first = 3};
+constexpr MigShape kThreeSlices  {.profile = 2, .id = 9,  .slices = 3, .memory_slices = 4, .most = 2, .places = 2, .first = 1};
+constexpr MigShape kFourSlices   {.profile = 3, .id = 5,  .slices = 4, .memory_slices = 4, .most = 1, .places = 1, .first = 1};
+constexpr MigShape kSevenSlices  {.profile = 4, .id = 0,  .slices = 7, .memory_slices = 8, .most = 1, .places = 1, .first = 0};
+
+constexpr std::array<MigProfile, 28> kMigProfiles{{
+  {"A100-SXM4-40GB", "1g.5gb", &kOneSlice, 14, 4864, 0, 0, 0},
+  {"A100-SXM4-40GB", "1g.5gb+me", &kOneSliceMedia, 14, 4864, 1, 1, 1},
+  {"A100-SXM4-40GB", "1g.10gb", &kOneSliceWide, 14, 9856, 1, 0, 0},
+  {"A100-SXM4-40GB", "2g.10gb", &kTwoSlices, 28, 9856, 1, 0, 0},
+  {"A100-SXM4-40GB", "3g.20gb", &kThreeSlices, 42, 19968, 2, 0, 0},
+  {"A100-SXM4-40GB", "4g.20gb", &kFourSlices, 56, 19968, 2, 0, 0},
+  {"A100-SXM4-40GB", "7g.40gb", &kSevenSlices, 98, 40192, 5, 1, 1},
+  {"A100-SXM4-80GB", "1g.10gb", &kOneSlice, 14, 9728, 0, 0, 0},
+  {"A100-SXM4-80GB", "1g.10gb+me", &kOneSliceMedia, 14, 9728, 1, 1, 1},
+  {"A100-SXM4-80GB", "1g.20gb", &kOneSliceWide, 14, 19968, 1, 0, 0},
+  {"A100-SXM4-80GB", "2g.20gb", &kTwoSlices, 28, 19968, 1, 0, 0},
+  {"A100-SXM4-80GB", "3g.40gb", &kThreeSlices, 42, 40192, 2, 0, 0},
+  {"A100-SXM4-80GB", "4g.40gb", &kFourSlices, 56, 40192, 2, 0, 0},
+  {"A100-SXM4-80GB", "7g.80gb", &kSevenSlices, 98, 81152, 5, 1, 1},
+  {"H100", "1g.10gb", &kOneSlice, 16, 9984, 1, 1, 0},
+  {"H100", "1g.10gb+me", &kOneSliceMedia, 16, 9984, 1, 1, 1},
+  {"H100", "1g.20gb", &kOneSliceWide, 26, 20224, 1, 1, 0},
+  {"H100", "2g.20gb", &kTwoSlices, 32, 20224, 2, 2, 0},
+  {"H100", "3g.40gb", &kThreeSlices, 60, 40448, 3, 3, 0},
+  {"H100", "4g.40gb", &kFourSlices, 64, 40448, 4, 4, 0},
+  {"H100", "7g.80gb", &kSevenSlices, 132, 81024, 7, 7, 1},
+  {"H200", "1g.18gb", &kOneSlice, 16, 16384, 1, 1, 0},
+  {"H200", "1g.18gb+me", &kOneSliceMedia, 16, 16384, 1, 1, 1},
+  {"H200", "1g.35gb", &kOneSliceWide, 26, 33280, 1, 1, 0},
+  {"H200", "2g.35gb", &kTwoSlices, 32, 33280, 2, 2, 0},
+  {"H200", "3g.71gb", &kThreeSlices, 60, 71424, 3, 3, 0},
+  {"H200", "4g.71gb", &kFourSlices, 64, 71424, 4, 4, 0},
+  {"H200", "7g.141gb", &kSevenSlices, 132, 142848, 7, 7, 1},
 }};
 // clang-format on
 

@@ -50,13 +50,27 @@ const Model* find_model(std::string_view name);
 /// from TDP. `storage` keeps the strings alive.
 Model model_from_catalogue(std::string_view name, std::string& storage);
 
-/// A MIG profile of a model: "1g.10gb" with its share of SMs and memory (source: NVIDIA's MIG user guide).
+/// What a kind of GPU instance takes of a GPU's seven compute and eight memory slices, and what NVML calls it.
+struct MigShape {
+  unsigned profile;  ///< number of the enumeration NVML_GPU_INSTANCE_PROFILE_*
+  unsigned id;       ///< as nvidia-smi mig -lgip prints it
+  int slices;
+  int memory_slices;
+  int most;        ///< instances at a time
+  int places;      ///< where it may begin: at 0, memory_slices, ... so often
+  unsigned first;  ///< lowest id that its instances get
+};
+
+/// A MIG profile of a model: "1g.10gb" with its share of SMs, memory and engines (source: NVIDIA's MIG user guide).
 struct MigProfile {
   std::string_view model;  ///< part of the model's name
   std::string_view name;
-  int compute_slices;
+  const MigShape* shape;
   int multiprocessors;
   int memory_mib;
+  int decoders;
+  int jpeg_engines;
+  int ofa_engines;
 };
 std::vector<MigProfile> mig_profiles(const Model& model);
 

@@ -11,6 +11,7 @@ namespace {
 
 // nvmlClocksEventReasons bits.
 constexpr std::uint64_t kIdle = 0x1;
+constexpr std::uint64_t kClockSetting = 0x2;
 constexpr std::uint64_t kPowerCap = 0x4;
 constexpr std::uint64_t kHwSlowdown = 0x8;
 constexpr std::uint64_t kSwThermal = 0x20;
@@ -72,7 +73,7 @@ double scripted_memory(const GpuSpec& gpu, std::uint64_t tick) {
   return std::min<double>(work.memory_mib + grown, gpu.model.memory_mib - gpu.model.reserved_mib);
 }
 
-void step(GpuState& state, const GpuSpec& gpu, double load, double power_limit, const Ailments& ailments) {
+void step(GpuState& state, const GpuSpec& gpu, double load, const Limits& limits, const Ailments& ailments) {
   state.load = std::clamp(load, 0.0, 1.0);
   state.throttle = load < 0.005 ? kIdle : 0;
   double clock = thermal_clock(gpu, state.temperature, state.throttle);
@@ -80,13 +81,17 @@ void step(GpuState& state, const GpuSpec& gpu, double load, double power_limit, 
     clock = std::min(clock, 0.4);
     state.throttle |= kHwSlowdown;
   }
+  if (limits.clock < clock) {
+    clock = limits.clock;
+    if (load >= 0.005) state.throttle |= kClockSetting;
+  }
   // Dynamic power goes about with the square of the clock in the range that matters (voltage follows frequency).
   const double dynamic = unthrottled_power(gpu, state.load) - gpu.model.power_idle;
   double wanted = gpu.model.power_idle + dynamic * clock * clock;
-  if (wanted > power_limit && dynamic > 0) {
+  if (wanted > limits.power && dynamic > 0) {
     state.throttle |= kPowerCap;
-    clock = std::sqrt(std::max(0.04, (power_limit - gpu.model.power_idle) / dynamic));
-    wanted = std::max<double>(power_limit, gpu.model.power_idle);
+    clock = std::sqrt(std::max(0.04, (limits.power - gpu.model.power_idle) / dynamic));
+    wanted = std::max<double>(limits.power, gpu.model.power_idle);
   }
   state.clock = std::clamp(clock, 0.1, 1.0);
   state.power += (wanted - state.power) * (1 - std::exp(-kTickSeconds / kPowerSeconds));

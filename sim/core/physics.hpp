@@ -37,13 +37,19 @@ struct Ailments {
   bool slow_clock = false;
 };
 
+/// What holds a GPU back beside heat.
+struct Limits {
+  double power = 0;  ///< W
+  double clock = 1;  ///< share of the maximum clock
+};
+
 /// The state before the first tick: idle and settled.
 GpuState settled(const GpuSpec& gpu);
 /// Load (0..1) of the scripted workload in a tick; noise from (seed, gpu, tick) only.
 double scripted_load(const GpuSpec& gpu, std::uint64_t seed, std::uint64_t tick);
 /// Memory (MiB) that the scripted workload holds at a tick.
 double scripted_memory(const GpuSpec& gpu, std::uint64_t tick);
-/// One tick under `load`. `power_limit` in W.
-void step(GpuState& state, const GpuSpec& gpu, double load, double power_limit, const Ailments& ailments);
+/// One tick under `load`.
+void step(GpuState& state, const GpuSpec& gpu, double load, const Limits& limits, const Ailments& ailments);
 
 }  // namespace gpuwarden::sim

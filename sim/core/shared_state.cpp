@@ -22,8 +22,8 @@ constexpr std::uint64_t kMagic = 0x6770757761726431;  // "gpuward1"
 /// Counts from the file are used as bounds; a damaged file must not send anybody out of them.
 bool is_sound(const Body& body) {
   return body.process_count <= kMaxProcesses && body.fault_count <= kMaxFaults &&
-         body.override_count <= kMaxOverrides && body.holding_count <= kMaxHoldings && body.speed > 0 &&
-         body.speed <= 1e6 && body.tick < (1ULL << 50U);
+         body.override_count <= kMaxOverrides && body.holding_count <= kMaxHoldings &&
+         body.account_count <= kMaxAccounts && body.speed > 0 && body.speed <= 1e6 && body.tick < (1ULL << 50U);
 }
 
 bool faults_equal(const Body& a, const Body& b) {

@@ -18,8 +18,10 @@ inline constexpr std::uint32_t kNoInstance = 0xFFFFFFFF;
 inline constexpr std::size_t kMaxProcesses = 512;
 inline constexpr std::size_t kMaxFaults = 128;
 inline constexpr std::size_t kMaxEvents = 64;
-inline constexpr std::size_t kMaxOverrides = 256;
+inline constexpr std::size_t kMaxOverrides = 512;
 inline constexpr std::size_t kMaxHoldings = 1024;
+inline constexpr std::size_t kMaxInstances = 7;  ///< of MIG on a GPU, of either kind
+inline constexpr std::size_t kMaxAccounts = 128;
 
 /// A real process that said what it holds; gone when the process is.
 struct DeclaredProcess {
@@ -71,6 +73,57 @@ struct Override {
   double value;
 };
 
+/// What a caller's settings have changed on a GPU beyond its readings; 0 is as the product comes.
+struct GpuSettings {
+  std::uint32_t clock_low;  ///< locked graphics clocks, MHz; 0: not locked
+  std::uint32_t clock_high;
+  std::uint32_t memory_clock_low;
+  std::uint32_t memory_clock_high;
+  std::uint32_t fan_is_manual;
+  std::uint32_t fan_percent;
+  std::uint32_t is_drained;
+  std::uint32_t clocks_are_free;  ///< users may set application clocks
+  /// What the ECC counters had counted when they were cleared: volatile and aggregate, corrected and uncorrected.
+  std::uint64_t ecc_cleared[2][2];
+};
+
+/// A MIG GPU instance; its profile is an index into the model's.
+struct SharedGpuInstance {
+  std::uint8_t used;
+  std::uint8_t id;
+  std::uint8_t profile;  ///< kNoProfile: described by the fleet's file alone
+  std::uint8_t start;    ///< of its memory slices
+  std::uint8_t size;
+};
+inline constexpr std::uint8_t kNoProfile = 0xFF;
+
+struct SharedComputeInstance {
+  std::uint8_t used;
+  std::uint8_t gpu_instance;  ///< id
+  std::uint8_t id;
+  std::uint8_t slices;
+  std::uint8_t start;
+  std::uint8_t described;  ///< from 1: the instance of the fleet's file; 0: made since
+  std::uint32_t number;    ///< rising with each that was made
+};
+
+/// How a GPU is cut up; an instance keeps its slot while it lives.
+struct MigState {
+  SharedGpuInstance gpu[kMaxInstances];
+  SharedComputeInstance compute[kMaxInstances];
+};
+
+/// What accounting has seen of a process.
+struct Account {
+  std::int32_t pid;
+  std::uint32_t gpu;
+  std::uint64_t started;  ///< tick
+  std::uint64_t ended;    ///< tick; 0: it runs
+  std::uint64_t max_memory;
+  std::uint32_t utilization;
+  std::uint32_t number;  ///< rising
+};
+
 /// One whole state.
 struct Body {
   std::uint64_t tick;
@@ -90,6 +143,13 @@ struct Body {
   SharedEvent events[kMaxEvents];  ///< ring by number
   Override overrides[kMaxOverrides];
   Holding holdings[kMaxHoldings];
+  GpuSettings settings[kMaxGpus];
+  MigState mig[kMaxGpus];
+  std::uint32_t mig_number;  ///< of the newest compute instance
+  std::uint32_t account_number;
+  std::uint32_t account_count;
+  std::uint32_t pad;
+  Account accounts[kMaxAccounts];
 };
 
 /// The mapped file. All access happens under a file lock taken on a descriptor opened for the purpose, so that forked

@@ -104,7 +104,7 @@ std::optional<int> of_product(int which, const DeviceState& device) {
     case 13:
       return model.clock_graphics_max * 1000;
     case 16:
-      return device.instance != nullptr ? device.instance->multiprocessors : model.multiprocessors;
+      return device.instance ? device.instance->multiprocessors : model.multiprocessors;
     case 35:
       return 0;  // no TCC on Linux
     case 36:

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "gpuwarden/base/text.hpp"
-#include "sim/core/holdings.hpp"
 #include "sim/core/identity.hpp"
 #include "sim/cuda/attributes.hpp"
 #include "sim/cuda/driver.hpp"
@@ -45,7 +44,7 @@ Uuid uuid_of(std::string_view text) {
 Result give_uuid(const char* function, Uuid* uuid, Device ordinal, bool of_instance) {
   if (uuid == nullptr) return kInvalidValue;
   return with_device(function, ordinal, [&](Driver&, DeviceState& device) {
-    *uuid = uuid_of(of_instance && device.instance != nullptr ? device.instance->uuid : device.gpu->uuid);
+    *uuid = uuid_of(of_instance && device.instance ? device.instance->uuid : device.gpu->uuid);
     return kSuccess;
   });
 }
@@ -85,7 +84,7 @@ Result cuDeviceGetCount(int* count) {
 Result cuDeviceGetName(char* name, int length, Device ordinal) {
   return with_device(__func__, ordinal, [&](Driver&, DeviceState& device) {
     std::string text = device.gpu->name;
-    if (device.instance != nullptr) text += " MIG " + device.instance->profile;
+    if (device.instance) text += " MIG " + device.instance->profile;
     return copy_text(text, name, length);
   });
 }
@@ -96,7 +95,10 @@ Result cuDeviceGetUuid_v2(Uuid* uuid, Device ordinal) { return give_uuid(__func_
 Result cuDeviceTotalMem_v2(std::size_t* bytes, Device ordinal) {
   if (bytes == nullptr) return kInvalidValue;
   return with_device(__func__, ordinal, [&](Driver& d, DeviceState& device) {
-    return *bytes = sim::capacity(d.fleet->spec(), device.place), kSuccess;
+    const auto memory = d.fleet->memory(device.place);
+    if (!memory) return kUnknown;
+    *bytes = memory->total;
+    return kSuccess;
   });
 }
 

@@ -20,8 +20,7 @@ namespace {
 /// A context's own memory grows with the multiprocessors, for which it keeps local memory. Source: llama.cpp pull
 /// request 23604: 555 MiB on an RTX PRO 6000 (188 multiprocessors), 107 MiB on an RTX 4060 Ti (34): about 3 MiB each.
 std::uint64_t context_bytes(const DeviceState& device, const sim::FleetSpec& spec) {
-  const int multiprocessors =
-      device.instance != nullptr ? device.instance->multiprocessors : device.gpu->model.multiprocessors;
+  const int multiprocessors = device.instance ? device.instance->multiprocessors : device.gpu->model.multiprocessors;
   const double mib = spec.context_mib >= 0 ? spec.context_mib : 3.0 * multiprocessors;
   return round_up(static_cast<std::uint64_t>(mib * (1 << 20)), kPage);
 }
@@ -235,7 +234,7 @@ Result refusal(Driver& d, const DeviceState& device) {
   if (view == nullptr) return kUnknown;
   const sim::GpuView& gpu = view->gpus[device.place.gpu];
   if (gpu.lost || gpu.unknown_error) return kUnknown;
-  if (gpu.reset_required) return kDevicesUnavailable;
+  if (gpu.reset_required || gpu.settings.is_drained != 0) return kDevicesUnavailable;
   const auto mode = sim::at(gpu.readings, sim::Field::compute_mode).value_or(0);
   const bool others = std::ranges::any_of(
       gpu.processes, [&](const sim::ProcessView& process) { return process.compute && process.pid != d.owner.pid; });

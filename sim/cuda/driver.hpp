@@ -50,7 +50,7 @@ struct ContextState {
 struct DeviceState {
   sim::Fleet::Place place;
   const sim::GpuSpec* gpu = nullptr;
-  const sim::MigInstance* instance = nullptr;
+  std::optional<sim::MigInstance> instance;
   std::shared_ptr<ContextState> primary;
   unsigned primary_references = 0;
   unsigned primary_flags = 0;

@@ -34,7 +34,7 @@ std::vector<std::uint32_t> cuda_order(const sim::FleetView& view) {
 
 /// A GPU, or, cut up, its first instance; nothing where it is cut up into nothing.
 std::optional<sim::Fleet::Place> first_place(const sim::FleetView& view, std::uint32_t index) {
-  const sim::GpuSpec& gpu = *view.gpus[index].spec;
+  const sim::GpuView& gpu = view.gpus[index];
   if (!gpu.mig) return sim::Fleet::Place{index, sim::kNoInstance};
   if (gpu.instances.empty()) return std::nullopt;
   return sim::Fleet::Place{index, gpu.instances[0].gpu_instance};
@@ -45,10 +45,10 @@ std::optional<sim::Fleet::Place> by_uuid(const sim::FleetView& view, const std::
   Places found;
   if (text.size() < 5) return std::nullopt;
   for (const std::uint32_t i : order) {
-    const sim::GpuSpec& gpu = *view.gpus[i].spec;
-    if (gpu.uuid.starts_with(text) && !gpu.mig) found.push_back({i, sim::kNoInstance});
+    const sim::GpuView& gpu = view.gpus[i];
+    if (gpu.spec->uuid.starts_with(text) && !gpu.mig) found.push_back({i, sim::kNoInstance});
     for (const sim::MigInstance& instance : gpu.instances) {
-      const std::string old_name = "MIG-" + gpu.uuid + "/" + std::to_string(instance.gpu_instance) + "/" +
+      const std::string old_name = "MIG-" + gpu.spec->uuid + "/" + std::to_string(instance.gpu_instance) + "/" +
                                    std::to_string(instance.compute_instance);
       if (instance.uuid.starts_with(text) || old_name == text) found.push_back({i, instance.gpu_instance});
     }
@@ -99,9 +99,9 @@ std::vector<DeviceState> visible_devices(const sim::FleetView& view) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     devices[i].place = places[i];
     devices[i].gpu = view.gpus[places[i].gpu].spec;
-    const auto& instances = devices[i].gpu->instances;
+    const auto& instances = view.gpus[places[i].gpu].instances;
     const auto found = std::ranges::find(instances, places[i].gpu_instance, &sim::MigInstance::gpu_instance);
-    if (found != instances.end()) devices[i].instance = &*found;
+    if (found != instances.end()) devices[i].instance = *found;
     devices[i].file = std::make_unique<DeviceFile>();
   }
   return devices;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -126,11 +127,34 @@ Return resolve(Device device, Target& target) {
   target.handle = *handle;
   target.gpu = &target.fleet->gpus[handle->gpu];
   if (handle->instance) {
-    if (*handle->instance >= target.gpu->spec->instances.size()) return kInvalidArgument;
-    target.instance = &target.gpu->spec->instances[*handle->instance];
+    const auto& devices = target.gpu->instances;
+    const auto found = std::ranges::find(devices, *handle->instance, &sim::MigInstance::slot);
+    if (found == devices.end()) return kInvalidArgument;
+    target.instance = &*found;
   }
   if (target.gpu->hang) hang();
   return trouble_of(*target.gpu);
+}
+
+Return require_privilege() {
+  const auto live = fleet();
+  if (!live) return kUnknown;
+  const sim::Privileged who = live->spec().privileged;
+  const bool allowed = who == sim::Privileged::yes || (who == sim::Privileged::real && ::geteuid() == 0);
+  return allowed ? kSuccess : kNoPermission;
+}
+
+Return change_gpu(Device device, const Change& change) {
+  Target target;
+  if (const Return code = resolve(device, target); code != kSuccess) return code;
+  if (target.instance != nullptr) return kNotSupported;
+  if (const Return code = require_privilege(); code != kSuccess) return code;
+  Return result = kSuccess;
+  const auto done = fleet()->update([&](sim::Body& body, const sim::FleetSpec& spec) {
+    result = change(body, spec, target);
+    return result == kSuccess;
+  });
+  return done ? result : kUnknown;
 }
 
 Return copy_text(std::string_view text, char* buffer, unsigned length) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -15,13 +16,14 @@
 namespace gpuwarden::nvml {
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) \
   extern "C" [[gnu::visibility("default")]] result symbol parameters;
+#define GPUWARDEN_NVML_SIMULATED(result, symbol, since, parameters) \
+  GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters)
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
 }  // namespace gpuwarden::nvml
 
 namespace gpuwarden::nvml::server {
 
-/// A handle names a GPU, or a MIG instance on it.
+/// A handle names a GPU, or (by its slot) a MIG device on it.
 struct Handle {
   std::uint32_t gpu = 0;
   std::optional<std::uint32_t> instance;
@@ -37,6 +39,12 @@ struct Target {
   const sim::MigInstance* instance = nullptr;  ///< set for a MIG handle
 };
 
+/// A handle of a MIG GPU instance or compute instance: the GPU, and the instance's slot there.
+struct Slot {
+  std::uint32_t gpu = 0;
+  std::uint32_t slot = 0;
+};
+
 Return initialise(unsigned flags);
 Return shutdown();
 /// kUninitialized before nvmlInit.
@@ -46,6 +54,12 @@ std::shared_ptr<sim::Fleet> fleet();
 /// Resolves a handle: kInvalidArgument for a bad one, the GPU's trouble (kGpuIsLost ...) where it has one; blocks for
 /// ever on a GPU that hangs.
 Return resolve(Device device, Target& target);
+/// kNoPermission unless the caller may change settings: root, or whom the fleet lets.
+Return require_privilege();
+/// Changes a whole GPU's settings for a privileged caller; `change` sees the shared state, brought up to now, and
+/// its GPU as it was.
+using Change = std::function<Return(sim::Body&, const sim::FleetSpec&, const Target&)>;
+Return change_gpu(Device device, const Change& change);
 /// The return code that a GPU's faults cause, kSuccess when it has none.
 Return trouble_of(const sim::GpuView& gpu);
 /// Copies with a terminating zero; kInsufficientSize when it does not fit.

@@ -71,11 +71,20 @@ Return nvmlDeviceGetViolationStatus(Device device, int policy, ViolationTime* ou
   static constexpr Field kPolicies[] = {Field::slowdown_power,           Field::slowdown_thermal,
                                         Field::slowdown_sync_boost,      Field::slowdown_board_limit,
                                         Field::slowdown_low_utilization, Field::slowdown_reliability};
-  if (out == nullptr || policy < 0 || policy > kPolicyReliability) return kInvalidArgument;
+  const bool total = policy == kPolicyTotalApplicationClocks;
+  if (out == nullptr || policy < 0 || (policy > kPolicyReliability && !total)) return kInvalidArgument;
   Target target;
   if (const Return code = resolve(device, target); code != kSuccess) return code;
   out->reference_time = static_cast<unsigned long long>(target.fleet->time.count()) * 1'000'000;
-  return number(device, kPolicies[policy], &out->violation_time, 1000);
+  if (!total) return number(device, kPolicies[policy], &out->violation_time, 1000);
+  // Limits hold the clocks back at the same time: the one that did it longest tells how long it was.
+  out->violation_time = 0;
+  for (const Field field : kPolicies) {
+    unsigned long long time = 0;
+    if (const Return code = number(device, field, &time, 1000); code != kSuccess) return code;
+    out->violation_time = std::max(out->violation_time, time);
+  }
+  return kSuccess;
 }
 
 Return nvmlDeviceGetRetiredPages(Device device, int cause, unsigned* count, unsigned long long* addresses) {

@@ -113,7 +113,8 @@ Return nvmlDeviceGetIndex(Device device, unsigned* index) {
   Target target;
   if (index == nullptr) return kInvalidArgument;
   if (const Return code = resolve(device, target); code != kSuccess) return code;
-  *index = target.handle.instance.value_or(target.handle.gpu);
+  *index = target.handle.gpu;
+  if (target.instance != nullptr) *index = static_cast<unsigned>(target.instance - target.gpu->instances.data());
   return kSuccess;
 }
 
@@ -172,6 +173,10 @@ Return nvmlDeviceGetCpuAffinity(Device device, unsigned words, unsigned long* ma
   Target target;
   if (const Return code = resolve(device, target); code != kSuccess) return code;
   return fill_mask(target.gpu->spec->cpu_list, words, mask);
+}
+
+Return nvmlDeviceGetCpuAffinityWithinScope(Device device, unsigned words, unsigned long* mask, unsigned scope) {
+  return scope > kAffinityScopeSocket ? kInvalidArgument : nvmlDeviceGetCpuAffinity(device, words, mask);
 }
 
 Return nvmlDeviceGetMemoryAffinity(Device device, unsigned words, unsigned long* mask, unsigned) {

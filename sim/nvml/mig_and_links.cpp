@@ -80,9 +80,9 @@ Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, unsigned index, Device
   if (mig == nullptr) return kInvalidArgument;
   Target target;
   if (const Return code = resolve(device, target); code != kSuccess) return code;
-  if (!target.gpu->spec->mig) return kNotSupported;
-  if (index >= target.gpu->spec->instances.size()) return kNotFound;
-  *mig = to_device({target.handle.gpu, index});
+  if (!target.gpu->mig) return kNotSupported;
+  if (index >= target.gpu->instances.size()) return kNotFound;
+  *mig = to_device({target.handle.gpu, target.gpu->instances[index].slot});
   return kSuccess;
 }
 
@@ -109,12 +109,14 @@ Return nvmlDeviceGetAttributes_v2(Device device, DeviceAttributes* out) {
   if (target.instance == nullptr) return kNotSupported;
   *out = {};
   out->multiprocessors = static_cast<unsigned>(target.instance->multiprocessors);
-  out->copy_engines = static_cast<unsigned>(target.instance->compute_slices);
-  out->gpu_instance_slices = static_cast<unsigned>(target.instance->compute_slices);
+  out->copy_engines = static_cast<unsigned>(target.instance->gpu_slices);
+  out->gpu_instance_slices = static_cast<unsigned>(target.instance->gpu_slices);
   out->compute_instance_slices = static_cast<unsigned>(target.instance->compute_slices);
   out->memory_mib = static_cast<unsigned long long>(target.instance->memory_mib);
   return kSuccess;
 }
+
+Return nvmlDeviceGetAttributes(Device device, DeviceAttributes* out) { return nvmlDeviceGetAttributes_v2(device, out); }
 
 Return nvmlDeviceGetTopologyCommonAncestor(Device a, Device b, int* level) {
   if (level == nullptr) return kInvalidArgument;

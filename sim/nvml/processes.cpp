@@ -103,7 +103,7 @@ Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilizationSample* 
   if (count == nullptr) return kInvalidArgument;
   Target target;
   if (const Return code = resolve(device, target); code != kSuccess) return code;
-  if (target.gpu->spec->mig) return kNotSupported;
+  if (target.gpu->mig) return kNotSupported;
   // Fleet time 0 still lies after a client's "everything so far".
   const auto now = static_cast<unsigned long long>(target.fleet->time.count() + 1) * 1000;
   std::vector<ProcessUtilizationSample> samples;

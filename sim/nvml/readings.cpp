@@ -42,6 +42,17 @@ Return memory_parts(Device device, MemoryParts& parts) {
   return kSuccess;
 }
 
+/// A MIG instance has its share of the window, as of the memory.
+Return bar1_of_instance(const Target& target, Bar1Memory& out) {
+  const auto total = sim::at(target.gpu->readings, Field::bar1_total);
+  if (!total) return kNotSupported;
+  const double share = static_cast<double>(target.instance->memory_mib) / target.gpu->spec->model.memory_mib;
+  out.total = static_cast<unsigned long long>(std::floor(*total * share)) << 20U;
+  out.free = out.total;
+  out.used = 0;
+  return kSuccess;
+}
+
 std::optional<Field> clock_field(int type, bool maximum) {
   static constexpr Field kNow[] = {Field::clock_graphics, Field::clock_sm, Field::clock_memory, Field::clock_video};
   static constexpr Field kMax[] = {Field::clock_graphics_max, Field::clock_sm_max, Field::clock_memory_max,
@@ -168,6 +179,9 @@ Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* out) {
 
 Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory* out) {
   if (out == nullptr) return kInvalidArgument;
+  Target target;
+  if (const Return code = resolve(device, target); code != kSuccess) return code;
+  if (target.instance != nullptr) return bar1_of_instance(target, *out);
   if (const Return code = number(device, Field::bar1_total, &out->total, kMiB); code != kSuccess) return code;
   if (const Return code = number(device, Field::bar1_used, &out->used, kMiB); code != kSuccess) return code;
   out->free = out->total > out->used ? out->total - out->used : 0;
@@ -266,6 +280,9 @@ Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long lo
 Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* out) {
   return number(device, Field::throttle_reasons, out);
 }
+Return nvmlDeviceGetSupportedClocksEventReasons(Device device, unsigned long long* out) {
+  return nvmlDeviceGetSupportedClocksThrottleReasons(device, out);
+}
 Return nvmlDeviceGetSupportedClocksThrottleReasons(Device device, unsigned long long* out) {
   const Return code = number(device, Field::throttle_reasons, out);
   if (code == kSuccess) *out = 0x1FF;
@@ -286,7 +303,7 @@ Return nvmlDeviceGetPcieThroughput(Device device, int counter, unsigned* out) {
 
 Return nvmlDeviceGetEccMode(Device device, int* current, int* pending) {
   if (const Return code = number(device, Field::ecc_enabled, current); code != kSuccess) return code;
-  return number(device, Field::ecc_enabled, pending);
+  return number(device, Field::ecc_pending, pending);
 }
 Return nvmlDeviceGetTotalEccErrors(Device device, int error, int counter, unsigned long long* out) {
   return total_ecc(device, error, counter, out);

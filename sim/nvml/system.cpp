@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Library, system, and the ways to a handle.
 #include <algorithm>
-#include <cctype>
+#include <array>
 #include <string>
+#include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -14,12 +15,40 @@ namespace {
 
 using namespace server;
 
+constexpr std::array<std::pair<Return, const char*>, 18> kErrorTexts{{
+    {kSuccess, "Success"},
+    {kUninitialized, "Uninitialized"},
+    {kInvalidArgument, "Invalid Argument"},
+    {kNotSupported, "Not Supported"},
+    {kNoPermission, "Insufficient Permissions"},
+    {kNotFound, "Not Found"},
+    {kInsufficientSize, "Insufficient Size"},
+    {kDriverNotLoaded, "Driver Not Loaded"},
+    {kTimeout, "Timeout"},
+    {kFunctionNotFound, "Function Not Found"},
+    {kGpuIsLost, "GPU is lost"},
+    {kResetRequired, "GPU requires reset"},
+    {kLibRmVersionMismatch, "Driver/library version mismatch"},
+    {kInUse, "In use by another client"},
+    {kMemory, "Insufficient Memory"},
+    {kNoData, "No data"},
+    {kInsufficientResources, "Insufficient Resources"},
+    {kArgumentVersionMismatch, "Argument version mismatch"},
+}};
+
 Return system_text(const std::string& text, char* buffer, unsigned length) {
   if (const Return code = require_init(); code != kSuccess) return code;
   return copy_text(text, buffer, length);
 }
 
-/// The handle of the first GPU, or of the MIG instance with this UUID, that `is_it` accepts.
+Return none(unsigned* count) {
+  if (const Return code = require_init(); code != kSuccess) return code;
+  if (count == nullptr) return kInvalidArgument;
+  *count = 0;
+  return kSuccess;
+}
+
+/// The handle of the first GPU that `is_it` accepts.
 template <class IsIt>
 Return find_gpu(Device* device, IsIt is_it) {
   if (const Return code = require_init(); code != kSuccess) return code;
@@ -29,7 +58,7 @@ Return find_gpu(Device* device, IsIt is_it) {
   const sim::FleetView& view = **seen;
   if (device == nullptr) return kInvalidArgument;
   for (std::uint32_t i = 0; i < view.gpus.size(); ++i) {
-    if (!is_it(*view.gpus[i].spec, i)) continue;
+    if (!is_it(view.gpus[i], i)) continue;
     if (const Return code = trouble_of(view.gpus[i]); code != kSuccess) return code;
     *device = to_device({i, std::nullopt});
     return kSuccess;
@@ -41,8 +70,8 @@ Return handle_by_bus_id(const char* bus_id, Device* device) {
   if (bus_id == nullptr) return kInvalidArgument;
   const auto wanted = sim::parse_bus_id(bus_id);
   if (!wanted) return kNotFound;
-  return find_gpu(device, [&](const sim::GpuSpec& gpu, std::uint32_t) {
-    const auto own = sim::parse_bus_id(gpu.bus_id);
+  return find_gpu(device, [&](const sim::GpuView& gpu, std::uint32_t) {
+    const auto own = sim::parse_bus_id(gpu.spec->bus_id);
     return own && own->domain == wanted->domain && own->bus == wanted->bus && own->device == wanted->device;
   });
 }
@@ -57,38 +86,8 @@ Return nvmlInitWithFlags(unsigned flags) { return initialise(flags); }
 Return nvmlShutdown() { return server::shutdown(); }
 
 const char* nvmlErrorString(Return code) {
-  switch (code) {
-    case kSuccess:
-      return "Success";
-    case kUninitialized:
-      return "Uninitialized";
-    case kInvalidArgument:
-      return "Invalid Argument";
-    case kNotSupported:
-      return "Not Supported";
-    case kNoPermission:
-      return "Insufficient Permissions";
-    case kNotFound:
-      return "Not Found";
-    case kInsufficientSize:
-      return "Insufficient Size";
-    case kDriverNotLoaded:
-      return "Driver Not Loaded";
-    case kTimeout:
-      return "Timeout";
-    case kFunctionNotFound:
-      return "Function Not Found";
-    case kGpuIsLost:
-      return "GPU is lost";
-    case kResetRequired:
-      return "GPU requires reset";
-    case kLibRmVersionMismatch:
-      return "Driver/library version mismatch";
-    case kArgumentVersionMismatch:
-      return "Argument version mismatch";
-    default:
-      return "Unknown Error";
-  }
+  const auto* const found = std::ranges::find(kErrorTexts, code, &std::pair<Return, const char*>::first);
+  return found == kErrorTexts.end() ? "Unknown Error" : found->second;
 }
 
 // Real NVML answers this one before nvmlInit, too.
@@ -136,8 +135,12 @@ Return nvmlDeviceGetCount_v2(unsigned* count) {
 }
 Return nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
 
+// S-class units, and GPUs that are kept out of use: there are none.
+Return nvmlUnitGetCount(unsigned* count) { return none(count); }
+Return nvmlGetExcludedDeviceCount(unsigned* count) { return none(count); }
+
 Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
-  const Return code = find_gpu(device, [&](const sim::GpuSpec&, std::uint32_t i) { return i == index; });
+  const Return code = find_gpu(device, [&](const sim::GpuView&, std::uint32_t i) { return i == index; });
   return code == kNotFound ? kInvalidArgument : code;
 }
 Return nvmlDeviceGetHandleByIndex(unsigned index, Device* device) {
@@ -146,17 +149,18 @@ Return nvmlDeviceGetHandleByIndex(unsigned index, Device* device) {
 
 Return nvmlDeviceGetHandleBySerial(const char* serial, Device* device) {
   if (serial == nullptr) return kInvalidArgument;
-  return find_gpu(device,
-                  [&](const sim::GpuSpec& gpu, std::uint32_t) { return !gpu.serial.empty() && gpu.serial == serial; });
+  return find_gpu(device, [&](const sim::GpuView& gpu, std::uint32_t) {
+    return !gpu.spec->serial.empty() && gpu.spec->serial == serial;
+  });
 }
 
 Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
   if (uuid == nullptr) return kInvalidArgument;
   std::optional<Handle> mig;
-  const Return code = find_gpu(device, [&](const sim::GpuSpec& gpu, std::uint32_t index) {
+  const Return code = find_gpu(device, [&](const sim::GpuView& gpu, std::uint32_t index) {
     const auto found = std::ranges::find(gpu.instances, std::string(uuid), &sim::MigInstance::uuid);
-    if (found != gpu.instances.end()) mig = Handle{index, static_cast<std::uint32_t>(found - gpu.instances.begin())};
-    return gpu.uuid == uuid || mig;
+    if (found != gpu.instances.end()) mig = Handle{index, found->slot};
+    return gpu.spec->uuid == uuid || mig;
   });
   if (code == kSuccess && mig) *device = to_device(*mig);
   return code;

@@ -27,7 +27,7 @@ Result<void> write_descriptor(int fd, std::string_view content, const std::strin
 
 Result<std::string> read_descriptor(int fd, const std::string& name, std::size_t cap) {
   std::string content;
-  std::array<char, 65536> block{};
+  std::array<char, 65536> block;  // not zeroed: most files are a line, and a listing reads hundreds
   for (;;) {
     const ssize_t got = ::read(fd, block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;

@@ -72,7 +72,7 @@ Result<Running> start(const Command& command) {
 
 /// Moves what is ready from `fd` into `text`, up to `cap` bytes in all; closes `fd` at its end.
 void drain(UniqueFd& fd, std::string& text, std::size_t cap, bool& truncated) {
-  std::array<char, 65536> block{};
+  std::array<char, 65536> block;
   const ssize_t got = ::read(fd.get(), block.data(), block.size());
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (got <= 0) return fd.reset();

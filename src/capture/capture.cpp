@@ -23,6 +23,7 @@
 #include "capture/topology.hpp"
 #include "capture/unread.hpp"
 #include "capture/vendor_json.hpp"
+#include "capture/worded_kinds.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 
@@ -225,6 +226,7 @@ std::optional<Capture> capture_of_json(std::string_view text, std::optional<Erro
     error = snapshot.error();
     return std::nullopt;
   }
+  supply_kinds(*snapshot);
   return Capture{{{Kind::gpuwarden_json, 1}}, std::move(*snapshot)};
 }
 
@@ -371,7 +373,7 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
   if (capture->parts.empty()) {
     return fail(ErrorCode::corrupt, fmt::format("{}: {}", name, describe_unread(text)),
                 "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
-                "amd-smi and xpu-smi JSON, collect_env and its kin, nvcc, Slurm, gpuwarden snapshot");
+                "amd-smi and xpu-smi JSON, collect_env and similar reports, nvcc, Slurm, gpuwarden snapshot");
   }
   // What gpuwarden wrote comes back as it was.
   if (capture->parts[0].kind != Kind::gpuwarden_json) capture->snapshot.origin = origin_of(name, capture->parts);

@@ -135,10 +135,11 @@ void merge(Snapshot& whole, const KernelLog& log) {
   if (whole.host.empty()) whole.host = log.host;
   if (log.module_version) whole.kernel_module_version = log.module_version;
   if (log.client_version && log.module_version && !whole.problem) {
-    whole.problem = Error{ErrorCode::unavailable,
-                          "the driver's libraries are version " + *log.client_version +
-                              ", the loaded kernel module is " + *log.module_version,
-                          "reboot, or unload and load the nvidia modules: the driver was replaced while it ran"};
+    whole.problem = {facts::DriverProblem::Kind::mismatch,
+                     {ErrorCode::unavailable,
+                      "the driver's libraries are version " + *log.client_version + ", the loaded kernel module is " +
+                          *log.module_version,
+                      "reboot, or unload and load the nvidia modules: the driver was replaced while it ran"}};
   }
   for (const KernelLog::Board& board : log.boards) {
     for (GpuRecord& record : whole.gpus) {

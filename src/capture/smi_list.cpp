@@ -66,48 +66,56 @@ facts::NvLink fact_of(const ListedLink& link) {
   return fact;
 }
 
+using FailureKind = facts::DriverProblem::Kind;
+
 struct Phrase {
   std::string_view text;
+  FailureKind kind;
   ErrorCode code;
   std::string_view meaning;
   std::string_view hint;
 };
 
 constexpr Phrase kFailures[] = {
-    {"couldn't communicate with the NVIDIA driver", ErrorCode::unavailable, "no NVIDIA driver is loaded",
+    {"couldn't communicate with the NVIDIA driver", FailureKind::not_loaded, ErrorCode::unavailable,
+     "no NVIDIA driver is loaded",
      "install a driver or load its module (sudo modprobe nvidia); after a kernel update its module must be rebuilt"},
-    {"Driver/library version mismatch", ErrorCode::unavailable,
+    {"Driver/library version mismatch", FailureKind::mismatch, ErrorCode::unavailable,
      "the loaded kernel module and the driver's libraries are of different versions",
      "reboot, or unload and load the nvidia modules: the driver was replaced while it ran"},
-    {"Driver Not Loaded", ErrorCode::unavailable, "no NVIDIA driver is loaded", "sudo modprobe nvidia"},
-    {"couldn't find libnvidia-ml", ErrorCode::unavailable, "the NVML library was not found",
+    {"Driver Not Loaded", FailureKind::not_loaded, ErrorCode::unavailable, "no NVIDIA driver is loaded",
+     "sudo modprobe nvidia"},
+    {"couldn't find libnvidia-ml", FailureKind::no_library, ErrorCode::unavailable, "the NVML library was not found",
      "install the driver's libraries; in a container, use the NVIDIA container runtime"},
-    {"No devices were found", ErrorCode::not_found, "the driver is loaded but answers for no GPU",
-     "look into the kernel log (dmesg | grep -i nvrm)"},
-    {"Insufficient Permissions", ErrorCode::permission_denied, "the caller may not use the driver",
-     "check the permissions of /dev/nvidia*"},
-    {"GPU is lost", ErrorCode::unavailable, "a GPU fell off the PCIe bus",
+    {"No devices were found", FailureKind::no_devices, ErrorCode::not_found,
+     "the driver is loaded but answers for no GPU", "look into the kernel log (dmesg | grep -i nvrm)"},
+    {"Insufficient Permissions", FailureKind::no_permission, ErrorCode::permission_denied,
+     "the caller may not use the driver", "check the permissions of /dev/nvidia*"},
+    {"GPU is lost", FailureKind::other, ErrorCode::unavailable, "a GPU fell off the PCIe bus",
      "look for its Xid in the kernel log, then reboot; check power, seating and cooling"},
-    {"Unable to determine the device handle for GPU", ErrorCode::unavailable, "a GPU does not answer",
-     "look for its Xid in the kernel log; reset the GPU or reboot"},
-    {"GPU access blocked by the operating system", ErrorCode::unavailable,
+    {"Unable to determine the device handle for GPU", FailureKind::other, ErrorCode::unavailable,
+     "a GPU does not answer", "look for its Xid in the kernel log; reset the GPU or reboot"},
+    {"GPU access blocked by the operating system", FailureKind::other, ErrorCode::unavailable,
      "WSL cannot reach the GPU of the Windows host", "update the Windows driver and WSL (wsl --update)"},
-    {"Failed to initialize NVML: Unknown Error", ErrorCode::permission_denied,
-     "NVML is not let to the GPUs: a container has mostly lost its device nodes",
+    {"Failed to initialize NVML: Unknown Error", FailureKind::unknown_error, ErrorCode::permission_denied,
+     "NVML has no access to the GPUs: usually a container that lost its device nodes",
      "restart the container; where 'systemctl daemon-reload' on the host takes them away, set the cgroupfs driver"},
-    {"Failed to initialize NVML", ErrorCode::unavailable, "NVML could not be initialised",
+    {"Failed to initialize NVML", FailureKind::other, ErrorCode::unavailable, "NVML could not be initialised",
      "look into the kernel log (dmesg | grep -i nvrm)"},
-    {"nvidia-smi: command not found", ErrorCode::not_found, "nvidia-smi is not installed", "install the NVIDIA driver"},
-    {"Unable to retrieve Nvlink information", ErrorCode::not_found, "no NVLink is active", ""},
-    {"No devices found", ErrorCode::not_found, "the driver is loaded but answers for no GPU",
+    {"nvidia-smi: command not found", FailureKind::no_library, ErrorCode::not_found, "nvidia-smi is not installed",
+     "install the NVIDIA driver"},
+    {"Unable to retrieve Nvlink information", FailureKind::other, ErrorCode::not_found, "no NVLink is active", ""},
+    {"No devices found", FailureKind::no_devices, ErrorCode::not_found, "the driver is loaded but answers for no GPU",
      "look into the kernel log (dmesg | grep -i nvrm)"},
-    {"NVIDIA-SMI has failed", ErrorCode::unavailable, "nvidia-smi does not reach the driver",
+    {"NVIDIA-SMI has failed", FailureKind::other, ErrorCode::unavailable, "nvidia-smi does not reach the driver",
      "look into the kernel log (dmesg | grep -i nvrm)"},
-    {"is not a valid field to query", ErrorCode::invalid_argument, "nvidia-smi was asked for a field it does not know",
+    {"is not a valid field to query", FailureKind::other, ErrorCode::invalid_argument,
+     "nvidia-smi was asked for a field it does not know",
      "nvidia-smi --help-query-gpu lists the fields of this driver"},
-    {"Invalid combination of input arguments", ErrorCode::invalid_argument, "nvidia-smi was called with wrong options",
+    {"Invalid combination of input arguments", FailureKind::other, ErrorCode::invalid_argument,
+     "nvidia-smi was called with wrong options", "nvidia-smi -h"},
+    {"ERROR: Option", FailureKind::other, ErrorCode::invalid_argument, "nvidia-smi was called with wrong options",
      "nvidia-smi -h"},
-    {"ERROR: Option", ErrorCode::invalid_argument, "nvidia-smi was called with wrong options", "nvidia-smi -h"},
 };
 
 /// A line below a GPU's: one of its MIG devices or links, or a remark on them.
@@ -223,7 +231,8 @@ std::optional<SmiFailure> smi_failure_of(std::string_view line) {
     return std::nullopt;
   for (const Phrase& phrase : kFailures) {
     if (!contains_ignoring_case(line, phrase.text)) continue;
-    SmiFailure failure{{phrase.code, std::string(phrase.meaning), std::string(phrase.hint)}, printable(trim(line)), {}};
+    SmiFailure failure{
+        {phrase.kind, {phrase.code, std::string(phrase.meaning), std::string(phrase.hint)}}, printable(trim(line)), {}};
     const std::size_t gpu = line.find("GPU ");
     if (gpu != std::string_view::npos) {
       const auto words = split_words(line.substr(gpu + 4));

@@ -54,7 +54,7 @@ VersionLines read_version_lines(std::span<const Line> lines, std::size_t& end);
 
 /// A line in which nvidia-smi or NVML gives up, and the error it stands for.
 struct SmiFailure {
-  Error error;
+  facts::DriverProblem error;
   std::string line;
   std::optional<std::string> pci_bus_id;  ///< where one GPU is at fault
 };

@@ -111,8 +111,9 @@ Result<Node> tree_of_xml(std::string_view xml) {
   node.name = "nvidia_smi_log";
   if (node.at("gpu") || node.at("attached_gpus") || node.at("driver_version")) return node;
   return fail(ErrorCode::corrupt,
-              parsed ? "this is no log of nvidia-smi -q -x"
-                     : fmt::format("this is no whole XML file: {} at byte {}", parsed.description(), parsed.offset),
+              parsed
+                  ? "this is not the output of nvidia-smi -q -x"
+                  : fmt::format("this is not a complete XML file: {} at byte {}", parsed.description(), parsed.offset),
               "make one with nvidia-smi -q -x > FILE");
 }
 

@@ -157,7 +157,7 @@ Result<void> test_matrix_product(const Bench& bench, const std::vector<std::file
     // Another release may go with this driver.
     GPUWARDEN_CHECK(left_out(rate.error(), "matrix product", gpu));
   }
-  gpu.notes.emplace_back("matrix product: no libcublas that works is there; the tensor figure is our own kernel's");
+  gpu.notes.emplace_back("matrix product: no working libcublas was found; the tensor figure is our own kernel's");
   return {};
 }
 

@@ -53,8 +53,8 @@ PinnedBuffer::~PinnedBuffer() {
   if (data_ != nullptr) cuda_->release_host(data_);
 }
 
-Result<Bench> Bench::open(const cuda::Functions& cuda, cuda::Device device, SteadyClock::time_point deadline) {
-  Bench bench(cuda, deadline);
+Result<Bench> Bench::open(const cuda::Functions& cuda, cuda::Device device, Clock::SteadyTime deadline, Clock& clock) {
+  Bench bench(cuda, deadline, clock);
   GPUWARDEN_TRY(bench.multiprocessors_, attribute(cuda, cuda::kMultiprocessorCount, device));
   GPUWARDEN_TRY(const int major, attribute(cuda, cuda::kCapabilityMajor, device));
   GPUWARDEN_TRY(const int minor, attribute(cuda, cuda::kCapabilityMinor, device));
@@ -104,23 +104,23 @@ Result<Timing> Bench::time(const std::function<Result<void>()>& work, std::chron
   // The first time loads code and wakes clocks: it does not count.
   GPUWARDEN_CHECK(work());
   GPUWARDEN_CHECK(finish());
-  const auto start = SteadyClock::now();
+  const auto start = clock_->now();
   double sum = 0;
   double best = 0;
   int runs = 0;
-  while (!out_of_time() && (runs < kLeastRuns || SteadyClock::now() - start < duration * pace)) {
+  while (!out_of_time() && (runs < kLeastRuns || clock_->now() - start < duration * pace)) {
     GPUWARDEN_CUDA(*cuda_, record_event, begin_, stream_);
     GPUWARDEN_CHECK(work());
     GPUWARDEN_CUDA(*cuda_, record_event, end_, stream_);
     GPUWARDEN_CHECK(finish());
     float milliseconds = 0;
     GPUWARDEN_CUDA(*cuda_, elapsed, &milliseconds, begin_, end_);
-    if (!(milliseconds > 0)) return fail(ErrorCode::failed, "cuEventElapsedTime tells no time");
+    if (!(milliseconds > 0)) return fail(ErrorCode::failed, "cuEventElapsedTime returned no time");
     sum += milliseconds / 1e3;
     best = runs == 0 ? milliseconds / 1e3 : std::min(best, milliseconds / 1e3);
     ++runs;
   }
-  if (runs == 0) return fail(ErrorCode::timed_out, "the time was up before it was done once");
+  if (runs == 0) return fail(ErrorCode::timed_out, "time ran out before it was done once");
   return Timing{best, sum / runs};
 }
 

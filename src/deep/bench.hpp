@@ -13,11 +13,10 @@
 
 #include "deep/cuda_driver.hpp"
 #include "deep/kernels.hpp"
+#include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/facts/deep.hpp"
 
 namespace gpuwarden::deep {
-
-using SteadyClock = std::chrono::steady_clock;
 
 /// Device memory, given back at the end of its scope.
 class Buffer {
@@ -63,7 +62,7 @@ struct Timing {
 /// The GPU under test: its context, a stream, a clock, and where the results go.
 class Bench {
  public:
-  static Result<Bench> open(const cuda::Functions& cuda, cuda::Device device, SteadyClock::time_point deadline);
+  static Result<Bench> open(const cuda::Functions& cuda, cuda::Device device, Clock::SteadyTime deadline, Clock& clock);
 
   const cuda::Functions& cuda() const { return *cuda_; }
   cuda::Stream stream() const { return stream_; }
@@ -71,8 +70,8 @@ class Bench {
   /// 90 for compute capability 9.0.
   int capability() const { return capability_; }
   /// From here on the time is up then.
-  void set_deadline(SteadyClock::time_point deadline) { deadline_ = deadline; }
-  bool out_of_time() const { return SteadyClock::now() >= deadline_; }
+  void set_deadline(Clock::SteadyTime deadline) { deadline_ = deadline; }
+  bool out_of_time() const { return clock_->now() >= deadline_; }
 
   /// Options::pace.
   double pace = 1;
@@ -93,9 +92,11 @@ class Bench {
   Result<Memory> memory() const;
 
  private:
-  explicit Bench(const cuda::Functions& cuda, SteadyClock::time_point deadline) : cuda_(&cuda), deadline_(deadline) {}
+  Bench(const cuda::Functions& cuda, Clock::SteadyTime deadline, Clock& clock)
+      : cuda_(&cuda), clock_(&clock), deadline_(deadline) {}
   const cuda::Functions* cuda_;
-  SteadyClock::time_point deadline_;
+  Clock* clock_;
+  Clock::SteadyTime deadline_;
   cuda::Stream stream_ = nullptr;
   cuda::Event begin_ = nullptr;
   cuda::Event end_ = nullptr;

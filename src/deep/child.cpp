@@ -91,13 +91,13 @@ struct Step {
 };
 
 Result<void> run_steps(int fd, const cuda::Functions& cuda, int ordinal, const Options& options, facts::DeepGpu& gpu) {
-  const auto start = SteadyClock::now();
+  const auto start = options.clock->now();
   const auto after = [&](double share) {
-    return start + std::chrono::duration_cast<SteadyClock::duration>(options.deadline * (share * kOwnShare));
+    return start + std::chrono::duration_cast<std::chrono::nanoseconds>(options.deadline * (share * kOwnShare));
   };
   cuda::Device device = 0;
   GPUWARDEN_CUDA(cuda, device, &device, ordinal);
-  GPUWARDEN_TRY(Bench bench, Bench::open(cuda, device, after(kMemoryTime)));
+  GPUWARDEN_TRY(Bench bench, Bench::open(cuda, device, after(kMemoryTime), *options.clock));
   bench.pace = options.pace;
   bench.announce = [fd](std::string_view what) { send_message(fd, {{"moment", what}}); };
   GPUWARDEN_TRY(const Bench::Memory memory, bench.memory());

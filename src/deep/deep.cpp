@@ -23,7 +23,6 @@ using facts::DeepGpu;
 using facts::DeepRun;
 using facts::GpuRecord;
 using Json = nlohmann::json;
-using SteadyClock = std::chrono::steady_clock;
 
 /// Load and memory from which somebody is at work whose process cannot be seen.
 constexpr Percent kBusy{10};
@@ -68,19 +67,10 @@ bool is_wanted(const Options& options, const CudaDevice& device, const GpuRecord
 
 std::string seconds(std::chrono::milliseconds time) { return format_duration(time); }
 
-/// A process closes its socket a little before it can be asked how it ended.
-void await_end(pid_t pid) {
-  for (int i = 0; i < 1000; ++i) {
-    siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid) return;
-    ::usleep(1000);
-  }
-}
-
 /// Why a child said nothing more.
-std::string why_silent(probe::ChildProcess& child, std::string_view phase, bool late, const Options& options) {
-  if (!late) await_end(child.pid());
-  const auto signal = child.end();
+std::string why_silent(probe::ChildProcess& child, std::string_view phase, const Options& options) {
+  const bool late = !child.closed();
+  const auto signal = child.end().signal;
   if (late) return fmt::format("{}: CUDA did not answer within {}; it was ended", phase, seconds(options.deadline));
   if (signal) return fmt::format("{}: CUDA's driver crashed (signal {})", phase, *signal);
   return fmt::format("{}: CUDA's driver ended the process", phase);
@@ -103,10 +93,9 @@ std::vector<CudaDevice> ask_for_devices(const Options& options, DeepRun& run) {
     run.failed = "no process could be started for the test";
     return {};
   }
-  const auto end = SteadyClock::now() + options.deadline;
   const auto answer = child->receive(options.deadline);
   if (!answer) {
-    run.failed = why_silent(*child, "starting CUDA", SteadyClock::now() >= end, options);
+    run.failed = why_silent(*child, "starting CUDA", options);
     run.next_steps = {"sudo dmesg | grep -i nvrm"};
     return {};
   }
@@ -136,7 +125,7 @@ class Tester {
   Tester(const Options& options, const Listener& listener) : options_(options), listener_(listener) {}
 
   void test(const CudaDevice& device, DeepGpu& gpu) {
-    const auto start = SteadyClock::now();
+    const auto start = options_.clock->now();
     const auto child = probe::ChildProcess::start([&](int fd) { test_device(fd, device.ordinal, options_); });
     if (child == nullptr) {
       gpu.failed = "no process could be started for the test";
@@ -146,18 +135,18 @@ class Tester {
     listen(*child, start + options_.deadline, gpu);
     child->end();
     observe("after", gpu);
-    const auto took = SteadyClock::now() - start;
+    const auto took = options_.clock->now() - start;
     gpu.milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
   }
 
  private:
-  void listen(probe::ChildProcess& child, SteadyClock::time_point end, DeepGpu& gpu) {
+  void listen(probe::ChildProcess& child, Clock::SteadyTime end, DeepGpu& gpu) {
     std::string phase = "starting CUDA";
     for (;;) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - SteadyClock::now());
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - options_.clock->now());
       const auto message = child.receive(std::max(left, std::chrono::milliseconds(1)));
       if (!message) {
-        gpu.failed = why_silent(child, phase, SteadyClock::now() >= end, options_);
+        gpu.failed = why_silent(child, phase, options_);
         return;
       }
       if (message->contains("done")) return;
@@ -230,6 +219,7 @@ std::optional<std::string> in_use(const GpuRecord& record) {
                        record.processes->size() == 1 ? " runs" : "es run", first.pid.value,
                        first.command ? " " + printable(first.command->substr(0, 40)) : "");
   }
+  if (record.processes_unreadable) return "its processes could not be read, so it may be in use";
   if (record.sample.utilization_gpu && *record.sample.utilization_gpu >= kBusy)
     return fmt::format("it is at work ({} %), for whom cannot be seen from here", record.sample.utilization_gpu->value);
   return std::nullopt;

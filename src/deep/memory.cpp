@@ -128,7 +128,7 @@ Result<void> test_memory(const Bench& bench, double share, facts::DeepGpu& gpu) 
   memory.complete = memory.patterns.size() == kPatterns.size();
   if (!memory.complete)
     gpu.notes.push_back(
-        fmt::format("memory: the time was up after {} of {} patterns", memory.patterns.size(), kPatterns.size()));
+        fmt::format("memory: time ran out after {} of {} patterns", memory.patterns.size(), kPatterns.size()));
   return {};
 }
 

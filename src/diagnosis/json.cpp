@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/json.hpp"
+
 namespace gpuwarden::diagnosis {
 namespace {
 
@@ -49,7 +51,7 @@ nlohmann::json to_json(const Facts& facts) {
 }
 
 nlohmann::json to_json(const Diagnosis& diagnosis) {
-  nlohmann::json json{{"schema", 1},
+  nlohmann::json json{{"schema", facts::kJsonSchema},
                       {"only_consequences", diagnosis.only_consequences},
                       {"lines", diagnosis.lines},
                       {"bytes", diagnosis.bytes}};

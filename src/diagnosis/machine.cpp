@@ -194,7 +194,11 @@ std::optional<Testimony> mismatch([[maybe_unused]] const Complaint& complaint, c
 }
 
 std::optional<Testimony> no_driver([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
+  using Kind = facts::DriverProblem::Kind;
   if (!machine.problem || machine.driver_version) return std::nullopt;
+  const Kind kind = machine.problem->kind;
+  // A driver that is there, but does not answer or does not fit, is another cause.
+  if (!facts::is_absence(kind) && kind != Kind::wrong_library && kind != Kind::other) return std::nullopt;
   const bool has_gpu = std::ranges::any_of(machine.gpus, is_nvidia);
   if (has_gpu) return Testimony{"driver_not_loaded", machine.problem->message, 0.9};
   return Testimony{"no_device_detected", "the machine shows no GPU at all", 0.9};

@@ -86,7 +86,7 @@ std::optional<MemoryVerdict> others_fill_it(const Numbers& n) {
   const bool would_help = !n.tried || *n.free + others >= *n.tried;
   if (!much || others < kGiB / 2 || !would_help) return std::nullopt;
   const std::string who = named ? fmt::format("process {} holds {}", n.foreign_pid, size(n.foreign))
-                                : fmt::format("{} are held by nobody in this message", size(others));
+                                : fmt::format("{} are not held by any process in this message", size(others));
   const std::string asked = n.tried ? fmt::format("asked for {}, {} free", size(*n.tried), size(*n.free))
                                     : fmt::format("{} free", size(*n.free));
   return MemoryVerdict{

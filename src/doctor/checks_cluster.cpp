@@ -138,7 +138,7 @@ void nodes_not_working(const Subject& subject, Report& report) {
                fmt::format("Slurm has {} {} ({}){}", group.count == 1 ? "a node" : fmt::format("{} nodes", group.count),
                            group.trouble, join(group.names, ", "), reason),
                {fmt::format("scontrol show node {}   # who took it out, and why", names),
-                fmt::format("sudo scontrol update nodename={} state=resume   # once it is mended", names)});
+                fmt::format("sudo scontrol update nodename={} state=resume   # once it is fixed", names)});
   }
 }
 

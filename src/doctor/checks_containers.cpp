@@ -164,7 +164,7 @@ constexpr auto kContainerChecks = std::to_array<Check>({
     {"wsl-with-linux-driver", Area::containers, Severity::error, "Linux drivers inside WSL",
      "It overwrites the libcuda that reaches the Windows driver.", "CUDA on WSL user guide", kWsl, linux_driver_in_wsl},
     {"wsl-limits", Area::containers, Severity::info, "serving engines in WSL",
-     "Some of what engines ask of NVML is not there.",
+     "Some NVML calls that engines make are missing.",
      "CUDA on WSL user guide, known limitations; vllm-project/vllm#12390", kWsl, wsl_limits},
     {"kubernetes-device-plugin-missing", Area::containers, Severity::warning, "the device plugin of a Kubernetes node",
      "The scheduler does not know that the node has GPUs.", "NVIDIA k8s-device-plugin",

@@ -27,7 +27,7 @@ std::string name_of(const DeepGpu& gpu) {
 /// Stand-ins are not to be taken for NVIDIA's driver.
 std::string told_by(const Subject& subject) {
   const auto& deep = *subject.deep;
-  return deep.stand_in ? fmt::format(" (told by {}, a stand-in for the system's CUDA driver)", deep.library) : "";
+  return deep.stand_in ? fmt::format(" (reported by {}, a stand-in for the system's CUDA driver)", deep.library) : "";
 }
 
 std::string reset_of(const Subject& subject, const DeepGpu& gpu) {
@@ -79,7 +79,7 @@ void broken_off(const Subject& subject, Report& report) {
   }
   each_gpu(subject, [&](const DeepGpu& gpu) {
     if (gpu.failed)
-      report.say(fmt::format("{}: the test broke off: {}{}", name_of(gpu), *gpu.failed, told_by(subject)),
+      report.say(fmt::format("{}: the test stopped early: {}{}", name_of(gpu), *gpu.failed, told_by(subject)),
                  {"sudo dmesg | grep -iE 'nvrm|xid'", reset_of(subject, gpu)});
   });
 }
@@ -148,7 +148,7 @@ constexpr auto kDeepChecks = std::to_array<Check>({
      "Models, results and checkpoints on this GPU are silently wrong.", "NVIDIA GPU memory error management",
      kMemoryErrors, memory_errors},
     {"deep-compute-error", Area::device, Severity::critical, "arithmetic whose result is known (--deep)",
-     "The GPU computes wrong numbers without telling.", kDeepSource, "", wrong_arithmetic},
+     "The GPU computes wrong numbers without reporting an error.", kDeepSource, "", wrong_arithmetic},
     {"deep-failed", Area::device, Severity::error, "whether CUDA works through the tests (--deep)",
      "Jobs on this GPU would end the same way.", "CUDA driver API reference, error codes",
      "https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html", broken_off},

@@ -50,9 +50,24 @@ void needs_reset(const Subject& subject, Report& report) {
 
 void not_answering(const Subject& subject, Report& report) {
   const auto gpus = in_state(subject, GpuState::not_answering);
-  if (gpus.empty() || gpus.size() == nvidia_gpus(subject).size()) return;  // all: the driver's check speaks
+  if (gpus.empty() || subject.snapshot.problem) return;  // the driver's checks speak
   report.say(fmt::format("{} answer", name_gpus(gpus, "does not", "do not")),
              {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
+}
+
+void faulty(const Subject& subject, Report& report) {
+  for (const GpuRecord* gpu : in_state(subject, GpuState::faulty)) {
+    report.say(fmt::format("GPU {}: {}", gpu->gpu.index.value, gpu->cause),
+               {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
+  }
+}
+
+void processes_unreadable(const Subject& subject, Report& report) {
+  const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) { return gpu.processes_unreadable; });
+  if (gpus.empty()) return;
+  report.say(fmt::format("the processes of {} cannot be read: it may be in use", name_gpus(gpus)),
+             {"nvidia-smi --query-compute-apps=pid,name,gpu_uuid --format=csv   # does it show more?",
+              "sudo dmesg | grep -i -E 'xid|nvrm' | tail -20"});
 }
 
 void no_permission(const Subject& subject, Report& report) {
@@ -157,7 +172,7 @@ void held_by_nobody(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   report.say(fmt::format("{} of memory are held on {}, by no process that can be seen",
                          format_size(*gpus[0]->sample.memory_used), name_gpus(gpus)),
-             {"sudo fuser -v /dev/nvidia*   # as root one sees all", reset_command(gpus)});
+             {"sudo fuser -v /dev/nvidia*   # root sees all", reset_command(gpus)});
 }
 
 void held_by_unlisted(const Subject& subject, Report& report) {
@@ -177,7 +192,7 @@ void persistence_off(const Subject& subject, Report& report) {
       gpus_that(subject, [](const GpuRecord& gpu) { return gpu.gpu.persistence == false && is_server_gpu(gpu.gpu); });
   if (gpus.empty() || (daemon != nullptr && daemon->state == "running") || is_wsl(subject)) return;
   report
-      .say(fmt::format("persistence is off on {}: the driver unloads its state whenever nobody uses the GPU",
+      .say(fmt::format("persistence is off on {}: the driver unloads its state whenever no process uses the GPU",
                        name_gpus(gpus)),
            {enable_service("nvidia-persistenced")})
       .safe = true;
@@ -194,7 +209,7 @@ void unknown_model(const Subject& subject, Report& report) {
   for (const auto* gpu : nvidia_gpus(subject)) {
     if (gpu->gpu.name.empty() || gpu->gpu.name == "unknown GPU" || architecture_of(subject, gpu->gpu)) continue;
     report.say(
-        fmt::format("'{}' is not in this program's knowledge base; what depends on its architecture was not judged",
+        fmt::format("'{}' is not in this version's knowledge base; what depends on its architecture was not judged",
                     gpu->gpu.name),
         {"gpuwarden doctor --knowledge FILE"});
     return;
@@ -211,6 +226,12 @@ constexpr auto kDeviceChecks = std::to_array<Check>({
      "nvml.h NVML_ERROR_RESET_REQUIRED", kXids, needs_reset},
     {"gpu-not-answering", Area::device, Severity::critical, "GPUs that do not answer in time",
      "Programs that touch it hang.", "gpuwarden's own deadline (--timeout)", kXids, not_answering},
+    {"gpu-faulty", Area::device, Severity::critical, "GPUs that report what cannot be true",
+     "What else such a GPU says, or computes, is not to be trusted.", "range of each metric; UUIDs are unique", kXids,
+     faulty},
+    {"processes-unreadable", Area::device, Severity::warning, "GPUs whose processes cannot be listed",
+     "Such a GPU never counts as free: gpuwarden hands it out with --allow-busy only.",
+     "nvml.h, nvmlDeviceGetComputeRunningProcesses", "", processes_unreadable},
     {"gpu-not-permitted", Area::device, Severity::error, "GPUs that may not be read",
      "This user's programs cannot use it either.", "nvml.h NVML_ERROR_NO_PERMISSION", "", no_permission,
      "device-nodes-not-permitted device-nodes-blocked"},
@@ -227,7 +248,7 @@ constexpr auto kDeviceChecks = std::to_array<Check>({
      "MIG of that GPU came with a later driver.", "NVIDIA MIG user guide, supported GPUs", kMigGuide, mig_driver},
     {"memory-held-by-unlisted-process", Area::device, Severity::warning, "memory of processes that NVML does not list",
      "The memory is not free for others.", "/proc/*/fd", "", held_by_unlisted},
-    {"memory-held-by-nobody", Area::device, Severity::warning, "memory that nobody seems to hold",
+    {"memory-held-by-nobody", Area::device, Severity::warning, "memory that no visible process holds",
      "Another user's, another container's, or a dead process's.", "nvml.h, process lists", "", held_by_nobody},
     {"persistence-off", Area::device, Severity::info, "persistence on server GPUs",
      "The first CUDA call takes seconds, and settings are lost.", "NVIDIA driver persistence",

@@ -15,8 +15,10 @@ namespace gpuwarden::doctor {
 
 namespace {
 
+using facts::DeviceNode;
 using facts::GpuRecord;
 using facts::ModuleFlavour;
+using ProblemKind = facts::DriverProblem::Kind;
 
 constexpr std::string_view kKernelModules =
     "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html";
@@ -68,16 +70,21 @@ void module_kept_away(const Subject& subject, Report& report) {
               rebuild_initramfs(subject.environment), "sudo reboot"});
 }
 
+/// The driver's problem where it is of this kind, else nullptr.
+const facts::DriverProblem* problem_of(const Subject& subject, ProblemKind kind) {
+  const auto& problem = subject.snapshot.problem;
+  return problem && problem->kind == kind ? &*problem : nullptr;
+}
+
 void library_differs(const Subject& subject, Report& report) {
   const auto& driver = subject.environment.driver;
-  const auto& problem = subject.snapshot.problem;
+  const auto* told = problem_of(subject, ProblemKind::mismatch);
   std::string library = driver.library_version.value_or("");
   std::string module = driver.loaded_version.value_or(subject.snapshot.kernel_module_version.value_or(""));
-  const bool told = problem && problem->message.contains("mismatch");
-  if (!told && (library.empty() || module.empty() || library == module || is_wsl(subject))) return;
+  if (told == nullptr && (library.empty() || module.empty() || library == module || is_wsl(subject))) return;
   const std::string title =
-      told ? problem->message
-           : fmt::format("the libraries are of driver {}, the loaded kernel module is {}", library, module);
+      told != nullptr ? told->message
+                      : fmt::format("the libraries are of driver {}, the loaded kernel module is {}", library, module);
   report.say(title, reload_driver(subject.environment));
 }
 
@@ -90,16 +97,41 @@ void waiting_for_reload(const Subject& subject, Report& report) {
 }
 
 void does_not_answer(const Subject& subject, Report& report) {
-  const auto& problem = subject.snapshot.problem;
-  if (!problem || problem->message.contains("mismatch")) return;
-  if (!problem->message.contains("did not answer")) return;
+  const auto* problem = problem_of(subject, ProblemKind::timed_out);
+  if (problem == nullptr) return;
   report.say(problem->message,
              {"sudo dmesg | grep -i -E 'nvrm|xid' | tail -20", "sudo reboot   # a hung driver does not come back"});
 }
 
-void unknown_error(const Subject& subject, Report& report) {
+void library_broken(const Subject& subject, Report& report) {
+  for (const ProblemKind kind : {ProblemKind::crashed, ProblemKind::wrong_library, ProblemKind::impossible}) {
+    const auto* problem = problem_of(subject, kind);
+    if (problem == nullptr) continue;
+    std::vector<std::string> steps{"sudo dmesg | grep -i -E 'nvrm|xid|segfault' | tail -20"};
+    if (!problem->hint.empty()) steps.push_back(problem->hint);
+    report.say(problem->message, std::move(steps));
+  }
+}
+
+void driver_in_trouble(const Subject& subject, Report& report) {
+  // What a capture shows of a failed call may be about anything; only the driver's own failure is told here.
   const auto& problem = subject.snapshot.problem;
-  if (!problem || !contains_ignoring_case(problem->message, "unknown error")) return;
+  if (!problem || !subject.snapshot.origin.empty()) return;
+  const bool forbidden = problem->kind == ProblemKind::no_permission && nvidia_gpus(subject).empty();
+  if (problem->kind != ProblemKind::other && problem->kind != ProblemKind::no_devices && !forbidden) return;
+  std::vector<std::string> steps{"sudo dmesg | grep -i -E 'nvrm|xid' | tail -20"};
+  if (!problem->hint.empty()) steps.push_back(problem->hint);
+  report.say(problem->message, std::move(steps));
+}
+
+void reading_has_gaps(const Subject& subject, Report& report) {
+  for (const facts::ReadingGap& gap : subject.snapshot.gaps)
+    report.say(gap.problem.message, {"sudo dmesg | grep -i -E 'nvrm|xid' | tail -20"});
+}
+
+void unknown_error(const Subject& subject, Report& report) {
+  const auto* problem = problem_of(subject, ProblemKind::unknown_error);
+  if (problem == nullptr) return;
   if (is_container(subject))
     report.say("NVML says \"Unknown Error\": this container has lost its device rules",
                {"restart the container", "docker run --device nvidia.com/gpu=all ...   # CDI does not lose them"});
@@ -179,7 +211,7 @@ void end_of_life(const Subject& subject, Report& report) {
 void newer_than_known(const Subject& subject, Report& report) {
   const auto branch = driver_branch(subject);
   if (!branch || *branch <= subject.knowledge.newest_branch()) return;
-  report.say(fmt::format("driver branch {} is newer than this program's knowledge (newest: {}); it is judged as that",
+  report.say(fmt::format("driver branch {} is newer than this version's knowledge (newest: {}); it is judged as that",
                          *branch, subject.knowledge.newest_branch()),
              {"give it a newer file: gpuwarden doctor --knowledge FILE"});
 }
@@ -258,7 +290,7 @@ void nodes_not_permitted(const Subject& subject, Report& report) {
   std::vector<std::string> closed;
   std::string group;
   for (const auto& node : subject.environment.device_nodes) {
-    if (!node.exists || node.openable != false || !node.problem.starts_with("Permission denied")) continue;
+    if (!node.exists || node.openable != false || node.refusal != DeviceNode::Refusal::file_mode) continue;
     closed.push_back(node.path);
     if (node.owner.contains(':')) group = node.owner.substr(node.owner.find(':') + 1);
   }
@@ -272,7 +304,7 @@ void nodes_not_permitted(const Subject& subject, Report& report) {
 void nodes_blocked(const Subject& subject, Report& report) {
   std::vector<std::string> blocked;
   for (const auto& node : subject.environment.device_nodes) {
-    if (node.exists && node.openable == false && node.problem.starts_with("Operation not permitted"))
+    if (node.exists && node.openable == false && node.refusal == DeviceNode::Refusal::cgroup)
       blocked.push_back(node.path);
   }
   if (blocked.empty()) return;
@@ -310,6 +342,15 @@ constexpr auto kDriverChecks = std::to_array<Check>({
     {"driver-not-answering", Area::driver, Severity::critical, "whether the driver answers in time",
      "A driver that hangs blocks every GPU program on the machine.", "gpuwarden's own deadline (--timeout)", "",
      does_not_answer},
+    {"nvml-broken", Area::driver, Severity::critical, "whether NVML's library works",
+     "Where the library crashes, lacks functions or answers nonsense, no tool can tell what the GPUs do.",
+     "gpuwarden reads NVML in a process of its own", "", library_broken},
+    {"driver-in-trouble", Area::driver, Severity::critical, "any other failure of the driver",
+     "A driver that refuses to start serves no GPU.", "nvml.h, return codes of nvmlInit", "", driver_in_trouble,
+     "nouveau-loaded driver-missing driver-not-loaded"},
+    {"reading-has-gaps", Area::driver, Severity::error, "what the driver did not report though its GPUs answer",
+     "A call that hangs or crashes for one part of a reading may soon do so for others.",
+     "gpuwarden's own deadline (--timeout)", "", reading_has_gaps},
     {"nvml-unknown-error", Area::driver, Severity::critical, "NVML's \"Unknown Error\"",
      "In a container it means that its device rules were dropped, as systemctl daemon-reload does.",
      "NVIDIA container toolkit, troubleshooting",

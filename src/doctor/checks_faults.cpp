@@ -55,8 +55,8 @@ struct XidReason {
 };
 
 constexpr auto kXidReasons = std::to_array<XidReason>({
-    {"USER_APP", "A program was stopped; mostly its own bug."},
-    {"HW-info", "The hardware reports what it has mended itself; no program was stopped."},
+    {"USER_APP", "A program was stopped; usually its own bug."},
+    {"HW-info", "The hardware reports what it has repaired itself; no program was stopped."},
     {"HW-contained", "Memory failed under a program, which was stopped; others go on."},
     {"HW-uncontained", "Memory failed, and what the GPU computed since cannot be trusted."},
     {"HW/LINK", "A link between GPUs fails."},
@@ -70,7 +70,7 @@ constexpr auto kXidReasons = std::to_array<XidReason>({
 std::string_view why_of(const knowledge::XidCode& row) {
   const auto* const reason = std::ranges::find(kXidReasons, row.cause, &XidReason::cause);
   if (reason != kXidReasons.end()) return reason->why;
-  if (row.action == "RESTART_APP") return "A program was stopped; mostly its own bug.";
+  if (row.action == "RESTART_APP") return "A program was stopped; usually its own bug.";
   if (row.action == "IGNORE") return "The driver reports it; nothing was stopped.";
   if (row.action.starts_with("WORKFLOW_NVLINK")) return "A link between GPUs fails.";
   return row.severity == "warning" ? "The driver reports it; NVIDIA's catalog names no cause." : "";
@@ -99,7 +99,7 @@ void xid_warning(const Subject& subject, Report& report) { xids(subject, report,
 void xid_unknown(const Subject& subject, Report& report) {
   for (const XidGroup& group : xid_groups(subject)) {
     if (subject.knowledge.xid(static_cast<int>(group.code)) != nullptr) continue;
-    report.say(fmt::format("{}: this code is not in this program's knowledge base", title_of(group)),
+    report.say(fmt::format("{}: this code is not in this version's knowledge base", title_of(group)),
                {"look it up in NVIDIA's Xid catalog"});
   }
 }
@@ -192,12 +192,12 @@ constexpr auto kFaultChecks = std::to_array<Check>({
     {"xid-error", Area::device, Severity::error, "Xid errors that need a reset",
      "Work on that GPU was or will be lost.", "NVIDIA Xid catalog (xid table)", kXids, xid_error},
     {"xid-application", Area::device, Severity::warning, "Xid errors that programs cause",
-     "A program was stopped; mostly its own bug.", "NVIDIA Xid catalog (xid table)", kXids, xid_warning},
+     "A program was stopped; usually its own bug.", "NVIDIA Xid catalog (xid table)", kXids, xid_warning},
     {"xid-recovery", Area::device, Severity::error, "the recovery action that the driver asks for",
      "The GPU takes no new work before, or not with its peers.",
      "NVIDIA Xid catalog; nvml.h, nvmlDeviceGpuRecoveryAction_t", kXids, xid_recovery, "gpu-lost gpu-needs-reset"},
     {"xid-unknown", Area::device, Severity::info, "Xid errors that came after this program",
-     "What is not known is told, not judged.", "NVIDIA Xid catalog (xid table)", kXids, xid_unknown},
+     "What is not known is reported, not judged.", "NVIDIA Xid catalog (xid table)", kXids, xid_unknown},
     {"sxid", Area::device, Severity::warning, "NVSwitch errors", "They stop traffic between GPUs.",
      "NVIDIA fabric manager user guide, SXid errors", kXids, sxid},
 });

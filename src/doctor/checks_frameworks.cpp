@@ -26,7 +26,7 @@ constexpr std::string_view kGetStarted = "https://pytorch.org/get-started/locall
 std::string fitting_torch(const Subject& subject, const PythonEnvironment& python, std::optional<Version> driver) {
   const auto architectures = all_architectures(subject);
   if (architectures.empty())
-    return fmt::format("nothing tells this GPU's architecture; choose PyTorch for it at {}", kGetStarted);
+    return fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStarted);
   const auto* wheel = knowledge::newest_torch_for(subject.knowledge, architectures, driver);
   if (wheel == nullptr) return "no PyTorch wheel fits this GPU and driver; gpuwarden compat shows what would";
   return pip_install_torch(python, to_string(wheel->torch), wheel->build);

@@ -124,7 +124,7 @@ void purpose_capability(const Subject& subject, Report& report) {
 void purpose_not_known(const Subject& subject, Report& report) {
   const auto& purpose = subject.purpose;
   if (purpose.architecture && subject.knowledge.architecture(*purpose.architecture) == nullptr) {
-    report.say(fmt::format("nothing is known of sm_{}: it was not judged", *purpose.architecture));
+    report.say(fmt::format("nothing is known about sm_{}: it was not judged", *purpose.architecture));
     return;
   }
   if (!purpose.package) return;
@@ -132,7 +132,7 @@ void purpose_not_known(const Subject& subject, Report& report) {
   const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
   const auto* vllm = vllm_wanted(subject);
   if (vllm != nullptr && version && *version > subject.knowledge.vllm_releases().back().last) {
-    report.say(fmt::format("vLLM {} is newer than this program's knowledge; it was judged as {}", *package.version,
+    report.say(fmt::format("vLLM {} is newer than this version's knowledge; it was judged as {}", *package.version,
                            to_string(vllm->first)));
     return;
   }

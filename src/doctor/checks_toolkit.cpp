@@ -218,7 +218,7 @@ void newer_than_known(const Subject& subject, Report& report) {
   const auto cuda = version_in_use(subject);
   if (!cuda || knowledge::release_of(*cuda) <= subject.knowledge.newest_toolkit()) return;
   report.say(
-      fmt::format("CUDA {} is newer than this program's knowledge (newest: {}); it is judged by its major release",
+      fmt::format("CUDA {} is newer than this version's knowledge (newest: {}); it is judged by its major release",
                   release_text(*cuda), to_string(subject.knowledge.newest_toolkit())),
       {"gpuwarden doctor --knowledge FILE"});
 }
@@ -251,7 +251,7 @@ constexpr auto kToolkitChecks = std::to_array<Check>({
     {"cuda-home-without-toolkit", Area::toolkit, Severity::warning, "the folder that CUDA_HOME names",
      "Builds look for the toolkit there and fail.", "PyTorch cpp_extension: CUDA_HOME", "", home_missing},
     {"cuda-path-differs-from-cuda-home", Area::toolkit, Severity::warning, "CUDA_HOME against CUDA_PATH",
-     "Some builds heed the one, some the other: half of a project is built with each.",
+     "Some builds use the one, some the other: half of a project is built with each.",
      "PyTorch cpp_extension: CUDA_HOME or CUDA_PATH; CMake FindCUDAToolkit: CUDA_PATH", "", path_variable_differs},
     {"library-path-of-other-toolkit", Area::toolkit, Severity::warning, "LD_LIBRARY_PATH against PATH",
      "What this nvcc builds is started with the other toolkit's libraries.", "ld.so(8): LD_LIBRARY_PATH", "",

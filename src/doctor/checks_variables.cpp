@@ -59,7 +59,7 @@ void absent_gpu(const Subject& subject, Report& report) {
     if (by_uuid && uuids && !known) absent.emplace_back(word);
   }
   if (absent.empty()) return;
-  report.say(fmt::format("CUDA_VISIBLE_DEVICES names {}, which is not there; CUDA ignores it and all that follow",
+  report.say(fmt::format("CUDA_VISIBLE_DEVICES names {}, which does not exist; CUDA ignores it and all that follow",
                          join(absent, ", ")),
              {"unset CUDA_VISIBLE_DEVICES", "eval \"$(gpuwarden select --export)\"   # sets it to GPUs that are free"});
 }
@@ -157,7 +157,8 @@ void rocm_masks(const Subject& subject, Report& report) {
   const bool twice = hip != nullptr || cuda != nullptr;
   if (!twice && *rocr == "0") return;
   report.say(
-      fmt::format("ROCR_VISIBLE_DEVICES={} renumbers the GPUs from 0: masks and ranks behind it count anew", *rocr),
+      fmt::format("ROCR_VISIBLE_DEVICES={} renumbers the GPUs from 0: masks and ranks after it count from 0 again",
+                  *rocr),
       {"unset ROCR_VISIBLE_DEVICES", "put the same value into HIP_VISIBLE_DEVICES, as the only mask"});
 }
 
@@ -198,7 +199,8 @@ constexpr auto kVariableChecks = std::to_array<Check>({
     {"visible-devices-empty", Area::libraries, Severity::error, "CUDA_VISIBLE_DEVICES that hides all",
      "CUDA reports that there is no device.", "CUDA programming guide, environment variables", kCudaVariables,
      hides_all},
-    {"visible-devices-absent", Area::libraries, Severity::error, "CUDA_VISIBLE_DEVICES that names what is not there",
+    {"visible-devices-absent", Area::libraries, Severity::error,
+     "CUDA_VISIBLE_DEVICES that names a GPU that does not exist",
      "CUDA stops reading the list at the first entry that is no GPU.", "CUDA programming guide, environment variables",
      kCudaVariables, absent_gpu},
     {"visible-devices-twice", Area::libraries, Severity::error, "CUDA_VISIBLE_DEVICES with repetitions",
@@ -226,7 +228,7 @@ constexpr auto kVariableChecks = std::to_array<Check>({
      "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html",
      no_compute_capability},
     {"rocm-masks-renumber", Area::libraries, Severity::warning, "ROCR_VISIBLE_DEVICES",
-     "A second mask, or a rank, then names a GPU that is not there: \"invalid device ordinal\".",
+     "A second mask, or a rank, then names a GPU that does not exist: \"invalid device ordinal\".",
      "vllm-project/vllm#12572; ROCm documentation, GPU isolation",
      "https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html", rocm_masks},
     {"allocator-key-unknown", Area::frameworks, Severity::warning, "PYTORCH_CUDA_ALLOC_CONF",

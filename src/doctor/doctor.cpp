@@ -159,7 +159,7 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
     for (const std::string& name : list) {
       if (std::ranges::find(known, name) != known.end()) continue;
       const std::string close = closest_match(name, known);
-      return fail(ErrorCode::invalid_argument, fmt::format("there is no check and no area '{}'", printable(name)),
+      return fail(ErrorCode::invalid_argument, fmt::format("unknown check or area '{}'", printable(name)),
                   close.empty() ? "gpuwarden doctor --list shows them all" : fmt::format("did you mean '{}'?", close));
     }
   }

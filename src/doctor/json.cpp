@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/deep_json.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::doctor {
@@ -57,7 +58,8 @@ JunitCase case_of(std::string_view id, Area area, const Examination& examination
   }
   result.failed = !failures.empty();
   result.text = fmt::format("    <testcase classname=\"gpuwarden.{}\" name=\"{}\">", to_string(area), escaped(id));
-  if (examination.areas.at(area) == Status::not_judged) result.text += "<skipped message=\"nothing is known of it\"/>";
+  if (examination.areas.at(area) == Status::not_judged)
+    result.text += "<skipped message=\"nothing is known about it\"/>";
   if (result.failed)
     result.text += fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", to_string(worst),
                                escaped(failures.substr(0, failures.find('\n'))), escaped(failures));
@@ -104,6 +106,16 @@ Json to_json(const Comparison& comparison) {
           {"compared", comparison.compared},
           {"differences", differences},
           {"odd_one_out", comparison.odd_one_out.empty() ? Json() : Json(comparison.odd_one_out)}};
+}
+
+Json to_json(const MachineReport& report) {
+  Json json = to_json(report.examination);
+  json["simulated"] = report.snapshot.simulated;
+  json["origin"] = report.snapshot.origin;
+  json["host"] = report.snapshot.host;
+  json["purpose"] = report.purpose.text.empty() ? Json() : Json(report.purpose.text);
+  if (report.deep != nullptr) json["deep"] = facts::to_json(*report.deep);
+  return json;
 }
 
 std::string to_junit(const Examination& examination, Severity fail_on) {

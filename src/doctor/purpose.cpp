@@ -90,7 +90,7 @@ Result<std::optional<Purpose::Package>> package_of(std::string_view word) {
   package.version = version.substr(0, plus);
   if (plus != std::string_view::npos) package.build = version.substr(plus + 1);
   if (package.version->empty() || std::isdigit(static_cast<unsigned char>(package.version->front())) == 0)
-    return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': that is no version", printable(word)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': that is not a version", printable(word)),
                 std::string(kExamples));
   return package;
 }
@@ -100,7 +100,7 @@ Result<std::optional<Purpose::Package>> package_of(std::string_view word) {
 Result<Purpose> parse_purpose(std::string_view text) {
   const std::string lower = to_lower(trim(text));
   const auto words = split_words(lower);
-  if (words.empty()) return fail(ErrorCode::invalid_argument, "--for: nothing is named", std::string(kExamples));
+  if (words.empty()) return fail(ErrorCode::invalid_argument, "--for: no purpose is given", std::string(kExamples));
   if (words.size() >= 2 && (is_one_of(kTraining, words[0]) || is_one_of(kServing, words[0])))
     return work_of(text, is_one_of(kTraining, words[0]), words.back());
   Purpose purpose{.text = std::string(trim(text))};
@@ -111,7 +111,7 @@ Result<Purpose> parse_purpose(std::string_view text) {
     }
     if (purpose.architecture || purpose.package) return purpose;
   }
-  return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': not known what that needs", printable(text)),
+  return fail(ErrorCode::invalid_argument, fmt::format("no known requirements for '{}' (--for)", printable(text)),
               std::string(kExamples));
 }
 

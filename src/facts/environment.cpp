@@ -127,6 +127,19 @@ bool is_gathered_variable(std::string_view name) {
 
 std::string_view to_string(ModuleFlavour flavour) { return flavour == ModuleFlavour::open ? "open" : "proprietary"; }
 
+std::string_view to_string(DeviceNode::Refusal refusal) {
+  if (refusal == DeviceNode::Refusal::file_mode) return "file_mode";
+  return refusal == DeviceNode::Refusal::cgroup ? "cgroup" : "other";
+}
+
+std::optional<DeviceNode::Refusal> node_refusal_from(std::string_view name) {
+  using enum DeviceNode::Refusal;
+  for (const DeviceNode::Refusal refusal : {file_mode, cgroup, other}) {
+    if (to_string(refusal) == name) return refusal;
+  }
+  return std::nullopt;
+}
+
 std::optional<ModuleFlavour> module_flavour_from(std::string_view name) {
   if (name == "open") return ModuleFlavour::open;
   if (name == "proprietary") return ModuleFlavour::proprietary;

@@ -28,6 +28,7 @@ static void describe(A& a, DeviceNode& record) {
   a.field("path", record.path);
   a.field("exists", record.exists);
   a.field("openable", record.openable);
+  a.field("refusal", record.refusal);
   a.field("problem", record.problem);
   a.field("owner", record.owner);
   a.field("mode", record.mode);

@@ -8,14 +8,15 @@
 namespace gpuwarden::facts {
 namespace {
 
-constexpr Names<GpuState, 8> kStates{{{GpuState::available, "available"},
+constexpr Names<GpuState, 9> kStates{{{GpuState::available, "available"},
                                       {GpuState::busy, "busy"},
                                       {GpuState::lost, "lost"},
                                       {GpuState::needs_reset, "needs_reset"},
                                       {GpuState::not_answering, "not_answering"},
                                       {GpuState::no_permission, "no_permission"},
                                       {GpuState::suspended, "suspended"},
-                                      {GpuState::disabled, "disabled"}}};
+                                      {GpuState::disabled, "disabled"},
+                                      {GpuState::faulty, "faulty"}}};
 
 constexpr Names<ComputeMode, 4> kComputeModes{{{ComputeMode::shared, "default"},
                                                {ComputeMode::exclusive_thread, "exclusive_thread"},
@@ -48,8 +49,33 @@ constexpr Names<GpuEventKind, 7> kEventKinds{{{GpuEventKind::xid, "xid"},
                                               {GpuEventKind::mig_config, "mig_config"},
                                               {GpuEventKind::lost, "lost"}}};
 
+constexpr Names<DriverProblem::Kind, 11> kProblemKinds{{{DriverProblem::Kind::no_library, "no_library"},
+                                                        {DriverProblem::Kind::wrong_library, "wrong_library"},
+                                                        {DriverProblem::Kind::crashed, "crashed"},
+                                                        {DriverProblem::Kind::timed_out, "timed_out"},
+                                                        {DriverProblem::Kind::mismatch, "mismatch"},
+                                                        {DriverProblem::Kind::not_loaded, "not_loaded"},
+                                                        {DriverProblem::Kind::no_permission, "no_permission"},
+                                                        {DriverProblem::Kind::unknown_error, "unknown_error"},
+                                                        {DriverProblem::Kind::no_devices, "no_devices"},
+                                                        {DriverProblem::Kind::impossible, "impossible"},
+                                                        {DriverProblem::Kind::other, "other"}}};
+
+constexpr Names<ReadingGap::Part, 3> kGapParts{{{ReadingGap::Part::links, "links"},
+                                                {ReadingGap::Part::cuda_order, "cuda_order"},
+                                                {ReadingGap::Part::slow_metrics, "slow_metrics"}}};
+
 }  // namespace
 
+std::string_view to_string(DriverProblem::Kind kind) { return name_of(kProblemKinds, kind); }
+std::optional<DriverProblem::Kind> driver_problem_kind_from(std::string_view name) {
+  return named(kProblemKinds, name);
+}
+std::string_view to_string(ReadingGap::Part part) { return name_of(kGapParts, part); }
+std::optional<ReadingGap::Part> reading_gap_part_from(std::string_view name) { return named(kGapParts, name); }
+bool is_absence(DriverProblem::Kind kind) {
+  return kind == DriverProblem::Kind::no_library || kind == DriverProblem::Kind::not_loaded;
+}
 std::string_view to_string(GpuEventKind kind) { return name_of(kEventKinds, kind); }
 std::optional<GpuEventKind> gpu_event_kind_from(std::string_view name) { return named(kEventKinds, name); }
 std::string_view to_string(GpuState state) { return name_of(kStates, state); }

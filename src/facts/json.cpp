@@ -15,6 +15,15 @@ static std::optional<LinkLevel> enum_named(const std::string& name, LinkLevel) {
 static std::optional<ModuleFlavour> enum_named(const std::string& name, ModuleFlavour) {
   return module_flavour_from(name);
 }
+static std::optional<DriverProblem::Kind> enum_named(const std::string& name, DriverProblem::Kind) {
+  return driver_problem_kind_from(name);
+}
+static std::optional<ReadingGap::Part> enum_named(const std::string& name, ReadingGap::Part) {
+  return reading_gap_part_from(name);
+}
+static std::optional<DeviceNode::Refusal> enum_named(const std::string& name, DeviceNode::Refusal) {
+  return node_refusal_from(name);
+}
 static std::optional<GpuEventKind> enum_named(const std::string& name, GpuEventKind) {
   return gpu_event_kind_from(name);
 }
@@ -206,6 +215,20 @@ static void describe(A& a, MigDevice& mig) {
 }
 
 template <class A>
+static void describe(A& a, DriverProblem& problem) {
+  a.field("kind", problem.kind);
+  a.field("code", problem.code);
+  a.field("message", problem.message);
+  a.field("hint", problem.hint);
+}
+
+template <class A>
+static void describe(A& a, ReadingGap& gap) {
+  a.field("part", gap.part);
+  a.field("problem", gap.problem);
+}
+
+template <class A>
 static void describe(A& a, GpuRecord& record) {
   describe(a, record.gpu);
   describe(a, record.sample);
@@ -215,6 +238,7 @@ static void describe(A& a, GpuRecord& record) {
   a.field("cause", record.cause);
   a.field("next_step", record.next_step);
   a.field("processes", record.processes);
+  a.field("processes_unreadable", record.processes_unreadable);
 }
 
 template <class A>
@@ -266,6 +290,7 @@ static void describe(A& a, Snapshot& snapshot) {
   a.field("nvml", snapshot.nvml_version);
   a.field("kernel_module", snapshot.kernel_module_version);
   a.field("problem", snapshot.problem);
+  a.field("gaps", snapshot.gaps);
   a.field("gpus", snapshot.gpus);
   a.field("links", snapshot.links);
   a.field("nics", snapshot.nics);
@@ -316,6 +341,7 @@ Json to_json(const GpuRecord& record) { return Writer::encode(record); }
 Json to_json(const Environment& environment) { return Writer::encode(environment); }
 Json to_json(const Lease& lease) { return Writer::encode(lease); }
 Json to_json(const Error& error) { return Writer::encode(error); }
+Json to_json(const DriverProblem& problem) { return Writer::encode(problem); }
 Json to_json(const GpuEvent& event) { return Writer::encode(event); }
 
 Json to_json(const Snapshot& snapshot) {
@@ -327,6 +353,7 @@ Json to_json(const Snapshot& snapshot) {
 Result<GpuRecord> gpu_record_from_json(const Json& json) { return read<GpuRecord>(json); }
 Result<Environment> environment_from_json(const Json& json) { return read<Environment>(json); }
 Result<Lease> lease_from_json(const Json& json) { return read<Lease>(json); }
+Result<DriverProblem> driver_problem_from_json(const Json& json) { return read<DriverProblem>(json); }
 Result<GpuEvent> gpu_event_from_json(const Json& json) { return read<GpuEvent>(json); }
 
 Result<Snapshot> snapshot_from_json(const Json& json) {

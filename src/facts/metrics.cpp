@@ -8,15 +8,13 @@
 namespace gpuwarden::facts {
 namespace {
 
-using S = GpuSample;
-constexpr auto kGauge = MetricKind::gauge;
-constexpr auto kCounter = MetricKind::counter;
-
 constexpr double kMany = 1e15;
 constexpr double kMostBytes = 64.0 * (1ULL << 40U);  // 64 TiB; BAR1 windows are wider than the memory behind them
 
 constexpr auto kMetrics = std::to_array<Metric>({
-#include "facts/metric_table.inc"
+#define GPUWARDEN_METRIC(unit_type, name, ...) {.field = &GpuSample::name, __VA_ARGS__},
+#include "gpuwarden/facts/metric_table.inc"
+#undef GPUWARDEN_METRIC
 });
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "gpuwarden/base/clock.hpp"
@@ -26,9 +25,10 @@ bool wait_until_free(memory::CudaUpstream& device, Bytes needed, milliseconds pa
     return now && now->free >= needed;
   };
   if (patience.count() <= 0 || is_free()) return false;
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(kOften);
+  Clock& clock = system_clock();
+  const auto end = clock.now() + patience;
+  while (clock.now() < end) {
+    clock.sleep_for(kOften);
     if (is_free()) return true;
   }
   return false;
@@ -40,7 +40,7 @@ Result<const memory::Strategy*> strategy_named(const std::string& name) {
   std::string known;
   for (const memory::Strategy& strategy : memory::strategies())
     known += fmt::format("{}{}", known.empty() ? "" : ", ", strategy.name);
-  return fail(ErrorCode::invalid_argument, fmt::format("there is no allocation strategy '{}'", printable(name)),
+  return fail(ErrorCode::invalid_argument, fmt::format("unknown allocation strategy '{}'", printable(name)),
               "take one of " + known);
 }
 

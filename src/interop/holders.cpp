@@ -72,7 +72,7 @@ std::string describe(const nvml::ProcessInfoV2& process) {
 std::string who_holds(const Uuid& gpu, const std::filesystem::path& library) {
   const Nvml nvml = open_nvml(library);
   if (gpu.value.empty() || !nvml || nvml.init() != nvml::kSuccess)
-    return "NVML does not tell who else holds memory of it";
+    return "NVML does not say who else holds memory of it";
   constexpr std::size_t kNamed = 4;
   std::vector<std::string> names;
   std::size_t others = 0;

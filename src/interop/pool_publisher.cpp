@@ -44,7 +44,7 @@ Result<void> prepare(const fs::path& folder, bool may_be_shared) {
       may_be_shared && (info.st_mode & S_ISVTX) != 0 && (info.st_uid == 0 || info.st_uid == ::geteuid());
   if (S_ISDIR(info.st_mode) && (is_own || is_shared)) return {};
   return fail(ErrorCode::permission_denied,
-              fmt::format("{} is no folder that only this user can write to", folder.string()),
+              fmt::format("{} is not a directory that only this user can write to", folder.string()),
               "remove it, or name another one in GPUWARDEN_MEMORY_DIR");
 }
 
@@ -149,7 +149,7 @@ Result<void> PoolPublisher::publish() try {
   last_ = std::move(now);
   return {};
 } catch (const std::bad_alloc&) {
-  return fail(ErrorCode::failed, "no host memory");
+  return fail(ErrorCode::failed, "out of host memory");
 }
 
 }  // namespace gpuwarden::interop

@@ -130,7 +130,7 @@ struct Note {
   std::int64_t age = 0;  ///< seconds
 };
 
-/// What a file says, and whose it is; nothing where it is no regular file, or unreadable.
+/// What a file says, and whose it is; nothing where it is not a regular file, or unreadable.
 std::optional<Note> read_note(const fs::path& file) {
   // Not what a link leads to, and without waiting for whoever would write into a pipe.
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -183,7 +183,7 @@ std::string to_text(const PublishedPool& pool) {
 
 Result<PublishedPool> pool_of_text(std::string_view text) {
   const auto wrong = [](std::string what) {
-    return fail(ErrorCode::corrupt, "a pool's status " + std::move(what), "have the process write it anew");
+    return fail(ErrorCode::corrupt, "a pool's status " + std::move(what), "have the process write it again");
   };
   if (!text.starts_with(kHeading) || !text.ends_with('\n')) return wrong("has no heading, or is cut off");
   PublishedPool pool;

@@ -46,7 +46,7 @@ Result<void> lay_row(Fields& in, const Section<Row>& section, std::vector<Row>& 
   Row row{};
   if (!in.error()) section.identify(in, row);
   const auto is_same = [&](const Row& other) { return section.same(row, other); };
-  if (std::ranges::any_of(seen, is_same)) in.complain(section.required[0].c_str(), "names a row that is there already");
+  if (std::ranges::any_of(seen, is_same)) in.complain(section.required[0].c_str(), "names a row that already exists");
   const auto found = std::ranges::find_if(table, is_same);
   if (found != table.end()) {
     row = *found;

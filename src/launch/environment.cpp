@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <random>
 
 #include "gpuwarden/base/file.hpp"
@@ -68,7 +67,7 @@ Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std:
   std::string devices = spec.visible_devices;
   if (spec.one_device_per_rank && !devices.empty()) {
     const auto all = split(spec.visible_devices, ',');
-    devices = all[std::min<std::size_t>(local_rank, all.size() - 1)];
+    devices = all[local_rank % all.size()];
   }
   env["CUDA_VISIBLE_DEVICES"] = devices;
   env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";

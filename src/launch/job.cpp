@@ -1,292 +1,351 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/launch/job.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <csignal>
+#include <cstring>
 #include <random>
 
-#include "gpuwarden/base/scope_guard.hpp"
-#include "launch/parts.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "launch/crew.hpp"
+#include "launch/signals.hpp"
 
 namespace gpuwarden::launch {
 namespace {
 
 constexpr auto kPartialLineDelay = std::chrono::milliseconds(200);
-constexpr auto kSweepGrace = std::chrono::milliseconds(500);
-constexpr auto kSweepPatience = std::chrono::seconds(10);
+constexpr int kTickMs = 1000;
+constexpr int kStoppingTickMs = 50;
+/// So many looks a second apart may find a rank ended that its guardian has not told of.
+constexpr int kSilentTicks = 3;
+/// As much as the largest pipe holds; a grandchild that goes on writing is not listened to for ever.
+constexpr int kMostBlocksLeft = 16;
 
-sigset_t handled_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&set, signal);
-  return set;
-}
-
-/// Blocks the signals the loop reads from a descriptor, and restores everything at its end.
-class SignalScope {
+/// Becomes readable when a stop is requested.
+class StopDescriptor {
  public:
-  SignalScope() {
-    const sigset_t set = handled_signals();
-    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-    struct sigaction ignore{};
-    ignore.sa_handler = SIG_IGN;
-    ::sigaction(SIGPIPE, &ignore, &pipe_before_);
-    ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper_before_);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  SignalScope(const SignalScope&) = delete;
-  SignalScope& operator=(const SignalScope&) = delete;
-  ~SignalScope() {
-    ::prctl(PR_SET_CHILD_SUBREAPER, subreaper_before_);
-    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
-    // Signals that came too late for the job are not for the caller either.
-    const timespec none{};
-    const sigset_t set = handled_signals();
-    while (::sigtimedwait(&set, nullptr, &none) > 0) continue;
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
+  explicit StopDescriptor(const std::stop_token& stop)
+      : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), callback_(stop, Write{fd_.get()}) {}
   int fd() const { return fd_.get(); }
+  bool take() const {
+    std::uint64_t count = 0;
+    return ::read(fd_.get(), &count, sizeof count) == sizeof count;
+  }
 
  private:
-  sigset_t before_{};
-  struct sigaction pipe_before_{};
-  int subreaper_before_ = 0;
+  struct Write {
+    int fd;
+    void operator()() const {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
+    }
+  };
   UniqueFd fd_;
+  std::stop_callback<Write> callback_;
 };
 
-/// A rank with the writers of its two streams.
-struct Member {
-  Rank rank;
-  LineWriter out;
-  LineWriter err;
-};
+/// A sentence where ranks that should have a GPU each have to share them, or nothing.
+std::string doubled_devices(const JobSpec& spec) {
+  const auto devices = split(spec.visible_devices, ',').size();
+  if (!spec.one_device_per_rank || spec.visible_devices.empty() || spec.ranks <= devices) return {};
+  return fmt::format("{} ranks share {}: rank {} gets the same as rank 0", spec.ranks,
+                     devices == 1 ? "1 GPU" : fmt::format("{} GPUs", devices), devices);
+}
 
 class Supervisor {
  public:
-  Supervisor(const JobSpec& spec, Clock& clock, pid_t guardian) : spec_(spec), clock_(clock), guardian_(guardian) {}
+  Supervisor(const JobSpec& spec, Clock& clock, const JobHooks& hooks, Crew& crew)
+      : spec_(spec), clock_(clock), hooks_(hooks), crew_(crew), stop_(hooks.stop) {}
 
-  Result<void> start_all(std::uint16_t port, const OnRankStarted& on_started) {
-    const bool alone = spec_.ranks == 1;
-    const bool capture = !alone || spec_.log_directory.has_value();
-    const Launchpad pad{spec_, port, capture, alone && ::isatty(0) != 0};
-    for (std::uint32_t local = 0; local < spec_.ranks; ++local) {
-      auto rank = start_rank(pad, local);
-      if (!rank) {
-        stop_everything();
-        return std::unexpected(rank.error());
-      }
-      const pid_t pid = rank->pid;
-      members_.push_back(make_member(std::move(*rank), alone));
-      if (on_started) on_started(members_.back().rank.number, Pid{pid});
-    }
-    return {};
+  void warn(std::string text) {
+    if (hooks_.warning) hooks_.warning(text);
+    end_.warnings.push_back(std::move(text));
+  }
+  void lose_output(std::string text) {
+    end_.lost_output = true;
+    warn(std::move(text));
   }
 
   void run(int signal_fd) {
-    while (any_alive()) {
+    look_at_ranks();
+    while (any_alive() && !abandoned_) {
       wait_for_something(signal_fd);
-      reap();
+      hear_guardians();
+      look_at_ranks();
       escalate();
     }
     // Grandchildren may hold our pipes open for ever: take what is there, then stop.
-    for (Member& member : members_) {
-      drain(member.rank.out, member.out);
-      drain(member.rank.err, member.err);
-      member.out.flush();
-      member.err.flush();
-    }
+    for_each_stream([&](Stream& stream) {
+      for (int block = 0; block < kMostBlocksLeft && stream.from && drain(stream); ++block) write_out(signal_fd);
+      stream.writer.flush();
+      stream.writer.close_log();
+    });
+    write_out(signal_fd);
+    note_lost_output();
   }
 
   JobEnd finish() {
-    JobEnd end;
-    for (const pid_t pid : sweep_run(spec_.run_id, kSweepGrace, kSweepPatience)) {
-      end.warnings.push_back(fmt::format("process {} of the job could not be ended", pid));
+    hear_guardians();
+    std::vector<pid_t> left = crew_.finish();
+    if (damaged_) {
+      const auto strays = crew_.end_strays(clock_);
+      left.insert(left.end(), strays.begin(), strays.end());
     }
-    for (const Member& member : members_) {
-      const int status = member.rank.status.value_or(0);
-      RankEnd rank{member.rank.number, Pid{member.rank.pid}, std::nullopt, std::nullopt};
+    for (const pid_t pid : left) warn(fmt::format("process {} of the job could not be ended", pid));
+    for (const Member& member : crew_.members) {
+      const auto status = status_of(member);
+      RankEnd rank{member.number, crew_.pid(member), std::nullopt, std::nullopt};
       if (WIFSIGNALED(status))
         rank.signal = WTERMSIG(status);
       else
         rank.exit_code = WEXITSTATUS(status);
-      end.ranks.push_back(rank);
+      end_.ranks.push_back(rank);
     }
-    end.first_failure = first_failure_;
-    end.interrupted_by = interrupted_by_;
-    end.exit_code = exit_code();
-    return end;
+    end_.exit_code = exit_code();
+    return std::move(end_);
   }
 
  private:
-  Member make_member(Rank rank, bool alone) const {
-    const std::string prefix = alone || !spec_.prefix_lines ? "" : fmt::format("[rank {}] ", rank.number);
-    const auto log = [&](const char* ending) {
-      if (!spec_.log_directory) return UniqueFd();
-      const auto path = *spec_.log_directory / fmt::format("rank-{}.{}", rank.number, ending);
-      return UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    };
-    for (const UniqueFd* fd : {&rank.out, &rank.err}) {
-      if (*fd) ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+  template <class Action>
+  void for_each_stream(Action action) {
+    for (Member& member : crew_.members) {
+      action(member.out);
+      action(member.err);
     }
-    UniqueFd out_log = log("out");
-    UniqueFd err_log = log("err");
-    return Member{std::move(rank), LineWriter(prefix, 1, std::move(out_log)),
-                  LineWriter(prefix, 2, std::move(err_log))};
   }
 
   bool any_alive() const {
-    return std::ranges::any_of(members_, [](const Member& member) { return !member.rank.status; });
+    return std::ranges::any_of(crew_.members, [&](const Member& member) { return !crew_.status(member); });
   }
 
-  /// Polls signals and outputs until something happens, or a line or a deadline is due.
+  /// One whose end nobody could tell us of was killed with its guardians.
+  int status_of(const Member& member) const { return crew_.status(member).value_or(SIGKILL); }
+
+  /// Polls signals, guardians and outputs until something happens, or a line or a deadline is due.
   void wait_for_something(int signal_fd) {
-    std::vector<pollfd> fds{{signal_fd, POLLIN, 0}};
-    std::vector<std::pair<UniqueFd*, LineWriter*>> streams;
-    for (Member& member : members_) {
-      for (const auto& [fd, writer] :
-           {std::pair(&member.rank.out, &member.out), std::pair(&member.rank.err, &member.err)}) {
-        if (!*fd) continue;
-        fds.push_back({fd->get(), POLLIN, 0});
-        streams.emplace_back(fd, writer);
-      }
+    std::vector<pollfd> fds{{signal_fd, POLLIN, 0}, {stop_.fd(), POLLIN, 0}};
+    for (const int socket : crew_.guardians->sockets()) fds.push_back({socket, POLLIN, 0});
+    for (const Outlet* outlet : {&crew_.standard_output, &crew_.standard_error}) {
+      if (outlet->waiting()) fds.push_back({outlet->fd(), POLLOUT, 0});
     }
-    const bool partial = std::ranges::any_of(streams, [](const auto& stream) { return stream.second->has_partial(); });
-    int timeout = stopping_since_ ? 50 : 1000;
+    bool partial = false;
+    for_each_stream([&](const Stream& stream) {
+      // Who reads slowly slows the ranks down, as if they wrote to him themselves.
+      if (!stream.from || stream.writer.target().waiting()) return;
+      fds.push_back({stream.from.get(), POLLIN, 0});
+      partial = partial || stream.writer.has_partial();
+    });
+    int timeout = stopping_since_ ? kStoppingTickMs : kTickMs;
     if (partial) timeout = std::min<int>(timeout, kPartialLineDelay.count());
     const int ready = ::poll(fds.data(), fds.size(), timeout);
     if (ready == 0) {
-      for (const auto& [fd, writer] : streams) writer->flush();
+      for_each_stream([](Stream& stream) { stream.writer.flush(); });
+      if (timeout == kTickMs) look_for_silence();
     }
-    if (ready <= 0) return;
     if (fds[0].revents != 0) take_signals(signal_fd);
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      if (fds[i + 1].revents != 0) drain(*streams[i].first, *streams[i].second);
+    if (stop_.take()) take_signal(SIGTERM, false);
+    move_output();
+  }
+
+  void move_output() {
+    for_each_stream([&](Stream& stream) {
+      if (stream.from && !stream.writer.target().waiting()) drain(stream);
+    });
+    for (Outlet* outlet : {&crew_.standard_output, &crew_.standard_error}) outlet->pump();
+    for_each_stream([&](Stream& stream) {
+      // As if piped directly, a rank hears that nobody reads any more when it writes next; unless a log keeps it.
+      if (stream.writer.target().reader_gone() && !stream.writer.has_log()) stream.from.reset();
+    });
+    note_lost_output();
+  }
+
+  /// Takes what has come; false when there is no more at the moment, or its way out is full.
+  static bool drain(Stream& stream) {
+    std::array<char, 65536> block{};
+    for (;;) {
+      const ssize_t got = ::read(stream.from.get(), block.data(), block.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return false;
+      if (got <= 0) {
+        stream.from.reset();
+        return false;
+      }
+      stream.writer.add(std::string_view(block.data(), static_cast<std::size_t>(got)));
+      return true;
     }
   }
 
-  static void drain(UniqueFd& fd, LineWriter& writer) {
-    std::array<char, 65536> block{};
-    while (fd) {
-      const ssize_t got = ::read(fd.get(), block.data(), block.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && errno == EAGAIN) return;
-      if (got <= 0) return fd.reset();
-      writer.add(std::string_view(block.data(), static_cast<std::size_t>(got)));
-      if (static_cast<std::size_t>(got) < block.size()) return;
+  /// Waits until all output is written, or until somebody is tired of waiting for its reader.
+  void write_out(int signal_fd) {
+    for (Outlet* outlet : {&crew_.standard_output, &crew_.standard_error}) {
+      outlet->pump();
+      while (outlet->waiting() && !tired_) {
+        std::array<pollfd, 3> fds{{{outlet->fd(), POLLOUT, 0}, {signal_fd, POLLIN, 0}, {stop_.fd(), POLLIN, 0}}};
+        ::poll(fds.data(), fds.size(), -1);
+        tired_ = stop_.take() || (fds[1].revents != 0 && is_end_wanted(signal_fd));
+        outlet->pump();
+      }
+    }
+  }
+
+  bool is_end_wanted(int signal_fd) {
+    signalfd_siginfo info{};
+    bool wanted = false;
+    while (::read(signal_fd, &info, sizeof info) == sizeof info) {
+      const auto signal = static_cast<int>(info.ssi_signo);
+      if (signal == SIGTSTP) SignalScope::stop_self();
+      if (signal == SIGTSTP || signal == SIGCONT) continue;
+      wanted = true;
+      if (!end_.interrupted_by) end_.interrupted_by = signal;
+    }
+    return wanted;
+  }
+
+  void note_lost_output() {
+    for (const auto& [outlet, told, name] : {std::tuple(&crew_.standard_output, &told_output_, "standard output"),
+                                             std::tuple(&crew_.standard_error, &told_error_, "standard error")}) {
+      if (outlet->error() && !std::exchange(*told, true))
+        lose_output(fmt::format("cannot write {}: {}; the rest is lost", name, std::strerror(*outlet->error())));
+    }
+    for (Member& member : crew_.members) {
+      for (LineWriter* writer : {&member.out.writer, &member.err.writer}) {
+        const auto error = writer->log_error();
+        if (!error || std::exchange(told_log_, true)) continue;
+        lose_output(fmt::format("cannot write the log of rank {} in {}: {}; the logs there are incomplete",
+                                member.number, spec_.log_directory->string(), std::strerror(*error)));
+      }
     }
   }
 
   void take_signals(int signal_fd) {
     signalfd_siginfo info{};
-    while (::read(signal_fd, &info, sizeof info) == sizeof info) {
-      const int signal = static_cast<int>(info.ssi_signo);
-      if (signal == SIGCHLD) continue;
-      const bool again = interrupted_by_.has_value();
-      if (!interrupted_by_) interrupted_by_ = signal;
-      if (again && signal == SIGINT) {
-        signal_ranks(SIGKILL, false);
-        continue;
-      }
-      // A terminal has sent it to a rank in our group already.
-      signal_ranks(signal, info.ssi_code == SI_KERNEL);
-      begin_stopping();
-    }
+    while (::read(signal_fd, &info, sizeof info) == sizeof info)
+      take_signal(static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL);
   }
 
-  /// To whole process groups, so that a rank's helpers hear it as well.
-  void signal_ranks(int signal, bool from_terminal) {
-    for (const Member& member : members_) {
-      if (member.rank.status || (from_terminal && !member.rank.own_group)) continue;
-      ::kill(member.rank.own_group ? -member.rank.pid : member.rank.pid, signal);
-    }
+  void take_signal(int signal, bool from_terminal) {
+    // A terminal has sent it to a rank in our group already.
+    const bool heard = from_terminal && !crew_.own_groups();
+    if (signal == SIGTSTP) return stop_with_ranks(heard);
+    if (signal == SIGCONT) return crew_.signal_ranks(SIGCONT);
+    const bool again = end_.interrupted_by.has_value();
+    if (!again) end_.interrupted_by = signal;
+    if (again && signal == SIGINT) return crew_.signal_ranks(SIGKILL);
+    if (!heard) crew_.signal_ranks(signal);
+    // What is stopped hears nothing but this and SIGKILL.
+    crew_.signal_ranks(SIGCONT);
+    begin_stopping();
+  }
+
+  /// Ctrl-Z is meant for the whole job, and so is `fg`.
+  void stop_with_ranks(bool heard) {
+    if (!heard) crew_.signal_ranks(SIGTSTP);
+    SignalScope::stop_self();
+    crew_.signal_ranks(SIGCONT);
   }
 
   void begin_stopping() {
     if (!stopping_since_) stopping_since_ = clock_.now();
   }
 
-  void reap() {
-    for (;;) {
-      int status = 0;
-      siginfo_t info{};
-      // Look before reaping: the guardian is waited for by its owner.
-      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-      const auto found =
-          std::ranges::find_if(members_, [&](const Member& member) { return member.rank.pid == info.si_pid; });
-      if (info.si_pid == guardian_) return;
-      if (::waitpid(info.si_pid, &status, 0) != info.si_pid) return;
-      if (found == members_.end()) continue;  // an orphan that came to us as subreaper
-      found->rank.status = status;
-      const bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-      if (!failed || first_failure_ || interrupted_by_) continue;
-      first_failure_ = found->rank.number;
-      if (members_.size() > 1) {
-        signal_ranks(SIGTERM, false);
-        begin_stopping();
-      }
+  void hear_guardians() {
+    for (std::string& sentence : crew_.guardians->take_news()) {
+      damaged_ = true;
+      warn(std::move(sentence));
     }
+    if (crew_.guardians->watching()) return;
+    abandoned_ = true;
+    crew_.signal_ranks(SIGKILL);
+  }
+
+  void look_at_ranks() {
+    if (end_.first_failure || end_.interrupted_by) return;
+    const Member* first = nullptr;
+    for (const Member& member : crew_.members) {
+      const auto status = crew_.status(member);
+      if (!status || (WIFEXITED(*status) && WEXITSTATUS(*status) == 0)) continue;
+      if (first == nullptr || crew_.order(member) < crew_.order(*first)) first = &member;
+    }
+    if (first == nullptr) return;
+    end_.first_failure = first->number;
+    if (crew_.members.size() == 1) return;
+    crew_.signal_ranks(SIGTERM);
+    begin_stopping();
+  }
+
+  /// A guardian that was stopped tells nothing: a rank that has ended would be waited for in vain.
+  void look_for_silence() {
+    const bool silent = std::ranges::any_of(crew_.members, [&](const Member& member) {
+      return member.process && !crew_.status(member) && !member.process->is_running();
+    });
+    silent_ticks_ = silent ? silent_ticks_ + 1 : 0;
+    if (silent_ticks_ > 0) crew_.guardians->rouse(silent_ticks_ > kSilentTicks);
   }
 
   /// After the grace period nobody is asked any more.
   void escalate() {
     if (!stopping_since_ || clock_.now() - *stopping_since_ < spec_.grace) return;
-    signal_ranks(SIGKILL, false);
-  }
-
-  void stop_everything() {
-    signal_ranks(SIGKILL, false);
-    for (const Member& member : members_) ::waitpid(member.rank.pid, nullptr, 0);
+    crew_.signal_ranks(SIGKILL);
   }
 
   static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
   int exit_code() const {
-    const auto status_of = [&](std::uint32_t number) {
-      const auto found =
-          std::ranges::find_if(members_, [&](const Member& member) { return member.rank.number == number; });
-      return found->rank.status.value_or(0);
-    };
-    if (first_failure_) return code_of(status_of(*first_failure_));
-    if (!interrupted_by_) return 0;
+    if (end_.first_failure) {
+      const auto failed = std::ranges::find(crew_.members, *end_.first_failure, &Member::number);
+      return code_of(status_of(*failed));
+    }
     // A job that ended by itself after the signal has the last word; one that had to be ended has not.
     int own = 0;
-    for (const Member& member : members_) {
-      const int status = member.rank.status.value_or(0);
-      if (WIFSIGNALED(status)) return 128 + *interrupted_by_;
+    for (const Member& member : crew_.members) {
+      const int status = status_of(member);
+      if (WIFSIGNALED(status)) return 128 + end_.interrupted_by.value_or(WTERMSIG(status));
       if (own == 0) own = WEXITSTATUS(status);
     }
-    return own;
+    return own == 0 && end_.lost_output ? 1 : own;
   }
 
   const JobSpec& spec_;
   Clock& clock_;
-  std::vector<Member> members_;
-  std::optional<std::uint32_t> first_failure_;
-  std::optional<int> interrupted_by_;
+  const JobHooks& hooks_;
+  Crew& crew_;
+  StopDescriptor stop_;
+  JobEnd end_;
   std::optional<Clock::SteadyTime> stopping_since_;
-  pid_t guardian_;
+  bool damaged_ = false;    ///< a guardian was killed
+  bool abandoned_ = false;  ///< and no other is left
+  bool tired_ = false;
+  bool told_output_ = false;
+  bool told_error_ = false;
+  bool told_log_ = false;
+  int silent_ticks_ = 0;
 };
 
 }  // namespace
 
-Result<JobEnd> run_job(const JobSpec& spec, Clock& clock, const OnRankStarted& on_rank_started) {
+Result<JobEnd> run_job(const JobSpec& spec, Clock& clock, const JobHooks& hooks) {
   if (spec.argv.empty() || spec.ranks == 0) return fail(ErrorCode::invalid_argument, "no command to run was given");
   const auto start = clock.now();
-  const SignalScope signals;
-  GPUWARDEN_TRY(const Guardian guardian, Guardian::start(spec));
-  GPUWARDEN_TRY(const std::uint16_t port, spec.master_port ? *spec.master_port : find_free_port());
-  Supervisor supervisor(spec, clock, guardian.pid());
-  if (auto started = supervisor.start_all(port, on_rank_started); !started) return std::unexpected(started.error());
+  const SignalScope signals(spec.takes_signals);
+  GPUWARDEN_TRY(Board board, Board::make(spec.ranks));
+  Crew crew(spec, std::move(board));
+  std::vector<std::string> unopened_logs;
+  if (auto started = crew.start(signals.ignored(), unopened_logs); !started)
+    return std::unexpected(std::move(started).error());
+  Supervisor supervisor(spec, clock, hooks, crew);
+  for (std::string& warning : unopened_logs) supervisor.lose_output(std::move(warning));
+  if (const auto doubling = doubled_devices(spec); !doubling.empty()) supervisor.warn(doubling);
+  for (const Member& member : crew.members) {
+    if (hooks.rank_started) hooks.rank_started(member.number, crew.pid(member));
+  }
   supervisor.run(signals.fd());
   JobEnd end = supervisor.finish();
   end.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(clock.now() - start);

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces a job is run with: environment, port, sweep, guardian, ranks, output.
+// The pieces a job is run with: environment, port, sweep, how a rank is started.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
-#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/launch/job.hpp"
+#include "launch/board.hpp"
 
 namespace gpuwarden::launch {
+
+/// How long what is left of a job may take to end after SIGTERM, and how long it is tried to end it at all.
+inline constexpr auto kSweepGrace = std::chrono::milliseconds(500);
+inline constexpr auto kSweepPatience = std::chrono::seconds(10);
 
 /// A port that nobody has bound, drawn at random from [15000, start of the ephemeral range) so that no outgoing
 /// connection takes it and two launchers hardly ever meet. Rank 0 binds it itself, so it cannot be held for it.
@@ -23,63 +31,47 @@ Result<std::uint16_t> find_free_port();
 /// The variables of one rank: torchrun's (source: torch.distributed.elastic's local agent), CUDA's and gpuwarden's.
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port);
 
-/// Processes that carry GPUWARDEN_RUN_ID=run_id in the environment they were started with; never the caller.
-std::vector<pid_t> processes_of_run(const std::string& run_id);
+/// Processes that carry GPUWARDEN_RUN_ID=run_id in the environment they were started with; never the caller. With
+/// `owner` only those of that user.
+std::vector<pid_t> processes_of_run(const std::string& run_id, std::optional<uid_t> owner = {});
 /// Ends all of them: SIGTERM, then SIGKILL after `grace`; until none is left or `patience` is over. Gives those left.
+/// For what is out of the guardians' reach: they know the job's processes without reading what is written in them.
 std::vector<pid_t> sweep_run(const std::string& run_id, std::chrono::milliseconds grace,
-                             std::chrono::milliseconds patience);
+                             std::chrono::milliseconds patience, Clock& clock, std::optional<uid_t> owner = {});
 
-/// A process that outlives the launcher: if that dies without a word, it ends everything of the run. It holds
-/// copies of the lease locks until then.
-class Guardian {
- public:
-  static Result<Guardian> start(const JobSpec& spec);
-  Guardian(Guardian&&) noexcept = default;
-  Guardian& operator=(Guardian&&) = delete;
-  ~Guardian();  ///< tells it that all is well
-  pid_t pid() const { return pid_; }
-
- private:
-  Guardian(pid_t pid, UniqueFd pipe) : pid_(pid), pipe_(std::move(pipe)) {}
-  pid_t pid_;
-  UniqueFd pipe_;
-};
-
-/// One running process of the job, and our ends of its output (empty when it writes to ours).
-struct Rank {
-  std::uint32_t number = 0;
-  pid_t pid = -1;
-  bool own_group = true;
+/// What one rank is started with, made before any fork: after it only async-signal-safe calls are allowed.
+struct RankPlan {
+  ExecArray envp;
+  UniqueFd in;  ///< empty: our standard input
   UniqueFd out;
   UniqueFd err;
-  std::optional<int> status;  ///< as waitpid gives it
 };
 
-/// How ranks are started, the same for all.
-struct Launchpad {
-  const JobSpec& spec;
-  std::uint16_t port = 0;
-  bool capture = false;     ///< outputs go through us
-  bool foreground = false;  ///< the single rank stays in our process group, because it talks to a terminal
+/// What the guardians need to know of a job.
+struct Plan {
+  const JobSpec* spec = nullptr;
+  const Board* board = nullptr;
+  ExecArray argv{std::vector<std::string>{}};
+  std::vector<RankPlan> ranks;
+  bool own_groups = true;  ///< false: the only rank stays in the launcher's process group, with its terminal
+  pid_t launcher_group = 0;
+  sigset_t ignored{};  ///< stays ignored in ranks
+  rlimit files{};      ///< the limit that ranks get back
+  Pipe exec_report;    ///< its end of file means that every rank has been executed or has failed to be
+  Pipe hangup;         ///< guardians hold the write end: ranks are killed by the kernel when the last of them is gone
+  std::string hangup_path;
+  int group = -1;  ///< of the job's control group, or -1
+  std::filesystem::path group_folder;
+  std::filesystem::path record;
+  int record_lock = -1;
 };
-Result<Rank> start_rank(const Launchpad& pad, std::uint32_t local_rank);
 
-/// Cuts a stream into lines and passes them on with a prefix; a line is written whole.
-class LineWriter {
- public:
-  LineWriter(std::string prefix, int target, UniqueFd log)
-      : prefix_(std::move(prefix)), target_(target), log_(std::move(log)) {}
-  void add(std::string_view data);
-  /// Writes what is there of an unfinished line.
-  void flush();
-  bool has_partial() const { return !line_.empty(); }
+/// In a new process: becomes the rank.
+[[noreturn]] void become_rank(const Plan& plan, std::uint32_t local_rank);
+/// In the inner guardian: a new process in the job's control group, if there is one; as fork() otherwise.
+pid_t fork_rank(const Plan& plan);
 
- private:
-  void emit(std::string_view line, char ending);
-  std::string prefix_;
-  std::string line_;
-  int target_;
-  UniqueFd log_;
-};
+/// Why a program could not be executed.
+Error exec_error(int error, const std::string& program);
 
 }  // namespace gpuwarden::launch

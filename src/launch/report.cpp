@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/launch/report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -16,13 +19,19 @@ using Json = nlohmann::json;
 
 constexpr auto kFirstPause = std::chrono::milliseconds(25);
 
-/// The record of a GPU, or of the GPU that a MIG instance is on.
-const facts::GpuRecord* find_record(const facts::Snapshot& snapshot, const Uuid& uuid) {
+/// The record of a GPU, or of the GPU that a MIG instance is on. A GPU that is lost tells neither its UUID nor its
+/// instances any more: it is the one in the place where it was before.
+const facts::GpuRecord* find_record(const facts::Snapshot& snapshot, const Uuid& uuid,
+                                    const std::optional<GpuIndex>& place) {
   const auto found = std::ranges::find_if(snapshot.gpus, [&](const facts::GpuRecord& record) {
     return record.gpu.uuid == uuid ||
            std::ranges::find(record.mig_devices, uuid, &facts::MigDevice::uuid) != record.mig_devices.end();
   });
-  return found == snapshot.gpus.end() ? nullptr : &*found;
+  if (found != snapshot.gpus.end()) return &*found;
+  const auto there = std::ranges::find_if(snapshot.gpus, [&](const facts::GpuRecord& record) {
+    return place && record.gpu.index == *place && !facts::is_usable(record);
+  });
+  return there == snapshot.gpus.end() ? nullptr : &*there;
 }
 
 template <class T>
@@ -40,6 +49,7 @@ void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clo
   GpuReport& report = track.report;
   const facts::GpuSample& sample = record.sample;
   report.index = record.gpu.index;
+  track.place = record.gpu.index;
   if (!record.gpu.name.empty()) report.name = record.gpu.name;
   if (!facts::is_usable(record)) {
     report.trouble = record.cause;
@@ -70,7 +80,10 @@ void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clo
 
 void ReportBuilder::add(const facts::Snapshot& snapshot, Clock::SteadyTime when) {
   for (Track& track : tracks_) {
-    if (const auto* record = find_record(snapshot, track.report.uuid)) add_sample(track, *record, when);
+    if (const auto* record = find_record(snapshot, track.report.uuid, track.place))
+      add_sample(track, *record, when);
+    else if (track.place)
+      track.report.trouble = snapshot.problem ? snapshot.problem->message : "the driver no longer reports this GPU";
   }
 }
 
@@ -122,6 +135,8 @@ Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, st
       impl->sample();
       pause = std::min(period, pause * 2);
     } while (impl->clock.sleep_for(pause, stop));
+    // The last one too: the reader's process ends with the thread that started it.
+    impl->sample();
   });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -131,11 +146,21 @@ Sampler::~Sampler() = default;
 std::vector<GpuReport> Sampler::finish() {
   impl_->thread.request_stop();
   if (impl_->thread.joinable()) impl_->thread.join();
-  impl_->sample();
   return impl_->builder.finish();
 }
 
+std::vector<std::string> gpu_warnings(const RunReport& report) {
+  std::vector<std::string> warnings;
+  for (const GpuReport& gpu : report.gpus) {
+    if (!gpu.trouble.empty())
+      warnings.push_back(fmt::format("GPU {} failed during the run: {}", gpu.index.value, printable(gpu.trouble)));
+  }
+  return warnings;
+}
+
 Json to_json(const RunReport& report) {
+  std::vector<std::string> warnings = report.end.warnings;
+  std::ranges::move(gpu_warnings(report), std::back_inserter(warnings));
   Json findings = Json::array();
   for (const SiteFinding& finding : report.findings)
     findings.push_back(
@@ -175,6 +200,7 @@ Json to_json(const RunReport& report) {
           {"first_failure", report.end.first_failure ? Json(*report.end.first_failure) : Json()},
           {"ranks", ranks},
           {"gpus", gpus},
+          {"warnings", warnings},
           {"findings", findings}};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/wait.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -7,58 +8,63 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "launch/parts.hpp"
+#include "launch/process.hpp"
 
 namespace gpuwarden::launch {
 namespace {
 
-/// The process's state letter, or nothing when it is gone.
-std::optional<char> state_of(const std::filesystem::path& folder) {
-  const auto stat = read_line(folder / "stat");
-  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos || name_end + 2 >= stat->size()) return std::nullopt;
-  return (*stat)[name_end + 2];
-}
-
-bool carries(std::string_view environment, std::string_view entry) {
-  for (const auto text : split(environment, '\0')) {
+bool carries(pid_t pid, std::string_view entry) {
+  const auto environment = read_file(fmt::format("/proc/{}/environ", pid), std::size_t{8} << 20U);
+  if (!environment) return false;
+  for (const auto text : split(*environment, '\0')) {
     if (text == entry) return true;
   }
   return false;
 }
 
-}  // namespace
+bool belongs_to(pid_t pid, std::optional<uid_t> owner) {
+  struct stat info{};
+  return !owner || (::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == *owner);
+}
 
-std::vector<pid_t> processes_of_run(const std::string& run_id) {
+/// Taken hold of before it is looked at: what is signalled is what was looked at.
+std::vector<Process> carriers(const std::string& run_id, std::optional<uid_t> owner) {
   const std::string entry = "GPUWARDEN_RUN_ID=" + run_id;
-  std::vector<pid_t> found;
-  for (const auto& folder : list_directory("/proc")) {
-    const auto pid = parse_integer(folder.filename().string());
-    if (!pid || *pid == ::getpid()) continue;
-    const auto environment = read_file(folder / "environ", std::size_t{8} << 20U);
-    if (!environment || !carries(*environment, entry)) continue;
-    const auto state = state_of(folder);
-    if (state && *state != 'Z' && *state != 'X') found.push_back(static_cast<pid_t>(*pid));
+  std::vector<Process> found;
+  for (const pid_t pid : all_pids()) {
+    if (pid == ::getpid() || !belongs_to(pid, owner) || !carries(pid, entry)) continue;
+    auto process = Process::open(pid);
+    if (process && carries(pid, entry) && process->is_running()) found.push_back(std::move(*process));
   }
   return found;
 }
 
+}  // namespace
+
+std::vector<pid_t> processes_of_run(const std::string& run_id, std::optional<uid_t> owner) {
+  std::vector<pid_t> pids;
+  for (const Process& process : carriers(run_id, owner)) pids.push_back(process.pid());
+  return pids;
+}
+
 std::vector<pid_t> sweep_run(const std::string& run_id, std::chrono::milliseconds grace,
-                             std::chrono::milliseconds patience) {
-  using SteadyClock = std::chrono::steady_clock;
-  const auto start = SteadyClock::now();
-  std::vector<pid_t> left = processes_of_run(run_id);
+                             std::chrono::milliseconds patience, Clock& clock, std::optional<uid_t> owner) {
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  const auto start = clock.now();
   bool told = false;
-  while (!left.empty() && SteadyClock::now() - start < patience) {
-    const bool kill_now = SteadyClock::now() - start >= grace;
-    for (const pid_t pid : left) {
-      if (kill_now || !told) ::kill(pid, kill_now ? SIGKILL : SIGTERM);
+  for (;;) {
+    const std::vector<Process> left = carriers(run_id, owner);
+    const auto passed = clock.now() - start;
+    if (left.empty()) return {};
+    if (passed >= patience) break;
+    const bool kill_now = passed >= grace;
+    for (const Process& process : left) {
+      if (kill_now || !told) process.signal(kill_now ? SIGKILL : SIGTERM);
     }
     told = true;
-    ::usleep(10000);
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // orphans that came to us
-    left = processes_of_run(run_id);
+    clock.sleep_for(kPause);
   }
-  return left;
+  return processes_of_run(run_id, owner);
 }
 
 }  // namespace gpuwarden::launch

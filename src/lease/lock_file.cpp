@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "gpuwarden/base/scope_guard.hpp"
+
 namespace gpuwarden::lease {
 namespace {
 
@@ -52,10 +54,11 @@ Result<void> prepare_directory(const std::filesystem::path& directory) {
   return {};
 }
 
-std::optional<UniqueFd> open_existing_lock_file(const std::filesystem::path& path) {
-  UniqueFd fd = open_existing(path, O_CLOEXEC);
-  if (!fd || !is_regular(fd)) return std::nullopt;
-  return fd;
+std::optional<UniqueFd> open_existing_lock_file(const std::filesystem::path& path, bool close_on_exec) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | (close_on_exec ? O_CLOEXEC : 0)));
+  if (fd && is_regular(fd)) return fd;
+  if (fd) errno = EINVAL;
+  return std::nullopt;
 }
 
 Result<UniqueFd> open_lock_file(const std::filesystem::path& path, bool close_on_exec) {
@@ -64,7 +67,7 @@ Result<UniqueFd> open_lock_file(const std::filesystem::path& path, bool close_on
     UniqueFd fd = open_existing(path, flags);
     if (fd && is_regular(fd)) return fd;
     if (fd)
-      return fail(ErrorCode::permission_denied, fmt::format("{} is no regular file", path.string()), kDirectoryHint);
+      return fail(ErrorCode::permission_denied, fmt::format("{} is not a regular file", path.string()), kDirectoryHint);
     if (errno != ENOENT) break;
     fd.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | flags, 0666));
     if (fd) {
@@ -79,12 +82,40 @@ Result<UniqueFd> open_lock_file(const std::filesystem::path& path, bool close_on
   return std::unexpected(std::move(error));
 }
 
-bool try_lock(const UniqueFd& fd, bool exclusive) {
+bool is_at(const UniqueFd& fd, const std::filesystem::path& path) {
+  struct stat open{};
+  struct stat named{};
+  return ::fstat(fd.get(), &open) == 0 && ::lstat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
+LockResult try_lock(const UniqueFd& fd, bool exclusive) {
   int result = 0;
   do {
     result = ::flock(fd.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB);
   } while (result != 0 && errno == EINTR);
-  return result == 0;
+  if (result == 0) return LockResult::had;
+  return errno == EWOULDBLOCK ? LockResult::taken : LockResult::impossible;
+}
+
+std::optional<LockState> state_of(const std::filesystem::path& path) {
+  const auto fd = open_existing_lock_file(path);
+  if (!fd) return std::nullopt;
+  // A child that was started meanwhile has the descriptor too: closing it would not be enough.
+  const ScopeGuard unlock([&] { ::flock(fd->get(), LOCK_UN); });
+  const LockResult alone = try_lock(*fd, true);
+  if (alone == LockResult::impossible) return std::nullopt;
+  if (alone == LockResult::had) return LockState::free;
+  return try_lock(*fd, false) == LockResult::had ? LockState::shared : LockState::exclusive;
+}
+
+std::optional<LockState> glance_at(const std::filesystem::path& path) {
+  const auto fd = open_existing_lock_file(path);
+  if (!fd) return std::nullopt;
+  const ScopeGuard unlock([&] { ::flock(fd->get(), LOCK_UN); });
+  const LockResult beside = try_lock(*fd, false);
+  if (beside == LockResult::impossible) return std::nullopt;
+  return beside == LockResult::had ? LockState::free : LockState::exclusive;
 }
 
 }  // namespace gpuwarden::lease

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lock files in a directory that all users of a machine share.
+// Files that are locked: the kernel's own of a device, and those in a directory that all users of a machine share.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +16,23 @@ Result<void> prepare_directory(const std::filesystem::path& directory);
 /// Opens a lock file for flock, making it (0666, whatever the umask) if need be. An existing one is opened without
 /// O_CREAT, which fs.protected_regular refuses on other users' files in sticky directories. Symbolic links are refused.
 Result<UniqueFd> open_lock_file(const std::filesystem::path& path, bool close_on_exec);
-/// The same, but nothing when the file does not exist.
-std::optional<UniqueFd> open_existing_lock_file(const std::filesystem::path& path);
 
-/// flock without waiting; true when it was had.
-bool try_lock(const UniqueFd& fd, bool exclusive);
+/// An existing file, to be locked only (flock needs no right to write); nothing when it is missing, no regular file, or
+/// not readable, with errno as its reason.
+std::optional<UniqueFd> open_existing_lock_file(const std::filesystem::path& path, bool close_on_exec = true);
+
+/// Whether the path still names the open file: it may have been removed, or replaced by another.
+bool is_at(const UniqueFd& fd, const std::filesystem::path& path);
+
+enum class LockResult { had, taken, impossible };
+/// flock without waiting; `impossible` where the file system has no such locks, with errno as its reason.
+LockResult try_lock(const UniqueFd& fd, bool exclusive);
+
+enum class LockState { free, shared, exclusive };
+/// By trying, under the gate, where that cannot make a claim fail; nothing where the file cannot be locked at all.
+std::optional<LockState> state_of(const std::filesystem::path& path);
+/// The same without the gate: only a shared lock is tried, so that those who look at the same moment do not take each
+/// other for holders. Shared holders are not seen.
+std::optional<LockState> glance_at(const std::filesystem::path& path);
 
 }  // namespace gpuwarden::lease

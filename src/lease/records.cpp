@@ -9,6 +9,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "lease/lock_file.hpp"
 
 namespace gpuwarden::lease {
 namespace {
@@ -47,29 +48,45 @@ void write_record(const std::filesystem::path& path, const facts::LeaseHolder& h
   if (write_file_atomically(path, text + "\n")) ::chmod(path.c_str(), 0644);
 }
 
-std::vector<facts::LeaseHolder> read_records(const std::filesystem::path& directory, std::string_view prefix) {
-  std::vector<facts::LeaseHolder> holders;
+std::vector<Record> read_records(const std::filesystem::path& directory, std::string_view prefix) {
+  std::vector<Record> records;
   for_each_record(directory, prefix, [&](const std::filesystem::path& path) {
-    const auto text = read_file(path, kRecordCap);
+    // The owner of the very file that is read, not of what the name stands for a moment later.
+    const auto fd = open_existing_lock_file(path);
+    struct stat info{};
+    if (!fd || ::fstat(fd->get(), &info) != 0) return;
+    const auto text = read_descriptor(fd->get(), path.string(), kRecordCap);
     const Json json = text ? Json::parse(*text, nullptr, false) : Json();
     if (!json.is_object()) return;
-    if (auto holder = holder_from(json)) holders.push_back(std::move(*holder));
+    if (auto holder = holder_from(json)) records.push_back({info.st_uid, std::move(*holder)});
   });
-  return holders;
+  return records;
 }
 
 void remove_records(const std::filesystem::path& directory, std::string_view prefix) {
   for_each_record(directory, prefix, [](const std::filesystem::path& path) { ::unlink(path.c_str()); });
 }
 
+facts::LeaseHolder describe(const Process& process, const std::vector<Record>& records) {
+  facts::LeaseHolder holder{process.pid, user_name(process.uid), "", process.command, std::nullopt};
+  for (const Record& record : records) {
+    if (record.owner != process.uid) continue;
+    const bool is_own = record.holder.pid == process.pid;
+    if (!is_own && holder.since) continue;
+    holder.run_id = record.holder.run_id;
+    holder.since = record.holder.since;
+    if (!is_own) continue;
+    if (!record.holder.command.empty()) holder.command = record.holder.command;
+    return holder;
+  }
+  return holder;
+}
+
 std::string encode_ticket(const facts::LeaseTicket& ticket) {
   Json candidates = Json::array();
   for (const Uuid& uuid : ticket.candidates) candidates.push_back(uuid.value);
-  return Json{{"number", ticket.number},
-              {"owner", holder_json(ticket.owner)},
-              {"wants", ticket.wants},
-              {"candidates", candidates}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json{{"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
@@ -78,12 +95,10 @@ std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
   if (!json.is_object()) return std::nullopt;
   const auto field = [&](const char* key) { return json.contains(key) ? json.at(key) : Json(); };
   const auto owner = holder_from(field("owner"));
-  const Json number = field("number");
   const Json wants = field("wants");
   const Json candidates = field("candidates");
-  if (!owner || !number.is_number_unsigned() || !wants.is_number_unsigned() || !candidates.is_array())
-    return std::nullopt;
-  facts::LeaseTicket ticket{number.get<std::uint64_t>(), *owner, wants.get<std::uint32_t>(), {}};
+  if (!owner || !wants.is_number_unsigned() || !candidates.is_array()) return std::nullopt;
+  facts::LeaseTicket ticket{0, "", *owner, wants.get<std::uint32_t>(), {}};
   for (const Json& uuid : candidates) {
     if (uuid.is_string()) ticket.candidates.emplace_back(uuid.get<std::string>());
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holders and waiters write about themselves, for others to read. The locks are the truth; records only explain.
+// What holders and waiters write about themselves, for others to read. The kernel says who holds and who waits; a
+// record only adds to that, where its file belongs to the same user.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,15 +11,26 @@
 #include <vector>
 
 #include "gpuwarden/facts/lease.hpp"
+#include "lease/kernel_locks.hpp"
 
 namespace gpuwarden::lease {
 
+/// A record and the user to whom its file belongs.
+struct Record {
+  std::uint32_t owner = 0;
+  facts::LeaseHolder holder;
+};
+
 /// Writes a record file (0644) whole or not at all; failure is no failure of the lease.
 void write_record(const std::filesystem::path& path, const facts::LeaseHolder& holder);
-/// The holders whose record names begin with `prefix`.
-std::vector<facts::LeaseHolder> read_records(const std::filesystem::path& directory, std::string_view prefix);
+/// The records whose names begin with `prefix`.
+std::vector<Record> read_records(const std::filesystem::path& directory, std::string_view prefix);
 /// Removes records that begin with `prefix`, as far as they are ours.
 void remove_records(const std::filesystem::path& directory, std::string_view prefix);
+
+/// A process that holds a lease, with what its user wrote about it: its own record, or for one that inherited the lock
+/// the run of the one that took it.
+facts::LeaseHolder describe(const Process& process, const std::vector<Record>& records);
 
 std::string encode_ticket(const facts::LeaseTicket& ticket);
 std::optional<facts::LeaseTicket> decode_ticket(std::string_view text);

@@ -51,7 +51,7 @@ Result<DeviceGuard> DeviceGuard::enter(CudaOrdinal ordinal, const std::string& l
   }
   void* context = nullptr;
   if (cuda->retain(&context, device) != 0)
-    return fail(ErrorCode::unavailable, fmt::format("CUDA device {} has no context to give", ordinal.value));
+    return fail(ErrorCode::unavailable, fmt::format("no CUDA context on device {}", ordinal.value));
   if (cuda->push(context) != 0) {
     cuda->release(device);
     return fail(ErrorCode::failed, fmt::format("CUDA device {} cannot be made current", ordinal.value));

@@ -75,10 +75,28 @@ Result<MemoryUsage> GpuManager::memory_usage(const std::string& name, double war
   return usage;
 }
 
+Result<machine::Reservation> GpuManager::choose(const machine::ReservationRequest& request,
+                                                const std::stop_token& stop) {
+  lease::StoreOptions options = options_.leases;
+  if (options.self.pid.value == 0) options.self = lease::this_process(*options_.clock);
+  GPUWARDEN_TRY(const lease::LeaseStore leases, lease::LeaseStore::open(std::move(options), *options_.clock));
+  const machine::GpuSource source{.read = [this](const probe::ReadRequest& what) { return read(what); },
+                                  .leases = &leases,
+                                  .simulated = options_.reader.simulated,
+                                  .sys_root = options_.reader.sys_root,
+                                  .proc_root = options_.reader.driver_proc_root};
+  return machine::Reservation::make(request, source, *options_.clock, stop);
+}
+
 Result<placement::Decision> GpuManager::select(const placement::Request& request) {
-  const bool several = request.count.value_or(1) > 1 || request.work || request.model_size;
-  const facts::Snapshot snapshot = read({.links = several});
-  return placement::select(request, {snapshot, {}, {}, placement::visibility_from(options_.environment)});
+  GPUWARDEN_TRY(const auto asked, choose({request, placement::visibility_from(options_.environment), false, {}}, {}));
+  return asked.decision();
+}
+
+Result<machine::Reservation> GpuManager::reserve(const placement::Request& request,
+                                                 std::optional<std::chrono::milliseconds> wait,
+                                                 const std::stop_token& stop) {
+  return choose({request, placement::visibility_from(options_.environment), true, wait}, stop);
 }
 
 Result<planning::PlanAnswer> GpuManager::plan(planning::PlanRequest request) {
@@ -89,11 +107,11 @@ Result<planning::PlanAnswer> GpuManager::plan(planning::PlanRequest request) {
 }
 
 Result<placement::Device> GpuManager::optimal_device() {
-  const facts::Snapshot snapshot = read();
   placement::Request all;
   all.all = true;
-  GPUWARDEN_TRY(const auto decision,
-                placement::select(all, {snapshot, {}, {}, placement::visibility_from(options_.environment)}));
+  GPUWARDEN_TRY(const auto asked, choose({all, placement::visibility_from(options_.environment), false, {}}, {}));
+  const placement::Decision& decision = asked.decision();
+  const facts::Snapshot& snapshot = asked.snapshot();
   if (!decision.satisfied) return fail(ErrorCode::unsatisfied, decision.missing);
   const auto score = [&](const placement::Device& device) {
     const auto found = std::ranges::find_if(

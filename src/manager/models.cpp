@@ -49,7 +49,7 @@ Result<ModelShape> load_folder(const fs::path& folder, const std::string& family
 
 Result<ModelShape> load_model(const std::string& what, const std::string& family) {
   if (what.empty())
-    return fail(ErrorCode::invalid_argument, "no model is named", "give a name, a config.json or its folder");
+    return fail(ErrorCode::invalid_argument, "no model is given", "give a name, a config.json or its folder");
   const fs::path path(what);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return load_folder(path, family);
@@ -58,7 +58,7 @@ Result<ModelShape> load_model(const std::string& what, const std::string& family
   if (fs::exists(path, ignored) || meant_as_path) return load_config(path, family);
   if (!family.empty())
     return fail(ErrorCode::invalid_argument,
-                fmt::format("'{}' is no file, and a model of the catalogue has its own family", printable(what)),
+                fmt::format("'{}' is not a file, and a model of the catalogue has its own family", printable(what)),
                 "a family is for reading a config.json");
   return planning::find_model(what);
 }

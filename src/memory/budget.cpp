@@ -27,7 +27,7 @@ Result<MemoryLimit> parse_memory_limit(std::string_view text) {
   if (number && (percent || *number <= 1)) {
     const double share = percent ? *number / 100 : *number;
     if (share <= 0 || share > 1)
-      return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no share of a device's memory", printable(text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a share of a device's memory", printable(text)),
                   std::string(kHelp));
     return MemoryLimit{.bytes = std::nullopt, .fraction = share};
   }

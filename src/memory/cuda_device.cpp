@@ -111,7 +111,7 @@ Result<std::shared_ptr<const CudaDevice>> CudaDevice::open(const CudaOptions& op
                   // What cuInit itself answers so is a forked child of a process that had called it.
                   code == cuda::kNotInitialized
                       ? "this process was forked after CUDA was first used: use spawn, or fork before that"
-                      : "gpuwarden doctor tells why CUDA does not start");
+                      : "gpuwarden doctor says why CUDA does not start");
   GPUWARDEN_TRY(const cuda::Device device, find_device(driver, options));
   std::shared_ptr<CudaDevice> result(new CudaDevice(driver, device, options));
   cuda::find_symbol(library, "cuThreadExchangeStreamCaptureMode", result->exchange_capture_mode_);

@@ -92,14 +92,14 @@ class CsvReader {
   Result<std::uint64_t> number(const Cells& cells, Column column) const {
     if (!has(column)) return 0;
     if (const auto value = whole_number(cell(cells, column))) return *value;
-    return wrong(fmt::format("{} '{}' is no whole number", kNames[column], quoted(cell(cells, column))));
+    return wrong(fmt::format("{} '{}' is not a whole number", kNames[column], quoted(cell(cells, column))));
   }
 
   Result<double> coefficient(const Cells& cells, Column column) const {
     if (!has(column)) return 0;
     const auto value = parse_number(cell(cells, column));
     if (value) return *value;
-    return wrong(fmt::format("{} '{}' is no number", kNames[column], quoted(cell(cells, column))));
+    return wrong(fmt::format("{} '{}' is not a number", kNames[column], quoted(cell(cells, column))));
   }
 
   Result<void> take(const Cells& cells) {

@@ -79,11 +79,11 @@ Result<Value> read_json(std::string_view data, const std::string& name, Snapshot
   const bool whole = nlohmann::json::sax_parse(data, &filler);
   if (filler.too_deep)
     return fail(ErrorCode::corrupt, fmt::format("{}: nests deeper than {} levels", name, kDeepestNesting),
-                "no snapshot of PyTorch does that: write it anew");
+                "no snapshot of PyTorch does that: write it again");
   if (!whole)
     return fail(ErrorCode::corrupt,
-                fmt::format("{}: is no JSON any more at byte {}", name, filler.bad_byte.value_or(data.size())),
-                "the file is damaged or was cut off: copy or write it anew");
+                fmt::format("{}: is not valid JSON from byte {} on", name, filler.bad_byte.value_or(data.size())),
+                "the file is damaged or was cut off: copy it or write it again");
   return filler.root;
 }
 

@@ -40,7 +40,7 @@ class PickleMachine {
   bool fail_with(std::string what) {
     if (!error_)
       error_ = Error{ErrorCode::corrupt, fmt::format("{}: {} at byte {}: {}", name_, row_->name, begin_, what),
-                     "the file is damaged or was cut off: copy or write it anew"};
+                     "the file is damaged or was cut off: copy it or write it again"};
     return false;
   }
   bool refuse(const std::string& what) {
@@ -241,7 +241,7 @@ Result<Value> PickleMachine::run() {
     if (at_ == data_.size()) {
       row_ = &kUnknown;
       return fail(ErrorCode::corrupt, fmt::format("{}: the pickle ends at byte {} without its last opcode", name_, at_),
-                  "the file was cut off: copy or write it anew");
+                  "the file was cut off: copy it or write it again");
     }
     row_ = row_of[static_cast<unsigned char>(data_[at_++])];
     if (row_->act == nullptr)
@@ -256,7 +256,7 @@ Result<Value> PickleMachine::run() {
 bool PickleMachine::protocol(unsigned) {
   const auto version = unsigned_of(1);
   if (!version) return false;
-  return *version <= kNewestProtocol || fail_with(fmt::format("protocol {} is not known", *version));
+  return *version <= kNewestProtocol || fail_with(fmt::format("unknown protocol {}", *version));
 }
 
 bool PickleMachine::mark(unsigned) {
@@ -321,7 +321,7 @@ bool PickleMachine::integer_line(unsigned) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), number);
   if (error == std::errc::result_out_of_range) return push({});
-  if (error != std::errc() || end != digits->data() + digits->size()) return fail_with("is no number");
+  if (error != std::errc() || end != digits->data() + digits->size()) return fail_with("is not a number");
   return push(integer(number));
 }
 
@@ -350,7 +350,7 @@ bool PickleMachine::bytes(unsigned width) {
 bool PickleMachine::text_line(unsigned quotes) {
   const auto text = line();
   if (!text) return false;
-  if (text->size() < 2 * std::size_t{quotes}) return fail_with("is no text in quotes");
+  if (text->size() < 2 * std::size_t{quotes}) return fail_with("is not text in quotes");
   return push_text(static_cast<std::size_t>(text->data() - data_.data()) + quotes,
                    text->size() - 2 * std::size_t{quotes});
 }
@@ -427,7 +427,7 @@ bool PickleMachine::put_line(unsigned) {
   const auto digits = line();
   if (!digits) return false;
   const auto index = parse_integer(*digits);
-  if (!index || *index < 0) return fail_with("is no number");
+  if (!index || *index < 0) return fail_with("is not a number");
   return put_at(static_cast<std::uint64_t>(*index));
 }
 
@@ -449,7 +449,7 @@ bool PickleMachine::get_line(unsigned) {
   const auto digits = line();
   if (!digits) return false;
   const auto index = parse_integer(*digits);
-  if (!index || *index < 0) return fail_with("is no number");
+  if (!index || *index < 0) return fail_with("is not a number");
   return get_at(static_cast<std::uint64_t>(*index));
 }
 

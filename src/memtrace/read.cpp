@@ -30,7 +30,7 @@ Result<Trace> read_trace(std::string_view data, const std::string& name, const R
   if (is_rmm_log(data)) return read_rmm_log(data, name, options);
   const bool json = is_json(data);
   if (!json && !is_pickle(data))
-    return fail(ErrorCode::invalid_argument, fmt::format("{}: is no trace of allocations that is known", name),
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: is not a known format of allocation trace", name),
                 "a CSV (op,id,size,...), a PyTorch snapshot (.pickle, .json) or an RMM log");
   SnapshotTree tree;
   GPUWARDEN_TRY(const Value root, json ? read_json(data, name, tree) : read_pickle(data, name, tree));

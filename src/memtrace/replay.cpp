@@ -63,31 +63,56 @@ std::optional<Nanoseconds> time(const Script& script, const std::vector<std::uin
   return fine ? std::optional(taken) : std::nullopt;
 }
 
+/// The best mean of those over stretches long enough to be told from zero: a clock of CPU time may stand still over a
+/// short script.
+class Best {
+ public:
+  void add(Nanoseconds taken, std::uint64_t operations) {
+    taken_ += taken;
+    operations_ += operations;
+    if (taken_ < kLongEnough) return;
+    best_ = std::min(best_.value_or(mean()), mean());
+    taken_ = Nanoseconds(0);
+    operations_ = 0;
+  }
+  /// For one operation; nothing if nothing was added.
+  std::optional<double> nanoseconds() const { return best_ || operations_ == 0 ? best_ : std::optional(mean()); }
+
+ private:
+  static constexpr Nanoseconds kLongEnough = std::chrono::microseconds(20);
+
+  double mean() const { return taken_.count() / static_cast<double>(operations_); }
+
+  Nanoseconds taken_{0};  ///< since the last whole stretch
+  std::uint64_t operations_ = 0;
+  std::optional<double> best_;
+};
+
 /// Times new pools until there were enough of them.
 Result<void> time_all(const Script& script, const ReplayOptions& options, Replay& result) {
   const Nanoseconds enough = std::chrono::milliseconds(options.timed_ms);
   std::uint64_t operations = 0;
   for (const std::uint32_t part : script.again) operations += script.parts[part].size();
   const unsigned steps = script.operations > kLong ? 2 : kSteps;
-  const auto keep_best = [](std::optional<double>& best, Nanoseconds taken, std::uint64_t of) {
-    const double each = taken.count() / static_cast<double>(of);
-    best = std::min(best.value_or(each), each);
-  };
+  Best first;
+  Best later;
   Nanoseconds all(0);
   for (; result.rounds < options.rounds || (result.rounds > 0 && all < enough); ++result.rounds) {
     Bench bench(options.device_memory);
     GPUWARDEN_CHECK(bench.open(script, options));
     auto taken = time(script, script.order, bench);
     if (!taken) break;
-    keep_best(result.first_nanoseconds, *taken, script.operations);
+    first.add(*taken, script.operations);
     all += *taken;
     for (unsigned step = 1; taken && step < steps; ++step) {
       taken = time(script, script.again, bench);
       all += taken.value_or(Nanoseconds(0));
     }
     // What fitted once may not fit again.
-    if (taken) keep_best(result.nanoseconds, *taken, operations);
+    if (taken) later.add(*taken, operations);
   }
+  result.first_nanoseconds = first.nanoseconds();
+  result.nanoseconds = later.nanoseconds();
   return {};
 }
 

@@ -78,7 +78,7 @@ class RmmReader {
     const std::string_view pointer = cells.cells[3];
     const std::string_view size = cells.cells[4];
     const std::string_view stream = cells.cells[5];
-    if (!is_action(action)) return wrong(fmt::format("'{}' is no action", quoted(action)));
+    if (!is_action(action)) return wrong(fmt::format("'{}' is not an action", quoted(action)));
     if (action == "allocate failure") {
       ++builder_.trace().failed_allocations;
       return {};
@@ -87,10 +87,10 @@ class RmmReader {
     const auto bytes = whole_number(size);
     const auto on = stream == "(nil)" ? 0 : whole_number(stream, 16);
     const auto when = time_of(time);
-    if (!address) return wrong(fmt::format("'{}' is no pointer", quoted(pointer)));
-    if (!bytes) return wrong(fmt::format("'{}' is no size", quoted(size)));
-    if (!on) return wrong(fmt::format("'{}' is no stream", quoted(stream)));
-    if (!when) return wrong(fmt::format("'{}' is no time", quoted(time)));
+    if (!address) return wrong(fmt::format("'{}' is not a pointer", quoted(pointer)));
+    if (!bytes) return wrong(fmt::format("'{}' is not a size", quoted(size)));
+    if (!on) return wrong(fmt::format("'{}' is not a stream", quoted(stream)));
+    if (!when) return wrong(fmt::format("'{}' is not a time", quoted(time)));
     // Nothing at no address is neither given out nor taken back.
     if (*address == 0 && *bytes == 0) return {};
     if (*when < last_ - kDay / 2) midnights_ += kDay;
@@ -120,7 +120,7 @@ bool is_rmm_log(std::string_view data) {
 
 Result<Trace> read_rmm_log(std::string_view data, const std::string& name, const ReadOptions& options) {
   if (options.device)
-    return fail(ErrorCode::invalid_argument, fmt::format("{}: an RMM log does not tell of devices", name),
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: an RMM log does not name devices", name),
                 "read it without naming a device");
   return RmmReader(data, name).read();
 }

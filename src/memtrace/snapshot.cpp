@@ -35,13 +35,13 @@ class SnapshotReader {
   }
   std::unexpected<Error> wrong(std::size_t position, std::string_view what) const {
     return fail(ErrorCode::corrupt, fmt::format("{}: event {} of device {} {}", name_, position, device_, what),
-                "write the snapshot anew; a file that was copied may be damaged");
+                "write the snapshot again; a file that was copied may be damaged");
   }
 
   /// The events of the device that was asked for, or of the one with most.
   Result<Value> choose(const ReadOptions& options) {
     const auto traces = tree_.find(root_, Word::device_traces);
-    if (!traces || !traces->is(Kind::list)) return nothing("is no snapshot with a history of events");
+    if (!traces || !traces->is(Kind::list)) return nothing("is not a snapshot with a history of events");
     std::vector<std::uint64_t>& counts = builder_.trace().events_of_devices;
     for (std::size_t i = 0; i < tree_.length(*traces); ++i) {
       const Value one = tree_.at(*traces, i);
@@ -93,7 +93,7 @@ class SnapshotReader {
     if (!blocks || !blocks->is(Kind::list)) return {};
     if (tree_.length(*blocks) != 0 && !read_blocks_.insert(blocks->payload).second)
       return fail(ErrorCode::corrupt, fmt::format("{}: two segments have the same list of blocks", name_),
-                  "write the snapshot anew; PyTorch gives each segment its own list");
+                  "write the snapshot again; PyTorch gives each segment its own list");
     std::uint64_t next = tree_.number(segment, Word::address).value_or(0);
     for (std::size_t i = 0; i < tree_.length(*blocks); ++i) {
       const Value block = tree_.at(*blocks, i);

@@ -240,6 +240,7 @@ inline constexpr int kPolicySyncBoost = 2;
 inline constexpr int kPolicyBoardLimit = 3;
 inline constexpr int kPolicyLowUtilization = 4;
 inline constexpr int kPolicyReliability = 5;
+inline constexpr int kPolicyTotalApplicationClocks = 10;  ///< by any of these
 
 struct RowRemapperHistogram {
   unsigned max;
@@ -411,6 +412,7 @@ inline constexpr int kP2pCapsAtomics = 3;
 inline constexpr int kP2pNotSupported = 5;
 inline constexpr int kP2pCapsNvLink = 2;
 inline constexpr unsigned kAffinityScopeNode = 0;
+inline constexpr unsigned kAffinityScopeSocket = 1;
 
 /// nvmlDeviceGetArchitecture's numbers.
 inline constexpr unsigned kArchKepler = 2;
@@ -437,3 +439,5 @@ inline constexpr int kBrandGeForceRtx = 15;
 inline constexpr int kBrandTitanRtx = 16;
 
 }  // namespace gpuwarden::nvml
+
+#include "nvidia/nvml_control_abi.hpp"

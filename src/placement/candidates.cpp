@@ -95,10 +95,11 @@ Opinion unleased(const Candidate& c, const Wanted& wanted) {
     // A lease on the whole GPU covers its instances, and the other way round.
     const bool here = lease.uuid == c.device.uuid || (c.mig != nullptr && lease.uuid == c.record->gpu.uuid);
     if (!here || (lease.shared && wanted.request.shared)) continue;
-    if (lease.holders.empty()) return Objection{"leased", true};
+    if (lease.holders.empty()) return Objection{"leased; the holder is not visible to you", true};
     const auto& holder = lease.holders[0];
-    return Objection{fmt::format("leased by {} (pid {}, since {}): {}", holder.user, holder.pid.value,
-                                 format_utc(holder.since), holder.command),
+    return Objection{fmt::format("leased by {} (pid {}{}){}", holder.user, holder.pid.value,
+                                 holder.since ? ", since " + format_utc(*holder.since) : "",
+                                 holder.command.empty() ? "" : ": " + holder.command),
                      true};
   }
   return std::nullopt;
@@ -122,6 +123,11 @@ Opinion idle(const Candidate& c, const Wanted& wanted) {
     if (process.compute && here) return Objection{describe(process), true};
   }
   return std::nullopt;
+}
+
+Opinion known_use(const Candidate& c, const Wanted& wanted) {
+  if (wanted.request.shared || wanted.request.allow_busy || !c.record->processes_unreadable) return std::nullopt;
+  return Objection{"its processes could not be read, so it may be in use (--allow-busy takes it all the same)", true};
 }
 
 Opinion no_unseen_user(const Candidate& c, const Wanted& wanted) {
@@ -158,29 +164,30 @@ Opinion utilization(const Candidate& c, const Wanted& wanted) {
 }
 
 struct Filter {
-  std::string_view name;
+  Verdict::Kind kind;
   Opinion (*run)(const Candidate&, const Wanted&);
 };
 
 /// Lasting objections first: a device that can never do must not look as if waiting helped.
-constexpr std::array<Filter, 18> kFilters{{{"named", named},
-                                           {"visible", visible},
-                                           {"excluded", not_excluded},
-                                           {"vendor", of_nvidia},
-                                           {"healthy", healthy},
-                                           {"mig", usable_as_whole},
-                                           {"profile", profile},
-                                           {"compute mode", compute_mode},
-                                           {"name", name},
-                                           {"capability", capability},
-                                           {"memory", total_memory},
-                                           {"possible free memory", could_free_memory},
-                                           {"lease", unleased},
-                                           {"line", not_spoken_for},
-                                           {"idle", idle},
-                                           {"unseen", no_unseen_user},
-                                           {"free memory", free_memory},
-                                           {"utilization", utilization}}};
+constexpr auto kFilters = std::to_array<Filter>({{Verdict::Kind::not_named, named},
+                                                 {Verdict::Kind::hidden, visible},
+                                                 {Verdict::Kind::excluded, not_excluded},
+                                                 {Verdict::Kind::other_vendor, of_nvidia},
+                                                 {Verdict::Kind::unhealthy, healthy},
+                                                 {Verdict::Kind::mig_on, usable_as_whole},
+                                                 {Verdict::Kind::other_profile, profile},
+                                                 {Verdict::Kind::mode_prohibited, compute_mode},
+                                                 {Verdict::Kind::other_name, name},
+                                                 {Verdict::Kind::low_capability, capability},
+                                                 {Verdict::Kind::little_memory, total_memory},
+                                                 {Verdict::Kind::little_memory, could_free_memory},
+                                                 {Verdict::Kind::leased, unleased},
+                                                 {Verdict::Kind::promised, not_spoken_for},
+                                                 {Verdict::Kind::in_use, idle},
+                                                 {Verdict::Kind::use_unknown, known_use},
+                                                 {Verdict::Kind::unseen_use, no_unseen_user},
+                                                 {Verdict::Kind::little_free, free_memory},
+                                                 {Verdict::Kind::high_utilization, utilization}});
 
 }  // namespace
 
@@ -223,7 +230,10 @@ std::vector<Candidate> list_candidates(const Wanted& wanted) {
 
 std::optional<Objection> object_to(const Candidate& candidate, const Wanted& wanted) {
   for (const Filter& filter : kFilters) {
-    if (auto objection = filter.run(candidate, wanted)) return objection;
+    if (auto objection = filter.run(candidate, wanted)) {
+      objection->kind = filter.kind;
+      return objection;
+    }
   }
   return std::nullopt;
 }

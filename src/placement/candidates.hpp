@@ -37,6 +37,7 @@ struct Wanted {
 struct Objection {
   std::string reason;
   bool transient = false;
+  Verdict::Kind kind = Verdict::Kind::fits;  ///< the filter table says it
 };
 
 /// Every whole GPU or every MIG instance of the machine, in index order.

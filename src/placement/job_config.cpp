@@ -101,6 +101,7 @@ std::optional<Error> read_distributed(const YAML::Node& map, std::string_view fi
   in.number("num_gpus", config.num_gpus, 1, 4096);
   std::vector<std::string> ids;
   in.list("gpu_ids", ids);
+  if (!ids.empty()) config.gpu_ids.clear();  // `device: cuda:1` stands behind it
   for (auto& id : ids) {
     if (id.empty() || printable(id) != id)
       in.complain(in.node("gpu_ids"), "distributed.gpu_ids has an empty or unreadable entry", "for example [0, 2]");
@@ -155,6 +156,23 @@ std::optional<Error> read_flags(const YAML::Node& map, std::string_view file, co
   return in.error();
 }
 
+/// "cpu", "cuda", or "cuda:1", which is GPU 1 where no GPUs are named.
+void read_device(Section& in, JobConfig& config) {
+  std::optional<std::string> device;
+  in.text("device", device);
+  if (!device) return;
+  const std::string word = to_lower(*device);
+  const auto index = word.starts_with("cuda:") ? parse_integer(std::string_view(word).substr(5)) : std::nullopt;
+  if (index && *index >= 0) {
+    config.device = "cuda";
+    config.distributed.gpu_ids = {{std::to_string(*index)}};
+  } else if (word == "cpu" || word == "cuda") {
+    config.device = word;
+  } else {
+    in.complain(in.node("device"), "device should be one of cpu, cuda, cuda:N");
+  }
+}
+
 /// `device` has the word; without it a device map of "cpu" says the same.
 bool is_for_cpu(const JobConfig& config) {
   return config.device == "cpu" || (!config.device && config.model.device_map == "cpu");
@@ -170,7 +188,7 @@ Result<JobConfig> parse_job_config(std::string_view text, std::string_view name,
   in.known({"experiment_name", "device", "distributed", "model", "selection", "run"});
   if (in.error()) return std::unexpected(*in.error());
   in.text("experiment_name", config.experiment_name);
-  in.choice("device", config.device, {"cpu", "cuda"});
+  read_device(in, config);
   if (in.error()) return std::unexpected(*in.error());
   if (auto error = read_distributed(in.node("distributed"), name, config.distributed)) return std::unexpected(*error);
   if (auto error = read_model(in.node("model"), name, config.model)) return std::unexpected(*error);

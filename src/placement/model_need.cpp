@@ -50,7 +50,8 @@ Result<std::optional<planning::Workload>> work_of(const Request& request) {
   std::optional<planning::Workload> work = request.work;
   if (!work && !request.model_size) return work;
   if (work && request.model_size)
-    return fail(ErrorCode::invalid_argument, "a model and a model's size do not go together", "leave one of them out");
+    return fail(ErrorCode::invalid_argument, "a model and a model's size cannot be used together",
+                "leave one of them out");
   if (!work) {
     GPUWARDEN_TRY(work, planning::workload_of_size(*request.model_size));
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "gpuwarden/base/text.hpp"
 #include "placement/candidates.hpp"
@@ -14,21 +15,27 @@
 namespace gpuwarden::placement {
 namespace {
 
+/// "GPU 0" of an index, else "GPU 'GPU-3f'": the word that the user knows the GPU by.
+std::string as_typed(const GpuName& name) {
+  return parse_integer(name.text) ? "GPU " + name.text : fmt::format("GPU '{}'", printable(name.text));
+}
+
 Result<void> check_request(const Request& request, const Wanted& wanted) {
   const auto bad = [](std::string what, std::string hint = {}) {
     return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
   };
-  for (const Uuid& uuid : wanted.ids) {
+  for (std::size_t i = 0; i < wanted.ids.size(); ++i) {
+    const Uuid& uuid = wanted.ids[i];
     if (std::ranges::count(wanted.ids, uuid) > 1)
-      return bad(fmt::format("the GPU '{}' is named twice", uuid.value), "name every GPU once");
+      return bad(fmt::format("{} is listed twice", as_typed(request.gpu_ids[i])), "list every GPU once");
     if (std::ranges::find(wanted.exclude, uuid) != wanted.exclude.end())
-      return bad(fmt::format("the GPU '{}' is both named and excluded", uuid.value));
+      return bad(fmt::format("{} is both named and excluded", as_typed(request.gpu_ids[i])));
   }
-  if (request.nodes == 0) return bad("0 nodes were asked for", "1 is this machine alone");
-  if (request.count == 0U) return bad("0 GPUs were asked for", "use --device cpu to run without a GPU");
+  if (request.nodes == 0) return bad("0 nodes were requested", "1 is this machine alone");
+  if (request.count == 0U) return bad("0 GPUs were requested", "use --device cpu to run without a GPU");
   if (!wanted.ids.empty() && request.count && *request.count != wanted.ids.size()) {
-    return bad(fmt::format("{} GPUs are named, but {} asked for", wanted.ids.size(), *request.count),
-               "leave one of the two out");
+    return bad(fmt::format("{} GPUs are listed, but {} were requested", wanted.ids.size(), *request.count),
+               "leave out one of the two");
   }
   const auto migs = std::ranges::count_if(wanted.ids, [](const Uuid& uuid) { return uuid.value.starts_with("MIG-"); });
   if (migs > 0 && static_cast<std::size_t>(migs) < wanted.ids.size()) {
@@ -45,11 +52,12 @@ Result<void> check_request(const Request& request, const Wanted& wanted) {
 /// Named GPUs that the inherited variable hides are a mistake worth a word of its own.
 Result<void> check_visibility(const Wanted& wanted) {
   if (!wanted.visible.restricted) return {};
-  for (const Uuid& uuid : wanted.ids) {
-    if (std::ranges::find(wanted.visible.uuids, uuid) == wanted.visible.uuids.end()) {
+  for (std::size_t i = 0; i < wanted.ids.size(); ++i) {
+    if (std::ranges::find(wanted.visible.uuids, wanted.ids[i]) == wanted.visible.uuids.end()) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("the GPU '{}' is hidden by CUDA_VISIBLE_DEVICES", uuid.value),
-                  "unset CUDA_VISIBLE_DEVICES, or name a GPU that it shows");
+                  fmt::format("{} is hidden by CUDA_VISIBLE_DEVICES={}", as_typed(wanted.request.gpu_ids[i]),
+                              printable(wanted.inputs.visibility.cuda_visible_devices.value_or(""))),
+                  "unset CUDA_VISIBLE_DEVICES, or list a GPU that it shows");
     }
   }
   return {};
@@ -66,22 +74,27 @@ std::size_t how_many(const Request& request, const Wanted& wanted, std::size_t f
   return request.all ? fitting : request.count.value_or(1);
 }
 
-/// "; GPU 0: leased by ada; GPU 1: ...": why devices cannot be had.
+/// A line for each device: "  GPU 0: leased by ada": why they cannot be had.
 std::string objections(const Decision& decision) {
   constexpr int kMost = 8;
   std::string text;
   int said = 0;
   for (const Verdict& verdict : decision.verdicts) {
-    if (verdict.reason.empty() || verdict.reason == "not among the named GPUs") continue;
-    if (++said > kMost) return text + "; and more (--explain)";
-    text += fmt::format("; {}: {}", label(verdict.device), verdict.reason);
+    if (verdict.kind == Verdict::Kind::fits || verdict.kind == Verdict::Kind::not_named) continue;
+    if (++said > kMost) return text + "\n  and more (--explain)";
+    text += fmt::format("\n  {}: {}", label(verdict.device), verdict.reason);
   }
   return text;
 }
 
-std::string missing_sentence(const Decision& decision, std::size_t fitting, std::size_t count) {
-  if (decision.verdicts.empty()) return "this machine has no GPU";
-  return fmt::format("only {} of {} GPUs can be had", fitting, count) + objections(decision);
+std::string missing_sentence(const Wanted& wanted, const Decision& decision, std::size_t fitting, std::size_t count) {
+  const auto& gpus = wanted.inputs.snapshot.gpus;
+  if (gpus.empty()) return "this machine has no GPU";
+  if (decision.verdicts.empty()) {
+    const bool on = std::ranges::any_of(gpus, [](const auto& gpu) { return gpu.gpu.mig_enabled.value_or(false); });
+    return on ? "MIG is enabled, but no GPU has a MIG instance" : "no GPU of this machine has MIG enabled";
+  }
+  return fmt::format("only {} of the {} requested GPUs are available", fitting, count) + objections(decision);
 }
 
 Strategy strategy_of(const ModelFit& fit, std::size_t devices) {
@@ -101,8 +114,9 @@ Sorted sort_candidates(const Wanted& wanted, Decision& decision) {
   Sorted sorted;
   for (const Candidate& candidate : list_candidates(wanted)) {
     const auto objection = object_to(candidate, wanted);
-    decision.verdicts.push_back(
-        {candidate.device, false, objection && objection->transient, objection ? objection->reason : ""});
+    decision.verdicts.push_back({candidate.device, false, objection && objection->transient,
+                                 objection ? objection->kind : Verdict::Kind::fits,
+                                 objection ? objection->reason : ""});
     if (!objection) sorted.fitting.push_back(candidate);
     if (!objection || objection->transient) sorted.possible.push_back(candidate);
   }
@@ -118,7 +132,7 @@ std::vector<Candidate> take(std::vector<Candidate> devices, std::size_t count, c
   for (const Candidate& candidate : chosen) decision.selected.push_back(candidate.device);
   for (Verdict& verdict : decision.verdicts) {
     verdict.chosen = std::ranges::find(decision.selected, verdict.device) != decision.selected.end();
-    if (!verdict.chosen && verdict.reason.empty()) verdict.reason = "fits, but others were preferred";
+    if (!verdict.chosen && verdict.kind == Verdict::Kind::fits) verdict.reason = "fits, but others were preferred";
   }
   return chosen;
 }
@@ -130,6 +144,7 @@ void object_for_model(const ModelNeed& need, const ModelFit& fit, const std::vec
     const auto verdict = std::ranges::find(decision.verdicts, candidate.device, &Verdict::device);
     if (need.room_of(candidate) >= fit.needed) continue;
     verdict->transient = candidate.usable >= fit.needed;
+    verdict->kind = verdict->transient ? Verdict::Kind::little_free : Verdict::Kind::little_memory;
     verdict->reason = !candidate.known_free ? std::string("its free memory is unknown")
                                             : fmt::format("has {} free, the chosen plan needs {}",
                                                           format_size(candidate.free), format_size(fit.needed));
@@ -159,11 +174,11 @@ void decide_for_model(const planning::Workload& work, const Wanted& wanted, cons
   const std::size_t asked = wanted.ids.empty() ? wanted.request.count.value_or(0) : wanted.ids.size();
   decision.model = need.nearest(sorted.fitting);
   if (sorted.fitting.size() < asked || decision.verdicts.empty()) {
-    decision.missing = missing_sentence(decision, sorted.fitting.size(), asked);
+    decision.missing = missing_sentence(wanted, decision, sorted.fitting.size(), asked);
   } else if (decision.model) {
     decision.missing = decision.model->reason + objections(decision);
   } else if (sorted.fitting.empty()) {
-    decision.missing = fmt::format("no GPU can be had for {}", work.model.name) + objections(decision);
+    decision.missing = fmt::format("no GPU is available for {}", work.model.name) + objections(decision);
   } else {
     decision.missing = fmt::format("{} cannot be spread over {} GPUs: its heads and layers do not divide so",
                                    work.model.name, asked > 0 ? asked : sorted.fitting.size()) +
@@ -192,6 +207,15 @@ Decision cpu_decision() {
 
 }  // namespace
 
+std::string_view to_string(Verdict::Kind kind) {
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"fits", "not_named", "hidden", "excluded", "other_vendor", "unhealthy", "mig_on", "other_profile",
+       "mode_prohibited", "other_name", "low_capability", "little_memory", "leased", "promised", "in_use",
+       "use_unknown", "unseen_use", "little_free", "high_utilization"});
+  static_assert(kNames.size() == static_cast<std::size_t>(Verdict::Kind::high_utilization) + 1);
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
 std::string_view to_string(Strategy strategy) {
   switch (strategy) {
     case Strategy::single:
@@ -211,7 +235,10 @@ Result<Wanted> checked(const Request& request, const Inputs& inputs) {
   const bool any_usable = std::ranges::any_of(inputs.snapshot.gpus, [](const facts::GpuRecord& record) {
     return facts::is_usable(record) && record.gpu.vendor == "NVIDIA";
   });
-  if (inputs.snapshot.problem && !any_usable) return std::unexpected(*inputs.snapshot.problem);
+  if (const auto& problem = inputs.snapshot.problem; problem && !any_usable) {
+    const bool forbidden = problem->code == ErrorCode::permission_denied;
+    return fail(forbidden ? ErrorCode::permission_denied : ErrorCode::unavailable, problem->message, problem->hint);
+  }
   GPUWARDEN_TRY(Wanted wanted, understand(request, inputs));
   GPUWARDEN_CHECK(check_request(request, wanted));
   GPUWARDEN_CHECK(check_visibility(wanted));
@@ -227,7 +254,8 @@ Result<Decision> select(const Request& request, const Inputs& inputs) {
   Decision decision;
   decision.warnings = wanted.visible.warnings;
   if (wanted.visible.cpu_only) {
-    decision.missing = "CUDA_VISIBLE_DEVICES is empty: this shell is restricted to the CPU";
+    decision.missing = fmt::format("CUDA_VISIBLE_DEVICES={} shows no GPU: this shell is restricted to the CPU",
+                                   printable(inputs.visibility.cuda_visible_devices.value_or("")));
     return decision;
   }
   const Sorted sorted = sort_candidates(wanted, decision);
@@ -240,7 +268,7 @@ Result<Decision> select(const Request& request, const Inputs& inputs) {
   decision.wanted = std::max<std::size_t>(1, count);
   decision.may_come_true = sorted.possible.size() >= count;
   if (sorted.fitting.size() < count || count == 0)
-    decision.missing = missing_sentence(decision, sorted.fitting.size(), decision.wanted);
+    decision.missing = missing_sentence(wanted, decision, sorted.fitting.size(), decision.wanted);
   else
     take(sorted.fitting, count, wanted, decision);
   return decision;
@@ -256,7 +284,7 @@ Result<planning::PlanAnswer> plan_if_free(const Request& request, const Inputs& 
   planning::PlanRequest plan;
   plan.gpus = need.largest_kind(sorted.possible);
   if (plan.gpus.count == 0)
-    return fail(ErrorCode::unsatisfied, missing_sentence(decision, 0, request.count.value_or(1)));
+    return fail(ErrorCode::unsatisfied, missing_sentence(wanted, decision, 0, request.count.value_or(1)));
   plan.gpus_per_node = need.node_of(plan.gpus.count / request.nodes);
   plan.work = *std::move(work);
   GPUWARDEN_TRY(planning::PlanAnswer answer, planning::answer(std::move(plan)));

@@ -119,7 +119,7 @@ Result<VisibleDevices> read_visible_devices(const Visibility& visibility, const 
       return fail(ErrorCode::invalid_argument,
                   fmt::format("CUDA_VISIBLE_DEVICES={} names '{}' twice: CUDA then sees no device at all", shown,
                               printable(entry)),
-                  "name every GPU once");
+                  "list every GPU once");
     }
     visible.uuids.push_back(*device.uuid);
   }

@@ -149,7 +149,7 @@ std::string words_for(const Change& change, const Settings& measured) {
   Settings alike = changed;
   alike.recompute = measured.recompute;
   if (same_but_for_batch(alike, measured) && changed.recompute != Recompute::none)
-    return fmt::format("compute again what is not kept: {} recomputation", to_string(changed.recompute));
+    return fmt::format("recompute what is not kept: {} recomputation", to_string(changed.recompute));
   return fmt::format("{}, with {} recomputation", change.what,
                      changed.recompute == Recompute::none ? "no" : to_string(changed.recompute));
 }

@@ -62,7 +62,7 @@ Result<json> parse(std::string_view text, std::string_view name) {
   try {
     json parsed = json::parse(text);
     if (parsed.is_object()) return parsed;
-    return fail(ErrorCode::corrupt, fmt::format("{}: is JSON, but no object", name),
+    return fail(ErrorCode::corrupt, fmt::format("{}: is JSON, but not an object", name),
                 "give the model's config.json, or the folder that holds it");
   } catch (const json::parse_error& error) {
     const std::string place = place_of(text, error.byte);
@@ -70,7 +70,7 @@ Result<json> parse(std::string_view text, std::string_view name) {
     if (error.byte > text.size())
       return fail(ErrorCode::corrupt, fmt::format("{}:{}: the JSON ends in the middle", name, place),
                   "the file was cut off: fetch it again");
-    return fail(ErrorCode::corrupt, fmt::format("{}:{}: no JSON from here on", name, place),
+    return fail(ErrorCode::corrupt, fmt::format("{}:{}: not valid JSON from here on", name, place),
                 "give the model's config.json, or the folder that holds it");
   } catch (const json::exception&) {
     return fail(ErrorCode::corrupt, fmt::format("{}: has a number that no computer can hold", name));
@@ -117,7 +117,7 @@ constexpr std::string_view kFieldsNeeded =
 Result<const Family*> family_of(const json& object, std::string_view name, std::string_view wanted) {
   if (!wanted.empty()) {
     if (const Family* const family = find_family(wanted)) return family;
-    return fail(ErrorCode::invalid_argument, fmt::format("the family '{}' is not known", printable(wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown model family '{}'", printable(wanted)),
                 fmt::format("known: {}", join(known_families(), ", ")));
   }
   const auto type = text_at(object, "model_type");
@@ -132,8 +132,7 @@ Result<const Family*> family_of(const json& object, std::string_view name, std::
   if (!type && architecture.empty())
     return fail(ErrorCode::invalid_argument, fmt::format("{}: says neither model_type nor architectures", name), hint);
   return fail(ErrorCode::invalid_argument,
-              fmt::format("{}: the architecture '{}' is not known", name, printable(type ? *type : architecture)),
-              hint);
+              fmt::format("{}: unknown architecture '{}'", name, printable(type ? *type : architecture)), hint);
 }
 
 void read_sizes(ConfigFields& fields, ModelShape& model) {
@@ -348,7 +347,7 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
     const auto inner = object.find(std::string(key));
     if (inner == object.end() || inner->is_null()) continue;
     if (!inner->is_object())
-      return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is no object", name, key),
+      return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is not an object", name, key),
                   "it holds the language model's sizes: give the model's own config.json");
     if (object.contains("hidden_size")) continue;
     // The outer type tells the family where the inner object says none.

@@ -195,10 +195,10 @@ Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot) {
                 "for an instance: gpuwarden select --mig --model NAME; or name GPUs: --gpus 8xh100");
   if (kinds.empty() && !without_memory.empty())
     return fail(ErrorCode::unsatisfied,
-                fmt::format("how much memory {} has is neither told nor known", printable(without_memory)),
+                fmt::format("how much memory {} has is neither reported nor known", printable(without_memory)),
                 "name one like it: --gpus rtx4090");
   if (kinds.empty())
-    return fail(ErrorCode::unsatisfied, "no GPU that could be planned for: none answers and tells its memory",
+    return fail(ErrorCode::unsatisfied, "no GPU that could be planned for: none answers and reports its memory",
                 "name them: --gpus 8xh100");
   const auto most =
       std::ranges::max_element(kinds, {}, [](const auto& kind) { return kind.first.second * kind.second; });

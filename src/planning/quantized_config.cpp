@@ -139,8 +139,7 @@ std::string note_on(std::string_view method, const Stored& stored, std::uint32_t
   else if (stored.type == "nvfp4")
     text = "nvfp4 weights are counted as int4 ones, 8% smaller than they are";
   if (known) return text;
-  return fmt::format("the quantization method '{}' is not known: its weights are counted as {}-bit ones", method,
-                     planned);
+  return fmt::format("unknown quantization method '{}': its weights are counted as {}-bit ones", method, planned);
 }
 
 }  // namespace
@@ -149,7 +148,7 @@ void read_quantization(ConfigFields& fields, ModelShape& model) {
   auto object = fields.inside("quantization_config");
   if (!object) {
     if (fields.has("quantization_config"))
-      fields.complain("quantization_config", "is no object", "remove it, or give the model's own config.json");
+      fields.complain("quantization_config", "is not an object", "remove it, or give the model's own config.json");
     return;
   }
   const std::string method = printable(to_lower(object->text({"quant_method"}).value_or("")));

@@ -134,7 +134,7 @@ Result<ModelShape> shape_of_size(double parameters, const ShapeHints& hints) {
 Result<double> parse_parameters(std::string_view text) {
   const std::string_view trimmed = trim(text);
   const auto refuse = [&](std::string hint) {
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is no number of parameters", printable(text)),
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a number of parameters", printable(text)),
                 std::move(hint));
   };
   if (trimmed.empty()) return refuse("write 7B, 350M or 6738415616");

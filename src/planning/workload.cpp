@@ -94,7 +94,7 @@ Result<Settings> settings_for(const ModelShape& model, std::string_view task) {
   std::ranges::replace(word, '_', '-');
   const auto* const row = std::ranges::find(kTasks, word, &TaskWord::word);
   if (row == std::end(kTasks))
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not known", printable(task)),
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown task '{}'", printable(task)),
                 "one of " + words_of_tasks());
   if (row->task == Task::serving && !generates(model))
     return fail(ErrorCode::invalid_argument,
@@ -123,7 +123,7 @@ Result<Adapters> adapters_for(const ModelShape& model, std::uint32_t rank, const
   const std::vector<std::string> names = modules.empty() ? default_lora_targets(model) : modules;
   Adapters adapters{.rank = rank};
   GPUWARDEN_TRY(adapters.stated_parameters, lora_parameters(model, rank, names));
-  if (adapters.stated_parameters == 0) return fail(ErrorCode::invalid_argument, "no matrix is named", "all-linear");
+  if (adapters.stated_parameters == 0) return fail(ErrorCode::invalid_argument, "no matrix is given", "all-linear");
   adapters.targets = targets_of(model, names);
   return adapters;
 }

@@ -2,16 +2,19 @@
 #include "gpuwarden/probe/child_process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "probe/reader_child.hpp"
+#include "gpuwarden/base/clock.hpp"
 
 namespace gpuwarden::probe {
 namespace {
@@ -56,24 +59,42 @@ std::unique_ptr<ChildProcess> ChildProcess::start(const std::function<void(int f
 bool ChildProcess::send(const nlohmann::json& message) { return send_message(socket_.get(), message); }
 
 std::optional<nlohmann::json> ChildProcess::receive(std::chrono::milliseconds timeout) {
-  return receive_message(socket_.get(), timeout);
+  closed_ = false;
+  return receive_message(socket_.get(), timeout, &closed_);
 }
 
 void ChildProcess::hang_up() { ::shutdown(socket_.get(), SHUT_RDWR); }
 
-std::optional<int> ChildProcess::end() {
-  if (pid_ <= 0) return std::nullopt;
+bool ChildProcess::await_end(std::chrono::milliseconds time) const {
+  const auto ended = [this] {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_;
+  };
+  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  if (handle) {
+    pollfd ready{handle.get(), POLLIN, 0};
+    while (::poll(&ready, 1, static_cast<int>(time.count())) < 0 && errno == EINTR) continue;
+    return ended();
+  }
+  // Sandboxes without pidfd_open.
+  const auto deadline = system_clock().now() + time;
+  while (!ended() && system_clock().now() < deadline) system_clock().sleep_for(std::chrono::milliseconds(1));
+  return ended();
+}
+
+ChildEnd ChildProcess::end() {
+  constexpr std::chrono::milliseconds kByItself{1000};
+  constexpr std::chrono::milliseconds kKilled{100};
+  if (pid_ <= 0) return {};
   socket_.reset();
   int status = 0;
-  pid_t done = ::waitpid(pid_, &status, WNOHANG);
-  const bool by_itself = done == pid_ && WIFSIGNALED(status);
-  if (done == 0) ::kill(pid_, SIGKILL);
-  for (int i = 0; done == 0 && i < 200; ++i) {
-    done = ::waitpid(pid_, &status, WNOHANG);
-    if (done == 0) ::usleep(500);
-  }
+  const bool by_itself = await_end(closed_ ? kByItself : std::chrono::milliseconds(0));
+  if (!by_itself) ::kill(pid_, SIGKILL);
+  if (by_itself || await_end(kKilled)) ::waitpid(pid_, &status, WNOHANG);
   pid_ = -1;
-  return by_itself ? std::optional(WTERMSIG(status)) : std::nullopt;
+  if (!by_itself) return {};
+  if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status), .exit_code = {}};
+  return {.signal = {}, .exit_code = WEXITSTATUS(status)};
 }
 
 }  // namespace gpuwarden::probe

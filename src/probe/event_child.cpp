@@ -7,9 +7,11 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 #include "probe/nvml_library.hpp"
-#include "probe/reader_child.hpp"
+#include "probe/problems.hpp"
 #include "probe/sysfs.hpp"
 
 namespace gpuwarden::probe {
@@ -45,7 +47,7 @@ class EventServer {
     find_gpus(leave_asleep, pci);
     if (!watch()) {
       return give_up({ErrorCode::unavailable, "no GPU of this machine reports events to NVML",
-                      "the kernel log tells of Xids, too (dmesg | grep -i xid)"});
+                      "the kernel log shows Xids, too (dmesg | grep -i xid)"});
     }
     if (!send_message(fd_, {{"watching", gpus_.size()}})) return;
     while (wait_once()) continue;
@@ -68,7 +70,8 @@ class EventServer {
   void find_gpus(bool leave_asleep, const std::vector<PciGpu>& pci) {
     unsigned count = 0;
     nvml::Device device = nullptr;
-    if (!leave_asleep) call(nvml_.nvmlDeviceGetCount_v2, &count);
+    if (!leave_asleep && call(nvml_.nvmlDeviceGetCount_v2, &count) != nvml::kSuccess) count = 0;
+    count = std::min(count, kMostGpus);
     for (unsigned index = 0; index < count; ++index) {
       if (call(nvml_.nvmlDeviceGetHandleByIndex_v2, index, &device) == nvml::kSuccess) add(device);
     }
@@ -81,7 +84,7 @@ class EventServer {
   void add(nvml::Device device) {
     std::array<char, nvml::kUuidBufferSize> uuid{};
     if (call(nvml_.nvmlDeviceGetUUID, device, uuid.data(), static_cast<unsigned>(uuid.size() - 1)) == nvml::kSuccess)
-      gpus_.push_back({device, Uuid(uuid.data())});
+      gpus_.push_back({device, Uuid(printable(uuid.data()))});
   }
 
   /// Makes the event set anew from the GPUs that report events; false where none does.
@@ -109,7 +112,7 @@ class EventServer {
     if (code == nvml::kTimeout) return true;
     if (code == nvml::kGpuIsLost) return drop_lost();
     if (code != nvml::kSuccess) {
-      give_up({ErrorCode::unavailable, fmt::format("NVML stopped to tell of events (NVML code {})", code),
+      give_up({ErrorCode::unavailable, fmt::format("NVML stopped reporting events (NVML code {})", code),
                "look into the kernel log (dmesg | grep -i nvrm)"});
       return false;
     }
@@ -135,7 +138,7 @@ class EventServer {
   }
 
   bool send(GpuEventKind kind, const Uuid& uuid, unsigned long long data) const {
-    const facts::GpuEvent event{kind, uuid, data, std::chrono::system_clock::now()};
+    const facts::GpuEvent event{kind, uuid, data, options_.clock->wall_now()};
     return send_message(fd_, {{"event", facts::to_json(event)}});
   }
 
@@ -152,7 +155,7 @@ class EventServer {
       if (!send(GpuEventKind::lost, gpu.uuid, 0)) return false;
     }
     if (!lost.empty() && watch()) return true;
-    give_up({ErrorCode::unavailable, "NVML stopped to tell of events: a GPU is lost",
+    give_up({ErrorCode::unavailable, "NVML stopped reporting events: a GPU is lost",
              "look for its Xid in the kernel log (dmesg | grep -i xid)"});
     return false;
   }
@@ -166,6 +169,9 @@ class EventServer {
 
 }  // namespace
 
-void serve_events(int fd, const ReaderOptions& options) { EventServer(fd, options).serve(); }
+void serve_events(int fd, const ReaderOptions& options) {
+  for (const auto& [name, value] : options.variables) ::setenv(name.c_str(), value.c_str(), 1);
+  EventServer(fd, options).serve();
+}
 
 }  // namespace gpuwarden::probe

@@ -67,10 +67,9 @@ class EventWatcher::Impl {
 
   /// Takes the child's messages until it ends; why it did.
   std::optional<Error> watch() {
-    const auto start = std::chrono::steady_clock::now();
     const auto hello = child_->receive(options_.timeout);
     if (is_stopped()) return std::nullopt;
-    if (!hello && std::chrono::steady_clock::now() - start < options_.timeout) return explain_death();
+    if (!hello && child_->closed()) return explain_death();
     if (!hello) return explain_silence();
     if (hello->contains("problem")) return problem_in(*hello);
     if (handlers_.watching) handlers_.watching();
@@ -84,12 +83,12 @@ class EventWatcher::Impl {
 
   static Error explain_death() {
     return {ErrorCode::unavailable, "the process that waits for GPU events was killed, or crashed",
-            "look into the kernel log (dmesg) for its end; then start watching anew"};
+            "look into the kernel log (dmesg) for its end; then start watching again"};
   }
 
   Error explain_silence() const {
     return {ErrorCode::timed_out,
-            fmt::format("the NVIDIA driver did not answer within {} ms, so that no GPU events can be told",
+            fmt::format("the NVIDIA driver did not answer within {} ms, so GPU events cannot be reported",
                         options_.timeout.count()),
             "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot"};
   }

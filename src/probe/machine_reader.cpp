@@ -30,11 +30,6 @@ bool all_asleep(const ReaderOptions& options) {
   return !options.wake && !gpus.empty() && std::ranges::all_of(gpus, &PciGpu::suspended);
 }
 
-facts::GpuState state_for(const Error& problem) {
-  if (problem.code == ErrorCode::permission_denied) return facts::GpuState::no_permission;
-  return problem.code == ErrorCode::timed_out ? facts::GpuState::not_answering : facts::GpuState::disabled;
-}
-
 /// In a process of its own: a process in trouble may hang whoever looks at it in /proc.
 std::vector<Holder> find_holders_within(const ReaderOptions& options) {
   const auto child = ChildProcess::start([&options](int fd) {
@@ -50,7 +45,7 @@ std::vector<Holder> find_holders_within(const ReaderOptions& options) {
   return holders;
 }
 
-/// Where NVIDIA's part found nothing, the GPUs of others are no trouble, and neither is a Tegra.
+/// Where NVIDIA's software is not there and found nothing, the GPUs of others are no trouble, and neither is a Tegra.
 void add_rest(const ReaderOptions& options, Snapshot& snapshot) {
   const bool none = snapshot.gpus.empty();
   if (auto tegra = none ? read_tegra(options) : std::nullopt) {
@@ -59,7 +54,8 @@ void add_rest(const ReaderOptions& options, Snapshot& snapshot) {
   }
   auto others = read_other_gpus(options, GpuIndex{static_cast<std::uint32_t>(snapshot.gpus.size())});
   std::ranges::move(others, std::back_inserter(snapshot.gpus));
-  if (none && !snapshot.gpus.empty()) snapshot.problem.reset();
+  const bool absent = snapshot.problem && facts::is_absence(snapshot.problem->kind);
+  if (none && absent && !snapshot.gpus.empty()) snapshot.problem.reset();
 }
 
 }  // namespace
@@ -75,13 +71,13 @@ Snapshot MachineReader::read_nvidia(const ReadRequest& request) {
     auto told = read_with_nvidia_smi(options_, request);
     return told ? std::move(*told) : snapshot;
   }
-  auto told = would_wake(options_) ? fail(ErrorCode::unavailable, "nvidia-smi would wake the GPUs that sleep",
-                                          "add --wake, or leave --probe nvidia-smi out")
-                                   : read_with_nvidia_smi(options_, request);
+  std::expected<Snapshot, facts::DriverProblem> told = std::unexpected(facts::DriverProblem(
+      facts::DriverProblem::Kind::other, {ErrorCode::unavailable, "nvidia-smi would wake the GPUs that sleep",
+                                          "add --wake, or leave --probe nvidia-smi out"}));
+  if (!would_wake(options_)) told = read_with_nvidia_smi(options_, request);
   if (told) return std::move(*told);
   Snapshot snapshot = begin_snapshot(options_);
-  const facts::GpuState state = state_for(told.error());
-  list_from_sys(options_, std::move(told.error()), state, snapshot);
+  list_from_sys(options_, std::move(told.error()), snapshot);
   return snapshot;
 }
 

@@ -6,38 +6,43 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
-#include "probe/reader_child.hpp"
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 
 namespace gpuwarden::probe {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
+using SteadyTime = Clock::SteadyTime;
 
 constexpr std::uint32_t kMaxMessage = 16U << 20U;
 
+enum class Got { all, too_late, closed };
+
 /// Reads exactly `size` bytes before `end`.
-bool receive_all(int fd, void* target, std::size_t size, std::optional<SteadyClock::time_point> end) {
+Got receive_all(int fd, void* target, std::size_t size, std::optional<SteadyTime> end) {
   auto* at = static_cast<unsigned char*>(target);
   while (size > 0) {
     int wait_ms = -1;
     if (end) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - SteadyClock::now()).count();
-      if (left <= 0) return false;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - system_clock().now()).count();
+      if (left <= 0) return Got::too_late;
       wait_ms = static_cast<int>(left);
     }
     pollfd ready{fd, POLLIN, 0};
     if (::poll(&ready, 1, wait_ms) <= 0) {
       if (errno == EINTR || !end) continue;
-      return false;
+      return Got::too_late;
     }
     const ssize_t got = ::recv(fd, at, size, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
+    if (got <= 0) return Got::closed;
     at += got;
     size -= static_cast<std::size_t>(got);
   }
-  return true;
+  return Got::all;
 }
 
 }  // namespace
@@ -56,16 +61,20 @@ bool send_message(int fd, const nlohmann::json& message) {
   return true;
 }
 
-std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout) {
-  std::optional<SteadyClock::time_point> end;
-  if (timeout.count() >= 0) end = SteadyClock::now() + timeout;
+std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout, bool* closed) {
+  std::optional<SteadyTime> end;
+  if (timeout.count() >= 0) end = system_clock().now() + timeout;
   std::uint32_t size = 0;
-  if (!receive_all(fd, &size, sizeof size, end) || size > kMaxMessage) return std::nullopt;
-  std::vector<std::uint8_t> bytes(size);
-  if (!receive_all(fd, bytes.data(), size, end)) return std::nullopt;
+  Got got = receive_all(fd, &size, sizeof size, end);
+  if (got == Got::all && size > kMaxMessage) got = Got::closed;
+  std::vector<std::uint8_t> bytes(got == Got::all ? size : 0);
+  if (got == Got::all) got = receive_all(fd, bytes.data(), bytes.size(), end);
+  if (closed != nullptr) *closed = got == Got::closed;
+  if (got != Got::all) return std::nullopt;
   auto message = nlohmann::json::from_cbor(bytes, true, false);
-  if (message.is_discarded()) return std::nullopt;
-  return message;
+  if (!message.is_discarded()) return message;
+  if (closed != nullptr) *closed = true;
+  return std::nullopt;
 }
 
 }  // namespace gpuwarden::probe

@@ -2,7 +2,6 @@
 #include "probe/nvml_detail.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +9,9 @@
 #include <string>
 
 #include "gpuwarden/base/scope_guard.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "probe/nvml_call.hpp"
+#include "probe/nvml_rows.hpp"
 
 namespace gpuwarden::probe {
 namespace {
@@ -20,7 +21,7 @@ using nvml::Device;
 using nvml::Functions;
 
 /// How long NVML looks at a GPU between two profiling samples. Shorter gaps give coarser figures.
-constexpr useconds_t kProfilingGapUs = 100'000;
+constexpr std::chrono::milliseconds kProfilingGap{100};
 
 template <class Quantity>
 void put(std::optional<Quantity>& target, std::optional<unsigned long long> value, std::int64_t scale = 1) {
@@ -50,18 +51,7 @@ class FieldValues {
   bool ok_ = false;
 };
 
-std::optional<Percent> sampled_share(nvml::Return (*function)(Device, unsigned*, unsigned*), Device device) {
-  unsigned share = 0;
-  unsigned period = 0;
-  if (call(function, device, &share, &period) != nvml::kSuccess || share > 100) return std::nullopt;
-  return Percent(share);
-}
-
-void read_engines(const Functions& nvml, Device device, GpuSample& sample) {
-  sample.utilization_encoder = sampled_share(nvml.nvmlDeviceGetEncoderUtilization, device);
-  sample.utilization_decoder = sampled_share(nvml.nvmlDeviceGetDecoderUtilization, device);
-  sample.utilization_jpeg = sampled_share(nvml.nvmlDeviceGetJpgUtilization, device);
-  sample.utilization_ofa = sampled_share(nvml.nvmlDeviceGetOfaUtilization, device);
+void read_encoder(const Functions& nvml, Device device, GpuSample& sample) {
   unsigned sessions = 0;
   unsigned fps = 0;
   unsigned latency = 0;
@@ -70,6 +60,9 @@ void read_engines(const Functions& nvml, Device device, GpuSample& sample) {
     sample.encoder_frame_rate = Count(fps);
     sample.encoder_latency = Microseconds(latency);
   }
+}
+
+void read_frame_capture(const Functions& nvml, Device device, GpuSample& sample) {
   nvml::FbcStats capture{};
   if (call(nvml.nvmlDeviceGetFBCStats, device, &capture) == nvml::kSuccess)
     sample.frame_capture_sessions = Count(capture.sessions);
@@ -91,41 +84,45 @@ std::int64_t driver_branch(const Functions& nvml) {
   return parse_integer(split(text.data(), '.')[0]).value_or(0);
 }
 
-void read_heat_and_power(const Functions& nvml, Device device, GpuSample& sample) {
+/// A field of nvmlDeviceGetFieldValues: its number (0: this driver has none) and where its value goes.
+struct FieldRow {
+  unsigned (*id)(const nvml::SlowdownFields& slowdowns);
+  void (*store)(std::optional<unsigned long long> value, GpuSample& sample);
+};
+
+template <unsigned Id>
+unsigned always(const nvml::SlowdownFields&) {
+  return Id;
+}
+template <auto Field, unsigned Divisor = 1>
+void store_field(std::optional<unsigned long long> value, GpuSample& sample) {
+  if (value) put(sample.*Field, *value / Divisor);
+}
+
+constexpr FieldRow kFieldRows[] = {
+    {always<nvml::kFieldMemoryTemperature>, store_field<&GpuSample::temperature_memory>},
+    {always<nvml::kFieldPowerAverage>, store_field<&GpuSample::power_average>},
+    {always<nvml::kFieldPowerInstant>, store_field<&GpuSample::power_instant>},
+    {[](const nvml::SlowdownFields& fields) { return fields.hw_thermal; },
+     store_field<&GpuSample::slowdown_hw_thermal, 1000>},
+    {[](const nvml::SlowdownFields& fields) { return fields.hw_power_brake; },
+     store_field<&GpuSample::slowdown_hw_power_brake, 1000>},
+};
+
+void read_fields(const Functions& nvml, Device device, GpuSample& sample) {
   const nvml::SlowdownFields slowdowns = nvml::slowdown_fields(driver_branch(nvml));
-  const FieldValues<5> fields(nvml, device,
-                              {nvml::kFieldMemoryTemperature, nvml::kFieldPowerAverage, nvml::kFieldPowerInstant,
-                               slowdowns.hw_thermal, slowdowns.hw_power_brake});
-  put(sample.temperature_memory, fields[0]);
-  put(sample.power_average, fields[1]);
-  put(sample.power_instant, fields[2]);
-  if (fields[3] && slowdowns.hw_thermal != 0) put(sample.slowdown_hw_thermal, *fields[3] / 1000);
-  if (fields[4] && slowdowns.hw_power_brake != 0) put(sample.slowdown_hw_power_brake, *fields[4] / 1000);
+  std::array<unsigned, std::size(kFieldRows)> ids{};
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = kFieldRows[i].id(slowdowns);
+  const FieldValues fields(nvml, device, ids);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] != 0) kFieldRows[i].store(fields[i], sample);
+  }
+}
+
+void read_margin(const Functions& nvml, Device device, GpuSample& sample) {
   nvml::MarginTemperature margin{nvml::kMarginTemperatureV1, 0};
   if (call(nvml.nvmlDeviceGetMarginTemperature, device, &margin) == nvml::kSuccess)
     sample.temperature_margin = Celsius(margin.margin);
-  sample.power_limit_requested = read_number<Milliwatts>(nvml.nvmlDeviceGetPowerManagementLimit, device);
-  sample.clock_graphics_application = read_clock(nvml.nvmlDeviceGetApplicationsClock, device, nvml::kClockGraphics);
-  sample.clock_memory_application = read_clock(nvml.nvmlDeviceGetApplicationsClock, device, nvml::kClockMemory);
-  sample.pcie_replays = read_number<Count>(nvml.nvmlDeviceGetPcieReplayCounter, device);
-}
-
-void read_slowdowns(const Functions& nvml, Device device, GpuSample& sample) {
-  struct Row {
-    int policy;
-    std::optional<Microseconds> GpuSample::* field;
-  };
-  static constexpr Row kRows[] = {{nvml::kPolicyPower, &GpuSample::slowdown_power},
-                                  {nvml::kPolicyThermal, &GpuSample::slowdown_thermal},
-                                  {nvml::kPolicySyncBoost, &GpuSample::slowdown_sync_boost},
-                                  {nvml::kPolicyBoardLimit, &GpuSample::slowdown_board_limit},
-                                  {nvml::kPolicyLowUtilization, &GpuSample::slowdown_low_utilization},
-                                  {nvml::kPolicyReliability, &GpuSample::slowdown_reliability}};
-  for (const Row& row : kRows) {
-    nvml::ViolationTime time{};
-    if (call(nvml.nvmlDeviceGetViolationStatus, device, row.policy, &time) == nvml::kSuccess)
-      put(sample.*row.field, time.violation_time / 1000);
-  }
 }
 
 void read_fans(const Functions& nvml, Device device, GpuSample& sample) {
@@ -186,8 +183,6 @@ std::optional<Count> retired_pages(const Functions& nvml, Device device, int cau
 void read_repairs(const Functions& nvml, Device device, GpuSample& sample) {
   sample.retired_pages_single_bit = retired_pages(nvml, device, nvml::kRetiredSingleBit);
   sample.retired_pages_double_bit = retired_pages(nvml, device, nvml::kRetiredDoubleBit);
-  if (const auto pending = read_flag(nvml.nvmlDeviceGetRetiredPagesPendingStatus, device))
-    sample.retired_pages_pending = Count(*pending ? 1 : 0);
   unsigned corrected = 0;
   unsigned uncorrected = 0;
   unsigned pending = 0;
@@ -203,14 +198,6 @@ void read_repairs(const Functions& nvml, Device device, GpuSample& sample) {
     sample.remap_availability = facts::RemapAvailability{Count(banks.max), Count(banks.high), Count(banks.partial),
                                                          Count(banks.low), Count(banks.none)};
   }
-}
-
-void read_pcie_traffic(const Functions& nvml, Device device, GpuSample& sample) {
-  unsigned kilobytes = 0;
-  if (call(nvml.nvmlDeviceGetPcieThroughput, device, nvml::kPcieTx, &kilobytes) == nvml::kSuccess)
-    put(sample.pcie_sent, kilobytes, 1000);
-  if (call(nvml.nvmlDeviceGetPcieThroughput, device, nvml::kPcieRx, &kilobytes) == nvml::kSuccess)
-    put(sample.pcie_received, kilobytes, 1000);
 }
 
 facts::NvLink read_nvlink(const Functions& nvml, Device device, unsigned link,
@@ -279,7 +266,7 @@ constexpr ProfileRow kProfile[] = {{nvml::kGpmSmUtil, store_share<&GpuSample::sm
                                    {nvml::kGpmNvLinkTx, store_rate<&GpuSample::nvlink_sent>},
                                    {nvml::kGpmNvLinkRx, store_rate<&GpuSample::nvlink_received>}};
 
-void read_profile(const Functions& nvml, Device device, GpuSample& sample) {
+void read_profile(const Functions& nvml, Device device, Clock& clock, GpuSample& sample) {
   nvml::GpmSupport support{nvml::kGpmSupportVersion, 0};
   if (call(nvml.nvmlGpmQueryDeviceSupport, device, &support) != nvml::kSuccess || support.supported == 0) return;
   nvml::GpmMetricsGet get{};
@@ -291,7 +278,7 @@ void read_profile(const Functions& nvml, Device device, GpuSample& sample) {
   if (call(nvml.nvmlGpmSampleAlloc, &get.first) != nvml::kSuccess) return;
   if (call(nvml.nvmlGpmSampleAlloc, &get.second) != nvml::kSuccess) return;
   if (call(nvml.nvmlGpmSampleGet, device, get.first) != nvml::kSuccess) return;
-  ::usleep(kProfilingGapUs);
+  clock.sleep_for(kProfilingGap);
   if (call(nvml.nvmlGpmSampleGet, device, get.second) != nvml::kSuccess) return;
   for (const ProfileRow& row : kProfile) get.metrics[get.count++].id = row.metric;
   if (call(nvml.nvmlGpmMetricsGet, &get) != nvml::kSuccess) return;
@@ -300,6 +287,42 @@ void read_profile(const Functions& nvml, Device device, GpuSample& sample) {
     if (get.metrics[i].result == nvml::kSuccess && value >= 0 && value < 1e9) kProfile[i].store(value, sample);
   }
 }
+
+/// What is cheap, but few need. What NVML tells by a plain getter is a row here and nothing else.
+constexpr SampleRow kDetailRows[] = {
+    {read_sampled_share<&GpuSample::utilization_encoder, &Functions::nvmlDeviceGetEncoderUtilization>},
+    {read_sampled_share<&GpuSample::utilization_decoder, &Functions::nvmlDeviceGetDecoderUtilization>},
+    {read_sampled_share<&GpuSample::utilization_jpeg, &Functions::nvmlDeviceGetJpgUtilization>},
+    {read_sampled_share<&GpuSample::utilization_ofa, &Functions::nvmlDeviceGetOfaUtilization>},
+    {read_encoder},
+    {read_frame_capture},
+    {read_bar1},
+    {read_fields},
+    {read_margin},
+    {read_plain<&GpuSample::power_limit_requested, &Functions::nvmlDeviceGetPowerManagementLimit>},
+    {read_one_of<&GpuSample::clock_graphics_application, &Functions::nvmlDeviceGetApplicationsClock,
+                 nvml::kClockGraphics>},
+    {read_one_of<&GpuSample::clock_memory_application, &Functions::nvmlDeviceGetApplicationsClock, nvml::kClockMemory>},
+    {read_plain<&GpuSample::pcie_replays, &Functions::nvmlDeviceGetPcieReplayCounter>},
+    {read_violation<&GpuSample::slowdown_total, nvml::kPolicyTotalApplicationClocks>},
+    {read_violation<&GpuSample::slowdown_power, nvml::kPolicyPower>},
+    {read_violation<&GpuSample::slowdown_thermal, nvml::kPolicyThermal>},
+    {read_violation<&GpuSample::slowdown_sync_boost, nvml::kPolicySyncBoost>},
+    {read_violation<&GpuSample::slowdown_board_limit, nvml::kPolicyBoardLimit>},
+    {read_violation<&GpuSample::slowdown_low_utilization, nvml::kPolicyLowUtilization>},
+    {read_violation<&GpuSample::slowdown_reliability, nvml::kPolicyReliability>},
+    {read_fans},
+    {read_ecc_locations},
+    {read_zero_or_one<&GpuSample::retired_pages_pending, &Functions::nvmlDeviceGetRetiredPagesPendingStatus>},
+    {read_repairs},
+};
+
+/// What costs time: the driver measures for 20 ms, or asks every link.
+constexpr SampleRow kSlowRows[] = {
+    {read_one_of<&GpuSample::pcie_sent, &Functions::nvmlDeviceGetPcieThroughput, nvml::kPcieTx, 1000>},
+    {read_one_of<&GpuSample::pcie_received, &Functions::nvmlDeviceGetPcieThroughput, nvml::kPcieRx, 1000>},
+    {read_nvlinks},
+};
 
 std::optional<Celsius> threshold(const Functions& nvml, Device device, int which) {
   unsigned value = 0;
@@ -311,7 +334,7 @@ std::optional<Celsius> threshold(const Functions& nvml, Device device, int which
 std::optional<std::string> inforom(const Functions& nvml, Device device, int object) {
   std::array<char, 64> text{};
   if (call(nvml.nvmlDeviceGetInforomVersion, device, object, text.data(), 16U) != nvml::kSuccess) return std::nullopt;
-  return std::string(text.data());
+  return printable(text.data());
 }
 
 std::optional<facts::Fabric> read_fabric(const Functions& nvml, Device device) {
@@ -354,7 +377,7 @@ void read_detailed_inventory(const Functions& nvml, Device device, facts::Gpu& g
   gpu.inforom_power_version = inforom(nvml, device, nvml::kInforomPower);
   std::array<char, 256> firmware{};
   if (call(nvml.nvmlDeviceGetGspFirmwareVersion, device, firmware.data()) == nvml::kSuccess && firmware[0] != '\0')
-    gpu.gsp_firmware_version = firmware.data();
+    gpu.gsp_firmware_version = printable(firmware.data());
   int mode = -1;
   if (call(nvml.nvmlDeviceGetVirtualizationMode, device, &mode) == nvml::kSuccess && mode >= 0 && mode <= 4)
     gpu.virtualization_mode = kModes[mode];
@@ -377,19 +400,12 @@ void read_detailed_settings(const Functions& nvml, Device device, facts::Gpu& gp
 }
 
 void read_detailed_sample(const Functions& nvml, Device device, GpuSample& sample) {
-  read_engines(nvml, device, sample);
-  read_bar1(nvml, device, sample);
-  read_heat_and_power(nvml, device, sample);
-  read_slowdowns(nvml, device, sample);
-  read_fans(nvml, device, sample);
-  read_ecc_locations(nvml, device, sample);
-  read_repairs(nvml, device, sample);
+  for (const SampleRow& row : kDetailRows) row.read(nvml, device, sample);
 }
 
-void read_slow_sample(const Functions& nvml, Device device, GpuSample& sample) {
-  read_pcie_traffic(nvml, device, sample);
-  read_nvlinks(nvml, device, sample);
-  read_profile(nvml, device, sample);
+void read_slow_sample(const Functions& nvml, Device device, Clock& clock, GpuSample& sample) {
+  for (const SampleRow& row : kSlowRows) row.read(nvml, device, sample);
+  read_profile(nvml, device, clock, sample);
 }
 
 void read_process_utilization(const Functions& nvml, Device device, facts::GpuRecord& record) {

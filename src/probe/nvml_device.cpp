@@ -11,6 +11,7 @@
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/knowledge/gpu_models.hpp"
 #include "probe/nvml_call.hpp"
+#include "probe/nvml_rows.hpp"
 
 namespace gpuwarden::probe {
 namespace {
@@ -74,12 +75,6 @@ std::optional<std::string> brand_of(const Functions& nvml, Device device) {
 }
 
 void read_place(const Functions& nvml, Device device, facts::Gpu& gpu) {
-  nvml::PciInfo pci{};
-  if (call(nvml.nvmlDeviceGetPciInfo_v3, device, &pci) == nvml::kSuccess ||
-      call(nvml.nvmlDeviceGetPciInfo_v2, device, &pci) == nvml::kSuccess) {
-    gpu.pci_bus_id = fmt::format("{:08X}:{:02X}:{:02X}.0", pci.domain, pci.bus, pci.device);
-    gpu.pci_device_id = pci.pci_device_id;
-  }
   std::array<unsigned long, 32> mask{};
   if (call(nvml.nvmlDeviceGetCpuAffinity, device, static_cast<unsigned>(mask.size()), mask.data()) == nvml::kSuccess) {
     gpu.cpu_affinity = list_of(mask.data(), mask.size());
@@ -116,24 +111,6 @@ void read_cores(const Functions& nvml, Device device, facts::Gpu& gpu) {
   const auto per_sm =
       knowledge::cuda_cores_per_multiprocessor(gpu.compute_capability->major, gpu.compute_capability->minor);
   if (per_sm) gpu.multiprocessors = Count(gpu.cuda_cores->value / *per_sm);
-}
-
-/// One field of a sample and the way to read it; a row that fails empties its field and no other.
-struct SampleRow {
-  void (*read)(const Functions&, Device, GpuSample&);
-};
-
-template <std::optional<Count> GpuSample::* Field, int Error, int Counter>
-void read_ecc(const Functions& nvml, Device device, GpuSample& sample) {
-  unsigned long long count = 0;
-  if (call(nvml.nvmlDeviceGetTotalEccErrors, device, Error, Counter, &count) == nvml::kSuccess) {
-    sample.*Field = Count(static_cast<std::int64_t>(count));
-  }
-}
-
-template <std::optional<Megahertz> GpuSample::* Field, int Clock>
-void read_clock_row(const Functions& nvml, Device device, GpuSample& sample) {
-  sample.*Field = read_clock(nvml.nvmlDeviceGetClockInfo, device, Clock);
 }
 
 void read_utilization(const Functions& nvml, Device device, GpuSample& sample) {
@@ -193,31 +170,26 @@ void read_energy(const Functions& nvml, Device device, GpuSample& sample) {
   }
 }
 
-template <auto Field, auto Function>
-void read_row(const Functions& nvml, Device device, GpuSample& sample) {
-  using Optional = std::remove_reference_t<decltype(sample.*Field)>;
-  sample.*Field = read_number<typename Optional::value_type>(nvml.*Function, device);
-}
-
+/// What every reading tells. What NVML tells by a plain getter is a row here and nothing else.
 constexpr auto kSampleRows = std::to_array<SampleRow>({
     {read_utilization},
     {read_memory},
     {read_temperature},
-    {read_row<&GpuSample::power, &Functions::nvmlDeviceGetPowerUsage>},
-    {read_row<&GpuSample::power_limit, &Functions::nvmlDeviceGetEnforcedPowerLimit>},
-    {read_clock_row<&GpuSample::clock_graphics, nvml::kClockGraphics>},
-    {read_clock_row<&GpuSample::clock_sm, nvml::kClockSm>},
-    {read_clock_row<&GpuSample::clock_memory, nvml::kClockMemory>},
-    {read_clock_row<&GpuSample::clock_video, nvml::kClockVideo>},
+    {read_plain<&GpuSample::power, &Functions::nvmlDeviceGetPowerUsage>},
+    {read_plain<&GpuSample::power_limit, &Functions::nvmlDeviceGetEnforcedPowerLimit>},
+    {read_one_of<&GpuSample::clock_graphics, &Functions::nvmlDeviceGetClockInfo, nvml::kClockGraphics>},
+    {read_one_of<&GpuSample::clock_sm, &Functions::nvmlDeviceGetClockInfo, nvml::kClockSm>},
+    {read_one_of<&GpuSample::clock_memory, &Functions::nvmlDeviceGetClockInfo, nvml::kClockMemory>},
+    {read_one_of<&GpuSample::clock_video, &Functions::nvmlDeviceGetClockInfo, nvml::kClockVideo>},
     {read_performance_state},
     {read_throttle},
-    {read_row<&GpuSample::fan_speed, &Functions::nvmlDeviceGetFanSpeed>},
-    {read_row<&GpuSample::pcie_generation, &Functions::nvmlDeviceGetCurrPcieLinkGeneration>},
-    {read_row<&GpuSample::pcie_width, &Functions::nvmlDeviceGetCurrPcieLinkWidth>},
-    {read_ecc<&GpuSample::ecc_corrected_volatile, nvml::kEccCorrected, nvml::kEccVolatile>},
-    {read_ecc<&GpuSample::ecc_uncorrected_volatile, nvml::kEccUncorrected, nvml::kEccVolatile>},
-    {read_ecc<&GpuSample::ecc_corrected_aggregate, nvml::kEccCorrected, nvml::kEccAggregate>},
-    {read_ecc<&GpuSample::ecc_uncorrected_aggregate, nvml::kEccUncorrected, nvml::kEccAggregate>},
+    {read_plain<&GpuSample::fan_speed, &Functions::nvmlDeviceGetFanSpeed>},
+    {read_plain<&GpuSample::pcie_generation, &Functions::nvmlDeviceGetCurrPcieLinkGeneration>},
+    {read_plain<&GpuSample::pcie_width, &Functions::nvmlDeviceGetCurrPcieLinkWidth>},
+    {read_ecc_total<&GpuSample::ecc_corrected_volatile, nvml::kEccCorrected, nvml::kEccVolatile>},
+    {read_ecc_total<&GpuSample::ecc_uncorrected_volatile, nvml::kEccUncorrected, nvml::kEccVolatile>},
+    {read_ecc_total<&GpuSample::ecc_corrected_aggregate, nvml::kEccCorrected, nvml::kEccAggregate>},
+    {read_ecc_total<&GpuSample::ecc_uncorrected_aggregate, nvml::kEccUncorrected, nvml::kEccAggregate>},
     {read_energy},
 });
 
@@ -247,6 +219,26 @@ facts::MigDevice read_instance(const Functions& nvml, Device handle, std::uint32
   mig.memory_used = memory.memory_used;
   mig.memory_free = memory.memory_free;
   return mig;
+}
+
+/// A GPU that tells of memory what cannot be is not to be believed in anything; what it said is not kept.
+void doubt_memory(GpuRecord& record) {
+  constexpr Bytes kLeast(std::uint64_t{16} << 20U);  // the smallest GPU that NVML knows has 512 MiB, MIG slices more
+  constexpr Bytes kMost(std::uint64_t{64} << 40U);
+  GpuSample& sample = record.sample;
+  if (!sample.memory_total || sample.memory_total->value == 0) return;
+  const Bytes total = *sample.memory_total;
+  const Bytes used = sample.memory_used.value_or(Bytes(0));
+  const Bytes free = sample.memory_free.value_or(Bytes(0));
+  if (total >= kLeast && total <= kMost && used <= total && free <= total) return;
+  record.state = GpuState::faulty;
+  record.cause = fmt::format("it reports impossible memory figures: {} in all, {} used, {} free", format_size(total),
+                             format_size(used), format_size(free));
+  record.next_step = "look into the kernel log (dmesg | grep -i nvrm); a reset or a reboot usually helps";
+  sample.memory_total.reset();
+  sample.memory_used.reset();
+  sample.memory_free.reset();
+  sample.memory_reserved.reset();
 }
 
 }  // namespace
@@ -283,10 +275,20 @@ bool note_trouble(Return code, std::string_view what, GpuRecord& record) {
   }
 }
 
-void read_inventory(const Functions& nvml, Device device, GpuRecord& record) {
+void read_identity(const Functions& nvml, Device device, GpuRecord& record) {
   facts::Gpu& gpu = record.gpu;
+  nvml::PciInfo pci{};
+  if (call(nvml.nvmlDeviceGetPciInfo_v3, device, &pci) == nvml::kSuccess ||
+      call(nvml.nvmlDeviceGetPciInfo_v2, device, &pci) == nvml::kSuccess) {
+    gpu.pci_bus_id = fmt::format("{:08X}:{:02X}:{:02X}.0", pci.domain, pci.bus, pci.device);
+    gpu.pci_device_id = pci.pci_device_id;
+  }
   gpu.uuid = Uuid(read_text(nvml.nvmlDeviceGetUUID, device).value_or(""));
   gpu.name = read_text(nvml.nvmlDeviceGetName, device).value_or("");
+}
+
+void read_inventory(const Functions& nvml, Device device, GpuRecord& record) {
+  facts::Gpu& gpu = record.gpu;
   read_place(nvml, device, gpu);
   gpu.serial = read_text(nvml.nvmlDeviceGetSerial, device);
   gpu.board_part_number = read_text(nvml.nvmlDeviceGetBoardPartNumber, device);
@@ -316,6 +318,7 @@ void read_settings(const Functions& nvml, Device device, facts::Gpu& gpu) {
 
 void read_sample(const Functions& nvml, Device device, GpuRecord& record) {
   for (const SampleRow& row : kSampleRows) row.read(nvml, device, record.sample);
+  doubt_memory(record);
   facts::drop_impossible(record.sample);
   // A GPU that was lost or broke since its handle was given says so in any call; one that always works tells.
   unsigned index = 0;

@@ -10,7 +10,9 @@
 
 namespace gpuwarden::probe {
 
-/// Fills inventory (what does not change while the driver is loaded).
+/// Fills what tells the GPU from others: UUID, name, bus id.
+void read_identity(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
+/// Fills the rest of the inventory (what does not change while the driver is loaded).
 void read_inventory(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
 /// Fills what an administrator may change at any moment: compute mode and persistence.
 void read_settings(const nvml::Functions& nvml, nvml::Device device, facts::Gpu& gpu);

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/driver_problem.hpp"
 #include "nvidia/nvml_abi.hpp"
 
 namespace gpuwarden::nvml {
@@ -13,7 +13,6 @@ namespace gpuwarden::nvml {
 struct Functions {
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) result(*symbol) parameters = nullptr;
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
 };
 
 }  // namespace gpuwarden::nvml
@@ -21,8 +20,8 @@ struct Functions {
 namespace gpuwarden::probe {
 
 /// Opens the library and finds its functions. It is never closed: the reader's process ends with it. Fails with
-/// unavailable (not found, or no NVML inside).
-Result<nvml::Functions> open_nvml(const std::filesystem::path& library);
+/// no_library or wrong_library (no NVML inside, or one without the functions that nothing works without).
+std::expected<nvml::Functions, facts::DriverProblem> open_nvml(const std::filesystem::path& library);
 
 /// Calls an optional function: kFunctionNotFound where it is missing.
 template <class... Parameters, class... Arguments>

@@ -4,26 +4,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/probe/child_process.hpp"
+#include "probe/pci_places.hpp"
+#include "probe/problems.hpp"
 #include "probe/reader_child.hpp"
+#include "probe/reading.hpp"
 #include "probe/sys_listing.hpp"
 #include "probe/sysfs.hpp"
+#include "probe/troubles.hpp"
 
 namespace gpuwarden::probe {
 namespace {
 
-using Json = nlohmann::json;
+using facts::DriverProblem;
 using facts::GpuRecord;
-using facts::GpuState;
 using facts::Snapshot;
+using Json = nlohmann::json;
+using ProblemKind = DriverProblem::Kind;
+using Stage = Progress::Stage;
 
-/// A reader's process.
-std::unique_ptr<ChildProcess> start_child(const ReaderOptions& options) {
+std::unique_ptr<ChildProcess> start_reader(const ReaderOptions& options) {
   return ChildProcess::start([&options](int fd) { serve_reader(fd, options); });
+}
+
+Json json_of(const ReadRequest& request, const std::vector<std::uint32_t>& skip) {
+  return {{"skip", skip},
+          {"detail", static_cast<int>(request.detail)},
+          {"processes", request.processes},
+          {"links", request.links},
+          {"cuda_order", request.cuda_order}};
 }
 
 }  // namespace
@@ -39,40 +51,27 @@ class NvmlReader::Impl {
     const bool all_asleep = !pci_.empty() && std::ranges::all_of(pci_, &PciGpu::suspended);
     if (all_asleep && !options_.wake) {
       snapshot.source = "sysfs";
-      for (std::size_t i = 0; i < pci_.size(); ++i) snapshot.gpus.push_back(asleep(i));
+      for (std::size_t i = 0; i < pci_.size(); ++i)
+        snapshot.gpus.push_back(sleeping_record(pci_[i], GpuIndex{static_cast<std::uint32_t>(i)}));
       return snapshot;
     }
     // A session outlives neither its kernel module nor its library: it is opened anew once they have changed.
-    if (child_ && snapshot.kernel_module_version != module_) child_.reset();
-    if (!connect(snapshot)) return snapshot;
-    collect(request, snapshot);
+    if (child_ && snapshot.kernel_module_version != module_) forget_session();
+    if (connect(snapshot)) collect(request, snapshot);
     return snapshot;
   }
 
   bool library_failed() const { return library_failed_; }
 
  private:
-  static GpuIndex index_at(std::size_t i) { return GpuIndex{static_cast<std::uint32_t>(i)}; }
-
-  GpuRecord asleep(std::size_t i) const {
-    return record_of(pci_[i], index_at(i), GpuState::suspended, "the GPU sleeps (runtime power management)",
-                     "reading it would wake it: use --wake");
+  void forget_session() {
+    child_.reset();
+    options_.troubles->forget_all();
   }
 
   /// A running child that has said what driver there is; false when the driver does not answer.
   bool connect(Snapshot& snapshot) {
-    if (!child_) {
-      driver_ = Json();
-      child_ = start_child(options_);
-      const auto hello = child_ ? child_->receive(options_.timeout) : std::nullopt;
-      if (!hello || !hello->contains("driver")) {
-        report_problem(hello, snapshot);
-        return false;
-      }
-      driver_ = (*hello)["driver"];
-      module_ = snapshot.kernel_module_version;
-      worked_ = true;
-    }
+    if (!child_ && !open_session(snapshot)) return false;
     const auto text = [&](const char* key) {
       return driver_.contains(key) ? std::optional(driver_[key].get<std::string>()) : std::nullopt;
     };
@@ -82,140 +81,168 @@ class NvmlReader::Impl {
     return true;
   }
 
-  /// The driver as a whole does not answer: its GPUs are listed from /sys.
-  void report_problem(const std::optional<Json>& hello, Snapshot& snapshot) {
-    const auto signal = child_ ? child_->end() : std::nullopt;
-    child_.reset();
-    Error problem{ErrorCode::unavailable,
-                  fmt::format("the NVIDIA driver did not answer within {} ms", options_.timeout.count()),
-                  "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot"};
-    GpuState state = GpuState::not_answering;
-    if (signal) problem.message = fmt::format("NVIDIA's management library crashed (signal {})", *signal);
-    library_failed_ = signal.has_value();
+  bool open_session(Snapshot& snapshot) {
+    if (const auto problem = options_.troubles->resting_driver(options_.clock->now())) {
+      list_from_sys(options_, *problem, snapshot);
+      return false;
+    }
+    driver_ = Json();
+    child_ = start_reader(options_);
+    const auto hello = child_ ? child_->receive(options_.timeout) : std::nullopt;
+    if (hello && hello->contains("driver")) {
+      driver_ = (*hello)["driver"];
+      module_ = snapshot.kernel_module_version;
+      worked_ = true;
+      options_.troubles->forget_driver();
+      return true;
+    }
+    std::optional<DriverProblem> told;
     if (hello && hello->contains("problem")) {
-      const Json& told = (*hello)["problem"];
-      problem = {ErrorCode::unavailable, told.value("message", ""), told.value("hint", "")};
-      if (told.value("code", "") == to_string(ErrorCode::permission_denied))
-        problem.code = ErrorCode::permission_denied;
-      state = problem.code == ErrorCode::permission_denied ? GpuState::no_permission : GpuState::disabled;
-      library_failed_ = hello->contains("library_failed");
-      if (worked_ && hello->contains("mismatch"))
-        problem.message = "the NVIDIA driver was replaced while this program was running: " + problem.message;
+      if (auto problem = facts::driver_problem_from_json((*hello)["problem"])) told = std::move(*problem);
     }
-    list_from_sys(options_, std::move(problem), state, snapshot);
+    report_problem(std::move(told), snapshot);
+    return false;
   }
 
-  static Json request_json(const ReadRequest& request, const Json& gpus) {
-    return {{"gpus", gpus},
-            {"detail", static_cast<int>(request.detail)},
-            {"processes", request.processes},
-            {"links", request.links},
-            {"cuda_order", request.cuda_order}};
-  }
-
-  /// Takes one child's answers; the index it was reading when it fell silent, if it did.
-  std::optional<std::uint32_t> take_answers(ChildProcess& child, std::map<std::uint32_t, GpuRecord>& records,
-                                            Snapshot& snapshot) const {
-    std::optional<std::uint32_t> reading = kNothingYet;
-    for (;;) {
-      const auto message = child.receive(options_.timeout);
-      if (!message) return reading;
-      if (message->contains("done")) return std::nullopt;
-      if (message->contains("stale")) return kStale;
-      if (message->contains("reading")) reading = (*message)["reading"].get<std::uint32_t>();
-      if (message->contains("gpu")) take_record((*message)["gpu"], records);
-      if (!message->contains("links") && !message->contains("cuda_order")) continue;
-      reading = kNothingYet;
-      take_order(*message, snapshot);
-    }
-  }
-
-  static void take_record(const Json& json, std::map<std::uint32_t, GpuRecord>& records) {
-    auto record = facts::gpu_record_from_json(json);
-    if (!record) return;
-    const std::uint32_t index = record->gpu.index.value;
-    records[index] = std::move(*record);
-  }
-
-  static void take_order(const Json& json, Snapshot& snapshot) {
-    auto carrier = facts::snapshot_from_json(json);
-    if (!carrier) return;
-    if (carrier->links) snapshot.links = std::move(carrier->links);
-    if (carrier->cuda_order) snapshot.cuda_order = std::move(carrier->cuda_order);
+  /// The driver as a whole does not answer: its GPUs are listed from /sys. Without `told` the child fell silent.
+  void report_problem(std::optional<DriverProblem> told, Snapshot& snapshot) {
+    DriverProblem problem;
+    if (told)
+      problem = std::move(*told);
+    else if (child_)
+      problem = explain_silent_driver(silence_of(*child_), options_.timeout);
+    else
+      problem = {ProblemKind::other, {ErrorCode::failed, "no process could be started to read the GPUs", ""}};
+    child_.reset();
+    if (problem.kind == ProblemKind::timed_out) options_.troubles->remember_driver(problem, options_.clock->now());
+    library_failed_ = is_librarys_fault(problem.kind);
+    if (worked_ && problem.kind == ProblemKind::mismatch)
+      problem.message = "the NVIDIA driver was replaced while this program was running: " + problem.message;
+    list_from_sys(options_, std::move(problem), snapshot);
   }
 
   void collect(const ReadRequest& request, Snapshot& snapshot) {
-    std::map<std::uint32_t, GpuRecord> records;
-    child_->send(request_json(request, Json()));
-    auto silent = take_answers(*child_, records, snapshot);
-    if (silent == kStale) {
-      child_.reset();
+    Reading reading;
+    const Troubles::View troubles = options_.troubles->look(options_.clock->now());
+    std::vector<std::uint32_t> skip = troubles.due;
+    for (const auto& [index, record] : troubles.resting) skip.push_back(index);
+    Progress progress = ask(json_of(request, skip), reading);
+    if (progress.stage == Stage::stale) {
+      forget_session();
       if (!connect(snapshot)) return;
-      child_->send(request_json(request, Json()));
-      silent = take_answers(*child_, records, snapshot);
+      progress = ask(json_of(request, {}), reading);
     }
-    if (silent) {
-      const auto signal = child_->end();
-      child_.reset();
-      if (*silent < kStale) records[*silent] = stuck(*silent, signal);
-      read_rest(request, records, snapshot);
-    }
-    for (auto& [index, record] : records) {
-      complete_from_pci(index, record);
-      snapshot.gpus.push_back(std::move(record));
-    }
-  }
-
-  /// After one GPU got stuck: a fresh child for each of the others, all at once, so that several stuck ones cost one
-  /// more timeout together and not one each.
-  void read_rest(const ReadRequest& request, std::map<std::uint32_t, GpuRecord>& records, Snapshot& snapshot) const {
-    const std::size_t count = std::max(pci_.size(), records.empty() ? 0 : records.rbegin()->first + std::size_t{1});
-    std::map<std::uint32_t, std::unique_ptr<ChildProcess>> children;
-    for (std::uint32_t index = 0; index < count; ++index) {
-      if (records.contains(index)) continue;
-      if (auto child = start_child(options_)) children.emplace(index, std::move(child));
-    }
-    for (auto& [index, child] : children) {
-      const ReadRequest one{.processes = request.processes};
-      child->send(request_json(one, Json::array({index})));
-    }
-    for (auto& [index, child] : children) {
-      std::optional<std::uint32_t> silent = index;
-      if (const auto hello = child->receive(options_.timeout); hello && hello->contains("driver")) {
-        silent = take_answers(*child, records, snapshot);
-      }
-      if (silent || !records.contains(index)) records[index] = stuck(index, child->end());
-    }
-  }
-
-  GpuRecord stuck(std::uint32_t index, std::optional<int> signal) const {
-    GpuRecord record;
-    record.gpu.index = GpuIndex{index};
-    record.state = GpuState::not_answering;
-    record.cause = signal ? fmt::format("the driver library crashed while reading the GPU (signal {})", *signal)
-                          : fmt::format("the GPU did not answer within {} ms", options_.timeout.count());
-    record.next_step = "look into the kernel log (dmesg | grep -i nvrm); a hung GPU usually needs a reset or a reboot";
-    return record;
-  }
-
-  /// A GPU that could not be read still has a name and a place.
-  void complete_from_pci(std::uint32_t index, GpuRecord& record) const {
-    if (index >= pci_.size()) return;
-    const PciGpu* found = &pci_[index];
-    const auto same = std::ranges::find(pci_, record.gpu.pci_bus_id, &PciGpu::bus_id);
-    if (same != pci_.end()) found = &*same;
-    if (record.state == GpuState::suspended) {
-      record = asleep(static_cast<std::size_t>(found - pci_.data()));
+    if (progress.stage == Stage::nothing || progress.stage == Stage::refused || progress.stage == Stage::stale) {
+      clear_driver(snapshot);
+      if (progress.stage == Stage::stale) progress.problem = explain_unsteady_driver();
+      report_problem(std::move(progress.problem), snapshot);
       return;
     }
-    if (record.gpu.name.empty()) record.gpu.name = found->name;
-    if (record.gpu.pci_bus_id.empty()) record.gpu.pci_bus_id = found->bus_id;
-    if (!record.gpu.numa_node) record.gpu.numa_node = found->numa_node;
-    if (!record.gpu.cpu_affinity || record.gpu.cpu_affinity->empty()) record.gpu.cpu_affinity = found->cpu_list;
+    for (const auto& [index, record] : troubles.resting) {
+      if (index < reading.count) reading.records.try_emplace(index, record);
+    }
+    settle(progress, request, reading, snapshot);
+    const bool gpus_missing = !reading.missing().empty();
+    if (gpus_missing) read_apart(request, reading);
+    if (progress.stage == Stage::gpu) read_parts(request, reading, snapshot);
+    finish(std::move(reading), snapshot);
   }
 
-  static constexpr std::uint32_t kNothingYet = 0xFFFFFFFF;
-  static constexpr std::uint32_t kStale = 0xFFFFFFFE;  ///< the driver was replaced under the session
+  Progress ask(const Json& request, Reading& reading) const {
+    child_->send(request);
+    return reading.take(*child_, [&] { return options_.timeout; });
+  }
+
+  static void clear_driver(Snapshot& snapshot) {
+    snapshot.driver_version.reset();
+    snapshot.cuda_driver_version.reset();
+    snapshot.nvml_version.reset();
+  }
+
+  /// Notes whom the session's child fell silent at, and gives that child up.
+  void settle(const Progress& progress, const ReadRequest& request, Reading& reading, Snapshot& snapshot) {
+    if (progress.stage == Stage::done) return;
+    const Silence silence = silence_of(*child_);
+    child_.reset();
+    if (progress.stage == Stage::gpu)
+      put_silent(progress.index, silence, reading);
+    else
+      note_gaps(progress.part, silence, request, reading, snapshot);
+  }
+
+  void put_silent(std::uint32_t index, const Silence& silence, Reading& reading) const {
+    GpuRecord record = explain_silent_gpu(reading.known(index), silence, options_.timeout);
+    options_.troubles->remember(record, options_.clock->now());
+    reading.records[index] = std::move(record);
+  }
+
+  /// The part that fell silent, and those that were to follow it.
+  void note_gaps(facts::ReadingGap::Part part, const Silence& silence, const ReadRequest& request,
+                 const Reading& reading, Snapshot& snapshot) const {
+    using Part = facts::ReadingGap::Part;
+    const auto note = [&](Part which, bool missing) {
+      if (missing) snapshot.gaps.push_back(explain_gap(which, silence, options_.timeout));
+    };
+    note(Part::slow_metrics, part == Part::slow_metrics);
+    note(Part::links, request.links && !reading.links);
+    note(Part::cuda_order, request.cuda_order && !reading.cuda_order);
+  }
+
+  /// A fresh child for each GPU that is not read yet, all at once, so that several that hang cost one more timeout
+  /// together and not one each.
+  void read_apart(const ReadRequest& request, Reading& reading) const {
+    ReadRequest alone = request;
+    alone.links = alone.cuda_order = false;
+    alone.detail = std::min(request.detail, Detail::full);
+    std::vector<std::pair<std::uint32_t, std::unique_ptr<ChildProcess>>> children;
+    for (const std::uint32_t index : reading.missing()) {
+      children.emplace_back(index, start_reader(options_));
+      Json wanted = json_of(alone, {});
+      wanted["only"] = {index};
+      if (children.back().second) children.back().second->send(wanted);
+    }
+    const auto end = options_.clock->now() + options_.timeout;
+    // Whoever has answered in time is read, however late the parent comes to it.
+    const auto patience = [&] {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - options_.clock->now());
+      return std::max(left, std::chrono::milliseconds(20));
+    };
+    for (auto& [index, child] : children) {
+      if (!child) continue;
+      const auto hello = child->receive(patience());
+      if (hello && hello->contains("driver")) reading.take(*child, patience);
+      if (!reading.records.contains(index))
+        put_silent(index, silence_of(*child), reading);
+      else
+        options_.troubles->forget(GpuIndex{index});
+    }
+  }
+
+  /// What is asked besides the GPUs, after one of them has ended the session: by a new one, which stays.
+  void read_parts(const ReadRequest& request, Reading& reading, Snapshot& snapshot) {
+    const bool wanted = request.links || request.cuda_order || request.detail >= Detail::slow;
+    if (!wanted) return;
+    child_ = start_reader(options_);
+    if (!child_) return;
+    std::vector<std::uint32_t> healthy;
+    for (const auto& [index, record] : reading.records) {
+      if (facts::is_usable(record)) healthy.push_back(index);
+    }
+    Json json = json_of(request, {});
+    json["only"] = healthy;
+    const auto hello = child_->receive(options_.timeout);
+    Progress progress;
+    if (hello && hello->contains("driver")) progress = ask(json, reading);
+    settle(progress, request, reading, snapshot);
+  }
+
+  void finish(Reading reading, Snapshot& snapshot) const {
+    for (auto& [index, record] : reading.records) snapshot.gpus.push_back(std::move(record));
+    snapshot.links = std::move(reading.links);
+    snapshot.cuda_order = std::move(reading.cuda_order);
+    place_by_pci(pci_, snapshot.gpus);
+    mark_duplicates(snapshot.gpus);
+  }
 
   ReaderOptions options_;
   std::vector<PciGpu> pci_;

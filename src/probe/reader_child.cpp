@@ -6,17 +6,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/probe/child_process.hpp"
 #include "probe/nvml_detail.hpp"
 #include "probe/nvml_device.hpp"
+#include "probe/nvml_library.hpp"
 #include "probe/nvml_links.hpp"
+#include "probe/problems.hpp"
 #include "probe/proc.hpp"
 #include "probe/sysfs.hpp"
 
@@ -25,52 +30,6 @@ namespace {
 
 using Json = nlohmann::json;
 using facts::GpuRecord;
-
-}  // namespace
-
-Error explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderOptions& options) {
-  const auto module = kernel_module_version(options.driver_proc_root);
-  std::array<char, 96> text{};
-  std::string library = "?";
-  if (call(nvml.nvmlSystemGetNVMLVersion, text.data(), static_cast<unsigned>(text.size())) == nvml::kSuccess)
-    library = text.data();
-  switch (code) {
-    case nvml::kLibRmVersionMismatch: {
-      // NVML's own version is CUDA's major version and then the driver's.
-      const std::string driver = library.contains('.') ? library.substr(library.find('.') + 1) : library;
-      return {
-          ErrorCode::unavailable,
-          fmt::format("driver/library version mismatch: the library is {}, the loaded kernel module is {}", driver,
-                      module.value_or("unknown")),
-          "the driver was updated while its old kernel module stayed loaded: reboot, or end all GPU processes and run "
-          "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia"};
-    }
-    case nvml::kDriverNotLoaded:
-      return {ErrorCode::unavailable, "the NVIDIA driver is not loaded",
-              module ? "the kernel module is loaded, but its devices are missing: sudo nvidia-modprobe -c 0 -u"
-                     : "load it with sudo modprobe nvidia; if that fails, look into dmesg (Secure Boot, missing kernel "
-                       "headers, nouveau)"};
-    case nvml::kNoPermission:
-      return {ErrorCode::permission_denied, "no permission to use the NVIDIA driver",
-              "check the permissions of /dev/nvidiactl and your groups (video, render); in a container, start it with "
-              "--gpus all"};
-    case nvml::kUnknown:
-      return {
-          ErrorCode::unavailable, "the NVIDIA driver answers with an unknown error",
-          "in a container: it has lost its devices, restart it (a known effect of systemctl daemon-reload); else look "
-          "into dmesg"};
-    default:
-      return {ErrorCode::unavailable,
-              fmt::format("the NVIDIA driver cannot be used: {} (NVML code {})",
-                          nvml.nvmlErrorString != nullptr ? nvml.nvmlErrorString(code) : "error", code),
-              "look into the kernel log (dmesg | grep -i nvrm)"};
-  }
-}
-
-namespace {
-
-/// What "reading" says when all GPUs are read at once.
-constexpr std::uint32_t kNoGpu = 0xFFFFFFFF;
 
 class Server {
  public:
@@ -85,49 +44,56 @@ class Server {
         awake_.push_back(gpu.bus_id);
     }
     auto opened = open_nvml(options_.nvml_library);
-    if (!opened) {
-      send_message(fd_, {{"problem", facts::to_json(opened.error())}, {"library_failed", true}});
-      return false;
-    }
+    if (!opened) return refuse(opened.error());
     nvml_ = *opened;
     const nvml::Return code = initialise();
-    if (code != nvml::kSuccess) return refuse(code);
+    if (code != nvml::kSuccess) return refuse(explain_init(code, nvml_, options_));
     return send_message(fd_, {{"driver", describe_driver()}});
   }
 
   bool answer(const Json& request) {
-    std::vector<nvml::Device> devices;
-    std::vector<GpuIndex> indices;
-    std::vector<std::pair<nvml::Device, GpuRecord>> readings;
     unsigned count = 0;
-    if (is_stale(call(nvml_.nvmlDeviceGetCount_v2, &count))) {
-      send_message(fd_, {{"stale", true}});
-      return false;
-    }
+    if (!send_count(count)) return false;
+    std::vector<std::pair<nvml::Device, GpuRecord>> readings;
     for (unsigned index = 0; index < count; ++index) {
-      const Json& wanted = request["gpus"];
-      if (wanted.is_array() && std::find(wanted.begin(), wanted.end(), index) == wanted.end()) continue;
+      if (!is_wanted(request, index)) continue;
       if (!send_message(fd_, {{"reading", index}})) return false;
       nvml::Device device = nullptr;
       GpuRecord record = read_gpu(index, request, device);
       if (!send_message(fd_, {{"gpu", facts::to_json(record)}})) return false;
-      if (device == nullptr || !facts::is_usable(record)) continue;
-      devices.push_back(device);
-      indices.push_back(record.gpu.index);
-      readings.emplace_back(device, std::move(record));
+      if (device != nullptr && facts::is_usable(record)) readings.emplace_back(device, std::move(record));
     }
-    if (request.value("detail", 0) >= static_cast<int>(Detail::slow) && !send_slow_parts(readings)) return false;
-    if (request.value("links", false)) send_links(devices, indices, request.value("detail", 0) > 0);
-    if (request.value("cuda_order", false)) send_cuda_order();
-    return send_message(fd_, {{"done", true}});
+    return send_parts(request, readings) && send_message(fd_, {{"done", true}});
   }
 
  private:
-  bool refuse(nvml::Return code) {
-    Json message{{"problem", facts::to_json(explain_init(code, nvml_, options_))}};
-    if (code == nvml::kLibRmVersionMismatch) message["mismatch"] = true;
-    send_message(fd_, message);
+  bool refuse(const facts::DriverProblem& problem) {
+    send_message(fd_, {{"problem", facts::to_json(problem)}});
     return false;
+  }
+
+  /// False where there is no number to go on with; what is wrong was said then.
+  bool send_count(unsigned& count) {
+    const auto function =
+        nvml_.nvmlDeviceGetCount_v2 != nullptr ? nvml_.nvmlDeviceGetCount_v2 : nvml_.nvmlDeviceGetCount;
+    const nvml::Return code = call(function, &count);
+    if (is_stale(code)) {
+      send_message(fd_, {{"stale", true}});
+      return false;
+    }
+    if (code != nvml::kSuccess) return refuse(explain_count(code, nvml_, options_));
+    if (count > kMostGpus) return refuse(explain_impossible_count(count));
+    find_visible(count);
+    return send_message(fd_, {{"count", count}});
+  }
+
+  static bool is_wanted(const Json& request, unsigned index) {
+    const auto lists = [&](const char* key) {
+      const Json list = request.value(key, Json());
+      return std::find(list.begin(), list.end(), index) != list.end();
+    };
+    const bool all = !request.contains("only") || request["only"].is_null();
+    return (all || lists("only")) && !lists("skip");
   }
 
   /// The driver under the session is gone, or another.
@@ -144,40 +110,55 @@ class Server {
   Json describe_driver() const {
     std::array<char, 96> text{};
     Json driver = Json::object();
-    if (call(nvml_.nvmlSystemGetDriverVersion, text.data(), static_cast<unsigned>(text.size())) == nvml::kSuccess)
-      driver["driver"] = text.data();
-    if (call(nvml_.nvmlSystemGetNVMLVersion, text.data(), static_cast<unsigned>(text.size())) == nvml::kSuccess)
-      driver["nvml"] = text.data();
+    const auto size = static_cast<unsigned>(text.size() - 1);
+    if (call(nvml_.nvmlSystemGetDriverVersion, text.data(), size) == nvml::kSuccess)
+      driver["driver"] = printable(text.data());
+    if (call(nvml_.nvmlSystemGetNVMLVersion, text.data(), size) == nvml::kSuccess)
+      driver["nvml"] = printable(text.data());
     int cuda = 0;
     if (call(nvml_.nvmlSystemGetCudaDriverVersion, &cuda) == nvml::kSuccess)
       driver["cuda"] = fmt::format("{}.{}", cuda / 1000, cuda % 1000 / 10);
     return driver;
   }
 
-  /// By bus id where some GPUs sleep (asking by index would wake all), else by index.
-  nvml::Return handle_of(unsigned index, nvml::Device* device) const {
-    if (!asleep_.empty() && index < pci_order().size()) {
-      return call(nvml_.nvmlDeviceGetHandleByPciBusId_v2, pci_order()[index].c_str(), device);
-    }
-    return call(nvml_.nvmlDeviceGetHandleByIndex_v2, index, device);
-  }
-
-  std::vector<std::string> pci_order() const {
+  /// Where some GPUs sleep, asking by index would wake all: who is which is found out without that. /sys may show more
+  /// GPUs than NVML counts (a container); then those that are awake say which number they have, and the others sleep.
+  void find_visible(unsigned count) {
+    by_index_.clear();
+    if (asleep_.empty()) return;
     std::vector<std::string> order = awake_;
     order.insert(order.end(), asleep_.begin(), asleep_.end());
     std::ranges::sort(order);
-    return order;
+    if (order.size() == count) {
+      for (unsigned i = 0; i < count; ++i) by_index_[i] = order[i];
+      return;
+    }
+    for (const std::string& bus_id : awake_) {
+      nvml::Device device = nullptr;
+      unsigned index = 0;
+      if (call(nvml_.nvmlDeviceGetHandleByPciBusId_v2, bus_id.c_str(), &device) == nvml::kSuccess &&
+          call(nvml_.nvmlDeviceGetIndex, device, &index) == nvml::kSuccess)
+        by_index_[index] = bus_id;
+    }
+  }
+
+  nvml::Return handle_of(unsigned index, nvml::Device* device) const {
+    if (const auto known = by_index_.find(index); known != by_index_.end())
+      return call(nvml_.nvmlDeviceGetHandleByPciBusId_v2, known->second.c_str(), device);
+    if (nvml_.nvmlDeviceGetHandleByIndex_v2 != nullptr) return nvml_.nvmlDeviceGetHandleByIndex_v2(index, device);
+    return call(nvml_.nvmlDeviceGetHandleByIndex, index, device);
   }
 
   bool is_asleep(unsigned index) const {
-    const auto order = pci_order();
-    return index < order.size() && asleep_.contains(order[index]);
+    if (asleep_.empty()) return false;
+    const auto known = by_index_.find(index);
+    return known == by_index_.end() || asleep_.contains(known->second);
   }
 
   GpuRecord read_gpu(unsigned index, const Json& request, nvml::Device& device) {
     GpuRecord record;
     record.gpu.index = GpuIndex{index};
-    if (!asleep_.empty() && is_asleep(index)) {
+    if (is_asleep(index)) {
       // The parent lists it from /sys.
       record.state = facts::GpuState::suspended;
       return record;
@@ -189,6 +170,8 @@ class Server {
     }
     auto known = inventory_.find(index);
     if (known == inventory_.end()) {
+      read_identity(nvml_, device, record);
+      send_message(fd_, {{"known", facts::to_json(record)}});
       read_inventory(nvml_, device, record);
       known = inventory_.emplace(index, record.gpu).first;
     }
@@ -212,21 +195,37 @@ class Server {
     return record;
   }
 
-  void send_links(const std::vector<nvml::Device>& devices, const std::vector<GpuIndex>& indices, bool peer_access) {
+  /// From here on no one GPU can be blamed for silence, but the part that is read.
+  bool send_parts(const Json& request, std::vector<std::pair<nvml::Device, GpuRecord>>& readings) {
+    using Part = facts::ReadingGap::Part;
+    const auto begin = [&](Part part) { return send_message(fd_, {{"part", facts::to_string(part)}}); };
+    const auto detail = static_cast<Detail>(request.value("detail", 0));
+    if (detail >= Detail::slow && !(begin(Part::slow_metrics) && send_slow_parts(readings))) return false;
     facts::Snapshot carrier;
-    carrier.links = read_links(nvml_, devices, indices, peer_access);
-    send_message(fd_, {{"links", facts::to_json(carrier)["links"]}});
+    if (request.value("links", false)) {
+      if (!begin(Part::links)) return false;
+      std::vector<nvml::Device> devices;
+      std::vector<GpuIndex> indices;
+      for (const auto& [device, record] : readings) {
+        devices.push_back(device);
+        indices.push_back(record.gpu.index);
+      }
+      carrier.links = read_links(nvml_, devices, indices, detail >= Detail::full);
+      if (!send_message(fd_, {{"links", facts::to_json(carrier)["links"]}})) return false;
+    }
+    if (!request.value("cuda_order", false)) return true;
+    if (!begin(Part::cuda_order)) return false;
+    carrier.cuda_order = read_cuda_order();
+    return send_message(fd_, {{"cuda_order", facts::to_json(carrier)["cuda_order"]}});
   }
 
   /// The slow parts of all GPUs at once, since most of their time is waiting. What was sent before stands if one hangs.
   bool send_slow_parts(std::vector<std::pair<nvml::Device, GpuRecord>>& readings) {
-    // From here on no one GPU can be blamed for silence.
-    if (!send_message(fd_, {{"reading", kNoGpu}})) return false;
     {
       std::vector<std::jthread> threads;
       for (auto& [device, record] : readings) {
         threads.emplace_back([this, device, &sample = record.sample] {
-          read_slow_sample(nvml_, device, sample);
+          read_slow_sample(nvml_, device, *options_.clock, sample);
           facts::drop_impossible(sample);
         });
       }
@@ -235,17 +234,12 @@ class Server {
         readings, [this](const auto& entry) { return send_message(fd_, {{"gpu", facts::to_json(entry.second)}}); });
   }
 
-  void send_cuda_order() {
-    facts::Snapshot carrier;
-    carrier.cuda_order = read_cuda_order();
-    send_message(fd_, {{"cuda_order", facts::to_json(carrier)["cuda_order"]}});
-  }
-
   int fd_;
   const ReaderOptions& options_;
   nvml::Functions nvml_;
   std::set<std::string> asleep_;
   std::vector<std::string> awake_;
+  std::map<unsigned, std::string> by_index_;  ///< bus ids, where some GPUs sleep
   std::map<unsigned, facts::Gpu> inventory_;
   std::set<unsigned> detailed_;  ///< GPUs whose inventory holds the details
 };
@@ -253,6 +247,7 @@ class Server {
 }  // namespace
 
 void serve_reader(int fd, const ReaderOptions& options) {
+  for (const auto& [name, value] : options.variables) ::setenv(name.c_str(), value.c_str(), 1);
   Server server(fd, options);
   if (!server.open()) ::_exit(0);
   for (;;) {

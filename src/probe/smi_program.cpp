@@ -17,20 +17,22 @@ namespace gpuwarden::probe {
 namespace {
 
 namespace fs = std::filesystem;
+using ProblemKind = facts::DriverProblem::Kind;
 
 /// Where Windows puts it for its Linux guests, outside of PATH.
 constexpr const char* kWslProgram = "/usr/lib/wsl/lib/nvidia-smi";
 
 /// What the program said when it gave up, as the captures of such output are read; else its first line.
-Error explain_failure(const fs::path& program, const Completed& done) {
+facts::DriverProblem explain_failure(const fs::path& program, const Completed& done) {
   const std::string said = done.standard_output + "\n" + done.standard_error;
   if (auto capture = capture::read_capture(said, program.string()); capture && capture->snapshot.problem)
     return *capture->snapshot.problem;
-  const std::string how = done.signal ? fmt::format("was ended by signal {}", *done.signal)
+  const std::string how = done.signal ? fmt::format("was killed by signal {}", *done.signal)
                                       : fmt::format("ended with exit code {}", done.exit_code.value_or(-1));
   const std::string text = printable(trim(said).substr(0, trim(said).find('\n')));
-  return {ErrorCode::unavailable, fmt::format("{} {}{}", program.string(), how, text.empty() ? "" : ": " + text),
-          "run nvidia-smi -q -x by hand, and look into the kernel log (dmesg | grep -i nvrm)"};
+  return {done.signal ? ProblemKind::crashed : ProblemKind::other,
+          {ErrorCode::unavailable, fmt::format("{} {}{}", program.string(), how, text.empty() ? "" : ": " + text),
+           "run nvidia-smi -q -x by hand, and look into the kernel log (dmesg | grep -i nvrm)"}};
 }
 
 /// What the log does not tell, but the kernel does.
@@ -67,17 +69,24 @@ Result<Completed> run_nvidia_smi(const fs::path& program, const std::vector<std:
               "GPUWARDEN_NVIDIA_SMI");
 }
 
-Result<facts::Snapshot> read_with_nvidia_smi(const ReaderOptions& options, const ReadRequest& request) {
+std::expected<facts::Snapshot, facts::DriverProblem> read_with_nvidia_smi(const ReaderOptions& options,
+                                                                          const ReadRequest& request) {
   const auto deadline = options.timeout * 2;
-  GPUWARDEN_TRY(const Completed done, run_nvidia_smi(options.nvidia_smi, {"-q", "-x"}, deadline));
-  if (done.timed_out) {
-    return fail(ErrorCode::timed_out,
-                fmt::format("{} did not end within {} ms", options.nvidia_smi.string(), deadline.count()),
-                "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot");
+  const auto done = run_nvidia_smi(options.nvidia_smi, {"-q", "-x"}, deadline);
+  if (!done) {
+    const bool absent = done.error().code == ErrorCode::not_found;
+    return std::unexpected(facts::DriverProblem(absent ? ProblemKind::no_library : ProblemKind::other, done.error()));
+  }
+  if (done->timed_out) {
+    return std::unexpected(facts::DriverProblem(
+        ProblemKind::timed_out,
+        {ErrorCode::timed_out,
+         fmt::format("{} did not end within {} ms", options.nvidia_smi.string(), deadline.count()),
+         "look into the kernel log (dmesg | grep -i nvrm); a hung driver usually needs a reboot"}));
   }
   // A GPU in trouble makes the exit code, not the log, a failure.
-  auto told = capture::snapshot_from_smi_xml(done.standard_output);
-  if (!told || done.signal || done.truncated) return std::unexpected(explain_failure(options.nvidia_smi, done));
+  auto told = capture::snapshot_from_smi_xml(done->standard_output);
+  if (!told || done->signal || done->truncated) return std::unexpected(explain_failure(options.nvidia_smi, *done));
   facts::Snapshot snapshot = begin_snapshot(options);
   snapshot.source = "nvidia-smi";
   snapshot.driver_version = std::move(told->driver_version);

@@ -9,7 +9,8 @@
 namespace gpuwarden::probe {
 
 /// Runs `nvidia-smi -q -x` and reads what it prints. A GPU's processes get their names from /proc where that knows
-/// them. Fails with not_found (no such program), timed_out, or unavailable (it says why).
-Result<facts::Snapshot> read_with_nvidia_smi(const ReaderOptions& options, const ReadRequest& request);
+/// them. Fails with the kinds no_library (no such program), timed_out, or what it says.
+std::expected<facts::Snapshot, facts::DriverProblem> read_with_nvidia_smi(const ReaderOptions& options,
+                                                                          const ReadRequest& request);
 
 }  // namespace gpuwarden::probe

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "probe/problems.hpp"
 #include "probe/sysfs.hpp"
 
 namespace gpuwarden::probe {
@@ -32,14 +33,15 @@ facts::Snapshot begin_snapshot(const ReaderOptions& options) {
   facts::Snapshot snapshot;
   snapshot.simulated = options.simulated;
   snapshot.fleet = options.fleet;
-  snapshot.taken_at = std::chrono::system_clock::now();
+  snapshot.taken_at = options.clock->wall_now();
   snapshot.kernel_module_version = kernel_module_version(options.driver_proc_root);
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) snapshot.host = host.data();
   return snapshot;
 }
 
-void list_from_sys(const ReaderOptions& options, Error problem, facts::GpuState state, facts::Snapshot& snapshot) {
+void list_from_sys(const ReaderOptions& options, facts::DriverProblem problem, facts::Snapshot& snapshot) {
+  const facts::GpuState state = state_of_gpus(problem.kind);
   snapshot.source = "sysfs";
   auto gpus = scan_pci(options.sys_root);
   complete_from_driver(options.driver_proc_root, gpus);

@@ -12,6 +12,6 @@ facts::Snapshot begin_snapshot(const ReaderOptions& options);
 
 /// Lists the GPUs as the kernel shows them, all in `state`, with the problem as their cause; where the state is
 /// disabled the cause says what serves each instead.
-void list_from_sys(const ReaderOptions& options, Error problem, facts::GpuState state, facts::Snapshot& snapshot);
+void list_from_sys(const ReaderOptions& options, facts::DriverProblem problem, facts::Snapshot& snapshot);
 
 }  // namespace gpuwarden::probe

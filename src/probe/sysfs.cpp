@@ -61,13 +61,16 @@ std::string nvidia_name(const fs::path& folder, std::uint16_t device) {
   return name ? std::string(*name) : fmt::format("NVIDIA device {:04x}", device);
 }
 
+/// Whose GPUs are wanted: those of others are left after one file.
+using WantsVendor = bool (*)(std::uint16_t vendor);
+
 /// `name`: the device's address, as its folder is usually called.
-std::optional<PciGpu> read_device(const fs::path& folder, std::string_view name) {
+std::optional<PciGpu> read_device(const fs::path& folder, std::string_view name, WantsVendor wants) {
   const auto bus_id = nvml_bus_id(name);
   if (!bus_id) return std::nullopt;
   PciGpu gpu;
   gpu.vendor = static_cast<std::uint16_t>(read_hexadecimal(folder / "vendor"));
-  if (gpu.vendor != kVendorNvidia && gpu.vendor != kVendorAmd && gpu.vendor != kVendorIntel) return std::nullopt;
+  if (!wants(gpu.vendor)) return std::nullopt;
   if (!is_gpu_class(read_hexadecimal(folder / "class"), gpu.vendor)) return std::nullopt;
   gpu.bus_id = *bus_id;
   gpu.device = static_cast<std::uint16_t>(read_hexadecimal(folder / "device"));
@@ -88,15 +91,15 @@ void add_if_new(std::optional<PciGpu> gpu, std::vector<PciGpu>& gpus) {
 }
 
 /// Some sandboxes hide the PCI tree, but not the display cards in it.
-std::vector<PciGpu> scan_all(const fs::path& sys_root) {
+std::vector<PciGpu> scan_all(const fs::path& sys_root, WantsVendor wants) {
   std::vector<PciGpu> gpus;
   for (const fs::path& folder : list_directory(sys_root / "bus/pci/devices"))
-    add_if_new(read_device(folder, folder.filename().native()), gpus);
+    add_if_new(read_device(folder, folder.filename().native(), wants), gpus);
   for (const fs::path& card : list_directory(sys_root / "class/drm")) {
     const std::string name = card.filename();
     if (!name.starts_with("card") || name.contains('-')) continue;  // "card0-DP-1" is a connector
     const auto address = link_name(card / "device");
-    if (address) add_if_new(read_device(card / "device", *address), gpus);
+    if (address) add_if_new(read_device(card / "device", *address, wants), gpus);
   }
   std::ranges::sort(gpus, {}, &PciGpu::bus_id);
   return gpus;
@@ -124,15 +127,11 @@ void take_information(std::string_view text, PciGpu& gpu) {
 }  // namespace
 
 std::vector<PciGpu> scan_pci(const fs::path& sys_root) {
-  auto gpus = scan_all(sys_root);
-  std::erase_if(gpus, [](const PciGpu& gpu) { return gpu.vendor != kVendorNvidia; });
-  return gpus;
+  return scan_all(sys_root, [](std::uint16_t vendor) { return vendor == kVendorNvidia; });
 }
 
 std::vector<PciGpu> scan_other_pci(const fs::path& sys_root) {
-  auto gpus = scan_all(sys_root);
-  std::erase_if(gpus, [](const PciGpu& gpu) { return gpu.vendor == kVendorNvidia; });
-  return gpus;
+  return scan_all(sys_root, [](std::uint16_t vendor) { return vendor == kVendorAmd || vendor == kVendorIntel; });
 }
 
 void complete_from_driver(const fs::path& proc_root, std::vector<PciGpu>& gpus) {

@@ -92,10 +92,10 @@ std::optional<facts::GpuRecord> read_tegra(const ReaderOptions& options) {
   if (!folder) {
     record.state = facts::GpuState::disabled;
     record.cause = "the GPU of this system on a chip is not in use: its kernel driver (nvgpu) is not loaded";
-    record.next_step = "sudo modprobe nvgpu; if that fails, look into dmesg, or flash JetPack anew";
+    record.next_step = "sudo modprobe nvgpu; if that fails, look into dmesg, or flash JetPack again";
     return record;
   }
-  record.cause = "integrated GPU: it shares its memory with the CPU, and NVML does not tell of it (tegrastats does)";
+  record.cause = "integrated GPU: it shares its memory with the CPU, and NVML does not report it (tegrastats does)";
   const auto load = parse_integer(read_line(*folder / "load").value_or(""));
   if (load && *load >= 0 && *load <= 1000) record.sample.utilization_gpu = Percent((*load + 5) / 10);
   read_temperature(options.sys_root, record.sample);

@@ -97,7 +97,7 @@ std::optional<Error> find_duplicate(const YAML::Node& node, std::string_view nam
     const YAML::Node& child = node.IsMap() ? entry.second : entry;
     if (node.IsMap() && (!entry.first.IsScalar() || !seen.insert(entry.first.Scalar()).second)) {
       return error_at(entry.first, name,
-                      entry.first.IsScalar() ? fmt::format("'{}' is there twice", printable(entry.first.Scalar()))
+                      entry.first.IsScalar() ? fmt::format("'{}' appears twice", printable(entry.first.Scalar()))
                                              : std::string("a key must be plain text"));
     }
     if (child.IsMap() || child.IsSequence()) {
@@ -125,6 +125,9 @@ YAML::Node child(const YAML::Node& map, const std::string& key) {
 Result<YAML::Node> load(std::string_view text, std::string_view name) {
   if (text.size() > kMaxSize) {
     return fail(ErrorCode::invalid_argument, fmt::format("{}: larger than {}", name, format_size(Bytes(kMaxSize))));
+  }
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: is UTF-16 text", name), "save it as UTF-8");
   }
   if (text.find('\0') != std::string_view::npos) {
     return fail(ErrorCode::invalid_argument, fmt::format("{}: not a text file", name));

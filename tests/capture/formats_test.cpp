@@ -188,7 +188,8 @@ TEST(SmiQuery, ReadsTheTextLikeTheXml) {
   const auto snapshot = snapshot_of(kQuery);
   EXPECT_EQ(snapshot.driver_version, "610.57.04") << "the note about deprecation is none of it";
   ASSERT_EQ(snapshot.gpus.size(), 1U);
-  const auto& [gpu, sample, processes, mig, mig_listed, state, cause, next] = snapshot.gpus[0];
+  const auto& [gpu, sample, processes, unreadable, mig, mig_listed, state, cause, next] = snapshot.gpus[0];
+  EXPECT_FALSE(unreadable);
   EXPECT_EQ(gpu.uuid.value, "GPU-11111111-2222-3333-4444-555555555555");
   EXPECT_EQ(gpu.pcie_width_max, Count(16));
   EXPECT_EQ(sample.pcie_width, Count(8));
@@ -362,6 +363,7 @@ TEST(KernelLog, AMismatchIsAProblemOfTheDriver) {
       "NVRM: this kernel module has the version 470.103.01.  Please\n");
   ASSERT_TRUE(snapshot.problem);
   EXPECT_THAT(snapshot.problem->message, HasSubstr("470.129.06"));
+  EXPECT_EQ(snapshot.problem->kind, facts::DriverProblem::Kind::mismatch);
   EXPECT_EQ(snapshot.kernel_module_version, "470.103.01");
 }
 
@@ -370,6 +372,38 @@ TEST(SmiErrors, SayWhatTheyMean) {
   ASSERT_TRUE(snapshot.problem);
   EXPECT_THAT(snapshot.problem->message, HasSubstr("different versions"));
   EXPECT_THAT(snapshot.problem->hint, HasSubstr("reboot"));
+}
+
+TEST(SmiErrors, HaveKinds) {
+  using Kind = facts::DriverProblem::Kind;
+  const std::pair<const char*, Kind> rows[] = {
+      {"Failed to initialize NVML: Driver/library version mismatch\n", Kind::mismatch},
+      {"Failed to initialize NVML: Unknown Error\n", Kind::unknown_error},
+      {"Failed to initialize NVML: Driver Not Loaded\n", Kind::not_loaded},
+      {"Failed to initialize NVML: Insufficient Permissions\n", Kind::no_permission},
+      {"No devices were found\n", Kind::no_devices},
+  };
+  for (const auto& [text, kind] : rows) {
+    const auto snapshot = snapshot_of(text);
+    ASSERT_TRUE(snapshot.problem) << text;
+    EXPECT_EQ(snapshot.problem->kind, kind) << text;
+  }
+}
+
+TEST(OwnJson, OfAVersionWithoutKindsGetsThemFromItsWords) {
+  const auto snapshot = snapshot_of(
+      R"J({"schema": 1, "gpus": [], "problem": {"code": "unavailable", "message": "the NVIDIA driver did not answer within 5000 ms"},
+           "environment": {"device_nodes": [
+             {"path": "/dev/nvidia0", "exists": true, "openable": false, "problem": "Permission denied"},
+             {"path": "/dev/nvidia1", "exists": true, "openable": false, "problem": "Operation not permitted"},
+             {"path": "/dev/nvidia2", "exists": true, "openable": true}]}})J");
+  ASSERT_TRUE(snapshot.problem);
+  EXPECT_EQ(snapshot.problem->kind, facts::DriverProblem::Kind::timed_out);
+  const auto& nodes = snapshot.environment->device_nodes;
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(nodes[0].refusal, facts::DeviceNode::Refusal::file_mode);
+  EXPECT_EQ(nodes[1].refusal, facts::DeviceNode::Refusal::cgroup);
+  EXPECT_FALSE(nodes[2].refusal);
 }
 
 TEST(OtherVendors, AreListedWithWhatTheirToolsTell) {
@@ -421,12 +455,6 @@ TEST(Trouble, ALostGpuIsNotFreeInAnyFormat) {
   EXPECT_EQ(other.gpus.at(0).state, facts::GpuState::not_answering);
 }
 
-TEST(SmiCsv, RowsWithoutAnIdentityAreGpusByTheirPlace) {
-  const auto snapshot = snapshot_of("name, memory.used [MiB]\nNVIDIA L4, 100 MiB\nNVIDIA L4, 200 MiB\n");
-  ASSERT_EQ(snapshot.gpus.size(), 2U);
-  EXPECT_EQ(snapshot.gpus[1].sample.memory_used, 200_MiB);
-}
-
 TEST(Mixed, WhatFollowsAQueryIsReadToo) {
   const auto capture = read_capture(std::string(kQuery) + std::string(kTopology) +
                                         "[ 12.0] NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.\n",
@@ -443,49 +471,6 @@ TEST(Mixed, ALaterListOfProcessesReplacesAnEarlierOne) {
   const auto snapshot = snapshot_of(std::string(kOldTable) + later);
   EXPECT_TRUE(snapshot.gpus.at(0).processes->empty());
   EXPECT_EQ(snapshot.gpus.at(0).state, facts::GpuState::available);
-}
-
-TEST(Hostile, LongRunsOfConnectionsAndManyGpusAreNoTrouble) {
-  EXPECT_FALSE(read_capture("GPU0 GPU1\nGPU0 " + std::string(3'000'000, 'X') + "\n", "x").has_value() &&
-               snapshot_of("GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n").gpus.empty());
-  std::string many;
-  for (int i = 0; i < 50000; ++i)
-    many += "GPU " + std::to_string(i) + ": NVIDIA L4 (UUID: GPU-" + std::to_string(i) + ")\n";
-  EXPECT_LE(snapshot_of(many).gpus.size(), 1024U);
-}
-
-constexpr std::string_view kSmallQuery =
-    "==============NVSMI LOG==============\n"
-    "Driver Version                            : 550.54.15\n"
-    "Attached GPUs                             : 1\n"
-    "GPU 00000000:17:00.0\n"
-    "    Product Name                          : NVIDIA L4\n";
-
-TEST(Mixed, ASecondMachinesGpusAreLeftOutAndNamed) {
-  const auto capture = read_capture(
-      "GPU 0: NVIDIA L4 (UUID: GPU-1)\nGPU 1: NVIDIA L4 (UUID: GPU-2)\n\nthe other node:\n\n"
-      "GPU 0: NVIDIA A10 (UUID: GPU-8)\nGPU 1: NVIDIA A10 (UUID: GPU-9)\n",
-      "two.txt");
-  ASSERT_THAT(capture, IsOk());
-  ASSERT_EQ(capture->snapshot.gpus.size(), 2U);
-  EXPECT_EQ(capture->snapshot.gpus[1].gpu.name, "NVIDIA L4");
-  ASSERT_EQ(capture->warnings.size(), 1U);
-  EXPECT_THAT(capture->warnings[0], HasSubstr("line 6: nvidia-smi -L of another machine"));
-  EXPECT_TRUE(read_capture(std::string(kSmallQuery) + "GPU 3: NVIDIA L4 (UUID: GPU-1)\n", "one")->warnings.empty());
-}
-
-TEST(SmiCsv, AProcessRowWithoutAHeaderIsNoGpu) {
-  EXPECT_THAT(read_capture("12345, python, 1000 MiB\n", "apps"),
-              FailsWith(ErrorCode::corrupt, HasSubstr("nothing in it")));
-  EXPECT_EQ(snapshot_of("0, 45, 12 %, 1000 MiB\n").gpus.size(), 1U);
-}
-
-TEST(Mixed, ProseIsRefusedWithWhatIsKnown) {
-  for (const std::string_view text :
-       {"", "hello\n", "We ran utilization.gpu, name and so on.\n", "{\"a\": 1}\n", "\xff\xfe\n"}) {
-    const auto capture = read_capture(text, "letter.txt");
-    EXPECT_THAT(capture, FailsWith(ErrorCode::corrupt, HasSubstr("letter.txt"))) << text;
-  }
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr std::string_view kSmallTopology =
     "\tGPU0\tGPU1\tCPU Affinity\n"
     "GPU0\t X \tNV4\t0-15\n"
     "GPU1\tNV4\t X \t0-15\n";
-constexpr std::string_view kSmallQuery =
+constexpr std::string_view kPrefixedQuery =
     "==============NVSMI LOG==============\n"
     "Driver Version                            : 550.54.15\n"
     "Attached GPUs                             : 1\n"
@@ -34,7 +34,7 @@ TEST(Prefixes, WhatLogsAndLaunchersPutBeforeLinesIsNoMatterInAnyFormat) {
         "[rank3]: ", "[default0]:", "gpu-1  | ", "(worker pid=77, ip=10.0.0.1) ", "[pod/trainer-0/main] ",
         "0: ", "node17: ", "2024-05-01T12:00:00Z [1] "}) {
     SCOPED_TRACE(prefix);
-    const auto query = snapshot_of(behind(prefix, kSmallQuery));
+    const auto query = snapshot_of(behind(prefix, kPrefixedQuery));
     EXPECT_EQ(query.driver_version, "550.54.15");
     ASSERT_EQ(query.gpus.size(), 1U);
     EXPECT_EQ(query.gpus[0].gpu.name, "NVIDIA L4");
@@ -51,7 +51,7 @@ TEST(Prefixes, WhatLogsAndLaunchersPutBeforeLinesIsNoMatterInAnyFormat) {
 
 TEST(Prefixes, RanksThatPrintAtOnceAreReadOneAfterTheOther) {
   std::string mixed;
-  for (const auto line : split(kSmallQuery, '\n'))
+  for (const auto line : split(kPrefixedQuery, '\n'))
     mixed.append("[0] ").append(line).append("\n[1] ").append(line).append("\n");
   const auto snapshot = snapshot_of(mixed);
   ASSERT_EQ(snapshot.gpus.size(), 1U);

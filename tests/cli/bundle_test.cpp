@@ -3,7 +3,7 @@
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
-#include "gpuwarden/setup/bundle.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 #include "support/stand_in.hpp"
 
 namespace gpuwarden {
@@ -15,10 +15,10 @@ using ::testing::Not;
 class BundleCommand : public testing::Program {
  protected:
   std::string archive() const { return (dir_ / "ticket.tar.gz").string(); }
-  setup::Bundle read() const {
-    auto bundle = setup::read_bundle(archive());
+  bundle::Bundle read() const {
+    auto bundle = bundle::read_bundle(archive());
     EXPECT_TRUE(bundle) << bundle.error().message;
-    return bundle.value_or(setup::Bundle{});
+    return bundle.value_or(bundle::Bundle{});
   }
 };
 
@@ -28,7 +28,7 @@ TEST_F(BundleCommand, HoldsTheFleetsFactsTheDoctorsReportAndSamples) {
   for (const char* part :
        {"SIMULATED", "snapshot.json", "doctor.json", "samples.json", "not inside:", "removed in all"})
     EXPECT_THAT(done.standard_output, HasSubstr(part));
-  const setup::Bundle bundle = read();
+  const bundle::Bundle bundle = read();
   EXPECT_TRUE(bundle.manifest.simulated);
   EXPECT_FALSE(bundle.manifest.anonymized);
   ASSERT_NE(bundle.find("samples.json"), nullptr);
@@ -75,7 +75,7 @@ TEST_F(BundleCommand, LogsLoseTheirSecretsAndOnRequestTheirNames) {
   auto anonymous = words;
   anonymous.emplace_back("--anonymize");
   EXPECT_THAT(run(anonymous).standard_output, HasSubstr("names replaced"));
-  const setup::Bundle bundle = read();
+  const bundle::Bundle bundle = read();
   EXPECT_THAT(*bundle.find("logs/train.log"), Not(HasSubstr("janedoe")));
   EXPECT_TRUE(bundle.manifest.anonymized);
   const auto whole = json({"bundle", "--list", archive()});
@@ -91,7 +91,7 @@ TEST_F(BundleCommand, KeepsWhatNvidiaSmiPrintsOnThisMachine) {
   environment_["GPUWARDEN_PROC_ROOT"] = machine.proc().string();
   const auto done = run({"bundle", "--probe", "nvidia-smi", "--no-environment", "--seconds", "1", "-o", archive()});
   ASSERT_EQ(done.exit_code, 0) << done.standard_error;
-  const setup::Bundle bundle = read();
+  const bundle::Bundle bundle = read();
   EXPECT_NE(bundle.find("nvidia-smi/q.txt"), nullptr);
   ASSERT_NE(bundle.find("nvidia-smi/q.xml"), nullptr);
   EXPECT_THAT(*bundle.find("nvidia-smi/q.xml"), HasSubstr("NVIDIA H100 80GB HBM3"));
@@ -117,7 +117,7 @@ TEST_F(BundleCommand, OverwritesNoFileButAnOlderBundle) {
     return all;
   };
   expect_error(with(log), 2, "one of the logs");
-  expect_error(with(other), 2, "no bundle");
+  expect_error(with(other), 2, "not a bundle");
   EXPECT_EQ(read_file(log).value_or(""), "step 1\n");
   EXPECT_EQ(read_file(other).value_or(""), "mine\n");
   EXPECT_EQ(run(with(archive())).exit_code, 0);
@@ -126,7 +126,7 @@ TEST_F(BundleCommand, OverwritesNoFileButAnOlderBundle) {
 }
 
 TEST_F(BundleCommand, WhatIsNoBundleIsRefusedWithItsName) {
-  expect_error({"bundle", "--list", file("x.txt", "hello\n")}, 2, "x.txt is no bundle");
+  expect_error({"bundle", "--list", file("x.txt", "hello\n")}, 2, "x.txt is not a gpuwarden bundle");
   ASSERT_EQ(run({"bundle", "--simulate", "t4x1", "--seconds", "0", "-o", archive()}).exit_code, 0);
   std::string cut = read_file(archive()).value_or("");
   cut.resize(cut.size() / 2);

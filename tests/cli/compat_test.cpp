@@ -148,7 +148,7 @@ TEST_F(Compat, AGpuWithItsDriversToolkitsAndFrameworks) {
   EXPECT_THAT(gpu["first_torch"].get<std::string>(), HasSubstr("2.7"));
   EXPECT_EQ(answer({"Tesla", "V100-SXM2-32GB"})["last_driver_branch"], 580);
   EXPECT_EQ(answer({"A100-SXM4-80GB"})["mig_max_instances"], 7);
-  expect_error({"compat", "Voodoo 2"}, 2, "no GPU that is known");
+  expect_error({"compat", "Voodoo 2"}, 2, "nor a known GPU");
   EXPECT_THAT(run({"compat", "RTX 4O90"}).standard_error, HasSubstr("did you mean 'RTX 4090'?"));
 }
 
@@ -160,7 +160,7 @@ TEST_F(Compat, AnArchitectureAndAnXid) {
   EXPECT_EQ(xid["severity"], "critical");
   EXPECT_THAT(xid["action_plain"].get<std::string>(), HasSubstr("reboot"));
   EXPECT_EQ(run({"compat", "xid", "99999"}).exit_code, 1);
-  expect_error({"compat", "xid", "many"}, 2, "no Xid");
+  expect_error({"compat", "xid", "many"}, 2, "not an Xid");
 }
 
 TEST_F(Compat, RanksGpusForAJobByARuleThatItStates) {
@@ -198,11 +198,11 @@ TEST_F(Compat, SourcesAreShownOnRequestAndAlwaysInJson) {
 
 TEST_F(Compat, WrongQuestionsAreRefused) {
   expect_error({"compat", "cu128", "--cuda", "12.4"}, 2, "ask one at a time");
-  expect_error({"compat", "--cuda", "new"}, 2, "no CUDA version");
-  expect_error({"compat", "--driver", "new"}, 2, "no driver version");
+  expect_error({"compat", "--cuda", "new"}, 2, "not a CUDA version");
+  expect_error({"compat", "--driver", "new"}, 2, "not a driver version");
   expect_error({"compat", "--gpu", "Voodoo", "--driver", "550"}, 2, "no GPU 'Voodoo'");
-  expect_error({"compat", "--on", "tomorrow", "cu128"}, 2, "no date");
-  expect_error({"compat", "torch==new"}, 2, "no version");
+  expect_error({"compat", "--on", "tomorrow", "cu128"}, 2, "is not a date");
+  expect_error({"compat", "torch==new"}, 2, "not a version");
   expect_error({"compat", "train", "my-model"}, 2, "size of the model");
 }
 

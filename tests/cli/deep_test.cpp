@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::string_view kFleet = R"(name: lab
+constexpr std::string_view kDeepFleet = R"(name: lab
 driver: 550.54.15
 cuda: "12.4"
 clock: {frozen: true}
@@ -35,7 +35,7 @@ gpus:
 class DeepProgram : public Program {
  protected:
   DeepProgram() {
-    environment_["GPUWARDEN_SIMULATE"] = file("fleet.yaml", kFleet);
+    environment_["GPUWARDEN_SIMULATE"] = file("fleet.yaml", kDeepFleet);
     environment_["COLUMNS"] = "400";
   }
   void stand_in(const std::string& settings) {
@@ -99,7 +99,7 @@ TEST_F(DeepProgram, GpusThatOthersReservedAreLeftAloneButNotThoseOfTheOwnRun) {
 }
 
 TEST_F(DeepProgram, WrongOptionsAreNamed) {
-  expect_error({"doctor", "--gpus", "0"}, 2, "--gpus goes with --deep");
+  expect_error({"doctor", "--gpus", "0"}, 2, "--gpus requires --deep");
   stand_in("memory=8");
   expect_error(deep({"--deep-seconds", "soon"}), 2, "--deep-seconds");
   expect_error(deep({"--deep-memory", "100"}), 2, "--deep-memory");

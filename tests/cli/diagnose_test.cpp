@@ -40,12 +40,12 @@ constexpr std::string_view kTraceback =
     "    loss.backward()\n";
 
 /// PyTorch's NCCL watchdog (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
-constexpr std::string_view kTimeout =
+constexpr std::string_view kTimeoutLog =
     "[rank0]:[E1120 14:13:07.204518833 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation "
     "timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for "
     "600031 milliseconds before timing out.\n";
 
-constexpr std::string_view kHealthy =
+constexpr std::string_view kHealthyLog =
     "2026-11-20 14:00:01 INFO starting on 8 x NVIDIA H100 80GB HBM3\n"
     "2026-11-20 14:00:09 INFO epoch 1 step 10 loss 2.31 lr 3.0e-04 memory 61.2 GiB\n"
     "2026-11-20 14:00:17 INFO epoch 1 step 20 loss 2.17 lr 3.0e-04 memory 61.2 GiB\n"
@@ -75,23 +75,23 @@ class DiagnoseCommand : public Program {
 };
 
 TEST_F(DiagnoseCommand, OptionsThatMeanNothingTogetherAreTold) {
-  const std::string log = file("run.log", kHealthy);
-  expect_error({"diagnose", "--list", "--explain", "xid=79"}, 2, "--list and --explain do not go together");
-  expect_error({"diagnose", "--list", log}, 2, "--list takes no operand");
-  expect_error({"diagnose", log, "--top", "2", "--all"}, 2, "--top and --all do not go together");
-  expect_error({"diagnose", log, "--live", "--from", log}, 2, "--live and --from do not go together");
-  expect_error({"diagnose", "--explain", "xid=79", "--live"}, 2, "--explain and --live do not go together");
-  expect_error({"diagnose", "-", "--from", "-"}, 2, "standard input cannot be the log and the capture at once");
-  expect_error({"diagnose", log, "--top", "0"}, 2, "--top: at least one cause is shown");
-  expect_error({"diagnose", log, "--top", "many"}, 2, "--top: 'many' is no whole number");
+  const std::string log = file("run.log", kHealthyLog);
+  expect_error({"diagnose", "--list", "--explain", "xid=79"}, 2, "--list and --explain cannot be used together");
+  expect_error({"diagnose", "--list", log}, 2, "--list: unexpected argument");
+  expect_error({"diagnose", log, "--top", "2", "--all"}, 2, "--top and --all cannot be used together");
+  expect_error({"diagnose", log, "--live", "--from", log}, 2, "--live and --from cannot be used together");
+  expect_error({"diagnose", "--explain", "xid=79", "--live"}, 2, "--explain and --live cannot be used together");
+  expect_error({"diagnose", "-", "--from", "-"}, 2, "standard input cannot be both the log and the capture");
+  expect_error({"diagnose", log, "--top", "0"}, 2, "--top must be at least 1");
+  expect_error({"diagnose", log, "--top", "many"}, 2, "--top: 'many' is not a whole number");
   for (const char* nonsense : {"1.5", "-1", "nan", "sure"})
-    expect_error({"diagnose", log, "--min-confidence=" + std::string(nonsense)}, 2, "is no confidence");
+    expect_error({"diagnose", log, "--min-confidence=" + std::string(nonsense)}, 2, "is not a confidence");
   expect_error({"diagnose", log, "--from", (dir_ / "absent").string()}, 2, "absent");
   expect_error({"diagnose", log, "--live", "--simulate", "no-such-fleet"}, 2, "there is no simulated fleet");
 }
 
 TEST_F(DiagnoseCommand, AHealthyLogIsNoAlarm) {
-  const auto done = run({"diagnose", file("run.log", kHealthy)});
+  const auto done = run({"diagnose", file("run.log", kHealthyLog)});
   EXPECT_EQ(done.exit_code, 0) << done.standard_output;
   EXPECT_EQ(done.standard_output, "nothing GPU-related found in 4 lines\n");
   EXPECT_EQ(done.standard_error, "");
@@ -100,7 +100,7 @@ TEST_F(DiagnoseCommand, AHealthyLogIsNoAlarm) {
 
 TEST_F(DiagnoseCommand, StandardInputIsReadWhereNothingOrADashIsNamed) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"diagnose"}, {"diagnose", "-"}}) {
-    const auto done = run(words, std::string(kHealthy));
+    const auto done = run(words, std::string(kHealthyLog));
     EXPECT_EQ(done.exit_code, 0) << done.standard_error;
     EXPECT_EQ(done.standard_output, "nothing GPU-related found in 4 lines\n");
   }
@@ -118,7 +118,7 @@ TEST_F(DiagnoseCommand, WhatIsEmptyIsSaidToBeEmpty) {
 }
 
 TEST_F(DiagnoseCommand, AFileThatCannotBeReadIsNamedAndTheOthersAreRead) {
-  const std::string log = file("run.log", kHealthy);
+  const std::string log = file("run.log", kHealthyLog);
   const std::string absent = (dir_ / "absent.log").string();
   const auto done = run({"diagnose", absent, log});
   EXPECT_EQ(done.exit_code, 2);
@@ -126,7 +126,7 @@ TEST_F(DiagnoseCommand, AFileThatCannotBeReadIsNamedAndTheOthersAreRead) {
   EXPECT_EQ(done.standard_output, "nothing GPU-related found in 4 lines\n");
   expect_error({"diagnose", absent}, 2, "absent.log: No such file or directory");
   EXPECT_EQ(this->json({"diagnose", absent})["files"], Json::array()) << "an answer in any case";
-  expect_error({"diagnose", "/dev/zero"}, 2, "/dev/zero is no plain file");
+  expect_error({"diagnose", "/dev/zero"}, 2, "/dev/zero is not a regular file");
   const auto json = this->json({"diagnose", absent, log});
   ASSERT_EQ(json["not_read"].size(), 1U) << json;
   EXPECT_THAT(json["not_read"][0].get<std::string>(), HasSubstr("absent.log"));
@@ -155,7 +155,7 @@ TEST_F(DiagnoseCommand, AFolderIsReadWithTheRanksOfItsFiles) {
       {"stdout.1", Json()},
       {"worker-01000000ffff.out", Json()},
   });
-  for (const auto& [name, rank] : logs) put(dir_ / name, kHealthy);
+  for (const auto& [name, rank] : logs) put(dir_ / name, kHealthyLog);
   for (const char* name : {".hidden.log", ".git/rank1.log", "train.py", "README.md", "a/b/c/d/too_deep.log"})
     put(dir_ / name, kOutOfMemory);
   put(dir_ / "checkpoint.dat", std::string_view("PK\x03\x04\0\0CUDA out of memory", 24));
@@ -173,7 +173,7 @@ TEST_F(DiagnoseCommand, AFolderIsReadWithTheRanksOfItsFiles) {
 }
 
 TEST_F(DiagnoseCommand, AFileThatIsNamedIsReadWhateverItIs) {
-  const auto done = run({"diagnose", file("train.py", kHealthy)});
+  const auto done = run({"diagnose", file("train.py", kHealthyLog)});
   EXPECT_EQ(done.exit_code, 0);
   EXPECT_THAT(done.standard_output, HasSubstr("in 4 lines"));
   std::filesystem::create_directories(dir_ / "bare/.git");
@@ -193,7 +193,7 @@ TEST_F(DiagnoseCommand, PiecesOfAMebibyteAreOneText) {
 TEST_F(DiagnoseCommand, ABundleIsItsLogsAndItsMachine) {
   const std::string bundle = (dir_ / "box.tar.gz").string();
   const auto made =
-      run({"bundle", "--simulate", "h100x8", "--seconds", "0", "--log", file("rank-2.err", kHealthy), "-o", bundle});
+      run({"bundle", "--simulate", "h100x8", "--seconds", "0", "--log", file("rank-2.err", kHealthyLog), "-o", bundle});
   ASSERT_EQ(made.exit_code, 0) << made.standard_error;
   const auto json = this->json({"diagnose", bundle});
   EXPECT_EQ(json["simulated"], true);
@@ -202,7 +202,7 @@ TEST_F(DiagnoseCommand, ABundleIsItsLogsAndItsMachine) {
 }
 
 TEST_F(DiagnoseCommand, WhatASimulatedFleetTellsIsMarked) {
-  const std::string log = file("run.log", kHealthy);
+  const std::string log = file("run.log", kHealthyLog);
   const auto done = run({"diagnose", log, "--live", "--simulate", "h100x8"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_TRUE(done.standard_output.starts_with("SIMULATED h100x8\n")) << done.standard_output;
@@ -220,7 +220,7 @@ TEST_F(DiagnoseCommand, CapturesStandBesideTheLogWithoutSwallowingIt) {
   const std::string kernel = file("kern.log",
                                   "[ 12.5] nvidia: loading out-of-tree module taints kernel.\n"
                                   "[ 12.6] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15\n");
-  const auto json = this->json({"diagnose", "--from", capture, "--from", kernel, file("run.log", kHealthy)});
+  const auto json = this->json({"diagnose", "--from", capture, "--from", kernel, file("run.log", kHealthyLog)});
   EXPECT_EQ(json["files"].size(), 1U) << json;
   EXPECT_THAT(json["machine"].get<std::string>(), HasSubstr("smi.txt"));
 }
@@ -252,7 +252,7 @@ TEST_F(DiagnoseCommand, EveryCauseCanBeLookedUpByItsId) {
 TEST_F(DiagnoseCommand, ExplainsIdsLinesWordsAndXids) {
   const auto by_id = run({"diagnose", "--explain", "OOM-capacity"});
   EXPECT_EQ(by_id.exit_code, 0);
-  for (const char* part : {"[oom_capacity, memory]", "lines that tell of it:", "do:", "source: "})
+  for (const char* part : {"[oom_capacity, memory]", "lines that show it:", "do:", "source: "})
     EXPECT_THAT(by_id.standard_output, HasSubstr(part));
   const auto line = json({"diagnose", "--explain", std::string(kOutOfMemory)});
   EXPECT_EQ(line["found"], true);
@@ -283,7 +283,7 @@ TEST_F(DiagnoseCommand, ABareNumberIsAnXidOrAnErrorCodeOfCuda) {
   EXPECT_EQ(both["cuda_code"], 46);
   EXPECT_EQ(both["causes"][0]["id"], "kernel_timeout") << "the Xid comes first";
   EXPECT_THAT(run({"diagnose", "--explain", "46"}).standard_output, HasSubstr("46 is an error code of CUDA, too."));
-  expect_error({"diagnose", "--explain", "777"}, 1, "nothing is known of '777'");
+  expect_error({"diagnose", "--explain", "777"}, 1, "nothing is known about '777'");
   const auto unknown = json({"diagnose", "--explain", "xid=777"});
   EXPECT_EQ(unknown["xid"]["known"], false);
   EXPECT_EQ(unknown["causes"], Json::array()) << "what nobody knows has no cause";
@@ -305,19 +305,19 @@ TEST_F(DiagnoseCommand, NamesOutOfCodeLeadToTheMessagesThatHoldTheirLike) {
 }
 
 TEST_F(DiagnoseCommand, WhatIsNotKnownIsToldWithTheNearest) {
-  expect_error({"diagnose", "--explain", "oom_capacty"}, 1, "nothing is known of 'oom_capacty'");
+  expect_error({"diagnose", "--explain", "oom_capacty"}, 1, "nothing is known about 'oom_capacty'");
   EXPECT_THAT(run({"diagnose", "--explain", "oom_capacty"}).standard_error, HasSubstr("did you mean 'oom_capacity'?"));
   const auto json = this->json({"diagnose", "--explain", "zzyzx"});
   EXPECT_EQ(json["found"], false);
   EXPECT_EQ(json["causes"], Json::array());
   EXPECT_EQ(run({"diagnose", "--explain", "xid=99999"}).exit_code, 1);
-  expect_error({"diagnose", "--explain", " "}, 2, "nothing is named");
+  expect_error({"diagnose", "--explain", " "}, 2, "nothing to look up is given");
 }
 
 // With the engine: what a log and its neighbours lead to.
 
 TEST_F(DiagnoseCommand, OutOfMemoryIsTheCauseWithItsLine) {
-  const std::string text = std::string(kHealthy) + std::string(kTraceback) + std::string(kOutOfMemory);
+  const std::string text = std::string(kHealthyLog) + std::string(kTraceback) + std::string(kOutOfMemory);
   const std::string log = file("run.log", text);
   const auto done = run({"diagnose", log});
   EXPECT_EQ(done.exit_code, 1);
@@ -364,13 +364,13 @@ TEST_F(DiagnoseCommand, FailuresOfTheirOwnAreSaidToBeIndependent) {
   const auto both = run({"diagnose", file("run.log", std::string(kOutOfMemory) + other)});
   EXPECT_THAT(both.standard_output, HasSubstr("2 independent failures"));
   EXPECT_THAT(run({"diagnose", file("one.log", kOutOfMemory)}).standard_output, Not(HasSubstr("independent")));
-  const auto followed = run({"diagnose", file("two.log", std::string(kOutOfMemory) + std::string(kTimeout))});
+  const auto followed = run({"diagnose", file("two.log", std::string(kOutOfMemory) + std::string(kTimeoutLog))});
   EXPECT_THAT(followed.standard_output, Not(HasSubstr("independent")));
 }
 
 TEST_F(DiagnoseCommand, ManyRanksAreToldAsRanges) {
   for (int rank = 0; rank < 300; ++rank) {
-    if (rank != 7) file("rank-" + std::to_string(rank) + ".log", kTimeout.substr(kTimeout.find("[Rank 0] ") + 9));
+    if (rank != 7) file("rank-" + std::to_string(rank) + ".log", kTimeoutLog.substr(kTimeoutLog.find("[Rank 0] ") + 9));
   }
   const auto alone = run({"diagnose", folder()});
   EXPECT_THAT(alone.standard_output, HasSubstr("the ranks other than 0-6,\n8-299\n"));
@@ -394,12 +394,12 @@ TEST_F(DiagnoseCommand, APlainFailureIsNamedWhereNothingElseIsFound) {
   const auto text = run({"diagnose", log}).standard_output;
   EXPECT_TRUE(text.starts_with("nothing GPU-related found in 6 lines; a plain failure is there:")) << text;
   EXPECT_THAT(text, HasSubstr("error.log:6: ValueError"));
-  EXPECT_EQ(this->json({"diagnose", file("run.log", kHealthy)})["ordinary"], Json());
+  EXPECT_EQ(this->json({"diagnose", file("run.log", kHealthyLog)})["ordinary"], Json());
 }
 
 TEST_F(DiagnoseCommand, ATimeoutOfOneRankIsExplainedByTheMemoryOfAnother) {
-  file("rank0.log", std::string(kHealthy) + std::string(kTimeout));
-  file("rank1.log", std::string(kHealthy) + std::string(kTraceback) + std::string(kOutOfMemory));
+  file("rank0.log", std::string(kHealthyLog) + std::string(kTimeoutLog));
+  file("rank1.log", std::string(kHealthyLog) + std::string(kTraceback) + std::string(kOutOfMemory));
   const auto json = this->json({"diagnose", folder()});
   ASSERT_FALSE(json["causes"].empty());
   EXPECT_EQ(json["causes"][0]["id"], "oom_capacity") << json["causes"].dump(2);

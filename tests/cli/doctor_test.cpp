@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuwarden doctor as a user meets it: exit codes, scripts, JUnit, options that do not go together.
+// gpuwarden doctor as a user meets it: exit codes, scripts, JUnit, options that cannot be used together.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,14 +92,14 @@ TEST_F(DoctorCommand, WhatIsNotKnownIsNotJudged) {
 }
 
 TEST_F(DoctorCommand, OptionsThatDoNotGoTogetherAreTold) {
-  expect_error({"doctor", "--fix", "--json"}, 2, "--fix and --json do not go together");
+  expect_error({"doctor", "--fix", "--json"}, 2, "--fix and --json cannot be used together");
   expect_error({"doctor", "--apply"}, 2, "--apply needs --fix");
   expect_error({"doctor", "--yes"}, 2, "--yes needs --fix --apply");
-  expect_error({"doctor", "--simulate", "h100x8", "--root", "/"}, 2, "--simulate and --root do not go together");
-  expect_error({"doctor", "--root", (dir_ / "absent").string()}, 2, "/absent' is no folder");
-  expect_error({"doctor", "--only", "gpu-lots"}, 2, "there is no check and no area 'gpu-lots'");
-  expect_error({"doctor", "--fail-on", "sometimes"}, 2, "'sometimes' is no severity");
-  expect_error({"doctor", "word"}, 2, "doctor takes no operand 'word'");
+  expect_error({"doctor", "--simulate", "h100x8", "--root", "/"}, 2, "--simulate and --root cannot be used together");
+  expect_error({"doctor", "--root", (dir_ / "absent").string()}, 2, "/absent' is not a directory");
+  expect_error({"doctor", "--only", "gpu-lots"}, 2, "unknown check or area 'gpu-lots'");
+  expect_error({"doctor", "--fail-on", "sometimes"}, 2, "unknown severity 'sometimes'");
+  expect_error({"doctor", "word"}, 2, "doctor: unexpected argument 'word'");
 }
 
 TEST_F(DoctorCommand, ComparingNamesTheOddOneOut) {

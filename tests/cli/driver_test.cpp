@@ -113,20 +113,20 @@ TEST_F(DriverCommand, AppliesNothingToACapture) {
 
 TEST_F(DriverCommand, RefusesWrongWords) {
   const std::string root = debian_root();
-  expect_error({"driver", "upgrade"}, 2, "driver does not know 'upgrade'");
-  expect_error({"driver", "plan", "now"}, 2, "driver does not know 'plan now'");
-  expect_error({"driver", "plan", "--root", root, "--branch", "new"}, 2, "'new' is no driver branch");
-  expect_error({"driver", "plan", "--root", root, "--driver-version", "580"}, 2, "'580' is no driver version");
-  expect_error({"driver", "plan", "--root", root, "--driver-version", "580.1;reboot"}, 2, "is no driver version");
+  expect_error({"driver", "upgrade"}, 2, "unknown action 'upgrade'");
+  expect_error({"driver", "plan", "now"}, 2, "unknown action 'plan now'");
+  expect_error({"driver", "plan", "--root", root, "--branch", "new"}, 2, "'new' is not a driver branch");
+  expect_error({"driver", "plan", "--root", root, "--driver-version", "580"}, 2, "'580' is not a driver version");
+  expect_error({"driver", "plan", "--root", root, "--driver-version", "580.1;reboot"}, 2, "is not a driver version");
   expect_error({"driver", "plan", "--root", root, "--branch", "570", "--driver-version", "580.65.06"}, 2,
                "is not of the branch 570");
-  expect_error({"driver", "plan", "--root", root, "--packaging", "snap"}, 2, "'snap' is not known");
-  expect_error({"driver", "plan", "--root", root, "--module", "free"}, 2, "'free' is not known");
-  expect_error({"driver", "plan", "--root", root, "--cuda", "new"}, 2, "'new' is no version");
-  expect_error({"driver", "recommend", "--root", root, "--cuda", "12.8beta"}, 2, "'12.8beta' is no version");
+  expect_error({"driver", "plan", "--root", root, "--packaging", "snap"}, 2, "unknown value 'snap'");
+  expect_error({"driver", "plan", "--root", root, "--module", "free"}, 2, "unknown value 'free'");
+  expect_error({"driver", "plan", "--root", root, "--cuda", "new"}, 2, "'new' is not a version");
+  expect_error({"driver", "recommend", "--root", root, "--cuda", "12.8beta"}, 2, "'12.8beta' is not a version");
   expect_error({"driver", "recommend", "--root", root, "--cuda", "99"}, 1, "which driver CUDA 99.0 needs");
-  expect_error({"driver", "plan", "--root", root, "--force", "processes"}, 2, "'processes' cannot be overruled");
-  expect_error({"driver", "plan", "--root", (dir_ / "nowhere").string()}, 2, "there is no folder");
+  expect_error({"driver", "plan", "--root", root, "--force", "processes"}, 2, "'processes' cannot be forced");
+  expect_error({"driver", "plan", "--root", (dir_ / "nowhere").string()}, 2, "is not a directory");
   expect_error({"driver", "recommend", "--root", root, "--branch", "390"}, 2, "too old");
 }
 

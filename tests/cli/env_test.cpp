@@ -110,7 +110,7 @@ TEST_F(Env, UseSpeaksTheShellThatIsNamed) {
   EXPECT_THAT(in_shell("sh", "x=$(\"$gw\" env use 12.4 --root \"$root\" --timeout 60s); echo \"$x\"").value_or(""),
               HasSubstr("export CUDA_HOME"))
       << "the shell around counts more than the login shell";
-  expect_error(here({"use", "12.4", "--shell", "tcsh"}), 2, "'tcsh' is no shell known here");
+  expect_error(here({"use", "12.4", "--shell", "tcsh"}), 2, "unknown shell 'tcsh'");
   EXPECT_EQ(json(here({"use", "12.4"}))["variables"]["CUDA_HOME"], "/usr/local/cuda-12.4");
 }
 
@@ -126,7 +126,7 @@ TEST_F(Env, UseForAnArchitecturePicksTheNewestThatFitsAndSaysWhy) {
   EXPECT_THAT(env({"use", "--for", "sm_37"}).standard_output, HasSubstr("cuda-11.8'"));
   EXPECT_THAT(env({"use", "--for", "NVIDIA B200"}).standard_output, HasSubstr("cuda-13.0'"));
   set_driver("535.54.03");
-  expect_error(here({"use", "--for", "sm_999"}), 2, "no GPU architecture");
+  expect_error(here({"use", "--for", "sm_999"}), 2, "not a known GPU architecture");
   const auto native = run({"env", "use", "--for", "native", "--root", (dir_ / "root").string(), "--simulate", "t4x1"});
   EXPECT_THAT(native.standard_error, HasSubstr("builds for sm_75")) << "the simulated GPU, the tree's toolkits";
 }
@@ -136,10 +136,10 @@ TEST_F(Env, ErrorsPrintNothingThatAShellWouldEvaluate) {
   EXPECT_THAT(env({"use", "12.5"}).standard_error, HasSubstr("12.6.85 (/usr/local/cuda-12.6)"));
   expect_error(here({"use"}), 2, "no CUDA version was given");
   expect_error(here({"use", "12.4", "12.6"}), 2, "unexpected argument '12.6'");
-  expect_error(here({"use", "; rm -rf /"}), 2, "is no version of CUDA");
-  expect_error({"env", "use", "12.4", "--root", "/no/such/folder"}, 2, "is no folder");
+  expect_error(here({"use", "; rm -rf /"}), 2, "is not a CUDA version");
+  expect_error({"env", "use", "12.4", "--root", "/no/such/folder"}, 2, "is not a directory");
   expect_error({"env"}, 2, "no action was given");
-  expect_error({"env", "lsit"}, 2, "there is no action 'lsit'");
+  expect_error({"env", "lsit"}, 2, "unknown action 'lsit'");
   EXPECT_THAT(run({"env", "lst"}).standard_error, HasSubstr("did you mean 'list'?"));
   expect_error(here({"list", "--none"}), 2, "env list takes no --none");
   const auto none = run({"env", "use", "--none"});
@@ -210,7 +210,7 @@ TEST_F(Env, PersistReachesEveryNewShellUntilItIsRemoved) {
             home + "\n" + home + "/bin:/usr/local/bin:/usr/bin:/bin\n");
   EXPECT_EQ(run({"env", "persist", "--remove"}).exit_code, 0);
   EXPECT_EQ(read_file(rc), "alias x=y\n");
-  expect_error({"env", "persist", "--remove"}, 2, "has no block");
+  expect_error({"env", "persist", "--remove"}, 2, "has no gpuwarden block");
   const std::string other = (dir_ / "other.fish").string();
   environment_["CUDA_HOME"] = home;
   EXPECT_EQ(run({"env", "persist", "12.3", "--shell", "fish", "--file", other}).exit_code, 0);
@@ -228,7 +228,7 @@ TEST_F(Env, ExplainTellsOfOneVariableOrOfAll) {
   EXPECT_THAT(vllm.standard_output, HasSubstr("VLLM_ATTENTION_BACKEND"));
   EXPECT_THAT(vllm.standard_output, Not(HasSubstr("NCCL_ALGO")));
   EXPECT_GE(json({"env", "explain"})["variables"].size(), 60U);
-  expect_error({"env", "explain", "NCCL_SOCKET_IFNAM"}, 2, "nothing is known of 'NCCL_SOCKET_IFNAM'");
+  expect_error({"env", "explain", "NCCL_SOCKET_IFNAM"}, 2, "nothing is known about 'NCCL_SOCKET_IFNAM'");
   EXPECT_THAT(run({"env", "explain", "NCCL_SOCKET_IFNAM"}).standard_error,
               HasSubstr("did you mean 'NCCL_SOCKET_IFNAME'?"));
 }
@@ -279,7 +279,7 @@ TEST_F(Env, CreateShowsTheCommandsAndRunsThemOnlyWhenTold) {
                "micromamba is not installed");
   expect_error(here({"create", "x"}), 2, "needs --cuda");
   expect_error(here({"create", "--cuda", "12.4"}), 2, "no name was given");
-  expect_error(here({"create", "x", "--cuda", "twelve"}), 2, "is no version");
+  expect_error(here({"create", "x", "--cuda", "twelve"}), 2, "is not a version");
 }
 
 }  // namespace

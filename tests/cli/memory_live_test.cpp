@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr std::string_view kFleet = R"(name: lab
+constexpr std::string_view kPoolsFleet = R"(name: lab
 driver: 550.54.15
 cuda: "12.4"
 clock: {frozen: true}
@@ -31,7 +31,7 @@ class MemoryLive : public Program {
     environment_["GPUWARDEN_SIM_CUDA_LATENCY"] = "off";
     environment_.erase("LD_LIBRARY_PATH");
     environment_.erase("LD_PRELOAD");
-    fleet_ = file("lab.yaml", kFleet);
+    fleet_ = file("lab.yaml", kPoolsFleet);
   }
   std::string fleet_;
 };
@@ -103,8 +103,8 @@ TEST_F(MemoryLive, WatchesUntilItHasShownEnough) {
   std::size_t readings = 0;
   for (std::string line; std::getline(lines, line); ++readings) EXPECT_EQ(Json::parse(line)["gpus"].size(), 2U);
   EXPECT_EQ(readings, 3U);
-  expect_error({"memory", "--count", "3", "--simulate", fleet_}, 2, "--count goes with --watch");
-  expect_error({"memory", "--watch=0s", "--simulate", fleet_}, 2, "some time has to pass");
+  expect_error({"memory", "--count", "3", "--simulate", fleet_}, 2, "--count requires --watch");
+  expect_error({"memory", "--watch=0s", "--simulate", fleet_}, 2, "the interval must be greater than 0");
 }
 
 #ifndef GPUWARDEN_SANITIZED

@@ -65,7 +65,7 @@ TEST_F(Memory, ReplayReadsPicklesPackedOrNotAndFromStandardInput) {
 
 TEST_F(Memory, ReplayRunsNothingOfAPickle) {
   const std::string evil = file("evil.pickle", "cposix\nsystem\n(S'touch " + (dir_ / "ran").string() + "'\ntR.");
-  expect_error({"memory", "replay", evil}, 2, "is no trace of allocations");
+  expect_error({"memory", "replay", evil}, 2, "is not a known format of allocation trace");
   const std::string hidden =
       file("hidden.pickle", "\x80\x04]cposix\nsystem\n(S'touch " + (dir_ / "ran").string() + "'\ntRe.");
   expect_error({"memory", "replay", hidden}, 2, "refused: byte 3 (GLOBAL) asks for posix.system");
@@ -79,13 +79,16 @@ TEST_F(Memory, ReplayNeedsALengthWhereSizesDependOnIt) {
   EXPECT_EQ(random["steps"], 40);
   EXPECT_EQ(random["peak_requested_bytes"], 5'000'000);
   expect_error({"memory", "replay", csv(), "--tokens", "7"}, 2, "the sizes in this trace are fixed");
-  expect_error({"memory", "replay", symbolic(), "--random-lengths", "5..3"}, 2, "no range of lengths");
-  expect_error({"memory", "replay", symbolic(), "--tokens", "3", "--random-lengths", "3..5"}, 2, "do not go together");
-  expect_error({"memory", "replay", csv(), "--seed", "3"}, 2, "--seed goes with --random-lengths");
-  expect_error({"memory", "replay", csv(), "--snapshot", "x.txt"}, 2, "'x.txt' tells no format");
-  expect_error({"memory", "replay", csv(), "--watch"}, 2, "memory replay: --watch is an option of gpuwarden memory\n");
-  expect_error({"memory", "replay", csv(), "-i", "0"}, 2, "--gpu is an option of gpuwarden memory\n");
-  expect_error({"memory", "--repeat", "3"}, 2, "memory: --repeat is an option of gpuwarden memory replay");
+  expect_error({"memory", "replay", symbolic(), "--random-lengths", "5..3"}, 2, "not a range of lengths");
+  expect_error({"memory", "replay", symbolic(), "--tokens", "3", "--random-lengths", "3..5"}, 2,
+               "cannot be used together");
+  expect_error({"memory", "replay", csv(), "--seed", "3"}, 2, "--seed requires --random-lengths");
+  expect_error({"memory", "replay", csv(), "--snapshot", "x.txt"}, 2, "no known format ends like 'x.txt'");
+  expect_error({"memory", "replay", csv(), "--watch"}, 2,
+               "memory replay takes no --watch\nhint: --watch is an option of gpuwarden memory status\n");
+  expect_error({"memory", "replay", csv(), "-i", "0"}, 2, "--gpu is an option of gpuwarden memory status\n");
+  expect_error({"memory", "--repeat", "3"}, 2,
+               "memory status takes no --repeat\nhint: --repeat is an option of gpuwarden memory replay");
   expect_error({"memory", "trace", "--snapshot", "x", "--", "true"}, 2, "an option of gpuwarden memory replay");
 }
 
@@ -124,12 +127,12 @@ TEST_F(Memory, ReplayWritesAPage) {
 }
 
 TEST_F(Memory, WrongUsageIsTold) {
-  expect_error({"memory", "frobnicate"}, 2, "memory knows no 'frobnicate'");
-  expect_error({"memory", "replay"}, 2, "no trace is named");
+  expect_error({"memory", "frobnicate"}, 2, "unknown action 'frobnicate'");
+  expect_error({"memory", "replay"}, 2, "no trace is given");
   expect_error({"memory", "replay", "a", "b"}, 2, "one trace, not 2");
   expect_error({"memory", "replay", "/nonexistent.csv"}, 2, "/nonexistent.csv");
-  expect_error({"memory", "replay", csv(), "--strategy", "best"}, 2, "there is no 'best'");
-  expect_error({"memory", "replay", csv(), "--repeat", "0"}, 2, "--repeat: at least 1");
+  expect_error({"memory", "replay", csv(), "--strategy", "best"}, 2, "unknown strategy 'best'");
+  expect_error({"memory", "replay", csv(), "--repeat", "0"}, 2, "--repeat must be at least 1");
   expect_error({"memory", "replay", csv(), "--device-memory", "much"}, 2, "--device-memory");
   expect_error({"memory", "replay", file("bad.csv", "op,id,size\na,1,64\nf,2,64\n")}, 2,
                "line 3: id 2 frees what was never");

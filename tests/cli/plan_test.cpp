@@ -286,19 +286,20 @@ TEST_F(Plan, ListsTheModelsThatItKnows) {
 }
 
 TEST_F(Plan, BadModelsAreToldClearly) {
-  expect_error({"plan", "--gpus", "h100"}, 2, "no model is named");
+  expect_error({"plan", "--gpus", "h100"}, 2, "no model is given");
   expect_error({"plan", "llama-9", "--gpus", "h100"}, 2, "no model 'llama-9'");
   expect_error({"plan", file("cut.json", kConfig.substr(0, 100)), "--gpus", "h100"}, 2, "ends in the middle");
   expect_error({"plan", file("unet.json", R"({"_class_name":"UNet2DConditionModel"})"), "--gpus", "h100"}, 2,
                "diffusion");
-  expect_error({"plan", file("odd.json", R"({"model_type":"mamba"})"), "--gpus", "h100"}, 2, "'mamba' is not known");
+  expect_error({"plan", file("odd.json", R"({"model_type":"mamba"})"), "--gpus", "h100"}, 2,
+               "unknown architecture 'mamba'");
   expect_error({"plan", (dir_ / "missing.json").string(), "--gpus", "h100"}, 2, "missing.json");
   file("empty/readme.txt", "");
   expect_error({"plan", (dir_ / "empty").string(), "--gpus", "h100"}, 2, "no config.json");
   expect_error({"plan", "gpt2", "bert", "--gpus", "h100"}, 2, "one model at a time");
   expect_error({"plan", "gpt2", "--params", "7B", "--gpus", "h100"}, 2, "cannot be given together");
   expect_error({"plan", "gpt2", "--hidden", "64", "--gpus", "h100"}, 2, "--hidden completes --params");
-  expect_error({"plan", "gpt2", "--gpus", "h100", "--simulate", "h100x8"}, 2, "do not go together");
+  expect_error({"plan", "gpt2", "--gpus", "h100", "--simulate", "h100x8"}, 2, "cannot be used together");
   expect_error({"plan", "--params", "8x7B", "--gpus", "h100"}, 2, "8x7B");
 }
 

@@ -49,7 +49,7 @@ TEST_F(ProbeCli, EveryCommandWorksThroughNvidiaSmi) {
 }
 
 TEST_F(ProbeCli, WhichProbeIsCheckedFirst) {
-  expect_error({"list", "--probe", "crystal-ball"}, 2, "'crystal-ball' is no probe");
+  expect_error({"list", "--probe", "crystal-ball"}, 2, "unknown probe 'crystal-ball'");
   expect_error({"list", "--probe", "nvidia-smi", "--simulate", "t4x1"}, 2, "cannot be given together");
   environment_.erase("GPUWARDEN_NVML_LIBRARY");
   environment_.erase("GPUWARDEN_SYS_ROOT");

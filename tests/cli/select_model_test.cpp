@@ -226,7 +226,7 @@ TEST_F(SelectModel, AWorkstationAndInstancesAreMachinesToo) {
 TEST_F(SelectModel, WhereGpusAreTooFewTheModelIsNotBlamed) {
   const auto many = run({"select", "-n", "9", "--model", "gpt2", "--simulate", "h100x8"});
   EXPECT_EQ(many.exit_code, 1);
-  EXPECT_THAT(many.standard_error, HasSubstr("only 8 of 9 GPUs can be had"));
+  EXPECT_THAT(many.standard_error, HasSubstr("only 8 of the 9 requested GPUs are available"));
   EXPECT_THAT(many.standard_error, Not(HasSubstr("enough")));
 }
 
@@ -236,7 +236,7 @@ TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {
     expect_error(words, 2, what);
   };
   refused({"--model", "nonesuch-7b"}, "no model 'nonesuch-7b'");
-  refused({"--model", "gpt2", "--model-size", "7B"}, "--model and --model-size do not go together");
+  refused({"--model", "gpt2", "--model-size", "7B"}, "--model and --model-size cannot be used together");
   refused({"--model-size", "7x"}, "'7x' is neither a number of parameters nor a size of weights");
   refused({"--model-size", "8x7B"}, "8x7B");
   refused({"--model-size", "0B"}, "--model-size");
@@ -247,7 +247,7 @@ TEST_F(SelectModel, BadModelsAndSizesAreToldClearly) {
   refused({"--model", "gpt2", "--hidden", "64"}, "--hidden completes --model-size");
   refused({"--model", "gpt2", "--family", "llama"}, "its own family");
   refused({"--task", "lora"}, "--task is about a model, but none is named");
-  refused({"--model", "gpt2", "--task", "dance"}, "'dance' is not known");
+  refused({"--model", "gpt2", "--task", "dance"}, "unknown task 'dance'");
   refused({"--model", "gpt2", "--task", "serve", "--optimizer", "lion"}, "--optimizer");
   refused({"--model", "gpt2", "--sequence", "4096"}, "only 1024 positions");
   refused({"--model", "gpt2", "--quantization", "nf4"}, "cannot be trained");
@@ -295,7 +295,7 @@ TEST_F(SelectModel, WaitingEndsWhenAsManyAreFreeAsTheModelTakes) {
   const auto held = run({"run", "-q", "--simulate", "h100x8", "-n", "7", "--", GPUWARDEN_PROGRAM, "run", "--simulate",
                          "h100x8", "--model", "llama-3.1-70b", "--task", "inference", "--wait=200ms", "--", "true"});
   EXPECT_EQ(held.exit_code, 1);
-  EXPECT_THAT(held.standard_error, HasSubstr("waited"));
+  EXPECT_THAT(held.standard_error, HasSubstr("timed out after"));
   EXPECT_THAT(held.standard_error, HasSubstr("leased by"));
   EXPECT_EQ(run({"run", "-q", "--simulate", "h100x8", "--model", "llama-3.1-70b", "--task", "inference", "--wait=60s",
                  "--", "true"})

@@ -83,8 +83,8 @@ TEST_F(SurveyCli, DoctorJudgesTheRoot) {
 }
 
 TEST_F(SurveyCli, ARootThatIsNoFolderIsAMistake) {
-  expect_error({"snapshot", "--root", (dir_ / "none").string()}, 2, "is no folder");
-  expect_error({"doctor", "--root", file("a-file", "")}, 2, "is no folder");
+  expect_error({"snapshot", "--root", (dir_ / "none").string()}, 2, "is not a directory");
+  expect_error({"doctor", "--root", file("a-file", "")}, 2, "is not a directory");
 }
 
 TEST_F(SurveyCli, AnEmptyRootIsSurveyedToo) {

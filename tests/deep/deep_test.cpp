@@ -61,7 +61,7 @@ TEST(Deep, CublasIsTheMeasureOfTheTensorCoresWhereItIsThere) {
   const auto without = only_gpu(run_deep(machine_with_gpus(), options));
   EXPECT_EQ(figure(without, "matrix_bf16").value, -1);
   EXPECT_TRUE(figure(without, "tensor_bf16").least);
-  EXPECT_THAT(without.notes, Contains(HasSubstr("no libcublas that works is there")));
+  EXPECT_THAT(without.notes, Contains(HasSubstr("no working libcublas was found")));
 }
 
 TEST(Deep, ACublasThatRefusesIsANote) {

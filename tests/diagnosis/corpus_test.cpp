@@ -46,9 +46,9 @@ void expect_floor(const SetScore& set, const Floor& floor, const std::vector<Dia
 }
 
 TEST(DiagnosisCorpus, ShortExcerptsAreDiagnosedAndTheirNumbersRead) {
-  const auto folder = corpus();
-  if (!folder) GTEST_SKIP() << "no corpus here";
-  const auto cases = read_diagnosis_cases(*folder / "diagnose/cases.jsonl");
+  const auto file = corpus_file("diagnose/cases.jsonl");
+  if (!file) GTEST_SKIP() << "the reduced corpus has no labelled failures";
+  const auto cases = read_diagnosis_cases(*file);
   ASSERT_TRUE(cases) << cases.error().message;
   const auto answers = diagnose_cases(*cases);
   const DiagnosisScore score = score_diagnoses(answers);
@@ -57,9 +57,9 @@ TEST(DiagnosisCorpus, ShortExcerptsAreDiagnosedAndTheirNumbersRead) {
 }
 
 TEST(DiagnosisCorpus, WholeReportsAreDiagnosed) {
-  const auto folder = corpus();
-  if (!folder) GTEST_SKIP() << "no corpus here";
-  const auto cases = read_diagnosis_cases(*folder / "diagnose/long_cases.jsonl");
+  const auto file = corpus_file("diagnose/long_cases.jsonl");
+  if (!file) GTEST_SKIP() << "the reduced corpus has no labelled failures";
+  const auto cases = read_diagnosis_cases(*file);
   ASSERT_TRUE(cases) << cases.error().message;
   const auto answers = diagnose_cases(*cases);
   expect_floor(score_diagnoses(answers).accuracy.long_cases, kLong, answers);

@@ -36,7 +36,7 @@ void add_node(Snapshot& machine, std::string_view name, std::string_view state, 
   slurm->nodes.push_back(node);
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kClusterCases = std::to_array<Case>({
     {"slurm-gpus-not-constrained", [](Snapshot& m) { enter_job(m, {"0", "1"}).constrain_devices = false; },
      [](Snapshot& m) { enter_job(m, {"0", "1"}).constrain_devices = true; }, "ConstrainDevices"},
     {"slurm-job-without-gpus", [](Snapshot& m) { enter_job(m, {}); }, [](Snapshot& m) { enter_job(m, {"0"}); },
@@ -62,7 +62,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> cluster_cases() { return kCases; }
+std::span<const Case> cluster_cases() { return kClusterCases; }
 
 namespace {
 

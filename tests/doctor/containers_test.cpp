@@ -30,7 +30,7 @@ void limit_shm(Snapshot& machine, std::uint64_t mebibytes) {
   }
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kContainerCases = std::to_array<Case>({
     {"container-without-gpu",
      [](Snapshot& m) {
        move_into_container(m, "docker");
@@ -108,7 +108,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> container_cases() { return kCases; }
+std::span<const Case> container_cases() { return kContainerCases; }
 
 namespace {
 
@@ -116,7 +116,7 @@ TEST(ContainerChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(contain
 
 TEST(ContainerChecks, ADeviceThatKubernetesDidNotGiveIsAskedForInThePod) {
   Snapshot machine = healthy_machine();
-  kCases[0].sick(machine);
+  kContainerCases[0].sick(machine);
   move_into_container(machine, "kubernetes");
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
@@ -125,7 +125,7 @@ TEST(ContainerChecks, ADeviceThatKubernetesDidNotGiveIsAskedForInThePod) {
 
 TEST(ContainerChecks, AVoidMaskExplainsMissingDevices) {
   Snapshot machine = healthy_machine();
-  kCases[0].sick(machine);
+  kContainerCases[0].sick(machine);
   set_variable(machine, "NVIDIA_VISIBLE_DEVICES", "void");
   EXPECT_EQ(found_in(machine), "container-given-no-gpu");
 }

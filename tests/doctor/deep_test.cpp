@@ -36,7 +36,7 @@ struct DeepCase {
   std::string_view says;
 };
 
-constexpr auto kCases = std::to_array<DeepCase>({
+constexpr auto kDeepCases = std::to_array<DeepCase>({
     {"deep-memory-error",
      [](DeepGpu& gpu) {
        gpu.memory->mismatches = 2;
@@ -72,7 +72,7 @@ doctor::Examination judged(const DeepRun& run) {
 }
 
 TEST(DeepChecks, SpeakAloneAndAreSilentOnNearMisses) {
-  for (const DeepCase& test : kCases) {
+  for (const DeepCase& test : kDeepCases) {
     DeepRun sick = sound_run();
     test.sick(sick.gpus[0]);
     const auto found = judged(sick).findings;
@@ -88,8 +88,8 @@ TEST(DeepChecks, SpeakAloneAndAreSilentOnNearMisses) {
 
 TEST(DeepChecks, EachHasACase) {
   for (const doctor::Check& check : doctor::deep_checks())
-    EXPECT_NE(std::ranges::find(kCases, check.id, &DeepCase::id), kCases.end()) << check.id;
-  EXPECT_EQ(doctor::deep_checks().size(), kCases.size());
+    EXPECT_NE(std::ranges::find(kDeepCases, check.id, &DeepCase::id), kDeepCases.end()) << check.id;
+  EXPECT_EQ(doctor::deep_checks().size(), kDeepCases.size());
 }
 
 TEST(DeepChecks, AMachineWithoutCudaIsANoteAndNoFault) {
@@ -112,7 +112,7 @@ TEST(DeepChecks, AStandInsFiguresAreNeverPassedOffAsTheDrivers) {
   run.gpus[0].wrong_results = 1;
   run.stand_in = true;
   run.library = "/opt/other/libcuda.so";
-  EXPECT_TRUE(judged(run).findings.at(0).title.contains("told by /opt/other/libcuda.so, a stand-in"));
+  EXPECT_TRUE(judged(run).findings.at(0).title.contains("reported by /opt/other/libcuda.so, a stand-in"));
 }
 
 TEST(DeepChecks, EveryFaultyGpuIsNamed) {

@@ -38,7 +38,7 @@ void use_b300(Snapshot& machine, std::string_view driver) {
   divide(machine);
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kDeviceCases = std::to_array<Case>({
     {"no-gpu", remove_gpus,
      [](Snapshot& m) {
        for (auto& record : m.gpus) record.state = GpuState::suspended;
@@ -51,6 +51,19 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) { m.gpus[0].state = GpuState::suspended; }, "GPUs 0-1,3 must be reset"},
     {"gpu-not-answering", [](Snapshot& m) { m.gpus[1].state = GpuState::not_answering; },
      [](Snapshot& m) { m.gpus[1].state = GpuState::busy; }, "GPU 1 does not answer"},
+    {"gpu-faulty",
+     [](Snapshot& m) {
+       m.gpus[1].state = GpuState::faulty;
+       m.gpus[1].cause = "it reports memory that cannot be";
+     },
+     [](Snapshot& m) { m.gpus[1].cause = "it reports memory that cannot be"; },
+     "GPU 1: it reports memory that cannot be"},
+    {"processes-unreadable",
+     [](Snapshot& m) {
+       m.gpus[3].processes.reset();
+       m.gpus[3].processes_unreadable = true;
+     },
+     [](Snapshot& m) { m.gpus[3].processes.reset(); }, "the processes of GPU 3 cannot be read"},
     {"gpu-not-permitted", [](Snapshot& m) { m.gpus[1].state = GpuState::no_permission; },
      [](Snapshot& m) { m.gpus[1].state = GpuState::suspended; }, "GPU 1"},
     {"memory-held-by-unlisted-process", [](Snapshot& m) { add_process(m, false); },
@@ -92,9 +105,15 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> device_cases() { return kCases; }
+std::span<const Case> device_cases() { return kDeviceCases; }
 
 namespace {
+
+TEST(DeviceChecks, GpusThatAllFallSilentAreToldWhereTheDriverItselfIsNot) {
+  Snapshot machine = healthy_machine();
+  for (auto& gpu : machine.gpus) gpu.state = GpuState::not_answering;
+  EXPECT_EQ(found_in(machine), "gpu-not-answering");
+}
 
 TEST(DeviceChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(device_cases()); }
 

@@ -33,7 +33,7 @@ void mix(Snapshot& machine, std::string_view newer, facts::ComputeCapability cap
   machine.gpus[3].gpu.compute_capability = capability;
 }
 
-void use_v100(Snapshot& machine, std::string_view version, ModuleFlavour flavour) {
+void put_in_v100(Snapshot& machine, std::string_view version, ModuleFlavour flavour) {
   remove_cuda_software(machine);
   use_gpus(machine, "Tesla V100-SXM2-32GB", {7, 0});
   use_driver(machine, version);
@@ -52,15 +52,22 @@ void use_bare_driver(Snapshot& machine, std::string_view version) {
   use_driver(machine, version);
 }
 
-void fail_with(Snapshot& machine, std::string_view message) {
-  machine.problem = Error{ErrorCode::unavailable, std::string(message), ""};
+using ProblemKind = facts::DriverProblem::Kind;
+
+void fail_with(Snapshot& machine, ProblemKind kind, std::string_view message) {
+  machine.problem = {kind, {ErrorCode::unavailable, std::string(message), ""}};
 }
 
-void set_node(Snapshot& machine, std::string_view path, std::string_view problem) {
+void set_gap(Snapshot& machine, std::string_view message) {
+  machine.gaps = {
+      {facts::ReadingGap::Part::links, {ProblemKind::timed_out, {ErrorCode::timed_out, std::string(message), ""}}}};
+}
+
+void set_node(Snapshot& machine, std::string_view path, std::optional<facts::DeviceNode::Refusal> refusal) {
   for (auto& node : software(machine).device_nodes) {
     if (node.path != path) continue;
-    node.openable = problem.empty() ? std::nullopt : std::optional(false);
-    node.problem = problem;
+    node.openable = refusal ? std::optional(false) : std::nullopt;
+    node.refusal = refusal;
     node.owner = "root:video";
   }
 }
@@ -71,7 +78,7 @@ void build_with_dkms(Snapshot& machine, std::vector<std::string> kernels) {
   host(machine).installed_kernels = {"6.8.0-45-generic", "6.8.0-47-generic"};
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kDriverCases = std::to_array<Case>({
     {"nouveau-loaded", [](Snapshot& m) { driver(m).loaded_modules.emplace_back("nouveau"); },
      [](Snapshot& m) { driver(m).blacklisted = {"nouveau"}; }, "nouveau"},
     {"driver-generations-clash", [](Snapshot& m) { mix(m, "NVIDIA B200", {10, 0}); },
@@ -105,18 +112,28 @@ constexpr auto kCases = std::to_array<Case>({
      [](Snapshot& m) { driver(m).library_version.reset(); }, "580.95.05"},
     {"driver-waits-for-reboot", [](Snapshot& m) { driver(m).on_disk_version = "580.126.09"; },
      [](Snapshot& m) { driver(m).on_disk_version.reset(); }, "580.126.09 lies on disk"},
-    {"driver-not-answering", [](Snapshot& m) { fail_with(m, "the NVIDIA driver did not answer within 10 s"); },
-     [](Snapshot& m) { fail_with(m, "libnvidia-ml.so.1 has no nvmlInit_v2"); }, "10 s"},
-    {"nvml-unknown-error", [](Snapshot& m) { fail_with(m, "nvmlInit_v2 failed: Unknown Error"); },
-     [](Snapshot& m) { fail_with(m, "nvmlInit_v2 failed: Not Found"); }, "Unknown Error"},
+    {"driver-not-answering", [](Snapshot& m) { fail_with(m, ProblemKind::timed_out, "no answer within 10 s"); },
+     [](Snapshot& m) { fail_with(m, ProblemKind::no_library, "it did not answer within 10 s"); }, "10 s"},
+    {"nvml-broken", [](Snapshot& m) { fail_with(m, ProblemKind::crashed, "NVML crashed (signal 11)"); },
+     [](Snapshot& m) { fail_with(m, ProblemKind::no_library, "NVML crashed"); }, "signal 11"},
+    {"driver-in-trouble", [](Snapshot& m) { fail_with(m, ProblemKind::other, "NVML code 17"); },
+     [](Snapshot& m) {
+       fail_with(m, ProblemKind::other, "nvidia-smi was called with wrong options");
+       m.origin = "box.txt: smi_error";
+     },
+     "NVML code 17"},
+    {"reading-has-gaps", [](Snapshot& m) { set_gap(m, "no answer when asked for the topology"); },
+     [](Snapshot& m) { m.links.reset(); }, "topology"},
+    {"nvml-unknown-error", [](Snapshot& m) { fail_with(m, ProblemKind::unknown_error, "Unknown Error"); },
+     [](Snapshot& m) { fail_with(m, ProblemKind::no_library, "Unknown Error"); }, "Unknown Error"},
     {"module-proprietary-on-blackwell", [](Snapshot& m) { use_b200(m, "580.105.08", ModuleFlavour::proprietary); },
      [](Snapshot& m) { use_module(m, ModuleFlavour::proprietary); }, "NVIDIA B200"},
-    {"module-open-on-old-gpu", [](Snapshot& m) { use_v100(m, "580.105.08", ModuleFlavour::open); },
-     [](Snapshot& m) { use_v100(m, "580.105.08", ModuleFlavour::proprietary); }, "V100"},
+    {"module-open-on-old-gpu", [](Snapshot& m) { put_in_v100(m, "580.105.08", ModuleFlavour::open); },
+     [](Snapshot& m) { put_in_v100(m, "580.105.08", ModuleFlavour::proprietary); }, "V100"},
     {"driver-too-old-for-gpu", [](Snapshot& m) { use_b200(m, "550.54.15", ModuleFlavour::open); },
      [](Snapshot& m) { use_b200(m, "570.86.15", ModuleFlavour::open); }, "which came with 570"},
-    {"driver-dropped-gpu", [](Snapshot& m) { use_v100(m, "595.58.03", ModuleFlavour::proprietary); },
-     [](Snapshot& m) { use_v100(m, "580.65.06", ModuleFlavour::proprietary); }, "580 is the last that does"},
+    {"driver-dropped-gpu", [](Snapshot& m) { put_in_v100(m, "595.58.03", ModuleFlavour::proprietary); },
+     [](Snapshot& m) { put_in_v100(m, "580.65.06", ModuleFlavour::proprietary); }, "580 is the last that does"},
     {"driver-end-of-life", [](Snapshot& m) { use_bare_driver(m, "545.23.08"); },
      [](Snapshot& m) { use_bare_driver(m, "580.65.06"); }, "branch 545"},
     {"driver-newer-than-known", [](Snapshot& m) { use_bare_driver(m, "900.10.01"); },
@@ -140,17 +157,18 @@ constexpr auto kCases = std::to_array<Case>({
     {"uvm-not-loaded", [](Snapshot& m) { std::erase(driver(m).loaded_modules, "nvidia_uvm"); },
      [](Snapshot& m) { driver(m).loaded_modules.clear(); }, "nvidia_uvm"},
     {"device-nodes-missing", [](Snapshot& m) { software(m).device_nodes[3].exists = false; },
-     [](Snapshot& m) { software(m).device_nodes.push_back({"/dev/nvidia-modeset", false, {}, "", "", {}}); },
+     [](Snapshot& m) { software(m).device_nodes.push_back({.path = "/dev/nvidia-modeset"}); },
      "/dev/nvidia1 is missing"},
-    {"device-nodes-not-permitted", [](Snapshot& m) { set_node(m, "/dev/nvidia2", "Permission denied"); },
-     [](Snapshot& m) { set_node(m, "/dev/nvidia2", ""); }, "/dev/nvidia2"},
-    {"device-nodes-blocked", [](Snapshot& m) { set_node(m, "/dev/nvidia2", "Operation not permitted"); },
-     [](Snapshot& m) { set_node(m, "/dev/nvidia2", ""); }, "/dev/nvidia2"},
+    {"device-nodes-not-permitted",
+     [](Snapshot& m) { set_node(m, "/dev/nvidia2", facts::DeviceNode::Refusal::file_mode); },
+     [](Snapshot& m) { set_node(m, "/dev/nvidia2", std::nullopt); }, "/dev/nvidia2"},
+    {"device-nodes-blocked", [](Snapshot& m) { set_node(m, "/dev/nvidia2", facts::DeviceNode::Refusal::cgroup); },
+     [](Snapshot& m) { set_node(m, "/dev/nvidia2", std::nullopt); }, "/dev/nvidia2"},
 });
 
 }  // namespace
 
-std::span<const Case> driver_cases() { return kCases; }
+std::span<const Case> driver_cases() { return kDriverCases; }
 
 namespace {
 
@@ -165,13 +183,13 @@ TEST(DriverChecks, ADriverThatMayNotLoadIsNotSaidToBeUnloadedBesides) {
 
 TEST(DriverChecks, AMismatchThatNvmlReportsIsAMismatch) {
   Snapshot machine = healthy_machine();
-  fail_with(machine, "Driver/library version mismatch");
+  fail_with(machine, ProblemKind::mismatch, "Driver/library version mismatch");
   EXPECT_EQ(found_in(machine), "driver-library-mismatch");
 }
 
 TEST(DriverChecks, AClosedDeviceFileIsOpenedByItsGroup) {
   Snapshot machine = healthy_machine();
-  set_node(machine, "/dev/nvidia2", "Permission denied");
+  set_node(machine, "/dev/nvidia2", facts::DeviceNode::Refusal::file_mode);
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_TRUE(found.findings[0].fix[0].contains("usermod -aG video")) << found.findings[0].fix[0];
@@ -271,7 +289,7 @@ TEST(DriverChecks, AFabricManagerOfTheNewDriverWaitsForItsReload) {
 
 TEST(DriverChecks, GpusWithoutGspNeedNoFirmware) {
   Snapshot machine = healthy_machine();
-  use_v100(machine, "580.105.08", ModuleFlavour::proprietary);
+  put_in_v100(machine, "580.105.08", ModuleFlavour::proprietary);
   driver(machine).firmware_version = "";
   EXPECT_EQ(found_in(machine), "");
   machine.gpus[3].gpu.name = "Tesla T4";

@@ -21,7 +21,7 @@ void add_fault(Snapshot& machine, std::string_view kind, std::uint32_t code, std
   machine.kernel_faults->push_back({std::string(kind), code, std::string(place), std::nullopt, std::string(text), 1});
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kFaultCases = std::to_array<Case>({
     {"xid-critical", [](Snapshot& m) { add_fault(m, "xid", 79, "GPU has fallen off the bus."); },
      [](Snapshot& m) { add_fault(m, "xid", 43, "Reset Channel Verif Error"); }, "Xid 79 on 0000:27:00"},
     {"xid-error", [](Snapshot& m) { add_fault(m, "xid", 46, "GPU stopped processing"); },
@@ -42,7 +42,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> fault_cases() { return kCases; }
+std::span<const Case> fault_cases() { return kFaultCases; }
 
 namespace {
 

@@ -31,7 +31,7 @@ void use_old_torch(Snapshot& machine, std::string_view numpy) {
   set_package(machine, "numpy", numpy);
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kFrameworkCases = std::to_array<Case>({
     {"torch-needs-newer-driver",
      [](Snapshot& m) {
        remove_toolkits(m);
@@ -104,7 +104,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> framework_cases() { return kCases; }
+std::span<const Case> framework_cases() { return kFrameworkCases; }
 
 namespace {
 
@@ -134,7 +134,7 @@ TEST(FrameworkChecks, NoWheelIsRuledOutForAnArchitectureThatIsNotKnown) {
   use_gpus(machine, "NVIDIA Z9000", {9, 0});
   for (auto& record : machine.gpus) record.gpu.compute_capability.reset();
   const std::string fixes = fixes_of(machine);
-  EXPECT_TRUE(fixes.contains("nothing tells this GPU's architecture")) << fixes;
+  EXPECT_TRUE(fixes.contains("this GPU's architecture is unknown")) << fixes;
   EXPECT_FALSE(fixes.contains("no PyTorch wheel fits")) << fixes;
 }
 

@@ -12,7 +12,7 @@ namespace {
 using facts::Snapshot;
 using facts::ThrottleReason;
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kHealthCases = std::to_array<Case>({
     {"row-remap-failed", [](Snapshot& m) { m.gpus[1].sample.remapped_rows_failed = Count(1); },
      [](Snapshot& m) { m.gpus[1].sample.remapped_rows_uncorrected = Count(1); }, "GPU 1"},
     {"row-remap-pending", [](Snapshot& m) { m.gpus[1].sample.remapped_rows_pending = Count(1); },
@@ -71,7 +71,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> health_cases() { return kCases; }
+std::span<const Case> health_cases() { return kHealthCases; }
 
 namespace {
 

@@ -32,7 +32,7 @@ void shadow_cudnn(Snapshot& machine, std::string_view version) {
   set_variable(machine, "LD_LIBRARY_PATH", "/opt/lib");
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kLibraryCases = std::to_array<Case>({
     {"libcuda-compat-unfit", [](Snapshot& m) { use_compat(m, "575.57.08"); },
      [](Snapshot& m) { use_compat(m, "590.48.01"); }, "575.57.08"},
     {"libcuda-stub-first", [](Snapshot& m) { library(m, "libcuda.so.1").origin = "stubs"; },
@@ -74,7 +74,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> library_cases() { return kCases; }
+std::span<const Case> library_cases() { return kLibraryCases; }
 
 namespace {
 

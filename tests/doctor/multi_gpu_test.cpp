@@ -32,7 +32,7 @@ void add_node(Snapshot& machine, std::string_view path) {
   software(machine).device_nodes.push_back({std::string(path), true, true, "", "root:root", 0666});
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kMultiGpuCases = std::to_array<Case>({
     {"fabric-manager-not-running",
      [](Snapshot& m) {
        set_service(m, "nvidia-fabricmanager", "failed");
@@ -90,7 +90,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> multi_gpu_cases() { return kCases; }
+std::span<const Case> multi_gpu_cases() { return kMultiGpuCases; }
 
 namespace {
 

@@ -17,7 +17,7 @@ void quote(Snapshot& machine, std::string_view kind, std::string_view value) {
 /// A message of which no check speaks.
 void quote_another(Snapshot& machine) { quote(machine, "nccl_timeout", "600"); }
 
-void use_t4(Snapshot& machine) {
+void use_t4_without_cuda(Snapshot& machine) {
   remove_cuda_software(machine);
   use_gpus(machine, "Tesla T4", {7, 5});
 }
@@ -60,7 +60,8 @@ constexpr auto kPurpose = std::to_array<Case>({
        use_driver(m, "570.211.01");
      },
      remove_cuda_software, "570.211.01 is installed", "pytorch==2.9.1+cu130"},
-    {"purpose-has-no-code-for-gpu", use_v100_without_cuda, use_t4, "has no code for GPUs 0-3", "pytorch==2.9.1+cu130"},
+    {"purpose-has-no-code-for-gpu", use_v100_without_cuda, use_t4_without_cuda, "has no code for GPUs 0-3",
+     "pytorch==2.9.1+cu130"},
     {"purpose-architecture-not-built", [](Snapshot&) {}, [](Snapshot&) {}, "needs CUDA 9.0 to 12.9", "sm_70", "sm_89"},
     {"purpose-needs-more-memory", [](Snapshot&) {}, [](Snapshot&) {}, "train llama-3-70b needs about",
      "train llama-3-70b", "train llama-3-8b"},

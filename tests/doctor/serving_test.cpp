@@ -55,7 +55,7 @@ void add_a100(Snapshot& machine) {
   machine.gpus[3].gpu.pci_device_id.reset();
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kServingCases = std::to_array<Case>({
     {"vllm-cuda-differs", [](Snapshot& m) { use_vllm_beside_cuda_eleven(m, "0.6.3"); },
      [](Snapshot& m) { use_vllm_beside_cuda_eleven(m, "0.6.3+cu118"); }, "vLLM 0.6.3's wheel is built for CUDA 12.1"},
     {"jit-compiler-missing",
@@ -144,7 +144,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> serving_cases() { return kCases; }
+std::span<const Case> serving_cases() { return kServingCases; }
 
 namespace {
 

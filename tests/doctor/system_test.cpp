@@ -41,7 +41,7 @@ void use_machine(Snapshot& machine, std::string_view name) {
   host(machine).machine = name;
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kSystemCases = std::to_array<Case>({
     {"memlock-low",
      [](Snapshot& m) {
        add_adapter(m);
@@ -77,7 +77,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> system_cases() { return kCases; }
+std::span<const Case> system_cases() { return kSystemCases; }
 
 namespace {
 

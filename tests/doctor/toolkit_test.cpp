@@ -32,7 +32,7 @@ void add_older_toolkit(Snapshot& machine, std::string_view home) {
   set_variable(machine, "CUDA_HOME", home);
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kToolkitCases = std::to_array<Case>({
     {"toolkit-newer-than-driver",
      [](Snapshot& m) {
        use_driver(m, "550.54.15");
@@ -109,7 +109,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> toolkit_cases() { return kCases; }
+std::span<const Case> toolkit_cases() { return kToolkitCases; }
 
 namespace {
 

@@ -16,7 +16,7 @@ void mix_gpus(Snapshot& machine) {
   machine.gpus[3].gpu.pci_device_id.reset();
 }
 
-constexpr auto kCases = std::to_array<Case>({
+constexpr auto kVariableCases = std::to_array<Case>({
     {"visible-devices-empty", [](Snapshot& m) { set_variable(m, "CUDA_VISIBLE_DEVICES", "-1"); },
      [](Snapshot& m) { set_variable(m, "CUDA_VISIBLE_DEVICES", "0"); }, "'-1'"},
     {"visible-devices-absent", [](Snapshot& m) { set_variable(m, "CUDA_VISIBLE_DEVICES", "0,4"); },
@@ -80,7 +80,7 @@ constexpr auto kCases = std::to_array<Case>({
 
 }  // namespace
 
-std::span<const Case> variable_cases() { return kCases; }
+std::span<const Case> variable_cases() { return kVariableCases; }
 
 namespace {
 

@@ -73,7 +73,7 @@ TEST_F(Agreement, WhatDoesNotFitIsNotEmitted) {
     EXPECT_EQ(done.standard_output, "");
     EXPECT_THAT(done.standard_error, HasSubstr("plan without --emit"));
   }
-  expect_error({"plan", "gpt2", "--gpus", "t4", "--emit", "mpi"}, 2, "'mpi' is not known");
+  expect_error({"plan", "gpt2", "--gpus", "t4", "--emit", "mpi"}, 2, "unknown value 'mpi'");
   expect_error({"plan", "gpt2", "--gpus", "t4", "--task", "serve", "--emit", "slurm"}, 1, "--emit starts training");
 }
 

@@ -105,6 +105,7 @@ Snapshot full_snapshot() {
   record.state = GpuState::needs_reset;
   record.cause = "NVML says RESET_REQUIRED";
   record.next_step = "nvidia-smi --gpu-reset -i 3";
+  record.processes_unreadable = true;
   Snapshot snapshot;
   snapshot.simulated = true;
   snapshot.fleet = "h100x8";
@@ -115,7 +116,9 @@ Snapshot full_snapshot() {
   snapshot.cuda_driver_version = "12.4";
   snapshot.nvml_version = "12.550.54.15";
   snapshot.kernel_module_version = "550.54.14";
-  snapshot.problem = Error{ErrorCode::unavailable, "mismatch", "reboot"};
+  snapshot.problem = {DriverProblem::Kind::mismatch, {ErrorCode::unavailable, "mismatch", "reboot"}};
+  snapshot.gaps = {
+      {ReadingGap::Part::cuda_order, {DriverProblem::Kind::timed_out, {ErrorCode::timed_out, "no answer", "wait"}}}};
   snapshot.gpus = {record, GpuRecord{}};
   snapshot.links = {Link{GpuIndex{0}, GpuIndex{3}, LinkLevel::node, 18, "OK", "CNS", "NS", "U"}};
   snapshot.nics = {Nic{"mlx5_0", "0000:17:00.0", 1, {{GpuIndex{3}, LinkLevel::single_switch}}}};
@@ -123,6 +126,26 @@ Snapshot full_snapshot() {
   snapshot.origin = "box.txt: smi_table";
   snapshot.cuda_order = {Uuid("GPU-0123")};
   return snapshot;
+}
+
+TEST(FactsJson, EveryKindOfProblemHasANameThatIsReadBack) {
+  for (int number = 0; number <= static_cast<int>(DriverProblem::Kind::other); ++number) {
+    const DriverProblem before(static_cast<DriverProblem::Kind>(number), {ErrorCode::timed_out, "words", "hint"});
+    const nlohmann::json json = to_json(before);
+    EXPECT_NE(json["kind"], "?");
+    const auto after = driver_problem_from_json(json);
+    ASSERT_TRUE(after) << after.error().message;
+    EXPECT_EQ(*after, before);
+  }
+  for (int number = 0; number <= static_cast<int>(ReadingGap::Part::slow_metrics); ++number) {
+    const auto part = static_cast<ReadingGap::Part>(number);
+    EXPECT_EQ(reading_gap_part_from(to_string(part)), part);
+  }
+  for (int number = 0; number <= static_cast<int>(DeviceNode::Refusal::other); ++number) {
+    const auto refusal = static_cast<DeviceNode::Refusal>(number);
+    EXPECT_EQ(node_refusal_from(to_string(refusal)), refusal);
+  }
+  EXPECT_EQ(gpu_state_from(to_string(GpuState::faulty)), GpuState::faulty);
 }
 
 TEST(FactsJson, SnapshotSurvivesTheRoundTrip) {

@@ -34,7 +34,7 @@ std::string metrics_page() {
       "which a "
       "reading is dropped, the NVML call (or field of `nvmlDeviceGetFieldValues`) that tells it, the first driver "
       "branch "
-      "that has the call, and which products answer. Made from `src/facts/metric_table.inc`; "
+      "that has the call, and which products answer. Made from `include/gpuwarden/facts/metric_table.inc`; "
       "`build/release/bin/facts_tests "
       "--gtest_filter=MetricTable.TheDocumentedTableIsThisOne` holds it against the table and, with "
       "`GPUWARDEN_UPDATE_DOCS=1`, writes it anew. `list` reads what choosing needs; `snapshot` reads all.\n\n"

@@ -7,7 +7,7 @@ function(run)
   set(out "${out}" PARENT_SCOPE)
 endfunction()
 
-file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/consumer)
+file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/consumer ${WORK}/whole ${WORK}/logs)
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples/embed -B ${WORK}/consumer -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/consumer)
@@ -23,6 +23,23 @@ if(planned EQUAL -1)
 endif()
 # The installed program brings its simulator along, wherever the prefix is.
 run(${CMAKE_COMMAND} -E env GPUWARDEN_SIM_DIR=${WORK}/sim ${WORK}/prefix/bin/gpuwarden list --simulate h100x8)
+
+# The whole library in one program: a simulated machine, a job on its GPUs, a verdict, a plan, a diagnosis.
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/whole -B ${WORK}/whole -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/whole)
+file(MAKE_DIRECTORY ${WORK}/logs)
+file(WRITE ${WORK}/logs/train.log "RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
+run(${CMAKE_COMMAND} -E env GPUWARDEN_SIM_LIB_DIR=${WORK}/prefix/lib/gpuwarden/sim GPUWARDEN_SIM_DIR=${WORK}/sim
+  GPUWARDEN_LEASE_DIR=${WORK}/leases ${WORK}/whole/whole h100x8 ${WORK}/logs -- sh -c "test -n \"$CUDA_VISIBLE_DEVICES\"")
+string(JSON simulated GET "${out}" run simulated)
+string(JSON code GET "${out}" run exit_code)
+string(JSON gpus LENGTH "${out}" run gpus)
+string(JSON cause GET "${out}" diagnosis causes 0 id)
+string(JSON verdict GET "${out}" doctor worst)
+string(JSON best GET "${out}" plan verdict)
+if(NOT simulated OR NOT code EQUAL 0 OR NOT gpus EQUAL 2 OR NOT cause STREQUAL "ecc_error")
+  message(FATAL_ERROR "the whole example answered otherwise:\n${out}")
+endif()
 
 # The same for C, with pkg-config alone, on the simulated driver.
 file(GLOB pkgconfig ${WORK}/prefix/lib*/pkgconfig ${WORK}/prefix/lib/*/pkgconfig)

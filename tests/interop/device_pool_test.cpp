@@ -19,8 +19,8 @@ TEST(DevicePool, SaysThatThereIsNoDriver) {
 }
 
 TEST(WhoHolds, SaysWhereNvmlDoesNotTell) {
-  EXPECT_EQ(who_holds(Uuid("GPU-1"), "/nowhere/libnvidia-ml.so.1"), "NVML does not tell who else holds memory of it");
-  EXPECT_EQ(who_holds(Uuid(), "libc.so.6"), "NVML does not tell who else holds memory of it");
+  EXPECT_EQ(who_holds(Uuid("GPU-1"), "/nowhere/libnvidia-ml.so.1"), "NVML does not say who else holds memory of it");
+  EXPECT_EQ(who_holds(Uuid(), "libc.so.6"), "NVML does not say who else holds memory of it");
 }
 
 }  // namespace

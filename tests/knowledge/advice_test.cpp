@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/knowledge/advice.hpp"
+#include "knowledge/known.hpp"
 
 #include <algorithm>
 
@@ -7,9 +8,6 @@ namespace gpuwarden::knowledge {
 namespace {
 
 using std::chrono::year;
-
-const Knowledge& known() { return Knowledge::built_in(); }
-const std::chrono::system_clock::time_point kToday = std::chrono::sys_days(year(2026) / 11 / 21);
 
 const TorchBuild& wheel(Version torch, std::string_view build) {
   const TorchBuild* found = known().torch(torch, build);

@@ -6,14 +6,12 @@
 #include <set>
 
 #include "gpuwarden/base/text.hpp"
+#include "knowledge/known.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
 
 using std::chrono::year;
-
-const Knowledge& known() { return Knowledge::built_in(); }
-const std::chrono::system_clock::time_point kToday = std::chrono::sys_days(year(2026) / 11 / 21);
 
 // ---- versions
 

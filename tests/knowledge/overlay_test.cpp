@@ -133,7 +133,7 @@ TEST(Overlay, NamesPlaceAndKeyOfWhatItRefuses) {
       {"drivers: [{branch: five}]\n", "drivers[0].branch should be a whole number from 1 to 9999"},
       {"drivers: [{branch: 550, end_of_life: soon}]\n", "drivers[0].end_of_life should be a month"},
       {"drivers: [{branch: 550, type: best}]\n", "drivers[0].type should be one of LTSB, PB, NFB, legacy"},
-      {"drivers: [{branch: 550}, {branch: 550}]\n", "drivers[1].branch names a row that is there already"},
+      {"drivers: [{branch: 550}, {branch: 550}]\n", "drivers[1].branch names a row that already exists"},
       {"drivers: 550\n", "drivers should be a list of rows"},
       {"drivers: [550]\n", "drivers[0] should be a map"},
       {"torch: [{version: 2.5.1, build: rocm6, architectures: 9.0, min_driver: 1}]\n",

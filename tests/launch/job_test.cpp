@@ -5,18 +5,14 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <thread>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "launch/parts.hpp"
+#include "launch/jobs.hpp"
 #include "support/matchers.hpp"
-#include "support/patience.hpp"
-#include "support/temp_dir.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -24,48 +20,6 @@ namespace {
 using namespace gpuwarden::testing;
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
-
-class Jobs : public ::testing::Test {
- protected:
-  JobSpec shell(const std::string& script, std::uint32_t ranks = 1) const {
-    JobSpec spec;
-    spec.argv = {"/bin/sh", "-c", script};
-    spec.ranks = ranks;
-    spec.environment = current_environment();
-    spec.environment["DIR"] = dir_.path().string();
-    spec.visible_devices = "GPU-a,GPU-b";
-    spec.run_id = make_run_id();
-    spec.grace = 2s;
-    return spec;
-  }
-  std::string file(const std::string& name) const { return read_file(dir_ / name).value_or("(none)"); }
-
-  /// Runs a job in a process of its own, as `gpuwarden run` would, and gives that process.
-  static pid_t launch(const JobSpec& spec) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const auto end = run_job(spec, system_clock());
-      ::_exit(end ? end->exit_code : 99);
-    }
-    return pid;
-  }
-  static int wait_for(pid_t pid) {
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  }
-  template <class Condition>
-  static bool eventually(Condition condition, std::chrono::milliseconds patience = kSoon) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(5ms);
-    }
-    return true;
-  }
-  TempDir dir_;
-};
 
 TEST_F(Jobs, RanksGetTorchrunsVariables) {
   JobSpec spec = shell("env | sort > $DIR/env.$RANK", 2);
@@ -164,7 +118,7 @@ TEST_F(Jobs, AForwardedSigtermLetsTheJobTidyUp) {
       shell("trap 'echo saved > $DIR/saved; exit 0' TERM; echo up > $DIR/up.$RANK; while :; do sleep 0.05; done", 2);
   spec.grace = kSoon;  // it ends by itself, however slowly
   const pid_t launcher = launch(spec);
-  ASSERT_TRUE(eventually([&] { return file("up.0") == "up\n" && file("up.1") == "up\n"; }));
+  ASSERT_TRUE(soon([&] { return file("up.0") == "up\n" && file("up.1") == "up\n"; }));
   ::kill(launcher, SIGTERM);
   EXPECT_EQ(wait_for(launcher), 0) << "the job ended by itself";
   EXPECT_EQ(file("saved"), "saved\n");
@@ -174,10 +128,10 @@ TEST_F(Jobs, WhoDoesNotListenIsKilledAfterTheGracePeriod) {
   JobSpec spec = shell("trap '' TERM INT; echo up > $DIR/up; while :; do sleep 0.05; done");
   spec.grace = 200ms;
   const pid_t launcher = launch(spec);
-  ASSERT_TRUE(eventually([&] { return file("up") == "up\n"; }));
+  ASSERT_TRUE(soon([&] { return file("up") == "up\n"; }));
   ::kill(launcher, SIGINT);
   EXPECT_EQ(wait_for(launcher), 130);
-  EXPECT_TRUE(eventually([&] { return processes_of_run(spec.run_id).empty(); }));
+  EXPECT_TRUE(soon([&] { return processes_of_run(spec.run_id).empty(); }));
 }
 
 TEST_F(Jobs, TheGuardianClearsUpAfterALauncherThatWasKilled) {
@@ -191,10 +145,10 @@ TEST_F(Jobs, TheGuardianClearsUpAfterALauncherThatWasKilled) {
     for (;;) ::pause();
   }
   const pid_t launcher = launch(spec);
-  ASSERT_TRUE(eventually([&] { return file("orphan") != "(none)"; }));
+  ASSERT_TRUE(soon([&] { return file("orphan") != "(none)"; }));
   ::kill(launcher, SIGKILL);
   wait_for(launcher);
-  EXPECT_TRUE(eventually([&] { return processes_of_run(spec.run_id).empty(); }));
+  EXPECT_TRUE(soon([&] { return processes_of_run(spec.run_id).empty(); }));
   EXPECT_EQ(::kill(bystander, 0), 0) << "a process without the id is nobody's business";
   ::kill(bystander, SIGKILL);
   wait_for(bystander);
@@ -207,31 +161,15 @@ TEST_F(Jobs, RanksAndGuardianHoldTheDescriptorsUntilTheEnd) {
   spec.held_descriptors = {pipe[1]};
   const pid_t launcher = launch(spec);
   ::close(pipe[1]);
-  ASSERT_TRUE(eventually([&] { return file("up") == "up\n"; }));
+  ASSERT_TRUE(soon([&] { return file("up") == "up\n"; }));
   ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
   char c = 0;
   EXPECT_EQ(::read(pipe[0], &c, 1), -1) << "somebody holds the other end";
   ::kill(launcher, SIGKILL);
   wait_for(launcher);
-  EXPECT_TRUE(eventually([&] { return ::read(pipe[0], &c, 1) == 0; })) << "all copies are closed";
+  EXPECT_TRUE(soon([&] { return ::read(pipe[0], &c, 1) == 0; })) << "all copies are closed";
   EXPECT_TRUE(processes_of_run(spec.run_id).empty()) << "and not before the last process was gone";
   ::close(pipe[0]);
-}
-
-TEST(LineWriterTest, TakesProgressBarsAndLongLines) {
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);
-  LineWriter writer("[rank 0] ", pipe[1], UniqueFd());
-  writer.add("10%\r20%\r");
-  writer.add("line\r\nhalf");
-  EXPECT_TRUE(writer.has_partial());
-  writer.flush();
-  std::array<char, 256> text{};
-  const auto got = ::read(pipe[0], text.data(), text.size());
-  EXPECT_EQ(std::string(text.data(), static_cast<std::size_t>(got)),
-            "[rank 0] 10%\n[rank 0] 20%\n[rank 0] line\n[rank 0] half\n");
-  ::close(pipe[0]);
-  ::close(pipe[1]);
 }
 
 }  // namespace

@@ -66,5 +66,29 @@ TEST(Report, TroubleIsRemembered) {
   EXPECT_EQ(json["gpus"][0]["trouble"], "the GPU is lost");
 }
 
+TEST(Report, AGpuThatIsLostInMidRunIsKnownByItsPlaceAndWarnedOf) {
+  ReportBuilder builder({Uuid("GPU-a")});
+  builder.add(reading(20, 1_GiB, 40, 50_W, std::nullopt), {});
+  auto lost = reading(0, 0_B, 0, 0_W, std::nullopt);
+  lost.gpus[0].gpu.uuid = Uuid("");
+  lost.gpus[0].state = facts::GpuState::lost;
+  lost.gpus[0].cause = "it fell off the bus";
+  builder.add(lost, {});
+  RunReport report;
+  report.gpus = builder.finish();
+  EXPECT_EQ(report.gpus[0].trouble, "it fell off the bus");
+  EXPECT_EQ(report.gpus[0].peak_memory, 1_GiB) << "what was seen before stays";
+  EXPECT_THAT(gpu_warnings(report), ::testing::ElementsAre("GPU 0 failed during the run: it fell off the bus"));
+  EXPECT_EQ(to_json(report)["warnings"].size(), 1U);
+}
+
+TEST(Report, AGpuThatIsNoLongerListedIsWarnedOf) {
+  ReportBuilder builder({Uuid("GPU-a"), Uuid("GPU-never-seen")});
+  builder.add(reading(20, 1_GiB, 40, 50_W, std::nullopt), {});
+  builder.add({}, {});
+  EXPECT_THAT(builder.finish()[0].trouble, ::testing::HasSubstr("no longer"));
+  EXPECT_EQ(builder.finish()[1].trouble, "");
+}
+
 }  // namespace
 }  // namespace gpuwarden::launch

@@ -124,16 +124,5 @@ TEST(Layers, HeavyHeadersStayOutOfPublicOnes) {
   }
 }
 
-TEST(Layers, OneFileKnowsTheCommandLineParser) {
-  int users = 0;
-  for (const fs::path& file : sources_under(kRoot)) {
-    if (file.string().find("/build/") != std::string::npos) continue;
-    const auto content = read_file(file);
-    if (content && content->find("#include <CLI/") != std::string::npos && file.filename() != "layering_test.cpp")
-      ++users;
-  }
-  EXPECT_EQ(users, 1);
-}
-
 }  // namespace
 }  // namespace gpuwarden

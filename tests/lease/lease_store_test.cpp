@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "gpuwarden/base/file.hpp"
+#include "lease/kernel_locks.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
@@ -28,18 +29,20 @@ class Leases : public ::testing::Test {
  protected:
   LeaseStore store(const std::string& run = "r1") const {
     facts::LeaseHolder self{Pid{::getpid()}, "ada", run, "python train.py", std::chrono::system_clock::time_point{}};
-    auto opened = LeaseStore::open({dir_ / "leases", "", self}, system_clock());
+    auto opened = LeaseStore::open({.directory = dir_ / "leases", .self = self}, system_clock());
     EXPECT_THAT(opened, IsOk());
     return *opened;
   }
-  static Result<std::optional<HeldLeases>> take(const LeaseStore& store, std::vector<Uuid> devices,
+  static Result<std::optional<HeldLeases>> take(const LeaseStore& store, const std::vector<Uuid>& uuids,
                                                 bool shared = false) {
-    return store.claim(nullptr, [&](const Situation&) -> Result<Choice> { return Choice{devices, shared}; });
+    std::vector<Device> devices;
+    for (const Uuid& uuid : uuids) devices.push_back({uuid, {}});
+    return store.claim(devices, [&](const Situation&) -> Result<Choice> { return Choice{devices, shared}; });
   }
   static std::vector<Uuid> leased(const LeaseStore& store) {
     std::vector<Uuid> result;
-    const auto situation = store.inspect();
-    for (const auto& lease : situation->leases) result.push_back(lease.uuid);
+    const auto situation = store.inspect({});
+    for (const auto& lease : situation.leases) result.push_back(lease.uuid);
     return result;
   }
   TempDir dir_;
@@ -51,14 +54,15 @@ TEST_F(Leases, ALeaseIsSeenAndGivenBack) {
     const auto held = take(s, {kA});
     ASSERT_THAT(held, IsOk());
     ASSERT_TRUE(held->has_value());
-    const auto situation = s.inspect();
-    ASSERT_THAT(situation, IsOk());
-    ASSERT_EQ(situation->leases.size(), 1U);
-    EXPECT_EQ(situation->leases[0].uuid, kA);
-    EXPECT_FALSE(situation->leases[0].shared);
-    ASSERT_EQ(situation->leases[0].holders.size(), 1U);
-    EXPECT_EQ(situation->leases[0].holders[0].user, "ada");
-    EXPECT_EQ(situation->leases[0].holders[0].command, "python train.py");
+    const auto situation = s.inspect({});
+    EXPECT_FALSE(situation.problem);
+    ASSERT_EQ(situation.leases.size(), 1U);
+    EXPECT_EQ(situation.leases[0].uuid, kA);
+    EXPECT_FALSE(situation.leases[0].shared);
+    ASSERT_EQ(situation.leases[0].holders.size(), 1U);
+    EXPECT_EQ(situation.leases[0].holders[0].user, user_name(::geteuid()));
+    EXPECT_EQ(situation.leases[0].holders[0].pid, Pid{::getpid()});
+    EXPECT_EQ(situation.leases[0].holders[0].command, "python train.py");
     EXPECT_FALSE(take(s, {kA})->has_value()) << "a second holder";
     EXPECT_FALSE(take(s, {kB, kA})->has_value()) << "half of it is taken";
     EXPECT_TRUE(take(s, {kB})->has_value()) << "nothing was kept of the failed claim";
@@ -74,9 +78,10 @@ TEST_F(Leases, SharersShareAndKeepExclusiveHoldersOut) {
   const auto two = take(other, {kA}, true);
   ASSERT_TRUE(one->has_value() && two->has_value());
   EXPECT_FALSE(take(s, {kA})->has_value());
-  const auto situation = s.inspect();
-  EXPECT_TRUE(situation->leases[0].shared);
-  EXPECT_EQ(situation->leases[0].holders.size(), 2U);
+  const auto situation = s.inspect({});
+  EXPECT_TRUE(situation.leases[0].shared);
+  ASSERT_EQ(situation.leases[0].holders.size(), 1U) << "both are this process";
+  EXPECT_EQ(situation.leases[0].holders[0].pid, Pid{::getpid()});
 }
 
 TEST_F(Leases, AKilledHolderLosesItsLeaseAndItsRecordGoes) {
@@ -130,10 +135,10 @@ TEST_F(Leases, ManyClaimersNeverHoldOneGpuTogether) {
     const LeaseStore s = store("r" + std::to_string(i));
     int wins = 0;
     for (int round = 0; round < 2000 && wins < 8; ++round) {
-      auto held = s.claim(nullptr, [&](const Situation& situation) -> Result<Choice> {
+      auto held = s.claim({}, [&](const Situation& situation) -> Result<Choice> {
         for (const Uuid& gpu : gpus) {
           if (std::ranges::find(situation.leases, gpu, &facts::Lease::uuid) == situation.leases.end())
-            return Choice{{gpu}, false};
+            return Choice{{{gpu, {}}}, false};
         }
         return Choice{};
       });
@@ -157,29 +162,25 @@ TEST_F(Leases, ManyClaimersNeverHoldOneGpuTogether) {
   EXPECT_TRUE(leased(store()).empty());
 }
 
-TEST_F(Leases, TheLineIsFirstComeFirstServed) {
+TEST_F(Leases, TheLineIsInTheOrderOfComing) {
   const LeaseStore s = store();
   auto four = s.queue(4, {kA, kB});
   auto one = s.queue(1, {kB});
   ASSERT_THAT(four, IsOk());
   ASSERT_THAT(one, IsOk());
-  EXPECT_LT(four->number(), one->number());
-  const auto spoken = [&](const Ticket* ticket) {
-    std::vector<Uuid> result;
-    EXPECT_THAT(s.claim(ticket,
-                        [&](const Situation& situation) -> Result<Choice> {
-                          result = situation.spoken_for;
-                          return Choice{};
-                        }),
-                IsOk());
-    return result;
-  };
-  EXPECT_TRUE(spoken(&*four).empty()) << "the first in line waits for nobody";
-  EXPECT_THAT(spoken(&*one), ElementsAre(kA, kB));
-  EXPECT_THAT(spoken(nullptr), ElementsAre(kA, kB)) << "nobody jumps the line";
-  EXPECT_EQ(s.inspect()->waiting.size(), 2U);
+  auto waiting = s.inspect({}).waiting;
+  ASSERT_EQ(waiting.size(), 2U);
+  EXPECT_EQ(waiting[0].id, four->id());
+  EXPECT_EQ(waiting[0].number, 1U);
+  EXPECT_EQ(waiting[0].wants, 4U);
+  EXPECT_THAT(waiting[0].candidates, ElementsAre(kA, kB));
+  EXPECT_EQ(waiting[0].owner.pid, Pid{::getpid()});
+  EXPECT_EQ(waiting[1].id, one->id());
+  EXPECT_EQ(waiting[1].number, 2U);
   *four = Ticket();
-  EXPECT_TRUE(spoken(&*one).empty());
+  waiting = s.inspect({}).waiting;
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(waiting[0].id, one->id());
 }
 
 TEST_F(Leases, ADeadWaiterLeavesTheLine) {
@@ -190,7 +191,7 @@ TEST_F(Leases, ADeadWaiterLeavesTheLine) {
     ::kill(::getpid(), SIGKILL);
   }
   ::waitpid(child, nullptr, 0);
-  EXPECT_TRUE(s.inspect()->waiting.empty());
+  EXPECT_TRUE(s.inspect({}).waiting.empty());
 }
 
 TEST_F(Leases, FilesAreOpenToAllWhateverTheUmask) {
@@ -230,7 +231,7 @@ TEST_F(Leases, AnotherUserIsKeptOutAndCanClaimAfterwards) {
 
 TEST_F(Leases, AnUnusableDirectorySaysWhatToDo) {
   put(dir_ / "file", "x");
-  const auto opened = LeaseStore::open({dir_ / "file", "", {}}, system_clock());
+  const auto opened = LeaseStore::open({.directory = dir_ / "file", .directory_required = true}, system_clock());
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(opened.error().code, ErrorCode::permission_denied);
   EXPECT_THAT(opened.error().hint, HasSubstr("GPUWARDEN_LEASE_DIR"));

@@ -8,6 +8,7 @@
 #include "gpuwarden/manager/models.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"
+#include "support/temp_dir.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -16,7 +17,13 @@ using namespace gpuwarden::testing;
 using ::testing::HasSubstr;
 
 GpuManager manager_of(facts::Snapshot snapshot, Environment environment = {}) {
-  return GpuManager({{}, std::move(environment), [snapshot](const probe::ReadRequest&) { return snapshot; }});
+  static const TempDir folder;
+  Options options;
+  options.environment = std::move(environment);
+  options.read = [snapshot = std::move(snapshot)](const probe::ReadRequest&) { return snapshot; };
+  options.leases.directory = folder / "leases";
+  options.reader.sys_root = folder / "sys";
+  return GpuManager(std::move(options));
 }
 
 TEST(GpuManager, ListsTheGpusThatAnswer) {
@@ -27,6 +34,25 @@ TEST(GpuManager, ListsTheGpusThatAnswer) {
   EXPECT_EQ(manager.available_gpus()[1].gpu.index, GpuIndex{2});
   EXPECT_THAT(manager.gpu_info("2"), IsOk());
   EXPECT_THAT(manager.gpu_info("9"), FailsWith(ErrorCode::invalid_argument, HasSubstr("no GPU '9'")));
+}
+
+TEST(GpuManager, WhatOthersHaveLeasedIsNotHandedOut) {
+  auto manager = manager_of(fleet(2));
+  auto other = manager_of(fleet(2));
+  {
+    const auto held = manager.reserve({.gpu_ids = {{"0"}}});
+    ASSERT_THAT(held, IsOk());
+    const auto chosen = other.select({});
+    ASSERT_THAT(chosen, IsOk());
+    ASSERT_EQ(chosen->selected.size(), 1U);
+    EXPECT_EQ(chosen->selected[0].index, GpuIndex{1});
+    EXPECT_EQ(other.optimal_device()->index, GpuIndex{1});
+    EXPECT_THAT(other.reserve({.count = 2}), FailsWith(ErrorCode::unsatisfied, HasSubstr("GPU 0: leased by")));
+    EXPECT_THAT(other.reserve({.count = 2}, std::chrono::milliseconds(1)),
+                FailsWith(ErrorCode::timed_out, HasSubstr("timed out after")));
+    EXPECT_FALSE(other.select({.count = 2})->satisfied);
+  }
+  EXPECT_THAT(other.reserve({.count = 2}), IsOk()) << "it frees itself";
 }
 
 TEST(GpuManager, WarnsWhenMemoryRunsOut) {

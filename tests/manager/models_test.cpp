@@ -43,7 +43,7 @@ TEST(LoadModel, WhatIsNoModelIsSaidClearly) {
   EXPECT_THAT(adapters, FailsWith(ErrorCode::invalid_argument, HasSubstr("holds adapters alone")));
   EXPECT_THAT(adapters.error().hint, HasSubstr("base_model_name_or_path"));
   put(dir / "cut/config.json", kConfig.substr(0, 40));
-  EXPECT_THAT(load_model(""), FailsWith(ErrorCode::invalid_argument, HasSubstr("no model is named")));
+  EXPECT_THAT(load_model(""), FailsWith(ErrorCode::invalid_argument, HasSubstr("no model is given")));
   EXPECT_THAT(load_model((dir / "empty").string()), FailsWith(ErrorCode::not_found, HasSubstr("no config.json")));
   EXPECT_THAT(load_model((dir / "diffusion").string()),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("diffusion pipeline")));

@@ -5,11 +5,10 @@
 
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "gpuwarden/memory/pool.hpp"
+#include "memory/two_streams.hpp"
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
 
 unsigned char* bytes_at(DeviceAddress address) {
   return reinterpret_cast<unsigned char*>(address.value);  // NOLINT(performance-no-int-to-ptr)

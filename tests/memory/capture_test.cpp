@@ -4,27 +4,26 @@
 
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 
 namespace gpuwarden::memory {
 namespace {
 
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
 constexpr StreamId kThird{3};
 
-struct Scene {
-  explicit Scene(Bytes capacity = 1_GiB) : upstream(capacity) {
+struct CaptureScene {
+  explicit CaptureScene(Bytes capacity = 1_GiB) : upstream(capacity) {
     upstream.works_at_once = false;
     pool = Pool::create(upstream, {}).value();
   }
-  ~Scene() {
+  ~CaptureScene() {
     EXPECT_TRUE(pool->check());
     pool.reset();
-    EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+    EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
     EXPECT_EQ(upstream.pages(), 0U);
   }
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
+  CaptureScene(const CaptureScene&) = delete;
+  CaptureScene& operator=(const CaptureScene&) = delete;
 
   CaptureId begin(StreamId stream) {
     const auto id = pool->begin_capture(stream).value();
@@ -41,7 +40,7 @@ struct Scene {
 };
 
 TEST(Capture, UsesMemoryOfItsOwnAndReusesItWithin) {
-  Scene scene;
+  CaptureScene scene;
   const auto before = scene.pool->allocate(10_MiB, kStream).value();
   ASSERT_TRUE(scene.pool->deallocate(before, kStream));
   const auto id = scene.begin(kStream);
@@ -57,14 +56,14 @@ TEST(Capture, UsesMemoryOfItsOwnAndReusesItWithin) {
 }
 
 TEST(Capture, NothingIsTakenFromAGraphWhenMemoryIsShort) {
-  Scene scene(64_MiB);
+  CaptureScene scene(64_MiB);
   const auto id = scene.begin(kStream);
   const auto captured = scene.pool->allocate(40_MiB, kStream).value();
   ASSERT_TRUE(scene.pool->deallocate(captured, kStream));
   scene.end(id, {kStream});
   const auto failed = scene.pool->allocate(30_MiB, kOther);
   ASSERT_FALSE(failed);
-  EXPECT_THAT(failed.error().hint, testing::HasSubstr("40 MiB are kept for captured graphs"));
+  EXPECT_THAT(failed.error().hint, ::testing::HasSubstr("40 MiB are kept for captured graphs"));
   EXPECT_EQ(scene.pool->trim().value(), 0_B);
   EXPECT_FALSE(scene.pool->allocate(30_MiB, kStream));
   // The replay runs elsewhere; the memory goes to whoever wants it only behind it.
@@ -75,7 +74,7 @@ TEST(Capture, NothingIsTakenFromAGraphWhenMemoryIsShort) {
 }
 
 TEST(Capture, AsksForNoEventsAndUnmapsNothingMeanwhile) {
-  Scene scene(64_MiB);
+  CaptureScene scene(64_MiB);
   const auto idle = scene.pool->allocate(40_MiB, kOther).value();
   scene.upstream.submit(kOther, idle, 40_MiB);
   ASSERT_TRUE(scene.pool->deallocate(idle, kOther));
@@ -83,7 +82,7 @@ TEST(Capture, AsksForNoEventsAndUnmapsNothingMeanwhile) {
   const auto id = scene.begin(kStream);
   const auto failed = scene.pool->allocate(30_MiB, kStream);
   ASSERT_FALSE(failed);
-  EXPECT_THAT(failed.error().hint, testing::HasSubstr("being captured into a graph"));
+  EXPECT_THAT(failed.error().hint, ::testing::HasSubstr("being captured into a graph"));
   EXPECT_EQ(scene.pool->trim().value(), 0_B);
   EXPECT_TRUE(scene.pool->allocate(20_MiB, kStream));
   EXPECT_TRUE(scene.pool->allocate(40_MiB, kOther));
@@ -91,7 +90,7 @@ TEST(Capture, AsksForNoEventsAndUnmapsNothingMeanwhile) {
 }
 
 TEST(Capture, TellsNoEventsApartWhereNobodyToldThePool) {
-  Scene scene(64_MiB);
+  CaptureScene scene(64_MiB);
   const auto address = scene.pool->allocate(40_MiB, kOther).value();
   ASSERT_TRUE(scene.pool->deallocate(address, kOther));
   scene.upstream.capture(kOther, true);
@@ -105,7 +104,7 @@ TEST(Capture, TellsNoEventsApartWhereNobodyToldThePool) {
 }
 
 TEST(Capture, StreamsMayJoinAndGraphsMayShare) {
-  Scene scene;
+  CaptureScene scene;
   const auto id = scene.begin(kStream);
   ASSERT_TRUE(scene.pool->join_capture(id, kOther));
   scene.upstream.capture(kOther, true);
@@ -123,7 +122,7 @@ TEST(Capture, StreamsMayJoinAndGraphsMayShare) {
 }
 
 TEST(Capture, BlocksThatOutliveTheGraphAreFreedAsUsual) {
-  Scene scene;
+  CaptureScene scene;
   const auto id = scene.begin(kStream);
   const auto result = scene.pool->allocate(4_MiB, kStream).value();
   scene.end(id, {kStream});
@@ -135,7 +134,7 @@ TEST(Capture, BlocksThatOutliveTheGraphAreFreedAsUsual) {
 }
 
 TEST(Capture, ManyGraphsOneAfterTheOtherNeedNoMoreLanes) {
-  Scene scene;
+  CaptureScene scene;
   for (int i = 0; i < 200; ++i) {
     const auto id = scene.begin(kStream);
     const auto address = scene.pool->allocate(4_MiB, kStream).value();
@@ -148,7 +147,7 @@ TEST(Capture, ManyGraphsOneAfterTheOtherNeedNoMoreLanes) {
 }
 
 TEST(Capture, RefusesWhatMakesNoSense) {
-  Scene scene;
+  CaptureScene scene;
   const auto id = scene.begin(kStream);
   EXPECT_EQ(scene.pool->begin_capture(kStream).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(scene.pool->release_capture(id, kStream).error().code, ErrorCode::invalid_argument);
@@ -161,7 +160,7 @@ TEST(Capture, RefusesWhatMakesNoSense) {
 }
 
 TEST(Capture, StaysKeptWhenTheReplaysCannotBeWaitedFor) {
-  Scene scene;
+  CaptureScene scene;
   const auto id = scene.begin(kStream);
   const auto address = scene.pool->allocate(4_MiB, kStream).value();
   ASSERT_TRUE(scene.pool->deallocate(address, kStream));
@@ -176,7 +175,7 @@ TEST(Capture, StaysKeptWhenTheReplaysCannotBeWaitedFor) {
 }
 
 TEST(Capture, WhatIsKeptForItIsNoFreeBlockForOthers) {
-  Scene scene;
+  CaptureScene scene;
   const auto small = scene.pool->allocate(4_MiB, kStream).value();
   ASSERT_TRUE(scene.pool->deallocate(small, kStream));
   const auto id = scene.begin(kStream);
@@ -191,7 +190,7 @@ TEST(Capture, WhatIsKeptForItIsNoFreeBlockForOthers) {
 }
 
 TEST(Capture, WhatIsFreedOnItsStreamMeanwhileComesBack) {
-  Scene scene;
+  CaptureScene scene;
   const auto own = scene.pool->allocate(10_MiB, kStream).value();
   const auto others = scene.pool->allocate(10_MiB, kOther).value();
   const auto noted = scene.pool->allocate(10_MiB, kOther).value();

@@ -6,11 +6,10 @@
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
 
 TEST(Fragmentation, CountsBlocksBySizeClass) {
   ModelUpstream upstream(1_GiB);

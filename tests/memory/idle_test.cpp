@@ -8,6 +8,7 @@
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "gpuwarden/memory/trimmer.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 #include "support/fake_clock.hpp"
 
 namespace gpuwarden::memory {
@@ -15,17 +16,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
-
-struct Scene {
-  explicit Scene(PoolConfig config = {}) : pool(Pool::create(upstream, std::move(config)).value()) {}
-  ~Scene() {
+struct IdleScene {
+  explicit IdleScene(PoolConfig config = {}) : pool(Pool::create(upstream, std::move(config)).value()) {}
+  ~IdleScene() {
     EXPECT_TRUE(pool->check());
     EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
+  IdleScene(const IdleScene&) = delete;
+  IdleScene& operator=(const IdleScene&) = delete;
 
   /// A step of work that needs so much at its peak.
   void step(Bytes size, StreamId stream = kStream) {
@@ -42,7 +40,7 @@ struct Scene {
 };
 
 TEST(IdleMemory, KeepsWhatTheLastStepsNeededAndReturnsTheRest) {
-  Scene scene;
+  IdleScene scene;
   scene.step(400_MiB);
   EXPECT_EQ(scene.trim(10s), 0_B);  // the first look: nothing is known yet
   for (int i = 0; i < 10; ++i) {
@@ -66,7 +64,7 @@ TEST(IdleMemory, KeepsWhatTheLastStepsNeededAndReturnsTheRest) {
 }
 
 TEST(IdleMemory, NeverGoesBelowTheLowWaterMark) {
-  Scene scene;
+  IdleScene scene;
   scene.step(400_MiB);
   scene.trim(1s);
   scene.clock.advance(5s);
@@ -79,7 +77,7 @@ TEST(IdleMemory, NeverGoesBelowTheLowWaterMark) {
 }
 
 TEST(IdleMemory, ReturnsTheLongestUnusedFirst) {
-  Scene scene;
+  IdleScene scene;
   const auto young = scene.pool->allocate(100_MiB, kStream).value();
   const auto old = scene.pool->allocate(100_MiB, kOther).value();
   ASSERT_TRUE(scene.pool->deallocate(old, kOther));
@@ -102,14 +100,14 @@ TEST(IdleMemory, ReturnsTheLongestUnusedFirst) {
 }
 
 TEST(IdleMemory, ReturnsWhatIsAboveTheSoftLimitHoweverYoung) {
-  Scene scene({.soft_limit = 100_MiB});
+  IdleScene scene({.soft_limit = 100_MiB});
   scene.step(300_MiB);
   EXPECT_EQ(scene.trim(1h), 200_MiB);
   EXPECT_EQ(scene.trim(1h), 0_B);
 }
 
 TEST(IdleMemory, LeavesWhatStreamsStillWorkOn) {
-  Scene scene;
+  IdleScene scene;
   scene.upstream.works_at_once = false;
   const auto address = scene.pool->allocate(100_MiB, kStream).value();
   scene.upstream.submit(kStream, address, 100_MiB);
@@ -124,7 +122,7 @@ TEST(IdleMemory, LeavesWhatStreamsStillWorkOn) {
 
 TEST(IdleMemory, SurvivesTheFailureOfEachUpstreamCall) {
   for (std::uint64_t failing = 1;; ++failing) {
-    Scene scene;
+    IdleScene scene;
     scene.step(300_MiB);
     const auto kept = scene.pool->allocate(3_MiB, kStream).value();
     scene.trim(1s);
@@ -148,7 +146,7 @@ TEST(IdleMemory, SurvivesTheFailureOfEachUpstreamCall) {
 }
 
 TEST(IdleMemory, RemembersLongTimesInLittleRoom) {
-  Scene scene;
+  IdleScene scene;
   scene.step(200_MiB);
   for (int i = 0; i < 5000; ++i) {
     scene.clock.advance(1s);
@@ -196,7 +194,7 @@ TEST(Trimmer, StopsAtOnce) {
 }
 
 TEST(IdleMemory, IsLeftAloneOnceTheContextIsGone) {
-  Scene scene;
+  IdleScene scene;
   scene.step(100_MiB);
   scene.upstream.failure = ErrorCode::unavailable;
   scene.upstream.fails = [](const std::string&) { return true; };

@@ -20,6 +20,7 @@
 #include "memory/core.hpp"
 #include "memory/model_upstream.hpp"
 #include "memory/other_thread.hpp"
+#include "memory/two_streams.hpp"
 #include "support/repetitions.hpp"
 
 namespace gpuwarden::memory {
@@ -29,9 +30,6 @@ using gpuwarden::testing::repetitions;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
 
 using Blocks = std::vector<std::pair<unsigned, BlockNumber>>;
 
@@ -146,17 +144,17 @@ TEST(BiasedLock, KnowsWhetherItIsAnothers) {
   EXPECT_FALSE(gate.is_others());
 }
 
-struct Scene {
-  explicit Scene(Bytes capacity = 1_GiB, const char* strategy = "balanced") : upstream(capacity) {
+struct InboxScene {
+  explicit InboxScene(Bytes capacity = 1_GiB, const char* strategy = "balanced") : upstream(capacity) {
     pool = Pool::create(upstream, {.strategy = find_strategy(strategy)}).value();
   }
-  ~Scene() {
+  ~InboxScene() {
     const auto checked = pool->check();
     EXPECT_TRUE(checked) << checked.error().message;
     EXPECT_THAT(upstream.misuses(), IsEmpty());
   }
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
+  InboxScene(const InboxScene&) = delete;
+  InboxScene& operator=(const InboxScene&) = delete;
 
   std::vector<DeviceAddress> blocks(unsigned count, Bytes size, StreamId stream = kStream) {
     std::vector<DeviceAddress> all;
@@ -175,7 +173,7 @@ struct Scene {
 };
 
 TEST(FreesOfOtherThreads, AreCountedAndTheirMemoryIsUsedAgain) {
-  Scene scene;
+  InboxScene scene;
   for (const Bytes size : {4_KiB, 3_MiB}) {
     const auto blocks = scene.blocks(100, size);
     const auto calls = scene.upstream.calls();
@@ -197,7 +195,7 @@ TEST(FreesOfOtherThreads, AreCountedAndTheirMemoryIsUsedAgain) {
 }
 
 TEST(FreesOfOtherThreads, AreRefusedTheSecondTimeWhoeverAsks) {
-  Scene scene;
+  InboxScene scene;
   const auto blocks = scene.blocks(3, 1_MiB);
   const auto refuses = [&](DeviceAddress address) {
     const auto freed = scene.pool->deallocate(address, kStream);
@@ -221,7 +219,7 @@ TEST(FreesOfOtherThreads, AreRefusedTheSecondTimeWhoeverAsks) {
 }
 
 TEST(FreesOfOtherThreads, AreCheckedLikeAnyOther) {
-  Scene scene;
+  InboxScene scene;
   const auto blocks = scene.blocks(2, 100_KiB);
   scene.other.run([&] {
     EXPECT_TRUE(scene.pool->deallocate(blocks[0], kStream));
@@ -235,7 +233,7 @@ TEST(FreesOfOtherThreads, AreCheckedLikeAnyOther) {
 }
 
 TEST(FreesOfOtherThreads, WorkByHandle) {
-  Scene scene;
+  InboxScene scene;
   std::vector<BlockHandle> blocks;
   for (int i = 0; i < 50; ++i) blocks.push_back(scene.pool->allocate_block(70_KiB, kStream).value());
   scene.other.run([&] {
@@ -246,7 +244,7 @@ TEST(FreesOfOtherThreads, WorkByHandle) {
 }
 
 TEST(FreesOfOtherThreads, NeedNoHelpOfAThreadThatIsIdle) {
-  Scene scene(4_GiB);
+  InboxScene scene(4_GiB);
   // More than any inbox holds.
   const auto blocks = scene.blocks(150'000, 512_B);
   scene.free_elsewhere(blocks);
@@ -254,7 +252,7 @@ TEST(FreesOfOtherThreads, NeedNoHelpOfAThreadThatIsIdle) {
 }
 
 TEST(FreesOfOtherThreads, ServeOtherStreamsWhenMemoryIsShort) {
-  Scene scene(64_MiB);
+  InboxScene scene(64_MiB);
   scene.upstream.works_at_once = false;
   const auto small = scene.blocks(2, 4_KiB);
   const auto blocks = scene.blocks(10, 6_MiB);
@@ -266,7 +264,7 @@ TEST(FreesOfOtherThreads, ServeOtherStreamsWhenMemoryIsShort) {
 }
 
 TEST(FreesOfOtherThreads, WaitForTheStreamAsOthersDo) {
-  Scene scene(64_MiB);
+  InboxScene scene(64_MiB);
   scene.upstream.works_at_once = false;
   scene.free_elsewhere(scene.blocks(2, 6_MiB));
   const auto blocks = scene.blocks(10, 6_MiB);
@@ -280,7 +278,7 @@ TEST(FreesOfOtherThreads, WaitForTheStreamAsOthersDo) {
 }
 
 TEST(FreesOfOtherThreads, AreTrimmedAndListed) {
-  Scene scene;
+  InboxScene scene;
   auto blocks = scene.blocks(20, 4_MiB);
   scene.free_elsewhere(blocks);
   for (const auto& segment : scene.pool->layout()) {
@@ -293,7 +291,7 @@ TEST(FreesOfOtherThreads, AreTrimmedAndListed) {
 }
 
 TEST(FreesOfOtherThreads, AreGivenBackEarlyWhereTheStrategyDoes) {
-  Scene scene(1_GiB, "consolidated");
+  InboxScene scene(1_GiB, "consolidated");
   scene.free_elsewhere(scene.blocks(400, 1_MiB));
   EXPECT_GE(scene.pool->status().reserved, 400_MiB);
   for (int i = 0; i < 800; ++i) scene.free_elsewhere(scene.blocks(200, 100_KiB));

@@ -12,12 +12,11 @@
 
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "gpuwarden/memory/pool.hpp"
+#include "memory/two_streams.hpp"
 #include "support/repetitions.hpp"
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
 
 // The 33rd stream has the pool reserve more address space: what is looked up meanwhile must not see half of that. The
 // thread sanitizer sees more here than the expectations.

@@ -10,15 +10,13 @@
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 #include "support/repetitions.hpp"
 
 #include <gmock/gmock.h>
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
 
 TEST(MemoryLimit, ReadsSizesAndShares) {
   const Bytes total = 80_GiB;

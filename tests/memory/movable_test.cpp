@@ -10,16 +10,10 @@
 
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
-
-void* pointer(DeviceAddress address) {
-  return reinterpret_cast<void*>(address.value);  // NOLINT(performance-no-int-to-ptr)
-}
 
 DeviceAddress address_of(MovableMemory& memory, MovableId id) {
   const auto pinned = memory.pin(id, kStream).value();
@@ -136,7 +130,7 @@ TEST(MovableMemory, ACopyRunsBehindAllUsersAndTheirLaterWorkBehindIt) {
     static_cast<void>(pool->trim());
   }
   EXPECT_TRUE(pool->check());
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(MovableMemory, AFailedCopyLeavesTheBufferWhereItWas) {
@@ -185,7 +179,7 @@ TEST(MovableMemory, SurvivesTheFailureOfEachUpstreamCall) {
       EXPECT_EQ(pool->status().live, 0_B);
       ASSERT_TRUE(pool->check()) << failing;
     }
-    ASSERT_THAT(upstream.misuses(), testing::IsEmpty()) << failing;
+    ASSERT_THAT(upstream.misuses(), ::testing::IsEmpty()) << failing;
     ASSERT_EQ(upstream.pages(), 0U);
     if (calls < failing) break;
   }
@@ -215,7 +209,7 @@ TEST(MovableMemory, BuffersInAnotherStreamsMemoryMoveInOrder) {
     for (const MovableId id : survivors) ASSERT_TRUE(memory.deallocate(id));
   }
   EXPECT_TRUE(pool->check());
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(MovableMemory, RefusesWhatMakesNoSense) {
@@ -227,7 +221,7 @@ TEST(MovableMemory, RefusesWhatMakesNoSense) {
   const auto id = memory.allocate(1_MiB, kStream).value();
   EXPECT_EQ(memory.unpin(id, kStream).error().code, ErrorCode::invalid_argument);
   ASSERT_TRUE(memory.pin(id, kStream));
-  EXPECT_THAT(memory.deallocate(id).error().message, testing::HasSubstr("is pinned"));
+  EXPECT_THAT(memory.deallocate(id).error().message, ::testing::HasSubstr("is pinned"));
   ASSERT_TRUE(memory.unpin(id, kStream));
   ASSERT_TRUE(memory.deallocate(id));
   EXPECT_EQ(memory.deallocate(id).error().code, ErrorCode::invalid_argument);
@@ -282,7 +276,7 @@ TEST(MovableMemory, TheOldPlaceOfWhatOthersUseTooComesBack) {
   }
   EXPECT_EQ(pool->status().live, 0_B);
   EXPECT_TRUE(pool->check());
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 }  // namespace

@@ -6,14 +6,12 @@
 
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 
 #include <gmock/gmock.h>
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
 
 /// A pool whose reports are kept.
 struct Reporting {
@@ -52,8 +50,8 @@ TEST(OutOfMemory, NamesTheLimitWhereTheDeviceHasMore) {
   for (const char* part : {"CUDA out of memory. Tried to allocate 30 MiB (31457180 bytes).",
                            "total capacity of 1 GiB of which 984 MiB is free", "40 MiB is allocated",
                            "limit of 67108864 bytes is reached", "pid 42 holds 3 GiB"})
-    EXPECT_THAT(report.sentence(), testing::HasSubstr(part));
-  EXPECT_THAT(report.help(), testing::HasSubstr("pool's limit of 64 MiB"));
+    EXPECT_THAT(report.sentence(), ::testing::HasSubstr(part));
+  EXPECT_THAT(report.help(), ::testing::HasSubstr("pool's limit of 64 MiB"));
   EXPECT_EQ(scene.pool->status().out_of_memory, 1U);
 }
 
@@ -88,7 +86,7 @@ TEST(OutOfMemory, AContextThatIsGoneIsNoWantOfMemory) {
   scene.upstream.failure = ErrorCode::unavailable;
   EXPECT_EQ(scene.pool->allocate(10_MiB, kStream).error().code, ErrorCode::unavailable);
   EXPECT_EQ(scene.pool->status().out_of_memory, 0U);
-  EXPECT_THAT(scene.reports, testing::IsEmpty());
+  EXPECT_THAT(scene.reports, ::testing::IsEmpty());
 }
 
 TEST(OutOfMemory, NamesWhatIsKeptFreeForOthers) {
@@ -102,7 +100,7 @@ TEST(OutOfMemory, NamesTheOthersOnTheDevice) {
   ASSERT_TRUE(scene.upstream.create(theirs));
   const auto report = scene.fail(20_MiB);
   EXPECT_EQ(report.advice, Advice::end_others);
-  EXPECT_THAT(report.help(), testing::HasSubstr("56 MiB of the device are held outside this pool"));
+  EXPECT_THAT(report.help(), ::testing::HasSubstr("56 MiB of the device are held outside this pool"));
 }
 
 TEST(OutOfMemory, TellsFragmentsFromMemoryThatIsNeeded) {
@@ -125,7 +123,7 @@ TEST(OutOfMemory, SaysWhenOnlyADriverCallFailed) {
   scene.upstream.fails = [](const std::string& call) { return call == "map"; };
   const auto report = scene.fail(16_MiB);
   EXPECT_EQ(report.advice, Advice::try_again);
-  EXPECT_THAT(report.sentence(), testing::HasSubstr("map was made to fail"));
+  EXPECT_THAT(report.sentence(), ::testing::HasSubstr("map was made to fail"));
 }
 
 TEST(OutOfMemory, ListsStreamsAndWhatWasTried) {
@@ -150,7 +148,7 @@ TEST(OutOfMemory, ListsStreamsAndWhatWasTried) {
             0U);
   const std::string text = report.to_text();
   for (const char* part : {"stream 0xc: 24 MiB live in 1 blocks", "and 4 more", "synchronize (", "what helps: "})
-    EXPECT_THAT(text, testing::HasSubstr(part));
+    EXPECT_THAT(text, ::testing::HasSubstr(part));
 }
 
 TEST(OutOfMemory, HasAnAdviceOfItsOwnForEachCase) {
@@ -172,7 +170,7 @@ TEST(OutOfMemory, HasAnAdviceOfItsOwnForEachCase) {
   budget.reserved = budget.live = 50_MiB;
   budget.budget_left = 0_B;
   EXPECT_EQ(advice_for(budget), Advice::raise_limit);
-  EXPECT_THAT((budget.advice = Advice::raise_limit, budget.help()), testing::HasSubstr("process's limit"));
+  EXPECT_THAT((budget.advice = Advice::raise_limit, budget.help()), ::testing::HasSubstr("process's limit"));
   std::set<std::string> words;
   for (const Advice advice :
        {Advice::ask_for_less, Advice::raise_limit, Advice::lower_keep_free, Advice::end_capture, Advice::release_graphs,

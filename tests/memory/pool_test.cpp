@@ -15,21 +15,15 @@
 
 #include "gpuwarden/memory/host_upstreams.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
 
 std::unique_ptr<Pool> pool_on(Upstream& upstream, PoolConfig config = {}) {
   auto pool = Pool::create(upstream, std::move(config));
   EXPECT_TRUE(pool) << pool.error().message;
   return std::move(*pool);
-}
-
-void* pointer(DeviceAddress address) {
-  return reinterpret_cast<void*>(address.value);  // NOLINT(performance-no-int-to-ptr)
 }
 
 TEST(Pool, ReusesMemoryOfTheSameStreamAtOnceAndWithoutUpstream) {
@@ -52,7 +46,7 @@ TEST(Pool, WaitsForTheOtherStreamBeforeItsMemoryIsReused) {
   const auto again = pool->allocate(60_MiB, kOther).value();
   EXPECT_FALSE(upstream.is_busy_for(kOther, again, 60_MiB));
   EXPECT_EQ(pool->status().rungs[static_cast<std::size_t>(Rung::steal_wait)].helped, 1U);
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(Pool, RefusesImpossibleRequestsWithoutAskingTheDeviceForMemory) {
@@ -83,7 +77,7 @@ TEST(Pool, RefusesDoubleForeignAndInteriorFrees) {
     const auto result = pool->deallocate(address, kStream);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, ErrorCode::invalid_argument);
-    EXPECT_THAT(result.error().message + result.error().hint, testing::HasSubstr(std::string(why)));
+    EXPECT_THAT(result.error().message + result.error().hint, ::testing::HasSubstr(std::string(why)));
   };
   refused({}, "never gave it out");
   refused({large.value + 512}, "middle of a block");
@@ -133,7 +127,7 @@ TEST(Pool, AsksCallbacksWhichMayGiveBackToThePool) {
   used = pool.get();
   cached = pool->allocate(40_MiB, kStream).value();
   EXPECT_TRUE(pool->allocate(50_MiB, kStream));
-  EXPECT_THAT(asked, testing::ElementsAre(50_MiB));
+  EXPECT_THAT(asked, ::testing::ElementsAre(50_MiB));
   EXPECT_EQ(pool->status().rungs[static_cast<std::size_t>(Rung::callbacks)].helped, 1U);
 }
 
@@ -178,7 +172,7 @@ TEST(Pool, DoesNotTrimWhatAStreamStillWorksOn) {
   EXPECT_EQ(pool->trim().value(), 0_B);
   upstream.finish_all();
   EXPECT_EQ(pool->trim().value(), 100_MiB);
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(Pool, MakesNoMoreCallsOnceTheContextIsGone) {
@@ -293,7 +287,7 @@ TEST(Pool, ServesManyStreamsAndSaysWhenThereAreTooMany) {
   EXPECT_EQ(std::set(blocks.begin(), blocks.end()).size(), blocks.size());
   const auto refused = pool->allocate(4_KiB, StreamId{7});
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("at most 1024 streams"));
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("at most 1024 streams"));
   const auto checked = pool->check();
   EXPECT_TRUE(checked) << checked.error().message;
   for (std::uint64_t stream = 0; stream < 1024; ++stream) {
@@ -302,7 +296,7 @@ TEST(Pool, ServesManyStreamsAndSaysWhenThereAreTooMany) {
     EXPECT_FALSE(pool->deallocate(blocks[stream], StreamId{stream * 4096}));
   }
   EXPECT_EQ(pool->status().live, 0_B);
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(Pool, ALateStreamsLargeBlocksStandWhereThereIsRoom) {
@@ -323,7 +317,7 @@ TEST(Pool, ALateStreamsLargeBlocksStandWhereThereIsRoom) {
   ASSERT_TRUE(again) << again.error().message;
   const auto checked = pool->check();
   EXPECT_TRUE(checked) << checked.error().message;
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(Pool, MovesPagesWithoutTouchingWhatIsLive) {
@@ -359,7 +353,7 @@ TEST(Pool, AMappingThatFailsHalfwayLeavesEverythingAsItWas) {
   upstream.fails = [&](const std::string& call) { return call == "map" && ++maps % 2 == 0; };
   const auto failed = pool->allocate(12_MiB, kStream);
   ASSERT_FALSE(failed);
-  EXPECT_THAT(failed.error().message, testing::HasSubstr("map was made to fail"));
+  EXPECT_THAT(failed.error().message, ::testing::HasSubstr("map was made to fail"));
   EXPECT_GE(maps, 2U);
   EXPECT_EQ(upstream.pages(), 4U);
   EXPECT_EQ(upstream.mapped_pages() + pool->status().spare.value / kPage.value, 4U);
@@ -367,7 +361,7 @@ TEST(Pool, AMappingThatFailsHalfwayLeavesEverythingAsItWas) {
   EXPECT_TRUE(pool->check());
   upstream.fails = {};
   EXPECT_EQ(pool->allocate(12_MiB, kStream).value(), blocks[0]);
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(Pool, RunsOutExactlyWhenTheDeviceDoes) {
@@ -426,7 +420,7 @@ TEST(Pool, ThreadsThatShareStreamsAndFreeEachOthersBlocksKeepItIntact) {
   EXPECT_EQ(status.live, 0_B);
   EXPECT_EQ(status.live_blocks, 0U);
   EXPECT_TRUE(pool->check());
-  EXPECT_THAT(upstream.misuses(), testing::IsEmpty());
+  EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
 }
 
 TEST(MemfdUpstream, TouchingAddressSpaceWithoutMemoryFaults) {
@@ -462,7 +456,7 @@ TEST(Pool, AtItsEndTakesNoPagesFromStreamsThatMayStillWork) {
       upstream.fails = [&](const std::string& call) { return call == failing && left-- > 0; };
       pool.reset();
       EXPECT_EQ(upstream.mapped_pages(), failures == 1 ? 0U : 5U) << failing;
-      EXPECT_THAT(upstream.misuses(), testing::IsEmpty()) << failing;
+      EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty()) << failing;
     }
   }
 }

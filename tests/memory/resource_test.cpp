@@ -10,12 +10,11 @@
 #include "gpuwarden/memory/tracking.hpp"
 #include "memory/model_upstream.hpp"
 #include "memory/resource_battery.hpp"
+#include "memory/two_streams.hpp"
 #include "support/fake_clock.hpp"
 
 namespace gpuwarden::memory {
 namespace {
-
-constexpr StreamId kStream{1};
 
 /// A pool on a device of 256 MiB, and what stands around it.
 struct Base {

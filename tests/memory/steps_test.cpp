@@ -9,6 +9,7 @@
 #include "memory/locks.hpp"
 #include "memory/other_thread.hpp"
 #include "memory/step_model.hpp"
+#include "memory/two_streams.hpp"
 #include "support/repetitions.hpp"
 
 namespace gpuwarden::memory {
@@ -17,8 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 using gpuwarden::testing::repetitions;
 
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
 constexpr unsigned kLayers = 60;
 
 /// A pool on which a stream has done its step twice.

@@ -4,22 +4,21 @@
 
 #include "gpuwarden/memory/pool.hpp"
 #include "memory/model_upstream.hpp"
+#include "memory/two_streams.hpp"
 
 namespace gpuwarden::memory {
 namespace {
 
-constexpr StreamId kStream{1};
-constexpr StreamId kOther{2};
 constexpr StreamId kThird{3};
 
-struct Scene {
-  explicit Scene(Bytes capacity = 64_MiB) : upstream(capacity) {
+struct StreamScene {
+  explicit StreamScene(Bytes capacity = 64_MiB) : upstream(capacity) {
     upstream.works_at_once = false;
     pool = Pool::create(upstream, {}).value();
   }
-  ~Scene() { EXPECT_THAT(upstream.misuses(), testing::IsEmpty()); }
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
+  ~StreamScene() { EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty()); }
+  StreamScene(const StreamScene&) = delete;
+  StreamScene& operator=(const StreamScene&) = delete;
 
   /// A block that work of `user` touches, too.
   DeviceAddress shared_block(Bytes size, std::initializer_list<StreamId> users) {
@@ -37,7 +36,7 @@ struct Scene {
 };
 
 TEST(RecordStream, AFreedBlockIsNotReusedOnItsOwnStreamWithoutWaiting) {
-  Scene scene(1_GiB);
+  StreamScene scene(1_GiB);
   const auto address = scene.shared_block(100_MiB, {kOther});
   ASSERT_TRUE(scene.pool->deallocate(address, 100_MiB, kStream));
   EXPECT_EQ(scene.pool->status().live, 0_B);
@@ -53,7 +52,7 @@ TEST(RecordStream, AFreedBlockIsNotReusedOnItsOwnStreamWithoutWaiting) {
 }
 
 TEST(RecordStream, WhenMemoryIsShortTheStreamWaitsForAllUsers) {
-  Scene scene;
+  StreamScene scene;
   const auto address = scene.shared_block(60_MiB, {kOther, kThird, kOther});
   ASSERT_TRUE(scene.pool->deallocate(address, kStream));
   const auto again = scene.pool->allocate(60_MiB, kStream).value();
@@ -63,7 +62,7 @@ TEST(RecordStream, WhenMemoryIsShortTheStreamWaitsForAllUsers) {
 }
 
 TEST(RecordStream, AFreeOnAThirdStreamWaitsForItAsWell) {
-  Scene scene;
+  StreamScene scene;
   const auto address = scene.shared_block(60_MiB, {kOther});
   scene.upstream.follow(kThird, kStream);
   scene.upstream.submit(kThird, address, 60_MiB);
@@ -73,7 +72,7 @@ TEST(RecordStream, AFreeOnAThirdStreamWaitsForItAsWell) {
 }
 
 TEST(RecordStream, ItsPagesAreNotTrimmedWhileTheOtherStreamWorks) {
-  Scene scene;
+  StreamScene scene;
   const auto address = scene.shared_block(60_MiB, {kOther});
   ASSERT_TRUE(scene.pool->deallocate(address, kStream));
   EXPECT_EQ(scene.pool->trim().value(), 0_B);
@@ -82,7 +81,7 @@ TEST(RecordStream, ItsPagesAreNotTrimmedWhileTheOtherStreamWorks) {
 }
 
 TEST(RecordStream, TheOwnStreamChangesNothing) {
-  Scene scene;
+  StreamScene scene;
   const auto address = scene.shared_block(10_MiB, {});
   ASSERT_TRUE(scene.pool->record_stream(address, kStream));
   ASSERT_TRUE(scene.pool->deallocate(address, kStream));
@@ -90,7 +89,7 @@ TEST(RecordStream, TheOwnStreamChangesNothing) {
 }
 
 TEST(RecordStream, WorksWithHandlesAndKeepsTheChecks) {
-  Scene scene;
+  StreamScene scene;
   const auto block = scene.pool->allocate_block(10_MiB, kStream).value();
   ASSERT_TRUE(scene.pool->record_stream(block.address(), kOther));
   EXPECT_EQ(scene.pool->size_of(block.address()).value(), 10_MiB);

@@ -39,7 +39,7 @@ TEST(Trace, ARowThatIsNoneIsNamed) {
     read_trace(file, 1);
     FAIL() << "it was read";
   } catch (const std::runtime_error& error) {
-    EXPECT_TRUE(std::string(error.what()).ends_with("t.csv: line 3: id 'two' is no whole number")) << error.what();
+    EXPECT_TRUE(std::string(error.what()).ends_with("t.csv: line 3: id 'two' is not a whole number")) << error.what();
   }
 }
 

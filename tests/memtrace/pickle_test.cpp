@@ -114,7 +114,7 @@ TEST(Pickle, TellsWhatIsWrongWithItsStack) {
   EXPECT_THAT(problem_of(std::string("\x80\x04Nr\0\0\1\0r\0\0\2\0.", 14)), HasSubstr("far from the others"));
   EXPECT_THAT(problem_of(std::string("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", 12)),
               HasSubstr("the file ends here"));
-  EXPECT_THAT(problem_of("\x80\x09."), HasSubstr("protocol 9 is not known"));
+  EXPECT_THAT(problem_of("\x80\x09."), HasSubstr("unknown protocol 9"));
   EXPECT_THAT(problem_of("\x80\x04\x07"), HasSubstr("no pickle has the code 0x07"));
 }
 
@@ -123,7 +123,7 @@ TEST(Pickle, KeepsOnlyWhatIsCountedUp) {
   EXPECT_THAT(problem_of(std::string("\x80\x04Nq\x01h\0.", 8)), HasSubstr("nothing was kept under 0"));
   std::string counting = "\x80\x04N";
   for (char i = 1; i < 100; ++i) counting += std::string("q") + i;
-  EXPECT_THAT(problem_of(counting + "h\x63."), HasSubstr("is no snapshot")) << "from 1 on, as Python 2 counted";
+  EXPECT_THAT(problem_of(counting + "h\x63."), HasSubstr("is not a snapshot")) << "from 1 on, as Python 2 counted";
 }
 
 TEST(Pickle, NestsSoManyLevelsAndNoMore) {

@@ -155,13 +155,13 @@ TEST(Fragmentation, IsTheShareThatCannotBeHadAtOnce) {
 }
 
 TEST(Replay, RealTracesTakeWhatTheirRecordersSaw) {
-  const auto corpus = gpuwarden::testing::corpus();
-  if (!corpus) GTEST_SKIP() << "there is no corpus";
   // Source of the peaks: the PyTorch snapshots that the traces were made of, in MiB.
   for (const auto& [name, peak] :
        {std::pair{"we_medium_512_training.csv", 11'851.0}, {"we_medium_1024_training.csv", 23'085.8}}) {
-    const auto content = read_file(*corpus / "memtraces" / name);
-    if (!content) GTEST_SKIP() << "there is no " << name;
+    const auto file = gpuwarden::testing::corpus_file(std::filesystem::path("memtraces") / name);
+    if (!file) GTEST_SKIP() << "the reduced corpus has no " << name;
+    const auto content = read_file(*file);
+    ASSERT_TRUE(content) << content.error().message;
     const auto trace = read_trace(*content, name);
     ASSERT_TRUE(trace) << trace.error().message;
     const auto found = replay(make_script(*trace, std::vector<unsigned>{0}), {.rounds = 1, .timed_ms = 0});

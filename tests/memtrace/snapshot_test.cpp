@@ -122,7 +122,7 @@ TEST(Snapshot, JsonNestsSoManyLevelsAndNoMore) {
   const auto deep = read_trace(std::string(65, '[') + std::string(65, ']'), "x");
   ASSERT_FALSE(fine);
   ASSERT_FALSE(deep);
-  EXPECT_THAT(fine.error().message, HasSubstr("is no snapshot"));
+  EXPECT_THAT(fine.error().message, HasSubstr("is not a snapshot"));
   EXPECT_EQ(deep.error().message, "x: nests deeper than 64 levels");
 }
 
@@ -131,7 +131,7 @@ TEST(Snapshot, SaysWhereJsonEnds) {
   for (std::size_t size = 1; size < whole.size(); ++size) {
     const auto trace = read_trace(whole.substr(0, size), "x.json");
     ASSERT_FALSE(trace) << size;
-    EXPECT_THAT(trace.error().message, HasSubstr("no JSON any more at byte")) << size;
+    EXPECT_THAT(trace.error().message, HasSubstr("is not valid JSON from byte")) << size;
   }
 }
 

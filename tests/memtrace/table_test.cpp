@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string problem_of(const std::string& text) {
+std::string problem_of_table(const std::string& text) {
   const auto trace = read_trace(text, "x.csv");
   return trace ? "" : trace.error().message;
 }
@@ -87,17 +87,17 @@ TEST(AllocationCsv, SizesMayDependOnTheLengthOfASequence) {
 
 TEST(AllocationCsv, NamesTheLineThatIsWrong) {
   const std::string head = "op,id,size\na,1,64\n";
-  EXPECT_THAT(problem_of(head + "a,1,64\n"), HasSubstr("x.csv: line 3: id 1 allocates what is live already"));
-  EXPECT_THAT(problem_of(head + "f,2,64\n"), HasSubstr("line 3: id 2 frees what was never allocated"));
-  EXPECT_THAT(problem_of(head + "f,1,64\nf,1,64\n"), HasSubstr("line 4: id 1 frees what has been freed already"));
-  EXPECT_THAT(problem_of(head + "x,2,64\n"), HasSubstr("line 3: op 'x' is neither a nor f"));
-  EXPECT_THAT(problem_of(head + "a,2\n"), HasSubstr("line 3: has 2 cells instead of 3"));
-  EXPECT_THAT(problem_of(head + "a,2,6k\n"), HasSubstr("line 3: size '6k' is no whole number"));
-  EXPECT_THAT(problem_of(head + "a,2,-1\n"), HasSubstr("line 3: size '-1' is no whole number"));
-  EXPECT_THAT(problem_of(head + "a,2,99999999999999999999999\n"), HasSubstr("is no whole number"));
-  EXPECT_THAT(problem_of(head + "a,2,999999999999999999\n"), HasSubstr("larger than the memory of any GPU"));
-  EXPECT_THAT(problem_of("op,id,phase\na,1,rec\n"), HasSubstr("line 1: there is no column 'size'"));
-  EXPECT_THAT(problem_of("op,id,size\n"), HasSubstr("holds no allocation"));
+  EXPECT_THAT(problem_of_table(head + "a,1,64\n"), HasSubstr("x.csv: line 3: id 1 allocates what is live already"));
+  EXPECT_THAT(problem_of_table(head + "f,2,64\n"), HasSubstr("line 3: id 2 frees what was never allocated"));
+  EXPECT_THAT(problem_of_table(head + "f,1,64\nf,1,64\n"), HasSubstr("line 4: id 1 frees what has been freed already"));
+  EXPECT_THAT(problem_of_table(head + "x,2,64\n"), HasSubstr("line 3: op 'x' is neither a nor f"));
+  EXPECT_THAT(problem_of_table(head + "a,2\n"), HasSubstr("line 3: has 2 cells instead of 3"));
+  EXPECT_THAT(problem_of_table(head + "a,2,6k\n"), HasSubstr("line 3: size '6k' is not a whole number"));
+  EXPECT_THAT(problem_of_table(head + "a,2,-1\n"), HasSubstr("line 3: size '-1' is not a whole number"));
+  EXPECT_THAT(problem_of_table(head + "a,2,99999999999999999999999\n"), HasSubstr("is not a whole number"));
+  EXPECT_THAT(problem_of_table(head + "a,2,999999999999999999\n"), HasSubstr("larger than the memory of any GPU"));
+  EXPECT_THAT(problem_of_table("op,id,phase\na,1,rec\n"), HasSubstr("line 1: there is no column 'size'"));
+  EXPECT_THAT(problem_of_table("op,id,size\n"), HasSubstr("holds no allocation"));
 }
 
 TEST(AllocationCsv, OfSeveralDevicesIsReadForOne) {
@@ -111,33 +111,33 @@ TEST(AllocationCsv, OfSeveralDevicesIsReadForOne) {
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->events.size(), 2U);
   EXPECT_FALSE(read_trace(text, "x.csv", {.device = 2}));
-  EXPECT_THAT(problem_of("op,id,size,device\na,1,10,x\n"), HasSubstr("line 2: device 'x' is no whole number"));
+  EXPECT_THAT(problem_of_table("op,id,size,device\na,1,10,x\n"), HasSubstr("line 2: device 'x' is not a whole number"));
 }
 
 TEST(AllocationCsv, RefusesDevicesItCannotTellApart) {
-  EXPECT_THAT(problem_of("op,id,size,device\na,1,10,0\na,2,10,2000\n"),
+  EXPECT_THAT(problem_of_table("op,id,size,device\na,1,10,0\na,2,10,2000\n"),
               HasSubstr("line 3: device 2000 is more than 1023"));
-  EXPECT_THAT(problem_of("op,id,size,device\na,1,10,1024\n"), HasSubstr("line 2: device 1024 is more than 1023"));
+  EXPECT_THAT(problem_of_table("op,id,size,device\na,1,10,1024\n"), HasSubstr("line 2: device 1024 is more than 1023"));
   const auto none = read_trace("op,id,size\na,1,10\n", "x.csv", {.device = 0});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "x.csv: there is no column 'device'");
   const auto rmm = read_trace("1,10:00:00.1,allocate,0x10,64,0x0\n", "x.log", {.device = 1});
   ASSERT_FALSE(rmm);
-  EXPECT_EQ(rmm.error().message, "x.log: an RMM log does not tell of devices");
+  EXPECT_EQ(rmm.error().message, "x.log: an RMM log does not name devices");
 }
 
 TEST(AllocationCsv, HasSixteenColumnsAtMost) {
   const std::string more = ",4,5,6,7,8,9,10,11,12,13,14,15,16";
-  EXPECT_EQ(problem_of("op,id,size" + more + "\na,1,64" + more + "\n"), "");
-  EXPECT_THAT(problem_of("op,id,size" + more + ",17\na,1,64" + more + ",17\n"),
+  EXPECT_EQ(problem_of_table("op,id,size" + more + "\na,1,64" + more + "\n"), "");
+  EXPECT_THAT(problem_of_table("op,id,size" + more + ",17\na,1,64" + more + ",17\n"),
               HasSubstr("line 1: there are more than 16 columns"));
-  EXPECT_THAT(problem_of("op,id,size" + more + "\na,1,64" + more + ",17,18\n"),
+  EXPECT_THAT(problem_of_table("op,id,size" + more + "\na,1,64" + more + ",17,18\n"),
               HasSubstr("line 2: has more than 16 cells"));
 }
 
 TEST(AllocationCsv, IsQuotedInPart) {
-  const auto problem = problem_of("op,id,size\na,1," + std::string(5000, 'x') + "\n");
-  EXPECT_THAT(problem, HasSubstr("size '" + std::string(80, 'x') + "...' is no whole number"));
+  const auto problem = problem_of_table("op,id,size\na,1," + std::string(5000, 'x') + "\n");
+  EXPECT_THAT(problem, HasSubstr("size '" + std::string(80, 'x') + "...' is not a whole number"));
 }
 
 TEST(RmmLog, TakesTimesAsTheyAreWritten) {
@@ -189,21 +189,21 @@ TEST(RmmLog, NeedsNoHeading) {
 
 TEST(RmmLog, NamesTheLineThatIsWrong) {
   const std::string head = "Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.0,allocate,0x10,64,0x0\n";
-  EXPECT_THAT(problem_of(head + "1,10:00:00.1,allo"), HasSubstr("line 3: has 3 cells instead of 6"));
-  EXPECT_THAT(problem_of(head + "1,10:00:00.1,allocate,0x10,64,0x0\n"),
+  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,allo"), HasSubstr("line 3: has 3 cells instead of 6"));
+  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,allocate,0x10,64,0x0\n"),
               HasSubstr("0x10 allocates what is live already"));
-  EXPECT_THAT(problem_of(head + "1,10:00:00.1,free,0xzz,64,0x0\n"), HasSubstr("'0xzz' is no pointer"));
-  EXPECT_THAT(problem_of(head + "1,noon,free,0x10,64,0x0\n"), HasSubstr("'noon' is no time"));
-  EXPECT_THAT(problem_of(head + "1,10:00:00.1,move,0x10,64,0x0\n"), HasSubstr("'move' is no action"));
+  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,free,0xzz,64,0x0\n"), HasSubstr("'0xzz' is not a pointer"));
+  EXPECT_THAT(problem_of_table(head + "1,noon,free,0x10,64,0x0\n"), HasSubstr("'noon' is not a time"));
+  EXPECT_THAT(problem_of_table(head + "1,10:00:00.1,move,0x10,64,0x0\n"), HasSubstr("'move' is not an action"));
 }
 
 TEST(ReadTrace, SaysWhatItKnowsWhereItKnowsNothing) {
   const auto unknown = read_trace("hello\nworld\n", "notes.txt");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(unknown.error().message, HasSubstr("notes.txt: is no trace"));
+  EXPECT_THAT(unknown.error().message, HasSubstr("notes.txt: is not a known format"));
   EXPECT_THAT(unknown.error().hint, HasSubstr("PyTorch snapshot"));
-  EXPECT_THAT(problem_of(""), HasSubstr("is empty"));
+  EXPECT_THAT(problem_of_table(""), HasSubstr("is empty"));
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ TEST_F(ModelFits, ACountAndNamesAreHeldStill) {
   EXPECT_FALSE(two.satisfied);
   EXPECT_THAT(two.missing, HasSubstr("does not fit 2 x NVIDIA H100 80GB HBM3 for full training"));
   request.count = 9;
-  EXPECT_THAT(decide(request).missing, HasSubstr("only 8 of 9 GPUs can be had"));
+  EXPECT_THAT(decide(request).missing, HasSubstr("only 8 of the 9 requested GPUs are available"));
 }
 
 TEST_F(ModelFits, AllTakesAsManyAsTheModelCanBeSpreadOver) {
@@ -288,7 +288,7 @@ TEST_F(ModelFits, ASizeIsThatOfWeightsIn16Bit) {
   EXPECT_THAT(choose(request), FailsWith(ErrorCode::invalid_argument, HasSubstr("parameters")));
   request.model_size = 10_GiB;
   request.work = work("gpt2", "train");
-  EXPECT_THAT(choose(request), FailsWith(ErrorCode::invalid_argument, HasSubstr("do not go together")));
+  EXPECT_THAT(choose(request), FailsWith(ErrorCode::invalid_argument, HasSubstr("cannot be used together")));
 }
 
 TEST_F(ModelFits, NodesLikeThisOneShareTheWork) {

@@ -139,7 +139,7 @@ TEST_F(Select, WrongNamesSayWhichExist) {
   EXPECT_THAT(choose(both), FailsWith(ErrorCode::invalid_argument, HasSubstr("excluded")));
   Request contradiction = named({"1"});
   contradiction.count = 2;
-  EXPECT_THAT(choose(contradiction), FailsWith(ErrorCode::invalid_argument, HasSubstr("1 GPUs are named, but 2")));
+  EXPECT_THAT(choose(contradiction), FailsWith(ErrorCode::invalid_argument, HasSubstr("1 GPUs are listed, but 2")));
   EXPECT_THAT(choose(count(0)), FailsWith(ErrorCode::invalid_argument, HasSubstr("0 GPUs")));
 }
 
@@ -229,7 +229,8 @@ TEST_F(Select, TheBestConnectedSetIsTaken) {
 
 TEST_F(Select, ADriverThatDoesNotAnswerIsItsOwnError) {
   snapshot_ = {};
-  snapshot_.problem = Error{ErrorCode::unavailable, "driver/library version mismatch", "reboot"};
+  snapshot_.problem = {facts::DriverProblem::Kind::timed_out,
+                       {ErrorCode::timed_out, "driver/library version mismatch", "reboot"}};
   EXPECT_THAT(choose({}), FailsWith(ErrorCode::unavailable, HasSubstr("mismatch")));
   Request cpu;
   cpu.force_cpu = true;
@@ -237,6 +238,52 @@ TEST_F(Select, ADriverThatDoesNotAnswerIsItsOwnError) {
   EXPECT_EQ(cuda_visible_devices(*choose(cpu)), "");
   snapshot_ = {};
   EXPECT_EQ(missing({}), "this machine has no GPU");
+}
+
+TEST_F(Select, AGpuWhoseProcessesCannotBeReadIsNotFree) {
+  snapshot_.gpus[1].processes.reset();
+  snapshot_.gpus[1].processes_unreadable = true;
+  Request all;
+  all.all = true;
+  EXPECT_THAT(chosen(all), ElementsAre(0, 2, 3));
+  EXPECT_EQ(choose(all)->verdicts[1].kind, Verdict::Kind::use_unknown);
+  all.allow_busy = true;
+  EXPECT_THAT(chosen(all), ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(Select, WhereNoGpuHasMigInstancesThatIsSaid) {
+  Request mig;
+  mig.mig = true;
+  EXPECT_EQ(missing(mig), "no GPU of this machine has MIG enabled");
+  snapshot_.gpus[2].gpu.mig_enabled = true;
+  EXPECT_EQ(missing(mig), "MIG is enabled, but no GPU has a MIG instance");
+}
+
+TEST_F(Select, DecidesByKindsNeverByWords) {
+  const auto decisions = [&] {
+    std::vector<std::tuple<bool, bool, Verdict::Kind>> all;
+    Request everything = count(2);
+    everything.exclude = {{"3"}};
+    for (const auto& verdict : choose(everything)->verdicts)
+      all.emplace_back(verdict.chosen, verdict.transient, verdict.kind);
+    return all;
+  };
+  snapshot_ = fleet(8);
+  snapshot_.gpus[0].state = GpuState::lost;
+  snapshot_.gpus[1].processes = {process("fits, but others were preferred")};
+  snapshot_.gpus[2].state = GpuState::faulty;
+  leases_ = {{snapshot_.gpus[4].gpu.uuid, false, {}}};
+  const auto before = decisions();
+  EXPECT_EQ(std::get<2>(before[0]), Verdict::Kind::unhealthy);
+  EXPECT_EQ(std::get<2>(before[1]), Verdict::Kind::in_use);
+  EXPECT_EQ(std::get<2>(before[3]), Verdict::Kind::excluded);
+  EXPECT_EQ(std::get<2>(before[4]), Verdict::Kind::leased);
+  EXPECT_EQ(std::get<2>(before[7]), Verdict::Kind::fits);
+  for (auto& record : snapshot_.gpus) {
+    record.cause = "not among the named GPUs";
+    record.next_step = "fits";
+  }
+  EXPECT_EQ(decisions(), before);
 }
 
 TEST_F(Select, OverRandomFleetsNothingForbiddenIsEverChosen) {

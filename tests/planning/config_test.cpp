@@ -11,7 +11,7 @@
 namespace gpuwarden::planning {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kLlama = R"({
   "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
@@ -159,7 +159,7 @@ TEST(ReadConfig, AllMissingFieldsAreNamedAtOnce) {
 TEST(ReadConfig, AnUnknownArchitectureIsToldWithTheFieldsThatOneNeeds) {
   const Error error = error_of(with(kLlama, R"("model_type": "llama")", R"("model_type": "mamba9")")
                                    .replace(4, 37, R"("architectures": ["Mamba9ForCausalLM"])"));
-  EXPECT_THAT(error.message, HasSubstr("'mamba9' is not known"));
+  EXPECT_THAT(error.message, HasSubstr("unknown architecture 'mamba9'"));
   EXPECT_THAT(error.hint, HasSubstr("num_attention_heads"));
   EXPECT_THAT(error.hint, HasSubstr("llama"));
   EXPECT_THAT(error_of(R"({"hidden_size":64})").message, HasSubstr("neither model_type nor architectures"));
@@ -187,10 +187,10 @@ TEST(ReadConfig, SizesThatNoModelHasAreRefused) {
 
 TEST(ReadConfig, NoConfigAtAllIsToldShortly) {
   EXPECT_THAT(error_of("").message, HasSubstr("is empty"));
-  EXPECT_THAT(error_of("[1, 2]").message, HasSubstr("no object"));
-  EXPECT_THAT(error_of("model: llama").message, HasSubstr("no JSON"));
+  EXPECT_THAT(error_of("[1, 2]").message, HasSubstr("not an object"));
+  EXPECT_THAT(error_of("model: llama").message, HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of(std::string(100'000, '[')).message, HasSubstr("nested deeper"));
-  EXPECT_THAT(error_of("{\"a\":\"\xff\"}").message, HasSubstr("no JSON"));
+  EXPECT_THAT(error_of("{\"a\":\"\xff\"}").message, HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of(std::string(kLargestConfig + 1, ' ')).message, HasSubstr("bytes"));
 }
 
@@ -249,7 +249,8 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
   constexpr Case kCases[] = {
       {R"({"quant_method":"gptq","bits":2})", 4, "weights of 2 bits are counted as 4-bit ones"},
       {R"({"quant_method":"gptq","bits":3})", 4, "weights of 3 bits are counted as 4-bit ones"},
-      {R"({"quant_method":"xyz","bits":4})", 4, "'xyz' is not known: its weights are counted as 4-bit ones"},
+      {R"({"quant_method":"xyz","bits":4})", 4,
+       "unknown quantization method 'xyz': its weights are counted as 4-bit ones"},
       {R"({"quant_method":"xyz"})", 0, "(xyz) does not say how wide the weights are: they are counted in 16 bit"},
       {R"({"quant_method":"compressed-tensors"})", 0, "counted in 16 bit"},
       {R"({"quant_method":"gptq","bits":9})", 0, "weights of 9 bits are counted as 16-bit ones"},
@@ -290,7 +291,7 @@ TEST(ReadQuantization, WhatIsNoObjectIsAnError) {
   for (const char* value : {R"("gptq")", "4", "[]", "true"}) {
     const Error error =
         error_of(with(kLlama, R"("vocab_size")", fmt::format(R"("quantization_config": {}, "vocab_size")", value)));
-    EXPECT_THAT(error.message, HasSubstr("quantization_config is no object")) << value;
+    EXPECT_THAT(error.message, HasSubstr("quantization_config is not an object")) << value;
   }
   EXPECT_TRUE(read_config(with(kLlama, R"("vocab_size")", R"("quantization_config": null, "vocab_size")"), "c"));
   EXPECT_THAT(error_of(with(kLlama, R"("vocab_size")",
@@ -335,7 +336,8 @@ TEST(ReadConfig, AnInnerModelWithoutSizesHasItsClasss) {
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(count_parameters(*model).total, 6738939904U) << "Vicuna 7B with 64 rows more";
   EXPECT_THAT(model->notes.front(), HasSubstr("as transformers' llama class has them"));
-  EXPECT_THAT(error_of(R"({"model_type":"llava","text_config":"x"})").message, HasSubstr("text_config is no object"));
+  EXPECT_THAT(error_of(R"({"model_type":"llava","text_config":"x"})").message,
+              HasSubstr("text_config is not an object"));
 }
 
 TEST(ReadConfig, AHeadThatIsNotCountedIsSaid) {

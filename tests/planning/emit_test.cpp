@@ -11,9 +11,9 @@
 namespace gpuwarden::planning {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Launch launch(std::uint32_t gpus, Sharding sharding) {
   Launch result;

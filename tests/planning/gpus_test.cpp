@@ -99,7 +99,7 @@ TEST(GpusOf, AModelThatIsNamedWithoutItsMemoryHasTheCatalogues) {
   EXPECT_EQ(group->usable, gpus_named("h100")->usable);
   snapshot.gpus[0].gpu.name = snapshot.gpus[1].gpu.name = "NVIDIA X9000";
   ASSERT_FALSE(gpus_of(snapshot)) << "nobody knows its memory";
-  EXPECT_EQ(gpus_of(snapshot).error().message, "how much memory NVIDIA X9000 has is neither told nor known");
+  EXPECT_EQ(gpus_of(snapshot).error().message, "how much memory NVIDIA X9000 has is neither reported nor known");
 }
 
 TEST(GpusLeftUnsaid, TellsOfGpusThatAreDownDividedOrInUse) {

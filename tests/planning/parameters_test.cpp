@@ -10,6 +10,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/config.hpp"
+#include "support/corpus.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -163,10 +164,8 @@ std::vector<std::string> csv_fields(const std::string& line) {
 }
 
 TEST(Parameters, EveryRowOfTheCorpusIsCountedExactly) {
-  const char* const corpus = std::getenv("GPUWARDEN_CORPUS");
-  if (corpus == nullptr) GTEST_SKIP() << "GPUWARDEN_CORPUS names no folder";
-  const auto text = read_file(std::filesystem::path(corpus) / "planner" / "params.csv");
-  if (!text) GTEST_SKIP() << text.error().message;
+  const auto text = read_file(gpuwarden::testing::corpus() / "planner/params.csv");
+  ASSERT_TRUE(text) << text.error().message;
   std::size_t rows = 0;
   for (const auto line : split(*text, '\n')) {
     const auto fields = csv_fields(std::string(line));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planner held against published measurements; needs the corpus that GPUWARDEN_CORPUS names.
+// The planner held against published measurements.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,14 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path corpus_file(const char* name) {
-  const char* corpus = std::getenv("GPUWARDEN_CORPUS");
-  return corpus == nullptr ? fs::path() : fs::path(corpus) / "planner" / name;
-}
+fs::path published(const char* name) { return gpuwarden::testing::corpus() / "planner" / name; }
 
 TEST(PlannerTruth, HoldsTheErrorsReachedOnPublishedMeasurements) {
-  const fs::path file = corpus_file("truth.csv");
-  if (file.empty() || !fs::exists(file)) GTEST_SKIP() << "set GPUWARDEN_CORPUS";
+  const fs::path file = published("truth.csv");
   const TruthReport report = *evaluate_truth(file);
   for (const Answer& answer : report.answers) EXPECT_EQ(answer.refused, "") << answer.id;
   const Spread& training = report.groups.at("training");
@@ -31,15 +27,13 @@ TEST(PlannerTruth, HoldsTheErrorsReachedOnPublishedMeasurements) {
 }
 
 TEST(PlannerTruth, HoldsTheVerdictsReachedOnRunsThatEndedAndThatDidNot) {
-  const fs::path file = corpus_file("fits.csv");
-  if (file.empty() || !fs::exists(file)) GTEST_SKIP() << "set GPUWARDEN_CORPUS";
+  const fs::path file = published("fits.csv");
   const FitReport report = *evaluate_fits(file);
   EXPECT_GE(static_cast<double>(report.right), 0.98 * static_cast<double>(report.rows));
 }
 
 TEST(PlannerTruth, IsNearerThanEveryOtherPlannerOnTheCasesThatItAnswers) {
-  const fs::path file = corpus_file("peers.csv");
-  if (file.empty() || !fs::exists(file)) GTEST_SKIP() << "set GPUWARDEN_CORPUS";
+  const fs::path file = published("peers.csv");
   const std::vector<PeerReport> reports = *evaluate_peers(file);
   for (const PeerReport& report : reports) {
     EXPECT_LT(report.ours.median, report.peers.median) << report.peer;

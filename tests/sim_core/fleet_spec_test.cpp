@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/fleet_spec.hpp"
 
-#include "apps/gpuwarden/smi_fleet.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/machine/fleet_file.hpp"
 #include "sim/core/physics.hpp"
 #include "support/corpus.hpp"
 #include "support/fleet_builder.hpp"
@@ -73,7 +73,7 @@ GpuSpec h100() { return parse("gpus: [{model: NVIDIA H100 80GB HBM3}]\n")->gpus[
 
 GpuState after(const GpuSpec& gpu, double load, int ticks, const Ailments& ailments = {}, double limit = 700) {
   GpuState state = settled(gpu);
-  for (int i = 0; i < ticks; ++i) step(state, gpu, load, limit, ailments);
+  for (int i = 0; i < ticks; ++i) step(state, gpu, load, Limits{.power = limit}, ailments);
   return state;
 }
 
@@ -120,7 +120,7 @@ TEST(Physics, EnergyIsTheIntegralOfPower) {
   GpuState state = settled(gpu);
   double sum = 0;
   for (int i = 0; i < 1000; ++i) {
-    step(state, gpu, 0.7, 700, {});
+    step(state, gpu, 0.7, Limits{.power = 700}, {});
     sum += state.power * kTickSeconds;
   }
   EXPECT_NEAR(state.energy, sum, 1e-6);
@@ -143,22 +143,20 @@ TEST(SmiFleet, OddCapturesStillBecomeFleets) {
   snapshot.gpus[0].sample.pcie_generation = Count(0);
   snapshot.gpus[1].processes = {
       {.pid = Pid{7}, .compute = true, .command = "python \"x\" \\ #{}: - é", .memory = 900_GiB}};
-  const auto yaml = cli::fleet_yaml_from(snapshot, "odd \"name\"");
+  const auto yaml = machine::fleet_yaml_from(snapshot, "odd \"name\"");
   ASSERT_THAT(yaml, IsOk());
   const auto spec = parse(*yaml);
   ASSERT_THAT(spec, IsOk());
   EXPECT_EQ(spec->gpus[0].readings.at(Field::fan_speed), 100);
   EXPECT_FALSE(spec->gpus[1].processes[0].memory_mib);
-  EXPECT_THAT(cli::fleet_yaml_from({}, "none"), fails("no GPU"));
+  EXPECT_THAT(machine::fleet_yaml_from({}, "none"), fails("no GPU"));
 }
 
 TEST(SmiFleet, EveryCaptureOfTheCorpusBecomesAFleetWithItsMig) {
-  const auto folder = testing::corpus();
-  if (!folder) GTEST_SKIP() << "no corpus here";
-  for (const auto& path : list_directory(*folder / "captures/smi_xml")) {
+  for (const auto& path : list_directory(testing::corpus() / "captures/smi_xml")) {
     const auto snapshot = capture::snapshot_from_smi_xml(read_file(path).value_or(""));
     ASSERT_THAT(snapshot, IsOk()) << path;
-    const auto yaml = cli::fleet_yaml_from(*snapshot, path.stem().string());
+    const auto yaml = machine::fleet_yaml_from(*snapshot, path.stem().string());
     ASSERT_THAT(yaml, IsOk()) << path;
     const auto spec = parse(*yaml);
     ASSERT_THAT(spec, IsOk()) << path;

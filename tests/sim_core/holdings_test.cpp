@@ -35,7 +35,7 @@ class Holdings : public ::testing::Test {
 };
 
 TEST_F(Holdings, AreTakenWhileThereIsRoom) {
-  EXPECT_EQ(capacity(spec_, {0, kNoInstance}), kAll);
+  EXPECT_EQ(capacity(*body_, spec_, {0, kNoInstance}), kAll);
   EXPECT_EQ(take(*body_, spec_, row(kAll - kMiB)), Taken::done);
   EXPECT_EQ(take(*body_, spec_, row(2 * kMiB)), Taken::out_of_memory);
   EXPECT_EQ(take(*body_, spec_, row(kMiB)), Taken::done);

@@ -17,22 +17,25 @@ using Json = nlohmann::json;
 
 inline constexpr std::array kProfiles{418, 450, 470, 535, 550, 580};
 
-/// One row of the table of functions.
+/// One row of the table of functions: who calls it, or what an unsupported one's first argument is.
 struct Symbol {
   const char* name;
   int since;
+  int until = 999;
+  enum class Kind { called, simulated, device, pointer, number } kind = Kind::called;
 };
 inline constexpr auto kSymbols = std::to_array<Symbol>({
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) {#symbol, since},
+#define GPUWARDEN_NVML_SIMULATED(result, symbol, since, parameters) {#symbol, since, 999, Symbol::Kind::simulated},
+#define GPUWARDEN_NVML_UNSUPPORTED(symbol, since, until, first) {#symbol, since, until, Symbol::Kind::first},
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
 });
 
 /// All functions of a library; those that its driver did not have are null.
 struct Functions {
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) result(*symbol) parameters = nullptr;
+#define GPUWARDEN_NVML_SIMULATED(result, symbol, since, parameters) result(*symbol) parameters = nullptr;
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
 };
 
 inline std::filesystem::path library_of(int profile) {
@@ -45,8 +48,8 @@ class Nvml : public Functions {
   explicit Nvml(int profile) : library_(::dlopen(library_of(profile).c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (library_ == nullptr) throw std::runtime_error(::dlerror());
 #define GPUWARDEN_NVML_FUNCTION(result, symbol, since, parameters) look_up(symbol, #symbol);
+#define GPUWARDEN_NVML_SIMULATED(result, symbol, since, parameters) look_up(symbol, #symbol);
 #include "nvidia/nvml_functions.inc"
-#undef GPUWARDEN_NVML_FUNCTION
     look_up(control_, "gpuwarden_sim_call");
   }
 
@@ -56,6 +59,13 @@ class Nvml : public Functions {
     control_(request.dump().c_str(), &reply);
     const std::unique_ptr<char, decltype(&std::free)> owner(reply, &std::free);
     return reply == nullptr ? Json{{"error", "no reply"}} : Json::parse(reply);
+  }
+
+  /// A function by its name alone, called with one argument; the others are 0.
+  Return call_blindly(const char* name, const void* first) const {
+    const auto function =
+        reinterpret_cast<Return (*)(const void*, void*, void*, void*, void*, void*)>(::dlsym(library_, name));
+    return function == nullptr ? kFunctionNotFound : function(first, nullptr, nullptr, nullptr, nullptr, nullptr);
   }
 
   Device gpu(unsigned index) const {

@@ -7,7 +7,7 @@ namespace {
 using F = Functions;
 
 template <auto function>
-std::string sampled(const Nvml& nvml, Device device) {
+std::string sampled_detail(const Nvml& nvml, Device device) {
   unsigned value = 0;
   unsigned period = 0;
   const Return code = (nvml.*function)(device, &value, &period);
@@ -85,7 +85,7 @@ std::string addressing(const Nvml& nvml, Device device) {
   return say(code, mode.value);
 }
 
-std::string confidential(const Nvml& nvml, Device) {
+std::string confidential_state(const Nvml& nvml, Device) {
   ConfComputeSystemState state{};
   const Return code = nvml.nvmlSystemGetConfComputeState(&state);
   return say(code, state.feature);
@@ -102,10 +102,10 @@ std::string link_errors(const Nvml& nvml, Device device) {
 
 std::vector<Proof> detail_proofs() {
   return {
-      {"nvmlDeviceGetJpgUtilization", sampled<&F::nvmlDeviceGetJpgUtilization>, "0 sampled", set("jpeg_utilization", 5),
-       "5 sampled"},
-      {"nvmlDeviceGetOfaUtilization", sampled<&F::nvmlDeviceGetOfaUtilization>, "0 sampled", set("ofa_utilization", 6),
-       "6 sampled"},
+      {"nvmlDeviceGetJpgUtilization", sampled_detail<&F::nvmlDeviceGetJpgUtilization>, "0 sampled",
+       set("jpeg_utilization", 5), "5 sampled"},
+      {"nvmlDeviceGetOfaUtilization", sampled_detail<&F::nvmlDeviceGetOfaUtilization>, "0 sampled",
+       set("ofa_utilization", 6), "6 sampled"},
       {"nvmlDeviceGetEncoderStats", encoder, "0 0 0", set("encoder_sessions", 2), "2 0 0"},
       {"nvmlDeviceGetEncoderStats", encoder, "0 0 0", set("encoder_fps", 60), "0 60 0"},
       {"nvmlDeviceGetEncoderStats", encoder, "0 0 0", set("encoder_latency", 900), "0 0 900"},
@@ -117,6 +117,8 @@ std::vector<Proof> detail_proofs() {
       {"nvmlDeviceGetViolationStatus", violation<kPolicyLowUtilization>, "0", set("slowdown_low_utilization", 3),
        "3000"},
       {"nvmlDeviceGetViolationStatus", violation<kPolicyReliability>, "0", set("slowdown_reliability", 4), "4000"},
+      {"nvmlDeviceGetViolationStatus", violation<kPolicyTotalApplicationClocks>, "0", set("slowdown_thermal", 8),
+       "8000"},
       {"nvmlDeviceGetRetiredPages", retired<kRetiredSingleBit>, "error 3", set("retired_single_bit", 2),
        "2 with addresses"},
       {"nvmlDeviceGetRetiredPages", retired<kRetiredDoubleBit>, "error 3", set("retired_double_bit", 1),
@@ -133,7 +135,7 @@ std::vector<Proof> detail_proofs() {
       {"nvmlDeviceGetFanSpeedRPM", rpm, "error 3", set("fan_rpm", 1500), "1500"},
       {"nvmlDeviceGetMarginTemperature", margin, "error 3", set("temperature_margin", 17), "17"},
       {"nvmlDeviceGetAddressingMode", addressing, "0", set("addressing_mode", 1), "1"},
-      {"nvmlSystemGetConfComputeState", confidential, "error 3", set("confidential", 1), "1"},
+      {"nvmlSystemGetConfComputeState", confidential_state, "error 3", set("confidential", 1), "1"},
       {"nvmlDeviceGetGpuFabricInfoV", fabric, "error 3", nullptr, "3 0"},
       {"nvmlDeviceGetNvLinkErrorCounter", link_errors<kNvLinkErrorReplay>, "0", set("nvlink_replays", 12), "12"},
       {"nvmlDeviceGetNvLinkErrorCounter", link_errors<kNvLinkErrorCrcFlit>, "0", set("nvlink_crc_errors", 13), "13"},

@@ -73,6 +73,16 @@ TEST_F(Mig, MemoryBelongsToTheInstance) {
   EXPECT_EQ(memory(nvml.gpu(0)), std::pair(40960ULL, 3500ULL)) << "the whole GPU";
 }
 
+TEST_F(Mig, HasAShareOfTheBar1Window) {
+  const Nvml& nvml = start(kFleet);
+  Bar1Memory whole{};
+  Bar1Memory part{};
+  ASSERT_EQ(nvml.nvmlDeviceGetBAR1MemoryInfo(nvml.gpu(0), &whole), kSuccess);
+  ASSERT_EQ(nvml.nvmlDeviceGetBAR1MemoryInfo(instance(nvml, 0), &part), kSuccess);
+  EXPECT_LT(part.total, whole.total);
+  EXPECT_EQ(part.free, part.total);
+}
+
 TEST_F(Mig, ProcessesBelongToTheInstance) {
   const Nvml& nvml = start(kFleet);
   EXPECT_THAT(pids(nvml, instance(nvml, 0)), ::testing::ElementsAre(4194001));

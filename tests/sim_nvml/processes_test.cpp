@@ -9,7 +9,7 @@
 namespace gpuwarden::nvml {
 namespace {
 
-constexpr const char* kFleet = R"(
+constexpr const char* kFleetWithProcesses = R"(
 clock: {frozen: true}
 gpus:
   - model: Tesla T4
@@ -62,7 +62,7 @@ class Processes : public Simulated {
 TEST_F(Processes, EntriesHaveTheSizeOfTheirSymbolInEveryDriver) {
   for (const int profile : kProfiles) {
     SCOPED_TRACE(profile);
-    const Nvml& nvml = start(kFleet, profile);
+    const Nvml& nvml = start(kFleetWithProcesses, profile);
     Device gpu = nvml.gpu(0);
     expect_entries(nvml.nvmlDeviceGetComputeRunningProcesses, gpu, 16);
     if (profile >= 450) expect_entries(nvml.nvmlDeviceGetComputeRunningProcesses_v2, gpu, 24);
@@ -71,7 +71,7 @@ TEST_F(Processes, EntriesHaveTheSizeOfTheirSymbolInEveryDriver) {
 }
 
 TEST_F(Processes, MemoryThatIsNotKnownIsNeitherZeroNorLeftOut) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetWithProcesses);
   std::array<ProcessInfoV2, 4> entries{};
   unsigned count = entries.size();
   ASSERT_EQ(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(nvml.gpu(0), &count, entries.data()), kSuccess);
@@ -82,7 +82,7 @@ TEST_F(Processes, MemoryThatIsNotKnownIsNeitherZeroNorLeftOut) {
 }
 
 TEST_F(Processes, TooLittleRoomTellsHowMuchIsNeeded) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetWithProcesses);
   Device gpu = nvml.gpu(0);
   std::array<ProcessInfoV2, 3> entries{};
   unsigned count = 0;
@@ -100,7 +100,7 @@ TEST_F(Processes, TooLittleRoomTellsHowMuchIsNeeded) {
 }
 
 TEST_F(Processes, UtilizationIsAskedForInTwoSteps) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kFleetWithProcesses);
   Device gpu = nvml.gpu(0);
   unsigned count = 0;
   EXPECT_EQ(nvml.nvmlDeviceGetProcessUtilization(gpu, nullptr, &count, 0), kInsufficientSize);

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using F = Functions;
 
-constexpr const char* kFleet =
+constexpr const char* kSharedFleet =
     "clock: {frozen: true}\ngpus: [{model: Tesla T4, workload: training, readings: {temperature: 41}}]\n";
 
 std::string temperature(const Nvml& nvml) {
@@ -34,7 +34,7 @@ int temperature_elsewhere(const std::string& fleet, const Json& request) {
 class Sharing : public Simulated {};
 
 TEST_F(Sharing, TwoProcessesSeeOneFleet) {
-  const std::string file = write_fleet(kFleet);
+  const std::string file = write_fleet(kSharedFleet);
   const Nvml& nvml = start(file, 550);
   EXPECT_EQ(temperature(nvml), "41");
   Child other([&] { return temperature_elsewhere(file, set("temperature", 77)); });
@@ -46,14 +46,14 @@ TEST_F(Sharing, TwoProcessesSeeOneFleet) {
 }
 
 TEST_F(Sharing, TheFolderGoesWithTheLastUser) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kSharedFleet);
   EXPECT_TRUE(std::filesystem::exists(folder() / "state"));
   nvml.call({{"op", "detach"}});
   EXPECT_FALSE(std::filesystem::exists(folder()));
 }
 
 TEST_F(Sharing, WhatAKilledProcessLeavesIsNotTakenForALiveFleet) {
-  const std::string file = write_fleet(kFleet);
+  const std::string file = write_fleet(kSharedFleet);
   Child killed([&] {
     temperature_elsewhere(file, set("temperature", 77));
     return ::kill(::getpid(), SIGKILL);
@@ -63,7 +63,7 @@ TEST_F(Sharing, WhatAKilledProcessLeavesIsNotTakenForALiveFleet) {
 }
 
 TEST_F(Sharing, AForkedChildMayGoOnReadingAndLeavesTheFleetToItsParent) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kSharedFleet);
   Device gpu = nvml.gpu(0);
   Child child([&] {
     unsigned value = 0;
@@ -91,7 +91,7 @@ int read_often(const Nvml& nvml, Device gpu) {
 }
 
 TEST_F(Sharing, ThreadsReadWhileTheFleetChanges) {
-  const Nvml& nvml = start(kFleet);
+  const Nvml& nvml = start(kSharedFleet);
   Device gpu = nvml.gpu(0);
   std::atomic<int> wrong = 0;
   {

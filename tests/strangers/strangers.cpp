@@ -42,7 +42,8 @@ KnownGpu from_list(const Json& gpu) {
                  .temperature = gpu.at("temperature_celsius"),
                  .power_watts = static_cast<int>(gpu.at("power_watts").get<double>()),
                  .power_limit_watts = static_cast<int>(gpu.at("power_limit_watts").get<double>()),
-                 .memory_total_mib = mib(memory.at("total_bytes"))};
+                 .memory_total_mib = mib(memory.at("total_bytes")),
+                 .memory_used_mib = mib(memory.at("used_bytes"))};
   if (const Json& percent = gpu.at("utilization").at("gpu_percent"); !percent.is_null()) known.utilization = percent;
   known.memory_taken_mib = known.memory_total_mib - mib(memory.at("free_bytes"));
   for (const Json& process : gpu.at("processes")) {
@@ -60,7 +61,8 @@ KnownGpu from_fleet(const Json& gpu) {
                  .utilization = static_cast<int>(number("utilization")),
                  .power_watts = static_cast<int>(number("power")),
                  .power_limit_watts = static_cast<int>(number("power_limit")),
-                 .memory_total_mib = static_cast<unsigned long long>(number("memory_total"))};
+                 .memory_total_mib = static_cast<unsigned long long>(number("memory_total")),
+                 .memory_used_mib = static_cast<unsigned long long>(number("memory_used"))};
   known.memory_taken_mib = static_cast<unsigned long long>(number("memory_used") + number("memory_reserved"));
   for (const Json& process : gpu.at("processes")) {
     known.processes.push_back({process.at("pid"), mib(process.at("memory_bytes"))});
@@ -96,13 +98,24 @@ void Strangers::SetUp() {
   }
 }
 
+std::string python_of_strangers() { return GPUWARDEN_STRANGERS_PYTHON "/bin/python"; }
+
+std::vector<Json> Strangers::readings() const {
+  std::vector<Json> all;
+  const Json shown = nvml_->call({{"op", "show"}});
+  for (const Json& gpu : shown.at("devices")) all.push_back(gpu.at("readings"));
+  return all;
+}
+
 bool Strangers::is_installed(const std::string& program) {
+  if (program.find('/') != std::string::npos && ::access(program.c_str(), X_OK) == 0) return true;
   for (const auto folder : split(current_environment()["PATH"], ':')) {
     if (::access((std::string(folder) + "/" + program).c_str(), X_OK) == 0) return true;
   }
   const char* required = std::getenv("GPUWARDEN_REQUIRE_STRANGERS");
   const bool fails = required != nullptr && std::string_view(required) == "1";
-  EXPECT_FALSE(fails) << program << " is not installed, but GPUWARDEN_REQUIRE_STRANGERS is 1";
+  EXPECT_FALSE(fails) << program
+                      << " is not installed, but GPUWARDEN_REQUIRE_STRANGERS is 1 (scripts/test.sh installs it)";
   return false;
 }
 

@@ -24,16 +24,21 @@ struct KnownGpu {
   int power_watts = 0;  ///< whole watts, as strangers show them
   int power_limit_watts = 0;
   unsigned long long memory_total_mib = 0;
+  unsigned long long memory_used_mib = 0;   ///< without the reserved part, as its second call has it
   unsigned long long memory_taken_mib = 0;  ///< with the reserved part, as NVML's first memory call has it
   std::vector<KnownProcess> processes;
 };
+
+/// The Python under build/ that scripts/test.sh gives the packages of requirements.txt.
+std::string python_of_strangers();
 
 class Strangers : public nvml::Simulated {
  protected:
   /// Starts the fleet, puts values of their own on every GPU, and declares processes that really run.
   void SetUp() override;
 
-  /// Skips (or, where GPUWARDEN_REQUIRE_STRANGERS is 1, fails) when a program is not installed. True: go on.
+  /// Skips (or, where GPUWARDEN_REQUIRE_STRANGERS is 1, fails) when a program (a name, or a file's path) is not
+  /// installed. True: go on.
   static bool is_installed(const std::string& program);
 
   /// What `gpuwarden list --json` says; before the command line was built, what the fleet itself says.
@@ -45,6 +50,9 @@ class Strangers : public nvml::Simulated {
   Command on_the_fleet(const std::vector<std::string>& argv) const;
   /// The same with the library of one driver, whatever driver the fleet has.
   Command with_driver(int profile, const std::vector<std::string>& argv) const;
+
+  /// The readings of each GPU as the fleet has them, by name.
+  std::vector<nvml::Json> readings() const;
 
   const nvml::Nvml& nvml() const { return *nvml_; }
   nvml::Child& worker(std::size_t index) { return *workers_[index]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of real captures, where there is one.
+// Real captures, published measurements and recorded allocations.
 #pragma once
 
 #include <cstdlib>
@@ -10,12 +10,22 @@
 
 namespace gpuwarden::testing {
 
-/// $GPUWARDEN_CORPUS, else shared/corpus beside the checkout; nothing where neither exists.
-inline std::optional<std::filesystem::path> corpus() {
+/// $GPUWARDEN_CORPUS, else shared/corpus beside the checkout, else the reduced corpus of the checkout itself.
+inline std::filesystem::path corpus() {
   const char* given = std::getenv("GPUWARDEN_CORPUS");
   const std::filesystem::path folder = given != nullptr ? given : source_folder().parent_path() / "shared/corpus";
   std::error_code ignored;
-  return std::filesystem::is_directory(folder, ignored) ? std::optional(folder) : std::nullopt;
+  return std::filesystem::is_directory(folder, ignored) ? folder : source_folder() / "tests/corpus";
+}
+
+/// Whether corpus() holds every kind of material, not only what is small enough to be kept with the tests.
+inline bool corpus_is_whole() { return corpus() != source_folder() / "tests/corpus"; }
+
+/// A file of the corpus; nothing where the reduced one lacks it.
+inline std::optional<std::filesystem::path> corpus_file(const std::filesystem::path& name) {
+  const std::filesystem::path file = corpus() / name;
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? std::optional(file) : std::nullopt;
 }
 
 }  // namespace gpuwarden::testing

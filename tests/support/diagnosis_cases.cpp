@@ -49,7 +49,7 @@ Result<json> facts_of(const json& row) {
   const auto found = row.find("facts");
   if (found == row.end() || found->is_null()) return json::object();
   if (found->is_object()) return *found;
-  return fail(ErrorCode::invalid_argument, "'facts' is no object");
+  return fail(ErrorCode::invalid_argument, "'facts' is not an object");
 }
 
 Result<json> object_of(std::string_view line) {

@@ -23,7 +23,7 @@ TEST(Yaml, HazardsAreRefusedWithTheirPlace) {
   EXPECT_THAT(load("a:\n\tb: 1\n", "f.yaml"), fails("f.yaml:2:1: a tab"));
   EXPECT_THAT(load("a: &x [1]\nb: *x\n", "f.yaml"), fails("anchors and aliases"));
   EXPECT_THAT(load("a: &x\n  b: *x\n", "f.yaml"), fails("anchors and aliases"));
-  EXPECT_THAT(load("a: 1\na: 2\n", "f.yaml"), fails("f.yaml:2:1: 'a' is there twice"));
+  EXPECT_THAT(load("a: 1\na: 2\n", "f.yaml"), fails("f.yaml:2:1: 'a' appears twice"));
   EXPECT_THAT(load("a: 1\n---\nb: 2\n", "f.yaml"), fails("more than one document"));
   EXPECT_THAT(load("a: 1\n}\n", "f.yaml"), fails("f.yaml:2:1")) << "and not for ever";
   EXPECT_THAT(load("]", "f.yaml"), fails("f.yaml:1:1"));

@@ -13,15 +13,40 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/fixes.hpp"
 #include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/facts/deep_json.hpp"
-#include "knowledge_base.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kDoctorOptions = std::to_array<Option>({
+    {"--for", OptionKind::text, "PURPOSE", "judge for: pytorch==2.5.1+cu124, vllm, sm_90, \"train llama-3-8b\""},
+    {"--only", OptionKind::list, "ID...", "only these checks or areas"},
+    {"--skip", OptionKind::list, "ID...", "not these checks or areas"},
+    {"--fail-on", OptionKind::text, "SEVERITY", "exit code 1 from this severity on (error)",
+     "info warning error critical"},
+    {"--why", OptionKind::flag, "", "with the source of every rule"},
+    {"--junit", OptionKind::text, "FILE", "write a JUnit report too"},
+    {"--fix", OptionKind::flag, "", "print the commands that fix what was found"},
+    {"--apply", OptionKind::flag, "", "with --fix: run those that are safe, asking before each"},
+    {"--yes", OptionKind::flag, "", "with --apply: do not ask"},
+    {"--compare", OptionKind::flag, "", "compare machines: the operands are their captures"},
+    {"--list", OptionKind::flag, "", "show all checks"},
+});
+
+constexpr auto kDeepOptions = std::to_array<Option>({
+    {"--deep", OptionKind::flag, "", "put the GPUs to work: test memory, links, bandwidth and arithmetic"},
+    {"--deep-seconds", OptionKind::text, "N", "with --deep: how long each GPU may take (30)"},
+    {"--deep-memory", OptionKind::text, "PERCENT", "with --deep: how much of the free memory is tested (90)"},
+    {"--gpus", OptionKind::list, "ID...", "with --deep: only these GPUs"},
+    {"--force", OptionKind::flag, "", "with --deep: test GPUs that others use, too"},
+});
 
 using doctor::Examination;
 using doctor::Severity;
@@ -32,7 +57,7 @@ Result<Severity> fail_on(const Args& args) {
   if (!text) return Severity::error;
   const auto severity = doctor::severity_from(*text);
   if (!severity || *severity == Severity::ok)
-    return fail(ErrorCode::invalid_argument, fmt::format("--fail-on: '{}' is no severity", printable(*text)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--fail-on: unknown severity '{}'", printable(*text)),
                 "info, warning, error or critical");
   return *severity;
 }
@@ -56,7 +81,7 @@ int compare_machines(Context& context) {
                      "gpuwarden doctor --compare A.json B.json ...   (gpuwarden snapshot -o A.json writes one)"});
   const doctor::Comparison comparison = doctor::compare(machines);
   if (context.args.has("json"))
-    fmt::print("{}\n", doctor::to_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(doctor::to_json(comparison));
   else
     fmt::print("{}", comparison_text(comparison));
   return comparison.differences.empty() ? kFine : kNo;
@@ -71,47 +96,41 @@ std::string subject_of(const facts::Snapshot& snapshot, const doctor::Purpose& p
   return printable(text);
 }
 
-bool is_agreed(const std::string& command) {
-  fmt::print(stderr, "run: {}\n  [y/N] ", command);
+bool is_agreed(const doctor::Fix& fix) {
+  fmt::print(stderr, "run: {}\n  [y/N] ", fix.command);
   std::string line;
   return std::getline(std::cin, line) && (line == "y" || line == "yes");
 }
 
+void tell(const doctor::FixOutcome& outcome) {
+  if (outcome.state == doctor::FixState::done) fmt::print("done: {}\n", outcome.fix.command);
+  if (outcome.state == doctor::FixState::failed)
+    warn(fmt::format("failed: {}: {}", outcome.fix.command, printable(outcome.problem)));
+}
+
 /// Runs the fixes that undo easily and stop no work, asking before each.
-int apply_fixes(const Context& context, const Examination& examination) {
-  int failed = 0;
-  int offered = 0;
-  for (const doctor::Finding& finding : examination.findings) {
-    if (!finding.safe) continue;
-    for (const std::string& command : finding.fix) {
-      if (!doctor::is_command(command)) continue;
-      ++offered;
-      if (!context.args.has("yes") && !is_agreed(command)) continue;
-      const auto done = run_command({.argv = {"sh", "-c", command}, .deadline = std::chrono::minutes(5)});
-      if (done && done->exit_code == 0) {
-        fmt::print("done: {}\n", command);
-        continue;
-      }
-      ++failed;
-      warn(fmt::format("failed: {}: {}", command, done ? printable(trim(done->standard_error)) : done.error().message));
-    }
-  }
-  if (offered == 0)
+int apply(const Context& context, const Examination& examination) {
+  const auto fixes = doctor::safe_fixes(examination);
+  if (fixes.empty())
     fmt::print("nothing here is safe to be done by itself; gpuwarden doctor --fix shows the commands\n");
-  return failed > 0 ? kNo : kFine;
+  const bool unasked = context.args.has("yes");
+  const auto outcomes = doctor::apply_fixes(
+      fixes,
+      {.agree = [&](const doctor::Fix& fix) { return unasked || is_agreed(fix); }, .run = run_command, .told = tell});
+  return std::ranges::count(outcomes, doctor::FixState::failed, &doctor::FixOutcome::state) > 0 ? kNo : kFine;
 }
 
 /// --fix and --apply where they were asked for; empty otherwise.
 std::optional<int> fix(const Context& context, const Machine& machine, const Examination& examination, Severity least) {
   if (!context.args.has("fix")) return std::nullopt;
   if (!context.args.has("apply")) {
-    fmt::print("{}", fix_script(examination));
+    fmt::print("{}", doctor::fix_script(examination));
     return examination.worst >= least ? kNo : kFine;
   }
-  if (machine.captured || machine.simulated())
+  if (machine.captured() || machine.simulated())
     return complain(
         {ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate"});
-  return apply_fixes(context, examination);
+  return apply(context, examination);
 }
 
 /// What is told, and of what.
@@ -130,9 +149,8 @@ int print(const Context& context, const Verdict& verdict, Severity least) {
     if (!written) return complain(written.error());
   }
   if (context.args.has("json")) {
-    auto json = doctor_document(verdict.examination, verdict.snapshot, verdict.purpose);
-    if (verdict.deep) json["deep"] = facts::to_json(*verdict.deep);
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(doctor::to_json(doctor::MachineReport{verdict.examination, verdict.snapshot, verdict.purpose,
+                                                     verdict.deep ? &*verdict.deep : nullptr}));
   } else {
     fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
                                  context.args.has("why"), *style));
@@ -147,7 +165,7 @@ Result<void> check_options(const Context& context) {
       {"fix", "json", "--json has the steps of every finding under fix"},
       {"fix", "junit", "run it once for each"},
       {"compare", "junit", "--json is for programs"},
-      {"compare", "fix", "judge one machine to mend it: --from FILE --fix"},
+      {"compare", "fix", "judge one machine to fix it: --from FILE --fix"},
       {"compare", "for", "judge each machine for it"},
       {"compare", "from", "the machines are the operands of --compare"},
       {"compare", "deep", "--deep is for one machine"},
@@ -172,7 +190,7 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const Severity least, fail_on(context.args));
   doctor::Purpose purpose;
   if (const auto text = context.args.text("for")) {
-    GPUWARDEN_TRY(purpose, read_purpose(*text, knowledge));
+    GPUWARDEN_TRY(purpose, doctor::read_purpose(*text, knowledge));
   }
   const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
   GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
@@ -185,17 +203,26 @@ Result<int> examine_machine(Context& context) {
   return print(context, {snapshot, purpose, deep, examination}, least);
 }
 
-}  // namespace
-
 int run_doctor(Context& context) {
   if (const auto checked = check_options(context); !checked) return complain(checked.error());
   if (context.args.has("compare")) return compare_machines(context);
   if (!context.args.rest.empty())
     return complain({ErrorCode::invalid_argument,
-                     fmt::format("doctor takes no operand '{}'", printable(context.args.rest[0])),
+                     fmt::format("doctor: unexpected argument '{}'", printable(context.args.rest[0])),
                      "--from FILE looks at a capture, --compare A B compares machines"});
   const auto code = examine_machine(context);
   return code ? *code : complain(code.error());
 }
+
+}  // namespace
+
+constinit const Command kDoctorCommand{
+    .name = "doctor",
+    .summary = "judge driver, GPUs, toolkits, frameworks and machine, and say what to do first",
+    .usage = "gpuwarden doctor [--for PURPOSE] [--from FILE...] | --compare A.json B.json...",
+    .groups = {OptionGroup{kDoctorOptions}, OptionGroup{kDeepOptions}, OptionGroup{kFromManyOptions},
+               OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::operands,
+    .run = run_doctor};
 
 }  // namespace gpuwarden::cli

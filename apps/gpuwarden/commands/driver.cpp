@@ -11,27 +11,46 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
+#include "gpuwarden/driver/json.hpp"
 #include "gpuwarden/facts/json.hpp"
-#include "gpuwarden/setup/driver_json.hpp"
-#include "knowledge_base.hpp"
 #include "machine.hpp"
 #include "render/driver_text.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
-namespace fs = std::filesystem;
-using setup::DriverFacts;
-using setup::DriverProcedure;
-using setup::DriverRequest;
-using setup::DriverRun;
-using setup::Plan;
-using setup::RunState;
+constexpr auto kDriverOptions = std::to_array<Option>({
+    {"--branch", OptionKind::text, "N", "this driver branch: 580"},
+    {"--driver-version", OptionKind::text, "VERSION", "exactly this driver: 580.126.09"},
+    {"--packaging", OptionKind::text, "WHOSE", "distribution, cuda-repository or runfile",
+     "distribution cuda-repository runfile"},
+    {"--runfile", OptionKind::text, "FILE", "install this NVIDIA-Linux-*.run"},
+    {"--module", OptionKind::text, "WHICH", "the open or the proprietary kernel module", "open proprietary"},
+    {"--cuda", OptionKind::text, "VERSION", "programs of this CUDA version shall run"},
+    {"--for", OptionKind::text, "PURPOSE", "a driver for: pytorch==2.5.1+cu124, vllm, sm_90"},
+    {"--compute-only", OptionKind::flag, "", "no graphics libraries"},
+    {"--through-reboot", OptionKind::flag, "", "do not unload modules: reboot instead"},
+    {"--script", OptionKind::flag, "", "plan: print it as a shell script"},
+    {"--yes", OptionKind::flag, "", "apply, rollback: do not ask"},
+    {"--resume", OptionKind::flag, "", "apply: go on with the run that was cut off"},
+    {"--force", OptionKind::list, "NAME...", "apply although these pre-checks say no"},
+});
 
-void print_json(nlohmann::json json, bool simulated = false) {
+namespace fs = std::filesystem;
+using driver::DriverFacts;
+using driver::DriverProcedure;
+using driver::DriverRequest;
+using driver::DriverRun;
+using driver::Plan;
+using driver::RunState;
+
+void print_answer(nlohmann::json json, bool simulated = false) {
   json["schema"] = facts::kJsonSchema;
   json["simulated"] = simulated;
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json(json);
 }
 
 fs::path root_of(const Context& context) {
@@ -49,15 +68,15 @@ struct Look {
 Result<Look> look(Context& context) {
   const fs::path root = root_of(context);
   if (!fs::is_directory(root))
-    return fail(ErrorCode::not_found, fmt::format("--root: there is no folder {}", printable(root.string())));
+    return fail(ErrorCode::not_found, fmt::format("--root: {} is not a directory", printable(root.string())));
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   Look result;
   result.facts.snapshot = read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
-  result.on_paper = root == "/" && (machine.captured || machine.simulated());
+  result.on_paper = root == "/" && (machine.captured() || machine.simulated());
   if (result.on_paper)
-    setup::assume_manager(result.facts);
+    driver::assume_manager(result.facts);
   else
-    setup::read_driver_facts(root, result.facts);
+    driver::read_driver_facts(root, result.facts);
   return result;
 }
 
@@ -65,7 +84,7 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
   if (const auto text = args.text("branch")) {
     const auto number = parse_integer(text->starts_with('R') ? text->substr(1) : *text);
     if (!number || *number < 300 || *number > 9999)
-      return fail(ErrorCode::invalid_argument, fmt::format("--branch: '{}' is no driver branch", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--branch: '{}' is not a driver branch", printable(*text)),
                   "for example --branch 580");
     request.branch = static_cast<int>(*number);
   }
@@ -73,7 +92,7 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
     const auto version = knowledge::Version::parse(*text);
     if (!version || !text->contains('.') || text->find_first_not_of("0123456789.") != std::string::npos)
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("--driver-version: '{}' is no driver version", printable(*text)),
+                  fmt::format("--driver-version: '{}' is not a driver version", printable(*text)),
                   "for example --driver-version 580.126.09");
     if (request.branch != 0 && request.branch != version->major)
       return fail(ErrorCode::invalid_argument,
@@ -81,15 +100,15 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
     request.version = *text;
   }
   if (const auto text = args.text("packaging")) {
-    request.packaging = setup::packaging_from(*text);
+    request.packaging = driver::packaging_from(*text);
     if (!request.packaging)
-      return fail(ErrorCode::invalid_argument, fmt::format("--packaging: '{}' is not known", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--packaging: unknown value '{}'", printable(*text)),
                   "distribution, cuda-repository or runfile");
   }
   if (const auto text = args.text("module")) {
     request.flavour = facts::module_flavour_from(*text);
     if (!request.flavour)
-      return fail(ErrorCode::invalid_argument, fmt::format("--module: '{}' is not known", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--module: unknown value '{}'", printable(*text)),
                   "open or proprietary");
   }
   return {};
@@ -113,11 +132,11 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
     // Its beginning alone would be another version than the one that was asked for.
     if (text->find_first_not_of("0123456789.") == std::string::npos) request.cuda = knowledge::Version::parse(*text);
     if (!request.cuda)
-      return fail(ErrorCode::invalid_argument, fmt::format("--cuda: '{}' is no version", printable(*text)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--cuda: '{}' is not a version", printable(*text)),
                   "for example --cuda 12.8");
   }
   if (const auto text = args.text("for")) {
-    GPUWARDEN_TRY(request.purpose, read_purpose(*text, knowledge));
+    GPUWARDEN_TRY(request.purpose, doctor::read_purpose(*text, knowledge));
   }
   request.compute_only = args.has("compute-only");
   request.through_reboot = args.has("through-reboot");
@@ -126,14 +145,14 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
 }
 
 /// Names that --force knows: `names`, and the checks that can be overruled.
-Result<void> check_forced(const std::vector<setup::PreCheck>& checks, const DriverRequest& request,
+Result<void> check_forced(const std::vector<driver::PreCheck>& checks, const DriverRequest& request,
                           std::vector<std::string> names) {
   for (const auto& check : checks) {
     if (check.can_be_forced) names.push_back(check.id);
   }
   for (const std::string& name : request.forced) {
     if (std::ranges::find(names, name) == names.end())
-      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be overruled", printable(name)),
+      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be forced", printable(name)),
                   "one of: " + join(names, ", "));
   }
   return {};
@@ -167,8 +186,8 @@ Result<Prepared> prepare(Context& context) {
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(result.request, read_request(context.args, knowledge));
   GPUWARDEN_TRY(result.look, look(context));
-  GPUWARDEN_TRY(result.plan, setup::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(),
-                                                run_id(root_of(context))));
+  GPUWARDEN_TRY(result.plan, driver::plan_driver(result.look.facts, result.request, knowledge,
+                                                 system_clock().wall_now(), run_id(root_of(context))));
   GPUWARDEN_CHECK(check_forced(result.plan.checks, result.request, {"way-back"}));
   return result;
 }
@@ -180,9 +199,9 @@ int status(Context& context) {
   if (!style) return complain(style.error());
   const auto knowledge = open_knowledge(context);
   if (!knowledge) return complain(knowledge.error());
-  const auto answer = setup::driver_status(seen->facts, *knowledge, system_clock().wall_now());
+  const auto answer = driver::driver_status(seen->facts, *knowledge, system_clock().wall_now());
   if (context.args.has("json"))
-    print_json(to_json(answer), seen->facts.snapshot.simulated);
+    print_answer(to_json(answer), seen->facts.snapshot.simulated);
   else
     fmt::print("{}", status_text(answer, *style));
   return answer.problems.empty() ? kFine : kNo;
@@ -197,10 +216,10 @@ int recommend(Context& context) {
   if (!seen) return complain(seen.error());
   const auto style = style_of(context);
   if (!style) return complain(style.error());
-  const auto answer = setup::recommend_driver(seen->facts, *request, *knowledge, system_clock().wall_now());
+  const auto answer = driver::recommend_driver(seen->facts, *request, *knowledge, system_clock().wall_now());
   if (!answer) return complain(answer.error());
   if (context.args.has("json"))
-    print_json(to_json(*answer), seen->facts.snapshot.simulated);
+    print_answer(to_json(*answer), seen->facts.snapshot.simulated);
   else
     fmt::print("{}", recommendation_text(*answer, *style));
   return kFine;
@@ -212,7 +231,7 @@ int plan(Context& context) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   if (context.args.has("json")) {
-    print_json(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
+    print_answer(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
   } else if (context.args.has("script")) {
     fmt::print("{}", script_of(prepared->plan, prepared->request));
   } else {
@@ -223,9 +242,9 @@ int plan(Context& context) {
 }
 
 /// Tells each step on stderr while it proceeds.
-void tell(const setup::StepReport& report) {
-  using setup::StepState;
-  const setup::Step& step = *report.step;
+void tell(const driver::StepReport& report) {
+  using driver::StepState;
+  const driver::Step& step = *report.step;
   switch (report.state) {
     case StepState::started:
       fmt::print(stderr, "{} ...\n", step.title);
@@ -246,9 +265,9 @@ void tell(const setup::StepReport& report) {
 
 /// The end of a run in words, and the exit code. `records`: where its log is.
 int conclude(const Context& context, const DriverRun& run) {
-  if (context.args.has("json")) print_json(to_json(run));
+  if (context.args.has("json")) print_answer(to_json(run));
   const std::string log = fmt::format(
-      "{}/{}/log", (root_of(context) / fs::path(setup::kDriverFolder).relative_path()).string(), run.plan.id);
+      "{}/{}/log", (root_of(context) / fs::path(driver::kDriverFolder).relative_path()).string(), run.plan.id);
   switch (run.state) {
     case RunState::completed:
       fmt::print(stderr, "done: {} -> {}\n", run.plan.from.empty() ? "none" : run.plan.from, run.plan.to);
@@ -267,9 +286,9 @@ int conclude(const Context& context, const DriverRun& run) {
   }
   return complain(
       {ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
-       fmt::format("its log is {}; mend the cause, then: gpuwarden driver {}", log,
-                   setup::is_on_the_way_back(run) ? "rollback, which goes on with the way back"
-                                                  : "apply --resume, or lead it back: gpuwarden driver rollback")});
+       fmt::format("its log is {}; fix the cause, then: gpuwarden driver {}", log,
+                   driver::is_on_the_way_back(run) ? "rollback, which goes on with the way back"
+                                                   : "apply --resume, or roll it back: gpuwarden driver rollback")});
 }
 
 bool is_agreed(const Context& context, std::string_view question) {
@@ -284,14 +303,14 @@ int nothing_changed() {
   return kNo;
 }
 
-Result<DriverProcedure> open_procedure(const Context& context, setup::Records records) {
+Result<DriverProcedure> open_procedure(const Context& context, driver::Records records) {
   if (::geteuid() != 0)
     return fail(ErrorCode::permission_denied, "only root can change the driver", "sudo gpuwarden driver ...");
   const fs::path root = root_of(context);
-  return DriverProcedure::open(root, setup::shell_in(root), system_clock(), records);
+  return DriverProcedure::open(root, driver::shell_in(root), system_clock(), records);
 }
 
-int refuse(const std::vector<const setup::PreCheck*>& checks) {
+int refuse(const std::vector<const driver::PreCheck*>& checks) {
   for (const auto* const check : checks)
     fmt::print(stderr, "gpuwarden: refused, {}: {}\nhint: {}{}\n", check->title, printable(check->found),
                check->remedy.empty() ? "nothing was changed" : printable(check->remedy),
@@ -300,7 +319,7 @@ int refuse(const std::vector<const setup::PreCheck*>& checks) {
 }
 
 int resume(Context& context) {
-  auto procedure = open_procedure(context, setup::Records::must_exist);
+  auto procedure = open_procedure(context, driver::Records::must_exist);
   if (!procedure) return complain(procedure.error());
   const DriverRun* const open = procedure->open_run();
   if (open != nullptr && !is_agreed(context, fmt::format("Go on with the run {}?", open->plan.id)))
@@ -316,7 +335,7 @@ int apply(Context& context) {
   if (prepared->look.on_paper)
     return complain({ErrorCode::invalid_argument, "a plan for a capture or a simulated fleet cannot be applied",
                      "without --from and --simulate, or with --root DIR"});
-  auto procedure = open_procedure(context, setup::Records::make);
+  auto procedure = open_procedure(context, driver::Records::make);
   if (!procedure) return complain(procedure.error());
   if (const auto refused = refusals(prepared->plan, prepared->request); !refused.empty()) return refuse(refused);
   fmt::print(stderr, "{}\n", plan_text(prepared->plan, prepared->request, {}));
@@ -326,14 +345,14 @@ int apply(Context& context) {
 }
 
 /// The checks that a way back must pass once the new driver serves.
-Result<std::vector<setup::PreCheck>> checks_of_way_back(Context& context, const DriverRun* run) {
-  if (run == nullptr || !setup::serves_again(*run)) return std::vector<setup::PreCheck>{};
+Result<std::vector<driver::PreCheck>> checks_of_way_back(Context& context, const DriverRun* run) {
+  if (run == nullptr || !driver::serves_again(*run)) return std::vector<driver::PreCheck>{};
   GPUWARDEN_TRY(const Look seen, look(context));
-  return setup::way_back_checks(seen.facts);
+  return driver::way_back_checks(seen.facts);
 }
 
 int rollback(Context& context) {
-  auto procedure = open_procedure(context, setup::Records::must_exist);
+  auto procedure = open_procedure(context, driver::Records::must_exist);
   if (!procedure) return complain(procedure.error());
   const auto checks = checks_of_way_back(context, procedure->to_roll_back());
   if (!checks) return complain(checks.error());
@@ -356,7 +375,7 @@ int history(Context& context) {
   }
   auto json = nlohmann::json::array();
   for (const DriverRun& run : *runs) json.push_back(to_json(run));
-  print_json({{"runs", std::move(json)}});
+  print_answer({{"runs", std::move(json)}});
   return kFine;
 }
 
@@ -371,15 +390,24 @@ constexpr auto kVerbs = std::to_array<Verb>({{"status", status},
                                              {"rollback", rollback},
                                              {"history", history}});
 
-}  // namespace
-
 int run_driver(Context& context) {
   if (context.args.rest.empty()) return plan(context);
   const auto* const verb = std::ranges::find(kVerbs, context.args.rest[0], &Verb::name);
   if (verb != kVerbs.end() && context.args.rest.size() == 1) return verb->run(context);
   return complain({ErrorCode::invalid_argument,
-                   fmt::format("driver does not know '{}'", printable(join(context.args.rest, " "))),
+                   fmt::format("unknown action '{}' for `gpuwarden driver`", printable(join(context.args.rest, " "))),
                    "gpuwarden driver status | recommend | plan | apply | rollback | history"});
 }
+
+}  // namespace
+
+constinit const Command kDriverCommand{
+    .name = "driver",
+    .summary = "judge, plan, change and bring back NVIDIA's driver",
+    .usage = "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",
+    .groups = {OptionGroup{kDriverOptions}, OptionGroup{kFromManyOptions}, OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::operands,
+    .actions = "status recommend plan apply rollback history",
+    .run = run_driver};
 
 }  // namespace gpuwarden::cli

@@ -10,9 +10,10 @@
 #include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
-#include "gpuwarden/setup/toolkits.hpp"
-#include "knowledge_base.hpp"
+#include "gpuwarden/toolkits/toolkits.hpp"
+#include "machine.hpp"
 #include "render/doctor_text.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -31,7 +32,7 @@ constexpr auto kChecks = std::to_array<const char*>(
 std::string in_use(const facts::Environment& software) {
   std::string text;
   for (const auto& toolkit : software.toolkits) {
-    const auto reasons = setup::reasons_in_use(toolkit);
+    const auto reasons = toolkits::reasons_in_use(toolkit);
     if (reasons.empty()) continue;
     text += fmt::format("CUDA {} ({}): {}\n", printable(toolkit.version), printable(toolkit.path), join(reasons, "; "));
   }
@@ -62,7 +63,7 @@ int env_check(Context& context) {
   if (const auto valid = doctor::validate(choice, *knowledge); !valid) return complain(valid.error());
   const auto examination = doctor::examine(*snapshot, *knowledge, {}, choice);
   if (context.args.has("json")) {
-    fmt::print("{}\n", doctor::to_json(examination).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(doctor::to_json(examination));
   } else {
     fmt::print("{}{}", in_use(software_of(*snapshot)), doctor_text(examination, "what chooses CUDA", false, *style));
   }

@@ -1,77 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden env create: a Python environment with a CUDA version.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <filesystem>
 
 #include "commands/env_parts.hpp"
-#include "gpuwarden/base/child.hpp"
-#include "gpuwarden/base/scope_guard.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
-#include "gpuwarden/setup/python_environment.hpp"
-#include "knowledge_base.hpp"
+#include "gpuwarden/toolkits/python_environment.hpp"
+#include "machine.hpp"
+#include "programs.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
-using setup::Maker;
-
-volatile std::sig_atomic_t g_child = 0;
-constexpr int kCannotStart = 127;
-
-void pass_on(int signal) {
-  if (g_child > 0) ::kill(g_child, signal);
-}
-
-/// A command on the user's terminal. Ctrl-C ends the command, not this program, which has to clean up behind it;
-/// SIGTERM and SIGHUP are passed on for the same reason.
-Result<int> run_in_sight(const std::vector<std::string>& words) {
-  fmt::print(stderr, "+ {}\n", printable(join(words, " ")));
-  std::fflush(nullptr);
-  const ExecArray argv(words);
-  const std::array<std::pair<int, void (*)(int)>, 4> handlers{
-      {{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTERM, pass_on}, {SIGHUP, pass_on}}};
-  std::array<struct sigaction, handlers.size()> before{};
-  for (std::size_t i = 0; i < handlers.size(); ++i) {
-    struct sigaction action{};
-    action.sa_handler = handlers[i].second;
-    ::sigaction(handlers[i].first, &action, &before[i]);
-  }
-  const ScopeGuard restore([&] {
-    for (std::size_t i = 0; i < handlers.size(); ++i) ::sigaction(handlers[i].first, &before[i], nullptr);
-  });
-  const pid_t child = ::fork();
-  if (child < 0) return std::unexpected(error_from_errno(errno, "cannot start " + words.front()));
-  if (child == 0) {
-    for (std::size_t i = 0; i < handlers.size(); ++i) ::sigaction(handlers[i].first, &before[i], nullptr);
-    ::execvp(argv.get()[0], argv.get());
-    ::_exit(kCannotStart);
-  }
-  g_child = child;
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  g_child = 0;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
+using toolkits::Maker;
 
 Result<Maker> maker_for(const Context& context, const std::vector<Maker>& installed) {
   if (const auto wanted = context.args.text("tool")) {
-    if (const auto maker = setup::maker_from(*wanted)) return *maker;
-    return fail(ErrorCode::invalid_argument, fmt::format("--tool: '{}' is not known", printable(*wanted)),
+    if (const auto maker = toolkits::maker_from(*wanted)) return *maker;
+    return fail(ErrorCode::invalid_argument, fmt::format("--tool: unknown value '{}'", printable(*wanted)),
                 "mamba, conda, micromamba, uv or venv");
   }
   return installed.empty() ? Maker::conda : installed.front();
 }
 
-Result<setup::EnvironmentRequest> request_of(const Context& context) {
+Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
   const auto& rest = context.args.rest;
   if (rest.size() != 1)
     return fail(ErrorCode::invalid_argument,
@@ -81,12 +36,13 @@ Result<setup::EnvironmentRequest> request_of(const Context& context) {
   const auto cuda = context.args.text("cuda");
   const auto version = cuda ? knowledge::Version::parse(*cuda) : std::nullopt;
   if (!version)
-    return fail(ErrorCode::invalid_argument,
-                cuda ? fmt::format("--cuda: '{}' is no version", printable(*cuda)) : "env create needs --cuda VERSION",
-                "for example --cuda 12.4");
+    return fail(
+        ErrorCode::invalid_argument,
+        cuda ? fmt::format("--cuda: '{}' is not a version", printable(*cuda)) : "env create needs --cuda VERSION",
+        "for example --cuda 12.4");
   std::error_code ignored;
-  return setup::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
-                                   std::filesystem::current_path(ignored)};
+  return toolkits::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
+                                      std::filesystem::current_path(ignored)};
 }
 
 std::string shown(const std::vector<std::string>& words) {
@@ -95,7 +51,7 @@ std::string shown(const std::vector<std::string>& words) {
     const bool plain = word.find_first_not_of(
                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                            "-_./=:+,@%") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain && !word.empty() ? word : setup::quoted(setup::Shell::bash, word));
+    text += (text.empty() ? "" : " ") + (plain && !word.empty() ? word : toolkits::quoted(toolkits::Shell::bash, word));
   }
   return text;
 }
@@ -105,14 +61,14 @@ std::string shown(const std::vector<std::string>& words) {
 int env_create(Context& context) {
   const auto request = request_of(context);
   if (!request) return complain(request.error());
-  const auto installed = setup::installed_makers(context.environment);
+  const auto installed = toolkits::installed_makers(context.environment);
   const auto maker = maker_for(context, installed);
   if (!maker) return complain(maker.error());
   const auto snapshot = look_around(context, false);
   if (!snapshot) return complain(snapshot.error());
   const auto known = open_knowledge(context);
   if (!known) return complain(known.error());
-  const auto plan = setup::plan_environment(*request, *maker, driver_of(*snapshot), *known);
+  const auto plan = toolkits::plan_environment(*request, *maker, driver_of(*snapshot), *known);
   if (!plan) return complain(plan.error());
   for (const std::string& note : plan->notes) warn(printable(note));
   const bool there = std::ranges::find(installed, *maker) != installed.end();
@@ -126,7 +82,11 @@ int env_create(Context& context) {
     return complain({ErrorCode::unavailable, fmt::format("{} is not installed", plan->program),
                      installed.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
                                        : fmt::format("--tool {} is", to_string(installed.front()))});
-  const auto done = setup::create_environment(*plan, run_in_sight);
+  const auto run_in_sight = [&](const std::vector<std::string>& words) {
+    fmt::print(stderr, "+ {}\n", printable(join(words, " ")));
+    return run_program(words, context.environment);
+  };
+  const auto done = toolkits::create_environment(*plan, run_in_sight);
   if (!done) return complain(done.error());
   fmt::print("{}\n", plan->activation);
   return kFine;

@@ -9,7 +9,8 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/variables.hpp"
-#include "gpuwarden/setup/suggestions.hpp"
+#include "gpuwarden/toolkits/suggestions.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -42,7 +43,7 @@ Result<std::vector<const KnownVariable*>> chosen(const std::vector<std::string>&
       return text;
     }();
     const std::string close = closest_match(upper, names);
-    return fail(ErrorCode::invalid_argument, fmt::format("nothing is known of '{}'", printable(word)),
+    return fail(ErrorCode::invalid_argument, fmt::format("nothing is known about '{}'", printable(word)),
                 close.empty() ? "gpuwarden env explain shows all; or: nccl, cuda, pytorch, vllm, container"
                               : fmt::format("did you mean '{}'?", close));
   }
@@ -68,8 +69,6 @@ json as_json(const Context& context, const KnownVariable& variable) {
           {"meaning", variable.meaning}, {"when", variable.when},
           {"source", variable.source},   {"here", value ? json(*value) : json()}};
 }
-
-void print_json(const json& value) { fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace)); }
 
 }  // namespace
 
@@ -97,12 +96,12 @@ int env_generate(Context& context) {
   if (rest.size() != 1)
     return complain({ErrorCode::invalid_argument, "env generate: name one software", "nccl, vllm or pytorch"});
   // An unknown word is refused before the machine is asked.
-  if (const auto known = setup::suggest(to_lower(rest.front()), {}); !known) return complain(known.error());
+  if (const auto known = toolkits::suggest(to_lower(rest.front()), {}); !known) return complain(known.error());
   const auto shell = shell_of(context);
   if (!shell) return complain(shell.error());
   const auto snapshot = look_around(context, true);
   if (!snapshot) return complain(snapshot.error());
-  const auto suggestions = setup::suggest(to_lower(rest.front()), *snapshot);
+  const auto suggestions = toolkits::suggest(to_lower(rest.front()), *snapshot);
   if (!suggestions) return complain(suggestions.error());
   if (context.args.has("json")) {
     json list = json::array();
@@ -113,7 +112,7 @@ int env_generate(Context& context) {
     print_json({{"schema", facts::kJsonSchema}, {"simulated", snapshot->simulated}, {"suggestions", list}});
     return kFine;
   }
-  fmt::print("{}", setup::script_of(*shell, *suggestions));
+  fmt::print("{}", toolkits::script_of(*shell, *suggestions));
   return kFine;
 }
 

@@ -10,7 +10,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/knowledge/version.hpp"
-#include "gpuwarden/setup/shell.hpp"
+#include "gpuwarden/toolkits/shell.hpp"
 
 namespace gpuwarden::cli {
 
@@ -22,7 +22,7 @@ std::optional<knowledge::Version> driver_of(const facts::Snapshot& snapshot);
 
 /// --shell, else the shell that runs this program, else SHELL; bash where none of them is known. With `at_start` the
 /// user's login shell counts more than the one around.
-Result<setup::Shell> shell_of(const Context& context, bool at_start = false);
+Result<toolkits::Shell> shell_of(const Context& context, bool at_start = false);
 
 /// The toolkit of the first operand, or of --for (the reason then goes to stderr). Takes the operand away.
 Result<facts::Toolkit> take_toolkit(Context& context, const facts::Snapshot& snapshot);

@@ -1,86 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden lease: GPUs for a shell, without ranks or prefixes.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <csignal>
+#include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
-#include "commands/run_parts.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/job.hpp"
-#include "model_request.hpp"
+#include "gpuwarden/launch/run.hpp"
+#include "plan/workload_options.hpp"
+#include "programs.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
+#include "stop_on_signals.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
+constexpr auto kLeaseOptions = std::to_array<Option>({
+    {"--list", OptionKind::flag, "", "show who holds what and who waits"},
+    {"--hold", OptionKind::flag, "", "print the value and hold the GPUs until interrupted"},
+});
+
 using nlohmann::json;
 
-int list_leases(const Context& context, const lease::LeaseStore& store, bool simulated) {
-  const auto situation = store.inspect();
-  if (!situation) return complain(situation.error());
+json list_json(const lease::Situation& situation, const std::vector<facts::Lease>& simulated_leases, bool simulated) {
+  const auto as_array = [](const std::vector<facts::Lease>& leases) {
+    json array = json::array();
+    for (const auto& lease : leases) array.push_back(facts::to_json(lease));
+    return array;
+  };
+  json waiting = json::array();
+  for (const auto& ticket : situation.waiting) {
+    waiting.push_back({{"number", ticket.number},
+                       {"user", ticket.owner.user},
+                       {"pid", ticket.owner.pid.value == 0 ? json() : json(ticket.owner.pid.value)},
+                       {"wants", ticket.wants},
+                       {"command", ticket.owner.command}});
+  }
+  return {{"schema", facts::kJsonSchema},
+          {"simulated", simulated},
+          {"leases", as_array(situation.leases)},
+          {"simulated_leases", as_array(simulated_leases)},
+          {"waiting", waiting}};
+}
+
+void print_lease(const facts::Lease& lease, const char* mark) {
+  fmt::print("{}{}{}\n", mark, lease.uuid.value, lease.shared ? " (shared)" : "");
+  if (lease.holders.empty()) fmt::print("  held; the holder is not visible to you\n");
+  for (const auto& holder : lease.holders) {
+    fmt::print("  {} pid {}{}: {}\n", holder.user, holder.pid.value,
+               holder.since ? " since " + format_utc(*holder.since) : "", holder.command);
+  }
+}
+
+int list_leases(const Context& context, const Machine& machine) {
+  const auto store = machine.open_leases("", "");
+  if (!store) return complain(store.error());
+  // What is held by the kernel's files alone is found only where the GPUs are known.
+  const auto snapshot = machine.read({.processes = false});
+  const auto situation = store->inspect(machine.lease_devices(snapshot));
+  const auto simulated_leases = store->simulated_leases();
+  if (situation.problem) warn(situation.problem->message);
   if (context.args.has("json")) {
-    json leases = json::array();
-    json waiting = json::array();
-    for (const auto& lease : situation->leases) leases.push_back(facts::to_json(lease));
-    for (const auto& ticket : situation->waiting) {
-      waiting.push_back({{"number", ticket.number},
-                         {"user", ticket.owner.user},
-                         {"pid", ticket.owner.pid.value},
-                         {"wants", ticket.wants},
-                         {"command", ticket.owner.command}});
-    }
-    fmt::print(
-        "{}\n",
-        json{{"schema", facts::kJsonSchema}, {"simulated", simulated}, {"leases", leases}, {"waiting", waiting}}.dump(
-            2, ' ', false, json::error_handler_t::replace));
+    print_json(list_json(situation, simulated_leases, machine.simulated()));
     return kFine;
   }
-  if (situation->leases.empty()) fmt::print("nothing is leased\n");
-  for (const auto& lease : situation->leases) {
-    fmt::print("{}{}\n", lease.uuid.value, lease.shared ? " (shared)" : "");
-    for (const auto& holder : lease.holders)
-      fmt::print("  {} pid {} since {}: {}\n", holder.user, holder.pid.value, format_utc(holder.since), holder.command);
-  }
-  for (const auto& ticket : situation->waiting) {
-    fmt::print("waiting: {} pid {} for {} GPUs: {}\n", ticket.owner.user, ticket.owner.pid.value, ticket.wants,
-               ticket.owner.command);
+  if (situation.leases.empty() && simulated_leases.empty()) fmt::print("nothing is leased\n");
+  for (const auto& lease : situation.leases) print_lease(lease, "");
+  for (const auto& lease : simulated_leases) print_lease(lease, "[simulated] ");
+  for (const auto& ticket : situation.waiting) {
+    const std::string pid = ticket.owner.pid.value == 0 ? "" : fmt::format(" pid {}", ticket.owner.pid.value);
+    fmt::print("waiting: {}{} for {} GPUs: {}\n", ticket.owner.user, pid, ticket.wants, ticket.owner.command);
   }
   return kFine;
 }
 
 /// Holds the GPUs until a signal comes.
-int hold(const Acquired& acquired) {
-  fmt::print("{}\n", placement::cuda_visible_devices(acquired.decision));
+int hold(machine::Reservation& acquired) {
+  constexpr std::chrono::seconds kBetweenLooks(10);
+  const StopOnSignals signals;
+  fmt::print("{}\n", placement::cuda_visible_devices(acquired.decision()));
   std::fflush(stdout);
   fmt::print(stderr, "gpuwarden: held until interrupted (Ctrl-C)\n");
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  int signal = 0;
-  ::sigwait(&set, &signal);
+  while (system_clock().sleep_for(kBetweenLooks, signals.token())) {
+    for (const std::string& warning : acquired.repair()) warn(warning);
+  }
   return kFine;
 }
 
 /// The shell becomes this process: the locks go along, and it is the user's own from here on.
-int become_shell(const Acquired& acquired, const Machine& machine, const Environment& environment,
-                 std::vector<std::string> argv) {
-  ::setenv("CUDA_VISIBLE_DEVICES", placement::cuda_visible_devices(acquired.decision).c_str(), 1);
-  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-  for (const auto& [name, value] : simulated_environment(machine, environment))
-    ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> words;
-  for (auto& text : argv) words.push_back(text.data());
-  words.push_back(nullptr);
-  ::execvp(words[0], words.data());
-  return complain(error_from_errno(errno, "cannot run " + argv[0]));
+int become_shell(const machine::Reservation& acquired, const Machine& machine, Environment environment,
+                 const std::vector<std::string>& argv) {
+  const Environment simulated = machine.simulated_environment(environment);
+  environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(acquired.decision());
+  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  for (const auto& [name, value] : simulated) environment[name] = value;
+  return exec_program(argv, environment);
 }
-
-}  // namespace
 
 int run_lease(Context& context) {
   auto selection = read_selection(context);
@@ -90,20 +111,29 @@ int run_lease(Context& context) {
   std::vector<std::string> argv = context.args.rest;
   const auto shell = context.environment.find("SHELL");
   if (argv.empty()) argv = {shell == context.environment.end() ? "/bin/sh" : shell->second};
-  const auto store = open_leases(context, *machine, launch::make_run_id(), join(argv, " "));
-  if (!store) return complain(store.error());
-  if (context.args.has("list")) return list_leases(context, *store, machine->simulated());
+  if (context.args.has("list")) return list_leases(context, *machine);
   if (!context.args.has("hold")) {
-    if (const int code = check_program(argv[0], context.environment); code != 0) return code;
+    if (const auto found = launch::check_program(argv[0], context.environment); !found)
+      return refuse_program(found.error());
   }
-  auto acquired = acquire(context, *machine, *selection, &*store, true);
+  auto acquired = acquire(*machine, *selection, true, {launch::make_run_id(), join(argv, " ")});
   if (!acquired) return complain(acquired.error());
-  show_warnings(acquired->decision);
-  show_model_fit(acquired->decision);
+  show_warnings(context, *machine, *acquired);
+  show_model_fit(acquired->decision());
   if (context.args.has("hold")) return hold(*acquired);
   fmt::print(stderr, "gpuwarden: {}leased {} for {}; leave it to give them back\n",
-             machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision), argv[0]);
+             machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision()),
+             argv[0]);
   return become_shell(*acquired, *machine, context.environment, argv);
 }
+
+}  // namespace
+
+constinit const Command kLeaseCommand{.name = "lease",
+                                      .summary = "reserve GPUs for a shell",
+                                      .usage = "gpuwarden lease [options] [-- COMMAND...]",
+                                      .groups = {kSelectionGroup, OptionGroup{kLeaseOptions}, kWorkloadGroup},
+                                      .rest = Rest::command,
+                                      .run = run_lease};
 
 }  // namespace gpuwarden::cli

@@ -4,25 +4,73 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "leftovers.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
+constexpr auto kListOptions = std::to_array<Option>({
+    {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices, UUIDs or their beginnings, PCI bus ids"},
+    {"-p,--processes", OptionKind::flag, "", "a table of all processes"},
+    {"--format", OptionKind::list, "csv[,noheader][,nounits]", "comma-separated values, as nvidia-smi writes them",
+     "csv noheader nounits"},
+    {"--fields", OptionKind::list, "NAME...",
+     "with --format: nvidia-smi's --query-gpu names, or any metric; help: all"},
+});
+
 using facts::GpuRecord;
 
-/// Leases are told where their directory can be read; a listing does without.
-std::vector<facts::Lease> read_leases(const Context& context, const Machine& machine) {
-  if (machine.captured) return {};
-  const auto store = open_leases(context, machine, "", "");
-  const auto situation = store ? store->inspect() : fail(ErrorCode::failed, "");
-  return situation ? situation->leases : std::vector<facts::Lease>{};
+/// A listing does without leases where nothing can be known of them.
+std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snapshot& snapshot) {
+  if (machine.captured()) return {};
+  const auto store = machine.open_leases("", "");
+  if (!store) return {};
+  lease::Situation situation = store->inspect(machine.lease_devices(snapshot));
+  if (situation.problem && situation.problem->code == ErrorCode::timed_out) warn(situation.problem->message);
+  return std::move(situation.leases);
+}
+
+/// How the values are written, or nothing where a table is wanted.
+Result<std::optional<facts::CsvStyle>> csv_style(const Args& args) {
+  if (!args.has("format") && !args.has("fields")) return std::nullopt;
+  facts::CsvStyle style;
+  bool csv = false;
+  for (const std::string& word : args.list("format")) {
+    csv = csv || word == "csv";
+    if (word == "noheader") style.header = false;
+    if (word == "nounits") style.units = false;
+    if (word != "csv" && word != "noheader" && word != "nounits")
+      return fail(ErrorCode::invalid_argument, fmt::format("--format: unknown format '{}'", printable(word)),
+                  "csv, csv,noheader or csv,noheader,nounits");
+  }
+  if (!csv) return fail(ErrorCode::invalid_argument, "--fields requires --format csv");
+  if (args.has("json") || args.has("processes"))
+    return fail(ErrorCode::invalid_argument, "--format cannot be used with --json or --processes");
+  return style;
+}
+
+std::vector<std::string> csv_fields(const Args& args) {
+  const auto usual = facts::default_csv_fields();
+  return args.has("fields") ? args.list("fields") : std::vector<std::string>(usual.begin(), usual.end());
+}
+
+int print_csv(const Args& args, const facts::Snapshot& snapshot, const facts::CsvStyle& style) {
+  const auto text = facts::to_csv(snapshot, csv_fields(args), style);
+  if (!text) return complain(text.error());
+  fmt::print("{}", *text);
+  return kFine;
 }
 
 nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
@@ -35,28 +83,37 @@ nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts:
   return json;
 }
 
-}  // namespace
-
 int run_list(Context& context) {
   const auto style = style_of(context);
   if (!style) return complain(style.error());
+  const auto csv = csv_style(context.args);
+  if (!csv) return complain(csv.error());
+  if (context.args.list("fields") == std::vector<std::string>{"help"}) {
+    for (const std::string& name : facts::csv_field_names()) fmt::print("{}\n", name);
+    return kFine;
+  }
   auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
-  facts::Snapshot snapshot = machine->read({.holders = true});
-  if (machine->captured && snapshot.origin.empty()) snapshot.origin = machine->capture_name;
+  facts::Snapshot snapshot =
+      machine->read({.detail = *csv ? probe::Detail::slow : probe::Detail::basic, .holders = true});
+  if (machine->captured() && snapshot.origin.empty()) snapshot.origin = machine->capture_name();
   if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
-  const auto leases = read_leases(context, *machine);
-  if (context.args.has("json")) {
-    fmt::print("{}\n", as_json(snapshot, leases).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  const auto leases = read_leases(*machine, snapshot);
+  if (!machine->captured()) show_leftovers(context, true);
+  if (*csv) {
+    if (const int code = print_csv(context.args, snapshot, **csv); code != kFine) return code;
+  } else if (context.args.has("json")) {
+    print_json(as_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     fmt::print("{}",
                context.args.has("processes") ? process_table(snapshot, *style) : gpu_table(snapshot, leases, *style));
   }
+  for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
   if (snapshot.problem) {
     complain(*snapshot.problem);
     return kUnavailable;
   }
-  if (machine->captured && snapshot.gpus.empty()) {
+  if (machine->captured() && snapshot.gpus.empty()) {
     warn(fmt::format("there is no GPU in {}", printable(snapshot.origin)));
     return kNo;
   }
@@ -67,5 +124,19 @@ int run_list(Context& context) {
   });
   return trouble ? kNo : kFine;
 }
+
+}  // namespace
+
+constinit const Command kListCommand{
+    .name = "list",
+    .summary = "show the GPUs: use, memory, temperature, power, processes, who holds them",
+    .usage = "gpuwarden list [options]",
+    .groups = {OptionGroup{kListOptions}, OptionGroup{kFromOptions}},
+    .rest = Rest::none,
+    .details =
+        "Every GPU has a line: how busy it is, its memory, temperature and power, and "
+        "who holds it. Below a GPU in trouble stands what is wrong and what to do; the "
+        "exit code is then 1.",
+    .run = run_list};
 
 }  // namespace gpuwarden::cli

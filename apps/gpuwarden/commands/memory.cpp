@@ -8,79 +8,77 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "memory/actions.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
+constexpr auto kMemoryOptions = std::to_array<Option>({
+    {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices, UUIDs or their beginnings, PCI bus ids", "",
+     "status"},
+    {"--watch", OptionKind::optional, "DURATION", "read and show again and again (1s)", "", "status"},
+    {"--count", OptionKind::text, "N", "--watch: so often", "", "status"},
+    {"-o,--output", OptionKind::text, "FILE", "trace: write there (memory-trace.csv)", "", "trace"},
+    {"--strategy", OptionKind::text, "NAME|all",
+     "replay: balanced (default), greedy, consolidated, fragmentation_aware",
+     "balanced greedy consolidated fragmentation_aware all", "replay"},
+    {"--device-memory", OptionKind::text, "SIZE", "replay: memory of the simulated device (80GiB)", "", "replay"},
+    {"--repeat", OptionKind::text, "N", "replay: run the trace so often, as steps of one program (1)", "", "replay"},
+    {"--tokens", OptionKind::text, "T", "replay: length of the sequence, for traces whose sizes depend on it", "",
+     "replay"},
+    {"--random-lengths", OptionKind::text, "A..B", "replay: a random length for each step instead", "", "replay"},
+    {"--steps", OptionKind::text, "N", "replay: how many random lengths (60)", "", "replay"},
+    {"--seed", OptionKind::text, "N", "replay: other random lengths (1)", "", "replay"},
+    {"--device", OptionKind::text, "N", "replay: whose events, of a recording with several devices", "", "replay"},
+    {"--chart,--timeline", OptionKind::text, "FILE.html", "replay: write a page with memory over time and every block",
+     "", "replay"},
+    {"--snapshot", OptionKind::text, "FILE",
+     "replay: write a PyTorch snapshot of the pool: .pickle for its viewer, .json", "", "replay"},
+});
+
 struct Action {
-  std::string_view name;  ///< empty: without an operand
+  std::string_view name;
   Result<int> (*run)(Context&);
 };
 
 constexpr auto kActions = std::to_array<Action>({
-    {"", memory_status},
+    {"status", memory_status},
     {"replay", memory_replay},
     {"trace", memory_trace},
 });
 
-/// The options that only one of them has; the others are common to several.
-struct Owned {
-  const char* key;
-  std::string_view action;
-};
-constexpr auto kOwned = std::to_array<Owned>({
-    {"gpu", ""},
-    {"watch", ""},
-    {"count", ""},
-    {"from", ""},
-    {"output", "trace"},
-    {"strategy", "replay"},
-    {"device-memory", "replay"},
-    {"repeat", "replay"},
-    {"tokens", "replay"},
-    {"random-lengths", "replay"},
-    {"steps", "replay"},
-    {"seed", "replay"},
-    {"device", "replay"},
-    {"timeline", "replay"},
-    {"snapshot", "replay"},
-});
-
-std::string title_of(std::string_view action) { return fmt::format("memory{}{}", action.empty() ? "" : " ", action); }
-
-/// Told, not left out in silence.
-Result<void> check_options(const Args& args, std::string_view action) {
-  for (const Owned& owned : kOwned) {
-    if (args.has(owned.key) && owned.action != action)
-      return fail(
-          ErrorCode::invalid_argument,
-          fmt::format("{}: --{} is an option of gpuwarden {}", title_of(action), owned.key, title_of(owned.action)),
-          "leave it out");
-  }
-  return {};
-}
-
 Result<int> answer(Context& context) {
   auto& words = context.args.rest;
-  const std::string_view wanted = words.empty() ? std::string_view() : words[0];
+  const std::string_view wanted = words.empty() ? std::string_view("status") : words[0];
   const auto* const action = std::ranges::find(kActions, wanted, &Action::name);
   if (action != kActions.end()) {
-    GPUWARDEN_CHECK(check_options(context.args, action->name));
+    GPUWARDEN_CHECK(check_action_options(context, action->name));
     return action->run(context);
   }
   std::vector<std::string> names;
-  for (const Action& one : kActions) {
-    if (!one.name.empty()) names.emplace_back(one.name);
-  }
-  return fail(ErrorCode::invalid_argument, fmt::format("memory knows no '{}'", printable(words[0])),
+  for (const Action& one : kActions) names.emplace_back(one.name);
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("unknown action '{}' for `gpuwarden memory`", printable(words[0])),
               fmt::format("there are: {}", join(names, ", ")));
 }
-
-}  // namespace
 
 int run_memory(Context& context) {
   const auto code = answer(context);
   return code ? *code : complain(code.error());
 }
+
+}  // namespace
+
+constinit const Command kMemoryCommand{
+    .name = "memory",
+    .summary = "who holds how much GPU memory; note down a program's allocations; replay them through the pool",
+    .usage =
+        "gpuwarden memory [--watch] [-i GPU]\n"
+        "       gpuwarden memory trace [-o FILE] -- COMMAND...\n"
+        "       gpuwarden memory replay TRACE [--strategy NAME|all] [options]",
+    .groups = {OptionGroup{kMemoryOptions}, OptionGroup{kFromOptions}},
+    .rest = Rest::operands,
+    .actions = "status replay trace",
+    .run = run_memory};
 
 }  // namespace gpuwarden::cli

@@ -10,15 +10,37 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/emit.hpp"
+#include "gpuwarden/planning/json.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 #include "options.hpp"
 #include "plan/request.hpp"
+#include "plan/workload_options.hpp"
 #include "render/plan_text.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
+
+constexpr auto kPlanOptions = std::to_array<Option>({
+    {"--params", OptionKind::text, "N", "a model of which only the size is known: 7B; its shape is guessed"},
+    {"--list", OptionKind::flag, "", "show the models that are known by name"},
+    {"--gpus", OptionKind::text, "SPEC", "plan for these instead of this machine's: 8xh100, 4xa100-40gb, rtx4090"},
+    {"--gpus-per-node", OptionKind::text, "N", "how many GPUs a node has (8)"},
+    {"--cpus", OptionKind::text, "N", "CPU cores of a node (this machine's, a capture's): advice on data loading"},
+    {"--tokens", OptionKind::text, "N", "train on so many: how long it takes (300B)"},
+    {"--mfu", OptionKind::text, "SHARE", "utilization that you measured, instead of what was published"},
+    {"--calibrate", OptionKind::list, "M=GiB...",
+     "peaks that you measured at two or three micro-batches: 1=23.4,2=30.1"},
+    {"--explain", OptionKind::flag, "", "show the formula and the source of every line"},
+    {"--chart", OptionKind::text, "FILE", "draw the memory: FILE ends with .svg or .html"},
+    {"--emit", OptionKind::text, "FORMAT", "print what starts it: torchrun, accelerate, deepspeed, slurm",
+     "torchrun accelerate deepspeed slurm"},
+    {"--program", OptionKind::text, "FILE", "with --emit: the training program (train.py)"},
+});
 
 using Json = nlohmann::json;
 using namespace planning;
@@ -40,13 +62,13 @@ int show_list(bool as_json) {
         {{"name", name}, {"family", model->family}, {"parameters", count.total}, {"source", model->source}});
     if (!as_json) fmt::print("{:<48} {:<12} {:>16}\n", name, model->family, count.total);
   }
-  if (as_json) fmt::print("{}\n", Json{{"schema", 1}, {"models", models}}.dump(2));
+  if (as_json) print_json({{"schema", facts::kJsonSchema}, {"models", models}});
   return kFine;
 }
 
 Result<LaunchFormat> format_of(const std::string& name) {
   if (const auto format = launch_format_from(name)) return *format;
-  return fail(ErrorCode::invalid_argument, fmt::format("--emit: '{}' is not known", printable(name)),
+  return fail(ErrorCode::invalid_argument, fmt::format("--emit: unknown value '{}'", printable(name)),
               "torchrun, accelerate, deepspeed or slurm");
 }
 
@@ -91,13 +113,11 @@ Result<int> plan_it(Context& context) {
     return kFine;
   }
   if (context.args.has("json"))
-    fmt::print("{}\n", plan_json(answer, question.origin).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(to_json(answer, question.origin));
   else
     fmt::print("{}", plan_text(answer, question.origin, style, context.args.has("explain")));
   return answer.fits ? kFine : kNo;
 }
-
-}  // namespace
 
 int run_plan(Context& context) {
   if (context.args.has("list") && !context.args.has("emit") && !context.args.has("chart"))
@@ -105,5 +125,15 @@ int run_plan(Context& context) {
   const auto code = plan_it(context);
   return code ? *code : complain(code.error());
 }
+
+}  // namespace
+
+constinit const Command kPlanCommand{
+    .name = "plan",
+    .summary = "say whether a model fits, on how many GPUs, with which strategy",
+    .usage = "gpuwarden plan MODEL | CONFIG.json | DIR | --params 7B [--task TASK] [--gpus 8xh100] [options]",
+    .groups = {OptionGroup{kPlanOptions}, OptionGroup{kFromOptions}, kTaskGroup},
+    .rest = Rest::operands,
+    .run = run_plan};
 
 }  // namespace gpuwarden::cli

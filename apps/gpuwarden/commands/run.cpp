@@ -7,59 +7,130 @@
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
-#include "commands/run_parts.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/report.hpp"
-#include "gpuwarden/launch/run_rules.hpp"
-#include "knowledge_base.hpp"
-#include "model_request.hpp"
+#include "gpuwarden/launch/run.hpp"
+#include "leftovers.hpp"
+#include "machine.hpp"
+#include "plan/workload_options.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
+constexpr auto kRunOptions = std::to_array<Option>({
+    {"--nproc-per-node", OptionKind::text, "N|gpu", "how many ranks; gpu, auto: one for each GPU (1)", "gpu auto"},
+    {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0"},
+    {"--nnodes", OptionKind::text, "N", "how many nodes take part (1)"},
+    {"--node-rank", OptionKind::text, "R", "which of them this is (0)"},
+    {"--master-addr", OptionKind::text, "HOST", "address of node 0 (127.0.0.1)"},
+    {"--master-port", OptionKind::text, "PORT", "port of rank 0 (a free one)"},
+    {"--log-dir", OptionKind::text, "DIR", "keep each rank's output there"},
+    {"--grace", OptionKind::text, "DURATION", "time between asking a job to end and killing it (10s)"},
+    {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available"},
+    {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
+    {"--no-report", OptionKind::flag, "", "print no report"},
+    {"--sample-period", OptionKind::text, "DURATION", "how often the GPUs are read meanwhile (1s)"},
+    {"--sim-load", OptionKind::text, "SPEC", "what a job pretends to use on a simulated fleet (memory=1GiB,util=60)"},
+    {"--end-leftovers", OptionKind::text, "RUN", "end what is left of a run whose launcher was killed"},
+    {"-q,--quiet", OptionKind::flag, "", "say nothing but errors"},
+});
+
 using launch::JobSpec;
+using launch::ReadyRun;
+using launch::RunPlan;
 using launch::RunReport;
 using nlohmann::json;
+namespace fs = std::filesystem;
+
+/// "memory=20GiB,util=80".
+Result<machine::SimulatedLoad> parse_load(const std::string& text) {
+  machine::SimulatedLoad load;
+  for (const auto part : split(text, ',')) {
+    const auto sides = split(part, '=');
+    const auto size =
+        sides.size() == 2 && sides[0] == "memory" ? parse_size(sides[1]) : fail(ErrorCode::invalid_argument, "");
+    const auto share = sides.size() == 2 && sides[0] == "util" ? parse_integer(sides[1]) : std::nullopt;
+    if (size)
+      load.memory = *size;
+    else if (share && *share >= 0 && *share <= 100)
+      load.utilization = Percent(*share);
+    else
+      return fail(ErrorCode::invalid_argument, fmt::format("--sim-load: invalid value '{}'", printable(part)),
+                  "for example memory=20GiB,util=80");
+  }
+  return load;
+}
+
+/// What is written at the end is tried at the start.
+Result<void> check_report(const Args& args) {
+  const auto file = args.text("report");
+  if (!file) return {};
+  const fs::path parent = fs::path(*file).has_parent_path() ? fs::path(*file).parent_path() : fs::path(".");
+  if (!file->empty() && ::access(parent.c_str(), W_OK | X_OK) == 0) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("--report: cannot write {}", printable(*file)));
+}
+
+Result<launch::RunOptions> read_run_options(const Args& args) {
+  launch::RunOptions options;
+  GPUWARDEN_TRY(const auto period, duration_option(args, "sample-period"));
+  if (period) options.sample_period = std::max(*period, std::chrono::milliseconds(10));
+  if (const auto load = args.text("sim-load")) {
+    GPUWARDEN_TRY(options.load, parse_load(*load));
+  }
+  GPUWARDEN_CHECK(check_report(args));
+  return options;
+}
+
+Result<RunPlan> read_plan(const Context& context, const Selection& selection) {
+  const Args& args = context.args;
+  launch::RunRequest request{.argv = args.rest, .environment = context.environment, .config = selection.config};
+  const auto ranks = args.text("nproc-per-node");
+  const bool per_gpu = ranks == "gpu" || ranks == "auto";  // torchrun's words
+  if (ranks) request.rank_per_gpu = per_gpu;
+  if (ranks && !per_gpu) {
+    GPUWARDEN_TRY(request.ranks, count_option(args, "nproc-per-node", 4096));
+  }
+  GPUWARDEN_TRY(request.nodes, count_option(args, "nnodes", 65536));
+  GPUWARDEN_TRY(request.node_rank, count_option(args, "node-rank", 65535));
+  GPUWARDEN_TRY(const auto port, count_option(args, "master-port", 65535));
+  if (port) request.master_port = static_cast<std::uint16_t>(*port);
+  request.master_address = args.text("master-addr");
+  GPUWARDEN_TRY(request.grace, duration_option(args, "grace"));
+  request.log_directory = args.text("log-dir");
+  request.one_device_per_rank = args.has("one-gpu-per-rank");
+  return launch::plan_run(std::move(request));
+}
 
 /// Without a GPU the job runs on the CPU where that is allowed: the driver absent, or no GPU in the machine.
 bool falls_back(const Context& context, const Error& error) {
   return context.args.has("cpu-fallback") &&
          (error.code == ErrorCode::unavailable || error.code == ErrorCode::unsatisfied ||
-          error.code == ErrorCode::permission_denied);
+          error.code == ErrorCode::timed_out || error.code == ErrorCode::permission_denied);
 }
 
-Result<Acquired> acquire_or_fall_back(Context& context, const Machine& machine, Selection& selection,
-                                      const std::string& run_id) {
-  if (selection.request.force_cpu) {
-    Acquired cpu;
-    cpu.decision.satisfied = cpu.decision.cpu = true;
-    return cpu;
-  }
-  GPUWARDEN_TRY(const auto store, open_leases(context, machine, run_id, join(context.args.rest, " ")));
-  if (const auto warning = lease::container_warning("/run/lock/gpuwarden");
-      warning && !machine.simulated() && !context.environment.contains("GPUWARDEN_LEASE_DIR"))
-    warn(*warning);
-  auto acquired = acquire(context, machine, selection, &store, true);
+Result<machine::Reservation> acquire_or_fall_back(const Context& context, const Machine& machine,
+                                                  const Selection& selection, const std::string& run_id) {
+  if (selection.request.force_cpu) return machine::Reservation::of_cpu();
+  auto acquired = acquire(machine, selection, true, {run_id, join(context.args.rest, " ")});
   if (acquired || !falls_back(context, acquired.error())) return acquired;
   warn(fmt::format("{}: running on the CPU", acquired.error().message));
-  Acquired cpu;
-  cpu.decision.satisfied = cpu.decision.cpu = true;
-  return cpu;
+  return machine::Reservation::of_cpu();
 }
 
-void announce(const Context& context, const Acquired& acquired, const JobSpec& spec) {
+void announce(const Context& context, const machine::Reservation& acquired, const JobSpec& spec) {
   if (context.args.has("quiet")) return;
-  show_model_fit(acquired.decision);
+  show_model_fit(acquired.decision());
   std::string gpus;
-  for (const auto& device : acquired.decision.selected) {
+  for (const auto& device : acquired.decision().selected) {
     gpus += fmt::format("{}{}{}", gpus.empty() ? "" : ", ", device.index.value,
                         device.mig ? fmt::format(".{}", *device.mig) : "");
   }
   const std::string where =
-      acquired.decision.cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision.selected[0].name);
-  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot.simulated ? "[simulated] " : "",
+      acquired.decision().cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision().selected[0].name);
+  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot().simulated ? "[simulated] " : "",
              spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
 }
 
@@ -91,27 +162,8 @@ void print_report(const RunReport& report) {
                finding.fix.empty() ? "" : ": " + finding.fix);
 }
 
-/// The job's processes show in a simulated fleet as holding memory and load.
-launch::OnRankStarted declare_to(Machine& machine, const SimulatedLoad& load, const JobSpec& spec) {
-  if (!machine.simulated() || spec.visible_devices.empty()) return {};
-  return [&machine, &load, &spec](std::uint32_t rank, Pid pid) {
-    json gpus = json::array();
-    const auto devices = split(spec.visible_devices, ',');
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      // Ranks of one machine usually take a GPU each; a single process takes all.
-      if (spec.ranks == 1 || i == rank % devices.size()) gpus.push_back(std::string(devices[i]));
-    }
-    // A rank that has ended already holds nothing: its failure to be found is no news.
-    [[maybe_unused]] const auto declared = machine.simulator->call({{"op", "declare"},
-                                                                    {"pid", pid.value},
-                                                                    {"gpus", gpus},
-                                                                    {"memory_bytes", load.memory.value},
-                                                                    {"utilization_percent", load.utilization.value}});
-  };
-}
-
 int finish(const Context& context, const RunReport& report) {
-  for (const std::string& warning : report.end.warnings) warn(warning);
+  for (const std::string& warning : launch::gpu_warnings(report)) warn(warning);
   if (!context.args.has("no-report") && !context.args.has("quiet")) print_report(report);
   if (const auto file = context.args.text("report")) {
     auto written = write_file_atomically(
@@ -121,60 +173,35 @@ int finish(const Context& context, const RunReport& report) {
   return report.end.exit_code;
 }
 
-/// How busy the CPUs are is needed only where a rule looks at it; the file costs nothing.
-std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
-
-/// Words in which a rule may find its workload.
-std::string workload_of(const RunPlan& plan) { return join(plan.job.argv, " ") + " " + plan.model; }
-
-int run_acquired(Context& context, Machine& machine, Acquired& acquired, const RunPlan& plan,
-                 const knowledge::Knowledge& knowledge) {
-  JobSpec spec = plan.job;
-  spec.visible_devices = placement::cuda_visible_devices(acquired.decision);
-  spec.held_descriptors = acquired.leases.descriptors();
-  resolve_ranks(plan, acquired.decision, spec);
-  announce(context, acquired, spec);
-  RunReport report;
-  report.simulated = machine.simulated();
-  report.run_id = spec.run_id;
-  report.command = spec.argv;
-  report.started = system_clock().wall_now();
-  std::optional<launch::Sampler> sampler;
-  if (!acquired.decision.selected.empty())
-    sampler.emplace(machine.reader, acquired.leases.devices(), plan.sample_period, system_clock());
-  const std::string before = cpu_reading();
-  const auto end = launch::run_job(spec, system_clock(), declare_to(machine, plan.load, spec));
-  if (sampler) report.gpus = sampler->finish();
-  if (!end) {
-    complain(end.error());
-    return end.error().code == ErrorCode::not_found           ? kNotFound
-           : end.error().code == ErrorCode::permission_denied ? kNotExecutable
-                                                              : kNo;
-  }
-  report.end = *end;
-  const std::string driver = acquired.snapshot.driver_version.value_or("");
-  report.findings = launch::judge_run(report, knowledge.rules(),
-                                      {.workload = workload_of(plan),
-                                       .driver = knowledge::Version::parse(driver),
-                                       .cpu_percent = launch::busy_percent(before, cpu_reading())});
-  return finish(context, report);
+int run_acquired(const Context& context, const Machine& machine, const machine::Reservation& acquired,
+                 const RunPlan& plan, const launch::RunOptions& options) {
+  ReadyRun job = launch::ready(plan, machine, acquired.decision(), acquired.snapshot(), acquired.descriptors());
+  job.job.takes_signals = true;
+  job.job.record_directory = lease_directory(context);
+  announce(context, acquired, job.job);
+  const auto report = launch::run(job, machine, options, system_clock());
+  if (report) return finish(context, *report);
+  return refuse_program(report.error());
 }
 
-}  // namespace
-
 int run_run(Context& context) {
+  if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   auto selection = read_selection(context);
   if (!selection) return complain(selection.error());
-  auto plan = plan_run(context, *selection);
+  auto options = read_run_options(context.args);
+  if (!options) return complain(options.error());
+  const auto plan = read_plan(context, *selection);
   if (!plan) return complain(plan.error());
-  if (const int code = check_program(plan->job.argv[0], context.environment); code != 0) return code;
+  if (const auto found = launch::check_program(plan->job.argv[0], context.environment); !found)
+    return refuse_program(found.error());
   const auto knowledge = open_knowledge(context);
   if (!knowledge) return complain(knowledge.error());
-  auto machine = open_machine(context);
+  options->rules = knowledge->rules();
+  options->warning = [](const std::string& text) { warn(text); };
+  show_leftovers(context);
+  const auto machine = open_machine(context);
   if (!machine) return complain(machine.error());
-  Environment of_ranks = plan->job.environment;
-  for (const auto& [name, value] : plan->job.extra_environment) of_ranks[name] = value;
-  for (const auto& [name, value] : simulated_environment(*machine, of_ranks)) plan->job.extra_environment[name] = value;
+  launch::complete(*plan, selection->request);
   auto acquired = acquire_or_fall_back(context, *machine, *selection, plan->job.run_id);
   if (!acquired) {
     const int code = complain(acquired.error());
@@ -182,8 +209,22 @@ int run_run(Context& context) {
       fmt::print(stderr, "hint: --cpu-fallback runs the job on the CPU instead\n");
     return code;
   }
-  show_warnings(acquired->decision);
-  return run_acquired(context, *machine, *acquired, *plan, *knowledge);
+  show_warnings(context, *machine, *acquired);
+  return run_acquired(context, *machine, *acquired, *plan, *options);
 }
+
+}  // namespace
+
+constinit const Command kRunCommand{
+    .name = "run",
+    .summary = "choose GPUs, reserve them, and run a command on them",
+    .usage = "gpuwarden run [options] -- COMMAND...",
+    .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup},
+    .rest = Rest::command,
+    .details =
+        "Reserves the GPUs for as long as the command runs, starts its ranks with "
+        "torchrun's variables, passes signals and the exit code on, and reports what "
+        "the GPUs did.",
+    .run = run_run};
 
 }  // namespace gpuwarden::cli

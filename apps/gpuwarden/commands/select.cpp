@@ -9,14 +9,25 @@
 #include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
-#include "model_request.hpp"
+#include "gpuwarden/placement/json.hpp"
+#include "gpuwarden/placement/ways_to_fit.hpp"
+#include "plan/workload_options.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
+constexpr auto kSelectOptions = std::to_array<Option>({
+    {"--export", OptionKind::optional, "SHELL", "print commands to eval: sh (default), csh, fish, powershell, cmd",
+     "sh csh fish powershell cmd"},
+    {"--uuid", OptionKind::flag, "", "print UUIDs (the default: right in every CUDA_DEVICE_ORDER)"},
+    {"--index", OptionKind::flag, "", "print indices (right only with CUDA_DEVICE_ORDER=PCI_BUS_ID)"},
+    {"--explain", OptionKind::flag, "", "say for every GPU why it was chosen or not"},
+    {"--interactive", OptionKind::flag, "", "pick from a list"},
+});
+
 using placement::Decision;
-using Json = nlohmann::json;
 
 std::string value_of(const Decision& decision, bool as_index) {
   if (!as_index) return placement::cuda_visible_devices(decision);
@@ -34,79 +45,44 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
     return fmt::format("set -gx CUDA_DEVICE_ORDER 'PCI_BUS_ID'\nset -gx CUDA_VISIBLE_DEVICES '{}'\n", value);
   if (shell == "powershell")
     return fmt::format("$env:CUDA_DEVICE_ORDER = 'PCI_BUS_ID'\n$env:CUDA_VISIBLE_DEVICES = '{}'\n", value);
+  if (shell == "csh" || shell == "tcsh")
+    return fmt::format("setenv CUDA_DEVICE_ORDER 'PCI_BUS_ID';\nsetenv CUDA_VISIBLE_DEVICES '{}';\n", value);
   if (shell == "cmd") return fmt::format("set CUDA_DEVICE_ORDER=PCI_BUS_ID\nset CUDA_VISIBLE_DEVICES={}\n", value);
-  return fail(ErrorCode::invalid_argument, fmt::format("--export: '{}' is no shell known here", printable(shell)),
-              "sh, fish, powershell or cmd");
-}
-
-Json as_json(const Acquired& acquired, const placement::Request& request, const placement::Inputs& inputs) {
-  const Decision& decision = acquired.decision;
-  Json selected = Json::array();
-  for (const auto& device : decision.selected) {
-    selected.push_back({{"index", device.index.value},
-                        {"uuid", device.uuid.value},
-                        {"name", device.name},
-                        {"mig", device.mig ? Json(*device.mig) : Json()}});
-  }
-  Json rejected = Json::array();
-  for (const auto& verdict : decision.verdicts) {
-    if (verdict.chosen) continue;
-    rejected.push_back({{"index", verdict.device.index.value},
-                        {"uuid", verdict.device.uuid.value},
-                        {"reason", verdict.reason},
-                        {"transient", verdict.transient}});
-  }
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", acquired.snapshot.simulated},
-          {"satisfied", decision.satisfied},
-          {"device", decision.cpu ? "cpu" : "cuda"},
-          {"cuda_visible_devices", decision.satisfied ? Json(placement::cuda_visible_devices(decision)) : Json()},
-          {"selected", selected},
-          {"rejected", rejected},
-          {"missing", decision.missing},
-          {"strategy", decision.strategy ? Json(std::string(placement::to_string(*decision.strategy))) : Json()},
-          {"model", model_fit_json(request, inputs, decision)},
-          {"warnings", decision.warnings}};
+  return fail(ErrorCode::invalid_argument, fmt::format("unknown shell '{}'", printable(shell)),
+              "sh, csh, fish, powershell or cmd");
 }
 
 /// Shows the GPUs that would do and reads which are wanted.
 Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   for (const auto& verdict : decision.verdicts) {
     fmt::print(stderr, "  {:>3}  {}  {}\n", verdict.device.index.value, verdict.device.name,
-               verdict.chosen || verdict.reason.starts_with("fits") ? "free" : verdict.reason);
+               verdict.kind == placement::Verdict::Kind::fits ? "free" : verdict.reason);
   }
   fmt::print(stderr, "which GPUs (for example 0,2)? ");
   std::string line;
-  if (!std::getline(std::cin, line) || trim(line).empty()) return fail(ErrorCode::interrupted, "nothing was picked");
+  if (!std::getline(std::cin, line) || trim(line).empty()) return fail(ErrorCode::interrupted, "nothing was selected");
   std::vector<placement::GpuName> names;
   std::ranges::replace(line, ',', ' ');
   for (const auto word : split_words(line)) names.push_back({std::string(word)});
   return names;
 }
 
-Result<Acquired> choose(Context& context, Selection& selection) {
+Result<machine::Reservation> choose(Context& context, Selection& selection) {
   const bool interactive = context.args.has("interactive");
   if (interactive && context.args.text("from") == "-")
     return fail(ErrorCode::invalid_argument, "--interactive and --from - cannot be given together",
                 "standard input cannot be the capture and the answer: name the capture's file");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  // A captured machine's leases are not known, and this one's are not its.
-  std::optional<lease::LeaseStore> held;
-  if (!machine.captured) {
-    GPUWARDEN_TRY(held, open_leases(context, machine, "", "gpuwarden select"));
-  }
-  const lease::LeaseStore* store = held ? &*held : nullptr;
+  const machine::Holder holder{.run_id = "", .command = "gpuwarden select"};
   if (interactive) {
     selection.request.all = true;
-    GPUWARDEN_TRY(const Acquired shown, acquire(context, machine, selection, store, false));
-    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision));
+    GPUWARDEN_TRY(const machine::Reservation shown, acquire(machine, selection, false, holder));
+    GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision()));
     selection.request.all = false;
     selection.request.count.reset();
   }
-  return acquire(context, machine, selection, store, false);
+  return acquire(machine, selection, false, holder);
 }
-
-}  // namespace
 
 int run_select(Context& context) {
   auto selection = read_selection(context);
@@ -116,23 +92,24 @@ int run_select(Context& context) {
   }
   const auto acquired = choose(context, *selection);
   if (!acquired) return complain(acquired.error());
-  const Decision& decision = acquired->decision;
-  if (!acquired->snapshot.origin.empty())
-    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot.origin));
+  const Decision& decision = acquired->decision();
+  if (!acquired->snapshot().origin.empty())
+    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot().origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
-  const bool captured = !acquired->snapshot.origin.empty();
-  const placement::Inputs inputs{
-      acquired->snapshot, {}, {}, captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
+  const bool captured = !acquired->snapshot().origin.empty();
+  const placement::Inputs inputs{acquired->snapshot(),
+                                 {},
+                                 {},
+                                 captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
-    fmt::print("{}\n",
-               as_json(*acquired, selection->request, inputs).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(placement::to_json(decision, selection->request, inputs));
     return decision.satisfied ? kFine : kNo;
   }
-  show_warnings(decision);
+  for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
-    return complain(
-        {ErrorCode::unsatisfied, decision.missing,
-         decision.may_come_true ? "--wait waits for them" : ways_to_fit(selection->request, inputs, decision)});
+    return complain({ErrorCode::unsatisfied, decision.missing,
+                     decision.may_come_true ? "--wait waits for them"
+                                            : placement::ways_to_fit(selection->request, inputs, decision)});
   show_model_fit(decision);
   const std::string value = value_of(decision, context.args.has("index"));
   if (!context.args.has("export")) {
@@ -144,5 +121,19 @@ int run_select(Context& context) {
   fmt::print("{}", *commands);
   return kFine;
 }
+
+}  // namespace
+
+constinit const Command kSelectCommand{
+    .name = "select",
+    .summary = "choose GPUs and print a value for CUDA_VISIBLE_DEVICES",
+    .usage = "gpuwarden select [options]",
+    .groups = {kSelectionGroup, OptionGroup{kSelectOptions}, OptionGroup{kFromOptions}, kWorkloadGroup},
+    .rest = Rest::none,
+    .details =
+        "Prefers healthy, unleased GPUs with much free memory and little load that are "
+        "well connected, and prints them as a value for CUDA_VISIBLE_DEVICES. Nothing "
+        "is reserved: run and lease do that.",
+    .run = run_select};
 
 }  // namespace gpuwarden::cli

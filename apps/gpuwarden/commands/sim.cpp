@@ -13,15 +13,26 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
 #include "options.hpp"
+#include "programs.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
-using nlohmann::json;
+constexpr auto kSimOptions = std::to_array<Option>({
+    {"--fleet", OptionKind::text, "SPEC", "the fleet (exec, start)", kFleets},
+    {"--gpu", OptionKind::text, "INDEX", "the GPU (fault, set, clear, reset)"},
+    {"--freeze", OptionKind::flag, "", "clock: stop the fleet's time"},
+    {"--thaw", OptionKind::flag, "", "clock: let it run again"},
+    {"--speed", OptionKind::text, "FACTOR", "clock: how fast it runs"},
+    {"--advance", OptionKind::text, "DURATION", "clock: jump ahead"},
+});
 
-std::string dump(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace); }
+using nlohmann::json;
 
 /// An operand of the action ("show FLEET"), or a sentence about what is missing.
 Result<std::string> operand(const Context& context, std::size_t position, const char* what) {
@@ -31,14 +42,14 @@ Result<std::string> operand(const Context& context, std::size_t position, const 
 }
 
 Result<int> list_fleets(Context& context) {
-  GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
+  GPUWARDEN_TRY(const auto simulator, machine::Simulator::open(machine::simulator_places(context.environment)));
   GPUWARDEN_TRY(json answer, simulator->call({{"op", "presets"}}));
   GPUWARDEN_TRY(const json live, simulator->call({{"op", "list"}}));
   answer["running"] = live["fleets"];
-  answer["schema"] = 1;
+  answer["schema"] = facts::kJsonSchema;
   answer["simulated"] = true;
   if (context.args.has("json")) {
-    fmt::print("{}\n", dump(answer));
+    print_json(answer);
     return kFine;
   }
   for (const json& preset : answer["presets"]) {
@@ -53,10 +64,10 @@ Result<int> list_fleets(Context& context) {
 
 Result<int> show(Context& context) {
   GPUWARDEN_TRY(const std::string spec, operand(context, 1, "a fleet"));
-  GPUWARDEN_TRY(const Machine machine, simulate(context.environment, spec));
-  GPUWARDEN_TRY(json answer, machine.simulator->call({{"op", "show"}}));
-  answer["schema"] = 1;
-  fmt::print("{}\n", dump(answer));
+  GPUWARDEN_TRY(const Machine machine, open_fleet(context, spec));
+  GPUWARDEN_TRY(json answer, machine.simulator()->call({{"op", "show"}}));
+  answer["schema"] = facts::kJsonSchema;
+  print_json(answer);
   return kFine;
 }
 
@@ -68,24 +79,11 @@ Result<int> exec_in(Context& context) {
                 "gpuwarden sim exec --fleet h100x8 -- nvtop");
   if (context.args.rest.size() < 2)
     return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
-  GPUWARDEN_TRY(const Machine machine, simulate(context.environment, *fleet));
-  for (const auto& [name, value] : simulated_environment(machine, context.environment))
-    ::setenv(name.c_str(), value.c_str(), 1);
+  GPUWARDEN_TRY(const Machine machine, open_fleet(context, *fleet));
+  Environment environment = context.environment;
+  for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
   // This process stays, so that the fleet lives as long as the program.
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    std::vector<char*> words;
-    for (std::size_t i = 1; i < context.args.rest.size(); ++i) words.push_back(context.args.rest[i].data());
-    words.push_back(nullptr);
-    ::execvp(words[0], words.data());
-    const int error = errno;
-    complain(error_from_errno(error, "cannot run " + context.args.rest[1]));
-    ::_exit(error == ENOENT ? kNotFound : kNotExecutable);
-  }
-  for (const int signal : {SIGINT, SIGQUIT}) ::signal(signal, SIG_IGN);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return run_program({context.args.rest.begin() + 1, context.args.rest.end()}, environment);
 }
 
 std::filesystem::path keeper_file(const json& fleet) {
@@ -122,7 +120,7 @@ Result<int> start(Context& context) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::close(pipe[0]);
-    auto simulator = Simulator::open(context.environment);
+    auto simulator = machine::Simulator::open(machine::simulator_places(context.environment));
     const auto fleet = simulator ? (*simulator)->call({{"op", "start"}, {"name", name}, {"spec", *spec}})
                                  : std::unexpected(simulator.error());
     if (!fleet) ::_exit(complain(fleet.error()));
@@ -147,11 +145,11 @@ Result<Machine> running(Context& context) {
   GPUWARDEN_TRY(const std::string name, operand(context, 1, "a fleet's name"));
   json live;
   {
-    GPUWARDEN_TRY(const auto simulator, Simulator::open(context.environment));
+    GPUWARDEN_TRY(const auto simulator, machine::Simulator::open(machine::simulator_places(context.environment)));
     GPUWARDEN_TRY(live, simulator->call({{"op", "list"}}));
   }  // closed before the next is opened: the library has one fleet at a time
   for (const json& fleet : live["fleets"]) {
-    if (fleet == name) return simulate(context.environment, live["root"].get<std::string>() + "/" + name);
+    if (fleet == name) return open_fleet(context, live["root"].get<std::string>() + "/" + name);
   }
   return fail(ErrorCode::invalid_argument, fmt::format("no simulated fleet '{}' is running", printable(name)),
               "see gpuwarden sim list");
@@ -159,7 +157,7 @@ Result<Machine> running(Context& context) {
 
 Result<int> stop(Context& context) {
   GPUWARDEN_TRY(const Machine machine, running(context));
-  const auto pid = parse_integer(read_line(std::filesystem::path(machine.fleet_folder) / "keeper").value_or(""));
+  const auto pid = parse_integer(read_line(std::filesystem::path(machine.fleet_folder()) / "keeper").value_or(""));
   if (!pid || ::kill(static_cast<pid_t>(*pid), SIGTERM) != 0) {
     return fail(ErrorCode::failed, "the fleet has no keeper that could be stopped: it ends with its last user");
   }
@@ -175,13 +173,20 @@ Result<json> gpu_number(const Args& args) {
 Result<int> change(Context& context, json request) {
   GPUWARDEN_TRY(const Machine machine, running(context));
   GPUWARDEN_TRY(request["gpu"], gpu_number(context.args));
-  GPUWARDEN_CHECK(machine.simulator->call(request));
+  GPUWARDEN_CHECK(machine.simulator()->call(request));
   return kFine;
 }
 
 Result<int> fault(Context& context) {
   GPUWARDEN_TRY(const std::string text, operand(context, 2, "a fault, for example xid=79,"));
   return change(context, {{"op", "fault"}, {"fault", text}});
+}
+
+Result<int> reset(Context& context) {
+  if (!context.args.has("gpu"))
+    return fail(ErrorCode::invalid_argument, "gpuwarden sim reset: --gpu is missing",
+                "gpuwarden sim reset lab --gpu 3");
+  return change(context, {{"op", "reset"}});
 }
 
 Result<int> clear(Context& context) { return change(context, {{"op", "clear_faults"}}); }
@@ -203,7 +208,8 @@ Result<int> clock(Context& context) {
   if (args.has("freeze") || args.has("thaw")) request["frozen"] = args.has("freeze");
   if (const auto speed = args.text("speed")) {
     const auto factor = parse_number(*speed);
-    if (!factor) return fail(ErrorCode::invalid_argument, fmt::format("--speed: '{}' is no number", printable(*speed)));
+    if (!factor)
+      return fail(ErrorCode::invalid_argument, fmt::format("--speed: '{}' is not a number", printable(*speed)));
     request["speed"] = *factor;
   }
   GPUWARDEN_TRY(const auto step, duration_option(args, "advance"));
@@ -217,17 +223,16 @@ struct Action {
   Result<int> (*run)(Context&);
 };
 
-constexpr std::array<Action, 9> kActions{{{"list", 1, list_fleets},
-                                          {"show", 2, show},
-                                          {"exec", 100000, exec_in},
-                                          {"start", 2, start},
-                                          {"stop", 2, stop},
-                                          {"fault", 3, fault},
-                                          {"clear", 2, clear},
-                                          {"set", 3, set},
-                                          {"clock", 2, clock}}};
-
-}  // namespace
+constexpr std::array<Action, 10> kActions{{{"list", 1, list_fleets},
+                                           {"show", 2, show},
+                                           {"exec", 100000, exec_in},
+                                           {"start", 2, start},
+                                           {"stop", 2, stop},
+                                           {"fault", 3, fault},
+                                           {"clear", 2, clear},
+                                           {"reset", 2, reset},
+                                           {"set", 3, set},
+                                           {"clock", 2, clock}}};
 
 int run_sim(Context& context) {
   std::vector<std::string> names;
@@ -237,7 +242,7 @@ int run_sim(Context& context) {
   if (found == kActions.end()) {
     const std::string close = closest_match(name, names);
     return complain({ErrorCode::invalid_argument,
-                     fmt::format("gpuwarden sim: there is no action '{}'", printable(name)),
+                     fmt::format("unknown action '{}' for `gpuwarden sim`", printable(name)),
                      close.empty() ? "known: " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
   }
   if (context.args.rest.size() > found->most_operands) {
@@ -249,5 +254,19 @@ int run_sim(Context& context) {
   const auto done = found->run(context);
   return done ? *done : complain(done.error());
 }
+
+}  // namespace
+
+constinit const Command kSimCommand{
+    .name = "sim",
+    .summary = "simulated fleets",
+    .usage =
+        "gpuwarden sim list | show FLEET | exec --fleet F -- COMMAND... | start NAME --fleet F | stop NAME |\n"
+        "              fault NAME --gpu I FAULT | clear NAME [--gpu I] | reset NAME --gpu I |\n"
+        "              set NAME --gpu I FIELD=VALUE | clock NAME [--freeze ...]",
+    .groups = {OptionGroup{kSimOptions}},
+    .rest = Rest::operands,
+    .actions = "list show exec start stop fault clear reset set clock",
+    .run = run_sim};
 
 }  // namespace gpuwarden::cli

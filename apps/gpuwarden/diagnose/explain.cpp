@@ -7,17 +7,19 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "compat/answer.hpp"
-#include "diagnose/lookup.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
-#include "knowledge_base.hpp"
+#include "gpuwarden/compat/json.hpp"
+#include "gpuwarden/diagnosis/causes.hpp"
+#include "machine.hpp"
+#include "render/compat_text.hpp"
 #include "render/diagnosis_text.hpp"
+#include "render/print_json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
+using diagnosis::Lookup;
 using knowledge::DiagnosisCause;
 using knowledge::DiagnosisRule;
 using knowledge::Role;
@@ -27,18 +29,6 @@ constexpr std::size_t kExamples = 4;
 
 std::vector<std::string> texts_of(std::span<const std::string_view> texts) { return {texts.begin(), texts.end()}; }
 
-/// Those that name the cause by themselves, and most surely, first.
-std::vector<const DiagnosisRule*> rules_of(const DiagnosisCause& cause) {
-  std::vector<const DiagnosisRule*> rules;
-  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
-    if (rule.cause == cause.id) rules.push_back(&rule);
-  }
-  std::ranges::stable_sort(rules, [](const DiagnosisRule* a, const DiagnosisRule* b) {
-    return a->role != b->role ? a->role < b->role : a->strength > b->strength;
-  });
-  return rules;
-}
-
 /// The areas in the order of the data.
 std::vector<std::string_view> areas() {
   std::vector<std::string_view> names;
@@ -46,15 +36,6 @@ std::vector<std::string_view> areas() {
     if (std::ranges::find(names, cause.area) == names.end()) names.push_back(cause.area);
   }
   return names;
-}
-
-/// The causes after which this one is a mere consequence.
-std::vector<std::string> follows_from(const DiagnosisCause& cause) {
-  std::vector<std::string> ids;
-  for (const DiagnosisCause& other : knowledge::diagnosis_causes()) {
-    if (std::ranges::find(other.explains, cause.id) != other.explains.end()) ids.emplace_back(other.id);
-  }
-  return ids;
 }
 
 std::string_view words_for(Role role) {
@@ -72,32 +53,6 @@ std::string_view words_for(Role role) {
   }
   return "names no cause";
 }
-
-Json json_of(const DiagnosisCause& cause) {
-  return {{"id", cause.id},     {"area", cause.area},     {"title", cause.title},
-          {"link", cause.link}, {"source", cause.source}, {"rules", rules_of(cause).size()}};
-}
-
-Json whole_json_of(const DiagnosisCause& cause) {
-  Json json = json_of(cause);
-  json["meaning"] = cause.summary.empty() ? "" : cause.summary.back();
-  json["fix"] = texts_of(cause.fix);
-  json["confirm"] = texts_of(cause.confirm);
-  json["explains"] = texts_of(cause.explains);
-  json["follows_from"] = follows_from(cause);
-  json["rules"] = Json::array();
-  for (const DiagnosisRule* rule : rules_of(cause)) {
-    Json examples = Json::array();
-    for (const auto& example : rule->examples) examples.push_back({{"text", example.text}, {"source", example.source}});
-    json["rules"].push_back({{"id", rule->id},
-                             {"role", to_string(rule->role)},
-                             {"strength", rule->strength},
-                             {"examples", std::move(examples)}});
-  }
-  return json;
-}
-
-void print(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
 
 /// "nccl_timeout (Collectives time out), peer_rank_died (...)"; of many the ids alone.
 std::string named(const std::vector<std::string>& ids) {
@@ -118,10 +73,10 @@ std::string labelled(const std::string& label, std::string_view words, const Sty
 
 /// Lines that speak for the cause, one of each rule.
 std::string examples_text(const DiagnosisCause& cause, bool all, const Style& style) {
-  std::vector<const DiagnosisRule*> rules = rules_of(cause);
+  std::vector<const DiagnosisRule*> rules = diagnosis::rules_of(cause);
   std::erase_if(rules, [](const DiagnosisRule* rule) { return rule->examples.empty(); });
   if (rules.empty()) return "";
-  std::string text = "   lines that tell of it:\n";
+  std::string text = "   lines that show it:\n";
   const std::size_t shown = all ? rules.size() : std::min(kExamples, rules.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string line = join(texts_of(split(rules[i]->examples[0].text, '\n')), " ");
@@ -141,7 +96,7 @@ std::string cause_text(const DiagnosisCause& cause, bool all, const Style& style
   text += steps_text("do", texts_of(cause.fix), 3, style);
   text += steps_text("to make sure", texts_of(cause.confirm), 3, style);
   text += labelled("usually follows", named(texts_of(cause.explains)), style);
-  text += labelled("may follow from", named(follows_from(cause)), style);
+  text += labelled("may follow from", named(diagnosis::follows_from(cause)), style);
   text += labelled("read", cause.link, style);
   return text + labelled("source", cause.source, style);
 }
@@ -168,9 +123,7 @@ std::string lookup_text(const Lookup& lookup, bool all, const Style& style) {
 
 Result<int> list_causes(const Context& context) {
   if (context.args.has("json")) {
-    Json json{{"schema", facts::kJsonSchema}, {"causes", Json::array()}};
-    for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) json["causes"].push_back(json_of(cause));
-    print(json);
+    print_json(diagnosis::causes_json());
     return kFine;
   }
   std::string text;
@@ -178,7 +131,7 @@ Result<int> list_causes(const Context& context) {
     text += fmt::format("{}:\n", area);
     for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) {
       if (cause.area != area) continue;
-      const std::size_t rules = rules_of(cause).size();
+      const std::size_t rules = diagnosis::rules_of(cause).size();
       text += fmt::format("  {:<28} {}; {} {}; {}\n", cause.id, cause.title, rules, rules == 1 ? "rule" : "rules",
                           cause.link);
     }
@@ -192,28 +145,23 @@ Result<int> explain(const Context& context) {
   words.insert(words.begin(), context.args.text("explain").value_or(""));
   const std::string what(trim(join(words, " ")));
   if (what.empty())
-    return fail(ErrorCode::invalid_argument, "--explain: nothing is named",
+    return fail(ErrorCode::invalid_argument, "--explain: nothing to look up is given",
                 "a cause (--list shows all), xid=79, or a line of a log in quotes");
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(const Style style, style_of(context));
-  const Lookup lookup = look_up(what, knowledge);
-  std::optional<compat::Answer> xid;
-  if (lookup.xid) xid = compat::answer_xid({knowledge, {}, {}, style}, *lookup.xid);
-  const bool found = !lookup.causes.empty() || (xid && xid->exit_code == kFine);
+  const Lookup lookup = diagnosis::look_up(what, knowledge);
+  std::optional<compat::XidAnswer> xid;
+  if (lookup.xid) xid = compat::answer_xid(knowledge, *lookup.xid);
+  const bool found = !lookup.causes.empty() || (xid && xid->positive);
   if (context.args.has("json")) {
-    Json json{{"schema", facts::kJsonSchema}, {"question", what}, {"found", found}, {"causes", Json::array()}};
-    json["xid"] = xid ? xid->json : Json();
-    json["cuda_code"] = lookup.cuda_code ? Json(*lookup.cuda_code) : Json();
-    json["nearest"] = lookup.nearest.empty() ? Json() : Json(lookup.nearest);
-    json["fits"] = Json::array();
-    for (const DiagnosisRule* rule : lookup.rules) json["fits"].push_back(rule->id);
-    for (const DiagnosisCause* cause : lookup.causes) json["causes"].push_back(whole_json_of(*cause));
-    print(json);
+    Json json = diagnosis::to_json(lookup);
+    json.update({{"question", what}, {"found", found}, {"xid", xid ? compat::to_json(*xid) : Json()}});
+    print_json(json);
     return found ? kFine : kNo;
   }
-  if (xid) fmt::print("{}{}", xid->text, lookup.causes.empty() ? "" : "\n");
+  if (xid) fmt::print("{}{}", xid_text(*xid, style), lookup.causes.empty() ? "" : "\n");
   if (!xid && !found)
-    return complain({ErrorCode::unsatisfied, fmt::format("nothing is known of '{}'", printable(what)),
+    return complain({ErrorCode::unsatisfied, fmt::format("nothing is known about '{}'", printable(what)),
                      lookup.nearest.empty() ? "gpuwarden diagnose --list shows every cause"
                                             : fmt::format("did you mean '{}'?", lookup.nearest)});
   fmt::print("{}", lookup_text(lookup, context.args.has("all"), style));

@@ -3,18 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/memtrace/json.hpp"
 #include "gpuwarden/memtrace/record.hpp"
 #include "gpuwarden/memtrace/replay.hpp"
 #include "gpuwarden/memtrace/snapshot.hpp"
 #include "gpuwarden/memtrace/timeline.hpp"
 #include "memory/actions.hpp"
-#include "memory/replay_json.hpp"
 #include "memory/trace_file.hpp"
 #include "options.hpp"
+#include "render/print_json.hpp"
 #include "render/replay_text.hpp"
 
 namespace gpuwarden::cli {
@@ -27,22 +29,23 @@ struct Lengths {
   unsigned most = 0;
 };
 
-constexpr unsigned kLongest = 16'777'216;
+constexpr unsigned kLongestSequence = 16'777'216;
 
 /// "128..1024".
 Result<Lengths> lengths_of(const std::string& text) {
   const std::size_t dots = text.find("..");
   const auto least = parse_integer(std::string_view(text).substr(0, dots));
   const auto most = dots == std::string::npos ? std::nullopt : parse_integer(std::string_view(text).substr(dots + 2));
-  if (!least || !most || *least < 1 || *most < *least || *most > kLongest)
+  if (!least || !most || *least < 1 || *most < *least || *most > kLongestSequence)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--random-lengths: '{}' is no range of lengths", printable(text)), "for example 128..1024");
+                fmt::format("--random-lengths: '{}' is not a range of lengths", printable(text)),
+                "for example 128..1024");
   return Lengths{static_cast<unsigned>(*least), static_cast<unsigned>(*most)};
 }
 
 Result<unsigned> positive(const Args& args, const std::string& key, unsigned otherwise, unsigned most) {
   GPUWARDEN_TRY(const auto number, count_option(args, key, most));
-  if (number == 0) return fail(ErrorCode::invalid_argument, fmt::format("--{}: at least 1", key));
+  if (number == 0) return fail(ErrorCode::invalid_argument, fmt::format("--{} must be at least 1", key));
   return number.value_or(otherwise);
 }
 
@@ -51,7 +54,7 @@ Result<std::vector<unsigned>> steps_of(const Args& args, const Trace& trace) {
   constexpr unsigned kMostSteps = 1'000'000;
   GPUWARDEN_TRY(const unsigned repeat, positive(args, "repeat", 1, kMostSteps));
   GPUWARDEN_TRY(const unsigned steps, positive(args, "steps", 60, kMostSteps));
-  GPUWARDEN_TRY(const unsigned tokens, positive(args, "tokens", 0, kLongest));
+  GPUWARDEN_TRY(const unsigned tokens, positive(args, "tokens", 0, kLongestSequence));
   GPUWARDEN_TRY(const auto seed, count_option(args, "seed", ~0U));
   const auto random = args.text("random-lengths");
   if ((random || tokens != 0) && !trace.depends_on_tokens())
@@ -69,7 +72,7 @@ Result<std::vector<unsigned>> steps_of(const Args& args, const Trace& trace) {
   if (different * (trace.events.size() + trace.before.size()) > kMostOperations)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} different lengths of {} events are too many", different, trace.events.size()),
-                "fewer --steps, or a narrower range, tell the same");
+                "fewer --steps, or a narrower range, show the same");
   return memtrace::random_lengths(range.least, range.most, steps, seed.value_or(1));
 }
 
@@ -82,7 +85,7 @@ Result<std::vector<const memory::Strategy*>> strategies_of(const Args& args) {
     if (wanted == "all" || wanted == strategy.name) chosen.push_back(&strategy);
   }
   if (chosen.empty())
-    return fail(ErrorCode::invalid_argument, fmt::format("--strategy: there is no '{}'", printable(wanted)),
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown strategy '{}' (--strategy)", printable(wanted)),
                 "there are: " + join(names, ", "));
   return chosen;
 }
@@ -98,16 +101,16 @@ Result<void> check_options(const Args& args) {
   const auto snapshot = args.text("snapshot");
   if (snapshot && !is_pickle_name(*snapshot) && !snapshot->ends_with(".json"))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--snapshot: the name of '{}' tells no format", printable(*snapshot)),
+                fmt::format("--snapshot: no known format ends like '{}'", printable(*snapshot)),
                 "end it in .pickle, for PyTorch's viewer, or in .json");
   for (const char* key : {"steps", "seed"}) {
     if (args.has(key) && !args.has("random-lengths"))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} goes with --random-lengths", key));
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --random-lengths", key));
   }
   if (args.rest.size() == 2) return {};
   return fail(ErrorCode::invalid_argument,
-              args.rest.size() < 2 ? "memory replay: no trace is named"
-                                   : fmt::format("memory replay: one trace, not {}", args.rest.size() - 1),
+              args.rest.size() < 2 ? "memory replay: no trace is given"
+                                   : fmt::format("memory replay takes one trace, not {}", args.rest.size() - 1),
               "gpuwarden memory replay snapshot.pickle");
 }
 
@@ -118,7 +121,7 @@ unsigned rounds_for(std::uint64_t operations) {
 }
 
 /// --snapshot and --timeline: of one more run, in which everything is noted.
-Result<void> write_pictures(const Args& args, const ReplayReport& report, const memtrace::Script& script,
+Result<void> write_pictures(const Args& args, const memtrace::ReplayReport& report, const memtrace::Script& script,
                             const memory::Strategy& strategy) {
   const auto snapshot = args.text("snapshot");
   const auto timeline = args.text("timeline");
@@ -146,7 +149,8 @@ Result<int> memory_replay(Context& context) {
   GPUWARDEN_TRY(const Trace trace, read_trace_file(args.rest[1], args));
   GPUWARDEN_TRY(const auto steps, steps_of(args, trace));
   const memtrace::Script script = memtrace::make_script(trace, steps);
-  ReplayReport report{.file = args.rest[1], .trace = trace, .device_memory = device.value_or(80_GiB), .steps = steps};
+  memtrace::ReplayReport report{
+      .file = args.rest[1], .trace = trace, .device_memory = device.value_or(80_GiB), .steps = steps};
   for (const memory::Strategy* strategy : strategies) {
     GPUWARDEN_TRY(memtrace::Replay one, memtrace::replay(script, {.strategy = strategy,
                                                                   .device_memory = report.device_memory,
@@ -154,7 +158,10 @@ Result<int> memory_replay(Context& context) {
     report.replays.push_back(std::move(one));
   }
   GPUWARDEN_CHECK(write_pictures(args, report, script, *strategies[0]));
-  fmt::print("{}", args.has("json") ? replay_json(report) : replay_text(report, style));
+  if (args.has("json"))
+    print_json(memtrace::to_json(report));
+  else
+    fmt::print("{}", replay_text(report, style));
   if (!report.replays[0].failure) return kFine;
   const memtrace::ReplayFailure& failure = *report.replays[0].failure;
   complain({failure.error.code, fmt::format("operation {}: {}", failure.operation + 1, failure.error.message),

@@ -12,9 +12,8 @@
 #include "exit_codes.hpp"
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
-#include "gpuwarden/interop/published_pool.hpp"
-#include "gpuwarden/memory/fragmentation.hpp"
+#include "gpuwarden/facts/json_text.hpp"
+#include "gpuwarden/interop/memory_status.hpp"
 #include "machine.hpp"
 #include "memory/actions.hpp"
 #include "options.hpp"
@@ -23,46 +22,9 @@
 namespace gpuwarden::cli {
 namespace {
 
-using Json = nlohmann::json;
-
-Json as_json(const interop::PublishedPool& pool) {
-  Json json{{"pid", pool.process.pid.value}, {"strategy", pool.strategy}};
-  for (const interop::PoolFigure& figure : interop::pool_figures()) json[std::string(figure.key)] = figure.get(pool);
-  json["external_fragmentation"] = memory::external_fragmentation(pool.free, pool.largest_free);
-  return json;
-}
-
-Json as_json(const facts::Snapshot& snapshot, const Pools& pools) {
-  const Json facts = facts::to_json(snapshot);
-  Json json{{"gpus", Json::array()}};
-  for (const char* key : {"schema", "simulated", "fleet", "source", "host", "time_unix_ms", "problem"}) {
-    if (facts.contains(key)) json[key] = facts[key];
-  }
-  for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
-    const Json& gpu = facts["gpus"][i];
-    Json one{{"processes", Json()}};
-    for (const char* key : {"index", "uuid", "name", "state", "memory"}) one[key] = gpu[key];
-    const auto rest = unaccounted_memory(snapshot.gpus[i]);
-    one["unaccounted_bytes"] = rest ? Json(rest->value) : Json();
-    if (gpu["processes"].is_array()) {
-      one["processes"] = Json::array();
-      for (const Json& process : gpu["processes"]) {
-        Json row;
-        for (const char* key : {"pid", "type", "user", "command", "memory_bytes"})
-          row[key] = process.value(key, Json());
-        one["processes"].push_back(std::move(row));
-      }
-    }
-    one["pools"] = Json::array();
-    for (const interop::PublishedPool& pool : pools_on(snapshot.gpus[i], pools)) one["pools"].push_back(as_json(pool));
-    json["gpus"].push_back(std::move(one));
-  }
-  return json;
-}
-
 /// The pools of this machine's processes; none where a capture stands for the machine.
-Pools read_pools(const Context& context, const Machine& machine) {
-  if (machine.captured) return {};
+interop::Pools read_pools(const Context& context, const Machine& machine) {
+  if (machine.captured()) return {};
   const auto named = context.environment.find("GPUWARDEN_MEMORY_DIR");
   if (named == context.environment.end() || named->second.empty())
     return interop::published_pools(interop::all_pools_folders());
@@ -72,12 +34,13 @@ Pools read_pools(const Context& context, const Machine& machine) {
 /// Reads, prints; the exit code.
 Result<int> show(const Context& context, const Machine& machine, const Style& style, bool again) {
   facts::Snapshot snapshot = machine.read({.holders = true});
-  if (machine.captured && snapshot.origin.empty()) snapshot.origin = machine.capture_name;
+  if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
   GPUWARDEN_CHECK(keep_named(context.args.list("gpu"), snapshot));
-  const Pools pools = read_pools(context, machine);
+  const interop::Pools pools = read_pools(context, machine);
   if (context.args.has("json")) {
+    const auto json = interop::to_json({snapshot, pools});
     // One line for each reading, so that a program can take them as they come.
-    fmt::print("{}\n", as_json(snapshot, pools).dump(again ? -1 : 2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", again ? facts::json_line(json) : facts::json_text(json));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     if (again && ::isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
     fmt::print("{}", memory_table(snapshot, pools, style));
@@ -102,9 +65,9 @@ Result<int> watch(const Context& context, const Machine& machine, const Style& s
   GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
   GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
   const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
-  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: some time has to pass between readings");
-  if (machine.captured)
-    return fail(ErrorCode::invalid_argument, "--watch and --from do not go together", "a capture does not change");
+  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
+  if (machine.captured())
+    return fail(ErrorCode::invalid_argument, "--watch and --from cannot be used together", "a capture does not change");
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set, signal);
@@ -121,7 +84,7 @@ Result<int> watch(const Context& context, const Machine& machine, const Style& s
 Result<int> memory_status(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   if (context.args.has("count") && !context.args.has("watch"))
-    return fail(ErrorCode::invalid_argument, "--count goes with --watch");
+    return fail(ErrorCode::invalid_argument, "--count requires --watch");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   return context.args.has("watch") ? watch(context, machine, style) : show(context, machine, style, false);
 }

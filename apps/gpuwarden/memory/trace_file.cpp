@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "diagnose/unpack.hpp"
 #include "gpuwarden/base/compression.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/logs/unpack.hpp"
 #include "gpuwarden/memtrace/read.hpp"
 #include "options.hpp"
 
@@ -25,7 +25,7 @@ Result<memtrace::Trace> read_trace_file(const std::string& file, const Args& arg
   GPUWARDEN_TRY(std::string content,
                 file == "-" ? read_descriptor(STDIN_FILENO, name, kLargestTrace) : read_file(file, kLargestTrace));
   if (!compression_of(content).empty()) {
-    Unpacking unpacked = unpack(content, name);
+    logs::Unpacking unpacked = logs::unpack(content, name);
     if (unpacked.problem) return std::unexpected(std::move(*unpacked.problem));
     if (unpacked.files.size() != 1)
       return fail(ErrorCode::invalid_argument, fmt::format("{} holds {} files, not one", name, unpacked.files.size()),

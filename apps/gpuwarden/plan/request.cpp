@@ -35,7 +35,7 @@ Result<std::optional<double>> tokens_option(const Args& args, const std::string&
   }
   const auto number = parse_number(digits);
   if (!number || *number <= 0 || *number * factor > kMostTokens)
-    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is no number of tokens", key, printable(*text)),
+    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is not a number of tokens", key, printable(*text)),
                 "for example 300B, 2T, 50000000");
   return *number * factor;
 }
@@ -62,7 +62,7 @@ Result<std::vector<MeasuredPeak>> peaks_option(const Args& args) {
 std::uint32_t cpus_beside(const Machine& machine, const facts::Snapshot& snapshot) {
   if (snapshot.environment && snapshot.environment->host.cpus)
     return static_cast<std::uint32_t>(std::clamp(*snapshot.environment->host.cpus, 0, 1 << 16));
-  return machine.captured || snapshot.simulated ? 0 : std::thread::hardware_concurrency();
+  return machine.captured() || snapshot.simulated ? 0 : std::thread::hardware_concurrency();
 }
 
 Result<void> read_gpus(Context& context, PlanQuestion& question) {
@@ -77,13 +77,13 @@ Result<void> read_gpus(Context& context, PlanQuestion& question) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot = machine.read();
   question.origin.simulated = snapshot.simulated;
-  question.origin.gpus_from = machine.captured     ? printable(machine.capture_name)
+  question.origin.gpus_from = machine.captured()   ? printable(machine.capture_name())
                               : snapshot.simulated ? "simulated fleet"
                                                    : "this machine";
   auto group = gpus_of(snapshot);
   if (!group) {
     Error error = group.error();
-    error.code = machine.captured ? ErrorCode::invalid_argument : ErrorCode::unavailable;
+    error.code = machine.captured() ? ErrorCode::invalid_argument : ErrorCode::unavailable;
     return std::unexpected(std::move(error));
   }
   request.gpus = std::move(*group);
@@ -98,14 +98,14 @@ Result<void> read_gpus(Context& context, PlanQuestion& question) {
 
 Result<void> read_amounts(const Args& args, PlanRequest& request) {
   GPUWARDEN_TRY(request.train_tokens, tokens_option(args, "tokens"));
-  GPUWARDEN_TRY(request.mfu, share_option(args, "mfu"));
+  GPUWARDEN_TRY(request.mfu, read_share(words_of(args, {"mfu"}), "mfu"));
   GPUWARDEN_TRY(request.measured, peaks_option(args));
   GPUWARDEN_TRY(const auto cpus, count_option(args, "cpus", 1U << 16U));
   if (cpus == 0U)
-    return fail(ErrorCode::invalid_argument, "--cpus: 0 is too few", "leave it out where they are not known");
+    return fail(ErrorCode::invalid_argument, "--cpus: must be at least 1", "leave it out where they are not known");
   request.cpus = cpus.value_or(0);
   GPUWARDEN_TRY(const auto per_node, count_option(args, "gpus-per-node", 1024));
-  if (per_node == 0U) return fail(ErrorCode::invalid_argument, "--gpus-per-node: 0 is too few");
+  if (per_node == 0U) return fail(ErrorCode::invalid_argument, "--gpus-per-node: must be at least 1");
   request.gpus_per_node = per_node.value_or(request.gpus_per_node);
   return {};
 }
@@ -118,10 +118,10 @@ Result<ModelShape> read_plan_model(const Args& args) {
                 fmt::format("one model at a time: '{}' is the second", printable(args.rest[1])));
   if (sized && !args.rest.empty())
     return fail(ErrorCode::invalid_argument, "a model and --params cannot be given together");
-  if (sized) return read_sized_model(args, "params");
-  GPUWARDEN_CHECK(refuse_sizes(args, "params"));
+  if (sized) return sized_model(words_of(args, {"params"}), "params");
+  GPUWARDEN_CHECK(refuse_sizes(words_of(args), "params"));
   if (args.rest.empty())
-    return fail(ErrorCode::invalid_argument, "no model is named",
+    return fail(ErrorCode::invalid_argument, "no model is given",
                 "give a name (gpuwarden plan --list), a config.json or its folder, or --params 7B");
   return read_model(args, args.rest.front());
 }
@@ -131,7 +131,8 @@ Result<ModelShape> read_plan_model(const Args& args) {
 Result<PlanQuestion> read_plan_question(Context& context) {
   PlanQuestion question;
   GPUWARDEN_TRY(ModelShape model, read_plan_model(context.args));
-  GPUWARDEN_TRY(question.request.work, read_workload(context.args, std::move(model), "train"));
+  GPUWARDEN_TRY(question.request.work,
+                workload_from(std::move(model), words_of(context.args, {"tokens", "mfu"}), "train"));
   GPUWARDEN_CHECK(read_amounts(context.args, question.request));
   GPUWARDEN_CHECK(read_gpus(context, question));
   if (is_single(context.args)) question.request.gpus.count = 1;

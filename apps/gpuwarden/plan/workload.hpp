@@ -4,30 +4,21 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "command.hpp"
-#include "gpuwarden/planning/workload.hpp"
+#include "gpuwarden/planning/words.hpp"
 
 namespace gpuwarden::cli {
 
-/// An option's word as the tables have it: without space around it, lower case, '-' for '_'.
-std::string normal(std::string_view word);
+/// The options about a model and its task that were given, and those named besides.
+planning::Words words_of(const Args& args, const std::vector<std::string>& besides = {});
 /// Whether --strategy is single, however it is written.
 bool is_single(const Args& args);
-
-/// A model by what the user has: a config.json, its folder, a catalogue name.
+/// A model by what the user has: a config.json, its folder, a catalogue name; with --family.
 Result<planning::ModelShape> read_model(const Args& args, const std::string& name);
-/// A model of which `--option` says the number of parameters ("7B"), with --hidden, --layers ... where they are given.
-Result<planning::ModelShape> read_sized_model(const Args& args, const std::string& option);
-/// Fails with invalid_argument where sizes are given that complete no guess; `option` is the one that would need them.
-Result<void> refuse_sizes(const Args& args, const std::string& option);
 
-/// --task, --precision ... on this model; `usual_task` stands where no --task is given. Fails with invalid_argument on
-/// options that contradict each other, the task or the model.
-Result<planning::Workload> read_workload(const Args& args, planning::ModelShape model, const std::string& usual_task);
-
-/// "45%", "45", "0.45": more than 0, at most 1.
-Result<std::optional<double>> share_option(const Args& args, const std::string& key);
+/// The work behind --model or --model-size and the options about it; empty where neither is given. Fails with
+/// invalid_argument on both at once, and on options of a model where there is none.
+Result<std::optional<planning::Workload>> read_model_request(const Args& args);
 
 }  // namespace gpuwarden::cli

@@ -19,19 +19,19 @@ std::string counts(const std::map<std::string, std::size_t>& removed) {
 
 }  // namespace
 
-std::string bundle_text(const setup::Manifest& manifest, const std::string& file) {
+std::string bundle_text(const bundle::Manifest& manifest, const std::string& file) {
   std::string text =
       fmt::format("{}\n{}made by gpuwarden {} on {}{}\n\n", printable(file), manifest.simulated ? "SIMULATED, " : "",
                   manifest.program_version, manifest.created, manifest.anonymized ? ", names replaced" : "");
   std::size_t width = 0;
-  for (const setup::ManifestFile& entry : manifest.files) width = std::max(width, entry.name.size());
-  for (const setup::ManifestFile& entry : manifest.files) {
+  for (const bundle::ManifestFile& entry : manifest.files) width = std::max(width, entry.name.size());
+  for (const bundle::ManifestFile& entry : manifest.files) {
     text += fmt::format("  {:<{}} {:>9}  {}\n", entry.name, width, format_size(Bytes(entry.size)), entry.about);
     if (!entry.removed.empty())
       text += fmt::format("  {:<{}} {:>9}  removed: {}\n", "", width, "", counts(entry.removed));
   }
   if (!manifest.omitted.empty()) text += "\nnot inside:\n";
-  for (const setup::Omission& omission : manifest.omitted)
+  for (const bundle::Omission& omission : manifest.omitted)
     text += fmt::format("  {}: {}\n", omission.what, omission.why);
   const auto removed = manifest.removed();
   text += fmt::format("\nremoved in all: {}\n", removed.empty() ? "nothing" : counts(removed));

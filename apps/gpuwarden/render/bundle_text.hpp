@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "gpuwarden/setup/bundle.hpp"
+#include "gpuwarden/bundle/bundle.hpp"
 
 namespace gpuwarden::cli {
 
 /// What is inside, what was taken out, what is not there and why.
-std::string bundle_text(const setup::Manifest& manifest, const std::string& file);
+std::string bundle_text(const bundle::Manifest& manifest, const std::string& file);
 
 }  // namespace gpuwarden::cli

@@ -67,7 +67,7 @@ std::string gpu_text(const DeepGpu& gpu, const Style& style) {
     if (!words.empty()) text += line(moment.when == "load" ? "under load" : moment.when, words, style);
   }
   for (const std::string& note : gpu.notes) text += line("note", note, style);
-  if (gpu.failed) text += line("broken off", *gpu.failed, style);
+  if (gpu.failed) text += line("stopped early", *gpu.failed, style);
   return text;
 }
 

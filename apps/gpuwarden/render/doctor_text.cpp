@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/doctor/json.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -84,12 +81,6 @@ void add_finding(std::string& text, const Finding& finding, bool reasons, const 
   if (!finding.link.empty()) text += fmt::format("{:>{}}{}\n", "", kIndent, finding.link);
 }
 
-/// Steps that stop work or end the script: whoever runs it is to decide on them.
-bool is_drastic(std::string_view step) {
-  constexpr auto kDrastic = std::to_array<std::string_view>({"reboot", "--gpu-reset", "kill ", "rmmod ", "rm -"});
-  return std::ranges::any_of(kDrastic, [&](std::string_view word) { return step.contains(word); });
-}
-
 }  // namespace
 
 std::string doctor_text(const doctor::Examination& examination, const std::string& subject, bool reasons,
@@ -122,16 +113,6 @@ std::string check_list(const knowledge::Knowledge& knowledge) {
   return text;
 }
 
-nlohmann::json doctor_document(const doctor::Examination& examination, const facts::Snapshot& snapshot,
-                               const doctor::Purpose& purpose) {
-  nlohmann::json json = doctor::to_json(examination);
-  json["simulated"] = snapshot.simulated;
-  json["origin"] = snapshot.origin;
-  json["host"] = snapshot.host;
-  json["purpose"] = purpose.text.empty() ? nlohmann::json() : nlohmann::json(purpose.text);
-  return json;
-}
-
 std::string comparison_text(const doctor::Comparison& comparison) {
   if (comparison.differences.empty())
     return fmt::format("{} facts compared on {} machines: no difference\n", comparison.compared,
@@ -148,21 +129,6 @@ std::string comparison_text(const doctor::Comparison& comparison) {
   }
   if (!comparison.odd_one_out.empty())
     text += fmt::format("\nThe odd one out is {}.\n", printable(comparison.odd_one_out));
-  return text;
-}
-
-std::string fix_script(const doctor::Examination& examination) {
-  std::string text =
-      "#!/bin/sh\n# What gpuwarden doctor proposes, worst first. Read it before you run it.\n"
-      "# Advice, and what stops work or restarts the machine, stands in comments.\n";
-  for (const Finding& finding : examination.findings) {
-    if (finding.fix.empty()) continue;
-    text += fmt::format("\n# {}: {}\n", finding.id, printable(finding.title));
-    for (const std::string& step : finding.fix) {
-      const bool runs = doctor::is_command(step) && !is_drastic(step);
-      text += (runs ? "" : "# ") + printable(step) + "\n";
-    }
-  }
   return text;
 }
 

@@ -10,9 +10,9 @@
 namespace gpuwarden::cli {
 namespace {
 
-using setup::DriverRun;
-using setup::Plan;
-using setup::PreCheck;
+using driver::DriverRun;
+using driver::Plan;
+using driver::PreCheck;
 
 constexpr std::size_t kLabel = 16;
 
@@ -31,12 +31,12 @@ std::string_view name_of(facts::ModuleFlavour flavour) {
   return flavour == facts::ModuleFlavour::open ? "open" : "proprietary";
 }
 
-std::string_view name_of(setup::Packaging packaging) {
-  if (packaging == setup::Packaging::distribution) return "the distribution's packages";
-  return packaging == setup::Packaging::runfile ? "NVIDIA's .run installer" : "NVIDIA's package repository";
+std::string_view name_of(driver::Packaging packaging) {
+  if (packaging == driver::Packaging::distribution) return "the distribution's packages";
+  return packaging == driver::Packaging::runfile ? "NVIDIA's .run installer" : "NVIDIA's package repository";
 }
 
-std::string branch_words(const setup::DriverStatus& status) {
+std::string branch_words(const driver::DriverStatus& status) {
   if (status.branch == 0) return "";
   std::string text = fmt::format("R{}", status.branch);
   if (status.branch_type == "LTSB") text += ", long-term support";
@@ -48,7 +48,7 @@ std::string branch_words(const setup::DriverStatus& status) {
   return text;
 }
 
-std::string check_line(const PreCheck& check, const setup::DriverRequest& request, const Style& style) {
+std::string check_line(const PreCheck& check, const driver::DriverRequest& request, const Style& style) {
   const bool forced = std::ranges::find(request.forced, check.id) != request.forced.end();
   std::string word(to_string(check.state));
   Tone tone = Tone::dim;
@@ -65,10 +65,10 @@ std::string check_line(const PreCheck& check, const setup::DriverRequest& reques
   return text;
 }
 
-Tone tone_of(setup::RunState state) {
-  if (state == setup::RunState::completed) return Tone::good;
-  if (state == setup::RunState::rolled_back) return Tone::dim;
-  return state == setup::RunState::failed ? Tone::bad : Tone::warning;
+Tone tone_of(driver::RunState state) {
+  if (state == driver::RunState::completed) return Tone::good;
+  if (state == driver::RunState::rolled_back) return Tone::dim;
+  return state == driver::RunState::failed ? Tone::bad : Tone::warning;
 }
 
 std::string spoken(std::string_view name) {
@@ -79,7 +79,7 @@ std::string spoken(std::string_view name) {
 
 }  // namespace
 
-std::string status_text(const setup::DriverStatus& status, const Style& style) {
+std::string status_text(const driver::DriverStatus& status, const Style& style) {
   std::string text = style.paint("NVIDIA driver", Tone::bold) + "\n";
   add_row(text, "loaded", status.loaded.value_or("none"));
   add_row(text, "on disk", status.on_disk.value_or(""));
@@ -96,7 +96,7 @@ std::string status_text(const setup::DriverStatus& status, const Style& style) {
   return text;
 }
 
-std::string recommendation_text(const setup::Recommendation& target, const Style& style) {
+std::string recommendation_text(const driver::Recommendation& target, const Style& style) {
   std::string text = fmt::format("{}\n", style.paint(fmt::format("R{}, {} kernel module, from {}", target.branch,
                                                                  name_of(target.flavour), name_of(target.packaging)),
                                                      Tone::bold));
@@ -106,7 +106,7 @@ std::string recommendation_text(const setup::Recommendation& target, const Style
   return text;
 }
 
-std::string plan_text(const Plan& plan, const setup::DriverRequest& request, const Style& style) {
+std::string plan_text(const Plan& plan, const driver::DriverRequest& request, const Style& style) {
   std::string text = fmt::format("driver: {} -> {}\n", plan.from.empty() ? "none" : printable(plan.from),
                                  style.paint(printable(plan.to), Tone::bold));
   add_list(text, "why", plan.target.reasons, Tone::plain, style);
@@ -114,7 +114,7 @@ std::string plan_text(const Plan& plan, const setup::DriverRequest& request, con
   for (const PreCheck& check : plan.checks) text += check_line(check, request, style);
   text += fmt::format("\n{}\n", style.paint("steps", Tone::bold));
   std::size_t number = 0;
-  for (const setup::Step& step : plan.steps)
+  for (const driver::Step& step : plan.steps)
     text += fmt::format("  {:>2} {} {}\n", ++number, fit(step.id, kLabel - 2), step.title);
   add_list(text, "notes", plan.notes, Tone::plain, style);
   return text;
@@ -124,14 +124,14 @@ std::string history_text(const std::vector<DriverRun>& runs, const Style& style)
   if (runs.empty()) return "no driver was changed by gpuwarden here\n";
   std::string text;
   for (const DriverRun& run : runs) {
-    const auto done = std::ranges::count(run.steps, setup::StepState::done);
+    const auto done = std::ranges::count(run.steps, driver::StepState::done);
     text += fmt::format("{}  {}  {}\n  {} -> {}\n  {} of {} steps are done\n", run.plan.id, run.started_at,
                         style.paint(spoken(to_string(run.state)), tone_of(run.state)),
                         run.plan.from.empty() ? "none" : printable(run.plan.from), printable(run.plan.to), done,
                         run.steps.size());
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
-      if (run.steps[i] == setup::StepState::failed || run.steps[i] == setup::StepState::undo_failed ||
-          run.steps[i] == setup::StepState::started || run.steps[i] == setup::StepState::undoing)
+      if (run.steps[i] == driver::StepState::failed || run.steps[i] == driver::StepState::undo_failed ||
+          run.steps[i] == driver::StepState::started || run.steps[i] == driver::StepState::undoing)
         text += fmt::format("  {}: {}\n", run.plan.steps[i].id, spoken(to_string(run.steps[i])));
     }
     if (!run.message.empty() && !is_over(run.state))

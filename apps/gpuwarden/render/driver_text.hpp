@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "gpuwarden/setup/driver_run.hpp"
+#include "gpuwarden/driver/run.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
 
-std::string status_text(const setup::DriverStatus& status, const Style& style);
-std::string recommendation_text(const setup::Recommendation& target, const Style& style);
-std::string plan_text(const setup::Plan& plan, const setup::DriverRequest& request, const Style& style);
-std::string history_text(const std::vector<setup::DriverRun>& runs, const Style& style);
+std::string status_text(const driver::DriverStatus& status, const Style& style);
+std::string recommendation_text(const driver::Recommendation& target, const Style& style);
+std::string plan_text(const driver::Plan& plan, const driver::DriverRequest& request, const Style& style);
+std::string history_text(const std::vector<driver::DriverRun>& runs, const Style& style);
 
 }  // namespace gpuwarden::cli

@@ -36,18 +36,60 @@ Tone heat_tone(const std::optional<Celsius>& value) {
   return value->value >= 85 ? Tone::bad : value->value >= 70 ? Tone::warning : Tone::good;
 }
 
-/// Widths that follow from the terminal's: names and the last column take what is more than 80.
+/// Widths that follow from the terminal's; 0 where there is no room for a column. Names, bar and state share what is
+/// more than 80; where it is less, they shrink, then the columns that say least go first.
 struct Columns {
-  std::size_t name;
-  std::size_t memory_bar;
-  std::size_t last;
+  std::size_t index = 2;
+  std::size_t name = 18;
+  std::size_t capability = 0;
+  std::size_t load = 4;
+  std::size_t memory_bar = 8;
+  std::size_t memory = 11;  ///< "80.0/80.0G"
+  std::size_t share = 0;
+  std::size_t temperature = 4;
+  std::size_t power = 8;
+  std::size_t state = 0;
+
   explicit Columns(std::size_t width) {
-    const std::size_t extra = width - 80;
-    name = 18 + std::min<std::size_t>(extra / 3, 12);
-    memory_bar = 6 + std::min<std::size_t>(extra / 4, 14);
-    // index 2, name, util 4, bar + 2, "80.0/80.0G" 11, temperature 4, power 8, and a blank before each.
-    last = width - (2 + 1 + name + 1 + 4 + 1 + memory_bar + 2 + 1 + 11 + 1 + 4 + 1 + 8 + 1);
+    constexpr std::size_t kUsual = 80;
+    constexpr std::size_t kWide = 100;
+    if (width >= kUsual) {
+      name += std::min<std::size_t>((width - kUsual) / 3, 12);
+      memory_bar += std::min<std::size_t>((width - kUsual) / 4, 14);
+    }
+    if (width >= kWide) capability = share = 4;
+    constexpr std::size_t kLeastState = 8;
+    if (width < kUsual) name -= std::min<std::size_t>(kUsual - width, 10);
+    for (std::size_t* column : {&memory_bar, &power, &temperature, &load, &memory}) {
+      if (taken() + kLeastState > width) *column = 0;
+    }
+    state = width - std::min(width, taken());
   }
+
+  /// All but the state, each with the blank behind it.
+  std::size_t taken() const {
+    std::size_t sum = 0;
+    for (const std::size_t column : {index, name, capability, load, memory_bar, memory, share, temperature, power})
+      sum += column == 0 ? 0 : column + 1;
+    return sum;
+  }
+};
+
+/// One line of cells with a blank between, without those that have no room.
+class Row {
+ public:
+  explicit Row(const Style& style) : style_(style) {}
+  Row& add(std::string_view text, std::size_t width, bool right = false, Tone tone = Tone::plain) {
+    if (width == 0) return *this;
+    if (!text_.empty()) text_ += ' ';
+    text_ += style_.paint(fit(text, width, right), tone);
+    return *this;
+  }
+  std::string line() const { return text_ + "\n"; }
+
+ private:
+  const Style& style_;
+  std::string text_;
 };
 
 std::string short_name(std::string_view name) {
@@ -55,12 +97,13 @@ std::string short_name(std::string_view name) {
   return std::string(name);
 }
 
-std::string memory_cells(const std::optional<Bytes>& used, const std::optional<Bytes>& total, std::size_t width,
-                         const Style& style) {
-  const double share = used && total && total->value > 0 ? ratio(*used, *total) : 0;
-  const std::string drawn = used ? bar(share, width) : fit("-", width + 2);
-  return style.paint(drawn, used ? memory_tone(share) : Tone::dim) + " " +
-         fit(gib(used) + "/" + gib(total) + "G", 11, true);
+void add_memory(Row& row, const std::optional<Bytes>& used, const std::optional<Bytes>& total, const Columns& columns) {
+  const bool known = used && total && total->value > 0;
+  const double share = known ? ratio(*used, *total) : 0;
+  const Tone tone = used ? memory_tone(share) : Tone::dim;
+  row.add(used && columns.memory_bar > 2 ? bar(share, columns.memory_bar - 2) : "-", columns.memory_bar, false, tone);
+  row.add(gib(used) + "/" + gib(total) + "G", columns.memory, true);
+  row.add(known ? fmt::format("{:.0f}%", share * 100) : "-", columns.share, true, tone);
 }
 
 std::string power_cell(const facts::GpuSample& sample) {
@@ -83,12 +126,18 @@ std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   if (!facts::is_usable(record)) return std::string(facts::to_string(record.state));
   if (record.gpu.vendor != "NVIDIA") return record.gpu.vendor;
   // A capture may name a GPU and tell nothing of its use, or its load and not whose it is.
+  if (lease == nullptr && record.processes_unreadable) return "?";
   if (lease == nullptr && !record.processes && !record.sample.memory_used) return "?";
   if (lease == nullptr && !record.processes && is_loaded(record.sample)) return "in use";
   if (lease == nullptr) return std::string(record.state == facts::GpuState::busy ? "busy" : "free");
   std::string who = lease->holders.empty() ? "?" : lease->holders[0].user;
   if (lease->holders.size() > 1) who += fmt::format("+{}", lease->holders.size() - 1);
   return fmt::format("{}{}{}", lease->shared ? "shared " : "", who, is_idle_lease(record, lease) ? " idle" : "");
+}
+
+std::string capability_text(const facts::Gpu& gpu) {
+  const auto& capability = gpu.compute_capability;
+  return capability ? fmt::format("{}.{}", capability->major, capability->minor) : "-";
 }
 
 std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const Columns& columns, const Style& style) {
@@ -98,11 +147,28 @@ std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const Co
   Tone tone = state == "free" ? Tone::good : Tone::warning;
   if (!facts::is_usable(record)) tone = Tone::bad;
   if (record.gpu.vendor != "NVIDIA") tone = Tone::dim;
-  return fit(std::to_string(record.gpu.index.value), 2, true) + " " + fit(short_name(record.gpu.name), columns.name) +
-         " " + style.paint(fit(percent(sample.utilization_gpu), 4, true), load_tone(sample.utilization_gpu)) + " " +
-         memory_cells(sample.memory_used, sample.memory_total, columns.memory_bar, style) + " " +
-         style.paint(fit(temperature, 4, true), heat_tone(sample.temperature)) + " " +
-         fit(power_cell(sample), 8, true) + " " + style.paint(fit(state, columns.last), tone) + "\n";
+  Row row(style);
+  row.add(std::to_string(record.gpu.index.value), columns.index, true);
+  row.add(short_name(record.gpu.name), columns.name);
+  row.add(capability_text(record.gpu), columns.capability, true);
+  row.add(percent(sample.utilization_gpu), columns.load, true, load_tone(sample.utilization_gpu));
+  add_memory(row, sample.memory_used, sample.memory_total, columns);
+  row.add(temperature, columns.temperature, true, heat_tone(sample.temperature));
+  row.add(power_cell(sample), columns.power, true);
+  return row.add(state, columns.state, false, tone).line();
+}
+
+std::string table_head(const Columns& columns) {
+  const Style plain;
+  Row row(plain);
+  row.add("#", columns.index, true).add("name", columns.name).add("cc", columns.capability, true);
+  row.add("util", columns.load, true);
+  const std::size_t memory = columns.memory_bar + columns.memory + (columns.memory_bar > 0 ? 1 : 0);
+  row.add("memory", columns.memory == 0 ? 0 : memory).add("used", columns.share, true);
+  row.add("temp", columns.temperature, true).add("power", columns.power, true).add("state", columns.state);
+  std::string line = row.line();
+  line.erase(line.find_last_not_of(" \n") + 1);
+  return line;
 }
 
 /// Indented text, broken between words at the width.
@@ -123,9 +189,9 @@ std::string painted_lines(std::string_view text, std::size_t indent, const Style
 std::string lease_line(const GpuRecord& record, const facts::Lease* lease, const Style& style) {
   if (lease == nullptr || lease->holders.empty()) return "";
   const auto& holder = lease->holders[0];
-  const std::string text =
-      fmt::format("   lease: {}, pid {}, since {}{}: {}", holder.user, holder.pid.value, format_utc(holder.since),
-                  is_idle_lease(record, lease) ? ", idle" : "", holder.command);
+  const std::string text = fmt::format("   lease: {}, pid {}{}{}: {}", holder.user, holder.pid.value,
+                                       holder.since ? ", since " + format_utc(*holder.since) : "",
+                                       is_idle_lease(record, lease) ? ", idle" : "", holder.command);
   return style.paint(fit(text, std::min(style.width, width_of(text))), Tone::dim) + "\n";
 }
 
@@ -166,15 +232,21 @@ std::string process_lines(const GpuRecord& record, const Style& style) {
     const std::string line = process_text(process);
     text += fit(line, std::min(style.width, width_of(line))) + "\n";
   }
-  if (seen > kProcessesShown) text += fmt::format("   and {} more (--processes)\n", seen - kProcessesShown);
+  if (seen > kProcessesShown) {
+    const std::string more = fmt::format("   and {} more (--processes)", seen - kProcessesShown);
+    text += fit(more, std::min(style.width, width_of(more))) + "\n";
+  }
   return text;
 }
 
 std::string mig_rows(const GpuRecord& record, const Columns& columns, const Style& style) {
   std::string text;
   for (const auto& mig : record.mig_devices) {
-    text += "   " + fit(fmt::format("MIG {} {}", mig.index, mig.profile.value_or("?")), columns.name) + "      " +
-            memory_cells(mig.memory_used, mig.memory_total, columns.memory_bar, style) + "\n";
+    Row row(style);
+    row.add("", columns.index).add(fmt::format("MIG {} {}", mig.index, mig.profile.value_or("?")), columns.name);
+    row.add("", columns.capability).add("", columns.load);
+    add_memory(row, mig.memory_used, mig.memory_total, columns);
+    text += row.line();
   }
   return text;
 }
@@ -225,20 +297,19 @@ std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
                                       times > 1 ? fmt::format(", {} times", times) : "", faults[i].text),
                           3, style, Tone::bad);
   }
-  return text.empty() ? "" : "faults in the kernel log:\n" + text;
+  return text.empty() ? "" : painted_lines("faults in the kernel log:", 0, style, Tone::plain) + text;
 }
 
 }  // namespace
 
-std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style) {
+std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& usual) {
+  Style style = usual;
+  style.width = style.columns;
   const Columns columns(style.width);
   std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty())
-    return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n") + fault_lines(snapshot, style);
-  text += style.paint(" # " + fit("name", columns.name) + " util " + fit("memory", columns.memory_bar + 14) +
-                          " temp    power state",
-                      Tone::dim) +
-          "\n";
+    return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n") + fault_lines(snapshot, style);
+  text += style.paint(table_head(columns), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     const facts::Lease* lease = find_lease(leases, record);
     text += gpu_row(record, lease, columns, style);
@@ -250,9 +321,13 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
   return text + fault_lines(snapshot, style);
 }
 
-std::string process_table(const facts::Snapshot& snapshot, const Style& style) {
+std::string process_table(const facts::Snapshot& snapshot, const Style& usual) {
+  // Nobody cuts what another program reads.
+  Style style = usual;
+  style.width = usual.measured ? usual.columns : std::string::npos;
   std::string text = snapshot_header(snapshot, style);
-  text += style.paint(" #     pid typ user          memory  command", Tone::dim) + "\n";
+  constexpr std::string_view kHead = " #     pid typ user          memory  command";
+  text += style.paint(fit(kHead, std::min(style.width, kHead.size())), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
       const std::string line = fit(std::to_string(record.gpu.index.value), 2, true) + process_text(process).substr(2);

@@ -61,7 +61,7 @@ std::string pool_row(const interop::PublishedPool& pool, const Style& style) {
 }
 
 /// The pools of a process, which `pools` loses.
-std::string pools_of(Pid process, Pools& pools, const Style& style) {
+std::string pools_of(Pid process, interop::Pools& pools, const Style& style) {
   std::string text;
   for (const interop::PublishedPool& pool : pools) {
     if (pool.process.pid == process) text += pool_row(pool, style);
@@ -70,7 +70,7 @@ std::string pools_of(Pid process, Pools& pools, const Style& style) {
   return text;
 }
 
-std::string processes(const GpuRecord& record, Pools pools, const Style& style) {
+std::string processes(const GpuRecord& record, interop::Pools pools, const Style& style) {
   std::vector<GpuProcess> all = record.processes.value_or(std::vector<GpuProcess>{});
   // Who has only the device file open holds no memory that is known of.
   std::erase_if(all, [](const GpuProcess& process) { return !process.listed && !process.memory; });
@@ -84,7 +84,7 @@ std::string processes(const GpuRecord& record, Pools pools, const Style& style) 
     const Pid process = pools.front().process.pid;
     text += process_row({.pid = process}, record, style) + pools_of(process, pools, style);
   }
-  const auto rest = unaccounted_memory(record);
+  const auto rest = interop::unaccounted_memory(record);
   constexpr Bytes kWorthTelling = 64_MiB;
   if (rest && *rest > kWorthTelling)
     text += style.paint(fmt::format("   {:>7} {} {} {}  {}", "", fit("", kName - 9),
@@ -97,37 +97,15 @@ std::string processes(const GpuRecord& record, Pools pools, const Style& style) 
 
 }  // namespace
 
-std::optional<Bytes> unaccounted_memory(const GpuRecord& record) {
-  if (!record.processes || !record.sample.memory_used) return std::nullopt;
-  Bytes listed(0);
-  for (const GpuProcess& process : *record.processes) {
-    if (!process.memory && process.listed) return std::nullopt;
-    listed += process.memory.value_or(Bytes(0));
-  }
-  return listed < *record.sample.memory_used ? *record.sample.memory_used - listed : Bytes(0);
-}
-
-Pools pools_on(const GpuRecord& record, const Pools& pools) {
-  // CUDA has the same prefix for all, NVML another one for MIG instances.
-  const auto bare = [](const Uuid& uuid) { return std::string_view(uuid.value).substr(uuid.value.find('-') + 1); };
-  Pools found;
-  std::ranges::copy_if(pools, std::back_inserter(found), [&](const interop::PublishedPool& pool) {
-    return bare(record.gpu.uuid) == bare(pool.gpu) ||
-           std::ranges::any_of(record.mig_devices,
-                               [&](const facts::MigDevice& part) { return bare(part.uuid) == bare(pool.gpu); });
-  });
-  return found;
-}
-
-std::string memory_table(const facts::Snapshot& snapshot, const Pools& pools, const Style& style) {
+std::string memory_table(const facts::Snapshot& snapshot, const interop::Pools& pools, const Style& style) {
   std::string text = snapshot_header(snapshot, style);
-  if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPU is told of\n");
+  if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n");
   text += style.paint(fmt::format(" # {} {} {} {} {} {}", fit("name", kName), fit("", 4), fit("used", kSize, true),
                                   fit("free", kSize, true), fit("reserved", kSize, true), fit("total", kSize, true)),
                       Tone::dim) +
           "\n";
   for (const GpuRecord& record : snapshot.gpus)
-    text += gpu_row(record, style) + processes(record, pools_on(record, pools), style);
+    text += gpu_row(record, style) + processes(record, interop::pools_on(record, pools), style);
   return text;
 }
 

@@ -11,7 +11,8 @@
 namespace gpuwarden::cli {
 
 /// The whole answer; with formulas and sources where `explained`.
-std::string plan_text(const planning::PlanAnswer& answer, const PlanOrigin& origin, const Style& style, bool explained);
+std::string plan_text(const planning::PlanAnswer& answer, const planning::PlanOrigin& origin, const Style& style,
+                      bool explained);
 /// The same memory as a picture.
 MemoryChart plan_chart(const planning::PlanAnswer& answer);
 

@@ -25,7 +25,7 @@ std::string grouped(std::uint64_t number) {
   return digits;
 }
 
-std::string simulated_note(const ReplayReport& report) {
+std::string simulated_note(const memtrace::ReplayReport& report) {
   return fmt::format("SIMULATED device of {} that only counts; the allocator is the real one",
                      format_size(report.device_memory));
 }
@@ -45,7 +45,7 @@ std::vector<std::string> row_of(const Replay& replay) {
           grouped(replay.driver_calls_last_step)};
 }
 
-std::string table(const ReplayReport& report, const Style& style) {
+std::string table(const memtrace::ReplayReport& report, const Style& style) {
   std::vector<std::vector<std::string>> rows{{"strategy", "ns/op", "first", "peak live", "reserved", "ratio", "split",
                                               "pages", "moved", "calls", "in last step"}};
   for (const Replay& replay : report.replays) rows.push_back(row_of(replay));
@@ -60,7 +60,7 @@ std::string table(const ReplayReport& report, const Style& style) {
   return columns(rows, style, 0);
 }
 
-std::string failures(const ReplayReport& report) {
+std::string failures(const memtrace::ReplayReport& report) {
   std::string text;
   for (const Replay& replay : report.replays) {
     if (replay.failure)
@@ -93,7 +93,7 @@ std::vector<Column> chart_columns(const Replay& replay, std::size_t width) {
 
 }  // namespace
 
-std::vector<std::string> replay_notes(const ReplayReport& report) {
+std::vector<std::string> replay_notes(const memtrace::ReplayReport& report) {
   const memtrace::Trace& trace = report.trace;
   std::vector<std::string> notes{fmt::format("{}: {}, {} events, {} blocks live before, {} {}", printable(report.file),
                                              trace.format, grouped(trace.events.size()), grouped(trace.before.size()),
@@ -137,7 +137,7 @@ std::string memory_chart(const Replay& replay, const Style& style) {
   return text + std::string(kScale + 2, ' ') + key + std::string(room, ' ') + end + "\n";
 }
 
-std::string replay_text(const ReplayReport& report, const Style& style) {
+std::string replay_text(const memtrace::ReplayReport& report, const Style& style) {
   const auto notes = replay_notes(report);
   std::string text;
   for (const std::string& note : notes) text += (&note == &notes.back() ? style.paint(note, Tone::bold) : note) + "\n";

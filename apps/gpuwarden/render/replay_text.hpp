@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "memory/replay_json.hpp"
+#include "gpuwarden/memtrace/json.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
 
-std::string replay_text(const ReplayReport& report, const Style& style);
+std::string replay_text(const memtrace::ReplayReport& report, const Style& style);
 
 /// What was read and run, in sentences.
-std::vector<std::string> replay_notes(const ReplayReport& report);
+std::vector<std::string> replay_notes(const memtrace::ReplayReport& report);
 
 /// Live and reserved memory over the operations: "#" live, "+" reserved beyond that.
 std::string memory_chart(const memtrace::Replay& replay, const Style& style);

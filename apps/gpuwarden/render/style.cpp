@@ -37,11 +37,18 @@ Result<Style> style_of(const Context& context) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   style.colour = when == "always" || (when == "auto" && terminal && !has("NO_COLOR"));
   winsize size{};
-  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
+  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    style.width = size.ws_col;
+    style.measured = true;
+  }
   if (has("COLUMNS")) {
     const auto columns = parse_integer(context.environment.at("COLUMNS"));
-    if (columns && *columns > 0) style.width = static_cast<std::size_t>(*columns);
+    if (columns && *columns > 0) {
+      style.width = static_cast<std::size_t>(*columns);
+      style.measured = true;
+    }
   }
+  style.columns = std::clamp<std::size_t>(style.width, 20, 250);
   style.width = std::clamp<std::size_t>(style.width, 80, 250);
   return style;
 }

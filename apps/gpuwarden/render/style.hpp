@@ -13,7 +13,9 @@ enum class Tone { plain, good, warning, bad, dim, bold };
 
 struct Style {
   bool colour = false;
-  std::size_t width = 80;
+  std::size_t width = 80;    ///< 80 to 250, for text that would be unreadable below
+  std::size_t columns = 80;  ///< the terminal's own, from 20, for tables that can leave columns out
+  bool measured = false;     ///< a terminal or COLUMNS says so; else lines may be as long as they are
   /// The text in a tone; unchanged without colour.
   std::string paint(std::string_view text, Tone tone) const;
 };

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/facts/deep.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
@@ -41,6 +42,7 @@ struct Options {
   bool force = false;
   /// GPUs that are left alone without `force`, and why: those that others have reserved.
   std::vector<std::pair<Uuid, std::string>> reserved;
+  Clock* clock = &system_clock();
   /// Only these, by UUID; empty: all that CUDA shows (it honours CUDA_VISIBLE_DEVICES itself).
   std::vector<Uuid> gpus;
 };

@@ -13,6 +13,16 @@ nlohmann::json to_json(const Finding& finding);
 nlohmann::json to_json(const Examination& examination);
 nlohmann::json to_json(const Comparison& comparison);
 
+/// A verdict, and of what it is.
+struct MachineReport {
+  const Examination& examination;
+  const facts::Snapshot& snapshot;
+  const Purpose& purpose;
+  const facts::DeepRun* deep = nullptr;
+};
+/// As `gpuwarden doctor --json` prints it.
+nlohmann::json to_json(const MachineReport& report);
+
 /// The examination as a JUnit report: a suite for each area, a case for each check; a case fails where a finding is at
 /// least `fail_on`.
 std::string to_junit(const Examination& examination, Severity fail_on);

@@ -40,14 +40,24 @@ struct KernelDriver {
 
 /// A file in /dev that GPU programs open, tried by opening it.
 struct DeviceNode {
+  /// Who keeps it closed, where it cannot be opened.
+  enum class Refusal {
+    file_mode,  ///< its owner and mode (EACCES)
+    cgroup,     ///< the device rules of this process's cgroup (EPERM)
+    other,      ///< `problem` says what
+  };
   std::string path;
   bool exists = false;
   std::optional<bool> openable;  ///< for this user, in this cgroup; empty where it was not tried
   std::string problem;           ///< the system's word: "Permission denied"
   std::string owner;             ///< "root:video", as far as known
   std::optional<std::uint32_t> mode;
+  std::optional<Refusal> refusal;
   bool operator==(const DeviceNode&) const = default;
 };
+
+std::string_view to_string(DeviceNode::Refusal refusal);
+std::optional<DeviceNode::Refusal> node_refusal_from(std::string_view name);
 
 /// A shared library that programs load, in the order in which the loader would find it (first wins for its name).
 struct Library {

@@ -24,6 +24,7 @@ enum class GpuState {
   no_permission,  ///< the caller may not read it
   suspended,      ///< asleep (runtime power management); reading would wake it
   disabled,       ///< present, but no driver serves it
+  faulty,         ///< answers what cannot be true: impossible memory, another GPU's UUID
 };
 std::string_view to_string(GpuState state);
 std::optional<GpuState> gpu_state_from(std::string_view name);

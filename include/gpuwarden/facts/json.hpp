@@ -19,6 +19,7 @@ nlohmann::json to_json(const Snapshot& snapshot);
 nlohmann::json to_json(const Environment& environment);
 nlohmann::json to_json(const Lease& lease);
 nlohmann::json to_json(const Error& error);
+nlohmann::json to_json(const DriverProblem& problem);
 nlohmann::json to_json(const GpuEvent& event);
 
 /// Reads back what to_json wrote, without loss; null and absent are unknown. Fails with corrupt, naming the key.
@@ -26,6 +27,7 @@ Result<GpuRecord> gpu_record_from_json(const nlohmann::json& json);
 Result<Snapshot> snapshot_from_json(const nlohmann::json& json);
 Result<Environment> environment_from_json(const nlohmann::json& json);
 Result<Lease> lease_from_json(const nlohmann::json& json);
+Result<DriverProblem> driver_problem_from_json(const nlohmann::json& json);
 Result<GpuEvent> gpu_event_from_json(const nlohmann::json& json);
 
 }  // namespace gpuwarden::facts

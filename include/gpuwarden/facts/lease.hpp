@@ -11,19 +11,21 @@
 
 namespace gpuwarden::facts {
 
-/// One holder of a lease, as it described itself when it took it.
+/// One holder of a lease. Process and user are the kernel's word; run, command and time are its own, as it described
+/// itself when it took the lease, and empty where it left no description.
 struct LeaseHolder {
   Pid pid;
   std::string user;
   std::string run_id;
   std::string command;
-  std::chrono::system_clock::time_point since{};
+  std::optional<std::chrono::system_clock::time_point> since;
 
   bool operator==(const LeaseHolder&) const = default;
 };
 
-/// A leased GPU or MIG instance. Several holders only when shared. holders may be empty where a lock is held by
-/// somebody who left no readable record.
+/// A leased GPU or MIG instance. Several holders where it is shared, or where the ranks of a launcher that has ended
+/// hold it. None: held, but the holder is not visible to the caller (another user's where /proc hides them, another
+/// container's).
 struct Lease {
   Uuid uuid;
   bool shared = false;
@@ -32,9 +34,11 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
-/// A request that waits in line: how many it wants out of which candidates.
+/// A request that waits in line: how many it wants out of which candidates. The owner's pid is 0 where it is not
+/// visible.
 struct LeaseTicket {
-  std::uint64_t number = 0;  ///< smaller came first
+  std::uint64_t number = 0;  ///< its place in the line, from 1
+  std::string id;            ///< tells it from others for as long as it waits
   LeaseHolder owner;
   std::uint32_t wants = 0;
   std::vector<Uuid> candidates;

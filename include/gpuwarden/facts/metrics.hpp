@@ -29,14 +29,14 @@ struct Range {
 /// One metric. Values are read and written in the unit of its JSON key: bytes, watts, joules, Celsius, percent,
 /// megahertz, or a plain number.
 struct Metric {
+  MetricField field;
   std::string_view id;          ///< "power"
   std::string_view json_path;   ///< "power_watts", "memory.used_bytes": a dot opens an object
   std::string_view prometheus;  ///< "gpuwarden_gpu_power_watts"
   std::string_view unit;        ///< "W", "%", "B", "B/s", "°C", "MHz", "J", "s", ""
   MetricKind kind = MetricKind::gauge;
-  std::string_view help;    ///< one sentence
-  std::string_view source;  ///< the NVML function it is read with, and its field after a colon
-  MetricField field;
+  std::string_view help;      ///< one sentence
+  std::string_view source;    ///< the NVML function it is read with, and its field after a colon
   Range range;                ///< what a reading can be; anything else is a reading's fault
   int since = 418;            ///< the first driver branch that tells it
   std::string_view products;  ///< which GPUs tell it

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/driver_problem.hpp"
 #include "gpuwarden/facts/environment.hpp"
 #include "gpuwarden/facts/gpu.hpp"
 
@@ -20,6 +20,8 @@ struct GpuRecord {
   GpuSample sample;
   /// Empty optional: NVML did not tell. Empty vector: nobody.
   std::optional<std::vector<GpuProcess>> processes;
+  /// NVML has such a list, but asking for it failed: somebody may well be computing there.
+  bool processes_unreadable = false;
   std::vector<MigDevice> mig_devices;
   /// false where the source names no MIG instances (nvidia-smi's CSV), so that an empty list says nothing.
   std::optional<bool> mig_listed;
@@ -96,7 +98,9 @@ struct Snapshot {
   std::optional<std::string> cuda_driver_version;  ///< "12.4"
   std::optional<std::string> nvml_version;
   std::optional<std::string> kernel_module_version;
-  std::optional<Error> problem;
+  std::optional<DriverProblem> problem;
+  /// What is missing though the GPUs answered.
+  std::vector<ReadingGap> gaps;
   std::vector<GpuRecord> gpus;
   /// Empty where the topology was not asked for.
   std::optional<std::vector<Link>> links;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the ranks of a job, looks after them, and leaves nothing behind.
+// Starts the ranks of a job, looks after them, and leaves nothing behind. How: docs/internals/launch.md.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,14 @@ struct JobSpec {
   std::optional<std::filesystem::path> log_directory;
   bool prefix_lines = true;  ///< "[rank 3] " before each line when there are several ranks
   std::chrono::milliseconds grace = std::chrono::seconds(10);  ///< between SIGTERM and SIGKILL
+  /// The calling program is nothing but this job's launcher: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGCONT go
+  /// to the ranks unless the program ignores them, and a single rank gets the terminal. Else no signal of the caller's
+  /// is touched; JobHooks::stop ends the job.
+  bool takes_signals = false;
+  /// Put the ranks into a control group (version 2) of their own where the machine lets us make one.
+  bool control_group = true;
+  /// A folder where the run is noted down while it lasts, for find_leftovers(); empty: nowhere.
+  std::filesystem::path record_directory;
 };
 
 /// How one rank ended.
@@ -47,23 +56,32 @@ struct RankEnd {
 };
 
 /// How the job ended. exit_code is what a shell would report: the first failing rank's code, 128 + signal for a
-/// signal, 126 / 127 where the program could not be started, 130 / 143 after SIGINT / SIGTERM.
+/// signal, 126 / 127 where the program could not be started, 130 / 143 after SIGINT / SIGTERM; 1 where all went well
+/// but for output that could not be written.
 struct JobEnd {
   int exit_code = 0;
   std::optional<std::uint32_t> first_failure;  ///< rank
   std::vector<RankEnd> ranks;
   std::chrono::milliseconds wall_time{0};
   std::optional<int> interrupted_by;  ///< the signal that was forwarded
-  std::vector<std::string> warnings;  ///< e.g. a left-over process that could not be ended
+  bool lost_output = false;           ///< some of it could not be written: no space, an error of the disk
+  std::vector<std::string> warnings;  ///< e.g. a left-over process that could not be ended, a guardian that was killed
 };
 
 /// Called in the launcher after a rank has started.
 using OnRankStarted = std::function<void(std::uint32_t rank, Pid pid)>;
 
+/// What the caller wants to hear meanwhile, and how he ends the job; each is called from run_job's own thread.
+struct JobHooks {
+  OnRankStarted rank_started;
+  std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once
+  std::stop_token stop;                             ///< as SIGTERM would
+};
+
 /// Runs the job to its end. Fails with not_found / permission_denied where argv[0] cannot be run (nothing was
-/// started), with failed where processes cannot be made. Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD of
-/// the calling thread while it runs and must be called from the main thread.
-Result<JobEnd> run_job(const JobSpec& spec, Clock& clock, const OnRankStarted& on_rank_started = {});
+/// started), with failed where processes cannot be made. May be called from any thread of any program: it waits for no
+/// process but its own two guardians, adopts none, and leaves the process's signals as they are (see takes_signals).
+Result<JobEnd> run_job(const JobSpec& spec, Clock& clock, const JobHooks& hooks = {});
 
 /// A new run id: time, pid and randomness, letters, digits and '-' only.
 std::string make_run_id();

@@ -63,6 +63,7 @@ class ReportBuilder {
   /// What is remembered of one GPU between samples.
   struct Track {
     GpuReport report;
+    std::optional<GpuIndex> place;  ///< where it was when it was last seen
     double utilization_sum = 0;
     std::uint32_t utilization_samples = 0;
     std::optional<Millijoules> first_energy;
@@ -87,6 +88,9 @@ class Sampler {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// A sentence about each GPU that something happened to while the job ran; a job may have ended well all the same.
+std::vector<std::string> gpu_warnings(const RunReport& report);
 
 nlohmann::json to_json(const RunReport& report);
 

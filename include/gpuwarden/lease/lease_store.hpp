@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Race-free reservation of GPUs between all users of a machine: one kernel lock (flock) per GPU, freed by the kernel
-// when its last holder is gone, however it ended. No daemon.
+// Race-free reservation of GPUs between all users of a machine, without a daemon. A lease is two kernel locks (flock):
+// on the kernel's own file of the device, which no user can remove, and on a file in a folder that all share, which
+// decides between containers too. The kernel frees both when the last holder is gone, however it ended.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/result.hpp"
-#include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/facts/lease.hpp"
 
 namespace gpuwarden::lease {
+
+/// A GPU or MIG instance that can be leased.
+struct Device {
+  Uuid uuid;
+  /// The kernel's file of it, as "/sys/bus/pci/devices/0000:17:00.0/vendor"; empty where it has none.
+  std::filesystem::path kernel_file;
+
+  bool operator==(const Device&) const = default;
+};
 
 /// Locks that are held. Children that inherit the descriptors (they are not close-on-exec) hold them too; the GPU is
 /// free when the last copy is closed.
@@ -28,6 +39,11 @@ class HeldLeases {
   const std::vector<Uuid>& devices() const;
   /// The lock descriptors, for a child that is to hold them too.
   std::vector<int> descriptors() const;
+  /// What these leases do not guarantee, a sentence each; usually none.
+  const std::vector<std::string>& warnings() const;
+  /// Locks anew in the folder what somebody removed from it; how many files that were. What another container took in
+  /// the meantime stays taken: the sentence says so.
+  std::vector<std::string> repair();
   /// Drops this process's copies without touching records: other holders go on.
   void abandon();
 
@@ -44,7 +60,8 @@ class Ticket {
   Ticket(Ticket&&) noexcept;
   Ticket& operator=(Ticket&&) noexcept;
   ~Ticket();
-  std::uint64_t number() const;
+  /// Its id in Situation::waiting; empty for none.
+  const std::string& id() const;
   explicit operator bool() const;
 
  private:
@@ -53,47 +70,75 @@ class Ticket {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What is leased and who waits, seen under the gate. `spoken_for`: candidates of requests that came before the
-/// asking ticket (all waiting requests, for one without a ticket).
+/// What is leased and who waits, first come first.
 struct Situation {
   std::vector<facts::Lease> leases;
   std::vector<facts::LeaseTicket> waiting;
-  std::vector<Uuid> spoken_for;
+  /// Why this was seen without shutting others out meanwhile, so that it may already be out of date: usually nothing.
+  std::optional<Error> problem;
 };
+
+/// Whether who holds and who waits is looked up, which costs a walk through /proc for each; without it holders are
+/// empty and tickets have only number and id.
+enum class Names { told, left_out };
 
 /// What the chooser answers: which devices to lock (empty: none now), shared or not.
 struct Choice {
-  std::vector<Uuid> devices;
+  std::vector<Device> devices;
   bool shared = false;
 };
 
+/// How the file names of simulated fleets begin, so that they never meet real GPUs.
+inline constexpr const char* kSimulatedPrefix = "sim-";
+
 struct StoreOptions {
   std::filesystem::path directory = "/run/lock/gpuwarden";
-  /// File name prefix, "sim-" for simulated fleets, so that they never meet real GPUs.
-  std::string prefix;
+  std::string prefix;       ///< of file names: empty, or kSimulatedPrefix
   facts::LeaseHolder self;  ///< what others see about this holder
+  /// Fail where the directory cannot be used, rather than go on with the kernel's files alone.
+  bool directory_required = false;
+  std::filesystem::path proc_root = "/proc";  ///< where holders are looked up
+  /// How long a claim waits for somebody else's to be finished.
+  std::chrono::milliseconds gate_patience = std::chrono::seconds(5);
 };
+
+/// What this process writes about itself: its own pid, user and command, and a run id that no other has.
+facts::LeaseHolder this_process(const Clock& clock);
 
 class LeaseStore {
  public:
-  /// Makes the directory (01777) where it is missing. Fails with permission_denied and a hint when it is not usable.
+  /// Makes the directory (01777) where it is missing. Fails with permission_denied and a hint when it is not usable and
+  /// is required.
   static Result<LeaseStore> open(StoreOptions options, Clock& clock);
 
-  /// Who holds what now. Never makes a claim of somebody else fail.
-  Result<Situation> inspect() const;
+  /// Who holds what now, of `known` devices and of all that have a lock in the directory. Waits at most a second, and
+  /// never makes a claim of somebody else fail for good.
+  Situation inspect(const std::vector<Device>& known, Names names = Names::told,
+                    const std::stop_token& stop = {}) const;
 
-  /// One atomic step under the gate: shows the situation to `choose`, then locks what it chose. Returns no value when
-  /// `choose` chose nothing or a chosen lock was taken meanwhile by somebody outside the gate.
-  Result<std::optional<HeldLeases>> claim(const Ticket* ticket,
-                                          const std::function<Result<Choice>(const Situation&)>& choose) const;
+  /// The leases of simulated fleets that have a lock in the same directory; none where this store is of such a fleet.
+  std::vector<facts::Lease> simulated_leases() const;
 
-  /// Gets in line. First come, first served among requests whose candidates overlap.
-  Result<Ticket> queue(std::uint32_t wants, const std::vector<Uuid>& candidates) const;
+  /// One atomic step: shows the situation to `choose`, then locks what it chose. Returns no value when `choose` chose
+  /// nothing or a chosen lock was taken meanwhile. Fails with timed_out where somebody else's claim does not end (it is
+  /// named), interrupted on `stop`, unavailable for one device chosen twice, and permission_denied where a device can
+  /// be locked nowhere.
+  Result<std::optional<HeldLeases>> claim(const std::vector<Device>& known,
+                                          const std::function<Result<Choice>(const Situation&)>& choose,
+                                          const std::stop_token& stop = {}) const;
+
+  /// Gets in line, behind all who are in it. Fails like claim(), and where the directory cannot be used.
+  Result<Ticket> queue(std::uint32_t wants, const std::vector<Uuid>& candidates,
+                       const std::stop_token& stop = {}) const;
+
+  /// Why the directory cannot be used, where it cannot.
+  const std::optional<Error>& directory_problem() const { return directory_problem_; }
 
  private:
   explicit LeaseStore(StoreOptions options, Clock& clock);
   StoreOptions options_;
   Clock* clock_;
+  std::optional<Error> directory_problem_;
 };
 
 /// Whether this process seems to run in a container whose lease directory is not the host's; a sentence for people.

@@ -5,19 +5,24 @@
 //     GpuManager manager({});
 //     const auto model = load_model("llama-3.1-8b");                       // manager/models.hpp
 //     const auto settings = planning::settings_for(*model, "lora");
-//     const auto chosen = manager.select({.work = planning::Workload{.model = *model, .settings = *settings}});
-//     if (chosen && chosen->satisfied) set_visible(*chosen);               // chosen->model: how it fits them
+//     const auto gpus = manager.reserve({.work = planning::Workload{.model = *model, .settings = *settings}});
+//     if (gpus) set_visible(gpus->decision());   // held while `gpus` lives; decision().model: how it fits them
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
+#include "gpuwarden/machine/reservation.hpp"
 #include "gpuwarden/placement/select.hpp"
 #include "gpuwarden/planning/answer.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
@@ -31,6 +36,9 @@ struct Options {
   Environment environment;
   /// Reads the GPUs; empty: this machine. Tests hand in snapshots.
   std::function<facts::Snapshot(const probe::ReadRequest&)> read;
+  /// Where leases are kept. An empty `self` becomes this process.
+  lease::StoreOptions leases;
+  Clock* clock = &system_clock();
 };
 
 /// Memory of one GPU. `warning` is set above the threshold that was asked for.
@@ -53,18 +61,27 @@ class GpuManager {
   Result<facts::GpuRecord> gpu_info(const std::string& name);
   /// Fails with unavailable where the GPU does not report its memory.
   Result<MemoryUsage> memory_usage(const std::string& name, double warn_above_percent = 90);
-  /// The decision of placement::select on the machine as it is now. With request.work or model_size it takes as many
+  /// The decision of placement::select on the machine as it is now: what others have leased is not chosen, and nothing
+  /// is held (see reserve()). With request.work or model_size it takes as many
   /// GPUs as that model needs, and says in decision.strategy and decision.model how it fits them.
   Result<placement::Decision> select(const placement::Request& request);
+  /// Chooses as select() does, and holds the GPUs against everybody who asks gpuwarden, until the reservation leaves
+  /// its scope. `wait`: how long to wait in line for them, max() for no limit, none for not at all. Fails as
+  /// machine::Reservation::make() does.
+  Result<machine::Reservation> reserve(const placement::Request& request,
+                                       std::optional<std::chrono::milliseconds> wait = std::nullopt,
+                                       const std::stop_token& stop = {});
   /// What `gpuwarden plan` answers: memory by component, a verdict for each strategy, speed. Where request.gpus names
   /// none (its `usable` is 0) the plan is for this machine's, as if nobody used them. Fails as planning::answer() does,
   /// and with unsatisfied where the machine has no GPU that tells its memory.
   Result<planning::PlanAnswer> plan(planning::PlanRequest request);
-  /// The free GPU with the highest capability score. Fails with unsatisfied, saying what is in the way.
+  /// The free GPU, that nobody has leased, with the highest capability score. Fails with unsatisfied, saying what is in
+  /// the way.
   Result<placement::Device> optimal_device();
 
  private:
   facts::Snapshot read(const probe::ReadRequest& request = {});
+  Result<machine::Reservation> choose(const machine::ReservationRequest& request, const std::stop_token& stop);
   Options options_;
   std::optional<probe::MachineReader> reader_;
 };

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
@@ -26,11 +27,35 @@ struct Device {
 /// Why a device was taken or not. `transient` reasons (busy, leased, too little free memory, a waiting line) may pass
 /// by waiting; the others will not.
 struct Verdict {
+  /// What the reason is about; `reason` is for people alone.
+  enum class Kind {
+    fits,              ///< nothing stands in the way; chosen, or others were preferred, or the rest is missing
+    not_named,         ///< the request names others
+    hidden,            ///< CUDA_VISIBLE_DEVICES hides it
+    excluded,          ///< by the request
+    other_vendor,      ///< CUDA cannot use it
+    unhealthy,         ///< it is in trouble
+    mig_on,            ///< only its instances can be used
+    other_profile,     ///< of the instance
+    mode_prohibited,   ///< compute mode
+    other_name,        ///< than the request wants
+    low_capability,    ///< compute capability
+    little_memory,     ///< in all
+    leased,            ///< by others
+    promised,          ///< to those who waited before
+    in_use,            ///< by processes that are seen
+    use_unknown,       ///< who uses it cannot be read, so it does not count as free
+    unseen_use,        ///< by processes that are not seen
+    little_free,       ///< memory
+    high_utilization,  ///< above the request's bound
+  };
   Device device;
   bool chosen = false;
   bool transient = false;
+  Kind kind = Kind::fits;
   std::string reason;
 };
+std::string_view to_string(Verdict::Kind kind);
 
 /// How a model is on the GPUs: on one, whole on each, or spread over them (FSDP, ZeRO, tensor parallelism ...).
 enum class Strategy { single, ddp, fsdp };

@@ -20,8 +20,14 @@ inline constexpr const char* kChildName = "gpuwarden-probe";
 /// Sends one message, a 4-byte length and a CBOR map; false when the other side is gone.
 bool send_message(int fd, const nlohmann::json& message);
 /// Receives one message, waiting at most `timeout` (negative: for ever); nothing at the deadline, at the end of the
-/// stream or for a damaged message.
-std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout);
+/// stream or for a damaged message. `closed` becomes true where it was not the deadline.
+std::optional<nlohmann::json> receive_message(int fd, std::chrono::milliseconds timeout, bool* closed = nullptr);
+
+/// How a child came to its end before anybody killed it; both empty: it had not.
+struct ChildEnd {
+  std::optional<int> signal;
+  std::optional<int> exit_code;
+};
 
 /// The child has nothing of its parent's open but its end of the socket, and dies with the thread that started it.
 class ChildProcess {
@@ -36,16 +42,22 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   bool send(const nlohmann::json& message);
   std::optional<nlohmann::json> receive(std::chrono::milliseconds timeout);
+  /// Whether the last receive() got nothing because the child has closed its end, not because the time was up.
+  bool closed() const { return closed_; }
   /// Wakes whoever waits in receive(), from any thread: nothing will be received any more.
   void hang_up();
-  /// Kills the child. Reaps it if it dies at once; one in uninterruptible sleep is left behind. Gives the signal it had
-  /// died of by itself, if it had.
-  std::optional<int> end();
+  /// Kills the child, unless it has closed its end and ends by itself within a second. Reaps it if it dies at once; one
+  /// in uninterruptible sleep is left behind.
+  ChildEnd end();
 
  private:
   ChildProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  /// Waits for the child's end without reaping it; whether it came.
+  bool await_end(std::chrono::milliseconds time) const;
+
   pid_t pid_;
   UniqueFd socket_;
+  bool closed_ = false;
 };
 
 }  // namespace gpuwarden::probe

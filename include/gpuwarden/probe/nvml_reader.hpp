@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::probe {
@@ -20,6 +22,10 @@ enum class ProbeChoice {
   nvml,        ///< NVML only
   nvidia_smi,  ///< nvidia-smi only
 };
+
+/// Who fell silent in earlier readings; see ReaderOptions::troubles.
+class Troubles;
+std::shared_ptr<Troubles> no_troubles();
 
 /// Where to look and how long to wait. The defaults are this machine's own.
 struct ReaderOptions {
@@ -34,6 +40,12 @@ struct ReaderOptions {
   bool wake = false;
   /// How long the driver, and then each GPU, may take to answer.
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
+  /// Set in the process that opens the library, before it does: how a simulator's library finds its fleet.
+  gpuwarden::Environment variables;
+  Clock* clock = &system_clock();
+  /// Copies of these options share it: what fell silent for one reader of a program is not waited for by the others. It
+  /// is asked again after 30 s, and then ever more seldom.
+  std::shared_ptr<Troubles> troubles = no_troubles();
   bool simulated = false;
   std::string fleet;
   /// For MachineReader: who is asked, and the program for that: a name for PATH, or a path.
@@ -71,9 +83,10 @@ class NvmlReader {
   ~NvmlReader();
 
   /// Reads everything anew. Never fails as a whole: what is wrong with the driver is in Snapshot::problem (code,
-  /// sentence, what to do), what is wrong with one GPU in its record. Takes at most about two timeouts.
+  /// sentence, what to do), what is wrong with one GPU in its record, what could not be read besides in Snapshot::gaps.
+  /// Takes at most about three timeouts, and no more than one where a single GPU hangs.
   facts::Snapshot read(const ReadRequest& request = {});
-  /// Whether the last reading found no NVML library that works (missing, none of NVML's, crashing).
+  /// Whether the last reading found no NVML library that works (missing, none of NVML's, crashing, raving).
   bool library_failed() const;
 
  private:

@@ -56,6 +56,9 @@ bool is_for_administrators(std::string_view path) {
 void try_to_open(const std::string& path, bool asleep, DeviceNode& node) {
   const auto say = [&] {
     node.openable = false;
+    node.refusal = errno == EACCES  ? DeviceNode::Refusal::file_mode
+                   : errno == EPERM ? DeviceNode::Refusal::cgroup
+                                    : DeviceNode::Refusal::other;
     node.problem = std::strerror(errno);  // NOLINT(concurrency-mt-unsafe): the probe has one thread
   };
   if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0) return say();

@@ -95,7 +95,7 @@ Result<std::string> Scene::run(const Program& program) const {
                                                    .output_cap = program.output_cap,
                                                    .dies_with_caller = true}));
   if (done.timed_out) return fail(ErrorCode::timed_out, fmt::format("no answer within {}", format_duration(deadline)));
-  if (done.signal) return fail(ErrorCode::failed, fmt::format("it ended by signal {}", *done.signal));
+  if (done.signal) return fail(ErrorCode::failed, fmt::format("it was killed by signal {}", *done.signal));
   if (done.exit_code != 0 && !program.any_exit_code)
     return fail(ErrorCode::failed, fmt::format("it ended with code {}", done.exit_code.value_or(-1)));
   return done.standard_output;

@@ -84,9 +84,11 @@ Stop run_from(std::size_t first, const SurveyRequest& request, facts::Environmen
       environment = std::move(*known);
       continue;
     }
-    const auto signal = child->end();
-    return {i, signal ? fmt::format("it ended by signal {}", *signal)
-                      : fmt::format("no answer within {}", format_duration(limit))};
+    const bool died = child->closed();
+    const ChildEnd end = child->end();
+    if (!died) return {i, fmt::format("no answer within {}", format_duration(limit))};
+    return {i, end.signal ? fmt::format("it was killed by signal {}", *end.signal)
+                          : fmt::format("it ended with exit code {}", end.exit_code.value_or(0))};
   }
   return {};
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs where: which drivers, toolkits, frameworks and GPUs go together. Every question has an answer as a value;
+// words for people are made by whoever shows it, JSON by json.hpp. Pure: place and time are handed in.
+//
+//   const auto place = compat::place_of(snapshot, knowledge);
+//   const auto answer = compat::answer_cuda({knowledge, place, now}, {12, 8});
+//   if (answer.here && answer.here->runs == knowledge::RunsOn::not_at_all) ...
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "gpuwarden/compat/place.hpp"
+#include "gpuwarden/doctor/purpose.hpp"
+#include "gpuwarden/knowledge/advice.hpp"
+
+namespace gpuwarden::compat {
+
+using knowledge::Version;
+
+/// What every answer looks at.
+struct Asked {
+  const knowledge::Knowledge& knowledge;
+  const Place& place;
+  std::chrono::system_clock::time_point when;
+};
+
+/// What all answers have.
+struct Verdict {
+  bool positive = true;              ///< false: it does not run, does not fit, or is not known
+  std::vector<std::string> sources;  ///< of what was said, in order
+};
+
+/// A wheel of PyTorch, and how it does at the place; empty: no place is known.
+struct Wheel {
+  knowledge::TorchBuild build;
+  std::optional<knowledge::WheelFit> fit;
+};
+
+/// What to take.
+struct Recommendation {
+  std::optional<Version> driver;  ///< another one than the place has; empty: that one will do, or none is known
+  const knowledge::TorchBuild* torch = nullptr;
+  const knowledge::VllmRelease* vllm = nullptr;
+};
+
+/// A GPU that the place's driver cannot drive.
+struct Obstacle {
+  std::string gpu;
+  std::string why;
+};
+
+struct ToolkitRow {
+  Version cuda;
+  bool builds = false;                    ///< for all GPUs of the place
+  std::optional<knowledge::RunsOn> runs;  ///< empty: the driver is not known
+};
+
+/// What a driver and GPUs run.
+struct MachineAnswer : Verdict {
+  bool nothing_to_judge = false;  ///< neither a GPU nor a driver
+  std::vector<Obstacle> obstacles;
+  std::vector<ToolkitRow> toolkits;  ///< newest first
+  std::vector<Wheel> torch;          ///< all that are known; empty where the driver drives none of the GPUs
+  std::optional<Recommendation> recommended;
+};
+
+/// An architecture that a toolkit builds for.
+struct GenerationRow {
+  const knowledge::Architecture* architecture = nullptr;
+  Version least;        ///< driver, by minor-version compatibility; empty: it comes with the system (Jetson)
+  Version all;          ///< driver for all of the toolkit
+  int last_branch = 0;  ///< 0: still served
+};
+
+/// A GPU of the place, as a toolkit sees it.
+struct TargetGpu {
+  const PlaceGpu* gpu = nullptr;
+  std::string obstacle;        ///< why the driver cannot drive it; empty: it can
+  std::optional<bool> builds;  ///< the toolkit builds for it; empty: not known
+};
+
+/// What a CUDA toolkit needs: driver, GPUs, host compilers.
+struct CudaAnswer : Verdict {
+  Version cuda;
+  const knowledge::CudaToolkit* toolkit = nullptr;  ///< nullptr: none of this number is known
+  bool newer_than_known = false;
+  std::optional<Version> native;  ///< the least driver for all of it
+  std::optional<Version> minor;   ///< the least driver by minor-version compatibility
+  std::vector<std::string> torch;
+  std::vector<GenerationRow> architectures;
+  struct Here {
+    std::optional<knowledge::RunsOn> runs;
+    std::vector<TargetGpu> gpus;
+    /// For all GPUs; empty where it is known of none.
+    std::optional<bool> builds() const;
+  };
+  std::optional<Here> here;
+};
+
+/// A release of PyTorch, or, without a version, PyTorch as it is.
+struct TorchAnswer : Verdict {
+  std::optional<Version> version;
+  bool known = true;
+  bool newer_than_known = false;
+  std::vector<Wheel> wheels;              ///< of the release
+  std::optional<std::size_t> chosen;      ///< of `wheels`: the one that is meant
+  std::string missing_build;              ///< the question's build, where no such wheel is known
+  std::optional<Version> cuda;            ///< of a release that is not known, by the build that is named
+  std::optional<Version> min_driver;      ///< the least driver for that
+  std::optional<Obstacle> obstacle;       ///< what keeps the GPUs of the place from working at all
+  std::vector<Wheel> all;                 ///< without a version: every wheel that is known
+  std::optional<Recommendation> instead;  ///< where it does not run; without a version always
+};
+
+struct VllmAnswer : Verdict {
+  std::optional<Version> version;
+  std::string asked;                            ///< the version as it was typed
+  const knowledge::VllmRelease* row = nullptr;  ///< nullptr: not known
+  bool estimated = false;                       ///< the needs are those of the nearest release before it
+  std::optional<Version> min_driver;
+  std::optional<std::string> obstacle;  ///< at the place: why it does not run, or ""; empty: no place is known
+  std::optional<Recommendation> instead;
+};
+
+/// Libraries whose rows are prose: cuDNN, NCCL, TensorFlow.
+struct ComponentAnswer : Verdict {
+  std::string name;
+  std::string version;
+  bool known = true;  ///< false: `rows` are the versions that are
+  std::vector<const knowledge::ComponentRelease*> rows;
+};
+
+/// The frameworks for an architecture.
+struct Frameworks {
+  std::optional<Version> driver;  ///< the one that is judged for; empty: any
+  /// The place's driver, where it is of a branch that does not serve such a GPU: the others are for one that does.
+  std::optional<Version> not_served_by;
+  bool too_old = false;  ///< that one
+  const knowledge::TorchBuild* first_torch = nullptr;
+  const knowledge::TorchBuild* newest_torch = nullptr;
+  const knowledge::VllmRelease* newest_vllm = nullptr;
+};
+
+struct ArchitectureAnswer : Verdict {
+  int architecture = 0;
+  std::string asked_as;  ///< the GPU that was named and is not known, though its generation is
+  const knowledge::Architecture* row = nullptr;
+  std::vector<std::string> gpus;
+  int first_branch = 0;  ///< of drivers; 0: not known
+  int last_branch = 0;   ///< 0: still served
+  std::optional<Frameworks> frameworks;
+};
+
+struct GpuAnswer : Verdict {
+  const knowledge::GpuModel* model = nullptr;
+  knowledge::DriverNeeds needs;
+  Frameworks frameworks;
+  std::vector<std::string> also;  ///< other models with these words in their names
+};
+
+struct XidAnswer : Verdict {
+  int code = 0;
+  const knowledge::XidCode* row = nullptr;  ///< nullptr: not known
+};
+
+/// How many GPUs for a job people are shown, with their sources; values and JSON have all.
+inline constexpr std::size_t kSuggestionsShown = 15;
+
+/// Which GPU for a job.
+struct JobAnswer : Verdict {
+  knowledge::Job job;
+  std::vector<knowledge::Suggestion> ranking;
+  struct Here {
+    const knowledge::GpuModel* model = nullptr;
+    int needed = 0;
+    int present = 0;
+  };
+  std::optional<Here> here;   ///< the place's GPUs that hold it
+  bool does_not_fit = false;  ///< the place has GPUs, and they do not hold it
+};
+
+struct MatrixRow {
+  const knowledge::GpuModel* model = nullptr;
+  std::optional<Version> cuda;  ///< of the work
+  knowledge::DriverNeeds needs;
+  std::optional<knowledge::DriverStanding> standing;  ///< of the place's driver
+};
+
+/// Which driver for which GPU.
+struct MatrixAnswer : Verdict {
+  std::vector<MatrixRow> rows;
+};
+
+MachineAnswer answer_machine(const Asked& asked);
+CudaAnswer answer_cuda(const Asked& asked, const Version& cuda);
+TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& package);
+VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& version);
+/// Fails with not_found where nothing is known about the library.
+Result<ComponentAnswer> answer_component(const Asked& asked, const std::string& name, const std::string& version);
+ArchitectureAnswer answer_architecture(const Asked& asked, int architecture);
+/// A GPU by words of its name, or, where only its generation is known, that. Fails with not_found.
+Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& asked, const std::string& words);
+XidAnswer answer_xid(const knowledge::Knowledge& knowledge, int code);
+JobAnswer answer_job(const Asked& asked, const knowledge::Job& job);
+/// `work`: the CUDA version of the work; empty: of the newest PyTorch that runs on the GPU.
+MatrixAnswer answer_matrix(const Asked& asked, std::optional<Version> work, const std::string& workload);
+
+// What several answers, and those who show them, ask.
+/// Why the place's driver cannot drive the GPU at all; empty: it can, or it is not known.
+std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu);
+/// The driver can drive none of the place's GPUs.
+bool is_useless(const Asked& asked);
+/// How programs of this CUDA run on the place's driver, which is known. Forward compatibility counts as not at all
+/// where every GPU is a consumer's (source: CUDA compatibility guide: data-centre GPUs only).
+knowledge::RunsOn runs_here(const Asked& asked, const Version& cuda);
+/// The worst fit of a wheel over the place's GPUs.
+knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
+
+// Names, as documents have them.
+std::string_view words_for(knowledge::WheelFit fit);
+std::string_view words_for(knowledge::RunsOn how);
+/// "9.0" of 90.
+std::string capability_text(int architecture);
+/// "2.5.1+cu124".
+std::string wheel_name(const knowledge::TorchBuild& build);
+/// "2.5.1", with all three numbers.
+std::string three_numbers(const Version& version);
+
+/// A GPU's tera-operations per second in one format, dense.
+struct Rate {
+  const char* key;
+  const char* label;
+  double knowledge::GpuModel::* value;
+};
+std::span<const Rate> rates();
+
+}  // namespace gpuwarden::compat

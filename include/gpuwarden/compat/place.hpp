@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where something shall run: a machine that is there, one that was captured or simulated, or GPUs and a driver by name.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
+
+namespace gpuwarden::compat {
+
+struct PlaceGpu {
+  std::string name;
+  std::optional<int> architecture;  ///< 90 of 9.0
+  const knowledge::GpuModel* model = nullptr;
+  int count = 1;
+  std::vector<const knowledge::GpuModel*> meant = {};  ///< of "A100" by name: every model with these words
+};
+
+struct Place {
+  std::vector<PlaceGpu> gpus;
+  std::optional<knowledge::Version> driver;
+  std::string origin;  ///< "this machine", "box.txt", "what was named"
+  bool simulated = false;
+  bool captured = false;
+  bool named = false;            ///< the GPUs were named, not found
+  std::optional<Error> problem;  ///< why the machine told nothing
+
+  /// Without doubles; GPUs that are not known are left out.
+  std::vector<int> architectures() const;
+  bool is_empty() const { return gpus.empty() && !driver; }
+};
+
+/// What a machine's facts tell. Origin and captured are for whoever knows where the facts are from.
+Place place_of(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge);
+
+/// GPUs by name, as --gpu has them: "A100,RTX 5090", "sm_90". Fails with invalid_argument where one is not known.
+Result<std::vector<PlaceGpu>> gpus_named(const std::vector<std::string>& lists, const knowledge::Knowledge& knowledge);
+
+}  // namespace gpuwarden::compat

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a user asks for to the report of a job that has run.
+//
+//     auto plan = plan_run({.argv = {"python", "train.py"}, .environment = current_environment(), .rank_per_gpu =
+//     true}); complete(*plan, request);                                 // what the plan asks of the choice of GPUs
+//     ... the GPUs are chosen and held ...
+//     const ReadyRun job = ready(*plan, *machine, decision, snapshot, descriptors);
+//     const auto report = run(job, *machine, {}, system_clock());
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/knowledge/site_rules.hpp"
+#include "gpuwarden/launch/job.hpp"
+#include "gpuwarden/launch/report.hpp"
+#include "gpuwarden/machine/machine.hpp"
+#include "gpuwarden/placement/job_config.hpp"
+#include "gpuwarden/placement/select.hpp"
+
+namespace gpuwarden::launch {
+
+/// What is asked of a run besides its GPUs. What is left empty the configuration says, else torchrun's defaults.
+struct RunRequest {
+  std::vector<std::string> argv;
+  Environment environment;  ///< what the job starts from
+  placement::JobConfig config;
+  std::optional<std::uint32_t> ranks;  ///< processes on this machine
+  std::optional<bool> rank_per_gpu;    ///< as many as GPUs; empty: where the configuration is distributed
+  std::optional<std::uint32_t> nodes;
+  std::optional<std::uint32_t> node_rank;
+  std::optional<std::string> master_address;
+  std::optional<std::uint16_t> master_port;
+  bool one_device_per_rank = false;
+  std::optional<std::filesystem::path> log_directory;
+  std::optional<std::chrono::milliseconds> grace;
+};
+
+/// A run as far as it is known before any GPU is.
+struct RunPlan {
+  JobSpec job;
+  std::optional<std::uint32_t> ranks;  ///< empty with rank_per_gpu
+  bool rank_per_gpu = false;
+  std::string model;  ///< the configuration's model_name_or_path
+};
+
+/// Works out what needs no GPU, so that wrong input costs none, and makes the log directory. Fails with
+/// invalid_argument where no command is given, the ranks do not fit the nodes, or the log directory cannot be written.
+Result<RunPlan> plan_run(RunRequest request);
+
+/// Adds what the plan asks of the choice of GPUs.
+void complete(const RunPlan& plan, placement::Request& request);
+
+/// Whether a program can be started, in a folder of the environment's PATH where it has no '/'. Fails with not_found or
+/// permission_denied.
+Result<void> check_program(const std::string& program, const Environment& environment);
+
+/// A job with its GPUs.
+struct ReadyRun {
+  JobSpec job;
+  std::vector<Uuid> gpus;  ///< watched while it runs
+  std::string workload;    ///< what rules find their workload in: the command, the model's name
+  std::optional<knowledge::Version> driver;
+};
+
+/// Gives the plan its GPUs: ranks, devices, and what a simulated fleet's programs need. `descriptors` are the locks
+/// that the job's processes hold.
+ReadyRun ready(const RunPlan& plan, const machine::Machine& machine, const placement::Decision& decision,
+               const facts::Snapshot& snapshot, std::vector<int> descriptors);
+
+struct RunOptions {
+  std::chrono::milliseconds sample_period = std::chrono::seconds(1);
+  machine::SimulatedLoad load;                      ///< what the ranks pretend to use on a simulated fleet
+  std::span<const knowledge::SiteRule> rules;       ///< of the site, judged at the end
+  std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once; may be empty
+  std::stop_token stop;                             ///< ends the job as SIGTERM would
+};
+
+/// Runs the job to its end, watches its GPUs and judges what they did. Fails as run_job does.
+Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, const RunOptions& options, Clock& clock);
+
+}  // namespace gpuwarden::launch

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// From files, folders of logs and archives to the cause of a failure, in one call:
+//
+//   const auto report = logs::diagnose({"run/logs"});
+//   for (const auto& cause : report.diagnosis.causes) std::cout << cause.title << '\n';
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/diagnosis/diagnosis.hpp"
+#include "gpuwarden/logs/read.hpp"
+
+namespace gpuwarden::logs {
+
+/// Causes less sure than this are a guess on the threshold of what is said at all, and no alarm.
+inline constexpr double kLeastConfidence = 0.3;
+
+struct Options {
+  /// The machine on which it happened, where its facts are known; else only the logs tell of theirs.
+  const facts::Snapshot* machine = nullptr;
+  double min_confidence = kLeastConfidence;
+};
+
+/// What was read, and what was concluded from it.
+struct Report {
+  Logs logs;
+  diagnosis::Diagnosis diagnosis;
+  std::string machine;       ///< whose facts were looked at beside the logs: "SIMULATED h100x8"; empty: nobody's
+  bool simulated = false;    ///< that machine is
+  std::size_t doubtful = 0;  ///< causes that were left out: less sure than min_confidence
+};
+
+/// Diagnoses files, folders, archives and gpuwarden's bundles; "-" is standard input. What could not be read stands in
+/// logs.problems, and the rest is diagnosed all the same.
+Report diagnose(const std::vector<std::string>& paths, const Options& options = {});
+
+/// The diagnosis as `gpuwarden diagnose --json` prints it (docs/json.md).
+nlohmann::json to_json(const Report& report);
+
+}  // namespace gpuwarden::logs

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs of a machine, in one call: read, chosen, waited for, held.
+//
+//     auto gpus = reserve(*machine, {.gpus = {.count = 2}, .wait = std::chrono::minutes(5)},
+//                         {.run_id = "run-1", .command = "train.py"}, system_clock(), stop);
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/machine/machine.hpp"
+#include "gpuwarden/machine/reservation.hpp"
+
+namespace gpuwarden::machine {
+
+/// Who holds the GPUs, as others see it.
+struct Holder {
+  std::string run_id;
+  std::string command;
+};
+
+/// As Reservation::make() on this machine, among the GPUs that its environment makes visible. The past does not change:
+/// of a capture it only asks. An error's hint says what would help. Fails as make() and Machine::open_leases() do.
+Result<Reservation> reserve(const Machine& machine, ReservationRequest request, const Holder& holder, Clock& clock,
+                            const std::stop_token& stop = {});
+
+}  // namespace gpuwarden::machine

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to do about a model that does not fit.
+#pragma once
+
+#include <string>
+
+#include "gpuwarden/placement/select.hpp"
+
+namespace gpuwarden::placement {
+
+/// What would make the request's model fit that does not, cheapest first, a line each, as a hint says it; empty where
+/// the request has no model, where waiting is enough, and where fewer GPUs can be had than were asked for.
+std::string ways_to_fit(const Request& request, const Inputs& inputs, const Decision& decision);
+
+}  // namespace gpuwarden::placement

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU, or an architecture: what it is, and which drivers, toolkits and frameworks serve it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/compat/answer.hpp"
+
+namespace gpuwarden::compat {
+namespace {
+
+using knowledge::GpuModel;
+using knowledge::TorchBuild;
+
+/// The first and the newest PyTorch with code for an architecture, on the place's driver where that is of a branch that
+/// serves such a GPU (0: no bound).
+Frameworks frameworks_for(const Asked& asked, int architecture, int first_branch, int last_branch, Verdict& verdict) {
+  Frameworks found{.driver = asked.place.driver, .not_served_by = {}};
+  if (found.driver) {
+    found.too_old = first_branch != 0 && found.driver->major < first_branch;
+    if (found.too_old || (last_branch != 0 && found.driver->major > last_branch)) {
+      found.not_served_by = std::exchange(found.driver, std::nullopt);
+      verdict.positive = false;
+    }
+  }
+  found.newest_torch = knowledge::newest_torch_for(asked.knowledge, {architecture}, found.driver);
+  found.newest_vllm = knowledge::newest_vllm_for(asked.knowledge, {architecture}, found.driver);
+  for (const TorchBuild& build : asked.knowledge.torch_builds()) {
+    if (!knowledge::is_fit(knowledge::wheel_fit(asked.knowledge, build, architecture, found.driver))) continue;
+    if (found.first_torch == nullptr || build.torch < found.first_torch->torch) found.first_torch = &build;
+  }
+  if (const TorchBuild* newest = found.newest_torch)
+    verdict.sources.push_back(fmt::format("PyTorch {}: {}", wheel_name(*newest), newest->source));
+  return found;
+}
+
+Error unknown_gpu(const Asked& asked, const std::string& words) {
+  std::vector<std::string> names;
+  for (const GpuModel& model : asked.knowledge.models()) {
+    const std::string_view name = model.name;
+    names.emplace_back(name.starts_with("NVIDIA ") ? name.substr(7) : name);
+    if (names.back().starts_with("GeForce ")) names.push_back(names.back().substr(8));
+  }
+  const std::string close = closest_match(words, names);
+  return {ErrorCode::not_found, fmt::format("'{}' is neither a known question nor a known GPU", printable(words)),
+          close.empty() ? "gpuwarden compat --help shows what can be asked" : fmt::format("did you mean '{}'?", close)};
+}
+
+}  // namespace
+
+Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& asked, const std::string& words) {
+  const auto models = knowledge::models_named(asked.knowledge, words);
+  if (models.empty()) {
+    const auto architecture = asked.knowledge.architecture_of_name(words);
+    if (!architecture) return std::unexpected(unknown_gpu(asked, words));
+    ArchitectureAnswer answer = answer_architecture(asked, *architecture);
+    answer.asked_as = words;
+    return answer;
+  }
+  const GpuModel& model = *models[0];
+  GpuAnswer answer;
+  answer.model = &model;
+  const int architecture = knowledge::architecture_of(model);
+  const TorchBuild* wheel = knowledge::newest_torch_for(asked.knowledge, {architecture}, {});
+  const auto cuda = wheel != nullptr ? knowledge::cuda_of_build(wheel->build) : std::nullopt;
+  answer.needs = knowledge::driver_needs(asked.knowledge, model, cuda, "", asked.when);
+  answer.sources.push_back(fmt::format("{}: {}", model.name, model.source));
+  answer.sources.insert(answer.sources.end(), answer.needs.sources.begin(), answer.needs.sources.end());
+  answer.frameworks = frameworks_for(asked, architecture, model.first_driver_branch, model.last_driver_branch, answer);
+  for (std::size_t i = 1; i < models.size(); ++i) answer.also.emplace_back(models[i]->name);
+  return answer;
+}
+
+ArchitectureAnswer answer_architecture(const Asked& asked, int architecture) {
+  ArchitectureAnswer answer;
+  answer.architecture = architecture;
+  answer.row = asked.knowledge.architecture(architecture);
+  answer.positive = answer.row != nullptr;
+  for (const GpuModel& model : asked.knowledge.models()) {
+    if (knowledge::architecture_of(model) != architecture) continue;
+    answer.gpus.emplace_back(model.name);
+    const int first = model.first_driver_branch;
+    answer.first_branch = answer.first_branch == 0 ? first : std::min(answer.first_branch, first);
+    answer.last_branch = std::max(answer.last_branch, model.last_driver_branch);
+  }
+  if (answer.row == nullptr) return answer;
+  answer.frameworks = frameworks_for(asked, architecture, answer.first_branch, answer.last_branch, answer);
+  answer.sources.push_back(fmt::format("sm_{}: {}", architecture, answer.row->source));
+  return answer;
+}
+
+}  // namespace gpuwarden::compat

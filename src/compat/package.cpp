@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a framework needs: PyTorch and vLLM by their tables, the others in their maintainers' words.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "compat/recommend.hpp"
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::compat {
+namespace {
+
+using knowledge::ComponentRelease;
+using knowledge::RunsOn;
+using knowledge::TorchBuild;
+using knowledge::VllmRelease;
+
+/// The rows of a release, under the number that was asked for: releases of one MAJOR.MINOR have the same builds.
+std::vector<Wheel> wheels_of(const Asked& asked, const std::string& text, const Version& version) {
+  std::vector<Wheel> wheels;
+  for (const TorchBuild* row : asked.knowledge.torch_builds_of(version)) {
+    Wheel wheel{*row, std::nullopt};
+    if (std::ranges::count(text, '.') >= 2) wheel.build.torch = version;
+    if (!asked.place.is_empty()) wheel.fit = fit_here(asked, wheel.build);
+    wheels.push_back(wheel);
+  }
+  return wheels;
+}
+
+/// The wheel that the question means: its build, else the default one, else one that runs here.
+std::optional<std::size_t> chosen(const Asked& asked, const std::vector<Wheel>& wheels,
+                                  const std::optional<std::string>& build) {
+  const auto key = [&](const Wheel& wheel) {
+    return std::pair(knowledge::is_fit(fit_here(asked, wheel.build)), wheel.build.is_default);
+  };
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < wheels.size(); ++i) {
+    if (build ? wheels[i].build.build == *build : !best || key(wheels[*best]) <= key(wheels[i])) best = i;
+  }
+  return best;
+}
+
+void say_unknown(const Asked& asked, const std::optional<std::string>& build, TorchAnswer& answer) {
+  answer.known = false;
+  answer.newer_than_known = *answer.version > asked.knowledge.newest_torch();
+  answer.positive = answer.newer_than_known;
+  answer.cuda = build ? knowledge::cuda_of_build(*build) : std::nullopt;
+  if (answer.cuda) answer.min_driver = asked.knowledge.min_driver(*answer.cuda, false);
+}
+
+void judge(const Asked& asked, const std::optional<std::string>& build, TorchAnswer& answer) {
+  answer.chosen = chosen(asked, answer.wheels, build);
+  if (!answer.chosen) {
+    answer.missing_build = build.value_or("");
+    answer.positive = false;
+    return;
+  }
+  if (asked.place.is_empty()) return;
+  answer.obstacle = gpu_obstacle(asked);
+  if (!answer.obstacle && knowledge::is_fit(*answer.wheels[*answer.chosen].fit)) return;
+  answer.positive = false;
+  answer.instead = recommend(asked, answer);
+}
+
+/// Why the release's wheel does not run on the place; empty: it does.
+std::string obstacle_to(const Asked& asked, const VllmRelease& row) {
+  if (const auto gpu = gpu_obstacle(asked)) return fmt::format("{}: {}", printable(gpu->gpu), gpu->why);
+  for (const PlaceGpu& gpu : asked.place.gpus) {
+    if (gpu.architecture && *gpu.architecture < row.min_capability)
+      return fmt::format("{} has compute capability {}", printable(gpu.name), capability_text(*gpu.architecture));
+  }
+  if (asked.place.driver) {
+    const RunsOn how = runs_here(asked, row.cuda);
+    if (how != RunsOn::natively && how != RunsOn::by_minor_version)
+      return fmt::format("driver {} runs CUDA {} {}", to_string(*asked.place.driver), to_string(row.cuda),
+                         words_for(how));
+  }
+  const TorchBuild* wheel = asked.knowledge.torch(row.torch, knowledge::build_of_cuda(row.cuda));
+  if (wheel != nullptr && !knowledge::is_fit(fit_here(asked, *wheel)))
+    return fmt::format("its PyTorch {}: {}", wheel_name(*wheel), words_for(fit_here(asked, *wheel)));
+  return "";
+}
+
+bool speaks_of(const ComponentRelease& row, const std::string& version) {
+  if (version.empty() || row.version.starts_with(version)) return true;
+  const auto asked = Version::parse(version);
+  const auto own = Version::parse(row.version);
+  return asked && own && release_of(*asked) == release_of(*own);
+}
+
+}  // namespace
+
+TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& package) {
+  TorchAnswer answer;
+  if (!package.version) {
+    answer.all = all_wheels(asked);
+    answer.positive = any_runs(answer.all);
+    answer.instead = recommend(asked, answer);
+    return answer;
+  }
+  answer.version = Version::parse(*package.version).value_or(Version{});
+  answer.wheels = wheels_of(asked, *package.version, *answer.version);
+  if (answer.wheels.empty()) {
+    say_unknown(asked, package.build, answer);
+    return answer;
+  }
+  answer.version = answer.wheels[0].build.torch;
+  for (const Wheel& wheel : answer.wheels)
+    answer.sources.push_back(fmt::format("PyTorch {}: {}", wheel_name(wheel.build), wheel.build.source));
+  judge(asked, package.build, answer);
+  return answer;
+}
+
+VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& text) {
+  VllmAnswer answer;
+  answer.asked = text.value_or("");
+  const auto* newest = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), asked.place.driver);
+  answer.version = text ? Version::parse(*text) : newest != nullptr ? std::optional(newest->first) : std::nullopt;
+  answer.row = answer.version ? asked.knowledge.vllm_near(*answer.version) : nullptr;
+  answer.positive = answer.row != nullptr;
+  if (answer.row == nullptr) return answer;
+  answer.estimated = *answer.version > answer.row->last;
+  answer.min_driver = asked.knowledge.min_driver(answer.row->cuda, false);
+  answer.sources.push_back(fmt::format("vLLM {}: {}", three_numbers(answer.row->first), answer.row->source));
+  if (asked.place.is_empty()) return answer;
+  answer.obstacle = obstacle_to(asked, *answer.row);
+  if (answer.obstacle->empty()) return answer;
+  answer.positive = false;
+  answer.instead = recommend(asked, answer);
+  return answer;
+}
+
+Result<ComponentAnswer> answer_component(const Asked& asked, const std::string& name, const std::string& version) {
+  ComponentAnswer answer;
+  answer.name = name;
+  answer.version = version;
+  std::vector<const ComponentRelease*> all;
+  for (const ComponentRelease& row : asked.knowledge.components()) {
+    if (row.component.starts_with(to_lower(name))) all.push_back(&row);
+  }
+  if (all.empty()) return fail(ErrorCode::not_found, fmt::format("nothing is known about '{}'", printable(name)));
+  std::ranges::copy_if(all, std::back_inserter(answer.rows), [&](const auto* row) { return speaks_of(*row, version); });
+  answer.known = answer.positive = !answer.rows.empty();
+  if (!answer.known) answer.rows = all;
+  for (const auto* row : answer.rows)
+    answer.sources.push_back(fmt::format("{} {}: {}", row->component, row->version, row->source));
+  return answer;
+}
+
+}  // namespace gpuwarden::compat

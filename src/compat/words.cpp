@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several answers ask of the place, and the names of what they say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gpuwarden/compat/answer.hpp"
+
+namespace gpuwarden::compat {
+
+using knowledge::RunsOn;
+using knowledge::WheelFit;
+
+namespace {
+
+bool is_consumer(const PlaceGpu& gpu) {
+  return std::ranges::any_of(std::to_array<std::string_view>({"GeForce", "TITAN", "GTX"}),
+                             [&](std::string_view word) { return gpu.name.contains(word); });
+}
+
+}  // namespace
+
+std::string capability_text(int architecture) { return fmt::format("{}.{}", architecture / 10, architecture % 10); }
+
+std::string wheel_name(const knowledge::TorchBuild& build) {
+  return fmt::format("{}+{}", three_numbers(build.torch), build.build);
+}
+
+std::string_view words_for(WheelFit fit) {
+  switch (fit) {
+    case WheelFit::runs:
+      return "runs";
+    case WheelFit::runs_by_jit:
+      return "runs, compiled at the first start (PTX)";
+    case WheelFit::no_code_for_gpu:
+      return "no: has no code for the GPU";
+    case WheelFit::driver_too_old:
+      return "no: the driver is too old";
+    case WheelFit::jit_needs_a_newer_driver:
+      return "no: has only PTX for the GPU, newer than the driver";
+  }
+  return "";
+}
+
+RunsOn runs_here(const Asked& asked, const knowledge::Version& cuda) {
+  if (is_useless(asked)) return RunsOn::not_at_all;
+  const RunsOn how = asked.knowledge.runs_on(cuda, *asked.place.driver);
+  const bool only_consumers = !asked.place.gpus.empty() && std::ranges::all_of(asked.place.gpus, is_consumer);
+  return how == RunsOn::by_forward_compatibility && only_consumers ? RunsOn::not_at_all : how;
+}
+
+std::string_view words_for(RunsOn how) {
+  switch (how) {
+    case RunsOn::natively:
+      return "natively";
+    case RunsOn::by_minor_version:
+      return "by minor-version compatibility";
+    case RunsOn::by_forward_compatibility:
+      return "with the cuda-compat package";
+    case RunsOn::not_at_all:
+      return "not at all";
+  }
+  return "";
+}
+
+WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build) {
+  WheelFit worst = knowledge::wheel_fit(asked.knowledge, build, std::nullopt, asked.place.driver);
+  for (const int architecture : asked.place.architectures())
+    worst = std::max(worst, knowledge::wheel_fit(asked.knowledge, build, architecture, asked.place.driver));
+  return worst;
+}
+
+std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu) {
+  if (gpu.model == nullptr || !asked.place.driver) return "";
+  const int branch = asked.place.driver->major;
+  const int first = gpu.model->first_driver_branch;
+  const int last = gpu.model->last_driver_branch;
+  if (first != 0 && branch < first)
+    return fmt::format("driver {} does not know it: branch {} or newer is needed", to_string(*asked.place.driver),
+                       first);
+  if (last != 0 && branch > last)
+    return fmt::format("driver {} no longer serves it: {} is the last branch", to_string(*asked.place.driver), last);
+  return "";
+}
+
+bool is_useless(const Asked& asked) {
+  return !asked.place.gpus.empty() &&
+         std::ranges::all_of(asked.place.gpus, [&](const PlaceGpu& gpu) { return !obstacle_of(asked, gpu).empty(); });
+}
+
+std::string three_numbers(const Version& version) {
+  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+}
+
+std::span<const Rate> rates() {
+  using knowledge::GpuModel;
+  static constexpr auto kRates = std::to_array<Rate>({{"fp32_tflops", "FP32", &GpuModel::fp32_tflops},
+                                                      {"tf32_dense_tflops", "TF32", &GpuModel::tf32_dense_tflops},
+                                                      {"fp16_dense_tflops", "FP16", &GpuModel::fp16_dense_tflops},
+                                                      {"bf16_dense_tflops", "BF16", &GpuModel::bf16_dense_tflops},
+                                                      {"fp8_dense_tflops", "FP8", &GpuModel::fp8_dense_tflops},
+                                                      {"int8_dense_tops", "INT8", &GpuModel::int8_dense_tops}});
+  return kRates;
+}
+
+}  // namespace gpuwarden::compat

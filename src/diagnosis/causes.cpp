@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/diagnosis/causes.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::diagnosis {
+
+using knowledge::DiagnosisCause;
+using knowledge::DiagnosisRule;
+using Json = nlohmann::json;
+
+namespace {
+
+std::vector<std::string> texts(std::span<const std::string_view> views) { return {views.begin(), views.end()}; }
+
+Json json_of(const DiagnosisCause& cause) {
+  return {{"id", cause.id},     {"area", cause.area},     {"title", cause.title},
+          {"link", cause.link}, {"source", cause.source}, {"rules", rules_of(cause).size()}};
+}
+
+Json whole_json_of(const DiagnosisCause& cause) {
+  Json json = json_of(cause);
+  json["meaning"] = cause.summary.empty() ? "" : cause.summary.back();
+  json["fix"] = texts(cause.fix);
+  json["confirm"] = texts(cause.confirm);
+  json["explains"] = texts(cause.explains);
+  json["follows_from"] = follows_from(cause);
+  json["rules"] = Json::array();
+  for (const DiagnosisRule* rule : rules_of(cause)) {
+    Json examples = Json::array();
+    for (const auto& example : rule->examples) examples.push_back({{"text", example.text}, {"source", example.source}});
+    json["rules"].push_back({{"id", rule->id},
+                             {"role", to_string(rule->role)},
+                             {"strength", rule->strength},
+                             {"examples", std::move(examples)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::vector<const DiagnosisRule*> rules_of(const DiagnosisCause& cause) {
+  std::vector<const DiagnosisRule*> rules;
+  for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
+    if (rule.cause == cause.id) rules.push_back(&rule);
+  }
+  std::ranges::stable_sort(rules, [](const DiagnosisRule* a, const DiagnosisRule* b) {
+    return a->role != b->role ? a->role < b->role : a->strength > b->strength;
+  });
+  return rules;
+}
+
+std::vector<std::string> follows_from(const DiagnosisCause& cause) {
+  std::vector<std::string> ids;
+  for (const DiagnosisCause& other : knowledge::diagnosis_causes()) {
+    if (std::ranges::find(other.explains, cause.id) != other.explains.end()) ids.emplace_back(other.id);
+  }
+  return ids;
+}
+
+Json causes_json() {
+  Json json{{"schema", facts::kJsonSchema}, {"causes", Json::array()}};
+  for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) json["causes"].push_back(json_of(cause));
+  return json;
+}
+
+Json to_json(const Lookup& lookup) {
+  Json json{{"schema", facts::kJsonSchema},
+            {"cuda_code", lookup.cuda_code ? Json(*lookup.cuda_code) : Json()},
+            {"nearest", lookup.nearest.empty() ? Json() : Json(lookup.nearest)},
+            {"fits", Json::array()},
+            {"causes", Json::array()}};
+  for (const DiagnosisRule* rule : lookup.rules) json["fits"].push_back(rule->id);
+  for (const DiagnosisCause* cause : lookup.causes) json["causes"].push_back(whole_json_of(*cause));
+  return json;
+}
+
+}  // namespace gpuwarden::diagnosis

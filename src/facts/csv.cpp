@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/facts/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/metrics.hpp"
+
+namespace gpuwarden::facts {
+namespace {
+
+using Text = std::optional<std::string>;
+
+/// A field of the inventory, under nvidia-smi's name where it has one.
+struct InventoryField {
+  std::string_view name;
+  std::string_view unit;  ///< "W": written behind the value, and into the header as "[W]"
+  Text (*value)(const Snapshot& snapshot, const GpuRecord& record);
+};
+
+Text switched(const std::optional<bool>& flag) {
+  if (!flag) return std::nullopt;
+  return *flag ? "Enabled" : "Disabled";
+}
+
+Text filled(const std::string& text) { return text.empty() ? Text() : Text(text); }
+
+template <auto Member>
+Text text_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
+  return record.gpu.*Member;
+}
+template <auto Member>
+Text flag_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
+  return switched(record.gpu.*Member);
+}
+template <auto Member>
+Text number_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
+  const auto& value = record.gpu.*Member;
+  return value ? Text(fmt::format("{}", value->value)) : Text();
+}
+template <auto Member>
+Text watts_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
+  const auto& value = record.gpu.*Member;
+  return value ? Text(fmt::format("{:.2f}", static_cast<double>(value->value) / 1000)) : Text();
+}
+
+Text mode_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
+  if (!record.gpu.compute_mode) return std::nullopt;
+  switch (*record.gpu.compute_mode) {
+    case ComputeMode::shared:
+      return "Default";
+    case ComputeMode::exclusive_thread:
+      return "Exclusive_Thread";
+    case ComputeMode::prohibited:
+      return "Prohibited";
+    case ComputeMode::exclusive_process:
+      return "Exclusive_Process";
+  }
+  return std::nullopt;
+}
+
+Text capability_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
+  const auto& capability = record.gpu.compute_capability;
+  return capability ? Text(fmt::format("{}.{}", capability->major, capability->minor)) : Text();
+}
+
+Text processes_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
+  return record.processes ? Text(fmt::format("{}", record.processes->size())) : Text();
+}
+
+constexpr auto kInventory = std::to_array<InventoryField>({
+    {"index", "",
+     [](const Snapshot&, const GpuRecord& record) { return Text(fmt::format("{}", record.gpu.index.value)); }},
+    {"name", "", [](const Snapshot&, const GpuRecord& record) { return filled(record.gpu.name); }},
+    {"uuid", "", [](const Snapshot&, const GpuRecord& record) { return filled(record.gpu.uuid.value); }},
+    {"pci.bus_id", "", [](const Snapshot&, const GpuRecord& record) { return filled(record.gpu.pci_bus_id); }},
+    {"serial", "", text_of<&Gpu::serial>},
+    {"count", "",
+     [](const Snapshot& snapshot, const GpuRecord&) { return Text(fmt::format("{}", snapshot.gpus.size())); }},
+    {"timestamp", "", [](const Snapshot& snapshot, const GpuRecord&) { return Text(format_utc(snapshot.taken_at)); }},
+    {"driver_version", "", [](const Snapshot& snapshot, const GpuRecord&) { return snapshot.driver_version; }},
+    {"state", "", [](const Snapshot&, const GpuRecord& record) { return Text(to_string(record.state)); }},
+    {"processes", "", processes_of},
+    {"compute_cap", "", capability_of},
+    {"compute_mode", "", mode_of},
+    {"persistence_mode", "", flag_of<&Gpu::persistence>},
+    {"ecc.mode.current", "", flag_of<&Gpu::ecc_enabled>},
+    {"mig.mode.current", "", flag_of<&Gpu::mig_enabled>},
+    {"mig.mode.pending", "", flag_of<&Gpu::mig_pending>},
+    {"accounting.mode", "", flag_of<&Gpu::accounting>},
+    {"display_active", "", flag_of<&Gpu::display_active>},
+    {"vbios_version", "", text_of<&Gpu::vbios_version>},
+    {"power.min_limit", "W", watts_of<&Gpu::power_limit_min>},
+    {"power.max_limit", "W", watts_of<&Gpu::power_limit_max>},
+    {"power.default_limit", "W", watts_of<&Gpu::power_limit_default>},
+    {"clocks.max.graphics", "MHz", number_of<&Gpu::clock_graphics_max>},
+    {"clocks.max.sm", "MHz", number_of<&Gpu::clock_sm_max>},
+    {"clocks.max.memory", "MHz", number_of<&Gpu::clock_memory_max>},
+    {"pcie.link.gen.max", "", number_of<&Gpu::pcie_generation_max>},
+    {"pcie.link.width.max", "", number_of<&Gpu::pcie_width_max>},
+});
+
+/// A name of nvidia-smi's for a metric.
+struct SmiName {
+  std::string_view name;
+  std::string_view metric;
+};
+constexpr auto kSmiNames = std::to_array<SmiName>({
+    {"utilization.gpu", "utilization"},
+    {"utilization.memory", "memory_utilization"},
+    {"utilization.encoder", "encoder_utilization"},
+    {"utilization.decoder", "decoder_utilization"},
+    {"utilization.jpeg", "jpeg_utilization"},
+    {"utilization.ofa", "ofa_utilization"},
+    {"memory.total", "memory_total"},
+    {"memory.used", "memory_used"},
+    {"memory.free", "memory_free"},
+    {"memory.reserved", "memory_reserved"},
+    {"temperature.gpu", "temperature"},
+    {"temperature.memory", "memory_temperature"},
+    {"temperature.gpu.tlimit", "temperature_margin"},
+    {"power.draw", "power"},
+    {"power.draw.average", "power_average"},
+    {"power.draw.instant", "power_instant"},
+    {"enforced.power.limit", "power_limit"},
+    {"power.limit", "power_limit_requested"},
+    {"clocks.gr", "clock_graphics"},
+    {"clocks.current.graphics", "clock_graphics"},
+    {"clocks.sm", "clock_sm"},
+    {"clocks.current.sm", "clock_sm"},
+    {"clocks.mem", "clock_memory"},
+    {"clocks.current.memory", "clock_memory"},
+    {"clocks.video", "clock_video"},
+    {"clocks.current.video", "clock_video"},
+    {"clocks.applications.graphics", "clock_graphics_application"},
+    {"clocks.applications.memory", "clock_memory_application"},
+    {"pstate", "performance_state"},
+    {"fan.speed", "fan_speed"},
+    {"pcie.link.gen.current", "pcie_generation"},
+    {"pcie.link.width.current", "pcie_width"},
+    {"encoder.stats.sessionCount", "encoder_sessions"},
+    {"encoder.stats.averageFps", "encoder_frame_rate"},
+    {"ecc.errors.corrected.volatile.total", "ecc_corrected_volatile"},
+    {"ecc.errors.uncorrected.volatile.total", "ecc_uncorrected_volatile"},
+    {"ecc.errors.corrected.aggregate.total", "ecc_corrected_aggregate"},
+    {"ecc.errors.uncorrected.aggregate.total", "ecc_uncorrected_aggregate"},
+    {"retired_pages.single_bit_ecc.count", "retired_pages_single_bit"},
+    {"retired_pages.double_bit.count", "retired_pages_double_bit"},
+});
+
+/// One column: a field of the inventory or a metric, and whether nvidia-smi's unit is asked for.
+struct Column {
+  std::string_view name;
+  std::string_view unit;
+  const InventoryField* inventory = nullptr;
+  const Metric* metric = nullptr;
+  bool smi = false;
+};
+
+/// nvidia-smi counts memory in MiB, names no unit of temperatures, and calls the performance state P0.
+std::string_view unit_of(const Metric& metric, bool smi) {
+  if (smi && metric.unit == "B") return "MiB";
+  if (smi && metric.unit == "°C") return "";
+  return metric.unit;
+}
+
+std::optional<Column> column_of(std::string_view name) {
+  const auto* const inventory = std::ranges::find(kInventory, name, &InventoryField::name);
+  if (inventory != kInventory.end()) return Column{.name = name, .unit = inventory->unit, .inventory = inventory};
+  const auto* const smi = std::ranges::find(kSmiNames, name, &SmiName::name);
+  const bool known = smi != kSmiNames.end();
+  const Metric* metric = find_metric(known ? smi->metric : name);
+  if (metric == nullptr) return std::nullopt;
+  return Column{.name = name, .unit = unit_of(*metric, known), .metric = metric, .smi = known};
+}
+
+Text value_of(const Column& column, const Snapshot& snapshot, const GpuRecord& record) {
+  if (column.inventory != nullptr) return column.inventory->value(snapshot, record);
+  const auto value = value_of(*column.metric, record.sample);
+  if (!value) return std::nullopt;
+  if (column.smi && column.metric->id == "performance_state") return fmt::format("P{:.0f}", *value);
+  if (column.smi && column.metric->unit == "B") return fmt::format("{:.0f}", std::floor(*value / (1 << 20)));
+  if (column.smi && column.metric->unit == "W") return fmt::format("{:.2f}", *value);
+  return fmt::format("{}", *value);
+}
+
+std::string cell(const Column& column, const Text& value, const CsvStyle& style) {
+  if (!value) return "[N/A]";
+  std::string text = printable(*value);
+  if (text.find_first_of(",\"") != std::string::npos) {
+    std::string quoted;
+    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    text = fmt::format("\"{}\"", quoted);
+  }
+  return style.units && !column.unit.empty() ? fmt::format("{} {}", text, column.unit) : text;
+}
+
+/// Up to five names that a mistyped one may have meant: the closest, then those it is a part of.
+std::string names_like(std::string_view name) {
+  constexpr std::size_t kMost = 5;
+  const auto names = csv_field_names();
+  std::vector<std::string> like;
+  if (const std::string close = closest_match(name, names); !close.empty()) like.push_back(close);
+  const std::string_view part = name.substr(0, name.find_first_of("._"));
+  for (const std::string& other : names) {
+    const bool related = part.size() > 2 && contains_ignoring_case(other, part);
+    if (related && like.size() < kMost && std::ranges::find(like, other) == like.end()) like.push_back(other);
+  }
+  return like.empty() ? "gpuwarden list --fields help shows all" : "did you mean " + join(like, ", ") + "?";
+}
+
+}  // namespace
+
+std::vector<std::string> csv_field_names() {
+  std::vector<std::string> names;
+  for (const InventoryField& field : kInventory) names.emplace_back(field.name);
+  for (const SmiName& field : kSmiNames) names.emplace_back(field.name);
+  for (const Metric& metric : metrics()) names.emplace_back(metric.id);
+  return names;
+}
+
+std::span<const std::string_view> default_csv_fields() {
+  static constexpr auto kFields =
+      std::to_array<std::string_view>({"index", "name", "uuid", "state", "utilization.gpu", "memory.used",
+                                       "memory.total", "temperature.gpu", "power.draw"});
+  return kFields;
+}
+
+Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string> fields, const CsvStyle& style) {
+  std::vector<Column> columns;
+  std::vector<std::string> cells;
+  for (const std::string& field : fields) {
+    const auto column = column_of(field);
+    if (!column)
+      return fail(ErrorCode::invalid_argument, fmt::format("unknown field '{}'", printable(field)), names_like(field));
+    columns.push_back(*column);
+    cells.push_back(column->unit.empty() || !style.units ? field : fmt::format("{} [{}]", field, column->unit));
+  }
+  std::string text = style.header ? join(cells, ", ") + "\n" : "";
+  for (const GpuRecord& record : snapshot.gpus) {
+    cells.clear();
+    for (const Column& column : columns) cells.push_back(cell(column, value_of(column, snapshot, record), style));
+    text += join(cells, ", ") + "\n";
+  }
+  return text;
+}
+
+}  // namespace gpuwarden::facts

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/crew.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "gpuwarden/base/scope_guard.hpp"
+
+namespace gpuwarden::launch {
+namespace {
+
+/// Rank 0 reads our standard input; a terminal only if it is alone with it (a background group would be stopped).
+UniqueFd choose_input(std::uint32_t local_rank, bool foreground) {
+  const bool ours = local_rank == 0 && (foreground || ::isatty(0) == 0);
+  return ours ? UniqueFd() : UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+/// Many ranks need many pipes while they are started: both ends of two each, and their input.
+rlimit lift_file_limit(std::uint32_t ranks) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t wanted = 128 + rlim_t{ranks} * 6;
+  if (limit.rlim_cur < wanted) {
+    const rlimit lifted{std::min(wanted, limit.rlim_max), limit.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &lifted);
+  }
+  return limit;
+}
+
+}  // namespace
+
+Crew::~Crew() {
+  guardians.reset();
+  if (group_) remove_group(group_->path());
+}
+
+Result<void> Crew::start(const sigset_t& ignored, std::vector<std::string>& warnings) {
+  plan_.spec = &spec_;
+  plan_.board = &board_;
+  plan_.argv = ExecArray(spec_.argv);
+  plan_.own_groups = !(spec_.takes_signals && spec_.ranks == 1 && ::isatty(0) != 0);
+  plan_.launcher_group = ::getpgrp();
+  plan_.ignored = ignored;
+  plan_.files = lift_file_limit(spec_.ranks);
+  const ScopeGuard restore([&] { ::setrlimit(RLIMIT_NOFILE, &plan_.files); });
+  GPUWARDEN_TRY(plan_.exec_report, make_pipe());
+  GPUWARDEN_TRY(plan_.hangup, make_pipe());
+  plan_.hangup_path = fmt::format("/proc/self/fd/{}", plan_.hangup.read_end.get());
+  GPUWARDEN_CHECK(plan_ranks(warnings));
+  if (spec_.control_group) group_ = JobGroup::make(spec_.run_id);
+  if (group_) {
+    plan_.group = group_->fd();
+    plan_.group_folder = group_->path();
+  }
+  record_ = RunRecord::make(spec_.record_directory, spec_.run_id, plan_.group_folder);
+  if (record_) {
+    plan_.record = record_->path();
+    plan_.record_lock = record_->lock();
+  }
+  GPUWARDEN_CHECK(guardians.emplace(plan_).start());
+  return wait_for_programs();
+}
+
+Result<void> Crew::plan_ranks(std::vector<std::string>& warnings) {
+  GPUWARDEN_TRY(const std::uint16_t port, spec_.master_port ? *spec_.master_port : find_free_port());
+  const bool capture = spec_.ranks > 1 || spec_.log_directory.has_value();
+  for (std::uint32_t local = 0; local < spec_.ranks; ++local) GPUWARDEN_CHECK(add_rank(local, capture, port, warnings));
+  return {};
+}
+
+Result<void> Crew::add_rank(std::uint32_t local, bool capture, std::uint16_t port, std::vector<std::string>& warnings) {
+  RankPlan rank{ExecArray(rank_environment(spec_, local, port)), choose_input(local, !plan_.own_groups), {}, {}};
+  Pipe out;
+  Pipe err;
+  if (capture) {
+    GPUWARDEN_TRY(out, make_pipe());
+    GPUWARDEN_TRY(err, make_pipe());
+    rank.out = std::move(out.write_end);
+    rank.err = std::move(err.write_end);
+    for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->read_end.get(), F_SETFL, O_NONBLOCK);
+  }
+  const std::uint32_t number = spec_.node_rank * spec_.ranks + local;
+  const std::string prefix = spec_.ranks == 1 || !spec_.prefix_lines ? "" : fmt::format("[rank {}] ", number);
+  const auto stream = [&](Pipe& pipe, Outlet& outlet, const char* ending) {
+    return Stream{std::move(pipe.read_end), LineWriter(prefix, outlet, open_log(number, ending, warnings))};
+  };
+  members.push_back({number, local, {}, stream(out, standard_output, "out"), stream(err, standard_error, "err")});
+  plan_.ranks.push_back(std::move(rank));
+  return {};
+}
+
+UniqueFd Crew::open_log(std::uint32_t number, const char* ending, std::vector<std::string>& warnings) const {
+  if (!spec_.log_directory) return {};
+  const auto path = *spec_.log_directory / fmt::format("rank-{}.{}", number, ending);
+  UniqueFd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!log) warnings.push_back(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  return log;
+}
+
+/// Every rank is executed, or has said why not; a rank's process is taken hold of while its parent keeps its number.
+Result<void> Crew::wait_for_programs() {
+  char byte = 0;
+  while (::read(plan_.exec_report.read_end.get(), &byte, 1) < 0 && errno == EINTR) continue;
+  plan_.exec_report.read_end.reset();
+  for (Member& member : members) {
+    const Seat& seat = board_.seat(member.local);
+    if (const int error = seat.exec_error.load(); error != 0) {
+      signal_ranks(SIGKILL);
+      finish();
+      return std::unexpected(exec_error(error, spec_.argv[0]));
+    }
+    if (seat.pid.load() == 0) return fail(ErrorCode::failed, "the guardian process died while it started the ranks");
+    member.process = Process::open(seat.pid.load());
+    // One that has ended already may have lost its number to another process.
+    if (status(member)) member.process.reset();
+  }
+  return {};
+}
+
+void Crew::signal_ranks(int signal) const {
+  for (const Member& member : members) {
+    const pid_t pid = board_.seat(member.local).pid.load();
+    // How it ended is noted down before its number can be given to another process.
+    if (pid <= 0 || board_.status(member.local)) continue;
+    ::kill(plan_.own_groups ? -pid : pid, signal);
+  }
+}
+
+std::vector<pid_t> Crew::finish() {
+  auto left = guardians->finish();
+  if (left.empty()) {
+    if (group_) remove_group(group_->path());
+    if (record_) record_->remove();
+  }
+  return left;
+}
+
+std::vector<pid_t> Crew::end_strays(Clock& clock) {
+  for (const Member& member : members) {
+    if (member.process && !status(member)) member.process->signal(SIGKILL);
+  }
+  if (group_ && !processes_in_group(group_->path()).empty()) kill_group(group_->path());
+  return sweep_run(spec_.run_id, kSweepGrace, kSweepPatience, clock);
+}
+
+}  // namespace gpuwarden::launch

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/launch/leftovers.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "launch/cgroup.hpp"
+#include "launch/parts.hpp"
+#include "launch/record.hpp"
+
+namespace gpuwarden::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A record whose lock nobody else held when it was opened; the lock is ours meanwhile.
+struct DeadRecord {
+  UniqueFd fd;
+  uid_t owner = 0;
+  fs::path group;  ///< empty where there was none, or what the record names is no group of this run and its owner
+};
+
+/// A group is believed where the kernel says so: a cgroup of this run's name that belongs to the record's owner.
+fs::path believed_group(const std::string& text, const std::string& run_id, uid_t owner) {
+  const fs::path group(std::string(trim(text)));
+  struct stat info{};
+  if (group.empty() || !is_group_of_run(group, run_id) || ::stat(group.c_str(), &info) != 0) return {};
+  return info.st_uid == owner ? group : fs::path();
+}
+
+std::optional<DeadRecord> open_dead(const fs::path& path, const std::string& run_id) {
+  DeadRecord record{UniqueFd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)), 0, {}};
+  struct stat info{};
+  if (!record.fd || ::fstat(record.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (::flock(record.fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  const auto text = read_descriptor(record.fd.get(), path.string(), 8192);
+  if (!text || text->empty()) return std::nullopt;
+  record.owner = info.st_uid;
+  record.group = believed_group(*text, run_id, info.st_uid);
+  return record;
+}
+
+std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id) {
+  std::vector<pid_t> pids = record.group.empty() ? std::vector<pid_t>{} : processes_in_group(record.group);
+  for (const pid_t pid : processes_of_run(run_id, record.owner)) {
+    if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
+  }
+  return pids;
+}
+
+/// The id in a record's name, or nothing where the name is none of a record.
+std::string id_in(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kRecordPrefix) || !name.ends_with(kRecordEnding)) return {};
+  const std::size_t around = kRecordPrefix.size() + kRecordEnding.size();
+  if (name.size() <= around) return {};
+  return name.substr(kRecordPrefix.size(), name.size() - around);
+}
+
+void remove_record(const fs::path& path, const DeadRecord& record) {
+  if (!record.group.empty()) remove_group(record.group);
+  ::unlink(path.c_str());
+}
+
+}  // namespace
+
+std::vector<Leftover> find_leftovers(const fs::path& folder) {
+  std::vector<Leftover> found;
+  for (const fs::path& path : list_directory(folder)) {
+    const std::string id = id_in(path);
+    const auto record = id.empty() ? std::nullopt : open_dead(path, id);
+    if (!record) continue;
+    Leftover leftover{id, record->owner, {}, !record->group.empty()};
+    for (const pid_t pid : processes_of(*record, id)) leftover.processes.push_back(Pid{pid});
+    if (leftover.processes.empty())
+      remove_record(path, *record);
+    else
+      found.push_back(std::move(leftover));
+  }
+  return found;
+}
+
+Result<std::vector<Pid>> end_leftover(const fs::path& folder, const std::string& run_id, Clock& clock) {
+  const Error unknown{ErrorCode::not_found, fmt::format("nothing is left of a run '{}'", printable(run_id)),
+                      "gpuwarden list names the runs of which something is left"};
+  if (run_id.empty() || run_id.contains('/')) return std::unexpected(unknown);
+  const fs::path path = folder / std::string(kRecordPrefix).append(run_id).append(kRecordEnding);
+  const auto record = open_dead(path, run_id);
+  if (!record) return std::unexpected(unknown);
+  if (::geteuid() != 0 && ::geteuid() != record->owner) {
+    return fail(ErrorCode::permission_denied, fmt::format("the run {} is another user's", printable(run_id)),
+                "ask its owner or an administrator to end it");
+  }
+  std::vector<Pid> ended;
+  for (const pid_t pid : processes_of(*record, run_id)) ended.push_back(Pid{pid});
+  sweep_run(run_id, kSweepGrace, kSweepPatience, clock, record->owner);
+  const auto start = clock.now();
+  while (!record->group.empty() && !processes_in_group(record->group).empty() && clock.now() - start < kSweepPatience) {
+    kill_group(record->group);
+    clock.sleep_for(std::chrono::milliseconds(10));
+  }
+  if (const auto left = processes_of(*record, run_id); !left.empty()) {
+    return fail(ErrorCode::failed,
+                fmt::format("{} processes of the run {} could not be ended", left.size(), printable(run_id)),
+                "they may be waiting in the kernel for a GPU that is lost");
+  }
+  remove_record(path, *record);
+  return ended;
+}
+
+}  // namespace gpuwarden::launch

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes by descriptor instead of by number: a number can become somebody else's, a descriptor cannot.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gpuwarden/base/unique_fd.hpp"
+
+namespace gpuwarden::launch {
+
+/// A process that need not be a child of ours.
+class Process {
+ public:
+  /// Takes hold of the process that has this number now; nothing where there is none.
+  static std::optional<Process> open(pid_t pid);
+
+  pid_t pid() const { return pid_; }
+  /// Readable once it has ended; -1 where the kernel has no descriptors for processes (before 5.3, some sandboxes).
+  int fd() const { return fd_.get(); }
+  /// Has not ended yet; a zombie has.
+  bool is_running() const;
+  /// Sends to this process and no other; false where it is gone.
+  bool signal(int signal) const;
+
+ private:
+  Process(pid_t pid, UniqueFd fd, std::uint64_t started) : pid_(pid), fd_(std::move(fd)), started_(started) {}
+  pid_t pid_;
+  UniqueFd fd_;
+  std::uint64_t started_;  ///< tells two bearers of a number apart where there is no descriptor
+};
+
+/// What /proc/PID/stat tells.
+struct ProcessStat {
+  pid_t parent = 0;
+  char state = '?';
+  std::uint64_t started = 0;  ///< ticks since the machine's start
+};
+std::optional<ProcessStat> process_stat(pid_t pid);
+
+/// The numbers of all processes that /proc shows.
+std::vector<pid_t> all_pids();
+
+/// The direct children of the caller, alive or not.
+std::vector<pid_t> own_children();
+
+/// Everything below `root` that runs, nearest first; `root` itself is not among them.
+std::vector<Process> descendants(pid_t root);
+
+}  // namespace gpuwarden::launch

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The note of a run that lasts as long as the run, so that a later command can find what outlived all supervisors.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "gpuwarden/base/unique_fd.hpp"
+
+namespace gpuwarden::launch {
+
+/// A file run-ID.job that the launcher and its guardians hold locked: whoever gets the lock knows that all are gone.
+class RunRecord {
+ public:
+  /// Nothing where the folder is not named or cannot be written: a run does without.
+  static std::optional<RunRecord> make(const std::filesystem::path& folder, const std::string& run_id,
+                                       const std::filesystem::path& group);
+  const std::filesystem::path& path() const { return path_; }
+  int lock() const { return fd_.get(); }
+  void remove() const;
+
+ private:
+  RunRecord(std::filesystem::path path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  std::filesystem::path path_;
+  UniqueFd fd_;
+};
+
+inline constexpr std::string_view kRecordPrefix = "run-";
+inline constexpr std::string_view kRecordEnding = ".job";
+
+}  // namespace gpuwarden::launch

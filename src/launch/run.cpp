@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/launch/run.hpp"
+
+#include <algorithm>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/launch/run_rules.hpp"
+
+namespace gpuwarden::launch {
+namespace {
+
+/// Sets the number of ranks and how devices are handed to them.
+void resolve_ranks(const RunPlan& plan, const placement::Decision& decision, JobSpec& job) {
+  const auto devices = static_cast<std::uint32_t>(decision.selected.size());
+  job.ranks = plan.ranks.value_or(plan.rank_per_gpu ? std::max(devices, 1U) : 1);
+  // CUDA lets a process see one MIG instance only, so each rank must get its own.
+  const bool migs = std::ranges::any_of(decision.selected, [](const auto& device) { return device.mig.has_value(); });
+  if (migs && job.ranks > 1) job.one_device_per_rank = true;
+}
+
+/// The job's processes show in a simulated fleet as holding memory and load.
+OnRankStarted declare_to(const machine::Machine& machine, const machine::SimulatedLoad& load, const ReadyRun& ready) {
+  if (!machine.simulated() || ready.gpus.empty()) return {};
+  return [&machine, &load, &ready](std::uint32_t rank, Pid pid) {
+    std::vector<std::string> gpus;
+    for (std::size_t i = 0; i < ready.gpus.size(); ++i) {
+      // Ranks of one machine usually take a GPU each; a single process takes all.
+      if (ready.job.ranks == 1 || i == rank % ready.gpus.size()) gpus.push_back(ready.gpus[i].value);
+    }
+    // A rank that has ended already holds nothing: its failure to be found is no news.
+    [[maybe_unused]] const auto declared = machine.simulator()->declare(pid, gpus, load);
+  };
+}
+
+/// How busy the CPUs are is needed only where a rule looks at it; the file costs nothing.
+std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
+
+}  // namespace
+
+ReadyRun ready(const RunPlan& plan, const machine::Machine& machine, const placement::Decision& decision,
+               const facts::Snapshot& snapshot, std::vector<int> descriptors) {
+  ReadyRun ready{.job = plan.job,
+                 .gpus = {},
+                 .workload = join(plan.job.argv, " ") + " " + plan.model,
+                 .driver = knowledge::Version::parse(snapshot.driver_version.value_or(""))};
+  for (const placement::Device& device : decision.selected) ready.gpus.push_back(device.uuid);
+  ready.job.visible_devices = placement::cuda_visible_devices(decision);
+  ready.job.held_descriptors = std::move(descriptors);
+  resolve_ranks(plan, decision, ready.job);
+  Environment of_ranks = plan.job.environment;
+  for (const auto& [name, value] : plan.job.extra_environment) of_ranks[name] = value;
+  for (const auto& [name, value] : machine.simulated_environment(of_ranks)) ready.job.extra_environment[name] = value;
+  return ready;
+}
+
+Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, const RunOptions& options, Clock& clock) {
+  RunReport report;
+  report.simulated = machine.simulated();
+  report.run_id = ready.job.run_id;
+  report.command = ready.job.argv;
+  report.started = clock.wall_now();
+  std::optional<Sampler> sampler;
+  if (!ready.gpus.empty()) sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock);
+  const std::string before = cpu_reading();
+  auto end = run_job(
+      ready.job, clock,
+      {.rank_started = declare_to(machine, options.load, ready), .warning = options.warning, .stop = options.stop});
+  if (sampler) report.gpus = sampler->finish();
+  if (!end) return std::unexpected(std::move(end).error());
+  report.end = std::move(*end);
+  report.findings = judge_run(
+      report, options.rules,
+      {.workload = ready.workload, .driver = ready.driver, .cpu_percent = busy_percent(before, cpu_reading())});
+  return report;
+}
+
+}  // namespace gpuwarden::launch

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lease/held_leases.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lease/gate.hpp"
+#include "lease/records.hpp"
+#include "lease/situation.hpp"
+
+namespace gpuwarden::lease {
+namespace {
+
+/// Giving back does not wait for somebody who is stopped in the middle of a claim: the locks are open by then.
+constexpr auto kPatienceAtTheEnd = std::chrono::milliseconds(500);
+
+}  // namespace
+
+void HeldLeases::Impl::write_records() const {
+  for (const Uuid& uuid : devices) write_record(options.directory / (record_of(uuid) + ".json"), options.self);
+}
+
+HeldLeases::HeldLeases() = default;
+HeldLeases::HeldLeases(HeldLeases&&) noexcept = default;
+
+HeldLeases& HeldLeases::operator=(HeldLeases&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
+}
+
+HeldLeases::~HeldLeases() {
+  if (!impl_ || impl_->owner != ::getpid()) return;
+  std::vector<Device> devices;
+  for (const DeviceLock& lock : impl_->locks) devices.push_back(lock.device);
+  impl_->locks.clear();
+  const auto gate = Gate::pass(impl_->options, *impl_->clock, kPatienceAtTheEnd, {});
+  for (const Device& device : devices) {
+    // While ranks still hold the GPU, the record goes on explaining who they are.
+    if (state_of(impl_->options, device, gate ? Care::under_gate : Care::without_gate) == LockState::exclusive)
+      continue;
+    remove_records(impl_->options.directory, impl_->record_of(device.uuid));
+  }
+}
+
+const std::vector<Uuid>& HeldLeases::devices() const {
+  static const std::vector<Uuid> kNone;
+  return impl_ ? impl_->devices : kNone;
+}
+
+std::vector<int> HeldLeases::descriptors() const {
+  std::vector<int> result;
+  if (!impl_) return result;
+  for (const DeviceLock& lock : impl_->locks) {
+    if (lock.kernel) result.push_back(lock.kernel.get());
+    if (lock.shared_folder) result.push_back(lock.shared_folder.get());
+  }
+  return result;
+}
+
+const std::vector<std::string>& HeldLeases::warnings() const {
+  static const std::vector<std::string> kNone;
+  return impl_ ? impl_->warnings : kNone;
+}
+
+std::vector<std::string> HeldLeases::repair() {
+  std::vector<std::string> sentences;
+  if (!impl_) return sentences;
+  for (DeviceLock& lock : impl_->locks) {
+    const std::filesystem::path path = lock_path(impl_->options, lock.device.uuid);
+    if (!lock.shared_folder || is_at(lock.shared_folder, path)) continue;
+    auto fd = open_lock_file(path, false);
+    const bool had = fd && try_lock(*fd, impl_->exclusive) == LockResult::had && is_at(*fd, path);
+    sentences.push_back(
+        fmt::format("somebody removed the lock file {}: {}", path.string(),
+                    had ? "it is made and locked again" : "another container may have taken the GPU meanwhile"));
+    // The old one is kept where there is no new one: the next call tries again.
+    if (had) lock.shared_folder = std::move(*fd);
+  }
+  if (!sentences.empty()) impl_->write_records();
+  return sentences;
+}
+
+void HeldLeases::abandon() { impl_.reset(); }
+
+Ticket::Ticket() = default;
+Ticket::Ticket(Ticket&&) noexcept = default;
+
+Ticket& Ticket::operator=(Ticket&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
+}
+
+Ticket::~Ticket() {
+  if (impl_ && impl_->owner == ::getpid()) ::unlink(impl_->file.path.c_str());
+}
+
+const std::string& Ticket::id() const {
+  static const std::string kNone;
+  return impl_ ? impl_->file.id : kNone;
+}
+
+Ticket::operator bool() const { return impl_ != nullptr; }
+
+}  // namespace gpuwarden::lease

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lease/situation.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gpuwarden/base/file.hpp"
+#include "lease/device_locks.hpp"
+#include "lease/kernel_locks.hpp"
+#include "lease/records.hpp"
+#include "lease/tickets.hpp"
+
+namespace gpuwarden::lease {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The devices that a caller knows and those that have a lock in the directory, by UUID.
+std::map<Uuid, fs::path> devices_of(const StoreOptions& options, const std::vector<Device>& known) {
+  std::map<Uuid, fs::path> devices;
+  for (const Device& device : known) devices.emplace(device.uuid, device.kernel_file);
+  for (const fs::path& path : list_directory(options.directory)) {
+    const std::string name = path.filename();
+    if (!name.starts_with(options.prefix) || !name.ends_with(".lock")) continue;
+    const Uuid uuid(name.substr(options.prefix.size(), name.size() - options.prefix.size() - 5));
+    // "index-0": a GPU without a UUID, as that of a Jetson.
+    if (uuid.value.starts_with("GPU-") || uuid.value.starts_with("MIG-") || uuid.value.starts_with("index-"))
+      devices.emplace(uuid, fs::path());
+  }
+  return devices;
+}
+
+std::vector<fs::path> files_of(const StoreOptions& options, const Device& device) {
+  std::vector<fs::path> files;
+  if (!device.kernel_file.empty()) files.push_back(device.kernel_file);
+  files.push_back(lock_path(options, device.uuid));
+  return files;
+}
+
+/// Whether anybody is seen to hold a lock of the device's files.
+bool is_seen_locked(const StoreOptions& options, const LockTable& locks, const Device& device) {
+  return std::ranges::any_of(files_of(options, device), [&](const fs::path& path) {
+    const auto fd = open_existing_lock_file(path);
+    return fd && !locks.on(*fd).empty();
+  });
+}
+
+std::vector<facts::LeaseHolder> holders_of(const StoreOptions& options, const LockTable& locks, const Device& device) {
+  std::vector<facts::LeaseHolder> holders;
+  for (const fs::path& path : files_of(options, device)) {
+    const auto fd = open_existing_lock_file(path);
+    const auto processes = fd ? locks.holders_of(*fd) : std::vector<Process>{};
+    if (processes.empty()) continue;
+    const auto records = read_records(options.directory, record_prefix(options, device.uuid));
+    for (const Process& process : processes) holders.push_back(describe(process, records));
+    // Who holds the first of its files holds the device; the second tells of other containers.
+    return holders;
+  }
+  return holders;
+}
+
+}  // namespace
+
+LockState state_of(const StoreOptions& options, const Device& device, Care care) {
+  LockState state = LockState::free;
+  for (const fs::path& path : files_of(options, device)) {
+    const auto one = care == Care::under_gate ? state_of(path) : glance_at(path);
+    state = std::max(state, one.value_or(LockState::free));
+  }
+  return state;
+}
+
+Situation look(const StoreOptions& options, const std::vector<Device>& known, Care care, Names names) {
+  Situation situation;
+  std::vector<std::pair<Device, LockState>> states;
+  for (const auto& [uuid, file] : devices_of(options, known)) {
+    const Device device{uuid, file};
+    const LockState state = state_of(options, device, care);
+    if (state == LockState::free && care == Care::under_gate)
+      remove_records(options.directory, record_prefix(options, uuid));
+    if (state != LockState::free || care == Care::without_gate) states.emplace_back(device, state);
+  }
+  // Read once, after all locks that were only tried are open again.
+  std::optional<LockTable> locks;
+  if (!states.empty() && (names == Names::told || care == Care::without_gate)) locks.emplace(options.proc_root);
+  for (const auto& [device, state] : states) {
+    // Without the gate a shared lock is not felt, only seen.
+    if (state == LockState::free && !is_seen_locked(options, *locks, device)) continue;
+    situation.leases.push_back({device.uuid, state != LockState::exclusive, {}});
+    if (names == Names::told) situation.leases.back().holders = holders_of(options, *locks, device);
+  }
+  situation.waiting = live_tickets(options, names, care == Care::under_gate);
+  return situation;
+}
+
+}  // namespace gpuwarden::lease

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/machine/simulator.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace gpuwarden::machine {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int kControlProfile = 550;
+
+/// The library has one fleet for the whole process.
+std::atomic<bool> in_use{false};
+
+/// In a build tree as where it is installed.
+fs::path beside_the_program() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "lib/gpuwarden/sim";
+}
+
+}  // namespace
+
+SimulatorPlaces simulator_places(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  return {value("GPUWARDEN_SIM_LIB_DIR"), value("GPUWARDEN_SIM_DIR")};
+}
+
+Result<std::unique_ptr<Simulator>> Simulator::open(const SimulatorPlaces& places) {
+  std::unique_ptr<Simulator> simulator(new Simulator());
+  simulator->libraries_ = places.libraries.empty() ? beside_the_program() : places.libraries;
+  const fs::path library = simulator->library(kControlProfile);
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = ::dlerror();
+    return fail(ErrorCode::unavailable,
+                fmt::format("the simulator cannot be opened: {}", why != nullptr ? why : library.string()),
+                "install it beside the program, or name its folder with GPUWARDEN_SIM_LIB_DIR");
+  }
+  simulator->call_ = reinterpret_cast<int (*)(const char*, char**)>(::dlsym(handle, "gpuwarden_sim_call"));
+  if (simulator->call_ == nullptr)
+    return fail(ErrorCode::unavailable, library.string() + " is not a gpuwarden simulator");
+  if (in_use.exchange(true)) {
+    simulator->call_ = nullptr;
+    return fail(ErrorCode::unavailable, "a simulated fleet is open in this process already",
+                "close it first: the simulator has one fleet at a time");
+  }
+  return simulator;
+}
+
+Simulator::~Simulator() {
+  if (call_ == nullptr) return;
+  [[maybe_unused]] const auto detached = call({{"op", "detach"}});
+  in_use = false;
+}
+
+fs::path Simulator::library(int profile) const { return libraries_ / std::to_string(profile) / "libnvidia-ml.so.1"; }
+
+Result<Json> Simulator::call(const Json& request) {
+  char* reply = nullptr;
+  call_(request.dump(-1, ' ', false, Json::error_handler_t::replace).c_str(), &reply);
+  const std::unique_ptr<char, void (*)(void*)> owner(reply, std::free);
+  Json answer = reply != nullptr ? Json::parse(reply, nullptr, false) : Json();
+  if (!answer.is_object()) return fail(ErrorCode::failed, "the simulator gave no answer");
+  if (!answer.contains("error")) return answer;
+  const bool unfound = answer.value("code", "") == "not_found" || answer.value("code", "") == "invalid_argument";
+  return fail(unfound ? ErrorCode::invalid_argument : ErrorCode::failed, answer["error"].get<std::string>(),
+              answer.value("hint", ""));
+}
+
+Result<void> Simulator::declare(Pid process, const std::vector<std::string>& gpus, const SimulatedLoad& load) {
+  GPUWARDEN_TRY([[maybe_unused]] const Json declared, call({{"op", "declare"},
+                                                            {"pid", process.value},
+                                                            {"gpus", gpus},
+                                                            {"memory_bytes", load.memory.value},
+                                                            {"utilization_percent", load.utilization.value}}));
+  return {};
+}
+
+}  // namespace gpuwarden::machine

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/probe/survey.hpp"
+
+#include <algorithm>
+
+#include "gpuwarden/machine/machine.hpp"
+#include "gpuwarden/probe/kernel_messages.hpp"
+
+namespace gpuwarden::machine {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kKernelLogDeadline(2);
+
+/// Another machine's files are not judged by this shell's variables, but by those a login there would have at least.
+void enter(probe::SurveyRequest& request) {
+  request.variables = {{"HOME", "/root"},
+                       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin"}};
+  request.working_directory = "/root";
+}
+
+facts::Environment software(const SurveyOptions& options, const fs::path& root, const Environment& variables) {
+  probe::SurveyRequest request{.root = root, .variables = variables};
+  request.working_directory = options.working_directory;
+  if (root != "/") enter(request);
+  request.start_pythons = options.start_pythons;
+  request.deadline = std::max(request.deadline, options.deadline);
+  return probe::survey(request);
+}
+
+void add_kernel_faults(facts::Snapshot& snapshot) {
+  auto faults = probe::read_kernel_faults(kKernelLogDeadline);
+  if (faults) {
+    snapshot.kernel_faults = std::move(*faults);
+  } else if (snapshot.environment) {
+    snapshot.environment->not_probed.push_back({"kernel log", faults.error().message});
+  }
+}
+
+}  // namespace
+
+facts::Snapshot Machine::survey(const SurveyOptions& options, const probe::ReadRequest& request) const {
+  std::error_code error;
+  const fs::path canonical = fs::canonical(options.root, error);
+  const fs::path root = error ? options.root : canonical;
+  const bool elsewhere = root != "/";
+  facts::Snapshot snapshot = captured_ ? *captured_ : elsewhere ? facts::Snapshot{} : read(request);
+  if (elsewhere && !captured_) snapshot.origin = root.string();
+  const bool here = !captured_ && !simulated();
+  if (!here && !elsewhere) return snapshot;
+  if (options.software) snapshot.environment = software(options, root, options_.environment);
+  if (here && !elsewhere && !snapshot.gpus.empty()) add_kernel_faults(snapshot);
+  return snapshot;
+}
+
+}  // namespace gpuwarden::machine

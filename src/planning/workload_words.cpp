@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <iterator>
+#include <utility>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/words.hpp"
+#include "planning/word_count.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+/// A word that people write, and what it stands for.
+template <class E>
+struct Word {
+  std::string_view word;
+  E value;
+};
+
+constexpr Word<Precision> kWordsPrecisions[] = {
+    {"fp32", Precision::fp32},   {"bf16", Precision::bf16},           {"fp16", Precision::fp16},
+    {"mixed", Precision::mixed}, {"mixed-low", Precision::mixed_low}, {"master-weights", Precision::master_weights}};
+constexpr Word<Optimizer> kWordsOptimizers[] = {{"adamw", Optimizer::adamw},
+                                                {"adamw-8bit", Optimizer::adamw_8bit},
+                                                {"adafactor", Optimizer::adafactor},
+                                                {"lion", Optimizer::lion},
+                                                {"sgd", Optimizer::sgd},
+                                                {"sgd-momentum", Optimizer::sgd_momentum}};
+constexpr Word<OptimizerStep> kWordsSteps[] = {
+    {"foreach", OptimizerStep::foreach}, {"fused", OptimizerStep::fused}, {"in-backward", OptimizerStep::in_backward}};
+constexpr Word<Recompute> kWordsRecompute[] = {{"none", Recompute::none},
+                                               {"selective", Recompute::selective},
+                                               {"full", Recompute::full},
+                                               {"full-offloaded", Recompute::full_offloaded}};
+constexpr Word<Attention> kWordsAttention[] = {{"flash", Attention::flash}, {"eager", Attention::eager}};
+constexpr Word<LossKernel> kWordsLoss[] = {{"standard", LossKernel::standard},
+                                           {"triton", LossKernel::triton},
+                                           {"low", LossKernel::low},
+                                           {"chunked", LossKernel::chunked},
+                                           {"fused", LossKernel::fused_linear}};
+constexpr Word<Quantization> kWordsQuantization[] = {
+    {"none", Quantization::none},  {"nf4", Quantization::nf4},   {"nf4-double", Quantization::nf4_double},
+    {"int4", Quantization::int4},  {"int8", Quantization::int8}, {"fp8", Quantization::fp8},
+    {"mxfp4", Quantization::mxfp4}};
+constexpr Word<Sharding> kWordsStrategies[] = {
+    {"single", Sharding::none}, {"ddp", Sharding::none},    {"zero1", Sharding::zero1}, {"zero2", Sharding::zero2},
+    {"zero3", Sharding::zero3}, {"fsdp1", Sharding::fsdp1}, {"fsdp2", Sharding::fsdp2}, {"fsdp", Sharding::fsdp2}};
+constexpr Word<Offload> kWordsOffload[] = {
+    {"none", Offload::none}, {"optimizer", Offload::optimizer}, {"all", Offload::all}};
+constexpr Word<Framework> kWordsFrameworks[] = {{"transformers", Framework::transformers},
+                                                {"transformers-legacy", Framework::transformers_legacy},
+                                                {"torchtitan", Framework::torchtitan},
+                                                {"torchtune", Framework::torchtune},
+                                                {"litgpt", Framework::litgpt},
+                                                {"megatron", Framework::megatron}};
+
+constexpr auto kWorkloadNames = std::to_array<std::string_view>({"task",
+                                                                 "sequence",
+                                                                 "prompt",
+                                                                 "micro-batch",
+                                                                 "global-batch",
+                                                                 "precision",
+                                                                 "optimizer",
+                                                                 "optimizer-step",
+                                                                 "recompute",
+                                                                 "attention",
+                                                                 "loss",
+                                                                 "quantization",
+                                                                 "kv-cache",
+                                                                 "lora-rank",
+                                                                 "lora-targets",
+                                                                 "strategy",
+                                                                 "tensor-parallel",
+                                                                 "pipeline-parallel",
+                                                                 "context-parallel",
+                                                                 "expert-parallel",
+                                                                 "offload",
+                                                                 "framework",
+                                                                 "utilization"});
+
+/// What other readers of the same words know.
+constexpr auto kOthersNames = std::to_array<std::string_view>({"family", "tokens", "mfu", "params", "model-size"});
+
+Result<void> check_names(const Words& words) {
+  const auto is_in = [](const auto& table, std::string_view name) {
+    return std::ranges::find(table, name) != std::ranges::end(table);
+  };
+  for (const std::string& name : words.names()) {
+    if (is_in(kWorkloadNames, name) || is_in(kOthersNames, name) || is_in(size_names(), name)) continue;
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown option '{}'", words.shown(printable(name))),
+                fmt::format("one of {}", fmt::join(kWorkloadNames, ", ")));
+  }
+  return {};
+}
+
+template <class E, std::size_t N>
+Result<void> choose_word(const Words& words, const std::string& key, const Word<E> (&table)[N], E& value) {
+  const auto text = words.text(key);
+  if (!text) return {};
+  const auto* const found = std::ranges::find(table, normal_word(*text), &Word<E>::word);
+  if (found != std::end(table)) {
+    value = found->value;
+    return {};
+  }
+  std::vector<std::string> known;
+  for (const Word<E>& row : table) known.emplace_back(row.word);
+  return fail(ErrorCode::invalid_argument, fmt::format("{}: unknown value '{}'", words.shown(key), printable(*text)),
+              "one of " + join(known, ", "));
+}
+
+Result<void> read_adapters(const Words& words, const ModelShape& model, Settings& settings) {
+  if (settings.task != Task::adapters) return {};
+  std::uint32_t rank = settings.adapters.rank;
+  GPUWARDEN_CHECK(read_word_count(words, "lora-rank", 65'536, rank));
+  auto adapters = adapters_for(model, rank, words.list("lora-targets"));
+  if (!adapters)
+    return fail(adapters.error().code, words.shown("lora-targets") + ": " + adapters.error().message,
+                adapters.error().hint);
+  settings.adapters = *adapters;
+  return {};
+}
+
+/// fp8 is how matrices are multiplied; what is stored stays what the task stores.
+Result<void> read_precision(const Words& words, Settings& settings) {
+  const auto text = words.text("precision");
+  if (text && normal_word(*text) == "fp8") {
+    settings.fp8 = Fp8::matrices;
+    return {};
+  }
+  auto chosen = choose_word(words, "precision", kWordsPrecisions, settings.precision);
+  if (!chosen) chosen.error().hint += ", fp8";
+  return chosen;
+}
+
+Result<void> read_kv_cache(const Words& words, Settings& settings) {
+  constexpr Word<double> kTypes[] = {{"bf16", 2}, {"fp16", 2}, {"fp8", 1}, {"int8", 1}, {"fp32", 4}};
+  return choose_word(words, "kv-cache", kTypes, settings.kv_bytes);
+}
+
+/// Learned positions end.
+Result<void> read_sequence(const Words& words, const ModelShape& model, Settings& settings) {
+  const bool image = model.kind == ModelKind::vision_encoder;
+  const bool ends = model.positions == Positions::learned && !image && model.max_positions > 0;
+  GPUWARDEN_CHECK(read_word_count(words, "sequence", 1U << 27U, settings.sequence));
+  if (ends && settings.sequence > model.max_positions)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} tokens, but the model has learned only {} positions", words.shown("sequence"),
+                            settings.sequence, model.max_positions));
+  return {};
+}
+
+Result<void> read_parallelism(const Words& words, Parallelism& parallel) {
+  GPUWARDEN_CHECK(choose_word(words, "strategy", kWordsStrategies, parallel.sharding));
+  GPUWARDEN_CHECK(choose_word(words, "offload", kWordsOffload, parallel.offload));
+  GPUWARDEN_CHECK(read_word_count(words, "tensor-parallel", 1024, parallel.tensor));
+  GPUWARDEN_CHECK(read_word_count(words, "pipeline-parallel", 1024, parallel.pipeline));
+  GPUWARDEN_CHECK(read_word_count(words, "context-parallel", 1024, parallel.context));
+  return read_word_count(words, "expert-parallel", 1024, parallel.expert);
+}
+
+/// Refuses the first of the options that is given.
+Result<void> refuse_any(const Words& words, std::initializer_list<const char*> keys, const std::string& why,
+                        const std::string& hint) {
+  for (const char* key : keys) {
+    if (words.has(key)) return fail(ErrorCode::invalid_argument, fmt::format("{}: {}", words.shown(key), why), hint);
+  }
+  return {};
+}
+
+/// Options that contradict each other, the task or the model.
+Result<void> check_together(const Words& words, const ModelShape& model, const Settings& settings) {
+  const Parallelism& parallel = settings.parallel;
+  if (!settings.trains()) {
+    GPUWARDEN_CHECK(refuse_any(words,
+                               {"optimizer", "optimizer-step", "recompute", "loss", "offload", "global-batch", "tokens",
+                                "mfu", "context-parallel"},
+                               fmt::format("says how to train, but the task is {}", to_string(settings.task)),
+                               fmt::format("leave it out, or take {} train, lora or qlora", words.shown("task"))));
+  }
+  if (settings.trains())
+    GPUWARDEN_CHECK(refuse_any(words, {"kv-cache", "prompt"}, "training keeps no KV cache",
+                               words.shown("task") + " inference or serve"));
+  if (settings.task != Task::serving)
+    GPUWARDEN_CHECK(refuse_any(
+        words, {"utilization"}, "only a serving engine takes a share of the memory",
+        fmt::format("{} serve; a measured utilization of arithmetic is {}", words.shown("task"), words.shown("mfu"))));
+  if (settings.task != Task::adapters)
+    GPUWARDEN_CHECK(refuse_any(words, {"lora-rank", "lora-targets"}, "only adapters have it",
+                               words.shown("task") + " lora or qlora"));
+  const bool whole = parallel.sharding == Sharding::zero1 || parallel.sharding == Sharding::zero2;
+  if (settings.task == Task::serving && parallel.sharding != Sharding::none)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} shards what is trained; an engine does not", words.shown("strategy"),
+                            to_string(parallel.sharding)),
+                fmt::format("{} and {} divide what is served", words.shown("tensor-parallel"),
+                            words.shown("pipeline-parallel")));
+  if (settings.task == Task::inference && whole)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} shards the optimizer, which inference has not", words.shown("strategy"),
+                            to_string(parallel.sharding)),
+                "zero3 and fsdp shard weights too");
+  if (parallel.expert > 1 && model.experts.experts == 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} has no experts to spread", words.shown("expert-parallel"), printable(model.name)),
+                "leave it out: the model is dense");
+  const bool several = std::max({parallel.tensor, parallel.pipeline, parallel.context, parallel.expert}) > 1;
+  if (normal_word(words.text("strategy").value_or("")) == "single" && several)
+    return fail(
+        ErrorCode::invalid_argument, words.shown("strategy") + " single is one GPU: nothing is shared with others",
+        fmt::format("leave out {}, or {} and the like", words.shown("strategy"), words.shown("tensor-parallel")));
+  return {};
+}
+
+/// The task's own settings, then what options say otherwise.
+Result<Settings> read_settings(const Words& words, const ModelShape& model, const std::string& task) {
+  auto usual = settings_for(model, task);
+  if (!usual) return fail(usual.error().code, words.shown("task") + ": " + usual.error().message, usual.error().hint);
+  Settings settings = *usual;
+  GPUWARDEN_CHECK(read_precision(words, settings));
+  GPUWARDEN_CHECK(choose_word(words, "optimizer", kWordsOptimizers, settings.optimizer));
+  GPUWARDEN_CHECK(choose_word(words, "optimizer-step", kWordsSteps, settings.step));
+  GPUWARDEN_CHECK(choose_word(words, "recompute", kWordsRecompute, settings.recompute));
+  GPUWARDEN_CHECK(choose_word(words, "attention", kWordsAttention, settings.attention));
+  GPUWARDEN_CHECK(choose_word(words, "loss", kWordsLoss, settings.loss));
+  GPUWARDEN_CHECK(choose_word(words, "quantization", kWordsQuantization, settings.quantization));
+  GPUWARDEN_CHECK(choose_word(words, "framework", kWordsFrameworks, settings.framework));
+  GPUWARDEN_CHECK(read_sequence(words, model, settings));
+  GPUWARDEN_CHECK(read_word_count(words, "prompt", 1U << 27U, settings.prompt));
+  GPUWARDEN_CHECK(read_word_count(words, "micro-batch", 1U << 20U, settings.micro_batch));
+  GPUWARDEN_CHECK(read_kv_cache(words, settings));
+  GPUWARDEN_CHECK(read_parallelism(words, settings.parallel));
+  GPUWARDEN_CHECK(read_adapters(words, model, settings));
+  GPUWARDEN_CHECK(check_together(words, model, settings));
+  return settings;
+}
+
+}  // namespace
+
+std::span<const std::string_view> workload_names() { return kWorkloadNames; }
+
+Result<Workload> workload_from(ModelShape model, const Words& words, const std::string& usual_task) {
+  GPUWARDEN_CHECK(check_names(words));
+  Workload work;
+  work.model = std::move(model);
+  GPUWARDEN_TRY(work.settings, read_settings(words, work.model, words.text("task").value_or(usual_task)));
+  for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
+    work.fixed_strategy = work.fixed_strategy || words.has(key);
+  }
+  work.fixed_micro_batch = words.has("micro-batch");
+  work.fixed_recompute = words.has("recompute");
+  if (!words.has("strategy")) shard_what_is_offloaded(work.settings.parallel);
+  std::uint32_t global_batch = 0;
+  GPUWARDEN_CHECK(read_word_count(words, "global-batch", 1U << 30U, global_batch));
+  work.global_batch = global_batch;
+  GPUWARDEN_TRY(const auto utilization, read_share(words, "utilization"));
+  work.serving_utilization = utilization.value_or(work.serving_utilization);
+  return work;
+}
+
+}  // namespace gpuwarden::planning

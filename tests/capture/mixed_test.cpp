@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts of several machines, of none, and rows that lack what says which GPU they are of.
+#include "capture/reading.hpp"
+#include "gpuwarden/capture/capture.hpp"
+#include "support/matchers.hpp"
+
+namespace gpuwarden::capture {
+namespace {
+
+using namespace gpuwarden::testing;
+using ::testing::HasSubstr;
+
+TEST(SmiCsv, RowsWithoutAnIdentityAreGpusByTheirPlace) {
+  const auto snapshot = snapshot_of("name, memory.used [MiB]\nNVIDIA L4, 100 MiB\nNVIDIA L4, 200 MiB\n");
+  ASSERT_EQ(snapshot.gpus.size(), 2U);
+  EXPECT_EQ(snapshot.gpus[1].sample.memory_used, 200_MiB);
+}
+
+TEST(Hostile, LongRunsOfConnectionsAndManyGpusAreNoTrouble) {
+  EXPECT_FALSE(read_capture("GPU0 GPU1\nGPU0 " + std::string(3'000'000, 'X') + "\n", "x").has_value() &&
+               snapshot_of("GPU0 GPU1\nGPU0 X NV4\nGPU1 NV4 X\n").gpus.empty());
+  std::string many;
+  for (int i = 0; i < 50000; ++i)
+    many += "GPU " + std::to_string(i) + ": NVIDIA L4 (UUID: GPU-" + std::to_string(i) + ")\n";
+  EXPECT_LE(snapshot_of(many).gpus.size(), 1024U);
+}
+
+constexpr std::string_view kSmallQuery =
+    "==============NVSMI LOG==============\n"
+    "Driver Version                            : 550.54.15\n"
+    "Attached GPUs                             : 1\n"
+    "GPU 00000000:17:00.0\n"
+    "    Product Name                          : NVIDIA L4\n";
+
+TEST(Mixed, ASecondMachinesGpusAreLeftOutAndNamed) {
+  const auto capture = read_capture(
+      "GPU 0: NVIDIA L4 (UUID: GPU-1)\nGPU 1: NVIDIA L4 (UUID: GPU-2)\n\nthe other node:\n\n"
+      "GPU 0: NVIDIA A10 (UUID: GPU-8)\nGPU 1: NVIDIA A10 (UUID: GPU-9)\n",
+      "two.txt");
+  ASSERT_THAT(capture, IsOk());
+  ASSERT_EQ(capture->snapshot.gpus.size(), 2U);
+  EXPECT_EQ(capture->snapshot.gpus[1].gpu.name, "NVIDIA L4");
+  ASSERT_EQ(capture->warnings.size(), 1U);
+  EXPECT_THAT(capture->warnings[0], HasSubstr("line 6: nvidia-smi -L of another machine"));
+  EXPECT_TRUE(read_capture(std::string(kSmallQuery) + "GPU 3: NVIDIA L4 (UUID: GPU-1)\n", "one")->warnings.empty());
+}
+
+TEST(SmiCsv, AProcessRowWithoutAHeaderIsNoGpu) {
+  EXPECT_THAT(read_capture("12345, python, 1000 MiB\n", "apps"),
+              FailsWith(ErrorCode::corrupt, HasSubstr("nothing in it")));
+  EXPECT_EQ(snapshot_of("0, 45, 12 %, 1000 MiB\n").gpus.size(), 1U);
+}
+
+TEST(Mixed, ProseIsRefusedWithWhatIsKnown) {
+  for (const std::string_view text :
+       {"", "hello\n", "We ran utilization.gpu, name and so on.\n", "{\"a\": 1}\n", "\xff\xfe\n"}) {
+    const auto capture = read_capture(text, "letter.txt");
+    EXPECT_THAT(capture, FailsWith(ErrorCode::corrupt, HasSubstr("letter.txt"))) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gpuwarden::capture

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leases as users of the command line meet them.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+#include "cli/program.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/unique_fd.hpp"
+#include "support/matchers.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class LeaseCli : public Program {
+ protected:
+  LeaseCli() { environment_["GPUWARDEN_SIMULATE"] = "t4x1"; }
+
+  /// Starts the program with its output in `log`; `before` runs in the child.
+  pid_t start(std::vector<std::string> words, const std::string& log, const std::function<void()>& before = {}) {
+    words.insert(words.begin(), GPUWARDEN_PROGRAM);
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    std::vector<std::string> variables;
+    for (const auto& [name, value] : environment_) variables.push_back(name + "=" + value);
+    std::vector<char*> envp;
+    for (auto& variable : variables) envp.push_back(variable.data());
+    envp.push_back(nullptr);
+    const std::string path = (dir_ / log).string();
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    const int out = ::open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
+    ::dup2(out, 1);
+    ::dup2(out, 2);
+    if (before) before();
+    ::execve(argv[0], argv.data(), envp.data());
+    ::_exit(120);
+  }
+  std::string said(const std::string& log) const { return read_file(dir_ / log).value_or(""); }
+  static int code_of(pid_t pid) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  pid_t hold() {
+    const pid_t holder = start({"lease", "--hold"}, "holder");
+    EXPECT_TRUE(eventually(kSoon, [&] { return said("holder").contains("held until interrupted"); })) << said("holder");
+    return holder;
+  }
+  bool somebody_waits() const { return json({"lease", "--list"})["waiting"].size() == 1; }
+};
+
+TEST_F(LeaseCli, TheListNamesHoldersOfSimulatedGpusWhicheverMachineIsAsked) {
+  const pid_t holder = hold();
+  const auto here = json({"lease", "--list"});
+  ASSERT_EQ(here["leases"].size(), 1U);
+  EXPECT_EQ(here["leases"][0]["holders"][0]["pid"], holder);
+  environment_.erase("GPUWARDEN_SIMULATE");
+  environment_["GPUWARDEN_NVML_LIBRARY"] = "/nowhere/libnvidia-ml.so.1";
+  const auto real = json({"lease", "--list"});
+  EXPECT_TRUE(real["leases"].empty());
+  ASSERT_EQ(real["simulated_leases"].size(), 1U);
+  EXPECT_THAT(run({"lease", "--list"}).standard_output,
+              AllOf(HasSubstr("[simulated] GPU-"), HasSubstr(fmt::format("pid {}", holder))));
+  ::kill(holder, SIGTERM);
+  EXPECT_EQ(code_of(holder), 0);
+}
+
+TEST_F(LeaseCli, RemovingTheLeaseDirectoryGivesTheGpuToNobody) {
+  const pid_t holder = hold();
+  std::filesystem::remove_all(dir_ / "leases");
+  const auto refused = run({"run", "--", "true"});
+  EXPECT_EQ(refused.exit_code, 1) << refused.standard_error;
+  EXPECT_THAT(refused.standard_error, HasSubstr(fmt::format("(pid {}", holder)));
+  ::kill(holder, SIGTERM);
+  EXPECT_EQ(code_of(holder), 0);
+  EXPECT_EQ(run({"run", "-q", "--", "true"}).exit_code, 0);
+}
+
+TEST_F(LeaseCli, MigInstancesHaveFilesOfTheirOwn) {
+  environment_["GPUWARDEN_SIMULATE"] = "a100-40x8-mig";
+  const auto leased = run({"lease", "--mig-profile", "1g.5gb", "--", "true"});
+  EXPECT_EQ(leased.exit_code, 0) << leased.standard_error;
+  EXPECT_EQ(leased.standard_error.find("alone"), std::string::npos) << leased.standard_error;
+}
+
+TEST_F(LeaseCli, ASignalEndsTheWait) {
+  const pid_t holder = hold();
+  const pid_t waiter = start({"run", "--wait", "--", "true"}, "waiter");
+  EXPECT_TRUE(eventually(kSoon, [&] { return somebody_waits(); }));
+  ::kill(waiter, SIGTERM);
+  EXPECT_EQ(code_of(waiter), 130);
+  EXPECT_THAT(said("waiter"), HasSubstr("interrupted while waiting for GPUs"));
+  EXPECT_THAT(run({"run", "--wait=50ms", "--", "true"}).standard_error, HasSubstr("timed out after"));
+  ::kill(holder, SIGTERM);
+  EXPECT_EQ(code_of(holder), 0);
+}
+
+TEST_F(LeaseCli, ASignalThatWasIgnoredAtTheStartDoesNotEndTheWait) {
+  const pid_t holder = hold();
+  const pid_t waiter = start({"lease", "--wait", "--", "true"}, "waiter", [] { std::signal(SIGHUP, SIG_IGN); });
+  EXPECT_TRUE(eventually(kSoon, [&] { return somebody_waits(); }));
+  ::kill(waiter, SIGHUP);
+  EXPECT_TRUE(somebody_waits());
+  ::kill(holder, SIGTERM);
+  EXPECT_EQ(code_of(holder), 0);
+  EXPECT_EQ(code_of(waiter), 0) << said("waiter");
+}
+
+TEST_F(LeaseCli, AGateHeldForEverFreezesNobody) {
+  const pid_t holder = hold();
+  const UniqueFd gate(::open((dir_ / "leases/sim-gate.lock").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(gate.get(), LOCK_EX), 0);
+  const auto listed = run({"list"});
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_THAT(listed.standard_output, HasSubstr(fmt::format("pid {}", holder)));
+  const auto refused = run({"run", "--", "true"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.standard_error, AllOf(HasSubstr("timed out after 5"), HasSubstr(fmt::format("{}", ::getpid()))));
+  ASSERT_EQ(::flock(gate.get(), LOCK_UN), 0);
+  ::kill(holder, SIGTERM);
+  EXPECT_EQ(code_of(holder), 0);
+}
+
+}  // namespace
+}  // namespace gpuwarden::testing

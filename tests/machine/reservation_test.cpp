@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/machine/reservation.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "gpuwarden/lease/line.hpp"
+#include "support/fake_clock.hpp"
+#include "support/fleet_builder.hpp"
+#include "support/matchers.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+namespace gpuwarden::machine {
+namespace {
+
+using namespace gpuwarden::testing;
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Reservations : public ::testing::Test {
+ protected:
+  Reservations() : snapshot_(fleet(2)) {
+    for (const auto& device : lease_devices(snapshot_, dir_ / "sys", dir_ / "proc"))
+      put(device.kernel_file, "0x10de\n");
+  }
+  lease::LeaseStore store(const std::string& run = "r1") {
+    facts::LeaseHolder self{Pid{::getpid()}, "", run, "python train.py", system_clock().wall_now()};
+    auto opened = lease::LeaseStore::open({.directory = dir_ / "leases", .self = self}, clock_);
+    EXPECT_THAT(opened, IsOk());
+    return *opened;
+  }
+  GpuSource source(const lease::LeaseStore* leases) {
+    return {.read =
+                [this](const probe::ReadRequest&) {
+                  ++readings_;
+                  return snapshot_;
+                },
+            .leases = leases,
+            .sys_root = dir_ / "sys",
+            .proc_root = dir_ / "proc"};
+  }
+  Result<Reservation> make(const ReservationRequest& request, const std::stop_token& stop = {}) {
+    const auto leases = store();
+    return Reservation::make(request, source(&leases), clock_, stop);
+  }
+  static ReservationRequest gpus(std::uint32_t count) {
+    ReservationRequest request;
+    request.gpus.count = count;
+    return request;
+  }
+  static ReservationRequest waiting(std::uint32_t count, std::chrono::milliseconds wait) {
+    ReservationRequest request = gpus(count);
+    request.wait = wait;
+    return request;
+  }
+
+  TempDir dir_;
+  facts::Snapshot snapshot_;
+  FakeClock clock_;
+  int readings_ = 0;
+};
+
+TEST_F(Reservations, HoldsWhatItChoseAndFreesItself) {
+  {
+    const auto both = make(gpus(2));
+    ASSERT_THAT(both, IsOk());
+    EXPECT_TRUE(both->decision().satisfied);
+    EXPECT_EQ(both->devices().size(), 2U);
+    EXPECT_EQ(both->descriptors().size(), 4U);
+    EXPECT_THAT(both->warnings(), IsEmpty());
+    EXPECT_THAT(make(gpus(1)), FailsWith(ErrorCode::unsatisfied, HasSubstr("leased by")));
+  }
+  EXPECT_THAT(make(gpus(2)), IsOk());
+}
+
+TEST_F(Reservations, AskingHoldsNothing) {
+  ReservationRequest asking = gpus(2);
+  asking.hold = false;
+  const auto asked = make(asking);
+  ASSERT_THAT(asked, IsOk());
+  EXPECT_TRUE(asked->decision().satisfied);
+  EXPECT_THAT(asked->devices(), IsEmpty());
+  const auto held = make(gpus(1));
+  ASSERT_THAT(held, IsOk());
+  const auto refused = make(asking);
+  ASSERT_THAT(refused, IsOk()) << "no is an answer";
+  EXPECT_FALSE(refused->decision().satisfied);
+}
+
+TEST_F(Reservations, SharersShare) {
+  ReservationRequest shared = gpus(1);
+  shared.gpus.shared = true;
+  shared.gpus.gpu_ids = {{"0"}};
+  shared.gpus.count.reset();
+  const auto one = make(shared);
+  const auto two = make(shared);
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(two, IsOk());
+  shared.gpus.shared = false;
+  EXPECT_THAT(make(shared), FailsWith(ErrorCode::unsatisfied, HasSubstr("leased by")));
+}
+
+TEST_F(Reservations, AWaitThatIsOverSaysHowLongItWas) {
+  const auto held = make(gpus(2));
+  ASSERT_THAT(held, IsOk());
+  EXPECT_THAT(make(waiting(1, 1h)), FailsWith(ErrorCode::timed_out, HasSubstr("timed out after 1 h")));
+  EXPECT_TRUE(store().inspect({}).waiting.empty()) << "its place in line is given up";
+}
+
+TEST_F(Reservations, WaitsUntilTheGpusAreGivenBack) {
+  std::optional<Reservation> held = std::move(*make(gpus(2)));
+  const auto leases = store("r2");
+  std::jthread giver([&] {
+    EXPECT_TRUE(eventually(kSoon, [&] { return !leases.inspect({}).waiting.empty(); }));
+    held.reset();
+  });
+  const auto got = Reservation::make(waiting(2, std::chrono::milliseconds::max()), source(&leases), system_clock());
+  ASSERT_THAT(got, IsOk());
+  EXPECT_EQ(got->devices().size(), 2U);
+}
+
+TEST_F(Reservations, AStopEndsAWaitAtOnce) {
+  const auto held = make(gpus(2));
+  const auto leases = store("r2");
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    EXPECT_TRUE(eventually(kSoon, [&] { return !leases.inspect({}).waiting.empty(); }));
+    stop.request_stop();
+  });
+  EXPECT_THAT(Reservation::make(waiting(1, 24h), source(&leases), system_clock(), stop.get_token()),
+              FailsWith(ErrorCode::interrupted, HasSubstr("interrupted while waiting for GPUs")));
+  EXPECT_THAT(make(waiting(1, 24h), stop.get_token()), FailsWith(ErrorCode::interrupted, HasSubstr("interrupted")));
+}
+
+TEST_F(Reservations, WhatCannotComeTrueIsNotWaitedFor) {
+  EXPECT_THAT(make(waiting(3, 1h)), FailsWith(ErrorCode::unsatisfied, HasSubstr("2")));
+  EXPECT_EQ(readings_, 1);
+}
+
+TEST_F(Reservations, TheHintIsTheCallers) {
+  const auto leases = store();
+  auto from = source(&leases);
+  from.advise = [](const placement::Decision& decision, const facts::Snapshot& snapshot) {
+    return fmt::format("{} of {}", decision.wanted, snapshot.gpus.size());
+  };
+  const auto refused = Reservation::make(gpus(3), from, clock_);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().hint, "3 of 2");
+}
+
+TEST_F(Reservations, TwinsEndTheClaimInsteadOfTurningRound) {
+  snapshot_.gpus[1].gpu.uuid = snapshot_.gpus[0].gpu.uuid;
+  EXPECT_FALSE(make(gpus(2)).has_value());
+  EXPECT_LE(readings_, 2);
+}
+
+TEST_F(Reservations, AClaimThatIsLostAgainAndAgainEnds) {
+  // Two GPUs at one address: the second can never be locked.
+  snapshot_.gpus[1].gpu.pci_bus_id = snapshot_.gpus[0].gpu.pci_bus_id;
+  EXPECT_THAT(make(gpus(2)), FailsWith(ErrorCode::unsatisfied, HasSubstr("while they were being claimed")));
+  EXPECT_LT(readings_, 100);
+  EXPECT_THAT(make(waiting(2, 5s)), FailsWith(ErrorCode::timed_out, HasSubstr("while they were being claimed")));
+}
+
+TEST_F(Reservations, WhoWaitsAndNeverGoesKeepsNobodyOut) {
+  const auto leases = store("r2");
+  std::vector<Uuid> all;
+  for (const auto& record : snapshot_.gpus) all.push_back(record.gpu.uuid);
+  const auto forged = leases.queue(1, all);
+  ASSERT_THAT(forged, IsOk());
+  const auto start = clock_.now();
+  EXPECT_THAT(make(gpus(1)), IsOk()) << "without --wait, too";
+  EXPECT_GE(clock_.now() - start, lease::kTurn);
+  EXPECT_LT(clock_.now() - start, 2 * lease::kTurn);
+  EXPECT_THAT(make(waiting(2, 5min)), IsOk());
+}
+
+TEST_F(Reservations, ACaptureHasNoLeasesAndDoesNotChange) {
+  auto from = source(nullptr);
+  from.captured = true;
+  ReservationRequest asking = waiting(3, 1h);
+  asking.hold = false;
+  EXPECT_THAT(Reservation::make(asking, from, clock_), FailsWith(ErrorCode::unsatisfied, HasSubstr("2")));
+  EXPECT_EQ(readings_, 1);
+  EXPECT_THAT(Reservation::make(gpus(1), from, clock_), FailsWith(ErrorCode::invalid_argument, HasSubstr("reserved")));
+}
+
+TEST_F(Reservations, TheCpuNeedsNothing) {
+  ReservationRequest cpu;
+  cpu.gpus.force_cpu = true;
+  const auto got = make(cpu);
+  ASSERT_THAT(got, IsOk());
+  EXPECT_TRUE(got->decision().cpu);
+  EXPECT_EQ(readings_, 0);
+  EXPECT_TRUE(Reservation::of_cpu().decision().satisfied);
+}
+
+}  // namespace
+}  // namespace gpuwarden::machine

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "machine/simulated.hpp"
+#include "support/matchers.hpp"
+
+namespace gpuwarden::machine {
+namespace {
+
+using testing::IsOk;
+using testing::Machines;
+
+TEST_F(Machines, ASurveyAddsTheSoftwareAroundTheGpus) {
+  Options options = without_driver();
+  options.environment = {{"CUDA_HOME", "/opt/cuda-12.4"}, {"PATH", "/usr/bin"}};
+  const auto machine = Machine::open(Real{}, options);
+  ASSERT_THAT(machine, IsOk());
+  const facts::Snapshot with = machine->survey({.working_directory = "/"});
+  ASSERT_TRUE(with.environment);
+  EXPECT_TRUE(with.problem);
+  EXPECT_TRUE(std::ranges::any_of(with.environment->variables, [](const auto& variable) {
+    return variable.name == "CUDA_HOME" && variable.value == "/opt/cuda-12.4";
+  }));
+  EXPECT_FALSE(machine->survey({.software = false}).environment);
+}
+
+TEST_F(Machines, AnotherSystemsFilesAreJudgedWithoutThisMachinesGpusAndVariables) {
+  file("root/etc/os-release", "ID=debian\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian 12\"\n");
+  Options options = this->options();
+  options.environment = {{"CUDA_HOME", "/opt/cuda-12.4"}, {"PATH", "/usr/bin"}};
+  const auto machine = Machine::open(Real{}, options);
+  ASSERT_THAT(machine, IsOk());
+  const facts::Snapshot snapshot = machine->survey({.root = dir_ / "root"});
+  EXPECT_EQ(snapshot.origin, std::filesystem::canonical(dir_ / "root").string());
+  EXPECT_TRUE(snapshot.gpus.empty());
+  EXPECT_FALSE(snapshot.problem) << "the GPUs were not asked for";
+  ASSERT_TRUE(snapshot.environment);
+  EXPECT_FALSE(std::ranges::any_of(snapshot.environment->variables,
+                                   [](const auto& variable) { return variable.name == "CUDA_HOME"; }));
+}
+
+TEST_F(Machines, ASimulatedFleetHasNoSoftwareOfItsOwn) {
+  const auto machine = Machine::open(Simulated{"t4x1"}, options());
+  ASSERT_THAT(machine, IsOk());
+  const facts::Snapshot snapshot = machine->survey({});
+  EXPECT_EQ(snapshot.gpus.size(), 1U);
+  EXPECT_FALSE(snapshot.environment);
+  EXPECT_FALSE(snapshot.kernel_faults);
+}
+
+}  // namespace
+}  // namespace gpuwarden::machine
