@@ -26,22 +26,13 @@ class CountedCuda final : public memory::Upstream {
     driver.call(Call::mem_create, memory::kPage.value, pages.size());
     return device_->create(pages);
   }
-  Result<void> create_joined(std::span<memory::PageHandle> pages) override {
-    driver.call(Call::mem_create, memory::kPage.value * pages.size());
-    return device_->create_joined(pages);
-  }
   Result<void> destroy(std::span<const memory::PageHandle> pages) override {
-    memory::for_each_piece(pages,
-                           [&](auto piece) { driver.call(Call::mem_release, memory::kPage.value * piece.size()); });
+    driver.call(Call::mem_release, memory::kPage.value, pages.size());
     return device_->destroy(pages);
   }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {
-    std::uint64_t pieces = 0;
-    memory::for_each_piece(pages, [&](auto piece) {
-      driver.call(Call::mem_map, memory::kPage.value * piece.size());
-      ++pieces;
-    });
-    driver.call(Call::mem_set_access, memory::kPage.value * pages.size(), 1, pieces);
+    driver.call(Call::mem_map, memory::kPage.value, pages.size());
+    driver.call(Call::mem_set_access, memory::kPage.value * pages.size(), 1, pages.size());
     return device_->map(address, pages);
   }
   Result<void> unmap(memory::DeviceAddress address, Bytes size) override {

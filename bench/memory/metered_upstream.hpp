@@ -3,7 +3,6 @@
 // when the simulated work before them is. Pages are those of an ArithmeticUpstream.
 #pragma once
 
-#include <map>
 #include <mutex>
 #include <vector>
 
@@ -12,8 +11,8 @@
 
 namespace gpuwarden::bench {
 
-/// Counts as a driver without batches does: a creation and a mapping for each piece of memory, one change of access and
-/// one unmapping for each range. Safe to use from several threads.
+/// Counts as a driver without batches does: a creation and a mapping for each page, one change of access and one
+/// unmapping for each range. Safe to use from several threads.
 class MeteredUpstream final : public memory::Upstream {
  public:
   MeteredUpstream(Bytes capacity, double price_factor) : driver(price_factor), pages_(capacity) {}
@@ -21,7 +20,6 @@ class MeteredUpstream final : public memory::Upstream {
   Result<memory::DeviceAddress> reserve(Bytes size) override { return pages_.reserve(size); }
   Result<void> release(memory::DeviceAddress address, Bytes size) override { return pages_.release(address, size); }
   Result<void> create(std::span<memory::PageHandle> pages) override;
-  Result<void> create_joined(std::span<memory::PageHandle> pages) override;
   Result<void> destroy(std::span<const memory::PageHandle> pages) override;
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override;
   Result<void> unmap(memory::DeviceAddress address, Bytes size) override;
@@ -37,12 +35,8 @@ class MeteredUpstream final : public memory::Upstream {
  private:
   Moment moment(memory::EventHandle event);
 
-  /// A call for each piece among the pages; how many pieces.
-  std::uint64_t call_for_each(Call call, std::span<const memory::PageHandle> pages);
-
   memory::ArithmeticUpstream pages_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> mapped_;  ///< bytes of the pieces, by address
   std::vector<Moment> events_;
   std::vector<std::uint64_t> unused_events_;
 };

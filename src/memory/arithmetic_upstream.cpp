@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "gpuwarden/memory/host_upstreams.hpp"
 
 namespace gpuwarden::memory {
@@ -22,12 +20,6 @@ Result<void> ArithmeticUpstream::create(std::span<PageHandle> pages) {
     return fail(ErrorCode::unsatisfied, fmt::format("the device has {} bytes free", (capacity_ - used_).value));
   used_ += kPage * pages.size();
   for (PageHandle& page : pages) page = PageHandle{++next_handle_};
-  return {};
-}
-
-Result<void> ArithmeticUpstream::create_joined(std::span<PageHandle> pages) {
-  GPUWARDEN_CHECK(create(pages));
-  std::ranges::fill(pages, pages.front());
   return {};
 }
 

@@ -41,7 +41,6 @@ BlockNumber Pool::Core::back_claimed(Attempt& attempt, Lane& host, const Window&
   Region& region = host.regions[attempt.region];
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
-  pages_.joined = region.has_one_hole(first, end) ? most_joined(attempt.lane) : 1;
   std::uint32_t created = 0;
   // Also where the host has no memory left for the way there.
   ScopeGuard give_back([&] {
@@ -73,17 +72,6 @@ bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources
   }
   created = missing;
   return true;
-}
-
-std::size_t Pool::Core::most_joined(const Lane& lane) const {
-  constexpr std::uint64_t kLoading = 64;      // allocations for a free while a program loads what will last
-  constexpr std::uint64_t kPoolPieces = 128;  // a piece is this part of the pool at most, and this many pages:
-  constexpr std::uint64_t kMostJoined = 32;
-  // Who always moves pages first needs single ones; who moves none has no use for them.
-  if (strategy_.remap_above_permille && !strategy_.learns) return 1;
-  const bool loads = kLoading * lane.counters.frees < lane.counters.allocations;
-  if (strategy_.remap_above_permille && !loads) return 1;
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(pages_.pages() / kPoolPieces, 1, kMostJoined));
 }
 
 void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
@@ -154,9 +142,8 @@ bool Pool::Core::map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Gr
   return true;
 }
 
-void Pool::Core::destroy_spare(std::uint64_t count, bool whole) {
-  const std::uint64_t least = std::min<std::uint64_t>(count, pages_.spare());
-  static_cast<void>(pages_.destroy(least, whole ? pages_.spare() : least));
+void Pool::Core::destroy_spare(std::uint64_t count) {
+  static_cast<void>(pages_.destroy(std::min<std::uint64_t>(count, pages_.spare())));
 }
 
 Result<Bytes> Pool::Core::trim(Bytes keep) {
@@ -183,7 +170,7 @@ void Pool::Core::shrink_to(std::uint64_t kept) {
     refresh_done(lane);
     unmap_idle(lane, surplus);
   });
-  destroy_spare(surplus, true);
+  destroy_spare(surplus);
 }
 
 void Pool::Core::give_up_pages(Lane& lane) {

@@ -213,8 +213,6 @@ class Pool::Core {
   bool search(Attempt& attempt);
   /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
   bool grow_to(Attempt& attempt, std::uint64_t above);
-  /// So many bytes above the peak of live memory are kept where demand swings.
-  std::uint64_t kept_for_swings(const Lane& lane) const;
   /// So many bytes above the peak of live memory no page is moved.
   std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
@@ -244,8 +242,6 @@ class Pool::Core {
   bool grow_elsewhere(Attempt& attempt, bool idle);
   bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
   void gather_idle(Attempt& attempt, std::uint32_t pages);
-  /// Pages of the largest piece in which memory is created: larger ones cost fewer calls, but move as a whole only.
-  std::size_t most_joined(const Lane& lane) const;
   /// New pages where memory would come and go between lanes: no more than was missed before in the same way.
   bool grow_for_lent(Attempt& attempt);
   /// One page that is missed in so many allocations is no reason to make new ones.
@@ -259,8 +255,7 @@ class Pool::Core {
   /// that it is then; kNoBlock: none has, or the driver refused.
   BlockNumber back_claimed(Attempt& attempt, Lane& host, const Window& window, std::span<const PageSources> sources);
   bool map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end);
-  /// So many spare pages go back to the device; fewer where only larger pieces are left, or, if `whole`, more.
-  void destroy_spare(std::uint64_t count, bool whole = false);
+  void destroy_spare(std::uint64_t count);
   /// Gives idle pages back until there are no more than `kept`.
   void shrink_to(std::uint64_t kept);
   void give_up_pages(Lane& lane);
@@ -355,7 +350,6 @@ class Pool::Core {
   unsigned captures_underway_ = 0;
   DemandNotes demand_;
   FragmentationHistory history_;
-  Swings swings_;
   std::uint64_t peak_live_ = 0;                                  ///< bytes, as seen in slow work
   std::array<std::uint64_t, kTrimsLookedBack> recent_demand_{};  ///< bytes; at early trims
   std::size_t next_demand_ = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/memory/cuda_upstream.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "memory/cuda_device.hpp"
@@ -103,21 +102,9 @@ Result<void> CudaUpstream::create(std::span<PageHandle> pages) {
   return {};
 }
 
-Result<void> CudaUpstream::create_joined(std::span<PageHandle> pages) {
-  // Who imports memory, one page at a time, knows no pieces.
-  if (exportable_) return create(pages);
-  GPUWARDEN_TRY(const auto scope, device_->enter());
-  const auto properties = page_properties(*device_, exportable_);
-  cuda::AllocationHandle handle = 0;
-  GPUWARDEN_CHECK(GPUWARDEN_CUDA_CALL(*device_, cuMemCreate, &handle, kPage.value * pages.size(), &properties, 0));
-  std::ranges::fill(pages, PageHandle{handle});
-  return {};
-}
-
 Result<void> CudaUpstream::destroy(std::span<const PageHandle> pages) {
   GPUWARDEN_TRY(const auto scope, device_->enter());
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    if (i > 0 && pages[i] == pages[i - 1]) continue;  // of the same piece
     auto code = device_->driver().cuMemRelease(pages[i].value);
     // Once some are gone there is no way back, so that a call that fails is made again, and then passed over: the
     // driver frees what is left with the context.
@@ -133,16 +120,11 @@ Result<void> CudaUpstream::map(DeviceAddress address, std::span<const PageHandle
     if (count > 0 && device_->driver().cuMemUnmap(address.value, count * kPage.value) != cuda::kSuccess)
       device_->driver().cuMemUnmap(address.value, count * kPage.value);
   };
-  for (std::size_t i = 0; i < pages.size();) {
-    std::size_t end = i + 1;
-    while (end < pages.size() && pages[end] == pages[i]) ++end;
-    const auto code =
-        device_->driver().cuMemMap(address.value + i * kPage.value, (end - i) * kPage.value, 0, pages[i].value, 0);
-    if (code != cuda::kSuccess) {
-      take_back(i);
-      return device_->checked("cuMemMap", code);
-    }
-    i = end;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    const auto code = device_->driver().cuMemMap(address.value + i * kPage.value, kPage.value, 0, pages[i].value, 0);
+    if (code == cuda::kSuccess) continue;
+    take_back(i);
+    return device_->checked("cuMemMap", code);
   }
   const cuda::AccessDescriptor access{{cuda::kLocationDevice, device_->device()}, cuda::kAccessReadWrite};
   const auto code = device_->driver().cuMemSetAccess(address.value, pages.size() * kPage.value, &access, 1);

@@ -24,12 +24,12 @@ std::vector<IdlePages> oldest_idle(const Region& region, std::uint32_t pages, st
   auto runs = region.idle_pages(~std::uint32_t{0}, done);
   std::ranges::sort(runs, {}, [&](const IdlePages& run) { return region[run.block].epoch; });
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (pages == 0) {
-      runs.resize(i);
-      break;
+    if (runs[i].size / kPageGrains < pages) {
+      pages -= runs[i].size / kPageGrains;
+      continue;
     }
-    runs[i] = region.shorten(runs[i], pages);
-    pages -= std::min(pages, runs[i].size / kPageGrains);
+    runs[i].size = pages * kPageGrains;
+    runs.resize(i + (pages == 0 ? 0 : 1));
   }
   return runs;
 }

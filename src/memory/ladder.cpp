@@ -125,11 +125,6 @@ std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
   return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, lane.shortage.permille());
 }
 
-std::uint64_t Pool::Core::kept_for_swings(const Lane& lane) const {
-  // Steps that fill memory and empty it come to rest by themselves, or are worth their moves.
-  return lane.steps_through_cycles() ? 0 : swings_.pages() * kPage.value;
-}
-
 bool Pool::Core::coalesce(Attempt& attempt) {
   // What a script holds may be all that is needed; what is in the script, though not planned, is worth more memory.
   if (attempt.lane.follows() && !attempt.lane.learned.expects_ordinary) {
@@ -140,8 +135,7 @@ bool Pool::Core::coalesce(Attempt& attempt) {
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
   if (search(attempt)) return true;
-  if (!strategy_.remap_above_permille) return false;
-  return grow_to(attempt, std::max(usual_surplus(attempt.lane), kept_for_swings(attempt.lane)));
+  return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) {
@@ -177,11 +171,9 @@ bool Pool::Core::remap(Attempt& attempt) {
     const std::uint64_t above = repeating.above(peak_live_);
     if (above != 0 && grow_to(attempt, above)) return true;
   }
-  if (const std::uint64_t kept = kept_for_swings(lane); kept != 0 && grow_to(attempt, kept)) return true;
   const std::uint64_t before = pages_moved_;
   const bool found =
       has_idle_pages() && back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
-  if (strategy_.learns) swings_.moved(pages_moved_ - before, lane.counters.allocations, peak_live_ / kPage.value);
   if (strategy_.learns && (pages_moved_ != before || !lane.sizes_come_back()))
     lane.shortage.happened(lane.counters.allocations, lane.sizes_come_back());
   return found;

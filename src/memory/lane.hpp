@@ -174,11 +174,6 @@ struct alignas(128) Lane {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
-  /// Whether it does so again and again, as training does.
-  bool steps_through_cycles() const {
-    constexpr std::uint64_t kLongest = 32768;  // allocations of a step
-    return cycle > 1 && cycle * kLongest > counters.allocations;
-  }
   /// Whether the quick lists have proved useful.
   bool sizes_come_back() const {
     return quick_permille >= quick_most / 8 || 16 * counters.quick_hits >= counters.allocations;

@@ -34,7 +34,7 @@ class PageStore {
     if (budget_) budget_->give(reserved());
   }
 
-  std::size_t spare() const { return spare_.size() + joined_pages_; }
+  std::size_t spare() const { return spare_.size(); }
   std::uint64_t pages() const { return pages_; }
   Bytes reserved() const { return kPage * pages_; }
   Bytes peak_reserved() const { return kPage * peak_pages_; }
@@ -48,12 +48,11 @@ class PageStore {
 
   /// So many pages more, spare; all or none. unsatisfied: the limit, what is kept for others, or the device.
   Result<void> create(std::size_t count);
-  /// So many spare pages less, or none; where only larger pieces are left, up to `most`, or fewer.
-  Result<void> destroy(std::size_t count, std::size_t most);
-  /// Puts spare pages behind a hole of `region`, which begins at `base`; there are enough. Pieces that do not fit are
-  /// given back and made anew; where the device refuses that there are fewer pages afterwards.
+  /// So many spare pages less, or none.
+  Result<void> destroy(std::size_t count);
+  /// Puts spare pages behind a hole of `region`, which begins at `base`; there are enough.
   Result<void> map(DeviceAddress base, Region& region, Grains start, Grains size);
-  /// Makes the pages behind part of `region`, in which pieces lie whole, spare.
+  /// Makes the pages behind part of `region` spare.
   Result<void> unmap(DeviceAddress base, Region& region, Grains start, Grains size);
 
   /// Passes on what an upstream call said; counts it, and remembers that the context is gone: from then on the common
@@ -69,34 +68,11 @@ class PageStore {
   }
   static std::unexpected<Error> gone() { return fail(ErrorCode::unavailable, "the device's context is gone"); }
 
-  std::size_t joined = 1;  ///< pages that a new piece may have
   std::uint64_t calls = 0;
   std::uint64_t created = 0;
   bool lost = false;
 
  private:
-  /// Pages with one handle.
-  struct Piece {
-    PageHandle handle;
-    std::size_t pages;
-  };
-
-  /// Whether the limits leave so much.
-  Result<void> admit(Bytes wanted);
-  Result<void> create_pieces(std::span<PageHandle> pages);
-  /// No longer spare, `count` pages that are spare; pieces first.
-  Result<std::vector<PageHandle>> take(std::size_t count);
-  /// Spare, from now on.
-  void keep(std::span<const PageHandle> pages);
-  /// A piece of at most so many pages; empty: there is none.
-  std::optional<Piece> take_piece(std::size_t most);
-  /// So many of these pages become pieces of their own, and so does the rest.
-  Result<void> remake(std::vector<PageHandle> pages, std::size_t first);
-  /// Whether so many spare single pages are better one piece.
-  bool is_worth_joining(std::size_t count) const { return joined > 1 && count >= kJoinFrom; }
-  static constexpr std::size_t kJoinFrom = 4;
-  void count_gone(std::size_t pages);
-
   Upstream& upstream_;
   std::atomic<std::uint64_t>& usable_in_;
   const Bytes total_;
@@ -105,9 +81,7 @@ class PageStore {
   std::shared_ptr<MemoryBudget> budget_;
   std::uint64_t pages_ = 0;
   std::uint64_t peak_pages_ = 0;
-  std::vector<PageHandle> spare_;  ///< of one page each
-  std::vector<Piece> joined_;      ///< spare, of several pages each
-  std::size_t joined_pages_ = 0;
+  std::vector<PageHandle> spare_;
 };
 
 }  // namespace gpuwarden::memory

@@ -278,30 +278,19 @@ void Region::unclaim(BlockNumber first, Grains end) {
   }
 }
 
-IdlePages Region::shorten(IdlePages run, std::uint32_t pages) const {
-  if (run.size / kPageGrains <= pages) return run;
-  const std::size_t first = run.start / kPageGrains;
-  run.size = static_cast<Grains>(piece_end(first + pages - 1) - first) * kPageGrains;
-  return run;
-}
-
 std::vector<IdlePages> Region::idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const {
   std::vector<IdlePages> result;
   std::uint32_t found = 0;
   for (unsigned bin = bins_.next(Bins::bin_of(kPageGrains)); bin != Bins::kNone; bin = bins_.next(bin + 1)) {
     for (BlockNumber at = bins_.head(bin); at != kNoBlock; at = blocks_[at].right) {
       const Block& block = blocks_[at];
-      if (block.epoch > done_epoch) continue;
-      std::size_t first = round_up(block.start) / kPageGrains;
-      std::size_t end = (block.start + block.size) / kPageGrains;
-      if (first >= end) continue;
-      if (piece_begin(first) != first) first = piece_end(first);
-      if (first < end && piece_end(end - 1) != end) end = piece_begin(end - 1);
-      if (first >= end) continue;
-      const IdlePages run{at, static_cast<Grains>(first) * kPageGrains, static_cast<Grains>(end - first) * kPageGrains};
-      result.push_back(shorten(run, pages - found));
-      found += result.back().size / kPageGrains;
-      if (found >= pages) return result;
+      const Grains start = round_up(block.start);
+      const Grains end = round_down(block.start + block.size);
+      if (block.epoch > done_epoch || start >= end) continue;
+      const std::uint32_t taken = std::min((end - start) / kPageGrains, pages - found);
+      result.push_back({at, start, taken * kPageGrains});
+      found += taken;
+      if (found == pages) return result;
     }
   }
   return result;

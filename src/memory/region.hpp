@@ -16,7 +16,7 @@
 
 namespace gpuwarden::memory {
 
-/// Whole pages without a user, and whole pieces of them, inside one free block, in grains from the region's start.
+/// Whole pages without a user inside one free block, in grains from the region's start.
 struct IdlePages {
   BlockNumber block = kNoBlock;
   Grains start = 0;
@@ -123,33 +123,14 @@ class Region {
   bool widen(Window& window) const;
   /// Takes a window's blocks out of all lists, holes as whole pages, so that nothing else touches them; the first.
   BlockNumber claim(const Window& window);
-  /// Whether a claimed window has a single hole.
-  bool has_one_hole(BlockNumber first, Grains end) const {
-    unsigned holes = 0;
-    for (BlockNumber at = first; at != kNoBlock && blocks_[at].start < end; at = blocks_[at].after)
-      holes += blocks_[at].state == BlockState::claimed_hole ? 1 : 0;
-    return holes == 1;
-  }
   /// All of a claimed window has memory now: the live block in it.
   BlockNumber settle(BlockNumber first, const Window& window);
   /// Gives a claimed window up: holes are holes again, the rest is free.
   void unclaim(BlockNumber first, Grains end);
 
-  /// Whole pages in free blocks whose last use lies not behind `done_epoch`, the smallest blocks first, no more runs
-  /// than `pages` need; pieces of physical memory lie in them whole.
+  /// Whole pages in free blocks whose last use lies not behind `done_epoch`, the smallest blocks first, at most
+  /// `pages`.
   std::vector<IdlePages> idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const;
-  /// Where the piece of physical memory begins, and where it ends, that a page with memory belongs to.
-  std::size_t piece_begin(std::size_t page) const {
-    while (page > 0 && handles_[page - 1] == handles_[page]) --page;
-    return page;
-  }
-  std::size_t piece_end(std::size_t page) const {
-    const PageHandle handle = handles_[page];
-    while (page < handles_.size() && handles_[page] == handle) ++page;
-    return page;
-  }
-  /// So many pages of a run, or a few more: its pieces stay whole.
-  IdlePages shorten(IdlePages run, std::uint32_t pages) const;
   /// Whether any free block is as large as a page.
   bool may_have_idle_pages() const { return bins_.next(Bins::bin_of(kPageGrains)) != Bins::kNone; }
   /// Takes whole pages of a free block out of all lists, so that nothing else touches them; the block that they are.

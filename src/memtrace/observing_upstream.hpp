@@ -17,7 +17,6 @@ class ObservingUpstream final : public memory::Upstream {
   Result<memory::DeviceAddress> reserve(Bytes size) override { return inner_.reserve(size); }
   Result<void> release(memory::DeviceAddress address, Bytes size) override { return inner_.release(address, size); }
   Result<void> create(std::span<memory::PageHandle> pages) override { return inner_.create(pages); }
-  Result<void> create_joined(std::span<memory::PageHandle> pages) override { return inner_.create_joined(pages); }
   Result<void> destroy(std::span<const memory::PageHandle> pages) override { return inner_.destroy(pages); }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {
     auto mapped = inner_.map(address, pages);

@@ -49,7 +49,6 @@ class CudaUpstream final : public Upstream {
   Result<DeviceAddress> reserve(Bytes size) override;
   Result<void> release(DeviceAddress address, Bytes size) override;
   Result<void> create(std::span<PageHandle> pages) override;
-  Result<void> create_joined(std::span<PageHandle> pages) override;
   Result<void> destroy(std::span<const PageHandle> pages) override;
   /// One cuMemMap for each page, and one cuMemSetAccess for all.
   Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) override;

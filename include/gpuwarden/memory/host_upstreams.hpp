@@ -21,7 +21,6 @@ class ArithmeticUpstream final : public Upstream {
   Result<DeviceAddress> reserve(Bytes size) override;
   Result<void> release(DeviceAddress address, Bytes size) override;
   Result<void> create(std::span<PageHandle> pages) override;
-  Result<void> create_joined(std::span<PageHandle> pages) override;
   Result<void> destroy(std::span<const PageHandle> pages) override;
   Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) override;
   Result<void> unmap(DeviceAddress address, Bytes size) override;

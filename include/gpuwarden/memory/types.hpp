@@ -21,7 +21,7 @@ struct StreamId {
   auto operator<=>(const StreamId&) const = default;
 };
 
-/// Physical memory of one page, or of a piece of several (CUmemGenericAllocationHandle); 0 is none.
+/// Physical memory of one page (CUmemGenericAllocationHandle); 0 is none.
 struct PageHandle {
   std::uint64_t value = 0;
   auto operator<=>(const PageHandle&) const = default;

@@ -16,16 +16,6 @@ struct DeviceMemory {
   Bytes free;
 };
 
-/// Visits pages piece by piece: neighbours with the same handle are one piece.
-void for_each_piece(std::span<const PageHandle> pages, auto&& visit) {
-  while (!pages.empty()) {
-    std::size_t length = 1;
-    while (length < pages.size() && pages[length] == pages.front()) ++length;
-    visit(pages.first(length));
-    pages = pages.subspan(length);
-  }
-}
-
 /// One device's memory. Calls may come from several threads. ErrorCode::unsatisfied means out of memory;
 /// ErrorCode::unavailable means that the context is gone, and no later call will succeed.
 class Upstream {
@@ -42,15 +32,11 @@ class Upstream {
 
   /// Pages of physical memory, mapped nowhere, one for each handle. All or nothing.
   virtual Result<void> create(std::span<PageHandle> pages) = 0;
-  /// The same in one piece, which takes fewer calls of a driver: then all of `pages` have one handle, stand side by
-  /// side wherever they are named, and are mapped, unmapped and given back together only. An upstream without pieces
-  /// gives pages that are each their own.
-  virtual Result<void> create_joined(std::span<PageHandle> pages) { return create(pages); }
   /// Gives back pages that are mapped nowhere. All or nothing.
   virtual Result<void> destroy(std::span<const PageHandle> pages) = 0;
   /// Puts pages behind `address`, one after the other, readable and writable. All or nothing.
   virtual Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) = 0;
-  /// Takes the pages behind [address, address + size) away; all are mapped, and pieces lie in it whole. All or nothing.
+  /// Takes the pages behind [address, address + size) away; all are mapped. All or nothing.
   virtual Result<void> unmap(DeviceAddress address, Bytes size) = 0;
 
   /// Whether a pool may serve this stream; asked when it first meets it, behind its lock. Its own error is passed on.

@@ -14,18 +14,16 @@ namespace {
 /// What reserved memory may exceed the peak of live memory by for a plan that does not fit into what is reserved.
 constexpr Allowance kMore{45, 16_MiB};
 
-/// Pages that something lies on, or on another page of the same piece.
+/// Pages that something lies on.
 std::uint64_t held_pages(const Region& region) {
   std::uint64_t pages = 0;
   Grains counted = 0;  // pages up to here
   for (BlockNumber at = region.lowest(); at != kNoBlock; at = region[at].after) {
     const Block& block = region[at];
     if (block.state == BlockState::free || block.state == BlockState::hole) continue;
-    const Grains last = (block.start + block.size - 1) / kPageGrains;
-    if (last < counted) continue;
-    const auto from = std::max(counted, static_cast<Grains>(region.piece_begin(block.start / kPageGrains)));
-    const auto to = static_cast<Grains>(region.piece_end(last));
-
+    const Grains from = std::max(counted, block.start / kPageGrains);
+    const Grains to = (block.start + block.size - 1) / kPageGrains + 1;
+    if (to <= from) continue;
     pages += to - from;
     counted = to;
   }
