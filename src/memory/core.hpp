@@ -213,6 +213,8 @@ class Pool::Core {
   bool search(Attempt& attempt);
   /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
   bool grow_to(Attempt& attempt, std::uint64_t above);
+  /// So many bytes above the peak of live memory are kept where demand swings.
+  std::uint64_t kept_for_swings(const Lane& lane) const;
   /// So many bytes above the peak of live memory no page is moved.
   std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
@@ -350,6 +352,7 @@ class Pool::Core {
   unsigned captures_underway_ = 0;
   DemandNotes demand_;
   FragmentationHistory history_;
+  Swings swings_;
   std::uint64_t peak_live_ = 0;                                  ///< bytes, as seen in slow work
   std::array<std::uint64_t, kTrimsLookedBack> recent_demand_{};  ///< bytes; at early trims
   std::size_t next_demand_ = 0;

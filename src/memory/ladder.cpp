@@ -23,6 +23,7 @@ bool Pool::Core::applies(const RungRow& row, const Attempt& attempt) const {
 
 bool Pool::Core::climb(Attempt& attempt) {
   peak_live_ = std::max(peak_live_, live_bytes() + (std::uint64_t{attempt.size} << kGrainShift));
+  attempt.lane.judge();
   std::uint64_t start = ticks();
   static constexpr std::array<bool (Core::*)(Attempt&), kRungs> kRun{
 #define GPUWARDEN_RUNG(name, needs) &Core::name,
@@ -117,12 +118,19 @@ bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   attempt.lane.note_miss(attempt.size);
+  if (attempt.lane.wanders && attempt.lane.flush() && search(attempt)) return true;
   const std::uint64_t beside = attempt.lane.follows() ? kBesideScript.above(peak_live_) : 0;
   return grow_to(attempt, std::max(beside, usual_surplus(attempt.lane)));
 }
 
 std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
-  return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, lane.shortage.permille());
+  const std::uint64_t shortage = lane.wanders ? 0 : lane.shortage.permille();
+  return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, shortage);
+}
+
+std::uint64_t Pool::Core::kept_for_swings(const Lane& lane) const {
+  // Steps that fill memory and empty it come to rest by themselves, or are worth their moves.
+  return lane.steps_through_cycles() ? 0 : swings_.pages() * kPage.value;
 }
 
 bool Pool::Core::coalesce(Attempt& attempt) {
@@ -135,7 +143,8 @@ bool Pool::Core::coalesce(Attempt& attempt) {
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
   if (search(attempt)) return true;
-  return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
+  if (!strategy_.remap_above_permille) return false;
+  return grow_to(attempt, std::max(usual_surplus(attempt.lane), kept_for_swings(attempt.lane)));
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) {
@@ -171,9 +180,11 @@ bool Pool::Core::remap(Attempt& attempt) {
     const std::uint64_t above = repeating.above(peak_live_);
     if (above != 0 && grow_to(attempt, above)) return true;
   }
+  if (const std::uint64_t kept = kept_for_swings(lane); kept != 0 && grow_to(attempt, kept)) return true;
   const std::uint64_t before = pages_moved_;
   const bool found =
       has_idle_pages() && back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
+  if (strategy_.learns) swings_.moved(pages_moved_ - before, lane.counters.allocations, peak_live_ / kPage.value);
   if (strategy_.learns && (pages_moved_ != before || !lane.sizes_come_back()))
     lane.shortage.happened(lane.counters.allocations, lane.sizes_come_back());
   return found;
