@@ -178,8 +178,8 @@ struct alignas(128) Lane {
   }
   /// Whether it does so again and again, as training does.
   bool steps_through_cycles() const {
-    constexpr std::uint64_t kLongest = 32768;  // allocations of a step
-    return cycle > 1 && cycle * kLongest > counters.allocations && lengths.are_alike();
+    constexpr std::uint64_t kLongest = 32768;  // allocations of a step that is not learned
+    return follows() || (cycle > 1 && cycle * kLongest > counters.allocations && lengths.are_alike());
   }
   /// Whether requests come in steps, or in shapes that change all the time, as inference's do: then what is kept
   /// unmerged is in the way of the next shape, and pages would move for it.
