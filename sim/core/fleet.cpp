@@ -55,7 +55,9 @@ Result<std::shared_ptr<Fleet>> Fleet::make(std::string_view id, std::string_view
   if (!folder.is_new()) {
     // Somebody may have made a fleet of this name from another file: theirs holds.
     GPUWARDEN_TRY(const std::string theirs, read_file(folder.path() / "fleet.yaml"));
-    GPUWARDEN_TRY(spec, parse_fleet(theirs, file, id));
+    if (theirs != yaml) {
+      GPUWARDEN_TRY(spec, parse_fleet(theirs, file, id));
+    }
   }
   if (spec.name.empty()) spec.name = id;
   std::shared_ptr<Fleet> fleet(new Fleet(std::move(spec), std::string(id), std::move(folder)));
