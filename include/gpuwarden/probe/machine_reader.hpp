@@ -18,7 +18,8 @@ class MachineReader {
   facts::Snapshot read(const ReadRequest& request = {});
 
  private:
-  facts::Snapshot read_nvidia(const ReadRequest& request);
+  class HolderSearch;
+  facts::Snapshot read_nvidia(const ReadRequest& request, HolderSearch& holders);
 
   ReaderOptions options_;
   NvmlReader nvml_;
