@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "gpuwarden/facts/deep_json.hpp"
+#include "gpuwarden/facts/burn_in_json.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::doctor {
@@ -114,7 +114,7 @@ Json to_json(const MachineReport& report) {
   json["origin"] = report.snapshot.origin;
   json["host"] = report.snapshot.host;
   json["purpose"] = report.purpose.text.empty() ? Json() : Json(report.purpose.text);
-  if (report.deep != nullptr) json["deep"] = facts::to_json(*report.deep);
+  if (report.burn_in != nullptr) json["deep"] = facts::to_json(*report.burn_in);
   return json;
 }
 

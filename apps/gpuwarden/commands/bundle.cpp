@@ -91,7 +91,7 @@ int run_bundle(Context& context) {
 
 }  // namespace
 
-constinit const Command kBundleCommand{
+constinit const Subcommand kBundleCommand{
     .name = "bundle",
     .summary = "put everything for a ticket into one archive, without secrets",
     .usage = "gpuwarden bundle [-o FILE.tar.gz] [--anonymize] [--log FILE...] | --list FILE",

@@ -156,7 +156,7 @@ int run_compat(Context& context) {
 
 }  // namespace
 
-constinit const Command kCompatCommand{
+constinit const Subcommand kCompatCommand{
     .name = "compat",
     .summary = "which driver, toolkit, framework and GPU go together",
     .usage =

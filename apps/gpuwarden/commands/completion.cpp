@@ -37,7 +37,7 @@ Result<void> write_pages(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   GPUWARDEN_CHECK(write_file_atomically(folder / "gpuwarden.1", program_man_page()));
-  for (const Command* command : commands()) {
+  for (const Subcommand* command : commands()) {
     if (!command->hidden)
       GPUWARDEN_CHECK(
           write_file_atomically(folder / fmt::format("gpuwarden-{}.1", command->name), command_man_page(*command)));
@@ -54,7 +54,7 @@ int run_man(Context& context) {
     fmt::print("{}", program_man_page());
     return kFine;
   }
-  const Command* command = find_command(context.args.rest[0]);
+  const Subcommand* command = find_command(context.args.rest[0]);
   if (command == nullptr)
     return complain({ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(context.args.rest[0])),
                      "see gpuwarden --help"});
@@ -68,21 +68,21 @@ constexpr auto kManOptions = std::to_array<Option>({
 
 }  // namespace
 
-constinit const Command kCompletionCommand{.name = "completion",
-                                           .summary = "print what a shell needs to complete gpuwarden's options",
-                                           .usage = "gpuwarden completion bash | zsh | fish",
-                                           .groups = {},
-                                           .rest = Rest::operands,
-                                           .actions = "bash zsh fish",
-                                           .hidden = true,
-                                           .run = run_completion};
+constinit const Subcommand kCompletionCommand{.name = "completion",
+                                              .summary = "print what a shell needs to complete gpuwarden's options",
+                                              .usage = "gpuwarden completion bash | zsh | fish",
+                                              .groups = {},
+                                              .rest = Rest::operands,
+                                              .actions = "bash zsh fish",
+                                              .hidden = true,
+                                              .run = run_completion};
 
-constinit const Command kManCommand{.name = "man",
-                                    .summary = "print a command's man page",
-                                    .usage = "gpuwarden man [COMMAND] | -o DIR",
-                                    .groups = {OptionGroup{kManOptions}},
-                                    .rest = Rest::operands,
-                                    .hidden = true,
-                                    .run = run_man};
+constinit const Subcommand kManCommand{.name = "man",
+                                       .summary = "print a command's man page",
+                                       .usage = "gpuwarden man [COMMAND] | -o DIR",
+                                       .groups = {OptionGroup{kManOptions}},
+                                       .rest = Rest::operands,
+                                       .hidden = true,
+                                       .run = run_man};
 
 }  // namespace gpuwarden::cli

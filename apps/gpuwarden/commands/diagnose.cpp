@@ -156,13 +156,13 @@ int run_diagnose(Context& context) {
 
 }  // namespace
 
-constinit const Command kDiagnoseCommand{.name = "diagnose",
-                                         .summary = "find the cause of a failure in its logs, and say what to do",
-                                         .usage =
-                                             "gpuwarden diagnose [FILE | DIR | -]... [--from CAPTURE | --live]\n"
-                                             "       gpuwarden diagnose --list | --explain WHAT",
-                                         .groups = {OptionGroup{kDiagnoseOptions}, OptionGroup{kKnowledgeOptions}},
-                                         .rest = Rest::operands,
-                                         .run = run_diagnose};
+constinit const Subcommand kDiagnoseCommand{.name = "diagnose",
+                                            .summary = "find the cause of a failure in its logs, and say what to do",
+                                            .usage =
+                                                "gpuwarden diagnose [FILE | DIR | -]... [--from CAPTURE | --live]\n"
+                                                "       gpuwarden diagnose --list | --explain WHAT",
+                                            .groups = {OptionGroup{kDiagnoseOptions}, OptionGroup{kKnowledgeOptions}},
+                                            .rest = Rest::operands,
+                                            .run = run_diagnose};
 
 }  // namespace gpuwarden::cli

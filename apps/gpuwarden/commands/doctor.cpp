@@ -9,7 +9,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "deep.hpp"
+#include "burn_in.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -40,7 +40,7 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
     {"--list", OptionKind::flag, "", "show all checks"},
 });
 
-constexpr auto kDeepOptions = std::to_array<Option>({
+constexpr auto kBurnInOptions = std::to_array<Option>({
     {"--deep", OptionKind::flag, "", "put the GPUs to work: test memory, links, bandwidth and arithmetic"},
     {"--deep-seconds", OptionKind::text, "N", "with --deep: how long each GPU may take (30)"},
     {"--deep-memory", OptionKind::text, "PERCENT", "with --deep: how much of the free memory is tested (90)"},
@@ -137,7 +137,7 @@ std::optional<int> fix(const Context& context, const Machine& machine, const Exa
 struct Verdict {
   const facts::Snapshot& snapshot;
   const doctor::Purpose& purpose;
-  const std::optional<facts::DeepRun>& deep;
+  const std::optional<facts::BurnInRun>& burn_in;
   const Examination& examination;
 };
 
@@ -150,11 +150,11 @@ int print(const Context& context, const Verdict& verdict, Severity least) {
   }
   if (context.args.has("json")) {
     print_json(doctor::to_json(doctor::MachineReport{verdict.examination, verdict.snapshot, verdict.purpose,
-                                                     verdict.deep ? &*verdict.deep : nullptr}));
+                                                     verdict.burn_in ? &*verdict.burn_in : nullptr}));
   } else {
     fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
                                  context.args.has("why"), *style));
-    if (verdict.deep) fmt::print("{}", deep_text(*verdict.deep, *style));
+    if (verdict.burn_in) fmt::print("{}", burn_in_text(*verdict.burn_in, *style));
   }
   return verdict.examination.worst >= least ? kNo : kFine;
 }
@@ -197,10 +197,10 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  GPUWARDEN_TRY(const auto deep, run_deep(context, machine, snapshot, knowledge));
-  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, deep ? &*deep : nullptr);
+  GPUWARDEN_TRY(const auto burn_in, run_burn_in(context, machine, snapshot, knowledge));
+  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, burn_in ? &*burn_in : nullptr);
   if (const auto fixed = fix(context, machine, examination, least)) return *fixed;
-  return print(context, {snapshot, purpose, deep, examination}, least);
+  return print(context, {snapshot, purpose, burn_in, examination}, least);
 }
 
 int run_doctor(Context& context) {
@@ -216,11 +216,11 @@ int run_doctor(Context& context) {
 
 }  // namespace
 
-constinit const Command kDoctorCommand{
+constinit const Subcommand kDoctorCommand{
     .name = "doctor",
     .summary = "judge driver, GPUs, toolkits, frameworks and machine, and say what to do first",
     .usage = "gpuwarden doctor [--for PURPOSE] [--from FILE...] | --compare A.json B.json...",
-    .groups = {OptionGroup{kDoctorOptions}, OptionGroup{kDeepOptions}, OptionGroup{kFromManyOptions},
+    .groups = {OptionGroup{kDoctorOptions}, OptionGroup{kBurnInOptions}, OptionGroup{kFromManyOptions},
                OptionGroup{kKnowledgeOptions}},
     .rest = Rest::operands,
     .run = run_doctor};

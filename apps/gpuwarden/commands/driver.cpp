@@ -401,7 +401,7 @@ int run_driver(Context& context) {
 
 }  // namespace
 
-constinit const Command kDriverCommand{
+constinit const Subcommand kDriverCommand{
     .name = "driver",
     .summary = "judge, plan, change and bring back NVIDIA's driver",
     .usage = "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",

@@ -256,7 +256,7 @@ int run_env(Context& context) {
 
 }  // namespace
 
-constinit const Command kEnvCommand{
+constinit const Subcommand kEnvCommand{
     .name = "env",
     .summary = "CUDA toolkits side by side: choose one for a shell, a command, or for good",
     .usage =

@@ -26,7 +26,7 @@ Result<Maker> maker_for(const Context& context, const std::vector<Maker>& instal
   return installed.empty() ? Maker::conda : installed.front();
 }
 
-Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
+Result<toolkits::PythonEnvironmentRequest> request_of(const Context& context) {
   const auto& rest = context.args.rest;
   if (rest.size() != 1)
     return fail(ErrorCode::invalid_argument,
@@ -41,8 +41,8 @@ Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
         cuda ? fmt::format("--cuda: '{}' is not a version", printable(*cuda)) : "env create needs --cuda VERSION",
         "for example --cuda 12.4");
   std::error_code ignored;
-  return toolkits::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
-                                      std::filesystem::current_path(ignored)};
+  return toolkits::PythonEnvironmentRequest{rest.front(), *version, context.args.text("python"),
+                                            context.args.list("with"), std::filesystem::current_path(ignored)};
 }
 
 std::string shown(const std::vector<std::string>& words) {
@@ -68,7 +68,7 @@ int env_create(Context& context) {
   if (!snapshot) return complain(snapshot.error());
   const auto known = open_knowledge(context);
   if (!known) return complain(known.error());
-  const auto plan = toolkits::plan_environment(*request, *maker, driver_of(*snapshot), *known);
+  const auto plan = toolkits::plan_python_environment(*request, *maker, driver_of(*snapshot), *known);
   if (!plan) return complain(plan.error());
   for (const std::string& note : plan->notes) warn(printable(note));
   const bool there = std::ranges::find(installed, *maker) != installed.end();
@@ -86,7 +86,7 @@ int env_create(Context& context) {
     fmt::print(stderr, "+ {}\n", printable(join(words, " ")));
     return run_program(words, context.environment);
   };
-  const auto done = toolkits::create_environment(*plan, run_in_sight);
+  const auto done = toolkits::create_python_environment(*plan, run_in_sight);
   if (!done) return complain(done.error());
   fmt::print("{}\n", plan->activation);
   return kFine;

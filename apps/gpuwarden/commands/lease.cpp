@@ -129,11 +129,11 @@ int run_lease(Context& context) {
 
 }  // namespace
 
-constinit const Command kLeaseCommand{.name = "lease",
-                                      .summary = "reserve GPUs for a shell",
-                                      .usage = "gpuwarden lease [options] [-- COMMAND...]",
-                                      .groups = {kSelectionGroup, OptionGroup{kLeaseOptions}, kWorkloadGroup},
-                                      .rest = Rest::command,
-                                      .run = run_lease};
+constinit const Subcommand kLeaseCommand{.name = "lease",
+                                         .summary = "reserve GPUs for a shell",
+                                         .usage = "gpuwarden lease [options] [-- COMMAND...]",
+                                         .groups = {kSelectionGroup, OptionGroup{kLeaseOptions}, kWorkloadGroup},
+                                         .rest = Rest::command,
+                                         .run = run_lease};
 
 }  // namespace gpuwarden::cli

@@ -127,7 +127,7 @@ int run_list(Context& context) {
 
 }  // namespace
 
-constinit const Command kListCommand{
+constinit const Subcommand kListCommand{
     .name = "list",
     .summary = "show the GPUs: use, memory, temperature, power, processes, who holds them",
     .usage = "gpuwarden list [options]",

@@ -69,7 +69,7 @@ int run_memory(Context& context) {
 
 }  // namespace
 
-constinit const Command kMemoryCommand{
+constinit const Subcommand kMemoryCommand{
     .name = "memory",
     .summary = "who holds how much GPU memory; note down a program's allocations; replay them through the pool",
     .usage =

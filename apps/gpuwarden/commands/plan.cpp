@@ -128,7 +128,7 @@ int run_plan(Context& context) {
 
 }  // namespace
 
-constinit const Command kPlanCommand{
+constinit const Subcommand kPlanCommand{
     .name = "plan",
     .summary = "say whether a model fits, on how many GPUs, with which strategy",
     .usage = "gpuwarden plan MODEL | CONFIG.json | DIR | --params 7B [--task TASK] [--gpus 8xh100] [options]",

@@ -215,7 +215,7 @@ int run_run(Context& context) {
 
 }  // namespace
 
-constinit const Command kRunCommand{
+constinit const Subcommand kRunCommand{
     .name = "run",
     .summary = "choose GPUs, reserve them, and run a command on them",
     .usage = "gpuwarden run [options] -- COMMAND...",

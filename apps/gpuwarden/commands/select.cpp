@@ -124,7 +124,7 @@ int run_select(Context& context) {
 
 }  // namespace
 
-constinit const Command kSelectCommand{
+constinit const Subcommand kSelectCommand{
     .name = "select",
     .summary = "choose GPUs and print a value for CUDA_VISIBLE_DEVICES",
     .usage = "gpuwarden select [options]",

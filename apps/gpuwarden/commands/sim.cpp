@@ -257,7 +257,7 @@ int run_sim(Context& context) {
 
 }  // namespace
 
-constinit const Command kSimCommand{
+constinit const Subcommand kSimCommand{
     .name = "sim",
     .summary = "simulated fleets",
     .usage =

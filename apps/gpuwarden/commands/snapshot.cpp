@@ -39,7 +39,7 @@ int run_snapshot(Context& context) {
 
 }  // namespace
 
-constinit const Command kSnapshotCommand{
+constinit const Subcommand kSnapshotCommand{
     .name = "snapshot",
     .summary = "write everything that is known about the machine's GPUs as JSON, for --from elsewhere",
     .usage = "gpuwarden snapshot [-o FILE] [--from FILE]",

@@ -13,7 +13,7 @@
 #include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json_text.hpp"
-#include "gpuwarden/interop/memory_status.hpp"
+#include "gpuwarden/pools/memory_status.hpp"
 #include "machine.hpp"
 #include "memory/actions.hpp"
 #include "options.hpp"
@@ -23,12 +23,12 @@ namespace gpuwarden::cli {
 namespace {
 
 /// The pools of this machine's processes; none where a capture stands for the machine.
-interop::Pools read_pools(const Context& context, const Machine& machine) {
+pools::Pools read_pools(const Context& context, const Machine& machine) {
   if (machine.captured()) return {};
   const auto named = context.environment.find("GPUWARDEN_MEMORY_DIR");
   if (named == context.environment.end() || named->second.empty())
-    return interop::published_pools(interop::all_pools_folders());
-  return interop::published_pools({named->second});
+    return pools::published_pools(pools::all_pools_folders());
+  return pools::published_pools({named->second});
 }
 
 /// Reads, prints; the exit code.
@@ -36,9 +36,9 @@ Result<int> show(const Context& context, const Machine& machine, const Style& st
   facts::Snapshot snapshot = machine.read({.holders = true});
   if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
   GPUWARDEN_CHECK(keep_named(context.args.list("gpu"), snapshot));
-  const interop::Pools pools = read_pools(context, machine);
+  const pools::Pools pools = read_pools(context, machine);
   if (context.args.has("json")) {
-    const auto json = interop::to_json({snapshot, pools});
+    const auto json = pools::to_json({snapshot, pools});
     // One line for each reading, so that a program can take them as they come.
     fmt::print("{}", again ? facts::json_line(json) : facts::json_text(json));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {

@@ -104,13 +104,13 @@ std::vector<std::string_view> names_of(const Option& option) { return split(opti
 
 std::string command_names() {
   std::string names;
-  for (const Command* command : commands()) {
+  for (const Subcommand* command : commands()) {
     if (!command->hidden) names += fmt::format("{} ", command->name);
   }
   return names + "help version";
 }
 
-std::string all_names(const Command& command) {
+std::string all_names(const Subcommand& command) {
   std::string names;
   for (const Option& option : options_of(command)) {
     for (const auto name : names_of(option)) names += fmt::format("{}{}", names.empty() ? "" : " ", name);
@@ -119,7 +119,7 @@ std::string all_names(const Command& command) {
 }
 
 /// One line of bash for the value of an option of a command.
-std::string bash_value(const Command& command, const Option& option) {
+std::string bash_value(const Subcommand& command, const Option& option) {
   const Values values = values_of(option);
   if (option.kind == OptionKind::flag || (option.kind == OptionKind::optional && values.empty())) return "";
   std::string patterns;
@@ -183,7 +183,7 @@ std::string zsh_option(const Option& option) {
   return text;
 }
 
-std::string zsh_rest(const Command& command) {
+std::string zsh_rest(const Subcommand& command) {
   if (command.rest == Rest::none) return "";
   if (command.rest == Rest::command) return "        '*:::command:_normal' \\\n";
   const std::string actions = std::string(command.actions);
@@ -191,7 +191,7 @@ std::string zsh_rest(const Command& command) {
   return first + "        '*:file:_files' \\\n";
 }
 
-std::string fish_option(const Command& command, const Option& option) {
+std::string fish_option(const Subcommand& command, const Option& option) {
   const Values values = values_of(option);
   std::string text = fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}'", command.name);
   for (const auto name : names_of(option))
@@ -204,7 +204,7 @@ std::string fish_option(const Command& command, const Option& option) {
 
 template <class Each>
 void for_each_shown(const Each& each) {
-  for (const Command* command : commands()) {
+  for (const Subcommand* command : commands()) {
     if (!command->hidden) each(*command);
   }
 }
@@ -215,7 +215,7 @@ std::string bash_completion() {
   std::string text = std::string(kBashHead) + "  case $command in\n";
   text += fmt::format("    '') actions='{}' ;;\n", command_names());
   std::string values;
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     text += fmt::format("    {}) options='{}' actions='{}' ;;\n", command.name, all_names(command),
                         std::string(command.actions));
     for (const Option& option : options_of(command)) values += bash_value(command, option);
@@ -228,14 +228,14 @@ std::string zsh_completion() {
   std::string text =
       "#compdef gpuwarden\n# zsh completion for gpuwarden; made by `gpuwarden completion zsh`.\n_gpuwarden() {\n"
       "  local -a commands\n  commands=(\n";
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
   });
   text +=
       "    'help:help for a command'\n    'version:print the version'\n  )\n  if (( CURRENT == 2 )); then\n"
       "    _describe command commands\n    return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n"
       "  case $command in\n    help) _describe command commands ;;\n";
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     text += fmt::format("    {})\n      _arguments -s -S \\\n", command.name);
     for (const Option& option : options_of(command)) text += zsh_option(option);
     text += zsh_rest(command) + "        && return\n      ;;\n";
@@ -247,14 +247,14 @@ std::string zsh_completion() {
 
 std::string fish_completion() {
   std::string text(kFishHead);
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     text += fmt::format("complete -c gpuwarden -n __gpuwarden_start -f -a {} -d {}\n", command.name,
                         in_quotes(command.summary));
   });
   text +=
       "complete -c gpuwarden -n __gpuwarden_start -f -a help -d 'help for a command'\n"
       "complete -c gpuwarden -n __gpuwarden_start -f -a version -d 'print the version'\n";
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     if (command.rest == Rest::none)
       text += fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}' -f\n", command.name);
     const std::string actions = std::string(command.actions);

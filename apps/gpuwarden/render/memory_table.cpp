@@ -49,7 +49,7 @@ std::string process_row(const GpuProcess& process, const GpuRecord& record, cons
 }
 
 /// What a pool says, most telling first: a narrow terminal cuts the end off.
-std::string pool_row(const interop::PublishedPool& pool, const Style& style) {
+std::string pool_row(const pools::PublishedPool& pool, const Style& style) {
   const double split = memory::external_fragmentation(pool.free, pool.largest_free);
   std::string line = fmt::format("{:11}pool: live {}, cached {}, free {}", "", format_size(pool.live),
                                  format_size(pool.cached), format_size(pool.free));
@@ -61,16 +61,16 @@ std::string pool_row(const interop::PublishedPool& pool, const Style& style) {
 }
 
 /// The pools of a process, which `pools` loses.
-std::string pools_of(Pid process, interop::Pools& pools, const Style& style) {
+std::string pools_of(Pid process, pools::Pools& pools, const Style& style) {
   std::string text;
-  for (const interop::PublishedPool& pool : pools) {
+  for (const pools::PublishedPool& pool : pools) {
     if (pool.process.pid == process) text += pool_row(pool, style);
   }
-  std::erase_if(pools, [&](const interop::PublishedPool& pool) { return pool.process.pid == process; });
+  std::erase_if(pools, [&](const pools::PublishedPool& pool) { return pool.process.pid == process; });
   return text;
 }
 
-std::string processes(const GpuRecord& record, interop::Pools pools, const Style& style) {
+std::string processes(const GpuRecord& record, pools::Pools pools, const Style& style) {
   std::vector<GpuProcess> all = record.processes.value_or(std::vector<GpuProcess>{});
   // Who has only the device file open holds no memory that is known of.
   std::erase_if(all, [](const GpuProcess& process) { return !process.listed && !process.memory; });
@@ -84,7 +84,7 @@ std::string processes(const GpuRecord& record, interop::Pools pools, const Style
     const Pid process = pools.front().process.pid;
     text += process_row({.pid = process}, record, style) + pools_of(process, pools, style);
   }
-  const auto rest = interop::unaccounted_memory(record);
+  const auto rest = pools::unaccounted_memory(record);
   constexpr Bytes kWorthTelling = 64_MiB;
   if (rest && *rest > kWorthTelling)
     text += style.paint(fmt::format("   {:>7} {} {} {}  {}", "", fit("", kName - 9),
@@ -97,7 +97,7 @@ std::string processes(const GpuRecord& record, interop::Pools pools, const Style
 
 }  // namespace
 
-std::string memory_table(const facts::Snapshot& snapshot, const interop::Pools& pools, const Style& style) {
+std::string memory_table(const facts::Snapshot& snapshot, const pools::Pools& pools, const Style& style) {
   std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n");
   text += style.paint(fmt::format(" # {} {} {} {} {} {}", fit("name", kName), fit("", 4), fit("used", kSize, true),
@@ -105,7 +105,7 @@ std::string memory_table(const facts::Snapshot& snapshot, const interop::Pools& 
                       Tone::dim) +
           "\n";
   for (const GpuRecord& record : snapshot.gpus)
-    text += gpu_row(record, style) + processes(record, interop::pools_on(record, pools), style);
+    text += gpu_row(record, style) + processes(record, pools::pools_on(record, pools), style);
   return text;
 }
 
