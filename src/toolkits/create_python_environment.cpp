@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 constexpr int kInterruptedCode = 128;
-constexpr std::chrono::minutes kListDeadline{1};
 constexpr int kMaxBraces = 100;  ///< in what stands before conda's JSON
 
 /// The list in conda's answer. Plugins and activation scripts write before it, so the first JSON that has one counts.
@@ -40,15 +39,16 @@ std::optional<Words> environments_in(std::string_view answer) {
 
 /// Environments that conda knows, by their folders. No answer is an error, not an empty list: what is not known to be
 /// absent may be the user's.
-Result<Words> known_environments(const std::string& program) {
-  const Words argv{program, "env", "list", "--json"};
-  const auto refuse = [&](std::string_view why) {
-    return fail(ErrorCode::unavailable, fmt::format("{}: {}", join(argv, " "), why),
+Result<Words> known_environments(const PythonEnvironmentPlan& plan) {
+  const Words argv{plan.program, "env", "list", "--json"};
+  const auto refuse = [&](std::string_view why, ErrorCode code = ErrorCode::unavailable) {
+    return fail(code, fmt::format("{}: {}", join(argv, " "), why),
                 "without its list nobody can tell whether the environment exists; a folder with '/' needs no list");
   };
-  const auto done = run_command({.argv = argv, .deadline = kListDeadline});
+  const auto done = run_command({.argv = argv, .deadline = plan.list_deadline});
   if (!done) return std::unexpected(done.error());
-  if (done->timed_out) return refuse("no answer within a minute");
+  if (done->timed_out)
+    return refuse(fmt::format("timed out after {}", format_duration(plan.list_deadline)), ErrorCode::timed_out);
   if (done->exit_code != 0) {
     const std::string_view said = trim(done->standard_error);
     return refuse(done->exit_code ? fmt::format("exit code {}{}{}", *done->exit_code, said.empty() ? "" : ": ",
@@ -70,7 +70,7 @@ Result<bool> exists(const PythonEnvironmentPlan& plan) {
     return true;
   }
   if (plan.name == "base") return true;  // conda's own; its folder has another name
-  GPUWARDEN_TRY(const Words folders, known_environments(plan.program));
+  GPUWARDEN_TRY(const Words folders, known_environments(plan));
   return std::ranges::any_of(folders,
                              [&](const std::string& folder) { return fs::path(folder).filename() == plan.name; });
 }

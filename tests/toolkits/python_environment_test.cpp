@@ -254,6 +254,14 @@ TEST_F(NamedCreation, NothingIsRunOrRemovedWhereTheListCannotBeHad) {
               FailsWith(ErrorCode::unavailable, HasSubstr("exit code 1: broken")));
 }
 
+TEST_F(NamedCreation, ACondaThatDoesNotAnswerInTimeIsATimeOut) {
+  PythonEnvironmentPlan hanging = plan("exec sleep 600");
+  hanging.list_deadline = std::chrono::milliseconds(200);
+  EXPECT_THAT(create_failing(hanging),
+              FailsWith(ErrorCode::timed_out, HasSubstr("env list --json: timed out after 200 ms")));
+  EXPECT_EQ(runs_, 0);
+}
+
 TEST_F(NamedCreation, TextAroundTheListIsPassedOver) {
   const std::string noise = "echo 'WARNING {of a plugin}'; echo '{\"a\": 1}'; ";
   EXPECT_THAT(create_failing(plan(noise + "echo '{\"envs\": [\"/e/lab\"]}'; echo done")),

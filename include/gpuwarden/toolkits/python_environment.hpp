@@ -3,6 +3,7 @@
 // or nothing.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -41,6 +42,8 @@ struct PythonEnvironmentPlan {
   std::optional<std::filesystem::path> folder;  ///< what comes into being; absolute, without . and ..
   std::string name;                             ///< of a conda environment; empty for a folder
   std::string program;
+  /// Conda may take so long to tell which environments there are.
+  std::chrono::milliseconds list_deadline = std::chrono::minutes(1);
 };
 
 /// The plan. PyTorch is taken in the newest release that has a build for the CUDA version and the Python. Fails with
@@ -52,9 +55,9 @@ Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentReq
 /// Runs a command in sight of the user and gives its exit code; 128 and more: ended by a signal.
 using Runner = std::function<Result<int>(const std::vector<std::string>&)>;
 
-/// Carries the plan out. Fails with invalid_argument where the environment exists already, with unavailable where conda
-/// does not tell which there are (nothing is run then), and with failed or interrupted where a command fails: what had
-/// been made is then removed, and the message says so, or what may be left.
+/// Carries the plan out. Fails with invalid_argument where the environment exists already, with unavailable or
+/// timed_out where conda does not tell which there are (nothing is run then), and with failed or interrupted where a
+/// command fails: what had been made is then removed, and the message says so, or what may be left.
 Result<void> create_python_environment(const PythonEnvironmentPlan& plan, const Runner& run);
 
 }  // namespace gpuwarden::toolkits
