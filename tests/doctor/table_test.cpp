@@ -73,6 +73,13 @@ TEST(CheckTable, OnlyChecksExplainChecks) {
   }
 }
 
+TEST(CheckTable, WhatChoosesAToolkitIsAmongTheChecks) {
+  const doctor::Choice choice = doctor::toolkit_choice();
+  EXPECT_GE(choice.only.size(), 10U);
+  EXPECT_TRUE(validate(choice, knowledge::Knowledge::built_in()).has_value());
+  for (const std::string& id : choice.only) EXPECT_NE(doctor::find_check(id), nullptr) << id;
+}
+
 TEST(CheckTable, EveryCheckHasACaseInItsGroup) {
   for (const Group& group : groups()) {
     for (const Check& check : group.checks)

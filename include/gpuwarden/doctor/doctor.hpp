@@ -67,6 +67,9 @@ struct Choice {
   std::vector<std::string> only;
   std::vector<std::string> skip;
 };
+/// The checks of what chooses a toolkit and can contradict itself: PATH, CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH, the
+/// toolkits, PyTorch, the driver.
+Choice toolkit_choice();
 /// Fails with invalid_argument, naming the nearest, where a name is neither a check's nor an area's.
 Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledge);
 
