@@ -279,6 +279,18 @@ std::string plain_name(std::string_view name) {
 
 }  // namespace
 
+Launch launch_of(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  Launch launch{.settings = answer.best().settings, .gpus_per_node = request.gpus_per_node};
+  launch.ampere = request.gpus.capability_major == 0 || request.gpus.capability_major >= 8;
+  launch.job_name = request.work.model.name;
+  launch.adapter_modules = default_lora_targets(request.work.model);
+  launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
+  const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
+  launch.host_memory_per_node = Bytes(static_cast<std::uint64_t>(answer.best().estimate.host * on_node));
+  return launch;
+}
+
 std::string_view to_string(LaunchFormat format) {
   return std::ranges::find(kFormats, format, &FormatName::format)->name;
 }
