@@ -134,7 +134,7 @@ Result<Machine> open_running_fleet(const std::string& name, Options options) {
     GPUWARDEN_TRY(const auto simulator, Simulator::open(options.simulator));
     GPUWARDEN_TRY(const Json live, simulator->call({{"op", "list"}}));
     const Json& fleets = live["fleets"];
-    if (std::ranges::find(fleets, Json(name)) == fleets.end())
+    if (std::none_of(fleets.begin(), fleets.end(), [&](const Json& one) { return one == name; }))
       return fail(ErrorCode::invalid_argument, fmt::format("no simulated fleet '{}' is running", printable(name)),
                   "see gpuwarden sim list");
     folder = live["root"].get<std::string>() + "/" + name;
