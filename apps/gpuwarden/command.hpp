@@ -80,10 +80,10 @@ struct Subcommand {
   const char* usage;
   std::array<OptionGroup, 5> groups;
   Rest rest;
-  const char* actions = "";  ///< what its first operand may be, with blanks between; empty: anything
-  const char* details = "";  ///< what the man page says beyond the summary
-  bool hidden = false;       ///< not in the overview: for shells and packagers
-  int (*run)(Context&);
+  const char* actions = "";      ///< what its first operand may be, with blanks between; empty: anything
+  const char* details = "";      ///< what the man page says beyond the summary
+  bool hidden = false;           ///< not in the overview: for shells and packagers
+  Result<int> (*run)(Context&);  ///< the exit code, or the error that is printed
 };
 
 /// All commands, in the order of the overview.
@@ -110,6 +110,8 @@ int complain(const Error& error);
 /// The same of a program that cannot be started: 126 or 127, as shells have it.
 int refuse_program(const Error& error);
 void warn(std::string_view text);
+/// Asks on stderr; whether the answer on stdin is yes.
+bool ask(std::string_view question);
 
 // The commands, each in commands/<name>.cpp with its options.
 extern const Subcommand kListCommand;

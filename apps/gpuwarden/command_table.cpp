@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iostream>
 
 #include "command.hpp"
 #include "exit_codes.hpp"
@@ -123,6 +124,12 @@ int complain(const Error& error) {
 int refuse_program(const Error& error) {
   complain(error);
   return exit_code_of_start(error.code);
+}
+
+bool ask(std::string_view question) {
+  fmt::print(stderr, "{} [y/N] ", question);
+  std::string line;
+  return std::getline(std::cin, line) && (line == "y" || line == "yes");
 }
 
 void warn(std::string_view text) { fmt::print(stderr, "gpuwarden: warning: {}\n", text); }

@@ -46,7 +46,8 @@ int dispatch(const std::vector<std::string>& words) {
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
   Context context{std::move(*args), current_environment(), command};
-  return command->run(context);
+  const auto code = command->run(context);
+  return code ? *code : complain(code.error());
 }
 
 /// What was printed may not have been written: a full disk must not look like success.

@@ -34,11 +34,11 @@ facts::GpuRecord gpu(const char* name, const char* vendor = "NVIDIA") {
 
 TEST(DriverOf, IsTheDriversOwnWordThenTheModules) {
   facts::Snapshot snapshot = machine();
-  snapshot.environment->driver.loaded_version = "535.183.01";
+  snapshot.environment->driver.loaded_version = "535.104.12";
   snapshot.environment->driver.library_version = "570.1";
   EXPECT_EQ(to_string(*driver_of(snapshot)), "550.54.15");
   snapshot.driver_version.reset();
-  EXPECT_EQ(to_string(*driver_of(snapshot)), "535.183.1");
+  EXPECT_EQ(to_string(*driver_of(snapshot)), "535.104.12");
   snapshot.environment->driver.loaded_version.reset();
   EXPECT_FALSE(driver_of(snapshot)) << "libraries alone are no driver";
   EXPECT_FALSE(driver_of({}));

@@ -21,13 +21,13 @@ struct Shell {
 constexpr auto kShells =
     std::to_array<Shell>({{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}});
 
-int run_completion(Context& context) {
+Result<int> run_completion(Context& context) {
   const std::string name = context.args.rest.size() == 1 ? context.args.rest[0] : "";
   const auto* const shell = std::ranges::find(kShells, name, &Shell::name);
   if (shell == kShells.end())
-    return complain({ErrorCode::invalid_argument,
-                     name.empty() ? "completion: name one shell" : fmt::format("unknown shell '{}'", printable(name)),
-                     "bash, zsh or fish"});
+    return fail(ErrorCode::invalid_argument,
+                name.empty() ? "completion: name one shell" : fmt::format("unknown shell '{}'", printable(name)),
+                "bash, zsh or fish");
   fmt::print("{}", shell->script());
   return kFine;
 }
@@ -45,10 +45,10 @@ Result<void> write_pages(const std::filesystem::path& folder) {
   return {};
 }
 
-int run_man(Context& context) {
+Result<int> run_man(Context& context) {
   if (const auto folder = context.args.text("output")) {
-    const auto written = write_pages(*folder);
-    return written ? kFine : complain(written.error());
+    GPUWARDEN_CHECK(write_pages(*folder));
+    return kFine;
   }
   if (context.args.rest.empty()) {
     fmt::print("{}", program_man_page());
@@ -56,8 +56,8 @@ int run_man(Context& context) {
   }
   const Subcommand* command = find_command(context.args.rest[0]);
   if (command == nullptr)
-    return complain({ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(context.args.rest[0])),
-                     "see gpuwarden --help"});
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(context.args.rest[0])),
+                "see gpuwarden --help");
   fmt::print("{}", command_man_page(*command));
   return kFine;
 }

@@ -142,16 +142,11 @@ Result<int> diagnose_logs(Context& context) {
   return failed ? kNo : kFine;
 }
 
-Result<int> answer(Context& context) {
+Result<int> run_diagnose(Context& context) {
   GPUWARDEN_CHECK(check_options(context.args));
   if (context.args.has("list")) return list_causes(context);
   if (context.args.has("explain")) return explain(context);
   return diagnose_logs(context);
-}
-
-int run_diagnose(Context& context) {
-  const auto code = answer(context);
-  return code ? *code : complain(code.error());
 }
 
 }  // namespace

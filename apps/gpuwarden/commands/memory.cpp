@@ -47,7 +47,7 @@ constexpr auto kActions = std::to_array<Action>({
     {"trace", memory_trace},
 });
 
-Result<int> answer(Context& context) {
+Result<int> run_memory(Context& context) {
   auto& words = context.args.rest;
   const std::string_view wanted = words.empty() ? std::string_view("status") : words[0];
   const auto* const action = std::ranges::find(kActions, wanted, &Action::name);
@@ -60,11 +60,6 @@ Result<int> answer(Context& context) {
   return fail(ErrorCode::invalid_argument,
               fmt::format("unknown action '{}' for `gpuwarden memory`", printable(words[0])),
               fmt::format("there are: {}", join(names, ", ")));
-}
-
-int run_memory(Context& context) {
-  const auto code = answer(context);
-  return code ? *code : complain(code.error());
 }
 
 }  // namespace

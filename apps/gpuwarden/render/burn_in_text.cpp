@@ -18,12 +18,6 @@ std::string line(std::string_view label, const std::string& words, const Style& 
   return fmt::format("  {:<18} {}\n", label, wrapped(printable(words), kIndent, kIndent, style.width));
 }
 
-std::string label_of(const BurnInFigure& figure) {
-  std::string label = figure.id;
-  std::ranges::replace(label, '_', ' ');
-  return label;
-}
-
 std::string figure_words(const BurnInFigure& figure) {
   std::string words = fmt::format("{:.4g} {}", figure.value, figure.unit);
   if (figure.expected && figure.least && *figure.expected > 0)
@@ -60,7 +54,7 @@ std::string gpu_text(const BurnInGpu& gpu, const Style& style) {
       gpu.index ? fmt::format("GPU {}  {}\n", gpu.index->value, printable(gpu.name)) : printable(gpu.name) + "\n";
   if (gpu.not_possible) return text + line("not tested", *gpu.not_possible, style);
   if (gpu.memory) text += line("memory", memory_words(*gpu.memory), style);
-  for (const BurnInFigure& figure : gpu.figures) text += line(label_of(figure), figure_words(figure), style);
+  for (const BurnInFigure& figure : gpu.figures) text += line(spaced(figure.id), figure_words(figure), style);
   if (gpu.wrong_results > 0) text += line("arithmetic", fmt::format("{} wrong sums", gpu.wrong_results), style);
   for (const auto& moment : gpu.moments) {
     const std::string words = moment_words(moment);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "command.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::cli {
@@ -134,18 +135,6 @@ std::string bash_value(const Subcommand& command, const Option& option) {
                      option.kind == OptionKind::list ? "list" : "''");
 }
 
-/// `text` between single quotes, for bash, zsh and fish alike.
-std::string in_quotes(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      result += "'\\''";
-    else
-      result += c;
-  }
-  return result + "'";
-}
-
 /// Brackets and colons end a description of zsh's _arguments.
 std::string zsh_text(std::string_view text) {
   std::string result;
@@ -177,8 +166,8 @@ std::string zsh_option(const Option& option) {
     const std::string value = flag ? ""
                                    : fmt::format("{}{}:{}", option.kind == OptionKind::optional ? "::" : ":",
                                                  zsh_text(option.value), zsh_action(option));
-    text += fmt::format("        {} \\\n", in_quotes(fmt::format("{}{}{}[{}]{}", again ? "*" : "", name, joined,
-                                                                 zsh_text(option.help), value)));
+    text += fmt::format("        {} \\\n", shell_quoted(fmt::format("{}{}{}[{}]{}", again ? "*" : "", name, joined,
+                                                                    zsh_text(option.help), value)));
   }
   return text;
 }
@@ -199,7 +188,7 @@ std::string fish_option(const Subcommand& command, const Option& option) {
   if (option.kind != OptionKind::flag && option.kind != OptionKind::optional)
     text += values.files ? " -r -F" : values.folders ? " -x -a '(__fish_complete_directories)'" : " -x";
   if (!values.words.empty()) text += fmt::format(" -a '{}'", values.words);
-  return fmt::format("{} -d {}\n", text, in_quotes(option.help));
+  return fmt::format("{} -d {}\n", text, shell_quoted(option.help));
 }
 
 template <class Each>
@@ -229,7 +218,7 @@ std::string zsh_completion() {
       "#compdef gpuwarden\n# zsh completion for gpuwarden; made by `gpuwarden completion zsh`.\n_gpuwarden() {\n"
       "  local -a commands\n  commands=(\n";
   for_each_shown([&](const Subcommand& command) {
-    text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
+    text += fmt::format("    {}\n", shell_quoted(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
   });
   text +=
       "    'help:help for a command'\n    'version:print the version'\n  )\n  if (( CURRENT == 2 )); then\n"
@@ -249,7 +238,7 @@ std::string fish_completion() {
   std::string text(kFishHead);
   for_each_shown([&](const Subcommand& command) {
     text += fmt::format("complete -c gpuwarden -n __gpuwarden_start -f -a {} -d {}\n", command.name,
-                        in_quotes(command.summary));
+                        shell_quoted(command.summary));
   });
   text +=
       "complete -c gpuwarden -n __gpuwarden_start -f -a help -d 'help for a command'\n"

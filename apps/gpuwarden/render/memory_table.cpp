@@ -32,9 +32,7 @@ std::string gpu_row(const GpuRecord& record, const Style& style) {
                            ? ratio(*sample.memory_used, *sample.memory_total)
                            : 0;
   const Tone tone = share >= 0.9 ? Tone::bad : share >= 0.5 ? Tone::warning : Tone::good;
-  std::string_view name = record.gpu.name;
-  if (name.starts_with("NVIDIA ")) name.remove_prefix(7);
-  return fmt::format("{:>2} {} {} {} {} {} {}\n", record.gpu.index.value, fit(name, kName),
+  return fmt::format("{:>2} {} {} {} {} {} {}\n", record.gpu.index.value, fit(short_name(record.gpu.name), kName),
                      style.paint(share_cell(sample.memory_used, sample.memory_total), tone),
                      size_cell(sample.memory_used), size_cell(sample.memory_free), size_cell(sample.memory_reserved),
                      size_cell(sample.memory_total));
@@ -45,7 +43,7 @@ std::string process_row(const GpuProcess& process, const GpuRecord& record, cons
       fmt::format("   {:>7} {} {} {}  {}", process.pid.value, fit(printable(process.user.value_or("?")), kName - 9),
                   share_cell(process.memory, record.sample.memory_total), size_cell(process.memory),
                   printable(process.command.value_or("?")));
-  return fit(line, std::min(style.width, width_of(line))) + "\n";
+  return cut(line, style) + "\n";
 }
 
 /// What a pool says, most telling first: a narrow terminal cuts the end off.
@@ -57,7 +55,7 @@ std::string pool_row(const pools::PublishedPool& pool, const Style& style) {
   line += fmt::format(" of {}, peak {}, limit {}, {}", format_size(pool.reserved), format_size(pool.peak_reserved),
                       format_size(pool.limit), printable(pool.strategy));
   if (pool.out_of_memory > 0) line += fmt::format(", out of memory {} times", pool.out_of_memory);
-  return style.paint(fit(line, std::min(style.width, width_of(line))), Tone::dim) + "\n";
+  return style.paint(cut(line, style), Tone::dim) + "\n";
 }
 
 /// The pools of a process, which `pools` loses.
