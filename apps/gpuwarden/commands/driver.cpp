@@ -319,7 +319,7 @@ Result<int> history(Context& context) {
 
 struct Verb {
   std::string_view name;
-  int (*run)(Context&);
+  Result<int> (*run)(Context&);
 };
 constexpr auto kVerbs = std::to_array<Verb>({{"status", status},
                                              {"recommend", recommend},
