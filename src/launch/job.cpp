@@ -80,6 +80,7 @@ class Supervisor {
       wait_for_something(signal_fd);
       hear_guardians();
       look_at_ranks();
+      look_after();
       escalate();
     }
     // Grandchildren may hold our pipes open for ever: take what is there, then stop.
@@ -290,6 +291,12 @@ class Supervisor {
     if (silent_ticks_ > 0) crew_.guardians->rouse(silent_ticks_ > kSilentTicks);
   }
 
+  void look_after() {
+    if (!hooks_.look_after || clock_.now() - looked_after_ < kLookAfterPeriod) return;
+    for (std::string& sentence : hooks_.look_after()) warn(std::move(sentence));
+    looked_after_ = clock_.now();
+  }
+
   /// After the grace period nobody is asked any more.
   void escalate() {
     if (!stopping_since_ || clock_.now() - *stopping_since_ < spec_.grace) return;
@@ -319,6 +326,7 @@ class Supervisor {
   Crew& crew_;
   StopDescriptor stop_;
   JobEnd end_;
+  Clock::SteadyTime looked_after_ = clock_.now();
   std::optional<Clock::SteadyTime> stopping_since_;
   bool damaged_ = false;    ///< a guardian was killed
   bool abandoned_ = false;  ///< and no other is left

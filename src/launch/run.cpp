@@ -63,9 +63,11 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   std::optional<Sampler> sampler;
   if (!ready.gpus.empty()) sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock);
   const std::string before = cpu_reading();
-  auto end = run_job(
-      ready.job, clock,
-      {.rank_started = declare_to(machine, options.load, ready), .warning = options.warning, .stop = options.stop});
+  auto end = run_job(ready.job, clock,
+                     {.rank_started = declare_to(machine, options.load, ready),
+                      .warning = options.warning,
+                      .stop = options.stop,
+                      .look_after = options.look_after});
   if (sampler) report.gpus = sampler->finish();
   if (!end) return std::unexpected(std::move(end).error());
   report.end = std::move(*end);

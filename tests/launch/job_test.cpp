@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "launch/jobs.hpp"
+#include "support/fake_clock.hpp"
 #include "support/matchers.hpp"
 
 namespace gpuwarden::launch {
@@ -19,6 +21,7 @@ namespace {
 
 using namespace gpuwarden::testing;
 using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST_F(Jobs, RanksGetTorchrunsVariables) {
@@ -45,6 +48,20 @@ TEST_F(Jobs, OneDevicePerRankLooksLikeDeviceZero) {
   ASSERT_THAT(run_job(spec, system_clock()), IsOk());
   EXPECT_EQ(file("r.0"), "0 0 GPU-a\n");
   EXPECT_EQ(file("r.1"), "1 0 GPU-b\n");
+}
+
+TEST_F(Jobs, WhatTheJobRestsOnIsLookedAfterMeanwhile) {
+  FakeClock clock;
+  const auto end = run_job(shell("while [ ! -e $DIR/seen ]; do sleep 0.01; done"), clock,
+                           {.rank_started = [&](std::uint32_t, Pid) { clock.advance(kLookAfterPeriod); },
+                            .look_after =
+                                [&] {
+                                  std::ofstream(dir_ / "seen") << "yes";
+                                  return std::vector<std::string>{"the lock was made again"};
+                                }});
+  ASSERT_THAT(end, IsOk());
+  EXPECT_EQ(end->exit_code, 0);
+  EXPECT_THAT(end->warnings, ElementsAre("the lock was made again"));
 }
 
 TEST_F(Jobs, ThePortIsFreeAndOutsideTheEphemeralRange) {

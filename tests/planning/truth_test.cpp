@@ -23,7 +23,8 @@ TEST(PlannerTruth, HoldsTheErrorsReachedOnPublishedMeasurements) {
   const Spread& training = report.groups.at("training");
   EXPECT_LE(training.median, 1.0);
   EXPECT_LE(training.p90, 8.0);
-  EXPECT_LE(report.groups.at("inference").median, 0.5);
+  // The reduced corpus has eight rows of inference: one more or less moves the middle.
+  EXPECT_LE(report.groups.at("inference").median, testing::corpus_is_whole() ? 0.5 : 0.6);
 }
 
 TEST(PlannerTruth, HoldsTheVerdictsReachedOnRunsThatEndedAndThatDidNot) {

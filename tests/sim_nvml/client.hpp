@@ -61,8 +61,12 @@ class Nvml : public Functions {
     return reply == nullptr ? Json{{"error", "no reply"}} : Json::parse(reply);
   }
 
-  /// A function by its name alone, called with one argument; the others are 0.
-  Return call_blindly(const char* name, const void* first) const {
+  /// A function by its name alone, called with one argument; the others are 0. It has another type: that is meant.
+#ifdef __clang__
+  __attribute__((no_sanitize("function")))
+#endif
+  Return
+  call_blindly(const char* name, const void* first) const {
     const auto function =
         reinterpret_cast<Return (*)(const void*, void*, void*, void*, void*, void*)>(::dlsym(library_, name));
     return function == nullptr ? kFunctionNotFound : function(first, nullptr, nullptr, nullptr, nullptr, nullptr);

@@ -157,12 +157,13 @@ int finish(const Context& context, const RunReport& report) {
   return report.end.exit_code;
 }
 
-int run_acquired(const Context& context, const Machine& machine, const machine::Reservation& acquired,
-                 const RunPlan& plan, const launch::RunOptions& options) {
+int run_acquired(const Context& context, const Machine& machine, machine::Reservation& acquired, const RunPlan& plan,
+                 launch::RunOptions options) {
   ReadyRun job = launch::ready(plan, machine, acquired.decision(), acquired.snapshot(), acquired.descriptors());
   job.job.takes_signals = true;
   job.job.record_directory = lease_directory(context);
   announce(context, acquired, job.job);
+  options.look_after = [&acquired] { return acquired.repair(); };
   const auto report = launch::run(job, machine, options, system_clock());
   if (report) return finish(context, *report);
   return refuse_program(report.error());

@@ -76,7 +76,11 @@ struct JobHooks {
   OnRankStarted rank_started;
   std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once
   std::stop_token stop;                             ///< as SIGTERM would
+  /// Puts right what the job rests on, every kLookAfterPeriod; what it says becomes a warning.
+  std::function<std::vector<std::string>()> look_after;
 };
+
+inline constexpr std::chrono::seconds kLookAfterPeriod{10};
 
 /// Runs the job to its end. Fails with not_found / permission_denied where argv[0] cannot be run (nothing was
 /// started), with failed where processes cannot be made. May be called from any thread of any program: it waits for no

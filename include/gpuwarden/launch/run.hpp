@@ -82,6 +82,8 @@ struct RunOptions {
   std::span<const knowledge::SiteRule> rules;       ///< of the site, judged at the end
   std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once; may be empty
   std::stop_token stop;                             ///< ends the job as SIGTERM would
+  /// As JobHooks::look_after; e.g. machine::Reservation::repair.
+  std::function<std::vector<std::string>()> look_after;
 };
 
 /// Runs the job to its end, watches its GPUs and judges what they did. Fails as run_job does.
