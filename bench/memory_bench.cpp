@@ -26,6 +26,7 @@ BENCHMARK
   symbolic   a training step with random lengths, without and with recomputation
   grid       RMM's random_allocations: 1,000 to 100,000 operations, sizes up to 1 to 4,096 MiB
   serving    a server of a language model with a growing cache (synthetic)
+  inference  synthetic inference of several kinds; the pool was not tuned on the ones kept back
   threads    CPU time of an operation with 1 to 16 threads
   pingpong   memory that crosses streams (simulated streams, priced driver calls)
   capped     the smallest device that completes, and how long single operations take near it
@@ -52,11 +53,11 @@ struct Benchmark {
   bool on_cuda;  ///< makes sense with a real driver
 };
 constexpr Benchmark kBenchmarks[] = {
-    {"validate", bench_validate, true, false},  {"traces", bench_traces, true, true},
-    {"symbolic", bench_symbolic, true, true},   {"grid", bench_grid, false, true},
-    {"serving", bench_serving, false, true},    {"threads", bench_threads, false, true},
-    {"pingpong", bench_pingpong, false, false}, {"capped", bench_capped, true, false},
-    {"soak", bench_soak, false, true},
+    {"validate", bench_validate, true, false}, {"traces", bench_traces, true, true},
+    {"symbolic", bench_symbolic, true, true},  {"grid", bench_grid, false, true},
+    {"serving", bench_serving, false, true},   {"inference", bench_inference, false, true},
+    {"threads", bench_threads, false, true},   {"pingpong", bench_pingpong, false, false},
+    {"capped", bench_capped, true, false},     {"soak", bench_soak, false, true},
 };
 
 struct Usage : std::runtime_error {

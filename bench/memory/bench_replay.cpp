@@ -54,6 +54,20 @@ Comparison compare_into(Report& report, const Options& options, const std::vecto
   return result;
 }
 
+/// What driver calls cost beside peers that need about as little memory, and whether they come to an end.
+void call_goals(Report& report, const Comparison& found) {
+  const Outcome* const ours = found.of(kOurs);
+  if (ours == nullptr) return;
+  const double own = priced(found.contenders[position(found.contenders, kOurs)], *ours);
+  const double peer = lowest_priced_peer(found.trace, found.contenders, found.outcomes);
+  if (!std::isnan(peer))
+    report.goals.push_back(
+        {found.trace.name + ", with calls priced, of the best peer's within 3 % of the best live/reserved", own / peer,
+         true, 1, 2});
+  report.goals.push_back(
+      {found.trace.name + ", calls in 1,000 operations after the first third", ours->settled_calls, true, 1, 2});
+}
+
 void speed_goals(Report& report, const Comparison& found) {
   struct Face {
     std::string_view name;
@@ -88,6 +102,7 @@ void share_goal(Report& report, const Comparison& found, double least) {
 
 void trace_goals(Report& report, const Comparison& found, bool repeated) {
   if (!repeated) {
+    call_goals(report, found);
     if (found.trace.name.starts_with("we_")) share_goal(report, found, 0.985);
     if (found.trace.name.starts_with("ni_")) share_goal(report, found, 0.95);
     return;
@@ -126,6 +141,7 @@ Report bench_symbolic(const Options& options) {
       trace.name += fmt::format(", {} lengths in steps of {}, seed {}", options.steps, step, seed);
       const auto found = compare_into(report, options, contenders, {std::span(&trace, 1)}, options.rounds);
       share_goal(report, found, file.filename().string().contains("recompute") ? 0.97 : 0.985);
+      call_goals(report, found);
     }
   }
   return report;
@@ -220,7 +236,20 @@ Report bench_serving(const Options& options) {
   for (const bool paged : {false, true}) {
     const Trace trace = serving(steps, 1, paged);
     if (trace.name.contains(options.workload))
-      compare_into(report, options, contenders, {std::span(&trace, 1)}, options.rounds);
+      call_goals(report, compare_into(report, options, contenders, {std::span(&trace, 1)}, options.rounds));
+  }
+  return report;
+}
+
+Report bench_inference(const Options& options) {
+  Report report{.benchmark = "inference"};
+  const auto contenders = chosen(options);
+  for (const InferenceTrace& row : inference_traces()) {
+    const std::string name = fmt::format("{}{}", row.name, row.kept_back ? ", kept back" : "");
+    if (!name.contains(options.workload)) continue;
+    Trace trace = row.make();
+    trace.name = name;
+    call_goals(report, compare_into(report, options, contenders, {std::span(&trace, 1)}, options.rounds));
   }
   return report;
 }

@@ -33,6 +33,7 @@ Report bench_traces(const Options& options);
 Report bench_symbolic(const Options& options);
 Report bench_grid(const Options& options);
 Report bench_serving(const Options& options);
+Report bench_inference(const Options& options);
 Report bench_threads(const Options& options);
 Report bench_pingpong(const Options& options);
 Report bench_capped(const Options& options);

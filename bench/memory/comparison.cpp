@@ -50,15 +50,21 @@ Outcome play_once(const Contender& contender, const Passes& passes, const Device
   const auto contestant = contender.make(spec);
   std::vector<std::vector<Operation>> leftovers;
   std::ranges::transform(passes.traces, std::back_inserter(leftovers), frees_of_leftovers);
+  double operations = 0;
   std::vector<Slot> slots(std::ranges::max(passes.traces, {}, &Trace::slots).slots);
   try {
     for (unsigned pass = 0; pass < passes.count; ++pass) {
       const std::size_t at = pass % passes.traces.size();
       const std::span all(passes.traces[at].operations);
-      const std::size_t part = all.size() / 3 * 2;
+      const std::size_t third = all.size() / 3;
+      const std::size_t part = third * 2;
       const auto start = std::chrono::steady_clock::now();
-      contestant->play(all.first(part), slots);
+      contestant->play(all.first(third), slots);
       double seconds = seconds_since(start);
+      const std::uint64_t begun = contestant->footprint().calls.all();
+      const auto second = std::chrono::steady_clock::now();
+      contestant->play(all.subspan(third, part - third), slots);
+      seconds += seconds_since(second);
       const std::uint64_t before = contestant->footprint().calls.all();
       const auto middle = std::chrono::steady_clock::now();
       contestant->play(all.subspan(part), slots);
@@ -70,9 +76,15 @@ Outcome play_once(const Contender& contender, const Passes& passes, const Device
       outcome.nanoseconds = std::fmin(outcome.nanoseconds, nanoseconds);
       if (pass == 0) {
         outcome.first_nanoseconds = nanoseconds;
-        outcome.late_calls = contestant->footprint().calls.all() - before;
+        const std::uint64_t after = contestant->footprint().calls.all();
+        outcome.late_calls = after - before;
+        outcome.settled_calls = 1000.0 * static_cast<double>(after - begun) / static_cast<double>(all.size() - third);
       }
-      if (pass + 1 == passes.count) outcome.footprint = contestant->footprint();
+      operations += static_cast<double>(all.size());
+      if (pass + 1 == passes.count) {
+        outcome.footprint = contestant->footprint();
+        outcome.call_nanoseconds = outcome.footprint.calls.nanoseconds / operations;
+      }
       contestant->play(leftovers[at], slots);
     }
     outcome.error = contestant->check();
@@ -116,6 +128,25 @@ double fastest_peer(const std::vector<Contender>& contenders, const std::vector<
   return fastest;
 }
 
+double priced(const Contender& contender, const Outcome& outcome) {
+  if (!contender.abilities.device || !contender.abilities.calls || !outcome.error.empty()) return kNone;
+  return outcome.nanoseconds + outcome.call_nanoseconds;
+}
+
+double lowest_priced_peer(const Trace& trace, const std::vector<Contender>& contenders,
+                          const std::vector<Outcome>& outcomes) {
+  constexpr double kNear = 0.97;
+  double best_share = 0;
+  for (const Outcome& outcome : outcomes) best_share = std::fmax(best_share, share_live(trace, outcome));
+  double lowest = kNone;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    if (contenders[i].kind != Contender::Kind::rules && contenders[i].kind != Contender::Kind::library) continue;
+    if (share_live(trace, outcomes[i]) >= kNear * best_share)
+      lowest = std::fmin(lowest, priced(contenders[i], outcomes[i]));
+  }
+  return lowest;
+}
+
 Table table_of(const Trace& trace, const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes) {
   Table table{.title = fmt::format("{}: {} operations, peak live {:.1f} MiB", trace.name, trace.operations.size(),
                                    static_cast<double>(trace.peak_live) / kMiB),
@@ -126,7 +157,9 @@ Table table_of(const Trace& trace, const std::vector<Contender>& contenders, con
                           {"live/reserved", "live_of_reserved", 3},
                           {"memory calls", "memory_calls", 0},
                           {"events", "event_calls", 0},
-                          {"calls in it", "calls_in_last_third", 0}},
+                          {"calls in last third", "calls_in_last_third", 0},
+                          {"calls/1000 after 1st third", "calls_in_1000_after_first_third", 2},
+                          {"ns/op, calls priced", "ns_per_operation_with_calls_priced"}},
               .rows = {}};
   const double fastest = fastest_peer(contenders, outcomes, Interface::any);
   for (std::size_t i = 0; i < contenders.size(); ++i) {
@@ -140,7 +173,8 @@ Table table_of(const Trace& trace, const std::vector<Contender>& contenders, con
         {contenders[i].name,
          {one.nanoseconds, one.nanoseconds / fastest, one.late_nanoseconds,
           device ? static_cast<double>(one.footprint.peak_reserved) / kMiB : kNone, share_live(trace, one),
-          counted(calls.memory()), counted(calls.all() - calls.memory()), counted(one.late_calls)},
+          counted(calls.memory()), counted(calls.all() - calls.memory()), counted(one.late_calls),
+          device && contenders[i].abilities.calls ? one.settled_calls : kNone, priced(contenders[i], one)},
          one.error});
   }
   return table;

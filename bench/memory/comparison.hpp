@@ -15,8 +15,10 @@ struct Outcome {
   double first_nanoseconds = kNone;  ///< the same of first passes only, on a fresh pool
   double late_nanoseconds = kNone;   ///< the same of passes' last thirds only
   Footprint footprint;
-  std::uint64_t late_calls = 0;  ///< driver calls in the last third of the first pass
-  std::string error;             ///< empty: it completed
+  std::uint64_t late_calls = 0;     ///< driver calls in the last third of the first pass
+  double settled_calls = kNone;     ///< driver calls in 1,000 operations after the first third of the first pass
+  double call_nanoseconds = kNone;  ///< what all driver calls cost at their published prices, an operation
+  std::string error;                ///< empty: it completed
 };
 
 /// What is played on one pool: `count` times one of the traces, in turn. What a pass leaves is given back before the
@@ -38,6 +40,13 @@ std::vector<Outcome> compare(const std::vector<Contender>& contenders, const Pas
 
 /// Peak live bytes by peak reserved ones; kNone where nothing is reserved or the trace did not complete.
 double share_live(const Trace& trace, const Outcome& outcome);
+
+/// Nanoseconds an operation with its driver calls at their published prices; kNone where it makes none that count.
+double priced(const Contender& contender, const Outcome& outcome);
+
+/// The lowest of priced() among peers whose live/reserved is at most 3 % below the best of all; kNone without any.
+double lowest_priced_peer(const Trace& trace, const std::vector<Contender>& contenders,
+                          const std::vector<Outcome>& outcomes);
 
 /// ns/op, its ratio to the fastest peer (yardsticks aside), reserved MiB, live/reserved, driver calls.
 Table table_of(const Trace& trace, const std::vector<Contender>& contenders, const std::vector<Outcome>& outcomes);

@@ -23,20 +23,20 @@ class CountedCuda final : public memory::Upstream {
   Result<memory::DeviceAddress> reserve(Bytes size) override { return device_->reserve(size); }
   Result<void> release(memory::DeviceAddress address, Bytes size) override { return device_->release(address, size); }
   Result<void> create(std::span<memory::PageHandle> pages) override {
-    driver.call(Call::mem_create, 0, pages.size());
+    driver.call(Call::mem_create, memory::kPage.value, pages.size());
     return device_->create(pages);
   }
   Result<void> destroy(std::span<const memory::PageHandle> pages) override {
-    driver.call(Call::mem_release, 0, pages.size());
+    driver.call(Call::mem_release, memory::kPage.value, pages.size());
     return device_->destroy(pages);
   }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {
-    driver.call(Call::mem_map, 0, pages.size());
-    driver.call(Call::mem_set_access);
+    driver.call(Call::mem_map, memory::kPage.value, pages.size());
+    driver.call(Call::mem_set_access, memory::kPage.value * pages.size(), 1, pages.size());
     return device_->map(address, pages);
   }
   Result<void> unmap(memory::DeviceAddress address, Bytes size) override {
-    driver.call(Call::mem_unmap);
+    driver.call(Call::mem_unmap, size.value, 1, size.value / memory::kPage.value);
     return device_->unmap(address, size);
   }
   Result<memory::EventHandle> record(memory::StreamId stream) override {

@@ -54,7 +54,7 @@ class CountingDevice {
     }
     driver.call(Call::mem_create, granule, size / granule);
     driver.call(Call::mem_map, granule, size / granule);
-    driver.call(Call::mem_set_access, size);
+    driver.call(Call::mem_set_access, size, 1, size / granule);
     reserve(size);
     return true;
   }

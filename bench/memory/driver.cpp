@@ -20,13 +20,21 @@ std::uint64_t CallCounts::memory() const {
 
 std::uint64_t CallCounts::all() const { return std::accumulate(of.begin(), of.end(), std::uint64_t{0}); }
 
-void Driver::call(Call which, std::uint64_t bytes, std::uint64_t times) {
+void Driver::call(Call which, std::uint64_t bytes, std::uint64_t times, std::uint64_t pieces) {
   const auto index = static_cast<std::size_t>(which);
-  // A plain store: an atomic addition on each of a peer's frees would be timed as the peer's work.
-  auto& count = counts_[index];
-  count.store(count.load(std::memory_order_relaxed) + times, std::memory_order_relaxed);
+  Sums& sums = sums_[index];
+  // Plain stores: an atomic addition on each of a peer's frees would be timed as the peer's work.
+  const auto add = [](std::atomic<std::uint64_t>& sum, std::uint64_t more) {
+    sum.store(sum.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  };
+  add(sums.calls, times);
+  if (bytes != 0) {
+    add(sums.pieces, times * pieces);
+    add(sums.bytes, times * bytes);
+  }
   if (prices_.factor() > 0)
-    clock_.spend(prices_.of_call(kNames[index], static_cast<double>(bytes) / kMebibyte) * static_cast<double>(times));
+    clock_.spend(prices_.of_call(kNames[index], static_cast<double>(bytes) / kMebibyte, static_cast<double>(pieces)) *
+                 static_cast<double>(times));
 }
 
 void Driver::submit(std::uint64_t stream, std::int64_t nanoseconds) {
@@ -63,8 +71,15 @@ void Driver::synchronize(Moment event) {
 }
 
 CallCounts Driver::counts() const {
+  const cuda::server::Latencies published;
+  const auto load = [](const std::atomic<std::uint64_t>& sum) { return sum.load(std::memory_order_relaxed); };
   CallCounts counts;
-  for (std::size_t i = 0; i < kCalls; ++i) counts.of[i] = counts_[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const Sums& sums = sums_[i];
+    counts.of[i] = load(sums.calls);
+    const auto pieces = static_cast<double>(load(load(sums.bytes) > 0 ? sums.pieces : sums.calls));
+    counts.nanoseconds += published.of_call(kNames[i], static_cast<double>(load(sums.bytes)) / kMebibyte, pieces);
+  }
   return counts;
 }
 

@@ -30,6 +30,7 @@ inline constexpr std::size_t kCalls = 11;
 
 struct CallCounts {
   std::array<std::uint64_t, kCalls> of{};
+  double nanoseconds = 0;  ///< what they cost at the published prices, whether that was paid or not
 
   std::uint64_t operator[](Call call) const { return of.at(static_cast<std::size_t>(call)); }
   /// All but events, queries and waits.
@@ -46,8 +47,8 @@ class Driver {
   /// `price_factor` 0: calls cost nothing; 1: as published.
   explicit Driver(double price_factor = 0) { prices_.set_factor(price_factor); }
 
-  /// `times` calls about `bytes` each.
-  void call(Call which, std::uint64_t bytes = 0, std::uint64_t times = 1);
+  /// `times` calls about `bytes` each, in so many pieces of memory.
+  void call(Call which, std::uint64_t bytes = 0, std::uint64_t times = 1, std::uint64_t pieces = 1);
 
   /// Work of that long behind what `stream` has to do already.
   void submit(std::uint64_t stream, std::int64_t nanoseconds);
@@ -63,7 +64,13 @@ class Driver {
  private:
   cuda::server::Latencies prices_;
   cuda::server::DeviceClock clock_;
-  std::array<std::atomic<std::uint64_t>, kCalls> counts_{};
+  struct Sums {
+    std::atomic<std::uint64_t> calls = 0;
+    std::atomic<std::uint64_t> pieces = 0;
+    std::atomic<std::uint64_t> bytes = 0;
+  };
+
+  std::array<Sums, kCalls> sums_{};
   std::atomic<bool> has_work_ = false;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, Moment> busy_until_;

@@ -8,7 +8,7 @@ using memory::kPage;
 using memory::PageHandle;
 
 Result<void> MeteredUpstream::create(std::span<PageHandle> pages) {
-  const auto created = pages_.create(pages);
+  auto created = pages_.create(pages);
   driver.call(Call::mem_create, kPage.value, created ? pages.size() : 1);
   return created;
 }
@@ -20,12 +20,12 @@ Result<void> MeteredUpstream::destroy(std::span<const PageHandle> pages) {
 
 Result<void> MeteredUpstream::map(memory::DeviceAddress address, std::span<const PageHandle> pages) {
   driver.call(Call::mem_map, kPage.value, pages.size());
-  driver.call(Call::mem_set_access, kPage.value * pages.size());
+  driver.call(Call::mem_set_access, kPage.value * pages.size(), 1, pages.size());
   return pages_.map(address, pages);
 }
 
 Result<void> MeteredUpstream::unmap(memory::DeviceAddress address, Bytes size) {
-  driver.call(Call::mem_unmap, size.value);
+  driver.call(Call::mem_unmap, size.value, 1, size.value / kPage.value);
   return pages_.unmap(address, size);
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,5 +63,13 @@ Trace random_allocations(unsigned n, std::uint64_t most, unsigned variant = 0);
 /// after 16 to 1,024 more, both log-uniform; each step has temporaries as large as the batch. `paged`: the cache grows
 /// by blocks of 16 tokens of all layers; otherwise each layer's is one buffer, moved to one larger by 64 tokens.
 Trace serving(unsigned steps, unsigned seed, bool paged);
+
+/// A synthetic, seeded kind of inference.
+struct InferenceTrace {
+  std::string_view name;
+  bool kept_back;  ///< the pool's constants were chosen without it
+  Trace (*make)();
+};
+std::span<const InferenceTrace> inference_traces();
 
 }  // namespace gpuwarden::bench

@@ -121,6 +121,8 @@ Result<DevicePoolOptions> translate(const gpuwarden_pool_options& given) {
   }
   result.keep_free = Bytes(options.keep_free);
   result.wait_for_others = std::chrono::milliseconds(options.wait_for_others);
+  constexpr std::uint64_t kYear = 31'536'000'000;  // beyond, clocks would wrap around
+  result.trim_after = std::chrono::milliseconds(std::min(options.trim_after, kYear));
   return result;
 }
 

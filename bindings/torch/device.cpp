@@ -29,6 +29,7 @@ Result<std::unique_ptr<Device>> Device::open(unsigned ordinal, const Settings& s
   options.strategy = settings.strategy;
   options.limit = settings.limit;
   options.wait_for_others = settings.wait_for_others;
+  options.trim_after = settings.trim_after;
   options.on_out_of_memory = device->observer_.on_out_of_memory();
   GPUWARDEN_TRY(device->on_device_, pools::DevicePool::open(options));
   if (!settings.trace.empty()) {

@@ -27,6 +27,7 @@ Result<Settings> read_settings() {
   settings.trace = value_of("GPUWARDEN_MEMORY_TRACE");
   GPUWARDEN_CHECK(take("GPUWARDEN_GPU_MEM_LIMIT", memory::parse_memory_limit, settings.limit));
   GPUWARDEN_CHECK(take("GPUWARDEN_MEMORY_WAIT", parse_duration, settings.wait_for_others));
+  GPUWARDEN_CHECK(take("GPUWARDEN_MEMORY_TRIM", parse_duration, settings.trim_after));
   GPUWARDEN_CHECK(take("GPUWARDEN_MEMORY_ON_FAILURE", read_reaction, settings.throws));
   GPUWARDEN_TRY(settings.observer, bindings::read_observer_settings());
   return settings;

@@ -16,6 +16,7 @@ struct Settings {
   std::string strategy;                          ///< GPUWARDEN_MEMORY_STRATEGY
   memory::MemoryLimit limit;                     ///< GPUWARDEN_GPU_MEM_LIMIT: "0.8", "80%", "60GiB"
   std::chrono::milliseconds wait_for_others{0};  ///< GPUWARDEN_MEMORY_WAIT: "10s"
+  std::chrono::milliseconds trim_after{0};       ///< GPUWARDEN_MEMORY_TRIM: "10s"; 0: never
   std::filesystem::path trace;                   ///< GPUWARDEN_MEMORY_TRACE: a file; empty: no trace
   bool throws = false;                           ///< GPUWARDEN_MEMORY_ON_FAILURE: "throw" or "null"
   bindings::ObserverSettings observer;

@@ -44,9 +44,11 @@ typedef struct gpuwarden_pool_options {
   uint64_t keep_free;        ///< bytes that stay free on the device for others
   uint32_t device;           ///< CUDA's ordinal, among the visible devices
   uint32_t wait_for_others;  ///< milliseconds to wait for other processes' memory before giving up
+  uint64_t trim_after;  ///< what was not needed for so many milliseconds goes back to the device in the background;
+                        ///< 0: nothing does
 } gpuwarden_pool_options;
 
-#define GPUWARDEN_POOL_OPTIONS_INIT {sizeof(gpuwarden_pool_options), NULL, NULL, NULL, NULL, 0, 0, 0}
+#define GPUWARDEN_POOL_OPTIONS_INIT {sizeof(gpuwarden_pool_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0}
 
 /// All sizes in bytes.
 typedef struct gpuwarden_pool_status {

@@ -20,13 +20,14 @@ constexpr Moment kSpinNs = 100'000;
 
 struct Price {
   std::string_view function;
-  double microseconds;
+  double microseconds;               ///< for each piece of memory that the call is about
   double microseconds_per_mebibyte;  ///< of the size that the call is about
 };
 
 // Sources. [V]: vAttention (arXiv 2405.04437), table of VMM latencies for 2 MiB pages on an A100, as remembered:
-// reserve 2, create 29, map 2, set access 38, unmap 34, release 23, address free 1. They scale with the number of
-// 2 MiB pages, which GMLake (arXiv 2401.08156) measures: 2 GiB in 2 MiB pages cost 115 times a cuMemAlloc.
+// reserve 2, create 29, map 2, set access 38, unmap 34, release 23, address free 1. [G]: GMLake (arXiv 2401.08156), as
+// remembered: 2 GiB in pieces of 2 MiB, 128 MiB and 1 GiB cost 115, 9.1 and 1.5 times a cuMemAlloc, so that nearly all
+// of a price is for the piece and little for its size; the part for the size is from there, unmap and release alike.
 // [U]: cs.virginia.edu, "Memory allocation overhead": cudaMalloc about 50 us up to 512 KiB and growing above; pinned
 // memory 2,300 us up to 1 MiB. [S]: sgl-project/sglang issue 25225: cudaMemGetInfo 7.5 to 12.5 us. [D]: DualPath (arXiv
 // 2602.21548): a cudaMemcpyAsync costs its caller 5 to 7 us. [J]: JuliaGPU/CUDA.jl pull request 746: stream-ordered
@@ -45,7 +46,7 @@ constexpr auto kPrices = std::to_array<Price>({
     {"cuMemAllocFromPoolAsync", 1.7, 0},        // J
     {"cuMemAllocHost_v2", 2300, 118},           // U: 61 ms at 512 MiB
     {"cuMemAlloc_v2", 50, 0.5},                 // U; growth E
-    {"cuMemCreate", 0, 14.5},                   // V
+    {"cuMemCreate", 28, 0.5},                   // V at 2 MiB; growth G
     {"cuMemExportToShareableHandle", 10, 0},    // E
     {"cuMemFreeAsync", 1.2, 0},                 // J
     {"cuMemFreeHost", 1000, 50},                // E
@@ -55,9 +56,9 @@ constexpr auto kPrices = std::to_array<Price>({
     {"cuMemHostRegister_v2", 1000, 60},         // E
     {"cuMemImportFromShareableHandle", 20, 0},  // E
     {"cuMemMap", 2, 0},                         // V
-    {"cuMemRelease", 0, 11.5},                  // V
-    {"cuMemSetAccess", 0, 19},                  // V
-    {"cuMemUnmap", 0, 17},                      // V
+    {"cuMemRelease", 21, 1},                    // V at 2 MiB; growth E
+    {"cuMemSetAccess", 35, 1.5},                // V at 2 MiB, for each piece mapped there; growth G
+    {"cuMemUnmap", 32, 1},                      // V at 2 MiB, for each piece mapped there; growth E
     {"cuMemcpyAsync", 6, 0},                    // D
     {"cuMemcpyDtoDAsync_v2", 6, 0},             // D
     {"cuMemcpyDtoD_v2", 6, 0},                  // D
@@ -100,13 +101,13 @@ void DeviceClock::make_manual(bool manual) {
   manual_.store(manual);
 }
 
-double Latencies::of_call(const char* function, double mebibytes) const {
+double Latencies::of_call(const char* function, double mebibytes, double pieces) const {
   const double factor = factor_.load();
   if (factor <= 0) return 0;
   const std::string_view name(function);
   const auto* const found = std::ranges::lower_bound(kPrices, name, {}, &Price::function);
   if (found == kPrices.end() || found->function != name) return 0;
-  return factor * 1000 * (found->microseconds + mebibytes * found->microseconds_per_mebibyte);
+  return factor * 1000 * (pieces * found->microseconds + mebibytes * found->microseconds_per_mebibyte);
 }
 
 std::int64_t Latencies::of_bytes(std::uint64_t bytes, double bytes_per_second) const {

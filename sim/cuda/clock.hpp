@@ -35,8 +35,9 @@ class Latencies {
  public:
   void set_factor(double factor) { factor_.store(factor); }
   double factor() const { return factor_.load(); }
-  /// What a call of a function costs its caller, in nanoseconds; `mebibytes` where the price grows with the size.
-  double of_call(const char* function, double mebibytes) const;
+  /// What a call of a function costs its caller, in nanoseconds; `mebibytes` where the price grows with the size,
+  /// `pieces` of memory where it grows with their number.
+  double of_call(const char* function, double mebibytes, double pieces = 1) const;
   /// How long the device works on so many bytes, in nanoseconds.
   std::int64_t of_bytes(std::uint64_t bytes, double bytes_per_second) const;
 

@@ -308,7 +308,8 @@ Result admit(Call& call, const char* function, Needs needs) {
 
 void leave(Call& call, const char* function) {
   const Latencies& latencies = call.driver.latencies;
-  call.driver.clock.spend(latencies.of_call(function, call.mebibytes) + latencies.factor() * 1000 * call.extra_price);
+  call.driver.clock.spend(latencies.of_call(function, call.mebibytes, call.pieces) +
+                          latencies.factor() * 1000 * call.extra_price);
   if (call.wait_until > 0) call.driver.clock.wait_until(call.wait_until);
   if (!call.trims) return;
   const std::scoped_lock lock(call.driver.mutex);

@@ -150,6 +150,7 @@ struct Call {
   ContextState* context = nullptr;
   Moment wait_until = 0;   ///< the caller is kept until then, after the lock is given back
   double mebibytes = 0;    ///< what the call is about, for its price
+  double pieces = 1;       ///< of memory mapped there
   double extra_price = 0;  ///< microseconds on top
   bool trims = false;      ///< pools give back what they need not keep, once the wait is over
 
@@ -178,7 +179,7 @@ Result run(const char* function, Needs needs, const Body& body) try {
     result = admit(call, function, needs);
     if (result == kSuccess) result = body(call);
     // What is refused is not more expensive because much was asked for.
-    if (result != kSuccess) call.mebibytes = 0;
+    if (result != kSuccess) call.mebibytes = 0, call.pieces = 1;
   }
   leave(call, function);
   return result;

@@ -135,6 +135,7 @@ Result unmap(Call& call, std::uint64_t base, std::size_t size) {
   const auto mappings = mappings_of(d.space, base, size);
   if (mappings.empty()) return kInvalidValue;
   call.mebibytes = mebibytes(size);
+  call.pieces = static_cast<double>(mappings.size());
   if (!Space::unmap_object(base, size)) return kOperatingSystem;
   for (const Range* mapping : mappings) {
     const auto object = mapping->object;
@@ -163,6 +164,7 @@ Result set_access(Call& call, std::uint64_t base, std::size_t size, const Access
   const auto mappings = mappings_of(d.space, base, size);
   if (mappings.empty()) return kInvalidValue;
   call.mebibytes = mebibytes(size);
+  call.pieces = static_cast<double>(mappings.size());
   for (Range* mapping : mappings) {
     int whole = kAccessNone;
     for (std::size_t i = 0; i < count; ++i) mapping->access[access[i].location.id] = access[i].flags;

@@ -62,7 +62,7 @@ static_assert(sizeof(Block) == 32);
 /// Those who read without the owner's lock hold a gate meanwhile; the owner holds it while arrays move.
 class MovingArrays {
  public:
-  explicit MovingArrays(FavouringLock* gate) : gate_(gate) {
+  explicit MovingArrays(BiasedLock* gate) : gate_(gate) {
     if (gate_ != nullptr) gate_->lock_in_passing();
   }
   MovingArrays(const MovingArrays&) = delete;
@@ -72,13 +72,13 @@ class MovingArrays {
   }
 
  private:
-  FavouringLock* gate_;
+  BiasedLock* gate_;
 };
 
 /// A region's nodes. Not safe to use from several threads, but for reading Relaxed fields behind `gate`.
 class BlockTable {
  public:
-  explicit BlockTable(FavouringLock* gate = nullptr) : gate_(gate) {}
+  explicit BlockTable(BiasedLock* gate = nullptr) : gate_(gate) {}
   BlockTable(const BlockTable&) = delete;
   BlockTable& operator=(const BlockTable&) = delete;
   ~BlockTable() { std::free(static_cast<void*>(blocks_)); }
@@ -121,7 +121,7 @@ class BlockTable {
     capacity_ = capacity;
   }
 
-  FavouringLock* gate_;
+  BiasedLock* gate_;
   Block* blocks_ = nullptr;
   BlockNumber capacity_ = 0;
   // Not beside what is read without the lock:

@@ -40,7 +40,7 @@ struct Attempt {
   Grains alignment;
   unsigned region;
   std::unique_lock<std::mutex> slow_lock;
-  std::unique_lock<FavouringLock> lane_lock;
+  std::unique_lock<BiasedLock> lane_lock;
   Place found;
   std::uint32_t epoch = 0;                    ///< of the last use of what was found, on its lane's stream
   Error last;                                 ///< what upstream said last
@@ -169,10 +169,6 @@ class Pool::Core {
     return block.state == BlockState::live && lane.merges < lane.trim_every;
   }
 
-  using RungFunction = bool (Core::*)(Attempt&);
-  struct RungRow;
-  static const std::array<RungRow, kRungs> kRows;
-
   /// The lane of a stream; nullptr if the stream has none yet.
   Lane* lane_of(StreamId stream) const {
     for (unsigned at = slot_of(stream);; at = (at + 1) % kSlots) {
@@ -200,19 +196,11 @@ class Pool::Core {
   Error bad_address(DeviceAddress address, const Place& place, Grains start) const;
 
   // The rungs; true: the attempt has found a block.
-  bool tidy(Attempt& attempt);
-  bool steal_done(Attempt& attempt);
-  bool grow_near(Attempt& attempt);
-  bool remap(Attempt& attempt);
-  bool wait_foreign(Attempt& attempt);
-  bool grow(Attempt& attempt);
-  bool steal_wait(Attempt& attempt);
-  bool flush_all(Attempt& attempt);
-  bool synchronize(Attempt& attempt);
-  bool callbacks(Attempt& attempt);
-  bool wait_others(Attempt& attempt);
+#define GPUWARDEN_RUNG(name, needs) bool name(Attempt& attempt);
+  GPUWARDEN_POOL_RUNGS(GPUWARDEN_RUNG)
+#undef GPUWARDEN_RUNG
   /// Whether a rung could do anything at all.
-  bool applies(Rung rung, const Attempt& attempt) const;
+  bool applies(const RungRow& row, const Attempt& attempt) const;
   bool climb(Attempt& attempt);
   Error report(Attempt& attempt);
   OutOfMemoryReport describe(const Attempt& attempt);
@@ -225,6 +213,8 @@ class Pool::Core {
   bool search(Attempt& attempt);
   /// New pages as long as reserved memory exceeds the peak of live memory by no more than so many bytes.
   bool grow_to(Attempt& attempt, std::uint64_t above);
+  /// So many bytes above the peak of live memory are kept where demand swings.
+  std::uint64_t kept_for_swings(const Lane& lane) const;
   /// So many bytes above the peak of live memory no page is moved.
   std::uint64_t usual_surplus(const Lane& lane) const;
   bool accept(Attempt& attempt, Lane& lane, BlockNumber block);
@@ -362,6 +352,7 @@ class Pool::Core {
   unsigned captures_underway_ = 0;
   DemandNotes demand_;
   FragmentationHistory history_;
+  Swings swings_;
   std::uint64_t peak_live_ = 0;                                  ///< bytes, as seen in slow work
   std::array<std::uint64_t, kTrimsLookedBack> recent_demand_{};  ///< bytes; at early trims
   std::size_t next_demand_ = 0;

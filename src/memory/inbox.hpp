@@ -21,7 +21,7 @@ class Inbox {
  public:
   /// Held while a block is looked up and left here; and by the lane's owner while arrays move that such a look-up
   /// reads. Who holds it takes no other lock.
-  FavouringLock gate{FavouringLock::Favours::first_comer};
+  BiasedLock gate{BiasedLock::Favours::first_comer};
 
   /// Behind the gate: whether it must be emptied, behind the lane's lock, before there is room again.
   bool is_full() const { return put_ - taken_.load(std::memory_order_acquire) == capacity_; }

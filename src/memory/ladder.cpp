@@ -9,52 +9,32 @@
 
 namespace gpuwarden::memory {
 
-struct Pool::Core::RungRow {
-  Rung id;
-  RungFunction run;
-};
-
-const std::array<Pool::Core::RungRow, kRungs> Pool::Core::kRows{{
-    {Rung::grow_near, &Core::grow_near},
-    {Rung::tidy, &Core::tidy},
-    {Rung::steal_done, &Core::steal_done},
-    {Rung::remap, &Core::remap},
-    {Rung::wait_foreign, &Core::wait_foreign},
-    {Rung::grow, &Core::grow},
-    {Rung::steal_wait, &Core::steal_wait},
-    {Rung::flush_all, &Core::flush_all},
-    {Rung::synchronize, &Core::synchronize},
-    {Rung::callbacks, &Core::callbacks},
-    {Rung::wait_others, &Core::wait_others},
-}};
-
-std::string_view to_string(Rung rung) {
-  static constexpr std::array<std::string_view, kRungs> kNames{"tidy",         "steal_done", "grow_near",  "remap",
-                                                               "wait_foreign", "grow",       "steal_wait", "flush_all",
-                                                               "synchronize",  "callbacks",  "wait_others"};
-  return kNames[static_cast<std::size_t>(rung)];
-}
-
-bool Pool::Core::applies(Rung rung, const Attempt& attempt) const {
-  switch (rung) {
-    case Rung::steal_done:
-    case Rung::steal_wait:
-      return lane_count_.load(std::memory_order_relaxed) > 1;
-    case Rung::wait_foreign:
-      return std::ranges::any_of(attempt.lane.foreign, [](auto at) { return at != kNoBlock; });
-    default:
+bool Pool::Core::applies(const RungRow& row, const Attempt& attempt) const {
+  switch (row.needs) {
+    case RungNeeds::nothing:
       return true;
+    case RungNeeds::other_streams:
+      return lane_count_.load(std::memory_order_relaxed) > 1;
+    case RungNeeds::foreign_blocks:
+      return std::ranges::any_of(attempt.lane.foreign, [](auto at) { return at != kNoBlock; });
   }
+  return true;
 }
 
 bool Pool::Core::climb(Attempt& attempt) {
   peak_live_ = std::max(peak_live_, live_bytes() + (std::uint64_t{attempt.size} << kGrainShift));
+  attempt.lane.judge();
   std::uint64_t start = ticks();
-  for (const RungRow& row : kRows) {
-    if (!applies(row.id, attempt)) continue;
+  static constexpr std::array<bool (Core::*)(Attempt&), kRungs> kRun{
+#define GPUWARDEN_RUNG(name, needs) &Core::name,
+      GPUWARDEN_POOL_RUNGS(GPUWARDEN_RUNG)
+#undef GPUWARDEN_RUNG
+  };
+  for (const RungRow& row : kRungTable) {
+    if (!applies(row, attempt)) continue;
     RungCount& count = rungs_[static_cast<std::size_t>(row.id)];
     ++count.tried;
-    const bool found = (this->*row.run)(attempt);
+    const bool found = (this->*kRun[static_cast<std::size_t>(row.id)])(attempt);
     // At least 1, so that a rung that was tried is told from one that was not.
     const std::uint64_t end = ticks();
     const std::uint64_t spent = std::max<std::uint64_t>(end - start, 1);
@@ -76,7 +56,7 @@ bool Pool::Core::climb(Attempt& attempt) {
 
 void Pool::Core::put_back(Attempt& attempt) {
   const Place found = std::exchange(attempt.found, {});
-  std::unique_lock<FavouringLock> lock;
+  std::unique_lock<BiasedLock> lock;
   if (found.lane != &attempt.lane) lock = std::unique_lock(found.lane->lock);
   found.lane->give_listed(found.region, found.block);
 }
@@ -138,15 +118,22 @@ bool Pool::Core::grow_to(Attempt& attempt, std::uint64_t above) {
 bool Pool::Core::grow_near(Attempt& attempt) {
   if (!strategy_.remap_above_permille) return false;
   attempt.lane.note_miss(attempt.size);
+  if (attempt.lane.wanders && attempt.lane.flush() && search(attempt)) return true;
   const std::uint64_t beside = attempt.lane.follows() ? kBesideScript.above(peak_live_) : 0;
   return grow_to(attempt, std::max(beside, usual_surplus(attempt.lane)));
 }
 
 std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
-  return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, lane.shortage.permille());
+  const std::uint64_t shortage = lane.wanders ? 0 : lane.shortage.permille();
+  return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, shortage);
 }
 
-bool Pool::Core::tidy(Attempt& attempt) {
+std::uint64_t Pool::Core::kept_for_swings(const Lane& lane) const {
+  // Steps that fill memory and empty it come to rest by themselves, or are worth their moves.
+  return lane.steps_through_cycles() ? 0 : swings_.pages() * kPage.value;
+}
+
+bool Pool::Core::coalesce(Attempt& attempt) {
   // What a script holds may be all that is needed; what is in the script, though not planned, is worth more memory.
   if (attempt.lane.follows() && !attempt.lane.learned.expects_ordinary) {
     attempt.lane.leave_script();
@@ -156,7 +143,8 @@ bool Pool::Core::tidy(Attempt& attempt) {
   const bool adopted = adopt_foreign(attempt.lane, false);
   if (!merged && !adopted) return false;
   if (search(attempt)) return true;
-  return strategy_.remap_above_permille && grow_to(attempt, usual_surplus(attempt.lane));
+  if (!strategy_.remap_above_permille) return false;
+  return grow_to(attempt, std::max(usual_surplus(attempt.lane), kept_for_swings(attempt.lane)));
 }
 
 bool Pool::Core::steal_done(Attempt& attempt) {
@@ -192,9 +180,11 @@ bool Pool::Core::remap(Attempt& attempt) {
     const std::uint64_t above = repeating.above(peak_live_);
     if (above != 0 && grow_to(attempt, above)) return true;
   }
+  if (const std::uint64_t kept = kept_for_swings(lane); kept != 0 && grow_to(attempt, kept)) return true;
   const std::uint64_t before = pages_moved_;
   const bool found =
       has_idle_pages() && back_window(attempt, {.idle = true, .created = true, .most_pages = soft_pages()});
+  if (strategy_.learns) swings_.moved(pages_moved_ - before, lane.counters.allocations, peak_live_ / kPage.value);
   if (strategy_.learns && (pages_moved_ != before || !lane.sizes_come_back()))
     lane.shortage.happened(lane.counters.allocations, lane.sizes_come_back());
   return found;
@@ -267,7 +257,7 @@ bool Pool::Core::callbacks(Attempt& attempt) {
     const bool again = give_back(attempt.bytes);
     attempt.slow_lock.lock();
     attempt.lane_lock.lock();
-    if (again && (tidy(attempt) || flush_all(attempt) || synchronize(attempt))) return true;
+    if (again && (coalesce(attempt) || flush_all(attempt) || synchronize(attempt))) return true;
   }
   return false;
 }
@@ -279,7 +269,7 @@ bool Pool::Core::wait_others(Attempt& attempt) {
   const bool again = config_.wait_for_others(attempt.bytes);
   attempt.slow_lock.lock();
   attempt.lane_lock.lock();
-  return again && (tidy(attempt) || flush_all(attempt));
+  return again && (coalesce(attempt) || flush_all(attempt));
 }
 
 }  // namespace gpuwarden::memory

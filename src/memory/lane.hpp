@@ -109,7 +109,7 @@ struct alignas(128) Lane {
         regions{Region(total, lane_strategy.small_below >= 64_KiB, &inbox.gate), Region(total, false, &inbox.gate)} {}
 
   // What the common path reads comes first.
-  FavouringLock lock;
+  BiasedLock lock;
   /// The next operation of the script that is followed; &kNoEntry: of none. Read without the lock behind the slow one.
   std::atomic<const ScriptEntry*> cursor = &kNoEntry;
   const StreamId stream;
@@ -138,6 +138,8 @@ struct alignas(128) Lane {
   MissHistory misses;
   Lifetimes lifetimes;  ///< where the strategy has two ends
   Shortage shortage;
+  CycleLengths lengths;
+  bool wanders = false;               ///< its shapes change and it has no steps: judge()
   Relaxed<std::uint32_t> merges = 0;  ///< merging frees since the last trim
   std::uint64_t trimmed_crest = 0;    ///< grains; the highest crest of the cycles that ended since then
 
@@ -174,6 +176,22 @@ struct alignas(128) Lane {
     const std::uint64_t live = counters.live.load(std::memory_order_relaxed);
     return counters.trough < counters.crest / 2 && live > counters.trough + counters.crest / 64;
   }
+  /// Whether it does so again and again, as training does.
+  bool steps_through_cycles() const {
+    constexpr std::uint64_t kLongest = 32768;  // allocations of a step that is not learned
+    return follows() || (cycle > 1 && cycle * kLongest > counters.allocations && lengths.are_alike());
+  }
+  /// Whether requests come in steps, or in shapes that change all the time, as inference's do: then what is kept
+  /// unmerged is in the way of the next shape, and pages would move for it.
+  void judge() {
+    constexpr std::uint64_t kTimeToTell = 2000;  // allocations
+    constexpr unsigned kQuickPermille = 5;
+    const bool now = strategy.learns && counters.allocations > kTimeToTell && !steps_through_cycles();
+    if (now == std::exchange(wanders, now)) return;
+    quick_most = now ? std::min(kQuickPermille, strategy.quick_permille) : strategy.quick_permille;
+    quick_permille = now ? std::min(quick_permille, quick_most) : quick_most;
+    fit_quick_room(reserved);
+  }
   /// Whether the quick lists have proved useful.
   bool sizes_come_back() const {
     return quick_permille >= quick_most / 8 || 16 * counters.quick_hits >= counters.allocations;
@@ -189,6 +207,7 @@ struct alignas(128) Lane {
   /// So many grains are live when the search for the next crest begins.
   void begin_crest(std::uint64_t live) {
     ++cycle;
+    lengths.end(counters.allocations);
     trimmed_crest = std::max(trimmed_crest, counters.crest);
     if (!is_noted_crest()) counters.ended_crest = std::max(counters.ended_crest, counters.crest);
     counters.peak_live = std::max(counters.peak_live, std::exchange(counters.crest, live));

@@ -41,12 +41,12 @@ bool has_barrier() {
 
 }  // namespace
 
-FavouringLock::FavouringLock(Favours favours) : patience_(favours == Favours::maker ? kPatience : kLittlePatience) {
+BiasedLock::BiasedLock(Favours favours) : patience_(favours == Favours::maker ? kPatience : kLittlePatience) {
   if (has_barrier() && !favours_nobody.load(std::memory_order_relaxed))
     favoured_.store(favours == Favours::maker ? self() : &kFirstComer, std::memory_order_relaxed);
 }
 
-void FavouringLock::lock_shared_way(bool stays) {
+void BiasedLock::lock_shared_way(bool stays) {
   lock_.lock();
   revoked_ = false;
   const void* const favoured = favoured_.load(std::memory_order_relaxed);
@@ -65,7 +65,7 @@ void FavouringLock::lock_shared_way(bool stays) {
   if (close) favoured_.store(nullptr, std::memory_order_relaxed);
 }
 
-void FavouringLock::unlock_shared_way() {
+void BiasedLock::unlock_shared_way() {
   if (revoked_) {
     revoked_ = false;
     // Once nobody is favoured, the revocation stays for a thread that has not noticed yet.

@@ -48,13 +48,13 @@ class SpinLock {
 /// A lock that favours one thread: to that thread it is two plain stores. Another thread has all threads pass a barrier
 /// (membarrier(2)), so that either it sees the favoured one inside, or that one sees the revocation. If others come
 /// often, nobody is favoured any more. (Dice, Moir, Scherer: "Quickly reacquirable locks".)
-class FavouringLock {
+class BiasedLock {
  public:
   /// The thread that makes it, or the one that locks it first; the latter gives way sooner.
   enum class Favours : std::uint8_t { maker, first_comer };
   /// For tests: locks made from now on favour nobody, as where the kernel knows no membarrier.
   [[gnu::visibility("hidden")]] inline static std::atomic<bool> favours_nobody = false;
-  explicit FavouringLock(Favours favours = Favours::maker);
+  explicit BiasedLock(Favours favours = Favours::maker);
 
   /// The favoured thread's way alone; false: nothing happened, lock() may have to wait.
   bool try_lock_favoured() {

@@ -2,6 +2,7 @@
 // Tells whether a workload repeats itself, from the requests that found no free block.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -101,6 +102,49 @@ class Shortage {
   std::uint64_t last_ = 0;
   std::uint64_t level_ = 0;
   std::uint64_t permille_ = 0;
+};
+
+/// Whether cycles have about as many allocations each time, as steps of a training have, whatever their sizes.
+class CycleLengths {
+ public:
+  /// A cycle ends, after so many allocations in all.
+  void end(std::uint64_t allocations) {
+    const std::uint64_t length = allocations - std::exchange(begun_, allocations);
+    const std::uint64_t before = std::exchange(length_, length);
+    alike_ = std::max(length, before) - std::min(length, before) <= length / 8;
+  }
+  bool are_alike() const { return alike_; }
+
+ private:
+  std::uint64_t begun_ = 0;
+  std::uint64_t length_ = 0;
+  bool alike_ = false;
+};
+
+/// What moving pages has cost, in pages, so that memory is grown rather than moved for ever: a page that was moved
+/// could have been made for about as much. Behind the slow lock.
+class Swings {
+ public:
+  /// So many pages had to move, after so many allocations of a stream in all; the peak of live memory has `peak` pages.
+  void moved(std::uint64_t pages, std::uint64_t allocations, std::uint64_t peak) {
+    const std::uint64_t passed = allocations - std::min(allocations, std::exchange(last_, allocations));
+    level_ = level_ - std::min(level_, passed / kBearable) + pages;
+    const std::uint64_t first = peak / kFirst;
+    if (level_ <= first) return;
+    pages_ = std::max(pages_, std::min(pages_ + level_ - first, peak * kMostPermille / 1000));
+    level_ = first;
+  }
+  /// So many pages above the peak of live memory are worth having.
+  std::uint64_t pages() const { return pages_; }
+
+ private:
+  static constexpr std::uint64_t kBearable = 4096;  ///< allocations for a page
+  static constexpr std::uint64_t kFirst = 10;       ///< this part of the peak may move before it counts
+  static constexpr std::uint64_t kMostPermille = 30;
+
+  std::uint64_t last_ = 0;
+  std::uint64_t level_ = 0;
+  std::uint64_t pages_ = 0;
 };
 
 }  // namespace gpuwarden::memory

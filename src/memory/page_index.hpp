@@ -14,7 +14,7 @@ namespace gpuwarden::memory {
 /// may miss a block that is there.
 class PageIndex {
  public:
-  explicit PageIndex(FavouringLock* gate = nullptr) : gate_(gate) {}
+  explicit PageIndex(BiasedLock* gate = nullptr) : gate_(gate) {}
 
   BlockNumber find(const BlockTable& blocks, Grains start) const {
     const std::size_t page = start / kPageGrains;
@@ -58,7 +58,7 @@ class PageIndex {
     first_.resize(std::max<std::size_t>(page + page / 2, 64) + 1, kNoBlock);
   }
 
-  FavouringLock* gate_;
+  BiasedLock* gate_;
   std::vector<Relaxed<BlockNumber>> first_;
 };
 

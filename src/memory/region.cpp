@@ -15,7 +15,7 @@ Grains round_up(Grains at) { return round_down(at + kPageGrains - 1); }
 
 }  // namespace
 
-Region::Region(Grains total, bool large, FavouringLock* gate)
+Region::Region(Grains total, bool large, BiasedLock* gate)
     : blocks_(gate), total_(total), large_(large), pages_(gate), starts_(gate) {
   const BlockNumber all = blocks_.make();
   highest_ = all;

@@ -45,7 +45,7 @@ class Region {
  public:
   /// `total` is a multiple of kPageGrains; all of it is one hole. `large`: few blocks begin in the same page. `gate`:
   /// behind it find() may be called without the lock that the rest needs; it may miss a block then.
-  Region(Grains total, bool large, FavouringLock* gate = nullptr);
+  Region(Grains total, bool large, BiasedLock* gate = nullptr);
 
   /// A live block of at least `size`, or kNoBlock.
   BlockNumber take(Grains size, const Strategy& strategy) {

@@ -14,7 +14,7 @@ namespace gpuwarden::memory {
 /// behind `gate`, which then may miss a block that is there.
 class StartIndex {
  public:
-  explicit StartIndex(FavouringLock* gate = nullptr) : gate_(gate), entries_(kLeast, kEmpty) {}
+  explicit StartIndex(BiasedLock* gate = nullptr) : gate_(gate), entries_(kLeast, kEmpty) {}
 
   BlockNumber find(Grains start) const {
     for (std::size_t at = home(start);; at = (at + 1) & mask_) {
@@ -74,7 +74,7 @@ class StartIndex {
     }
   }
 
-  FavouringLock* gate_;
+  BiasedLock* gate_;
   std::vector<Relaxed<std::uint64_t>> entries_;
   std::size_t mask_ = kLeast - 1;
   unsigned shift_ = 32U - 8U;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "gpuwarden/base/clock.hpp"
@@ -14,6 +15,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kOften{20};
+/// How often idle memory is looked for within the time after which it goes back.
+constexpr int kLooks = 8;
 
 /// Looks until others have given back enough; not at all where enough is free, since then something else is short.
 bool wait_until_free(memory::CudaUpstream& device, Bytes needed, milliseconds patience) {
@@ -60,6 +63,11 @@ Result<std::unique_ptr<DevicePool>> DevicePool::open(const DevicePoolOptions& op
   config.who_holds_what = [uuid = device.uuid()] { return who_holds(uuid); };
   config.on_out_of_memory = options.on_out_of_memory;
   GPUWARDEN_TRY(result->pool_, memory::Pool::create(device, std::move(config)));
+  if (options.trim_after.count() > 0) {
+    const auto interval = std::clamp(options.trim_after / kLooks, kOften, milliseconds(std::chrono::seconds(1)));
+    result->trimmer_.emplace(*result->pool_, system_clock(),
+                             memory::TrimmerConfig{.interval = interval, .idle_for = options.trim_after, .keep = {}});
+  }
   return result;
 }
 

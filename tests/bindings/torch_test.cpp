@@ -106,7 +106,7 @@ class TorchTest : public cuda::Programs {
   TorchTest() {
     for (const char* name : {"GPUWARDEN_MEMORY_STRATEGY", "GPUWARDEN_GPU_MEM_LIMIT", "GPUWARDEN_MEMORY_TRACE",
                              "GPUWARDEN_MEMORY_ON_FAILURE", "GPUWARDEN_MEMORY_WAIT", "GPUWARDEN_MEMORY_STATUS",
-                             "GPUWARDEN_MEMORY_SNAPSHOT"})
+                             "GPUWARDEN_MEMORY_SNAPSHOT", "GPUWARDEN_MEMORY_TRIM"})
       ::unsetenv(name);
   }
   /// A program with the allocator, and what it wrote on stderr.
@@ -243,6 +243,17 @@ TEST_F(TorchTest, MindsTheLimitAndTheStrategyOfTheEnvironment) {
     EXPECT_NEAR(static_cast<double>(torch.status().limit), 0.5 * (15360 - 272) * cuda::kMiB, 4.0 * cuda::kMiB);
   });
   EXPECT_THAT(said, HasSubstr("limit"));
+}
+
+TEST_F(TorchTest, GivesIdleMemoryBackInTheBackgroundWhereToldTo) {
+  ::setenv("GPUWARDEN_MEMORY_TRIM", "100ms", 1);
+  run_torch([](const Library&, Torch& torch) {
+    void* const address = torch.raw_alloc(std::size_t{1} << 30U, 0, nullptr);
+    ASSERT_NE(address, nullptr);
+    torch.raw_delete(address);
+    EXPECT_TRUE(gpuwarden::testing::eventually(gpuwarden::testing::kSoon,
+                                               [&] { return torch.status().reserved < (std::uint64_t{64} << 20U); }));
+  });
 }
 
 TEST_F(TorchTest, RefusesSettingsThatMakeNoSense) {

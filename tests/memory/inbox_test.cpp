@@ -100,9 +100,9 @@ TEST(Inbox, GrowsNoFurtherThanALimit) {
   EXPECT_FALSE(inbox.is_full());
 }
 
-TEST(FavouringLock, LetsOneThreadInAtATimeWhomeverItFavours) {
-  for (const auto favours : {FavouringLock::Favours::maker, FavouringLock::Favours::first_comer}) {
-    FavouringLock lock(favours);
+TEST(BiasedLock, LetsOneThreadInAtATimeWhomeverItFavours) {
+  for (const auto favours : {BiasedLock::Favours::maker, BiasedLock::Favours::first_comer}) {
+    BiasedLock lock(favours);
     std::uint64_t count = 0;
     const std::uint64_t each = repetitions(200'000);
     const auto work = [&](unsigned pace) {
@@ -125,8 +125,8 @@ TEST(FavouringLock, LetsOneThreadInAtATimeWhomeverItFavours) {
   }
 }
 
-TEST(FavouringLock, KnowsWhetherItIsAnothers) {
-  FavouringLock mine;
+TEST(BiasedLock, KnowsWhetherItIsAnothers) {
+  BiasedLock mine;
   EXPECT_FALSE(mine.is_others());
   OtherThread other;
   bool seen = false;
@@ -134,7 +134,7 @@ TEST(FavouringLock, KnowsWhetherItIsAnothers) {
   other.run([&] { seen = mine.is_others(); });
   mine.unlock();
   EXPECT_TRUE(seen);
-  FavouringLock gate(FavouringLock::Favours::first_comer);
+  BiasedLock gate(BiasedLock::Favours::first_comer);
   // Who only passes does not stay.
   gate.lock_in_passing();
   gate.unlock();

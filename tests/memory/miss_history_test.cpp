@@ -91,5 +91,34 @@ TEST(Shortage, IsMorePatientWhereSizesComeBack) {
   EXPECT_EQ(known.permille(), 0U);
 }
 
+TEST(CycleLengths, AreAlikeWhereEachIsAboutAsLongAsTheOneBefore) {
+  CycleLengths lengths;
+  EXPECT_FALSE(lengths.are_alike());
+  lengths.end(800);
+  EXPECT_FALSE(lengths.are_alike()) << "there is no cycle before the first";
+  lengths.end(1590);
+  EXPECT_TRUE(lengths.are_alike());
+  lengths.end(1700);
+  EXPECT_FALSE(lengths.are_alike());
+}
+
+TEST(Swings, BearMovesThatAreFewOrFarApart) {
+  Swings swings;
+  swings.moved(100, 1000, 1000);
+  EXPECT_EQ(swings.pages(), 0U) << "a tenth of the peak";
+  for (std::uint64_t allocations = 1'000'000; allocations < 100'000'000; allocations += 1'000'000)
+    swings.moved(100, allocations, 1000);
+  EXPECT_EQ(swings.pages(), 0U);
+}
+
+TEST(Swings, KeepWhatMovesCostButNotTooMuch) {
+  Swings swings;
+  swings.moved(100, 1000, 1000);
+  swings.moved(10, 1100, 1000);
+  EXPECT_EQ(swings.pages(), 10U);
+  for (std::uint64_t allocations = 2000; allocations < 20'000; allocations += 100) swings.moved(10, allocations, 1000);
+  EXPECT_EQ(swings.pages(), 30U) << "3 % of the peak";
+}
+
 }  // namespace
 }  // namespace gpuwarden::memory

@@ -194,5 +194,27 @@ TEST(OutOfMemory, CallsTheObserverWithoutLocks) {
   EXPECT_EQ(seen, 50_MiB);
 }
 
+TEST(Rungs, StandInTheirTableInTheOrderInWhichTheyAreClimbed) {
+  for (std::size_t i = 0; i < kRungs; ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(kRungTable[i].id), i);
+    EXPECT_EQ(to_string(kRungTable[i].id), kRungTable[i].name);
+  }
+  ModelUpstream device(64_MiB);
+  std::string said;
+  const auto keep = [&](const OutOfMemoryReport& report) { said = report.to_text(); };
+  const auto pool = Pool::create(device, {.on_out_of_memory = keep}).value();
+  ASSERT_TRUE(pool->allocate(40_MiB, StreamId{1}));
+  ASSERT_FALSE(pool->allocate(40_MiB, StreamId{1}));
+  // The report names what was tried as it was tried.
+  std::size_t last = 0;
+  for (const RungRow& row : kRungTable) {
+    if (row.needs != RungNeeds::nothing) continue;
+    const std::size_t at = said.find(" " + std::string(row.name) + " (");
+    ASSERT_NE(at, std::string::npos) << row.name;
+    EXPECT_GT(at, last) << row.name;
+    last = at;
+  }
+}
+
 }  // namespace
 }  // namespace gpuwarden::memory

@@ -51,7 +51,7 @@ TEST_P(EveryStrategy, AgreesWithANaiveModel) {
     EXPECT_EQ(upstream.events(), 0U);
     EXPECT_THAT(upstream.misuses(), ::testing::IsEmpty());
   }
-  for (const Rung rung : {Rung::tidy, Rung::steal_done, Rung::grow, Rung::wait_foreign, Rung::steal_wait,
+  for (const Rung rung : {Rung::coalesce, Rung::steal_done, Rung::grow, Rung::wait_foreign, Rung::steal_wait,
                           Rung::flush_all, Rung::synchronize}) {
     EXPECT_GT(rungs[static_cast<std::size_t>(rung)].helped, 0U) << to_string(rung) << " was never needed";
   }

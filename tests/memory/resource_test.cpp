@@ -4,8 +4,6 @@
 
 #include <sstream>
 
-#include "gpuwarden/memory/failure_callback.hpp"
-#include "gpuwarden/memory/limit.hpp"
 #include "gpuwarden/memory/logging.hpp"
 #include "gpuwarden/memory/pool.hpp"
 #include "gpuwarden/memory/statistics.hpp"
@@ -26,9 +24,6 @@ struct Base {
 struct Plain : Base {
   Pool& resource = *pool;
 };
-struct Limited : Base {
-  LimitResource<Pool> resource{*pool, 1_GiB};
-};
 struct Counted : Base {
   StatisticsResource<Pool> resource{*pool};
 };
@@ -40,13 +35,9 @@ struct Logged : Base {
   gpuwarden::testing::FakeClock clock;
   LoggingResource<Pool> resource{*pool, out, clock};
 };
-struct Asking : Base {
-  FailureCallbackResource<Pool> resource{*pool, [](Bytes, const Error&) { return false; }};
-};
 struct AllOfThem : Logged {
   TrackingResource<LoggingResource<Pool>> tracked{Logged::resource};
-  StatisticsResource<TrackingResource<LoggingResource<Pool>>> counted{tracked};
-  LimitResource<decltype(counted)> resource{counted, 1_GiB};
+  StatisticsResource<TrackingResource<LoggingResource<Pool>>> resource{tracked};
 };
 
 template <class T>
@@ -54,7 +45,7 @@ class EveryResource : public ::testing::Test {
  protected:
   T all_;
 };
-using Resources = ::testing::Types<Plain, Limited, Counted, Tracked, Logged, Asking, AllOfThem>;
+using Resources = ::testing::Types<Plain, Counted, Tracked, Logged, AllOfThem>;
 TYPED_TEST_SUITE(EveryResource, Resources);
 
 TYPED_TEST(EveryResource, GivesOutAndTakesBack) {
@@ -76,26 +67,6 @@ TYPED_TEST(EveryResource, MayBeUsedFromSeveralThreads) {
   expect_it_serves_threads(resource, {StreamId{0}, StreamId{1}, StreamId{2}});
   EXPECT_EQ(this->all_.pool->status().live, 0_B);
   EXPECT_TRUE(this->all_.pool->check());
-}
-
-TEST(LimitResource, AllowsExactlyTheLimit) {
-  Base base;
-  LimitResource limited(*base.pool, 20_MiB);
-  const auto address = limited.allocate(12_MiB, kStream).value();
-  EXPECT_EQ(limited.allocate(Bytes((8_MiB).value + 1), kStream).error().code, ErrorCode::unsatisfied);
-  EXPECT_FALSE(limited.allocate(Bytes(~std::uint64_t{0}), kStream));
-  EXPECT_TRUE(limited.allocate(8_MiB, kStream));
-  EXPECT_EQ(limited.live(), 20_MiB);
-  ASSERT_TRUE(limited.deallocate(address, 12_MiB, kStream));
-  EXPECT_EQ(limited.live(), 8_MiB);
-}
-
-TEST(LimitResource, CountsNothingForWhatFailed) {
-  Base base;
-  LimitResource limited(*base.pool, 1_GiB);
-  EXPECT_FALSE(limited.allocate(300_MiB, kStream));
-  EXPECT_FALSE(limited.allocate(0_B, kStream));
-  EXPECT_EQ(limited.live(), 0_B);
 }
 
 TEST(StatisticsResource, TellsWhatAScopeTookAndLeft) {
@@ -159,21 +130,6 @@ TEST(LoggingResource, WritesARowForWhatSucceeds) {
             "a,2,2097152,5,7,rec\n"
             "f,1,1000,1,7,rec\n"
             "f,2,2097152,5,7,rec\n");
-}
-
-TEST(FailureCallbackResource, TriesAgainAsOftenAsItIsTold) {
-  Base base;
-  const auto hoarded = base.pool->allocate(200_MiB, kStream).value();
-  unsigned asked = 0;
-  FailureCallbackResource resource(*base.pool, [&](Bytes size, const Error& error) {
-    EXPECT_EQ(size, 100_MiB);
-    EXPECT_EQ(error.code, ErrorCode::unsatisfied);
-    return ++asked < 3 || base.pool->deallocate(hoarded, kStream).has_value();
-  });
-  EXPECT_TRUE(resource.allocate(100_MiB, kStream));
-  EXPECT_EQ(asked, 3U);
-  EXPECT_FALSE(resource.allocate(0_B, kStream));
-  EXPECT_EQ(asked, 3U);
 }
 
 }  // namespace

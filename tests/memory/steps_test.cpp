@@ -451,8 +451,8 @@ TEST_F(Steps, OnceTheContextIsGoneNothingIsGivenOut) {
 
 TEST_F(Steps, ThreadsMayTakeTurns) {
   // While a lock favours a thread, others' frees come late to the tape; when it stops doing so is a matter of time.
-  FavouringLock::favours_nobody = true;
-  const ScopeGuard favour_again([] { FavouringLock::favours_nobody = false; });
+  BiasedLock::favours_nobody = true;
+  const ScopeGuard favour_again([] { BiasedLock::favours_nobody = false; });
   make(4_GiB, {});
   std::array<OtherThread, 2> threads;
   for (std::size_t i = 0; i < 8; ++i) threads[i % 2].run([&] { model->run(step); });

@@ -3,7 +3,6 @@
 #include "memory/resource_battery.hpp"
 
 #include "gpuwarden/memory/async_pool.hpp"
-#include "gpuwarden/memory/limit.hpp"
 #include "gpuwarden/memory/statistics.hpp"
 #include "gpuwarden/memory/tracking.hpp"
 #include "memory_cuda/scene.hpp"
@@ -26,8 +25,7 @@ struct OnPlainCalls {
 };
 struct DecoratedDriversPool : OnTheDriversPool {
   TrackingResource<AsyncPoolResource> tracked{*pool};
-  StatisticsResource<TrackingResource<AsyncPoolResource>> counted{tracked};
-  LimitResource<decltype(counted)> resource{counted, 15_GiB};
+  StatisticsResource<TrackingResource<AsyncPoolResource>> resource{tracked};
 };
 
 template <class T>

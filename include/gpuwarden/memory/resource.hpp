@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small concept that a pool and everything around it share, so that they can be put around each other:
 //
-//   LimitResource limited(*pool, 8_GiB);
-//   StatisticsResource counted(limited);
+//   TrackingResource tracked(*pool);
+//   StatisticsResource counted(tracked);
 //   auto address = counted.allocate(1_MiB, stream);
 #pragma once
 

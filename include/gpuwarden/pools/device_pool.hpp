@@ -16,6 +16,7 @@
 #include "gpuwarden/memory/budget.hpp"
 #include "gpuwarden/memory/cuda_upstream.hpp"
 #include "gpuwarden/memory/pool.hpp"
+#include "gpuwarden/memory/trimmer.hpp"
 
 namespace gpuwarden::pools {
 
@@ -31,6 +32,8 @@ struct DevicePoolOptions {
   Bytes keep_free;  ///< stays free on the device for others
   /// When all else has failed, so long is waited for other processes to give memory back.
   std::chrono::milliseconds wait_for_others{0};
+  /// What the pool has not needed for so long goes back to the device in the background; 0: nothing does.
+  std::chrono::milliseconds trim_after{0};
   /// As in memory::PoolConfig.
   std::function<void(const memory::OutOfMemoryReport&)> on_out_of_memory;
 };
@@ -59,6 +62,7 @@ class DevicePool {
   const memory::Strategy* strategy_ = nullptr;
   std::unique_ptr<memory::CudaUpstream> device_;
   std::unique_ptr<memory::Pool> pool_;
+  std::optional<memory::Trimmer> trimmer_;  ///< ends before the pool does
 };
 
 }  // namespace gpuwarden::pools
