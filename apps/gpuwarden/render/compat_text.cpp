@@ -20,7 +20,6 @@ using compat::capability_text;  // functions of these names are this program's, 
 using compat::obstacle_of;
 using compat::three_numbers;
 using compat::wheel_name;
-using compat::words_for;
 using knowledge::OpenModule;
 using knowledge::RunsOn;
 using knowledge::Version;
@@ -89,7 +88,8 @@ std::string toolkits(const Wording& to, const MachineAnswer& answer) {
   std::string text = heading("CUDA toolkits whose programs run here", to.style);
   for (const auto& [how, remark] : kRemarks) {
     if (by_way[how].empty()) continue;
-    text += to.line(fmt::format("  {:<14}", span_text(by_way[how])), fmt::format("{}{}", words_for(how), remark));
+    text +=
+        to.line(fmt::format("  {:<14}", span_text(by_way[how])), fmt::format("{}{}", compat::words_for(how), remark));
   }
   return text;
 }
@@ -126,7 +126,7 @@ std::string here(const Wording& to, const CudaAnswer& answer) {
   std::vector<std::string> parts;
   if (answer.here->runs)
     parts.push_back(fmt::format("on driver {} its programs run {}", to_string(*to.asked.place.driver),
-                                words_for(*answer.here->runs)));
+                                compat::words_for(*answer.here->runs)));
   for (const TargetGpu& target : answer.here->gpus) {
     const std::string name = printable(target.gpu->name);
     if (!target.obstacle.empty()) parts.push_back(name + ": " + target.obstacle);
@@ -197,7 +197,7 @@ std::string wheels(const Wording& to, const TorchAnswer& answer) {
     std::ranges::replace(code, ';', ' ');
     table.push_back({wheel_name(wheel.build) + (wheel.build.is_default ? " (default)" : ""),
                      to_string(wheel.build.min_driver), std::move(code)});
-    if (wheel.fit) table.back().emplace_back(words_for(*wheel.fit));
+    if (wheel.fit) table.back().emplace_back(compat::words_for(*wheel.fit));
   }
   return "\n" + columns(table, to.style) + "\n";
 }
@@ -207,7 +207,7 @@ std::string verdict(const Wording& to, const TorchAnswer& answer) {
     return to.line("note", fmt::format("there is no {} wheel of it that is known", answer.missing_build));
   const Wheel& wheel = answer.wheels[*answer.chosen];
   std::string text;
-  if (wheel.fit) text += to.line("here", fmt::format("{}: {}", wheel_name(wheel.build), words_for(*wheel.fit)));
+  if (wheel.fit) text += to.line("here", fmt::format("{}: {}", wheel_name(wheel.build), compat::words_for(*wheel.fit)));
   if (answer.obstacle)
     text += to.line("", fmt::format("{}: {}", printable(answer.obstacle->gpu), answer.obstacle->why));
   if (answer.instead) return text + recommendation_text(to.asked, *answer.instead, to.style);
