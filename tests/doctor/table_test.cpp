@@ -8,6 +8,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/machines.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::testing {
 namespace {

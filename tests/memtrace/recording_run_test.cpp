@@ -11,7 +11,7 @@ using testing::FailsWith;
 using ::testing::HasSubstr;
 using testing::put;
 
-constexpr std::string_view kTrace = "op,id,size\na,1,1024\na,2,512\nf,1,0\n";
+constexpr std::string_view kLeftTrace = "op,id,size\na,1,1024\na,2,512\nf,1,0\n";
 
 TEST(PreloadLibrary, IsTheOneThatIsNamedIfItIsThere) {
   const testing::TempDir dir;
@@ -30,8 +30,8 @@ TEST(TracedEnvironment, PutsTheLibraryBeforeThoseThatAreThere) {
 
 TEST(CollectTraces, AProgramsOnlyTraceGetsTheName) {
   const testing::TempDir dir;
-  put(dir / "t.csv.part.77", kTrace);
-  put(dir / "other.csv", kTrace);
+  put(dir / "t.csv.part.77", kLeftTrace);
+  put(dir / "other.csv", kLeftTrace);
   const auto all = collect_traces(dir / "t.csv.part", dir / "t.csv");
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].file, dir / "t.csv");
@@ -43,7 +43,7 @@ TEST(CollectTraces, AProgramsOnlyTraceGetsTheName) {
 
 TEST(CollectTraces, OfSeveralProcessesTheChildrenKeepTheirPids) {
   const testing::TempDir dir;
-  put(dir / "t.csv.part", kTrace);
+  put(dir / "t.csv.part", kLeftTrace);
   put(dir / "t.csv.part.78", "not a trace");
   const auto all = collect_traces(dir / "t.csv.part", dir / "t.csv");
   ASSERT_EQ(all.size(), 2U);
