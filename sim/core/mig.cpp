@@ -200,19 +200,19 @@ std::vector<std::uint8_t> free_compute_places(const MigState& state, const GpuSp
   return places;
 }
 
-MigChange create_compute_instance(MigState& state, const GpuSpec& gpu, unsigned gpu_slot, int slices,
-                                  std::optional<unsigned> start, std::uint32_t number) {
+MigChange create_compute_instance(MigState& state, const GpuSpec& gpu, unsigned gpu_slot, const ComputeSlices& wanted,
+                                  std::uint32_t number) {
   if (gpu_slot >= kMaxInstances || state.gpu[gpu_slot].used == 0) return MigChange::not_found;
-  const auto places = free_compute_places(state, gpu, gpu_slot, slices);
-  const unsigned wanted = start.value_or(places.empty() ? 0 : places.front());
+  const auto places = free_compute_places(state, gpu, gpu_slot, wanted.count);
+  const unsigned start = wanted.start.value_or(places.empty() ? 0 : places.front());
   SharedComputeInstance* row = unused(state.compute);
-  if (row == nullptr || std::ranges::count(places, wanted) == 0) return MigChange::no_room;
+  if (row == nullptr || std::ranges::count(places, start) == 0) return MigChange::no_room;
   const std::uint8_t parent = state.gpu[gpu_slot].id;
   std::uint8_t id = 0;
   while (std::ranges::any_of(
       state.compute, [&](const auto& one) { return one.used != 0 && one.gpu_instance == parent && one.id == id; }))
     ++id;
-  *row = {1, parent, id, static_cast<std::uint8_t>(slices), static_cast<std::uint8_t>(wanted), 0, number};
+  *row = {1, parent, id, static_cast<std::uint8_t>(wanted.count), static_cast<std::uint8_t>(start), 0, number};
   return MigChange::done;
 }
 

@@ -34,9 +34,14 @@ MigChange destroy_gpu_instance(MigState& state, unsigned slot);
 
 /// Compute slices of a GPU instance where a compute instance of that many slices may begin.
 std::vector<std::uint8_t> free_compute_places(const MigState& state, const GpuSpec& gpu, unsigned gpu_slot, int slices);
+/// Compute slices of a GPU instance that somebody asks for; where they begin is his wish or ours.
+struct ComputeSlices {
+  int count = 0;
+  std::optional<unsigned> start;
+};
 /// Makes a compute instance; `number` names it for ever.
-MigChange create_compute_instance(MigState& state, const GpuSpec& gpu, unsigned gpu_slot, int slices,
-                                  std::optional<unsigned> start, std::uint32_t number);
+MigChange create_compute_instance(MigState& state, const GpuSpec& gpu, unsigned gpu_slot, const ComputeSlices& wanted,
+                                  std::uint32_t number);
 MigChange destroy_compute_instance(MigState& state, unsigned slot);
 
 /// The slot of the newest compute instance.

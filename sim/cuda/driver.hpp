@@ -179,7 +179,10 @@ Result run(const char* function, Needs needs, const Body& body) try {
     result = admit(call, function, needs);
     if (result == kSuccess) result = body(call);
     // What is refused is not more expensive because much was asked for.
-    if (result != kSuccess) call.mebibytes = 0, call.pieces = 1;
+    if (result != kSuccess) {
+      call.mebibytes = 0;
+      call.pieces = 1;
+    }
   }
   leave(call, function);
   return result;

@@ -67,7 +67,7 @@ Return create(GpuInstance instance, unsigned id, std::optional<unsigned> start, 
       to_device({found.gpu, std::nullopt}), [&](sim::Body& body, const sim::FleetSpec&, const Target& target) {
         sim::MigState& state = body.mig[found.gpu];
         const auto made =
-            sim::create_compute_instance(state, *target.gpu->spec, found.slot, slices, start, ++body.mig_number);
+            sim::create_compute_instance(state, *target.gpu->spec, found.slot, {slices, start}, ++body.mig_number);
         if (made == sim::MigChange::done) *out = to_compute_instance({found.gpu, sim::newest_compute_instance(state)});
         return to_return(made);
       });

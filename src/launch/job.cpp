@@ -115,8 +115,7 @@ class Supervisor {
   }
 
  private:
-  template <class Action>
-  void for_each_stream(Action action) {
+  void for_each_stream(const std::function<void(Stream&)>& action) {
     for (Member& member : crew_.members) {
       action(member.out);
       action(member.err);

@@ -72,6 +72,24 @@ Result<void> print_csv(const Args& args, const facts::Snapshot& snapshot, const 
   return {};
 }
 
+/// What the exit code says of the GPUs.
+int judged(const Machine& machine, const facts::Snapshot& snapshot) {
+  if (snapshot.problem) {
+    complain(*snapshot.problem);
+    return kUnavailable;
+  }
+  if (machine.captured() && snapshot.gpus.empty()) {
+    warn(fmt::format("there is no GPU in {}", printable(snapshot.origin)));
+    return kNo;
+  }
+  const bool trouble = std::ranges::any_of(snapshot.gpus, [](const GpuRecord& record) {
+    // Other makers' GPUs are told of; what state they are in is no trouble of this program's users.
+    if (record.gpu.vendor != "NVIDIA") return false;
+    return !facts::is_usable(record) && record.state != facts::GpuState::suspended;
+  });
+  return trouble ? kNo : kFine;
+}
+
 Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
   GPUWARDEN_TRY(const auto csv, csv_style(context.args));
@@ -95,20 +113,7 @@ Result<int> run_list(Context& context) {
                context.args.has("processes") ? process_table(snapshot, style) : gpu_table(snapshot, leases, style));
   }
   for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
-  if (snapshot.problem) {
-    complain(*snapshot.problem);
-    return kUnavailable;
-  }
-  if (machine.captured() && snapshot.gpus.empty()) {
-    warn(fmt::format("there is no GPU in {}", printable(snapshot.origin)));
-    return kNo;
-  }
-  const bool trouble = std::ranges::any_of(snapshot.gpus, [](const GpuRecord& record) {
-    // Other makers' GPUs are told of; what state they are in is no trouble of this program's users.
-    if (record.gpu.vendor != "NVIDIA") return false;
-    return !facts::is_usable(record) && record.state != facts::GpuState::suspended;
-  });
-  return trouble ? kNo : kFine;
+  return judged(machine, snapshot);
 }
 
 }  // namespace
