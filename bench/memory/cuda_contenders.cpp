@@ -31,12 +31,11 @@ class CountedCuda final : public memory::Upstream {
     return device_->destroy(pages);
   }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {
-    driver.call(Call::mem_map, memory::kPage.value, pages.size());
-    driver.call(Call::mem_set_access, memory::kPage.value * pages.size(), 1, pages.size());
+    driver.call_map(memory::kPage.value, pages.size());
     return device_->map(address, pages);
   }
   Result<void> unmap(memory::DeviceAddress address, Bytes size) override {
-    driver.call(Call::mem_unmap, size.value, 1, size.value / memory::kPage.value);
+    driver.call_unmap(memory::kPage.value, size.value / memory::kPage.value);
     return device_->unmap(address, size);
   }
   Result<memory::EventHandle> record(memory::StreamId stream) override {

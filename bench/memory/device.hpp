@@ -53,8 +53,7 @@ class CountingDevice {
       return false;
     }
     driver.call(Call::mem_create, granule, size / granule);
-    driver.call(Call::mem_map, granule, size / granule);
-    driver.call(Call::mem_set_access, size, 1, size / granule);
+    driver.call_map(granule, size / granule);
     reserve(size);
     return true;
   }

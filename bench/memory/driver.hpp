@@ -49,6 +49,13 @@ class Driver {
 
   /// `times` calls about `bytes` each, in so many pieces of memory.
   void call(Call which, std::uint64_t bytes = 0, std::uint64_t times = 1, std::uint64_t pieces = 1);
+  /// Memory in pieces of `piece` bytes is mapped: a call for each of them, and one that opens them all to the device.
+  void call_map(std::uint64_t piece, std::uint64_t pieces) {
+    call(Call::mem_map, piece, pieces);
+    call(Call::mem_set_access, piece * pieces, 1, pieces);
+  }
+  /// One call unmaps a range of such pieces.
+  void call_unmap(std::uint64_t piece, std::uint64_t pieces) { call(Call::mem_unmap, piece * pieces, 1, pieces); }
 
   /// Work of that long behind what `stream` has to do already.
   void submit(std::uint64_t stream, std::int64_t nanoseconds);

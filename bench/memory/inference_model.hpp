@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <random>
 #include <string>
@@ -32,6 +33,16 @@ class InferenceModel {
     return next_++;
   }
   void drop(std::uint64_t id) { builder_.free(id); }
+  void drop(std::vector<std::uint64_t>& ids) {
+    for (const std::uint64_t id : ids) drop(id);
+    ids.clear();
+  }
+  /// The new block is taken before the old one goes; 0: there is no old one.
+  void replace(std::uint64_t& id, std::uint64_t bytes) {
+    const std::uint64_t next = take(bytes);
+    if (id != 0) drop(id);
+    id = next;
+  }
   /// Lives to the end.
   void keep(std::uint64_t bytes) { take(bytes); }
 
@@ -61,11 +72,7 @@ class InferenceModel {
   /// Blocks that follow each other: the next one is taken before the last one goes.
   void passing(std::initializer_list<std::uint64_t> sizes) {
     std::uint64_t last = 0;
-    for (const std::uint64_t size : sizes) {
-      const std::uint64_t next = take(size);
-      if (last != 0) drop(last);
-      last = next;
-    }
+    for (const std::uint64_t size : sizes) replace(last, size);
     if (last != 0) drop(last);
   }
 

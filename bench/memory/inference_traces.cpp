@@ -3,8 +3,6 @@
 // models, sizes what eager frameworks ask for.
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <random>
 #include <vector>
 
 #include "memory/inference_model.hpp"
@@ -56,13 +54,9 @@ Trace growing_cache() {
     std::vector<std::uint64_t> cache(32, 0);
     for (std::uint64_t tokens = prompt; tokens < last; ++tokens) {
       model.forward(tokens == prompt ? batch * prompt : batch, batch);
-      for (std::uint64_t& one : cache) {
-        const std::uint64_t longer = model.take(batch * tokens * 1024);
-        if (one != 0) model.drop(one);
-        one = longer;
-      }
+      for (std::uint64_t& one : cache) model.replace(one, batch * tokens * 1024);
     }
-    for (const std::uint64_t one : cache) model.drop(one);
+    model.drop(cache);
   }
   return model.finish();
 }
@@ -110,8 +104,7 @@ Trace mixed_models() {
   for (unsigned request = 0; request < 700; ++request) {
     const std::uint64_t which = model.below(8);
     if (which == 0 && !weights.empty()) {
-      for (const std::uint64_t one : weights) model.drop(one);
-      weights.clear();
+      model.drop(weights);
     } else if (which == 1) {
       if (weights.empty()) weights = model.weights(writer);
       for (unsigned step = 0; step < 8; ++step) model.forward(writer, step == 0 ? model.log_uniform(32, 4096) : 4, 4);
@@ -138,7 +131,7 @@ Trace vision_language() {
     for (unsigned layer = 0; layer < 28; ++layer) cache.push_back(model.take((tokens + 64) * 1024));
     model.forward(language, tokens, 1);
     for (unsigned step = 0; step < 3; ++step) model.forward(language, 1, 1);
-    for (const std::uint64_t one : cache) model.drop(one);
+    model.drop(cache);
   }
   return model.finish();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of inference that the pool's constants were chosen without.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "memory/inference_model.hpp"
@@ -40,15 +41,12 @@ Trace speech_beams() {
     for (std::uint64_t word = 1; word <= words; ++word) {
       model.forward(decoder, batch * 5, batch * 5);
       for (std::uint64_t& one : cache) {
-        const std::uint64_t longer = model.take(batch * 5 * word * 1280 * 2);
-        if (one != 0) model.drop(one);
-        const std::uint64_t chosen = model.take(batch * 5 * word * 1280 * 2);
-        model.drop(longer);
-        one = chosen;
+        model.replace(one, batch * 5 * word * 1280 * 2);
+        model.replace(one, batch * 5 * word * 1280 * 2);
       }
     }
-    for (const std::uint64_t one : cache) model.drop(one);
-    for (const std::uint64_t one : cross) model.drop(one);
+    model.drop(cache);
+    model.drop(cross);
   }
   return model.finish();
 }
@@ -78,9 +76,9 @@ Trace speculative() {
       one.tokens += 1 + model.below(4);
       while (one.blocks.size() * 64 < one.tokens) one.blocks.push_back(model.take(64 * 32 * 4096 * 2 * 2));
     }
-    std::erase_if(requests, [&](const Request& one) {
+    std::erase_if(requests, [&](Request& one) {
       if (one.tokens < one.last) return false;
-      for (const std::uint64_t block : one.blocks) model.drop(block);
+      model.drop(one.blocks);
       return true;
     });
   }
@@ -104,7 +102,7 @@ Trace detection() {
     model.passing({regions * 256 * 49 * 4, regions * 1024 * 4, regions * 1024 * 4, regions * 364 * 4});
     const std::uint64_t found = 1 + model.below(100);
     model.passing({found * 256 * 196 * 4, found * 256 * 784 * 4, found * pixels});
-    for (const std::uint64_t level : levels) model.drop(level);
+    model.drop(levels);
     model.drop(input);
   }
   return model.finish();
@@ -125,9 +123,7 @@ Trace retrieval() {
     model.forward(ranker, model.log_uniform(2000, 60000), 100);
     if (request % 40 != 39) continue;
     rows += rows / 10;
-    const std::uint64_t larger = model.take(rows * 768 * 4);
-    model.drop(index);
-    index = larger;
+    model.replace(index, rows * 768 * 4);
   }
   return model.finish();
 }

@@ -19,13 +19,12 @@ Result<void> MeteredUpstream::destroy(std::span<const PageHandle> pages) {
 }
 
 Result<void> MeteredUpstream::map(memory::DeviceAddress address, std::span<const PageHandle> pages) {
-  driver.call(Call::mem_map, kPage.value, pages.size());
-  driver.call(Call::mem_set_access, kPage.value * pages.size(), 1, pages.size());
+  driver.call_map(kPage.value, pages.size());
   return pages_.map(address, pages);
 }
 
 Result<void> MeteredUpstream::unmap(memory::DeviceAddress address, Bytes size) {
-  driver.call(Call::mem_unmap, size.value, 1, size.value / kPage.value);
+  driver.call_unmap(kPage.value, size.value / kPage.value);
   return pages_.unmap(address, size);
 }
 
