@@ -97,7 +97,7 @@ std::function<void(const OutOfMemoryReport&)> PoolObserver::on_out_of_memory() {
   };
 }
 
-void PoolObserver::start(interop::DevicePool& pool, unsigned number) {
+void PoolObserver::start(pools::DevicePool& pool, unsigned number) {
   const std::lock_guard lock(mutex_);
   pool_ = &pool;
   process_ = ::getpid();
@@ -110,8 +110,8 @@ void PoolObserver::start(interop::DevicePool& pool, unsigned number) {
     }
   }
   if (!settings_.publish_every) return;
-  auto started = interop::PoolPublisher::start(pool, {.folder = settings_.folder, .interval = *settings_.publish_every},
-                                               system_clock());
+  auto started = pools::PoolPublisher::start(pool, {.folder = settings_.folder, .interval = *settings_.publish_every},
+                                             system_clock());
   if (started) {
     publisher_ = std::move(*started);
   } else if (settings_.asks_to_publish) {

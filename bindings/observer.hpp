@@ -12,8 +12,8 @@
 #include <mutex>
 #include <optional>
 
-#include "gpuwarden/interop/device_pool.hpp"
-#include "gpuwarden/interop/pool_publisher.hpp"
+#include "gpuwarden/pools/device_pool.hpp"
+#include "gpuwarden/pools/pool_publisher.hpp"
 
 namespace gpuwarden::bindings {
 
@@ -42,7 +42,7 @@ class PoolObserver {
   std::function<void(const memory::OutOfMemoryReport&)> on_out_of_memory();
   /// Begins to tell. `number`: of the pool in its process, from 0; others than 0 have it behind their files' names. The
   /// pool must live until finish().
-  void start(interop::DevicePool& pool, unsigned number);
+  void start(pools::DevicePool& pool, unsigned number);
   /// Stops, and writes the snapshot of the end; once.
   void finish() noexcept;
 
@@ -51,12 +51,12 @@ class PoolObserver {
 
   const ObserverSettings settings_;
   std::mutex mutex_;
-  interop::DevicePool* pool_ = nullptr;  ///< while it is told of
+  pools::DevicePool* pool_ = nullptr;  ///< while it is told of
   pid_t process_ = 0;
   std::filesystem::path at_end_;            ///< empty: no snapshot
   std::filesystem::path at_out_of_memory_;  ///< the latest one
   std::optional<std::chrono::steady_clock::time_point> written_;
-  std::unique_ptr<interop::PoolPublisher> publisher_;
+  std::unique_ptr<pools::PoolPublisher> publisher_;
 };
 
 }  // namespace gpuwarden::bindings

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "stop_on_signals.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 
 namespace gpuwarden::cli {
 

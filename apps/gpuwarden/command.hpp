@@ -58,13 +58,13 @@ class Args {
   std::map<std::string, std::vector<std::string>> values_;
 };
 
-struct Command;
+struct Subcommand;
 
 /// What a command runs with.
 struct Context {
   Args args;
   Environment environment;
-  const Command* command = nullptr;
+  const Subcommand* command = nullptr;
 };
 
 /// What may stand beside options.
@@ -74,23 +74,23 @@ enum class Rest {
   command,   ///< a foreign command line from the first word on
 };
 
-struct Command {
+struct Subcommand {
   const char* name;
   const char* summary;
   const char* usage;
   std::array<OptionGroup, 5> groups;
   Rest rest;
-  const char* actions = "";  ///< what its first operand may be, with blanks between; empty: anything
-  const char* details = "";  ///< what the man page says beyond the summary
-  bool hidden = false;       ///< not in the overview: for shells and packagers
-  int (*run)(Context&);
+  const char* actions = "";      ///< what its first operand may be, with blanks between; empty: anything
+  const char* details = "";      ///< what the man page says beyond the summary
+  bool hidden = false;           ///< not in the overview: for shells and packagers
+  Result<int> (*run)(Context&);  ///< the exit code, or the error that is printed
 };
 
 /// All commands, in the order of the overview.
-std::span<const Command* const> commands();
-const Command* find_command(std::string_view name);
+std::span<const Subcommand* const> commands();
+const Subcommand* find_command(std::string_view name);
 /// All options of a command, those that every command has included.
-std::vector<Option> options_of(const Command& command);
+std::vector<Option> options_of(const Subcommand& command);
 /// "num-gpus" of "-n,--num-gpus".
 std::string key_of(const Option& option);
 /// "--num-gpus N", "--wait[=DURATION]": as it is typed, all names.
@@ -99,10 +99,10 @@ std::string synopsis_of(const Option& option);
 Result<void> check_action_options(const Context& context, std::string_view action);
 
 /// Turns argv (without program and command names) into Args. Fails with invalid_argument.
-Result<Args> parse_arguments(const Command& command, const std::vector<std::string>& arguments);
+Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::string>& arguments);
 
 /// The help of one command, or of the whole program.
-std::string help_for(const Command& command);
+std::string help_for(const Subcommand& command);
 std::string overview();
 
 /// Prints "gpuwarden: what" and "hint: …" to stderr; gives the exit code.
@@ -110,23 +110,25 @@ int complain(const Error& error);
 /// The same of a program that cannot be started: 126 or 127, as shells have it.
 int refuse_program(const Error& error);
 void warn(std::string_view text);
+/// Asks on stderr; whether the answer on stdin is yes.
+bool ask(std::string_view question);
 
 // The commands, each in commands/<name>.cpp with its options.
-extern const Command kListCommand;
-extern const Command kSelectCommand;
-extern const Command kPlanCommand;
-extern const Command kSnapshotCommand;
-extern const Command kDoctorCommand;
-extern const Command kDiagnoseCommand;
-extern const Command kDriverCommand;
-extern const Command kBundleCommand;
-extern const Command kEnvCommand;
-extern const Command kRunCommand;
-extern const Command kLeaseCommand;
-extern const Command kCompatCommand;
-extern const Command kMemoryCommand;
-extern const Command kSimCommand;
-extern const Command kCompletionCommand;
-extern const Command kManCommand;
+extern const Subcommand kListCommand;
+extern const Subcommand kSelectCommand;
+extern const Subcommand kPlanCommand;
+extern const Subcommand kSnapshotCommand;
+extern const Subcommand kDoctorCommand;
+extern const Subcommand kDiagnoseCommand;
+extern const Subcommand kDriverCommand;
+extern const Subcommand kBundleCommand;
+extern const Subcommand kEnvCommand;
+extern const Subcommand kRunCommand;
+extern const Subcommand kLeaseCommand;
+extern const Subcommand kCompatCommand;
+extern const Subcommand kMemoryCommand;
+extern const Subcommand kSimCommand;
+extern const Subcommand kCompletionCommand;
+extern const Subcommand kManCommand;
 
 }  // namespace gpuwarden::cli

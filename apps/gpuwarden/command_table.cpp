@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iostream>
 
 #include "command.hpp"
 #include "exit_codes.hpp"
@@ -17,22 +18,22 @@ void add_options(std::string& text, std::span<const Option> options) {
   for (const Option& option : options) text += fmt::format("  {:<30} {}\n", synopsis_of(option), option.help);
 }
 
-constexpr std::array<const Command*, 16> kCommands{
+constexpr std::array<const Subcommand*, 16> kCommands{
     &kListCommand,   &kSelectCommand, &kPlanCommand,       &kSnapshotCommand, &kDoctorCommand, &kDiagnoseCommand,
     &kDriverCommand, &kBundleCommand, &kEnvCommand,        &kRunCommand,      &kLeaseCommand,  &kCompatCommand,
     &kMemoryCommand, &kSimCommand,    &kCompletionCommand, &kManCommand};
 
 }  // namespace
 
-std::span<const Command* const> commands() { return kCommands; }
+std::span<const Subcommand* const> commands() { return kCommands; }
 
-const Command* find_command(std::string_view name) {
+const Subcommand* find_command(std::string_view name) {
   const auto* const found =
-      std::ranges::find_if(kCommands, [&](const Command* command) { return command->name == name; });
+      std::ranges::find_if(kCommands, [&](const Subcommand* command) { return command->name == name; });
   return found == kCommands.end() ? nullptr : *found;
 }
 
-std::vector<Option> options_of(const Command& command) {
+std::vector<Option> options_of(const Subcommand& command) {
   std::vector<Option> all(kCommonOptions.begin(), kCommonOptions.end());
   for (const OptionGroup& group : command.groups) all.insert(all.end(), group.options.begin(), group.options.end());
   return all;
@@ -63,7 +64,7 @@ Result<void> check_action_options(const Context& context, std::string_view actio
   return {};
 }
 
-std::string help_for(const Command& command) {
+std::string help_for(const Subcommand& command) {
   std::string text = fmt::format("gpuwarden {}: {}\n\nusage: {}\n", command.name, command.summary, command.usage);
   std::string_view section;
   for (const OptionGroup& group : command.groups) {
@@ -81,7 +82,7 @@ std::string overview() {
   std::string text =
       "gpuwarden knows the GPUs of a machine, chooses among them, and runs work on them.\n\n"
       "usage: gpuwarden COMMAND [options]\n\ncommands:\n";
-  for (const Command* command : kCommands) {
+  for (const Subcommand* command : kCommands) {
     if (!command->hidden) text += fmt::format("  {:<10} {}\n", command->name, command->summary);
   }
   text +=
@@ -123,6 +124,12 @@ int complain(const Error& error) {
 int refuse_program(const Error& error) {
   complain(error);
   return exit_code_of_start(error.code);
+}
+
+bool ask(std::string_view question) {
+  fmt::print(stderr, "{} [y/N] ", question);
+  std::string line;
+  return std::getline(std::cin, line) && (line == "y" || line == "yes");
 }
 
 void warn(std::string_view text) { fmt::print(stderr, "gpuwarden: warning: {}\n", text); }

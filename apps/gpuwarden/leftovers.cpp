@@ -41,10 +41,9 @@ void show_leftovers(const Context& context, bool only_look) {
   }
 }
 
-int end_leftovers(const Context& context, const std::string& run_id) {
-  const auto ended = launch::end_leftover(lease_directory(context), run_id, system_clock());
-  if (!ended) return complain(ended.error());
-  fmt::print("ended {} of the run {} (pid {})\n", count_of(ended->size()), printable(run_id), pid_list(*ended));
+Result<int> end_leftovers(const Context& context, const std::string& run_id) {
+  GPUWARDEN_TRY(const auto ended, launch::end_leftover(lease_directory(context), run_id, system_clock()));
+  fmt::print("ended {} of the run {} (pid {})\n", count_of(ended.size()), printable(run_id), pid_list(ended));
   return kFine;
 }
 

@@ -13,6 +13,6 @@ namespace gpuwarden::cli {
 void show_leftovers(const Context& context, bool only_look = false);
 
 /// `gpuwarden run --end-leftovers ID`.
-int end_leftovers(const Context& context, const std::string& run_id);
+Result<int> end_leftovers(const Context& context, const std::string& run_id);
 
 }  // namespace gpuwarden::cli

@@ -15,7 +15,7 @@ namespace {
 
 int unknown_command(const std::string& name) {
   std::vector<std::string> names{"help", "version"};
-  for (const Command* command : commands()) names.emplace_back(command->name);
+  for (const Subcommand* command : commands()) names.emplace_back(command->name);
   const std::string close = closest_match(name, names);
   return complain({ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(name)),
                    close.empty() ? "see gpuwarden --help" : fmt::format("did you mean '{}'?", close)});
@@ -26,7 +26,7 @@ int show_help(const std::vector<std::string>& words) {
     fmt::print("{}", overview());
     return kFine;
   }
-  const Command* command = find_command(words[0]);
+  const Subcommand* command = find_command(words[0]);
   if (command == nullptr) return unknown_command(words[0]);
   fmt::print("{}", help_for(*command));
   return kFine;
@@ -40,13 +40,14 @@ int dispatch(const std::vector<std::string>& words) {
     fmt::print("gpuwarden {}\n", GPUWARDEN_VERSION);
     return kFine;
   }
-  const Command* command = find_command(words[0]);
+  const Subcommand* command = find_command(words[0]);
   if (command == nullptr) return unknown_command(words[0]);
   auto args = parse_arguments(*command, rest);
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
   Context context{std::move(*args), current_environment(), command};
-  return command->run(context);
+  const auto code = command->run(context);
+  return code ? *code : complain(code.error());
 }
 
 /// What was printed may not have been written: a full disk must not look like success.

@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/placement/names.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
 #include "shared_options.hpp"
@@ -19,14 +20,8 @@ namespace {
 using placement::GpuName;
 using placement::Request;
 
-Error about(const std::string& key, const Error& error) {
-  return {ErrorCode::invalid_argument, fmt::format("--{}: {}", key, error.message), error.hint};
-}
-
 std::vector<GpuName> names_of(const Args& args, const std::string& key) {
-  std::vector<GpuName> names;
-  for (const std::string& text : expand_ranges(args.list(key))) names.push_back({text});
-  return names;
+  return placement::expand_ranges(args.list(key));
 }
 
 Result<std::optional<facts::ComputeCapability>> capability_option(const Args& args) {
@@ -169,6 +164,10 @@ Result<void> fill(const Args& args, Request& request) {
 
 }  // namespace
 
+Error about(const std::string& key, const Error& error) {
+  return {ErrorCode::invalid_argument, fmt::format("--{}: {}", key, error.message), error.hint};
+}
+
 Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most) {
   auto text = args.text(key);
   if (!text) return std::nullopt;
@@ -208,22 +207,6 @@ Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
                   fmt::format("--{} and --{} cannot be used together", clash.one, clash.other), clash.hint);
   }
   return {};
-}
-
-std::vector<std::string> expand_ranges(const std::vector<std::string>& names) {
-  constexpr std::int64_t kMost = 4096;
-  std::vector<std::string> all;
-  for (const std::string& name : names) {
-    const auto ends = split(name, '-');
-    const auto first = parse_integer(ends.front());
-    const auto last = ends.size() == 2 ? parse_integer(ends.back()) : std::nullopt;
-    if (!first || !last || *first > *last || *last - *first >= kMost) {
-      all.push_back(name);
-      continue;
-    }
-    for (std::int64_t index = *first; index <= *last; ++index) all.push_back(std::to_string(index));
-  }
-  return all;
 }
 
 Result<Selection> read_selection(Context& context) {

@@ -29,9 +29,8 @@ struct Clash {
 /// Fails with invalid_argument for the first two that were both given: told, not left out in silence.
 Result<void> check_clashes(const Args& args, std::span<const Clash> clashes);
 
-/// "0-3" becomes 0, 1, 2, 3; other names stay as they are.
-std::vector<std::string> expand_ranges(const std::vector<std::string>& names);
-
+/// The error as invalid_argument of this option: "--min-memory: 'x' is not a size".
+Error about(const std::string& key, const Error& error);
 /// Values of single options; fail with invalid_argument naming the option.
 Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most);
 Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key);

@@ -25,7 +25,7 @@ bool looks_like_option(std::string_view word) {
 /// One command line on its way into Args.
 class Parser {
  public:
-  Parser(const Command& command, std::span<const std::string> words)
+  Parser(const Subcommand& command, std::span<const std::string> words)
       : command_(command), options_(options_of(command)), words_(words) {}
 
   Result<Args> parse() {
@@ -122,7 +122,7 @@ class Parser {
     return {};
   }
 
-  const Command& command_;
+  const Subcommand& command_;
   std::vector<Option> options_;
   std::span<const std::string> words_;
   std::size_t next_ = 0;
@@ -131,7 +131,7 @@ class Parser {
 
 }  // namespace
 
-Result<Args> parse_arguments(const Command& command, const std::vector<std::string>& arguments) {
+Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::string>& arguments) {
   const auto separator = std::ranges::find(arguments, "--");
   Parser parser(command, std::span(arguments.begin(), separator));
   GPUWARDEN_TRY(Args args, parser.parse());

@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-#include "gpuwarden/interop/device_pool.hpp"
+#include "gpuwarden/pools/device_pool.hpp"
 #include "observer.hpp"
 #include "pool_status.hpp"
 
@@ -29,7 +29,7 @@ struct gpuwarden_pool {
   ~gpuwarden_pool() { observer.finish(); }
 
   gpuwarden::bindings::PoolObserver observer;
-  std::unique_ptr<gpuwarden::interop::DevicePool> on_device;
+  std::unique_ptr<gpuwarden::pools::DevicePool> on_device;
 };
 
 namespace {
@@ -39,12 +39,12 @@ using gpuwarden::Error;
 using gpuwarden::ErrorCode;
 using gpuwarden::fail;
 using gpuwarden::Result;
-using gpuwarden::interop::DevicePool;
-using gpuwarden::interop::DevicePoolOptions;
 using gpuwarden::memory::DeviceAddress;
 using gpuwarden::memory::MemoryLimit;
 using gpuwarden::memory::parse_memory_limit;
 using gpuwarden::memory::StreamId;
+using gpuwarden::pools::DevicePool;
+using gpuwarden::pools::DevicePoolOptions;
 
 thread_local std::string last_error;
 

@@ -24,14 +24,14 @@ Result<std::ofstream> open_trace(std::filesystem::path file, unsigned ordinal) {
 
 Result<std::unique_ptr<Device>> Device::open(unsigned ordinal, const Settings& settings) {
   std::unique_ptr<Device> device(new Device(settings));
-  interop::DevicePoolOptions options;
+  pools::DevicePoolOptions options;
   options.cuda.device = CudaOrdinal{ordinal};
   options.strategy = settings.strategy;
   options.limit = settings.limit;
   options.wait_for_others = settings.wait_for_others;
   options.trim_after = settings.trim_after;
   options.on_out_of_memory = device->observer_.on_out_of_memory();
-  GPUWARDEN_TRY(device->on_device_, interop::DevicePool::open(options));
+  GPUWARDEN_TRY(device->on_device_, pools::DevicePool::open(options));
   if (!settings.trace.empty()) {
     GPUWARDEN_TRY(auto file, open_trace(settings.trace, ordinal));
     device->trace_ = std::make_unique<Trace>(std::move(file), device->pool());

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "gpuwarden/base/clock.hpp"
-#include "gpuwarden/interop/device_pool.hpp"
 #include "gpuwarden/memory/logging.hpp"
+#include "gpuwarden/pools/device_pool.hpp"
 #include "settings.hpp"
 
 namespace gpuwarden::torch {
@@ -65,7 +65,7 @@ class Device {
   Result<void> join_captures(memory::StreamId stream);
 
   bindings::PoolObserver observer_;
-  std::unique_ptr<interop::DevicePool> on_device_;
+  std::unique_ptr<pools::DevicePool> on_device_;
   std::unique_ptr<Trace> trace_;
   std::mutex mutex_;  ///< of the groups
   std::map<GroupId, Group> groups_;

@@ -39,6 +39,16 @@ Error no_such_fleet(std::string_view spec, const std::filesystem::path& root) {
           "name a preset, a started fleet or a YAML file; known: " + join(names, ", ")};
 }
 
+/// What strikes or changes one GPU has to name one that is there.
+Result<void> check_gpu(const FleetSpec& spec, std::uint32_t gpu) {
+  if (gpu < spec.gpus.size()) return {};
+  if (spec.gpus.empty()) return fail(ErrorCode::invalid_argument, "the fleet has no GPUs");
+  const std::string known = fmt::format("GPUs 0 to {}", spec.gpus.size() - 1);
+  if (gpu == kWholeFleet)
+    return fail(ErrorCode::invalid_argument, "no GPU is named", "--gpu is required: the fleet has " + known);
+  return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu), "it has " + known);
+}
+
 }  // namespace
 
 Fleet::Fleet(FleetSpec spec, std::string id, FleetFolder folder)
@@ -207,10 +217,7 @@ Result<void> Fleet::undeclare(std::int32_t pid) {
 Result<void> Fleet::inject(std::uint32_t gpu, const Fault& fault) {
   const bool fleet_wide = fault.kind == FaultKind::mismatch || fault.kind == FaultKind::driver_not_loaded ||
                           fault.kind == FaultKind::hang_init;
-  if (!fleet_wide && gpu >= spec_.gpus.size()) {
-    return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu),
-                fmt::format("it has GPUs 0 to {}", static_cast<int>(spec_.gpus.size()) - 1));
-  }
+  if (!fleet_wide) GPUWARDEN_CHECK(check_gpu(spec_, gpu));
   const std::int64_t now = monotonic_ns();
   bool full = false;
   GPUWARDEN_CHECK(state_.update([&](Body& body) {
@@ -236,7 +243,7 @@ Result<void> Fleet::clear_faults(std::uint32_t gpu) {
 }
 
 Result<void> Fleet::set(std::uint32_t gpu, Field field, std::optional<double> value) {
-  if (gpu >= spec_.gpus.size()) return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu));
+  GPUWARDEN_CHECK(check_gpu(spec_, gpu));
   if (value && !is_possible(field, *value)) {
     return fail(ErrorCode::invalid_argument, fmt::format("{} is impossible for {}", *value, to_string(field)));
   }

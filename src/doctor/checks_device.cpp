@@ -7,7 +7,7 @@
 #include <cctype>
 
 #include "doctor/groups.hpp"
-#include "doctor/lore.hpp"
+#include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/text.hpp"
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "doctor/groups.hpp"
-#include "doctor/lore.hpp"
+#include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/text.hpp"
 

@@ -21,7 +21,7 @@ constexpr std::string_view kSite = "site";
 std::vector<Check> join_groups() {
   std::vector<Check> all;
   for (const auto group :
-       {driver_checks(), device_checks(), fault_checks(), health_checks(), deep_checks(), toolkit_checks(),
+       {driver_checks(), device_checks(), fault_checks(), health_checks(), burn_in_checks(), toolkit_checks(),
         framework_checks(), serving_checks(), library_checks(), variable_checks(), container_checks(),
         multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
     all.insert(all.end(), group.begin(), group.end());
@@ -93,7 +93,7 @@ bool has_facts(Area area, const Subject& subject) {
              !environment.device_nodes.empty() || !snapshot.gpus.empty();
     case Area::device:
       return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) ||
-             subject.deep != nullptr;
+             subject.burn_in != nullptr;
     case Area::toolkit:
       return !environment.toolkits.empty() || environment.compilers_sought.value_or(false);
     case Area::frameworks:
@@ -149,6 +149,16 @@ const Check* find_check(std::string_view id) {
   return found == all.end() ? nullptr : &*found;
 }
 
+Choice toolkit_choice() {
+  return {
+      .only = {"toolkit-newer-than-driver", "toolkit-by-minor-version", "toolkit-and-driver-cuda-differ",
+               "toolkit-too-old-for-gpu", "toolkit-dropped-gpu", "host-compiler-too-new", "glibc-too-new-for-toolkit",
+               "cuda-home-differs-from-nvcc", "cuda-home-without-toolkit", "cuda-path-differs-from-cuda-home",
+               "library-path-of-other-toolkit", "toolkit-differs-from-torch", "library-path-of-another-cuda",
+               "libcuda-stub-first", "libcuda-compat-unfit", "cudnn-shadowed", "gpu-library-preloaded"},
+      .skip = {}};
+}
+
 Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledge) {
   std::vector<std::string> known{std::string(kSite)};
   for (const knowledge::SiteRule& rule : knowledge.rules()) known.push_back(site_id(rule));
@@ -167,9 +177,9 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
 }
 
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose,
-                    const Choice& choice, const facts::DeepRun* deep) {
+                    const Choice& choice, const facts::BurnInRun* burn_in) {
   static const facts::Environment kNothing;
-  const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose, deep};
+  const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose, burn_in};
   Examination result;
   run_checks(subject, choice, result);
   run_site_rules(subject, choice, result);

@@ -17,7 +17,7 @@ std::span<const Check> driver_checks();
 std::span<const Check> device_checks();
 std::span<const Check> fault_checks();
 std::span<const Check> health_checks();
-std::span<const Check> deep_checks();
+std::span<const Check> burn_in_checks();
 std::span<const Check> toolkit_checks();
 std::span<const Check> framework_checks();
 std::span<const Check> serving_checks();

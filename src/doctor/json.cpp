@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "gpuwarden/facts/deep_json.hpp"
+#include "gpuwarden/base/markup.hpp"
+#include "gpuwarden/facts/burn_in_json.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::doctor {
@@ -15,27 +16,10 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// XML 1.0 has no control characters but these.
 std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        // XML 1.0 has no other control characters.
-        result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
-    }
-  }
+  std::string result = markup_text(text);
+  std::ranges::replace_if(result, [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\t'; }, ' ');
   return result;
 }
 
@@ -114,7 +98,7 @@ Json to_json(const MachineReport& report) {
   json["origin"] = report.snapshot.origin;
   json["host"] = report.snapshot.host;
   json["purpose"] = report.purpose.text.empty() ? Json() : Json(report.purpose.text);
-  if (report.deep != nullptr) json["deep"] = facts::to_json(*report.deep);
+  if (report.burn_in != nullptr) json["deep"] = facts::to_json(*report.burn_in);
   return json;
 }
 

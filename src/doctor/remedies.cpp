@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "doctor/lore.hpp"
+#include "doctor/queries.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "doctor/lore.hpp"
+#include "doctor/queries.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::doctor {

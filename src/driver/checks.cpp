@@ -223,4 +223,17 @@ std::vector<const PreCheck*> refusals(const std::vector<PreCheck>& checks, const
   return result;
 }
 
+Result<void> check_forced(const std::vector<PreCheck>& checks, const DriverRequest& request,
+                          std::vector<std::string> names) {
+  for (const PreCheck& check : checks) {
+    if (check.can_be_forced) names.push_back(check.id);
+  }
+  for (const std::string& name : request.forced) {
+    if (std::ranges::find(names, name) == names.end())
+      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be forced", printable(name)),
+                  "one of: " + join(names, ", "));
+  }
+  return {};
+}
+
 }  // namespace gpuwarden::driver

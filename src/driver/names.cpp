@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "driver/words.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/driver/driver.hpp"
 #include "gpuwarden/driver/run.hpp"
 
@@ -94,6 +95,14 @@ std::string_view words_of(Packaging packaging) {
       return "NVIDIA's package repository";
     case Packaging::runfile:
       return "NVIDIA's .run installer";
+  }
+  return "";
+}
+
+std::string version_of_runfile(const std::filesystem::path& runfile) {
+  const std::string name = runfile.stem();
+  for (const auto part : split(name, '-')) {
+    if (part.contains('.') && part.find_first_not_of("0123456789.") == std::string_view::npos) return std::string(part);
   }
   return "";
 }

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "gpuwarden/base/markup.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "memtrace/timeline_data.hpp"
 #include "memtrace/timeline_page.hpp"
@@ -14,21 +15,6 @@ namespace gpuwarden::memtrace {
 namespace {
 
 constexpr std::size_t kPoints = 2000;
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : printable(text)) {
-    if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '&')
-      safe += "&amp;";
-    else
-      safe += c;
-  }
-  return safe;
-}
 
 /// One column of a table as a JSON member: "size":[1,2,3]. Only numbers go into the page.
 template <class Row, class Field>
@@ -78,13 +64,13 @@ std::string curve_json(const std::vector<CurvePoint>& points) {
 
 std::string timeline_html(const Recording& recording, const TimelineText& text) {
   const TimelineData data = timeline_data(recording, kBlocksDrawn, kPoints);
-  const std::string title = escaped(text.title);
+  const std::string title = markup_text(printable(text.title));
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n"
       "</head>\n<body>\n<h1>{}</h1>\n",
       title, kTimelineStyle, title);
-  for (const std::string& note : text.notes) page += fmt::format("<p>{}</p>\n", escaped(note));
+  for (const std::string& note : text.notes) page += fmt::format("<p>{}</p>\n", markup_text(printable(note)));
   if (data.left_out > 0)
     page += fmt::format(
         "<p>{} blocks are drawn; {} smaller or shorter ones are left out of the lower picture, not of the curve.</p>\n",

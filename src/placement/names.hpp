@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/placement/request.hpp"
 
 namespace gpuwarden::placement {
@@ -19,7 +20,5 @@ std::string describe_gpus(const facts::Snapshot& snapshot);
 /// The UUIDs of named devices; a GPU in trouble without a UUID is named by its bus id. Fails with invalid_argument:
 /// unknown (says which exist), ambiguous.
 Result<std::vector<Uuid>> resolve(const std::vector<GpuName>& names, const facts::Snapshot& snapshot);
-/// What stands for a GPU's UUID where it could not be read.
-Uuid identity_of(const facts::GpuRecord& record);
 
 }  // namespace gpuwarden::placement

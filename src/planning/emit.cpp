@@ -15,7 +15,7 @@
 namespace gpuwarden::planning {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
 struct FormatName {
   LaunchFormat format;
@@ -175,7 +175,7 @@ Result<void> only_data_parallel(const Launch& launch, std::string_view file) {
               "the training program sets it up: take --emit torchrun or slurm");
 }
 
-Json offload_target() { return {{"device", "cpu"}, {"pin_memory", true}}; }
+Ordered offload_target() { return {{"device", "cpu"}, {"pin_memory", true}}; }
 
 std::string yaml_flag(bool value) { return value ? "true" : "false"; }
 
@@ -222,13 +222,13 @@ std::string_view distributed_type(const Settings& settings) {
   return settings.parallel.gpus() > 1 ? "MULTI_GPU" : "'NO'";
 }
 
-Json zero_section(const Settings& settings) {
+Ordered zero_section(const Settings& settings) {
   const int stage = zero_stage(settings.parallel.sharding);
-  Json zero = {{"stage", stage},
-               {"overlap_comm", true},
-               {"contiguous_gradients", true},
-               {"reduce_bucket_size", kBucketElements},
-               {"allgather_bucket_size", kBucketElements}};
+  Ordered zero = {{"stage", stage},
+                  {"overlap_comm", true},
+                  {"contiguous_gradients", true},
+                  {"reduce_bucket_size", kBucketElements},
+                  {"allgather_bucket_size", kBucketElements}};
   if (settings.parallel.offload != Offload::none && stage > 0) zero["offload_optimizer"] = offload_target();
   if (stage != 3) return zero;
   zero.erase("allgather_bucket_size");
@@ -241,7 +241,7 @@ Json zero_section(const Settings& settings) {
 
 /// DeepSpeed refuses optimizers that it was not tried with unless it is told to take them, and beside offloaded states
 /// those that are not its own (source: DeepSpeedEngine._do_optimizer_sanity_check and _configure_optimizer).
-void add_optimizer(const Settings& settings, Json& config) {
+void add_optimizer(const Settings& settings, Ordered& config) {
   if (settings.optimizer == Optimizer::adamw) return;
   config["zero_allow_untested_optimizer"] = true;
   if (settings.parallel.offload != Offload::none) config["zero_force_ds_cpu_optimizer"] = false;
@@ -278,6 +278,18 @@ std::string plain_name(std::string_view name) {
 }
 
 }  // namespace
+
+Launch launch_of(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  Launch launch{.settings = answer.best().settings, .gpus_per_node = request.gpus_per_node};
+  launch.ampere = request.gpus.capability_major == 0 || request.gpus.capability_major >= 8;
+  launch.job_name = request.work.model.name;
+  launch.adapter_modules = default_lora_targets(request.work.model);
+  launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
+  const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
+  launch.host_memory_per_node = Bytes(static_cast<std::uint64_t>(answer.best().estimate.host * on_node));
+  return launch;
+}
 
 std::string_view to_string(LaunchFormat format) {
   return std::ranges::find(kFormats, format, &FormatName::format)->name;
@@ -351,19 +363,19 @@ Result<std::string> deepspeed_config(const Launch& launch) {
   const bool brain = narrow && !half;
   const std::uint64_t batch = std::uint64_t{settings.micro_batch} * settings.accumulation * settings.parallel.data;
   // Comments are keys that DeepSpeed does not read.
-  Json notes = Json(split_notes(program_notes(launch)));
+  Ordered notes = Ordered(split_notes(program_notes(launch)));
   if (settings.parallel.offload != Offload::none && settings.optimizer == Optimizer::adamw)
     notes.emplace_back("the optimizer's class: deepspeed.ops.adam.DeepSpeedCPUAdam, its states rest on the host");
-  Json config = {{"_plan", notes},
-                 {"train_batch_size", batch},
-                 {"train_micro_batch_size_per_gpu", settings.micro_batch},
-                 {"gradient_accumulation_steps", settings.accumulation},
-                 {"gradient_clipping", 1.0},
-                 {"bf16", {{"enabled", brain}}},
-                 {"fp16", {{"enabled", half}}},
-                 {"zero_optimization", zero_section(settings)},
-                 {"steps_per_print", 10},
-                 {"wall_clock_breakdown", false}};
+  Ordered config = {{"_plan", notes},
+                    {"train_batch_size", batch},
+                    {"train_micro_batch_size_per_gpu", settings.micro_batch},
+                    {"gradient_accumulation_steps", settings.accumulation},
+                    {"gradient_clipping", 1.0},
+                    {"bf16", {{"enabled", brain}}},
+                    {"fp16", {{"enabled", half}}},
+                    {"zero_optimization", zero_section(settings)},
+                    {"steps_per_print", 10},
+                    {"wall_clock_breakdown", false}};
   add_optimizer(settings, config);
   return config.dump(2) + "\n";
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "planning/word_count.hpp"
@@ -128,6 +129,45 @@ Result<std::optional<double>> read_share(const Words& words, const std::string& 
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: '{}' is not a share", words.shown(name), printable(*text)), "for example 45%");
   return share;
+}
+
+Result<std::optional<double>> read_tokens(const Words& words, const std::string& name) {
+  constexpr double kMostTokens = 1e18;
+  const auto text = words.text(name);
+  if (!text) return std::nullopt;
+  std::string_view digits = trim(*text);
+  double factor = 1;
+  constexpr std::pair<char, double> kUnits[] = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
+  for (const auto& [unit, value] : kUnits) {
+    const bool has = !digits.empty() && (digits.back() == unit || digits.back() == unit + ('a' - 'A'));
+    if (has && factor == 1) {
+      factor = value;
+      digits.remove_suffix(1);
+    }
+  }
+  const auto number = parse_number(digits);
+  if (!number || *number <= 0 || *number * factor > kMostTokens)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: '{}' is not a number of tokens", words.shown(name), printable(*text)),
+                "for example 300B, 2T, 50000000");
+  return *number * factor;
+}
+
+Result<std::vector<MeasuredPeak>> read_peaks(const Words& words, const std::string& name) {
+  constexpr double kMostGiB = 1e6;
+  std::vector<MeasuredPeak> peaks;
+  for (const std::string& pair : words.list(name)) {
+    const auto parts = split(pair, '=');
+    const auto micro_batch = parse_integer(parts.front());
+    const auto gib = parts.size() == 2 ? parse_number(parts.back()) : std::nullopt;
+    const bool good = micro_batch && gib && *micro_batch > 0 && *micro_batch <= 1 << 20 && *gib > 0 && *gib < kMostGiB;
+    if (!good)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}: '{}' is not MICRO-BATCH=GiB", words.shown(name), printable(pair)),
+                  "for example 1=23.4,2=30.1: torch.cuda.max_memory_allocated() / 2**30 at two or three micro-batches");
+    peaks.push_back({static_cast<std::uint32_t>(*micro_batch), Bytes(static_cast<std::uint64_t>(*gib * kBytesPerGiB))});
+  }
+  return peaks;
 }
 
 }  // namespace gpuwarden::planning

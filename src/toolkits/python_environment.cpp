@@ -38,7 +38,7 @@ bool consists_of(std::string_view text, std::string_view others) {
 }
 
 /// Neither an option nor anything that a program would take for something else.
-Result<void> check(const EnvironmentRequest& request, Maker maker) {
+Result<void> check(const PythonEnvironmentRequest& request, Maker maker) {
   const bool folder = !is_conda(maker) || request.name.contains('/');
   const bool good_name = folder ? !request.name.empty() && printable(request.name) == request.name
                                 : consists_of(request.name, "._-") && request.name != "." && request.name != "..";
@@ -62,7 +62,7 @@ Result<void> check(const EnvironmentRequest& request, Maker maker) {
 
 /// The one way to write the folder, so that looking, making and removing mean the same: "new/../old" is no folder as
 /// long as "new" is none, but makers write to "old".
-Result<fs::path> folder_of(const EnvironmentRequest& request) {
+Result<fs::path> folder_of(const PythonEnvironmentRequest& request) {
   const fs::path folder = (request.working_directory / request.name).lexically_normal();
   if (folder.is_absolute()) return folder.has_filename() ? folder : folder.parent_path();
   return fail(ErrorCode::invalid_argument,
@@ -105,7 +105,7 @@ const knowledge::TorchBuild* newest_torch(const Version& cuda, const std::option
   return newest;
 }
 
-Error no_torch(const EnvironmentRequest& request, const Knowledge& knowledge) {
+Error no_torch(const PythonEnvironmentRequest& request, const Knowledge& knowledge) {
   std::vector<std::string> builds;
   for (const auto& row : knowledge.torch_builds()) {
     const auto cuda = knowledge::cuda_of_build(row.build);
@@ -147,14 +147,14 @@ Result<Words> pip_packages(const Version& cuda) {
 }
 
 /// Where pip works: a conda environment, uv's, or a venv.
-Words pip_of(const EnvironmentRequest& request, Maker maker, const std::string& selector) {
+Words pip_of(const PythonEnvironmentRequest& request, Maker maker, const std::string& selector) {
   if (maker == Maker::uv) return {"uv", "pip", "install", "--python", request.name + "/bin/python"};
   if (maker == Maker::venv) return {request.name + "/bin/python", "-m", "pip", "install"};
   return {program_of(maker), "run", selector, request.name, "python", "-m", "pip", "install"};
 }
 
 /// The command that makes the environment, with its Python and, for conda, what brings CUDA.
-Words first_command(const EnvironmentRequest& request, Maker maker, const std::string& selector,
+Words first_command(const PythonEnvironmentRequest& request, Maker maker, const std::string& selector,
                     const std::string& python, const Words& cuda) {
   if (maker == Maker::uv) {
     Words words{"uv", "venv"};
@@ -170,7 +170,7 @@ Words first_command(const EnvironmentRequest& request, Maker maker, const std::s
 }
 
 /// pip's commands: PyTorch from the index of its CUDA build, then the rest with that index at hand.
-Result<std::vector<Words>> package_commands(const EnvironmentRequest& request, const Words& pip, bool conda,
+Result<std::vector<Words>> package_commands(const PythonEnvironmentRequest& request, const Words& pip, bool conda,
                                             const knowledge::TorchBuild* torch) {
   const std::string index = "https://download.pytorch.org/whl/" + knowledge::build_of_cuda(request.cuda);
   Words first = pip;
@@ -222,12 +222,12 @@ std::vector<Maker> installed_makers(const Environment& variables) {
   return makers;
 }
 
-Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& wanted, Maker maker, std::optional<Version> driver,
-                                         const Knowledge& knowledge) {
+Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentRequest& wanted, Maker maker,
+                                                      std::optional<Version> driver, const Knowledge& knowledge) {
   GPUWARDEN_CHECK(check(wanted, maker));
-  EnvironmentRequest request = wanted;
+  PythonEnvironmentRequest request = wanted;
   GPUWARDEN_CHECK(check_cuda(request.cuda, knowledge));
-  EnvironmentPlan plan;
+  PythonEnvironmentPlan plan;
   const bool in_folder = !is_conda(maker) || request.name.contains('/');
   if (in_folder) {
     GPUWARDEN_TRY(plan.folder, folder_of(request));

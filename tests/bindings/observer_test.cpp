@@ -7,7 +7,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/interop/published_pool.hpp"
+#include "gpuwarden/pools/published_pool.hpp"
 #include "sim_cuda/program.hpp"
 #include "support/patience.hpp"
 
@@ -48,7 +48,7 @@ TEST_F(ObserverTest, APoolOfCIsPublishedWhileItLives) {
                        "do sleep 0.01; done; cat $file",
                        pools().string()));
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
-  const auto pool = interop::pool_of_text(done.standard_output);
+  const auto pool = pools::pool_of_text(done.standard_output);
   ASSERT_TRUE(pool) << done.standard_output;
   EXPECT_EQ(pool->live, 40_MiB);
   EXPECT_EQ(pool->limit, 1_GiB);

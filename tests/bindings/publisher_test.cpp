@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool's status, told to other processes.
-#include "gpuwarden/interop/pool_publisher.hpp"
+#include "gpuwarden/pools/pool_publisher.hpp"
 
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 #include "sim_cuda/program.hpp"
 #include "support/matchers.hpp"
 
-namespace gpuwarden::interop {
+namespace gpuwarden::pools {
 namespace {
 
 using ::testing::ElementsAre;
@@ -210,4 +210,4 @@ TEST_F(PublisherTest, RefusesFoldersThatOthersCanWriteTo) {
 }
 
 }  // namespace
-}  // namespace gpuwarden::interop
+}  // namespace gpuwarden::pools

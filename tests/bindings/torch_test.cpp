@@ -10,8 +10,8 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/interop/published_pool.hpp"
 #include "gpuwarden/memory.h"
+#include "gpuwarden/pools/published_pool.hpp"
 #include "sim_cuda/program.hpp"
 #include "sim_nvml/client.hpp"
 #include "support/patience.hpp"
@@ -338,7 +338,7 @@ TEST_F(TorchTest, TellsOthersWhatItHoldsAndWritesSnapshots) {
   ::setenv("LD_LIBRARY_PATH", cuda::library_of(580).parent_path().c_str(), 1);
   run([this](const Library&) {
     Torch torch;
-    const auto pools = [&] { return interop::published_pools({folder() / "pools"}); };
+    const auto pools = [&] { return pools::published_pools({folder() / "pools"}); };
     EXPECT_THAT(pools(), IsEmpty());
     torch.raw_alloc(2'000'000, 0, nullptr);
     torch.raw_alloc(3'000'000, 1, nullptr);

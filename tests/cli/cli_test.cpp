@@ -281,6 +281,14 @@ TEST_F(Cli, ANamedFleetLivesOnItsOwnAndTakesFaults) {
   expect_error({"sim", "fault", "lab", "--gpu", "3", "gremlins"}, 2, "is no fault");
   expect_error({"sim", "fault", "lab", "--gpu", "9", "lost"}, 2, "no GPU 9");
   expect_error({"sim", "set", "lab", "--gpu", "0", "temperature=900"}, 2, "impossible");
+  for (const char* action : {"fault", "set"}) {
+    const auto refused = run({"sim", action, "lab", action == std::string("set") ? "temperature=80" : "xid=79"});
+    EXPECT_EQ(refused.exit_code, 2) << action;
+    EXPECT_EQ(refused.standard_error,
+              "gpuwarden: no GPU is named\nhint: --gpu is required: the fleet has GPUs 0 to 3\n");
+  }
+  EXPECT_EQ(run({"sim", "fault", "lab", "driver_not_loaded"}).exit_code, 0) << "strikes the whole fleet";
+  EXPECT_EQ(run({"sim", "clear", "lab"}).exit_code, 0);
   EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
   expect_error({"list", "--simulate", "lab"}, 2, "there is no simulated fleet");
 }

@@ -9,6 +9,20 @@
 namespace gpuwarden {
 namespace {
 
+/// Types each line and a tab into an interactive zsh, in which gpuwarden only prints its arguments, and prints them.
+constexpr std::string_view kZshTyping = R"(zmodload zsh/zpty
+zpty shell "TERM=dumb zsh -f -i"
+zpty -w shell "PS1= PS2=; autoload -Uz compinit; compinit -u -D; setopt no_beep; source $1"
+zpty -w shell 'gpuwarden() { print -r -- "GOT:$*:END" }; print READ""Y'
+zpty -r -m shell said '*READY*'
+for line in "${@[2,-1]}"; do
+  zpty -w -n shell "$line"$'\t\n'
+  zpty -r -m shell said '*:END*'
+  print -r -- "${${said#*GOT:}%:END*}"
+done
+zpty -d shell
+)";
+
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -37,6 +51,15 @@ class Completion : public testing::Program {
     std::vector<std::string> lines;
     for (const auto line : split_words(done.standard_output)) lines.emplace_back(line);
     return lines;
+  }
+  /// What an interactive zsh makes of each of these lines when it completes the last word.
+  std::vector<std::string> typed_in_zsh(const std::vector<std::string>& lines) const {
+    std::vector<std::string> argv{"zsh", "-f", file("typing.zsh", kZshTyping), script("zsh")};
+    for (const std::string& line : lines) argv.push_back("gpuwarden " + line);
+    std::vector<std::string> result;
+    const auto done = start(argv);
+    for (const auto line : split(trim(done.standard_output), '\n')) result.emplace_back(trim(line));
+    return result;
   }
 };
 
@@ -82,6 +105,34 @@ TEST_F(Completion, BashOffersFilesWhereAFileStands) {
 TEST_F(Completion, BashOffersProgramsBehindTheSeparator) {
   EXPECT_THAT(offered("run -n 2 -- pytho"), Not(Contains("--nproc-per-node")));
   EXPECT_THAT(offered("run -n 2 -- bas"), Contains("bash"));
+}
+
+TEST_F(Completion, ZshCompletesCommandsOptionsAndActions) {
+  EXPECT_THAT(typed_in_zsh({"snap", "help dri", "list --proc", "run --nproc", "env per", "driver roll"}),
+              ::testing::ElementsAre("snapshot", "help driver", "list --processes", "run --nproc-per-node",
+                                     "env persist", "driver rollback"));
+}
+
+TEST_F(Completion, ZshCompletesValuesBehindABlankAndBehindAnEqualsSign) {
+  EXPECT_THAT(
+      typed_in_zsh({"list --probe nvm", "list --probe=nvm", "list --simulate rtx", "doctor --fail-on crit",
+                    "plan x --optimizer adaf", "select --export=pow", "memory replay --strategy gree",
+                    "env use --shell fi"}),
+      ::testing::ElementsAre("list --probe nvml", "list --probe=nvml", "list --simulate rtx4090x2",
+                             "doctor --fail-on critical", "plan x --optimizer adafactor", "select --export=powershell",
+                             "memory replay --strategy greedy", "env use --shell fish"));
+}
+
+TEST_F(Completion, ZshCompletesListsFilesAndPrograms) {
+  const std::string capture = file("node7.xml", "");
+  std::filesystem::create_directories(dir_ / "images");
+  const std::string begin = dir_.path().string() + "/";
+  EXPECT_THAT(typed_in_zsh({"list --format nohe", "list --format csv,nou", "list --from " + begin + "nod",
+                            "doctor --root " + begin + "ima", "diagnose " + begin + "nod", "run -n 2 -- groff_",
+                            "run -n 2 groff --vers"}),
+              ::testing::ElementsAre("list --format noheader", "list --format csv,nounits", "list --from " + capture,
+                                     "doctor --root " + begin + "images/", "diagnose " + capture, "run -n 2 -- groff_",
+                                     "run -n 2 groff --vers"));
 }
 
 TEST_F(Completion, FishCompletesACommandAndItsOptions) {

@@ -8,6 +8,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/machines.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -71,6 +72,13 @@ TEST(CheckTable, OnlyChecksExplainChecks) {
       EXPECT_NE(cause, check.id) << "a check does not explain itself";
     }
   }
+}
+
+TEST(CheckTable, WhatChoosesAToolkitIsAmongTheChecks) {
+  const doctor::Choice choice = doctor::toolkit_choice();
+  EXPECT_GE(choice.only.size(), 10U);
+  EXPECT_TRUE(validate(choice, knowledge::Knowledge::built_in()).has_value());
+  for (const std::string& id : choice.only) EXPECT_NE(doctor::find_check(id), nullptr) << id;
 }
 
 TEST(CheckTable, EveryCheckHasACaseInItsGroup) {

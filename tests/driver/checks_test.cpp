@@ -162,5 +162,23 @@ TEST(DriverPreChecks, TheScriptsQuestionOfSpaceHeedsEveryFileSystem) {
   }
 }
 
+TEST(ForcedChecks, AreThoseOfThePlanThatCanBeOverruled) {
+  const std::vector<PreCheck> checks{{.id = "disk"}, {.id = "root", .can_be_forced = false}};
+  EXPECT_TRUE(driver::check_forced(checks, {.forced = {"disk", "way-back"}}, {"way-back"}).has_value());
+  for (const char* name : {"root", "weather"}) {
+    const auto refused = driver::check_forced(checks, {.forced = {"disk", name}}, {"way-back"});
+    ASSERT_FALSE(refused.has_value()) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(refused.error().hint, "one of: way-back, disk");
+  }
+}
+
+TEST(RunfileVersion, StandsInItsName) {
+  EXPECT_EQ(driver::version_of_runfile("/tmp/NVIDIA-Linux-x86_64-580.126.09.run"), "580.126.09");
+  EXPECT_EQ(driver::version_of_runfile("NVIDIA-Linux-x86_64-580.126.09-no-compat32.run"), "580.126.09");
+  EXPECT_EQ(driver::version_of_runfile("driver.run"), "");
+  EXPECT_EQ(driver::version_of_runfile(""), "");
+}
+
 }  // namespace
 }  // namespace gpuwarden

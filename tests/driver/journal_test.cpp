@@ -7,6 +7,7 @@
 
 #include "driver/machines.hpp"
 #include "gpuwarden/driver/json.hpp"
+#include "support/temp_dir.hpp"
 
 namespace gpuwarden {
 namespace {
@@ -139,6 +140,16 @@ TEST(DriverJournal, KnowsNoRunWhoseNameLeadsElsewhere) {
   for (const char* name : {"../../etc", "/etc", "a b", ".."})
     EXPECT_EQ(replay(begin_line(small_plan(name), kAt)).error().code, ErrorCode::corrupt) << name;
   EXPECT_TRUE(replay(begin_line(small_plan("20261121-080413-2"), kAt)).has_value());
+}
+
+TEST(NewRunId, IsItsTimeAndANumberWhereThatIsTaken) {
+  const testing::TempDir root;
+  const auto at = std::chrono::sys_days(std::chrono::year(2026) / 11 / 21) + std::chrono::hours(8);
+  EXPECT_EQ(driver::new_run_id(root.path(), at), "20261121-080000");
+  const std::string folder(driver::kDriverFolder.substr(1));
+  testing::put(root / folder / "journal.jsonl", begin_line(small_plan("20261121-080000"), kAt));
+  EXPECT_EQ(driver::new_run_id(root.path(), at), "20261121-080000-2");
+  EXPECT_EQ(driver::new_run_id(root.path(), at + std::chrono::seconds(1)), "20261121-080001");
 }
 
 }  // namespace

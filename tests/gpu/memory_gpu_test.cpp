@@ -2,11 +2,11 @@
 // The pool and the driver's own ways on this machine's first GPU.
 #include <numeric>
 
-#include "gpuwarden/interop/device_pool.hpp"
 #include "gpuwarden/memory/async_pool.hpp"
 #include "gpuwarden/memory/cuda_upstream.hpp"
 #include "gpuwarden/memory/host_resource.hpp"
 #include "gpuwarden/memory/pool.hpp"
+#include "gpuwarden/pools/device_pool.hpp"
 #include "memory/resource_battery.hpp"
 #include "nvidia/cuda_library.hpp"
 
@@ -101,7 +101,7 @@ TEST_F(RealMemory, BuffersCopyAndPinnedMemoryServes) {
 }
 
 TEST_F(RealMemory, TheReportIsTrue) {
-  const auto pool = interop::DevicePool::open({}).value();
+  const auto pool = pools::DevicePool::open({}).value();
   const auto refused = pool->pool().allocate(device_->memory().value().total, {});
   EXPECT_EQ(refused.error().code, ErrorCode::unsatisfied);
   EXPECT_THAT(refused.error().message, ::testing::HasSubstr("out of memory"));

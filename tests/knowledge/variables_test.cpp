@@ -27,5 +27,22 @@ TEST(KnownVariables, AreFoundInAnyLetterCase) {
   EXPECT_EQ(find_known_variable(""), nullptr);
 }
 
+TEST(KnownVariables, AreFoundByNameAndBySoftware) {
+  EXPECT_EQ(find_known_variables({})->size(), known_variables().size());
+  const auto some = find_known_variables({"nccl_debug", "VLLM"});
+  ASSERT_TRUE(some.has_value());
+  EXPECT_EQ((*some)[0]->name, "NCCL_DEBUG");
+  ASSERT_GT(some->size(), 1U);
+  EXPECT_TRUE(std::all_of(some->begin() + 1, some->end(), [](const auto* one) { return one->software == "vllm"; }));
+}
+
+TEST(KnownVariables, AnUnknownWordNamesTheNearest) {
+  const auto none = find_known_variables({"NCCL_DEBUG", "nccl_socket_ifnam"});
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(none.error().message, "nothing is known about 'nccl_socket_ifnam'");
+  EXPECT_EQ(none.error().hint, "did you mean 'NCCL_SOCKET_IFNAME'?");
+}
+
 }  // namespace
 }  // namespace gpuwarden::knowledge

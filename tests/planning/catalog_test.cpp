@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "gpuwarden/knowledge/model_catalog.hpp"
+#include "gpuwarden/planning/catalog_list.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 
 namespace gpuwarden::planning {
@@ -16,6 +19,20 @@ TEST(Catalog, EveryRowIsReadAndHasASource) {
     ASSERT_TRUE(model) << row.name << ": " << model.error().message;
     EXPECT_EQ(model->name, row.name) << "another row was found first";
     EXPECT_FALSE(row.source.empty()) << row.name;
+  }
+}
+
+TEST(Catalog, IsListedWithSizesAndAsJson) {
+  const auto entries = list_catalog();
+  ASSERT_TRUE(entries.has_value());
+  EXPECT_EQ(entries->size(), catalog_names().size());
+  const auto json = to_json(*entries);
+  EXPECT_EQ(json["schema"], 1);
+  ASSERT_EQ(json["models"].size(), entries->size());
+  for (std::size_t i = 0; i < entries->size(); ++i) {
+    EXPECT_EQ(json["models"][i]["name"], (*entries)[i].name);
+    EXPECT_EQ(json["models"][i]["parameters"], (*entries)[i].parameters);
+    EXPECT_GT((*entries)[i].parameters, 0U) << (*entries)[i].name;
   }
 }
 

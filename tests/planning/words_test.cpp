@@ -140,5 +140,32 @@ TEST(ReadShare, TakesPercentAndFractions) {
                 FailsWith(ErrorCode::invalid_argument, HasSubstr("mfu")));
 }
 
+TEST(ReadTokens, TakesUnitsOfAThousand) {
+  for (const auto& [text, tokens] : {std::pair("300B", 3e11), std::pair("2t", 2e12), std::pair(" 1.5M ", 1.5e6),
+                                     std::pair("50000000", 5e7), std::pair("1e12", 1e12)}) {
+    const auto read = read_tokens(words_of({{"tokens", {text}}}), "tokens");
+    ASSERT_TRUE(read && *read) << text;
+    EXPECT_DOUBLE_EQ(**read, tokens) << text;
+  }
+  EXPECT_EQ(read_tokens(words_of({}), "tokens").value(), std::nullopt);
+  for (const char* text : {"0", "-1B", "many", "2TT", "2000000T", ""})
+    EXPECT_THAT(read_tokens(words_of({{"tokens", {text}}}, "--"), "tokens"),
+                FailsWith(ErrorCode::invalid_argument, HasSubstr("--tokens: '")))
+        << text;
+}
+
+TEST(ReadPeaks, ArePairsOfMicroBatchAndGiB) {
+  const auto peaks = read_peaks(words_of({{"calibrate", {"1=23.5", "4=40"}}}), "calibrate");
+  ASSERT_THAT(peaks, IsOk());
+  ASSERT_EQ(peaks->size(), 2U);
+  EXPECT_EQ((*peaks)[0].micro_batch, 1U);
+  EXPECT_EQ((*peaks)[0].peak, Bytes(47ULL << 29U));
+  EXPECT_TRUE(read_peaks(words_of({}), "calibrate")->empty());
+  for (const char* text : {"1", "1=", "0=3", "a=3", "1=0", "1=2=3", "1=9e9"})
+    EXPECT_THAT(read_peaks(words_of({{"calibrate", {text}}}, "--"), "calibrate"),
+                FailsWith(ErrorCode::invalid_argument, HasSubstr("--calibrate: '")))
+        << text;
+}
+
 }  // namespace
 }  // namespace gpuwarden::planning

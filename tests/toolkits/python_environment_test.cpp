@@ -19,18 +19,19 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::TempDir;
 
-Result<EnvironmentPlan> plan(EnvironmentRequest request, Maker maker, std::optional<Version> driver = std::nullopt) {
+Result<PythonEnvironmentPlan> plan(PythonEnvironmentRequest request, Maker maker,
+                                   std::optional<Version> driver = std::nullopt) {
   request.working_directory = "/home/ada";
-  return plan_environment(request, maker, driver, Knowledge::built_in());
+  return plan_python_environment(request, maker, driver, Knowledge::built_in());
 }
 
-std::vector<std::string> lines(const EnvironmentPlan& plan) {
+std::vector<std::string> lines(const PythonEnvironmentPlan& plan) {
   std::vector<std::string> result;
   for (const auto& command : plan.commands) result.push_back(join(command, " "));
   return result;
 }
 
-TEST(EnvironmentPlan, CondaTakesCudaFromItsChannels) {
+TEST(PythonEnvironmentPlan, CondaTakesCudaFromItsChannels) {
   const auto made = plan({"lab", {12, 4}, "3.11", {}}, Maker::conda);
   ASSERT_TRUE(made);
   EXPECT_THAT(lines(*made), ElementsAre("conda create --yes --name lab --channel conda-forge cuda-toolkit "
@@ -44,7 +45,7 @@ TEST(EnvironmentPlan, CondaTakesCudaFromItsChannels) {
   EXPECT_THAT(lines(*plan({"./envs/lab", {12, 4}, {}, {}}, Maker::conda))[0], HasSubstr("--prefix /home/ada/envs/lab"));
 }
 
-TEST(EnvironmentPlan, PyTorchIsTheNewestWithABuildForThatCuda) {
+TEST(PythonEnvironmentPlan, PyTorchIsTheNewestWithABuildForThatCuda) {
   const auto made = plan({"lab", {12, 4}, {}, {"torch", "torchvision", "vllm==0.8.5"}}, Maker::uv);
   ASSERT_TRUE(made) << made.error().message;
   const auto commands = lines(*made);
@@ -63,7 +64,7 @@ TEST(EnvironmentPlan, PyTorchIsTheNewestWithABuildForThatCuda) {
       << "the newest of them that serves Python 3.8";
 }
 
-TEST(EnvironmentPlan, WithoutPyTorchPipBringsNvidiasPackages) {
+TEST(PythonEnvironmentPlan, WithoutPyTorchPipBringsNvidiasPackages) {
   EXPECT_THAT(lines(*plan({"lab", {12, 4}, {}, {}}, Maker::venv)),
               ElementsAre("python3 -m venv /home/ada/lab",
                           "/home/ada/lab/bin/python -m pip install nvidia-cuda-nvcc-cu12==12.4.* "
@@ -72,7 +73,7 @@ TEST(EnvironmentPlan, WithoutPyTorchPipBringsNvidiasPackages) {
   EXPECT_THAT(plan({"lab", {11, 4}, {}, {}}, Maker::uv), FailsWith(ErrorCode::unsatisfied, HasSubstr("not on PyPI")));
 }
 
-TEST(EnvironmentPlan, WhatCannotBeIsRefusedWithWhatCan) {
+TEST(PythonEnvironmentPlan, WhatCannotBeIsRefusedWithWhatCan) {
   const auto none = plan({"lab", {12, 5}, {}, {"torch"}}, Maker::uv);
   EXPECT_THAT(none, FailsWith(ErrorCode::unsatisfied, HasSubstr("no PyTorch built with CUDA 12.5")));
   EXPECT_THAT(none.error().hint, HasSubstr("12.4, 12.6"));
@@ -84,7 +85,7 @@ TEST(EnvironmentPlan, WhatCannotBeIsRefusedWithWhatCan) {
               FailsWith(ErrorCode::invalid_argument, HasSubstr("there is no CUDA 11.9")));
 }
 
-TEST(EnvironmentPlan, NoWordIsTakenForAnOption) {
+TEST(PythonEnvironmentPlan, NoWordIsTakenForAnOption) {
   for (const char* name : {"-rf", "", "a b", "a;b", "--yes", ".", ".."})
     EXPECT_THAT(plan({name, {12, 4}, {}, {}}, Maker::conda), FailsWith(ErrorCode::invalid_argument, HasSubstr("name")))
         << name;
@@ -97,7 +98,7 @@ TEST(EnvironmentPlan, NoWordIsTakenForAnOption) {
                 FailsWith(ErrorCode::invalid_argument, HasSubstr("not a package")));
 }
 
-TEST(EnvironmentPlan, AFolderIsAbsoluteAndWithoutDetours) {
+TEST(PythonEnvironmentPlan, AFolderIsAbsoluteAndWithoutDetours) {
   for (const char* name : {"new/../lab", "./lab", "lab/", "/home/ada/x/../lab/.", "../ada//lab"}) {
     for (const Maker maker : {Maker::conda, Maker::uv, Maker::venv}) {
       const auto made = plan({name, {12, 4}, {}, {}}, maker);
@@ -108,11 +109,11 @@ TEST(EnvironmentPlan, AFolderIsAbsoluteAndWithoutDetours) {
     }
   }
   EXPECT_EQ(plan({"..", {12, 4}, {}, {}}, Maker::venv)->folder, "/home");
-  EXPECT_THAT(plan_environment({"lab", {12, 4}, {}, {}}, Maker::venv, std::nullopt, Knowledge::built_in()),
+  EXPECT_THAT(plan_python_environment({"lab", {12, 4}, {}, {}}, Maker::venv, std::nullopt, Knowledge::built_in()),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("the working directory is not known")));
 }
 
-TEST(EnvironmentPlan, ADriverThatIsTooOldIsNoted) {
+TEST(PythonEnvironmentPlan, ADriverThatIsTooOldIsNoted) {
   EXPECT_THAT(plan({"lab", {13, 0}, {}, {}}, Maker::conda, Version{550, 54, 15})->notes,
               Contains(HasSubstr("need driver 580")));
   EXPECT_THAT(plan({"lab", {12, 4}, {}, {}}, Maker::conda, Version{550, 54, 15})->notes, IsEmpty());
@@ -135,8 +136,8 @@ TEST(Makers, AreFoundOnPathInTheirOrder) {
 
 class Creation : public ::testing::Test {
  protected:
-  EnvironmentPlan folder_plan() const {
-    EnvironmentPlan plan;
+  PythonEnvironmentPlan folder_plan() const {
+    PythonEnvironmentPlan plan;
     plan.folder = dir_ / "lab";
     plan.commands = {{"make"}, {"install"}};
     return plan;
@@ -153,73 +154,73 @@ class Creation : public ::testing::Test {
 };
 
 TEST_F(Creation, RunsAllCommands) {
-  EXPECT_TRUE(create_environment(folder_plan(), runner({0, 0})));
+  EXPECT_TRUE(create_python_environment(folder_plan(), runner({0, 0})));
   EXPECT_EQ(runs_, 2);
   EXPECT_TRUE(std::filesystem::exists(dir_ / "lab"));
 }
 
 TEST_F(Creation, AFailureLeavesNothingBehind) {
   EXPECT_THAT(
-      create_environment(folder_plan(), runner({0, 3})),
+      create_python_environment(folder_plan(), runner({0, 3})),
       FailsWith(ErrorCode::failed, HasSubstr("install: failed with exit code 3; what it had made was removed")));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "lab"));
   runs_ = 0;
-  EXPECT_THAT(create_environment(folder_plan(), runner({130})),
+  EXPECT_THAT(create_python_environment(folder_plan(), runner({130})),
               FailsWith(ErrorCode::interrupted, HasSubstr("make: was interrupted")));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "lab"));
 }
 
 TEST_F(Creation, WhatIsThereAlreadyIsNotTouched) {
   testing::put(dir_ / "lab/precious", "");
-  EXPECT_THAT(create_environment(folder_plan(), runner({1})),
+  EXPECT_THAT(create_python_environment(folder_plan(), runner({1})),
               FailsWith(ErrorCode::invalid_argument, HasSubstr("there is already an environment")));
   EXPECT_EQ(runs_, 0);
   EXPECT_TRUE(std::filesystem::exists(dir_ / "lab/precious"));
 }
 
 TEST_F(Creation, FoldersAboveItGoTooAndNothingIsClaimedWhereNothingWasMade) {
-  EnvironmentPlan plan = folder_plan();
+  PythonEnvironmentPlan plan = folder_plan();
   plan.folder = dir_ / "a/b/lab";
   const auto makes = [&](const std::vector<std::string>&) -> Result<int> {
     std::filesystem::create_directories(*plan.folder / "bin");
     return 1;
   };
-  EXPECT_THAT(create_environment(plan, makes), FailsWith(ErrorCode::failed, HasSubstr("was removed")));
+  EXPECT_THAT(create_python_environment(plan, makes), FailsWith(ErrorCode::failed, HasSubstr("was removed")));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "a"));
   testing::put(dir_ / "a/mine", "");
-  EXPECT_FALSE(create_environment(plan, makes));
+  EXPECT_FALSE(create_python_environment(plan, makes));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "a/b"));
   EXPECT_TRUE(std::filesystem::exists(dir_ / "a/mine"));
   const auto idle = [](const std::vector<std::string>&) -> Result<int> { return 2; };
-  const auto nothing = create_environment(plan, idle);
+  const auto nothing = create_python_environment(plan, idle);
   EXPECT_THAT(nothing, FailsWith(ErrorCode::failed, HasSubstr("exit code 2")));
   EXPECT_THAT(nothing.error().message, Not(HasSubstr("removed")));
 }
 
 TEST_F(Creation, AFolderThatCannotBeLookedAtIsRefused) {
-  EnvironmentPlan plan = folder_plan();
+  PythonEnvironmentPlan plan = folder_plan();
   plan.folder = dir_ / std::string(300, 'x');
-  EXPECT_FALSE(create_environment(plan, runner({0, 0})));
+  EXPECT_FALSE(create_python_environment(plan, runner({0, 0})));
   EXPECT_EQ(runs_, 0);
 }
 
 /// A conda whose `env list` runs `list`; every call is logged.
 class NamedCreation : public ::testing::Test {
  protected:
-  EnvironmentPlan plan(const std::string& list, const std::string& remove = "exit 0") const {
+  PythonEnvironmentPlan plan(const std::string& list, const std::string& remove = "exit 0") const {
     const auto program = dir_ / "conda";
     testing::put(program, "#!/bin/sh\ncd '" + dir_.path().string() + "'\necho \"$*\" >> log\ncase \"$2\" in list) " +
                               list + ";; remove) " + remove + ";; esac\n");
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-    EnvironmentPlan result;
+    PythonEnvironmentPlan result;
     result.name = "lab";
     result.program = program.string();
     result.commands = {{"create"}};
     return result;
   }
   std::string log() const { return read_file(dir_ / "log").value_or(""); }
-  Result<void> create_failing(const EnvironmentPlan& plan) {
-    return create_environment(plan, [this](const std::vector<std::string>&) -> Result<int> {
+  Result<void> create_failing(const PythonEnvironmentPlan& plan) {
+    return create_python_environment(plan, [this](const std::vector<std::string>&) -> Result<int> {
       ++runs_;
       testing::put(dir_ / "made", "");
       return 1;
@@ -253,6 +254,14 @@ TEST_F(NamedCreation, NothingIsRunOrRemovedWhereTheListCannotBeHad) {
               FailsWith(ErrorCode::unavailable, HasSubstr("exit code 1: broken")));
 }
 
+TEST_F(NamedCreation, ACondaThatDoesNotAnswerInTimeIsATimeOut) {
+  PythonEnvironmentPlan hanging = plan("exec sleep 600");
+  hanging.list_deadline = std::chrono::milliseconds(200);
+  EXPECT_THAT(create_failing(hanging),
+              FailsWith(ErrorCode::timed_out, HasSubstr("env list --json: timed out after 200 ms")));
+  EXPECT_EQ(runs_, 0);
+}
+
 TEST_F(NamedCreation, TextAroundTheListIsPassedOver) {
   const std::string noise = "echo 'WARNING {of a plugin}'; echo '{\"a\": 1}'; ";
   EXPECT_THAT(create_failing(plan(noise + "echo '{\"envs\": [\"/e/lab\"]}'; echo done")),
@@ -270,7 +279,7 @@ TEST_F(NamedCreation, WhatMayBeLeftIsSaid) {
 }
 
 TEST_F(NamedCreation, CondasOwnEnvironmentIsNeverMadeAnew) {
-  EnvironmentPlan base = plan(kListOfMade);
+  PythonEnvironmentPlan base = plan(kListOfMade);
   base.name = "base";
   EXPECT_THAT(create_failing(base), FailsWith(ErrorCode::invalid_argument, HasSubstr("already")));
   EXPECT_EQ(runs_, 0);

@@ -66,32 +66,27 @@ void show(const Context& context, const bundle::Manifest& manifest, const std::s
   print_json(document);
 }
 
-int list_bundle(const Context& context, const std::string& file) {
-  const auto bundle = bundle::read_bundle(file);
-  if (!bundle) return complain(bundle.error());
-  show(context, bundle->manifest, file);
+Result<int> list_bundle(const Context& context, const std::string& file) {
+  GPUWARDEN_TRY(const auto bundle, bundle::read_bundle(file));
+  show(context, bundle.manifest, file);
   return kFine;
 }
 
-int run_bundle(Context& context) {
+Result<int> run_bundle(Context& context) {
   if (const auto file = context.args.text("list")) return list_bundle(context, *file);
-  const auto knowledge = open_knowledge(context);
-  if (!knowledge) return complain(knowledge.error());
-  auto request = read_request(context, *knowledge);
-  if (!request) return complain(request.error());
-  const auto machine = open_machine(context);
-  if (!machine) return complain(machine.error());
-  const auto made = machine::make_bundle(*machine, *knowledge, std::move(*request), system_clock());
-  if (!made) return complain(made.error());
-  const std::string file = made->file.string();
-  show(context, made->manifest, file);
+  GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+  GPUWARDEN_TRY(auto request, read_request(context, knowledge));
+  GPUWARDEN_TRY(const auto machine, open_machine(context));
+  GPUWARDEN_TRY(const auto made, machine::make_bundle(machine, knowledge, std::move(request), system_clock()));
+  const std::string file = made.file.string();
+  show(context, made.manifest, file);
   if (!context.args.has("json")) fmt::print("look before you send it: tar -xzOf '{}' | less\n", printable(file));
   return kFine;
 }
 
 }  // namespace
 
-constinit const Command kBundleCommand{
+constinit const Subcommand kBundleCommand{
     .name = "bundle",
     .summary = "put everything for a ticket into one archive, without secrets",
     .usage = "gpuwarden bundle [-o FILE.tar.gz] [--anonymize] [--log FILE...] | --list FILE",

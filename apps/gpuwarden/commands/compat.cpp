@@ -133,7 +133,7 @@ int exit_code_of(const Answer& answer, const Place& place) {
   return compat::verdict_of(answer).positive ? kFine : kNo;
 }
 
-Result<int> answer_and_print(Context& context) {
+Result<int> run_compat(Context& context) {
   GPUWARDEN_TRY(const Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(const Question question, read_question(context, knowledge));
   GPUWARDEN_TRY(const Clock::time_point moment, when(context.args));
@@ -149,14 +149,9 @@ Result<int> answer_and_print(Context& context) {
   return exit_code_of(found, place);
 }
 
-int run_compat(Context& context) {
-  const auto code = answer_and_print(context);
-  return code ? *code : complain(code.error());
-}
-
 }  // namespace
 
-constinit const Command kCompatCommand{
+constinit const Subcommand kCompatCommand{
     .name = "compat",
     .summary = "which driver, toolkit, framework and GPU go together",
     .usage =

@@ -21,13 +21,13 @@ struct Shell {
 constexpr auto kShells =
     std::to_array<Shell>({{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}});
 
-int run_completion(Context& context) {
+Result<int> run_completion(Context& context) {
   const std::string name = context.args.rest.size() == 1 ? context.args.rest[0] : "";
   const auto* const shell = std::ranges::find(kShells, name, &Shell::name);
   if (shell == kShells.end())
-    return complain({ErrorCode::invalid_argument,
-                     name.empty() ? "completion: name one shell" : fmt::format("unknown shell '{}'", printable(name)),
-                     "bash, zsh or fish"});
+    return fail(ErrorCode::invalid_argument,
+                name.empty() ? "completion: name one shell" : fmt::format("unknown shell '{}'", printable(name)),
+                "bash, zsh or fish");
   fmt::print("{}", shell->script());
   return kFine;
 }
@@ -37,7 +37,7 @@ Result<void> write_pages(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   GPUWARDEN_CHECK(write_file_atomically(folder / "gpuwarden.1", program_man_page()));
-  for (const Command* command : commands()) {
+  for (const Subcommand* command : commands()) {
     if (!command->hidden)
       GPUWARDEN_CHECK(
           write_file_atomically(folder / fmt::format("gpuwarden-{}.1", command->name), command_man_page(*command)));
@@ -45,19 +45,19 @@ Result<void> write_pages(const std::filesystem::path& folder) {
   return {};
 }
 
-int run_man(Context& context) {
+Result<int> run_man(Context& context) {
   if (const auto folder = context.args.text("output")) {
-    const auto written = write_pages(*folder);
-    return written ? kFine : complain(written.error());
+    GPUWARDEN_CHECK(write_pages(*folder));
+    return kFine;
   }
   if (context.args.rest.empty()) {
     fmt::print("{}", program_man_page());
     return kFine;
   }
-  const Command* command = find_command(context.args.rest[0]);
+  const Subcommand* command = find_command(context.args.rest[0]);
   if (command == nullptr)
-    return complain({ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(context.args.rest[0])),
-                     "see gpuwarden --help"});
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown command '{}'", printable(context.args.rest[0])),
+                "see gpuwarden --help");
   fmt::print("{}", command_man_page(*command));
   return kFine;
 }
@@ -68,21 +68,21 @@ constexpr auto kManOptions = std::to_array<Option>({
 
 }  // namespace
 
-constinit const Command kCompletionCommand{.name = "completion",
-                                           .summary = "print what a shell needs to complete gpuwarden's options",
-                                           .usage = "gpuwarden completion bash | zsh | fish",
-                                           .groups = {},
-                                           .rest = Rest::operands,
-                                           .actions = "bash zsh fish",
-                                           .hidden = true,
-                                           .run = run_completion};
+constinit const Subcommand kCompletionCommand{.name = "completion",
+                                              .summary = "print what a shell needs to complete gpuwarden's options",
+                                              .usage = "gpuwarden completion bash | zsh | fish",
+                                              .groups = {},
+                                              .rest = Rest::operands,
+                                              .actions = "bash zsh fish",
+                                              .hidden = true,
+                                              .run = run_completion};
 
-constinit const Command kManCommand{.name = "man",
-                                    .summary = "print a command's man page",
-                                    .usage = "gpuwarden man [COMMAND] | -o DIR",
-                                    .groups = {OptionGroup{kManOptions}},
-                                    .rest = Rest::operands,
-                                    .hidden = true,
-                                    .run = run_man};
+constinit const Subcommand kManCommand{.name = "man",
+                                       .summary = "print a command's man page",
+                                       .usage = "gpuwarden man [COMMAND] | -o DIR",
+                                       .groups = {OptionGroup{kManOptions}},
+                                       .rest = Rest::operands,
+                                       .hidden = true,
+                                       .run = run_man};
 
 }  // namespace gpuwarden::cli

@@ -142,27 +142,22 @@ Result<int> diagnose_logs(Context& context) {
   return failed ? kNo : kFine;
 }
 
-Result<int> answer(Context& context) {
+Result<int> run_diagnose(Context& context) {
   GPUWARDEN_CHECK(check_options(context.args));
   if (context.args.has("list")) return list_causes(context);
   if (context.args.has("explain")) return explain(context);
   return diagnose_logs(context);
 }
 
-int run_diagnose(Context& context) {
-  const auto code = answer(context);
-  return code ? *code : complain(code.error());
-}
-
 }  // namespace
 
-constinit const Command kDiagnoseCommand{.name = "diagnose",
-                                         .summary = "find the cause of a failure in its logs, and say what to do",
-                                         .usage =
-                                             "gpuwarden diagnose [FILE | DIR | -]... [--from CAPTURE | --live]\n"
-                                             "       gpuwarden diagnose --list | --explain WHAT",
-                                         .groups = {OptionGroup{kDiagnoseOptions}, OptionGroup{kKnowledgeOptions}},
-                                         .rest = Rest::operands,
-                                         .run = run_diagnose};
+constinit const Subcommand kDiagnoseCommand{.name = "diagnose",
+                                            .summary = "find the cause of a failure in its logs, and say what to do",
+                                            .usage =
+                                                "gpuwarden diagnose [FILE | DIR | -]... [--from CAPTURE | --live]\n"
+                                                "       gpuwarden diagnose --list | --explain WHAT",
+                                            .groups = {OptionGroup{kDiagnoseOptions}, OptionGroup{kKnowledgeOptions}},
+                                            .rest = Rest::operands,
+                                            .run = run_diagnose};
 
 }  // namespace gpuwarden::cli

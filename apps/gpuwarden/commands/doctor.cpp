@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "deep.hpp"
+#include "burn_in.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -40,7 +39,7 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
     {"--list", OptionKind::flag, "", "show all checks"},
 });
 
-constexpr auto kDeepOptions = std::to_array<Option>({
+constexpr auto kBurnInOptions = std::to_array<Option>({
     {"--deep", OptionKind::flag, "", "put the GPUs to work: test memory, links, bandwidth and arithmetic"},
     {"--deep-seconds", OptionKind::text, "N", "with --deep: how long each GPU may take (30)"},
     {"--deep-memory", OptionKind::text, "PERCENT", "with --deep: how much of the free memory is tested (90)"},
@@ -69,16 +68,15 @@ std::string name_of_machine(const std::string& file, const std::vector<std::stri
   return alike > 1 ? file : stem(file);
 }
 
-int compare_machines(Context& context) {
+Result<int> compare_machines(Context& context) {
   std::vector<doctor::NamedMachine> machines;
   for (const std::string& file : context.args.rest) {
-    auto captured = read_captures({file});
-    if (!captured) return complain(captured.error());
-    machines.push_back({name_of_machine(file, context.args.rest), std::move(captured->snapshot)});
+    GPUWARDEN_TRY(auto captured, read_captures({file}));
+    machines.push_back({name_of_machine(file, context.args.rest), std::move(captured.snapshot)});
   }
   if (machines.size() < 2)
-    return complain({ErrorCode::invalid_argument, "--compare needs two machines at least",
-                     "gpuwarden doctor --compare A.json B.json ...   (gpuwarden snapshot -o A.json writes one)"});
+    return fail(ErrorCode::invalid_argument, "--compare needs two machines at least",
+                "gpuwarden doctor --compare A.json B.json ...   (gpuwarden snapshot -o A.json writes one)");
   const doctor::Comparison comparison = doctor::compare(machines);
   if (context.args.has("json"))
     print_json(doctor::to_json(comparison));
@@ -96,11 +94,7 @@ std::string subject_of(const facts::Snapshot& snapshot, const doctor::Purpose& p
   return printable(text);
 }
 
-bool is_agreed(const doctor::Fix& fix) {
-  fmt::print(stderr, "run: {}\n  [y/N] ", fix.command);
-  std::string line;
-  return std::getline(std::cin, line) && (line == "y" || line == "yes");
-}
+bool is_agreed(const doctor::Fix& fix) { return ask(fmt::format("run: {}\n ", fix.command)); }
 
 void tell(const doctor::FixOutcome& outcome) {
   if (outcome.state == doctor::FixState::done) fmt::print("done: {}\n", outcome.fix.command);
@@ -121,15 +115,15 @@ int apply(const Context& context, const Examination& examination) {
 }
 
 /// --fix and --apply where they were asked for; empty otherwise.
-std::optional<int> fix(const Context& context, const Machine& machine, const Examination& examination, Severity least) {
+Result<std::optional<int>> fix(const Context& context, const Machine& machine, const Examination& examination,
+                               Severity least) {
   if (!context.args.has("fix")) return std::nullopt;
   if (!context.args.has("apply")) {
     fmt::print("{}", doctor::fix_script(examination));
     return examination.worst >= least ? kNo : kFine;
   }
   if (machine.captured() || machine.simulated())
-    return complain(
-        {ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate"});
+    return fail(ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate");
   return apply(context, examination);
 }
 
@@ -137,24 +131,22 @@ std::optional<int> fix(const Context& context, const Machine& machine, const Exa
 struct Verdict {
   const facts::Snapshot& snapshot;
   const doctor::Purpose& purpose;
-  const std::optional<facts::DeepRun>& deep;
+  const std::optional<facts::BurnInRun>& burn_in;
   const Examination& examination;
 };
 
-int print(const Context& context, const Verdict& verdict, Severity least) {
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
+Result<int> print(const Context& context, const Verdict& verdict, Severity least) {
+  GPUWARDEN_TRY(const auto style, style_of(context));
   if (const auto file = context.args.text("junit")) {
-    const auto written = write_file_atomically(*file, doctor::to_junit(verdict.examination, least));
-    if (!written) return complain(written.error());
+    GPUWARDEN_CHECK(write_file_atomically(*file, doctor::to_junit(verdict.examination, least)));
   }
   if (context.args.has("json")) {
     print_json(doctor::to_json(doctor::MachineReport{verdict.examination, verdict.snapshot, verdict.purpose,
-                                                     verdict.deep ? &*verdict.deep : nullptr}));
+                                                     verdict.burn_in ? &*verdict.burn_in : nullptr}));
   } else {
     fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
-                                 context.args.has("why"), *style));
-    if (verdict.deep) fmt::print("{}", deep_text(*verdict.deep, *style));
+                                 context.args.has("why"), style));
+    if (verdict.burn_in) fmt::print("{}", burn_in_text(*verdict.burn_in, style));
   }
   return verdict.examination.worst >= least ? kNo : kFine;
 }
@@ -197,30 +189,30 @@ Result<int> examine_machine(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  GPUWARDEN_TRY(const auto deep, run_deep(context, machine, snapshot, knowledge));
-  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, deep ? &*deep : nullptr);
-  if (const auto fixed = fix(context, machine, examination, least)) return *fixed;
-  return print(context, {snapshot, purpose, deep, examination}, least);
+  GPUWARDEN_TRY(const auto burn_in, run_burn_in(context, machine, snapshot, knowledge));
+  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, burn_in ? &*burn_in : nullptr);
+  GPUWARDEN_TRY(const auto fixed, fix(context, machine, examination, least));
+  if (fixed) return *fixed;
+  return print(context, {snapshot, purpose, burn_in, examination}, least);
 }
 
-int run_doctor(Context& context) {
-  if (const auto checked = check_options(context); !checked) return complain(checked.error());
+Result<int> run_doctor(Context& context) {
+  GPUWARDEN_CHECK(check_options(context));
   if (context.args.has("compare")) return compare_machines(context);
   if (!context.args.rest.empty())
-    return complain({ErrorCode::invalid_argument,
-                     fmt::format("doctor: unexpected argument '{}'", printable(context.args.rest[0])),
-                     "--from FILE looks at a capture, --compare A B compares machines"});
-  const auto code = examine_machine(context);
-  return code ? *code : complain(code.error());
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("doctor: unexpected argument '{}'", printable(context.args.rest[0])),
+                "--from FILE looks at a capture, --compare A B compares machines");
+  return examine_machine(context);
 }
 
 }  // namespace
 
-constinit const Command kDoctorCommand{
+constinit const Subcommand kDoctorCommand{
     .name = "doctor",
     .summary = "judge driver, GPUs, toolkits, frameworks and machine, and say what to do first",
     .usage = "gpuwarden doctor [--for PURPOSE] [--from FILE...] | --compare A.json B.json...",
-    .groups = {OptionGroup{kDoctorOptions}, OptionGroup{kDeepOptions}, OptionGroup{kFromManyOptions},
+    .groups = {OptionGroup{kDoctorOptions}, OptionGroup{kBurnInOptions}, OptionGroup{kFromManyOptions},
                OptionGroup{kKnowledgeOptions}},
     .rest = Rest::operands,
     .run = run_doctor};

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
@@ -114,20 +113,11 @@ Result<void> read_target(const Args& args, DriverRequest& request) {
   return {};
 }
 
-/// "580.126.09" of "NVIDIA-Linux-x86_64-580.126.09.run"; empty where the name does not tell.
-std::string version_in_name(const std::string& runfile) {
-  const std::string name = fs::path(runfile).stem();
-  for (const auto part : split(name, '-')) {
-    if (part.contains('.') && part.find_first_not_of("0123456789.") == std::string_view::npos) return std::string(part);
-  }
-  return "";
-}
-
 Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge& knowledge) {
   DriverRequest request;
   GPUWARDEN_CHECK(read_target(args, request));
   request.runfile = args.text("runfile").value_or("");
-  if (request.branch == 0 && request.version.empty()) request.version = version_in_name(request.runfile);
+  if (request.branch == 0 && request.version.empty()) request.version = driver::version_of_runfile(request.runfile);
   if (const auto text = args.text("cuda")) {
     // Its beginning alone would be another version than the one that was asked for.
     if (text->find_first_not_of("0123456789.") == std::string::npos) request.cuda = knowledge::Version::parse(*text);
@@ -144,37 +134,6 @@ Result<DriverRequest> read_request(const Args& args, const knowledge::Knowledge&
   return request;
 }
 
-/// Names that --force knows: `names`, and the checks that can be overruled.
-Result<void> check_forced(const std::vector<driver::PreCheck>& checks, const DriverRequest& request,
-                          std::vector<std::string> names) {
-  for (const auto& check : checks) {
-    if (check.can_be_forced) names.push_back(check.id);
-  }
-  for (const std::string& name : request.forced) {
-    if (std::ranges::find(names, name) == names.end())
-      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be forced", printable(name)),
-                  "one of: " + join(names, ", "));
-  }
-  return {};
-}
-
-/// "20261121-080413", with a number behind it where a run has that name already.
-std::string run_id(const fs::path& root) {
-  std::string id;
-  for (const char c : format_utc(system_clock().wall_now())) {
-    if (c >= '0' && c <= '9') id += c;
-    if (id.size() == 8 && c == 'T') id += '-';
-    if (id.size() == 15) break;
-  }
-  const auto runs = DriverProcedure::history(root).value_or(std::vector<DriverRun>{});
-  const auto taken = [&](const std::string& name) {
-    return std::ranges::any_of(runs, [&](const DriverRun& run) { return run.plan.id == name; });
-  };
-  std::string name = id;
-  for (int i = 2; taken(name); ++i) name = fmt::format("{}-{}", id, i);
-  return name;
-}
-
 struct Prepared {
   DriverRequest request;
   Look look;
@@ -186,57 +145,48 @@ Result<Prepared> prepare(Context& context) {
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(result.request, read_request(context.args, knowledge));
   GPUWARDEN_TRY(result.look, look(context));
-  GPUWARDEN_TRY(result.plan, driver::plan_driver(result.look.facts, result.request, knowledge,
-                                                 system_clock().wall_now(), run_id(root_of(context))));
-  GPUWARDEN_CHECK(check_forced(result.plan.checks, result.request, {"way-back"}));
+  GPUWARDEN_TRY(result.plan,
+                driver::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(),
+                                    driver::new_run_id(root_of(context), system_clock().wall_now())));
+  GPUWARDEN_CHECK(driver::check_forced(result.plan.checks, result.request, {"way-back"}));
   return result;
 }
 
-int status(Context& context) {
-  const auto seen = look(context);
-  if (!seen) return complain(seen.error());
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
-  const auto knowledge = open_knowledge(context);
-  if (!knowledge) return complain(knowledge.error());
-  const auto answer = driver::driver_status(seen->facts, *knowledge, system_clock().wall_now());
+Result<int> status(Context& context) {
+  GPUWARDEN_TRY(const auto seen, look(context));
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+  const auto answer = driver::driver_status(seen.facts, knowledge, system_clock().wall_now());
   if (context.args.has("json"))
-    print_answer(to_json(answer), seen->facts.snapshot.simulated);
+    print_answer(to_json(answer), seen.facts.snapshot.simulated);
   else
-    fmt::print("{}", status_text(answer, *style));
+    fmt::print("{}", status_text(answer, style));
   return answer.problems.empty() ? kFine : kNo;
 }
 
-int recommend(Context& context) {
-  const auto knowledge = open_knowledge(context);
-  if (!knowledge) return complain(knowledge.error());
-  const auto request = read_request(context.args, *knowledge);
-  if (!request) return complain(request.error());
-  const auto seen = look(context);
-  if (!seen) return complain(seen.error());
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
-  const auto answer = driver::recommend_driver(seen->facts, *request, *knowledge, system_clock().wall_now());
-  if (!answer) return complain(answer.error());
+Result<int> recommend(Context& context) {
+  GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+  GPUWARDEN_TRY(const auto request, read_request(context.args, knowledge));
+  GPUWARDEN_TRY(const auto seen, look(context));
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  GPUWARDEN_TRY(const auto answer, driver::recommend_driver(seen.facts, request, knowledge, system_clock().wall_now()));
   if (context.args.has("json"))
-    print_answer(to_json(*answer), seen->facts.snapshot.simulated);
+    print_answer(to_json(answer), seen.facts.snapshot.simulated);
   else
-    fmt::print("{}", recommendation_text(*answer, *style));
+    fmt::print("{}", recommendation_text(answer, style));
   return kFine;
 }
 
-int plan(Context& context) {
-  const auto prepared = prepare(context);
-  if (!prepared) return complain(prepared.error());
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
+Result<int> plan(Context& context) {
+  GPUWARDEN_TRY(const auto prepared, prepare(context));
+  GPUWARDEN_TRY(const auto style, style_of(context));
   if (context.args.has("json")) {
-    print_answer(to_json(prepared->plan), prepared->look.facts.snapshot.simulated);
+    print_answer(to_json(prepared.plan), prepared.look.facts.snapshot.simulated);
   } else if (context.args.has("script")) {
-    fmt::print("{}", script_of(prepared->plan, prepared->request));
+    fmt::print("{}", script_of(prepared.plan, prepared.request));
   } else {
     fmt::print("{}\ngpuwarden driver plan --script prints the commands, gpuwarden driver apply carries them out\n",
-               plan_text(prepared->plan, prepared->request, *style));
+               plan_text(prepared.plan, prepared.request, style));
   }
   return kFine;
 }
@@ -264,7 +214,7 @@ void tell(const driver::StepReport& report) {
 }
 
 /// The end of a run in words, and the exit code. `records`: where its log is.
-int conclude(const Context& context, const DriverRun& run) {
+Result<int> conclude(const Context& context, const DriverRun& run) {
   if (context.args.has("json")) print_answer(to_json(run));
   const std::string log = fmt::format(
       "{}/{}/log", (root_of(context) / fs::path(driver::kDriverFolder).relative_path()).string(), run.plan.id);
@@ -284,19 +234,14 @@ int conclude(const Context& context, const DriverRun& run) {
     case RunState::failed:
       break;
   }
-  return complain(
-      {ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
-       fmt::format("its log is {}; fix the cause, then: gpuwarden driver {}", log,
-                   driver::is_on_the_way_back(run) ? "rollback, which goes on with the way back"
-                                                   : "apply --resume, or roll it back: gpuwarden driver rollback")});
+  return fail(
+      ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
+      fmt::format("its log is {}; fix the cause, then: gpuwarden driver {}", log,
+                  driver::is_on_the_way_back(run) ? "rollback, which goes on with the way back"
+                                                  : "apply --resume, or roll it back: gpuwarden driver rollback"));
 }
 
-bool is_agreed(const Context& context, std::string_view question) {
-  if (context.args.has("yes")) return true;
-  fmt::print(stderr, "{} [y/N] ", question);
-  std::string line;
-  return std::getline(std::cin, line) && (line == "y" || line == "yes");
-}
+bool is_agreed(const Context& context, std::string_view question) { return context.args.has("yes") || ask(question); }
 
 int nothing_changed() {
   fmt::print(stderr, "nothing was changed\n");
@@ -318,30 +263,27 @@ int refuse(const std::vector<const driver::PreCheck*>& checks) {
   return kNo;
 }
 
-int resume(Context& context) {
-  auto procedure = open_procedure(context, driver::Records::must_exist);
-  if (!procedure) return complain(procedure.error());
-  const DriverRun* const open = procedure->open_run();
+Result<int> resume(Context& context) {
+  GPUWARDEN_TRY(auto procedure, open_procedure(context, driver::Records::must_exist));
+  const DriverRun* const open = procedure.open_run();
   if (open != nullptr && !is_agreed(context, fmt::format("Go on with the run {}?", open->plan.id)))
     return nothing_changed();
-  const auto state = procedure->resume(tell);
-  return state ? conclude(context, *procedure->latest()) : complain(state.error());
+  GPUWARDEN_CHECK(procedure.resume(tell));
+  return conclude(context, *procedure.latest());
 }
 
-int apply(Context& context) {
+Result<int> apply(Context& context) {
   if (context.args.has("resume")) return resume(context);
-  const auto prepared = prepare(context);
-  if (!prepared) return complain(prepared.error());
-  if (prepared->look.on_paper)
-    return complain({ErrorCode::invalid_argument, "a plan for a capture or a simulated fleet cannot be applied",
-                     "without --from and --simulate, or with --root DIR"});
-  auto procedure = open_procedure(context, driver::Records::make);
-  if (!procedure) return complain(procedure.error());
-  if (const auto refused = refusals(prepared->plan, prepared->request); !refused.empty()) return refuse(refused);
-  fmt::print(stderr, "{}\n", plan_text(prepared->plan, prepared->request, {}));
-  if (!is_agreed(context, fmt::format("Apply these {} steps?", prepared->plan.steps.size()))) return nothing_changed();
-  const auto state = procedure->apply(prepared->plan, tell);
-  return state ? conclude(context, *procedure->latest()) : complain(state.error());
+  GPUWARDEN_TRY(const auto prepared, prepare(context));
+  if (prepared.look.on_paper)
+    return fail(ErrorCode::invalid_argument, "a plan for a capture or a simulated fleet cannot be applied",
+                "without --from and --simulate, or with --root DIR");
+  GPUWARDEN_TRY(auto procedure, open_procedure(context, driver::Records::make));
+  if (const auto refused = refusals(prepared.plan, prepared.request); !refused.empty()) return refuse(refused);
+  fmt::print(stderr, "{}\n", plan_text(prepared.plan, prepared.request, {}));
+  if (!is_agreed(context, fmt::format("Apply these {} steps?", prepared.plan.steps.size()))) return nothing_changed();
+  GPUWARDEN_CHECK(procedure.apply(prepared.plan, tell));
+  return conclude(context, *procedure.latest());
 }
 
 /// The checks that a way back must pass once the new driver serves.
@@ -351,37 +293,33 @@ Result<std::vector<driver::PreCheck>> checks_of_way_back(Context& context, const
   return driver::way_back_checks(seen.facts);
 }
 
-int rollback(Context& context) {
-  auto procedure = open_procedure(context, driver::Records::must_exist);
-  if (!procedure) return complain(procedure.error());
-  const auto checks = checks_of_way_back(context, procedure->to_roll_back());
-  if (!checks) return complain(checks.error());
+Result<int> rollback(Context& context) {
+  GPUWARDEN_TRY(auto procedure, open_procedure(context, driver::Records::must_exist));
+  GPUWARDEN_TRY(const auto checks, checks_of_way_back(context, procedure.to_roll_back()));
   const DriverRequest request{.forced = context.args.list("force")};
-  if (const auto known = check_forced(*checks, request, {"sessions"}); !known) return complain(known.error());
-  if (const auto refused = refusals(*checks, request); !refused.empty()) return refuse(refused);
+  GPUWARDEN_CHECK(driver::check_forced(checks, request, {"sessions"}));
+  if (const auto refused = refusals(checks, request); !refused.empty()) return refuse(refused);
   if (!is_agreed(context, "Return to the driver that was recorded?")) return nothing_changed();
-  const auto state = procedure->rollback(tell);
-  return state ? conclude(context, *procedure->latest()) : complain(state.error());
+  GPUWARDEN_CHECK(procedure.rollback(tell));
+  return conclude(context, *procedure.latest());
 }
 
-int history(Context& context) {
-  const auto runs = DriverProcedure::history(root_of(context));
-  if (!runs) return complain(runs.error());
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
+Result<int> history(Context& context) {
+  GPUWARDEN_TRY(const auto runs, DriverProcedure::history(root_of(context)));
+  GPUWARDEN_TRY(const auto style, style_of(context));
   if (!context.args.has("json")) {
-    fmt::print("{}", history_text(*runs, *style));
+    fmt::print("{}", history_text(runs, style));
     return kFine;
   }
   auto json = nlohmann::json::array();
-  for (const DriverRun& run : *runs) json.push_back(to_json(run));
+  for (const DriverRun& run : runs) json.push_back(to_json(run));
   print_answer({{"runs", std::move(json)}});
   return kFine;
 }
 
 struct Verb {
   std::string_view name;
-  int (*run)(Context&);
+  Result<int> (*run)(Context&);
 };
 constexpr auto kVerbs = std::to_array<Verb>({{"status", status},
                                              {"recommend", recommend},
@@ -390,18 +328,18 @@ constexpr auto kVerbs = std::to_array<Verb>({{"status", status},
                                              {"rollback", rollback},
                                              {"history", history}});
 
-int run_driver(Context& context) {
+Result<int> run_driver(Context& context) {
   if (context.args.rest.empty()) return plan(context);
   const auto* const verb = std::ranges::find(kVerbs, context.args.rest[0], &Verb::name);
   if (verb != kVerbs.end() && context.args.rest.size() == 1) return verb->run(context);
-  return complain({ErrorCode::invalid_argument,
-                   fmt::format("unknown action '{}' for `gpuwarden driver`", printable(join(context.args.rest, " "))),
-                   "gpuwarden driver status | recommend | plan | apply | rollback | history"});
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("unknown action '{}' for `gpuwarden driver`", printable(join(context.args.rest, " "))),
+              "gpuwarden driver status | recommend | plan | apply | rollback | history");
 }
 
 }  // namespace
 
-constinit const Command kDriverCommand{
+constinit const Subcommand kDriverCommand{
     .name = "driver",
     .summary = "judge, plan, change and bring back NVIDIA's driver",
     .usage = "gpuwarden driver [status | recommend | plan | apply | rollback | history] [options]",

@@ -2,14 +2,12 @@
 // gpuwarden env check: the doctor's checks of what chooses a toolkit, and nothing else.
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "commands/env_parts.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/toolkits/toolkits.hpp"
 #include "machine.hpp"
 #include "render/doctor_text.hpp"
@@ -19,14 +17,6 @@ namespace gpuwarden::cli {
 namespace {
 
 using doctor::Severity;
-
-/// What can contradict each other: PATH, CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH, the toolkits, PyTorch, the driver.
-constexpr auto kChecks = std::to_array<const char*>(
-    {"toolkit-newer-than-driver", "toolkit-by-minor-version", "toolkit-and-driver-cuda-differ",
-     "toolkit-too-old-for-gpu", "toolkit-dropped-gpu", "host-compiler-too-new", "glibc-too-new-for-toolkit",
-     "cuda-home-differs-from-nvcc", "cuda-home-without-toolkit", "cuda-path-differs-from-cuda-home",
-     "library-path-of-other-toolkit", "toolkit-differs-from-torch", "library-path-of-another-cuda",
-     "libcuda-stub-first", "libcuda-compat-unfit", "cudnn-shadowed", "gpu-library-preloaded"});
 
 /// What is in use, in a line each.
 std::string in_use(const facts::Environment& software) {
@@ -48,24 +38,17 @@ std::string in_use(const facts::Environment& software) {
 
 }  // namespace
 
-int env_check(Context& context) {
-  if (!context.args.rest.empty())
-    return complain({ErrorCode::invalid_argument,
-                     fmt::format("env check: unexpected argument '{}'", printable(context.args.rest.front())),
-                     "see gpuwarden env --help"});
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
-  const auto snapshot = look_around(context, true);
-  if (!snapshot) return complain(snapshot.error());
-  const auto knowledge = open_knowledge(context);
-  if (!knowledge) return complain(knowledge.error());
-  const doctor::Choice choice{{kChecks.begin(), kChecks.end()}, {}};
-  if (const auto valid = doctor::validate(choice, *knowledge); !valid) return complain(valid.error());
-  const auto examination = doctor::examine(*snapshot, *knowledge, {}, choice);
+Result<int> env_check(Context& context) {
+  GPUWARDEN_CHECK(check_no_operand(context, "check"));
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  GPUWARDEN_TRY(const auto snapshot, look_around(context, true));
+  GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+  const auto examination = doctor::examine(snapshot, knowledge, {}, doctor::toolkit_choice());
   if (context.args.has("json")) {
     print_json(doctor::to_json(examination));
   } else {
-    fmt::print("{}{}", in_use(software_of(*snapshot)), doctor_text(examination, "what chooses CUDA", false, *style));
+    fmt::print("{}{}", in_use(toolkits::software_of(snapshot)),
+               doctor_text(examination, "what chooses CUDA", false, style));
   }
   return examination.worst >= Severity::warning ? kNo : kFine;
 }

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "commands/env_parts.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/toolkits/python_environment.hpp"
 #include "machine.hpp"
-#include "programs.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -26,7 +26,7 @@ Result<Maker> maker_for(const Context& context, const std::vector<Maker>& instal
   return installed.empty() ? Maker::conda : installed.front();
 }
 
-Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
+Result<toolkits::PythonEnvironmentRequest> request_of(const Context& context) {
   const auto& rest = context.args.rest;
   if (rest.size() != 1)
     return fail(ErrorCode::invalid_argument,
@@ -41,54 +41,45 @@ Result<toolkits::EnvironmentRequest> request_of(const Context& context) {
         cuda ? fmt::format("--cuda: '{}' is not a version", printable(*cuda)) : "env create needs --cuda VERSION",
         "for example --cuda 12.4");
   std::error_code ignored;
-  return toolkits::EnvironmentRequest{rest.front(), *version, context.args.text("python"), context.args.list("with"),
-                                      std::filesystem::current_path(ignored)};
+  return toolkits::PythonEnvironmentRequest{rest.front(), *version, context.args.text("python"),
+                                            context.args.list("with"), std::filesystem::current_path(ignored)};
 }
 
 std::string shown(const std::vector<std::string>& words) {
   std::string text;
-  for (const std::string& word : words) {
-    const bool plain = word.find_first_not_of(
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                           "-_./=:+,@%") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain && !word.empty() ? word : toolkits::quoted(toolkits::Shell::bash, word));
-  }
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_word(word);
   return text;
 }
 
 }  // namespace
 
-int env_create(Context& context) {
-  const auto request = request_of(context);
-  if (!request) return complain(request.error());
+Result<int> env_create(Context& context) {
+  GPUWARDEN_TRY(const auto request, request_of(context));
   const auto installed = toolkits::installed_makers(context.environment);
-  const auto maker = maker_for(context, installed);
-  if (!maker) return complain(maker.error());
-  const auto snapshot = look_around(context, false);
-  if (!snapshot) return complain(snapshot.error());
-  const auto known = open_knowledge(context);
-  if (!known) return complain(known.error());
-  const auto plan = toolkits::plan_environment(*request, *maker, driver_of(*snapshot), *known);
-  if (!plan) return complain(plan.error());
-  for (const std::string& note : plan->notes) warn(printable(note));
-  const bool there = std::ranges::find(installed, *maker) != installed.end();
+  GPUWARDEN_TRY(const auto maker, maker_for(context, installed));
+  GPUWARDEN_TRY(const auto snapshot, look_around(context, false));
+  GPUWARDEN_TRY(const auto known, open_knowledge(context));
+  GPUWARDEN_TRY(const auto plan,
+                toolkits::plan_python_environment(request, maker, toolkits::driver_of(snapshot), known));
+  for (const std::string& note : plan.notes) warn(printable(note));
+  const bool there = std::ranges::find(installed, maker) != installed.end();
   if (!context.args.has("yes")) {
-    for (const auto& command : plan->commands) fmt::print("{}\n", shown(command));
-    fmt::print("{}\n", plan->activation);
-    fmt::print(stderr, "hint: {}\n", there ? "--yes runs them" : plan->program + " is not installed here");
+    for (const auto& command : plan.commands) fmt::print("{}\n", shown(command));
+    fmt::print("{}\n", plan.activation);
+    fmt::print(stderr, "hint: {}\n", there ? "--yes runs them" : plan.program + " is not installed here");
     return kFine;
   }
   if (!there)
-    return complain({ErrorCode::unavailable, fmt::format("{} is not installed", plan->program),
-                     installed.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
-                                       : fmt::format("--tool {} is", to_string(installed.front()))});
-  const auto run_in_sight = [&](const std::vector<std::string>& words) {
+    return fail(ErrorCode::unavailable, fmt::format("{} is not installed", plan.program),
+                installed.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
+                                  : fmt::format("--tool {} is", to_string(installed.front())));
+  const auto run_in_sight = [&](const std::vector<std::string>& words) -> Result<int> {
     fmt::print(stderr, "+ {}\n", printable(join(words, " ")));
-    return run_program(words, context.environment);
+    const auto code = launch::run_in_foreground(words, context.environment);
+    return code ? *code : refuse_program(code.error());
   };
-  const auto done = toolkits::create_environment(*plan, run_in_sight);
-  if (!done) return complain(done.error());
-  fmt::print("{}\n", plan->activation);
+  GPUWARDEN_CHECK(toolkits::create_python_environment(plan, run_in_sight));
+  fmt::print("{}\n", plan.activation);
   return kFine;
 }
 

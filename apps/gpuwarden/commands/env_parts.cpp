@@ -18,29 +18,17 @@ namespace gpuwarden::cli {
 
 namespace {
 
-using knowledge::Knowledge;
-
 /// The architectures that --for names; "native": of all GPUs that are there.
 Result<std::vector<int>> architectures_for(const std::string& text, const facts::Snapshot& snapshot,
-                                           const Knowledge& knowledge) {
+                                           const knowledge::Knowledge& knowledge) {
   if (text != "native") {
     GPUWARDEN_TRY(const int one, toolkits::parse_architecture(text, knowledge));
     return std::vector{one};
   }
-  std::vector<int> architectures;
-  for (const facts::GpuRecord& record : snapshot.gpus) {
-    const auto& capability = record.gpu.compute_capability;
-    const auto architecture =
-        capability ? capability->major * 10 + capability->minor : knowledge.architecture_of_name(record.gpu.name);
-    if (record.gpu.vendor == "NVIDIA" && architecture) architectures.push_back(*architecture);
-  }
-  if (architectures.empty())
-    return fail(ErrorCode::unsatisfied, "--for native: there is no NVIDIA GPU here whose architecture is known",
-                "--for sm_89 names one");
-  std::ranges::sort(architectures);
-  const auto repeated = std::ranges::unique(architectures);
-  architectures.erase(repeated.begin(), repeated.end());
-  return architectures;
+  auto architectures = toolkits::architectures_of(snapshot, knowledge);
+  if (!architectures.empty()) return architectures;
+  return fail(ErrorCode::unsatisfied, "--for native: there is no NVIDIA GPU here whose architecture is known",
+              "--for sm_89 names one");
 }
 
 }  // namespace
@@ -70,20 +58,6 @@ Result<facts::Snapshot> look_around(Context& context, bool gpus) {
   return snapshot;
 }
 
-const facts::Environment& software_of(const facts::Snapshot& snapshot) {
-  static const facts::Environment kNone;
-  return snapshot.environment ? *snapshot.environment : kNone;
-}
-
-std::optional<knowledge::Version> driver_of(const facts::Snapshot& snapshot) {
-  const auto& driver = software_of(snapshot).driver;
-  // Libraries alone are no driver: a package of another program may bring them. An image has its module on disk.
-  for (const auto& text : {snapshot.driver_version, driver.loaded_version, driver.on_disk_version}) {
-    if (text) return knowledge::Version::parse(*text);
-  }
-  return std::nullopt;
-}
-
 Result<toolkits::Shell> shell_of(const Context& context, bool at_start) {
   if (const auto wanted = context.args.text("shell")) {
     const auto shell = toolkits::shell_from(*wanted);
@@ -100,21 +74,36 @@ Result<toolkits::Shell> shell_of(const Context& context, bool at_start) {
   return first.value_or((at_start ? parent : own).value_or(toolkits::Shell::bash));
 }
 
-Result<facts::Toolkit> take_toolkit(Context& context, const facts::Snapshot& snapshot) {
-  const auto& toolkits = software_of(snapshot).toolkits;
-  if (const auto wanted = context.args.text("for")) {
-    GPUWARDEN_TRY(const Knowledge knowledge, open_knowledge(context));
-    GPUWARDEN_TRY(const auto architectures, architectures_for(*wanted, snapshot, knowledge));
-    GPUWARDEN_TRY(const auto choice, toolkits::choose_toolkit(toolkits, architectures, driver_of(snapshot), knowledge));
+Result<ChosenToolkit> take_toolkit(Context& context, std::string_view action) {
+  const auto wanted = context.args.text("for");
+  ChosenToolkit chosen;
+  GPUWARDEN_TRY(chosen.snapshot, look_around(context, wanted == "native"));
+  const auto& toolkits = toolkits::software_of(chosen.snapshot).toolkits;
+  auto& rest = context.args.rest;
+  if (wanted) {
+    GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+    GPUWARDEN_TRY(const auto architectures, architectures_for(*wanted, chosen.snapshot, knowledge));
+    GPUWARDEN_TRY(const auto choice,
+                  toolkits::choose_toolkit(toolkits, architectures, toolkits::driver_of(chosen.snapshot), knowledge));
     fmt::print(stderr, "gpuwarden: {}\n", printable(choice.why));
     for (const std::string& other : choice.passed_over) fmt::print(stderr, "  not {}\n", printable(other));
-    return *choice.toolkit;
-  }
-  if (context.args.rest.empty())
+    chosen.toolkit = *choice.toolkit;
+  } else if (rest.empty()) {
     return fail(ErrorCode::invalid_argument, "no CUDA version was given", "for example 12.4; gpuwarden env list");
-  GPUWARDEN_TRY(const auto* found, toolkits::find_toolkit(toolkits, context.args.rest.front()));
-  context.args.rest.erase(context.args.rest.begin());
-  return *found;
+  } else {
+    GPUWARDEN_TRY(const auto* found, toolkits::find_toolkit(toolkits, rest.front()));
+    chosen.toolkit = *found;
+    rest.erase(rest.begin());
+  }
+  if (action != "exec") GPUWARDEN_CHECK(check_no_operand(context, action));
+  return chosen;
+}
+
+Result<void> check_no_operand(const Context& context, std::string_view action) {
+  if (context.args.rest.empty()) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("env {}: unexpected argument '{}'", action, printable(context.args.rest.front())),
+              "see gpuwarden env --help");
 }
 
 }  // namespace gpuwarden::cli

@@ -8,15 +8,15 @@
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/lease/json.hpp"
 #include "plan/workload_options.hpp"
-#include "programs.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
-#include "stop_on_signals.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -25,29 +25,6 @@ constexpr auto kLeaseOptions = std::to_array<Option>({
     {"--list", OptionKind::flag, "", "show who holds what and who waits"},
     {"--hold", OptionKind::flag, "", "print the value and hold the GPUs until interrupted"},
 });
-
-using nlohmann::json;
-
-json list_json(const lease::Situation& situation, const std::vector<facts::Lease>& simulated_leases, bool simulated) {
-  const auto as_array = [](const std::vector<facts::Lease>& leases) {
-    json array = json::array();
-    for (const auto& lease : leases) array.push_back(facts::to_json(lease));
-    return array;
-  };
-  json waiting = json::array();
-  for (const auto& ticket : situation.waiting) {
-    waiting.push_back({{"number", ticket.number},
-                       {"user", ticket.owner.user},
-                       {"pid", ticket.owner.pid.value == 0 ? json() : json(ticket.owner.pid.value)},
-                       {"wants", ticket.wants},
-                       {"command", ticket.owner.command}});
-  }
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", simulated},
-          {"leases", as_array(situation.leases)},
-          {"simulated_leases", as_array(simulated_leases)},
-          {"waiting", waiting}};
-}
 
 void print_lease(const facts::Lease& lease, const char* mark) {
   fmt::print("{}{}{}\n", mark, lease.uuid.value, lease.shared ? " (shared)" : "");
@@ -58,16 +35,15 @@ void print_lease(const facts::Lease& lease, const char* mark) {
   }
 }
 
-int list_leases(const Context& context, const Machine& machine) {
-  const auto store = machine.open_leases("", "");
-  if (!store) return complain(store.error());
+Result<int> list_leases(const Context& context, const Machine& machine) {
+  GPUWARDEN_TRY(const auto store, machine.open_leases("", ""));
   // What is held by the kernel's files alone is found only where the GPUs are known.
   const auto snapshot = machine.read({.processes = false});
-  const auto situation = store->inspect(machine.lease_devices(snapshot));
-  const auto simulated_leases = store->simulated_leases();
+  const auto situation = store.inspect(machine.lease_devices(snapshot));
+  const auto simulated_leases = store.simulated_leases();
   if (situation.problem) warn(situation.problem->message);
   if (context.args.has("json")) {
-    print_json(list_json(situation, simulated_leases, machine.simulated()));
+    print_json(lease::to_json({situation, simulated_leases, machine.simulated()}));
     return kFine;
   }
   if (situation.leases.empty() && simulated_leases.empty()) fmt::print("nothing is leased\n");
@@ -100,40 +76,36 @@ int become_shell(const machine::Reservation& acquired, const Machine& machine, E
   environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(acquired.decision());
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   for (const auto& [name, value] : simulated) environment[name] = value;
-  return exec_program(argv, environment);
+  return refuse_program(launch::become_program(argv, environment));
 }
 
-int run_lease(Context& context) {
-  auto selection = read_selection(context);
-  if (!selection) return complain(selection.error());
-  const auto machine = open_machine(context);
-  if (!machine) return complain(machine.error());
+Result<int> run_lease(Context& context) {
+  GPUWARDEN_TRY(const auto selection, read_selection(context));
+  GPUWARDEN_TRY(const auto machine, open_machine(context));
   std::vector<std::string> argv = context.args.rest;
   const auto shell = context.environment.find("SHELL");
   if (argv.empty()) argv = {shell == context.environment.end() ? "/bin/sh" : shell->second};
-  if (context.args.has("list")) return list_leases(context, *machine);
+  if (context.args.has("list")) return list_leases(context, machine);
   if (!context.args.has("hold")) {
     if (const auto found = launch::check_program(argv[0], context.environment); !found)
       return refuse_program(found.error());
   }
-  auto acquired = acquire(*machine, *selection, true, {launch::make_run_id(), join(argv, " ")});
-  if (!acquired) return complain(acquired.error());
-  show_warnings(context, *machine, *acquired);
-  show_model_fit(acquired->decision());
-  if (context.args.has("hold")) return hold(*acquired);
+  GPUWARDEN_TRY(auto acquired, acquire(machine, selection, true, {launch::make_run_id(), join(argv, " ")}));
+  show_warnings(context, machine, acquired);
+  show_model_fit(acquired.decision());
+  if (context.args.has("hold")) return hold(acquired);
   fmt::print(stderr, "gpuwarden: {}leased {} for {}; leave it to give them back\n",
-             machine->simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired->decision()),
-             argv[0]);
-  return become_shell(*acquired, *machine, context.environment, argv);
+             machine.simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired.decision()), argv[0]);
+  return become_shell(acquired, machine, context.environment, argv);
 }
 
 }  // namespace
 
-constinit const Command kLeaseCommand{.name = "lease",
-                                      .summary = "reserve GPUs for a shell",
-                                      .usage = "gpuwarden lease [options] [-- COMMAND...]",
-                                      .groups = {kSelectionGroup, OptionGroup{kLeaseOptions}, kWorkloadGroup},
-                                      .rest = Rest::command,
-                                      .run = run_lease};
+constinit const Subcommand kLeaseCommand{.name = "lease",
+                                         .summary = "reserve GPUs for a shell",
+                                         .usage = "gpuwarden lease [options] [-- COMMAND...]",
+                                         .groups = {kSelectionGroup, OptionGroup{kLeaseOptions}, kWorkloadGroup},
+                                         .rest = Rest::command,
+                                         .run = run_lease};
 
 }  // namespace gpuwarden::cli

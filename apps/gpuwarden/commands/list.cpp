@@ -8,10 +8,10 @@
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
-#include "gpu_names.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/csv.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/lease/json.hpp"
+#include "gpuwarden/placement/names.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "render/gpu_table.hpp"
@@ -66,21 +66,10 @@ std::vector<std::string> csv_fields(const Args& args) {
   return args.has("fields") ? args.list("fields") : std::vector<std::string>(usual.begin(), usual.end());
 }
 
-int print_csv(const Args& args, const facts::Snapshot& snapshot, const facts::CsvStyle& style) {
-  const auto text = facts::to_csv(snapshot, csv_fields(args), style);
-  if (!text) return complain(text.error());
-  fmt::print("{}", *text);
-  return kFine;
-}
-
-nlohmann::json as_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
-  auto json = facts::to_json(snapshot);
-  for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
-    const facts::Lease* lease = find_lease(leases, snapshot.gpus[i]);
-    json["gpus"][i]["lease"] = lease != nullptr ? facts::to_json(*lease) : nlohmann::json();
-    if (lease != nullptr) json["gpus"][i]["lease"]["idle"] = is_idle_lease(snapshot.gpus[i], lease);
-  }
-  return json;
+Result<void> print_csv(const Args& args, const facts::Snapshot& snapshot, const facts::CsvStyle& style) {
+  GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(args), style));
+  fmt::print("{}", text);
+  return {};
 }
 
 /// What the exit code says of the GPUs.
@@ -101,38 +90,35 @@ int judged(const Machine& machine, const facts::Snapshot& snapshot) {
   return trouble ? kNo : kFine;
 }
 
-int run_list(Context& context) {
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
-  const auto csv = csv_style(context.args);
-  if (!csv) return complain(csv.error());
+Result<int> run_list(Context& context) {
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  GPUWARDEN_TRY(const auto csv, csv_style(context.args));
   if (context.args.list("fields") == std::vector<std::string>{"help"}) {
     for (const std::string& name : facts::csv_field_names()) fmt::print("{}\n", name);
     return kFine;
   }
-  auto machine = open_machine(context);
-  if (!machine) return complain(machine.error());
+  GPUWARDEN_TRY(const auto machine, open_machine(context));
   facts::Snapshot snapshot =
-      machine->read({.detail = *csv ? probe::Detail::slow : probe::Detail::basic, .holders = true});
-  if (machine->captured() && snapshot.origin.empty()) snapshot.origin = machine->capture_name();
-  if (auto kept = keep_named(context.args.list("gpu"), snapshot); !kept) return complain(kept.error());
-  const auto leases = read_leases(*machine, snapshot);
-  if (!machine->captured()) show_leftovers(context, true);
-  if (*csv) {
-    if (const int code = print_csv(context.args, snapshot, **csv); code != kFine) return code;
+      machine.read({.detail = csv ? probe::Detail::slow : probe::Detail::basic, .holders = true});
+  if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
+  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.list("gpu")), snapshot));
+  const auto leases = read_leases(machine, snapshot);
+  if (!machine.captured()) show_leftovers(context, true);
+  if (csv) {
+    GPUWARDEN_CHECK(print_csv(context.args, snapshot, *csv));
   } else if (context.args.has("json")) {
-    print_json(as_json(snapshot, leases));
+    print_json(lease::to_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
     fmt::print("{}",
-               context.args.has("processes") ? process_table(snapshot, *style) : gpu_table(snapshot, leases, *style));
+               context.args.has("processes") ? process_table(snapshot, style) : gpu_table(snapshot, leases, style));
   }
   for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
-  return judged(*machine, snapshot);
+  return judged(machine, snapshot);
 }
 
 }  // namespace
 
-constinit const Command kListCommand{
+constinit const Subcommand kListCommand{
     .name = "list",
     .summary = "show the GPUs: use, memory, temperature, power, processes, who holds them",
     .usage = "gpuwarden list [options]",

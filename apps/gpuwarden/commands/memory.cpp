@@ -47,7 +47,7 @@ constexpr auto kActions = std::to_array<Action>({
     {"trace", memory_trace},
 });
 
-Result<int> answer(Context& context) {
+Result<int> run_memory(Context& context) {
   auto& words = context.args.rest;
   const std::string_view wanted = words.empty() ? std::string_view("status") : words[0];
   const auto* const action = std::ranges::find(kActions, wanted, &Action::name);
@@ -62,14 +62,9 @@ Result<int> answer(Context& context) {
               fmt::format("there are: {}", join(names, ", ")));
 }
 
-int run_memory(Context& context) {
-  const auto code = answer(context);
-  return code ? *code : complain(code.error());
-}
-
 }  // namespace
 
-constinit const Command kMemoryCommand{
+constinit const Subcommand kMemoryCommand{
     .name = "memory",
     .summary = "who holds how much GPU memory; note down a program's allocations; replay them through the pool",
     .usage =

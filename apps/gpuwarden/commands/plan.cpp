@@ -2,7 +2,6 @@
 // gpuwarden plan
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
@@ -10,11 +9,10 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
-#include "gpuwarden/planning/catalog.hpp"
+#include "gpuwarden/planning/catalog_list.hpp"
+#include "gpuwarden/planning/chart.hpp"
 #include "gpuwarden/planning/emit.hpp"
 #include "gpuwarden/planning/json.hpp"
-#include "gpuwarden/planning/parameters.hpp"
 #include "options.hpp"
 #include "plan/request.hpp"
 #include "plan/workload_options.hpp"
@@ -42,7 +40,6 @@ constexpr auto kPlanOptions = std::to_array<Option>({
     {"--program", OptionKind::text, "FILE", "with --emit: the training program (train.py)"},
 });
 
-using Json = nlohmann::json;
 using namespace planning;
 
 constexpr Clash kClashes[] = {{"list", "emit", "--list shows the models and plans nothing"},
@@ -52,17 +49,13 @@ constexpr Clash kClashes[] = {{"list", "emit", "--list shows the models and plan
                               {"params", "family", "a shape that is guessed from a size is Llama's"},
                               {"emit", "json", "what --emit prints is for other tools as it is"}};
 
-int show_list(bool as_json) {
-  Json models = Json::array();
-  for (const std::string& name : catalog_names()) {
-    const auto model = find_model(name);
-    if (!model) return complain(model.error());
-    const ParameterCount count = count_parameters(*model);
-    models.push_back(
-        {{"name", name}, {"family", model->family}, {"parameters", count.total}, {"source", model->source}});
-    if (!as_json) fmt::print("{:<48} {:<12} {:>16}\n", name, model->family, count.total);
+Result<int> show_list(bool as_json) {
+  GPUWARDEN_TRY(const auto entries, list_catalog());
+  if (as_json) {
+    print_json(to_json(entries));
+    return kFine;
   }
-  if (as_json) print_json({{"schema", facts::kJsonSchema}, {"models", models}});
+  for (const CatalogEntry& one : entries) fmt::print("{:<48} {:<12} {:>16}\n", one.name, one.family, one.parameters);
   return kFine;
 }
 
@@ -75,27 +68,23 @@ Result<LaunchFormat> format_of(const std::string& name) {
 /// The chosen strategy as another tool's input.
 Result<std::string> emitted(const Context& context, const PlanAnswer& answer) {
   GPUWARDEN_TRY(const LaunchFormat format, format_of(*context.args.text("emit")));
-  const PlanRequest& request = answer.request;
-  Launch launch{.settings = answer.best().settings, .gpus_per_node = request.gpus_per_node};
+  Launch launch = launch_of(answer);
   launch.program = shell_word(context.args.text("program").value_or("train.py"));
-  launch.ampere = request.gpus.capability_major == 0 || request.gpus.capability_major >= 8;
-  launch.job_name = request.work.model.name;
-  launch.adapter_modules = context.args.list("lora-targets");
-  if (launch.adapter_modules.empty()) launch.adapter_modules = default_lora_targets(request.work.model);
-  launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
-  const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
-  launch.host_memory_per_node = Bytes(static_cast<std::uint64_t>(answer.best().estimate.host * on_node));
+  if (context.args.has("lora-targets")) launch.adapter_modules = context.args.list("lora-targets");
   return emit(launch, format);
 }
 
 Result<void> draw(const Context& context, const PlanAnswer& answer) {
   const auto file = context.args.text("chart");
   if (!file) return {};
-  GPUWARDEN_TRY(const std::string picture, chart_for(plan_chart(answer), *file));
-  return write_file_atomically(*file, picture);
+  const auto picture = draw_chart(chart_of(answer), *file);
+  if (!picture) return std::unexpected(about("chart", picture.error()));
+  return write_file_atomically(*file, *picture);
 }
 
-Result<int> plan_it(Context& context) {
+Result<int> run_plan(Context& context) {
+  if (context.args.has("list") && !context.args.has("emit") && !context.args.has("chart"))
+    return show_list(context.args.has("json"));
   GPUWARDEN_CHECK(check_clashes(context.args, kClashes));
   if (context.args.has("emit")) GPUWARDEN_CHECK(format_of(*context.args.text("emit")));
   GPUWARDEN_TRY(const Style style, style_of(context));
@@ -119,16 +108,9 @@ Result<int> plan_it(Context& context) {
   return answer.fits ? kFine : kNo;
 }
 
-int run_plan(Context& context) {
-  if (context.args.has("list") && !context.args.has("emit") && !context.args.has("chart"))
-    return show_list(context.args.has("json"));
-  const auto code = plan_it(context);
-  return code ? *code : complain(code.error());
-}
-
 }  // namespace
 
-constinit const Command kPlanCommand{
+constinit const Subcommand kPlanCommand{
     .name = "plan",
     .summary = "say whether a model fits, on how many GPUs, with which strategy",
     .usage = "gpuwarden plan MODEL | CONFIG.json | DIR | --params 7B [--task TASK] [--gpus 8xh100] [options]",

@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/machine/fleets.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "plan/workload_options.hpp"
@@ -45,25 +46,6 @@ using launch::RunReport;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// "memory=20GiB,util=80".
-Result<machine::SimulatedLoad> parse_load(const std::string& text) {
-  machine::SimulatedLoad load;
-  for (const auto part : split(text, ',')) {
-    const auto sides = split(part, '=');
-    const auto size =
-        sides.size() == 2 && sides[0] == "memory" ? parse_size(sides[1]) : fail(ErrorCode::invalid_argument, "");
-    const auto share = sides.size() == 2 && sides[0] == "util" ? parse_integer(sides[1]) : std::nullopt;
-    if (size)
-      load.memory = *size;
-    else if (share && *share >= 0 && *share <= 100)
-      load.utilization = Percent(*share);
-    else
-      return fail(ErrorCode::invalid_argument, fmt::format("--sim-load: invalid value '{}'", printable(part)),
-                  "for example memory=20GiB,util=80");
-  }
-  return load;
-}
-
 /// What is written at the end is tried at the start.
 Result<void> check_report(const Args& args) {
   const auto file = args.text("report");
@@ -77,8 +59,10 @@ Result<launch::RunOptions> read_run_options(const Args& args) {
   launch::RunOptions options;
   GPUWARDEN_TRY(const auto period, duration_option(args, "sample-period"));
   if (period) options.sample_period = std::max(*period, std::chrono::milliseconds(10));
-  if (const auto load = args.text("sim-load")) {
-    GPUWARDEN_TRY(options.load, parse_load(*load));
+  if (const auto text = args.text("sim-load")) {
+    const auto load = machine::parse_load(*text);
+    if (!load) return std::unexpected(about("sim-load", load.error()));
+    options.load = *load;
   }
   GPUWARDEN_CHECK(check_report(args));
   return options;
@@ -185,38 +169,33 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   return refuse_program(report.error());
 }
 
-int run_run(Context& context) {
+Result<int> run_run(Context& context) {
   if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
-  auto selection = read_selection(context);
-  if (!selection) return complain(selection.error());
-  auto options = read_run_options(context.args);
-  if (!options) return complain(options.error());
-  const auto plan = read_plan(context, *selection);
-  if (!plan) return complain(plan.error());
-  if (const auto found = launch::check_program(plan->job.argv[0], context.environment); !found)
+  GPUWARDEN_TRY(auto selection, read_selection(context));
+  GPUWARDEN_TRY(auto options, read_run_options(context.args));
+  GPUWARDEN_TRY(const auto plan, read_plan(context, selection));
+  if (const auto found = launch::check_program(plan.job.argv[0], context.environment); !found)
     return refuse_program(found.error());
-  const auto knowledge = open_knowledge(context);
-  if (!knowledge) return complain(knowledge.error());
-  options->rules = knowledge->rules();
-  options->warning = [](const std::string& text) { warn(text); };
+  GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+  options.rules = knowledge.rules();
+  options.warning = [](const std::string& text) { warn(text); };
   show_leftovers(context);
-  const auto machine = open_machine(context);
-  if (!machine) return complain(machine.error());
-  launch::complete(*plan, selection->request);
-  auto acquired = acquire_or_fall_back(context, *machine, *selection, plan->job.run_id);
+  GPUWARDEN_TRY(const auto machine, open_machine(context));
+  launch::complete(plan, selection.request);
+  auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id);
   if (!acquired) {
     const int code = complain(acquired.error());
     if (acquired.error().code == ErrorCode::unavailable)
       fmt::print(stderr, "hint: --cpu-fallback runs the job on the CPU instead\n");
     return code;
   }
-  show_warnings(context, *machine, *acquired);
-  return run_acquired(context, *machine, *acquired, *plan, *options);
+  show_warnings(context, machine, *acquired);
+  return run_acquired(context, machine, *acquired, plan, options);
 }
 
 }  // namespace
 
-constinit const Command kRunCommand{
+constinit const Subcommand kRunCommand{
     .name = "run",
     .summary = "choose GPUs, reserve them, and run a command on them",
     .usage = "gpuwarden run [options] -- COMMAND...",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -36,20 +37,31 @@ std::string value_of(const Decision& decision, bool as_index) {
   return join(indices, ",");
 }
 
-/// Commands that set both variables; the values hold nothing that a shell could misread.
+/// How each shell sets a variable; the values hold nothing that it could misread.
+struct ExportFormat {
+  std::string_view shells;
+  std::string_view before;
+  std::string_view between;
+  std::string_view after;
+};
+constexpr auto kExportFormats = std::to_array<ExportFormat>({{"sh bash zsh", "export ", "='", "'\n"},
+                                                             {"fish", "set -gx ", " '", "'\n"},
+                                                             {"powershell", "$env:", " = '", "'\n"},
+                                                             {"csh tcsh", "setenv ", " '", "';\n"},
+                                                             {"cmd", "set ", "=", "\n"}});
+
 Result<std::string> export_commands(const std::string& shell, const std::string& value) {
-  if (shell.empty() || shell == "sh" || shell == "bash" || shell == "zsh") {
-    return fmt::format("export CUDA_DEVICE_ORDER='PCI_BUS_ID'\nexport CUDA_VISIBLE_DEVICES='{}'\n", value);
-  }
-  if (shell == "fish")
-    return fmt::format("set -gx CUDA_DEVICE_ORDER 'PCI_BUS_ID'\nset -gx CUDA_VISIBLE_DEVICES '{}'\n", value);
-  if (shell == "powershell")
-    return fmt::format("$env:CUDA_DEVICE_ORDER = 'PCI_BUS_ID'\n$env:CUDA_VISIBLE_DEVICES = '{}'\n", value);
-  if (shell == "csh" || shell == "tcsh")
-    return fmt::format("setenv CUDA_DEVICE_ORDER 'PCI_BUS_ID';\nsetenv CUDA_VISIBLE_DEVICES '{}';\n", value);
-  if (shell == "cmd") return fmt::format("set CUDA_DEVICE_ORDER=PCI_BUS_ID\nset CUDA_VISIBLE_DEVICES={}\n", value);
-  return fail(ErrorCode::invalid_argument, fmt::format("unknown shell '{}'", printable(shell)),
-              "sh, csh, fish, powershell or cmd");
+  const auto* const found = std::ranges::find_if(kExportFormats, [&](const ExportFormat& format) {
+    const auto shells = split_words(format.shells);
+    return std::ranges::find(shells, shell) != shells.end();
+  });
+  if (found == kExportFormats.end())
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown shell '{}'", printable(shell)),
+                "sh, csh, fish, powershell or cmd");
+  const auto line = [&](std::string_view name, std::string_view of) {
+    return fmt::format("{}{}{}{}{}", found->before, name, found->between, of, found->after);
+  };
+  return line("CUDA_DEVICE_ORDER", "PCI_BUS_ID") + line("CUDA_VISIBLE_DEVICES", value);
 }
 
 /// Shows the GPUs that would do and reads which are wanted.
@@ -84,47 +96,45 @@ Result<machine::Reservation> choose(Context& context, Selection& selection) {
   return acquire(machine, selection, false, holder);
 }
 
-int run_select(Context& context) {
-  auto selection = read_selection(context);
-  if (!selection) return complain(selection.error());
+Result<int> run_select(Context& context) {
+  GPUWARDEN_TRY(auto selection, read_selection(context));
   if (context.args.has("uuid") && context.args.has("index")) {
-    return complain({ErrorCode::invalid_argument, "--uuid and --index cannot be given together", ""});
+    return fail(ErrorCode::invalid_argument, "--uuid and --index cannot be given together", "");
   }
-  const auto acquired = choose(context, *selection);
-  if (!acquired) return complain(acquired.error());
-  const Decision& decision = acquired->decision();
-  if (!acquired->snapshot().origin.empty())
-    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired->snapshot().origin));
+  GPUWARDEN_TRY(const auto acquired, choose(context, selection));
+  const Decision& decision = acquired.decision();
+  if (!acquired.snapshot().origin.empty())
+    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired.snapshot().origin));
   if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
-  const bool captured = !acquired->snapshot().origin.empty();
-  const placement::Inputs inputs{acquired->snapshot(),
+  const bool captured = !acquired.snapshot().origin.empty();
+  const placement::Inputs inputs{acquired.snapshot(),
                                  {},
                                  {},
                                  captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
-    print_json(placement::to_json(decision, selection->request, inputs));
+    print_json(placement::to_json(decision, selection.request, inputs));
     return decision.satisfied ? kFine : kNo;
   }
   for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
-    return complain({ErrorCode::unsatisfied, decision.missing,
-                     decision.may_come_true ? "--wait waits for them"
-                                            : placement::ways_to_fit(selection->request, inputs, decision)});
+    return fail(
+        ErrorCode::unsatisfied, decision.missing,
+        decision.may_come_true ? "--wait waits for them" : placement::ways_to_fit(selection.request, inputs, decision));
   show_model_fit(decision);
   const std::string value = value_of(decision, context.args.has("index"));
   if (!context.args.has("export")) {
     fmt::print("{}\n", value);
     return kFine;
   }
-  const auto commands = export_commands(context.args.text("export").value_or(""), value);
-  if (!commands) return complain(commands.error());
-  fmt::print("{}", *commands);
+  const std::string shell = context.args.text("export").value_or("");
+  GPUWARDEN_TRY(const auto commands, export_commands(shell.empty() ? "sh" : shell, value));
+  fmt::print("{}", commands);
   return kFine;
 }
 
 }  // namespace
 
-constinit const Command kSelectCommand{
+constinit const Subcommand kSelectCommand{
     .name = "select",
     .summary = "choose GPUs and print a value for CUDA_VISIBLE_DEVICES",
     .usage = "gpuwarden select [options]",

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden sim: simulated fleets.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
-#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/launch/foreground.hpp"
+#include "gpuwarden/machine/fleets.hpp"
 #include "machine.hpp"
 #include "options.hpp"
-#include "programs.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
 
@@ -42,23 +38,17 @@ Result<std::string> operand(const Context& context, std::size_t position, const 
 }
 
 Result<int> list_fleets(Context& context) {
-  GPUWARDEN_TRY(const auto simulator, machine::Simulator::open(machine::simulator_places(context.environment)));
-  GPUWARDEN_TRY(json answer, simulator->call({{"op", "presets"}}));
-  GPUWARDEN_TRY(const json live, simulator->call({{"op", "list"}}));
-  answer["running"] = live["fleets"];
-  answer["schema"] = facts::kJsonSchema;
-  answer["simulated"] = true;
+  GPUWARDEN_TRY(const auto fleets, machine::list_fleets(machine::simulator_places(context.environment)));
   if (context.args.has("json")) {
-    print_json(answer);
+    print_json(machine::to_json(fleets));
     return kFine;
   }
-  for (const json& preset : answer["presets"]) {
-    const auto& gpus = preset["gpus"];
-    fmt::print("{:<16} {:>2} GPUs  driver {:<12} {}\n", preset["name"].get<std::string>(), gpus.size(),
-               preset["driver"].get<std::string>(),
-               gpus.empty() ? "" : gpus[0].get<std::string>() + (gpus.front() == gpus.back() ? "" : ", ..."));
+  for (const machine::FleetPreset& preset : fleets.presets) {
+    const auto& gpus = preset.gpus;
+    fmt::print("{:<16} {:>2} GPUs  driver {:<12} {}\n", preset.name, gpus.size(), preset.driver,
+               gpus.empty() ? "" : gpus[0] + (gpus.front() == gpus.back() ? "" : ", ..."));
   }
-  for (const json& fleet : live["fleets"]) fmt::print("running: {}\n", fleet.get<std::string>());
+  for (const std::string& fleet : fleets.running) fmt::print("running: {}\n", fleet);
   return kFine;
 }
 
@@ -83,30 +73,8 @@ Result<int> exec_in(Context& context) {
   Environment environment = context.environment;
   for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
   // This process stays, so that the fleet lives as long as the program.
-  return run_program({context.args.rest.begin() + 1, context.args.rest.end()}, environment);
-}
-
-std::filesystem::path keeper_file(const json& fleet) {
-  return std::filesystem::path(fleet["folder"].get<std::string>()) / "keeper";
-}
-
-/// The keeper: a process in the background whose only work is to stay attached.
-[[noreturn]] void keep(const json& fleet, int report) {
-  ::setsid();
-  [[maybe_unused]] const auto noted = write_file_atomically(keeper_file(fleet), std::to_string(::getpid()) + "\n");
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
-  [[maybe_unused]] const ssize_t told = ::write(report, "1", 1);
-  ::close(report);
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  int signal = 0;
-  do {
-    ::sigwait(&set, &signal);
-  } while (signal == SIGHUP);
-  ::exit(0);
+  const auto code = launch::run_in_foreground({context.args.rest.begin() + 1, context.args.rest.end()}, environment);
+  return code ? *code : refuse_program(code.error());
 }
 
 Result<int> start(Context& context) {
@@ -115,53 +83,19 @@ Result<int> start(Context& context) {
   if (!spec)
     return fail(ErrorCode::invalid_argument, "gpuwarden sim start: --fleet is missing",
                 "gpuwarden sim start lab --fleet h100x8");
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return std::unexpected(error_from_errno(errno, "cannot make a pipe"));
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::close(pipe[0]);
-    auto simulator = machine::Simulator::open(machine::simulator_places(context.environment));
-    const auto fleet = simulator ? (*simulator)->call({{"op", "start"}, {"name", name}, {"spec", *spec}})
-                                 : std::unexpected(simulator.error());
-    if (!fleet) ::_exit(complain(fleet.error()));
-    const auto owner = std::move(*simulator);
-    keep(*fleet, pipe[1]);
-  }
-  ::close(pipe[1]);
-  char word = 0;
-  const bool started = ::read(pipe[0], &word, 1) == 1;
-  ::close(pipe[0]);
-  if (started) {
-    fmt::print("simulated fleet '{}' is running (pid {}); use it with --simulate {}\n", name, pid, name);
-    return kFine;
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : kNo;
+  GPUWARDEN_TRY(const Pid keeper, machine::start_fleet(name, *spec, machine::simulator_places(context.environment)));
+  fmt::print("simulated fleet '{}' is running (pid {}); use it with --simulate {}\n", name, keeper.value, name);
+  return kFine;
 }
 
-/// Attaches to a running fleet, not to a preset of that name.
 Result<Machine> running(Context& context) {
   GPUWARDEN_TRY(const std::string name, operand(context, 1, "a fleet's name"));
-  json live;
-  {
-    GPUWARDEN_TRY(const auto simulator, machine::Simulator::open(machine::simulator_places(context.environment)));
-    GPUWARDEN_TRY(live, simulator->call({{"op", "list"}}));
-  }  // closed before the next is opened: the library has one fleet at a time
-  for (const json& fleet : live["fleets"]) {
-    if (fleet == name) return open_fleet(context, live["root"].get<std::string>() + "/" + name);
-  }
-  return fail(ErrorCode::invalid_argument, fmt::format("no simulated fleet '{}' is running", printable(name)),
-              "see gpuwarden sim list");
+  return machine::open_running_fleet(name, machine::options_from(context.environment));
 }
 
 Result<int> stop(Context& context) {
   GPUWARDEN_TRY(const Machine machine, running(context));
-  const auto pid = parse_integer(read_line(std::filesystem::path(machine.fleet_folder()) / "keeper").value_or(""));
-  if (!pid || ::kill(static_cast<pid_t>(*pid), SIGTERM) != 0) {
-    return fail(ErrorCode::failed, "the fleet has no keeper that could be stopped: it ends with its last user");
-  }
-  for (int i = 0; i < 500 && ::kill(static_cast<pid_t>(*pid), 0) == 0; ++i) ::usleep(10000);
+  GPUWARDEN_CHECK(machine::stop_fleet(machine, system_clock()));
   return kFine;
 }
 
@@ -234,30 +168,28 @@ constexpr std::array<Action, 10> kActions{{{"list", 1, list_fleets},
                                            {"set", 3, set},
                                            {"clock", 2, clock}}};
 
-int run_sim(Context& context) {
+Result<int> run_sim(Context& context) {
   std::vector<std::string> names;
   for (const Action& action : kActions) names.emplace_back(action.name);
   const std::string name = context.args.rest.empty() ? "" : context.args.rest[0];
   const auto* const found = std::ranges::find(kActions, name, &Action::name);
   if (found == kActions.end()) {
     const std::string close = closest_match(name, names);
-    return complain({ErrorCode::invalid_argument,
-                     fmt::format("unknown action '{}' for `gpuwarden sim`", printable(name)),
-                     close.empty() ? "known: " + join(names, ", ") : fmt::format("did you mean '{}'?", close)});
+    return fail(ErrorCode::invalid_argument, fmt::format("unknown action '{}' for `gpuwarden sim`", printable(name)),
+                close.empty() ? "known: " + join(names, ", ") : fmt::format("did you mean '{}'?", close));
   }
   if (context.args.rest.size() > found->most_operands) {
-    return complain(
-        {ErrorCode::invalid_argument,
-         fmt::format("gpuwarden sim {}: unexpected '{}'", name, printable(context.args.rest[found->most_operands])),
-         "see gpuwarden sim --help"});
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("gpuwarden sim {}: unexpected '{}'", name, printable(context.args.rest[found->most_operands])),
+        "see gpuwarden sim --help");
   }
-  const auto done = found->run(context);
-  return done ? *done : complain(done.error());
+  return found->run(context);
 }
 
 }  // namespace
 
-constinit const Command kSimCommand{
+constinit const Subcommand kSimCommand{
     .name = "sim",
     .summary = "simulated fleets",
     .usage =

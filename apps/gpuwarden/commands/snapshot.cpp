@@ -18,14 +18,13 @@ constexpr auto kSnapshotOptions = std::to_array<Option>({
     {"-o,--output", OptionKind::text, "FILE", "write there instead of to standard output"},
 });
 
-int run_snapshot(Context& context) {
-  const auto machine = open_machine(context);
-  if (!machine) return complain(machine.error());
+Result<int> run_snapshot(Context& context) {
+  GPUWARDEN_TRY(const auto machine, open_machine(context));
   const facts::Snapshot snapshot = read_everything(
-      context, *machine, {.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
+      context, machine, {.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
   const std::string text = facts::json_text(facts::to_json(snapshot));
   if (const auto file = context.args.text("output")) {
-    if (const auto written = write_file_atomically(*file, text); !written) return complain(written.error());
+    GPUWARDEN_CHECK(write_file_atomically(*file, text));
   } else {
     fmt::print("{}", text);
   }
@@ -39,7 +38,7 @@ int run_snapshot(Context& context) {
 
 }  // namespace
 
-constinit const Command kSnapshotCommand{
+constinit const Subcommand kSnapshotCommand{
     .name = "snapshot",
     .summary = "write everything that is known about the machine's GPUs as JSON, for --from elsewhere",
     .usage = "gpuwarden snapshot [-o FILE] [--from FILE]",

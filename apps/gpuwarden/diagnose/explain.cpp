@@ -161,9 +161,9 @@ Result<int> explain(const Context& context) {
   }
   if (xid) fmt::print("{}{}", xid_text(*xid, style), lookup.causes.empty() ? "" : "\n");
   if (!xid && !found)
-    return complain({ErrorCode::unsatisfied, fmt::format("nothing is known about '{}'", printable(what)),
-                     lookup.nearest.empty() ? "gpuwarden diagnose --list shows every cause"
-                                            : fmt::format("did you mean '{}'?", lookup.nearest)});
+    return fail(ErrorCode::unsatisfied, fmt::format("nothing is known about '{}'", printable(what)),
+                lookup.nearest.empty() ? "gpuwarden diagnose --list shows every cause"
+                                       : fmt::format("did you mean '{}'?", lookup.nearest));
   fmt::print("{}", lookup_text(lookup, context.args.has("all"), style));
   return found ? kFine : kNo;
 }

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden memory replay
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
+#include "gpuwarden/base/compression.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/logs/unpack.hpp"
 #include "gpuwarden/memtrace/json.hpp"
+#include "gpuwarden/memtrace/read.hpp"
 #include "gpuwarden/memtrace/record.hpp"
 #include "gpuwarden/memtrace/replay.hpp"
 #include "gpuwarden/memtrace/snapshot.hpp"
+#include "gpuwarden/memtrace/steps.hpp"
 #include "gpuwarden/memtrace/timeline.hpp"
 #include "memory/actions.hpp"
-#include "memory/trace_file.hpp"
 #include "options.hpp"
 #include "render/print_json.hpp"
 #include "render/replay_text.hpp"
@@ -24,25 +28,6 @@ namespace {
 
 using memtrace::Trace;
 
-struct Lengths {
-  unsigned least = 0;
-  unsigned most = 0;
-};
-
-constexpr unsigned kLongestSequence = 16'777'216;
-
-/// "128..1024".
-Result<Lengths> lengths_of(const std::string& text) {
-  const std::size_t dots = text.find("..");
-  const auto least = parse_integer(std::string_view(text).substr(0, dots));
-  const auto most = dots == std::string::npos ? std::nullopt : parse_integer(std::string_view(text).substr(dots + 2));
-  if (!least || !most || *least < 1 || *most < *least || *most > kLongestSequence)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--random-lengths: '{}' is not a range of lengths", printable(text)),
-                "for example 128..1024");
-  return Lengths{static_cast<unsigned>(*least), static_cast<unsigned>(*most)};
-}
-
 Result<unsigned> positive(const Args& args, const std::string& key, unsigned otherwise, unsigned most) {
   GPUWARDEN_TRY(const auto number, count_option(args, key, most));
   if (number == 0) return fail(ErrorCode::invalid_argument, fmt::format("--{} must be at least 1", key));
@@ -50,30 +35,25 @@ Result<unsigned> positive(const Args& args, const std::string& key, unsigned oth
 }
 
 /// The sequence length of each step; 0 for traces that have none.
-Result<std::vector<unsigned>> steps_of(const Args& args, const Trace& trace) {
+Result<std::vector<unsigned>> read_steps(const Args& args, const Trace& trace) {
   constexpr unsigned kMostSteps = 1'000'000;
-  GPUWARDEN_TRY(const unsigned repeat, positive(args, "repeat", 1, kMostSteps));
-  GPUWARDEN_TRY(const unsigned steps, positive(args, "steps", 60, kMostSteps));
-  GPUWARDEN_TRY(const unsigned tokens, positive(args, "tokens", 0, kLongestSequence));
+  memtrace::StepRequest request;
+  GPUWARDEN_TRY(request.repeat, positive(args, "repeat", 1, kMostSteps));
+  GPUWARDEN_TRY(request.steps, positive(args, "steps", 60, kMostSteps));
+  GPUWARDEN_TRY(request.tokens, positive(args, "tokens", 0, memtrace::kLongestSequence));
   GPUWARDEN_TRY(const auto seed, count_option(args, "seed", ~0U));
+  request.seed = seed.value_or(1);
   const auto random = args.text("random-lengths");
-  if ((random || tokens != 0) && !trace.depends_on_tokens())
+  if ((random || request.tokens != 0) && !trace.depends_on_tokens())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--{}: the sizes in this trace are fixed", random ? "random-lengths" : "tokens"),
                 "leave it out; --repeat runs the trace several times");
-  if (!random && tokens == 0 && trace.depends_on_tokens())
-    return fail(ErrorCode::invalid_argument, "the sizes in this trace depend on the length of a sequence",
-                "name one with --tokens 512, or draw them with --random-lengths 128..1024");
-  if (!random) return std::vector<unsigned>(repeat, tokens);
-  GPUWARDEN_TRY(const Lengths range, lengths_of(*random));
-  // Each length has its own list of operations.
-  constexpr std::uint64_t kMostOperations = 100'000'000;
-  const std::uint64_t different = std::min<std::uint64_t>(steps, range.most - range.least + 1);
-  if (different * (trace.events.size() + trace.before.size()) > kMostOperations)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} different lengths of {} events are too many", different, trace.events.size()),
-                "fewer --steps, or a narrower range, show the same");
-  return memtrace::random_lengths(range.least, range.most, steps, seed.value_or(1));
+  if (random) {
+    const auto range = memtrace::parse_lengths(*random);
+    if (!range) return std::unexpected(about("random-lengths", range.error()));
+    request.random = *range;
+  }
+  return memtrace::steps_of(trace, request);
 }
 
 Result<std::vector<const memory::Strategy*>> strategies_of(const Args& args) {
@@ -114,6 +94,25 @@ Result<void> check_options(const Args& args) {
               "gpuwarden memory replay snapshot.pickle");
 }
 
+/// A trace from a file, packed or not, or ("-") from standard input.
+Result<Trace> read_trace(const Args& args) {
+  constexpr std::size_t kLargest = std::size_t{16} << 30U;  // snapshots of long runs have gigabytes
+  const std::string& file = args.rest[1];
+  GPUWARDEN_TRY(const auto device, count_option(args, "device", 1023));
+  const std::string name = file == "-" ? "standard input" : printable(file);
+  GPUWARDEN_TRY(std::string content,
+                file == "-" ? read_descriptor(STDIN_FILENO, name, kLargest) : read_file(file, kLargest));
+  if (!compression_of(content).empty()) {
+    logs::Unpacking unpacked = logs::unpack(content, name);
+    if (unpacked.problem) return std::unexpected(std::move(*unpacked.problem));
+    if (unpacked.files.size() != 1)
+      return fail(ErrorCode::invalid_argument, fmt::format("{} holds {} files, not one", name, unpacked.files.size()),
+                  "unpack it, and name the trace");
+    content = std::move(unpacked.files[0].bytes);
+  }
+  return memtrace::read_trace(content, name, {.device = device});
+}
+
 /// Long scripts are measured well enough in fewer rounds.
 unsigned rounds_for(std::uint64_t operations) {
   constexpr std::uint64_t kEnough = 20'000'000;
@@ -146,8 +145,8 @@ Result<int> memory_replay(Context& context) {
   GPUWARDEN_TRY(const auto strategies, strategies_of(args));
   GPUWARDEN_TRY(const auto device, size_option(args, "device-memory"));
   GPUWARDEN_TRY(const Style style, style_of(context));
-  GPUWARDEN_TRY(const Trace trace, read_trace_file(args.rest[1], args));
-  GPUWARDEN_TRY(const auto steps, steps_of(args, trace));
+  GPUWARDEN_TRY(const Trace trace, read_trace(args));
+  GPUWARDEN_TRY(const auto steps, read_steps(args, trace));
   const memtrace::Script script = memtrace::make_script(trace, steps);
   memtrace::ReplayReport report{
       .file = args.rest[1], .trace = trace, .device_memory = device.value_or(80_GiB), .steps = steps};

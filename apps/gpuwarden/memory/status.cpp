@@ -4,16 +4,16 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
-#include "gpu_names.hpp"
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json_text.hpp"
-#include "gpuwarden/interop/memory_status.hpp"
+#include "gpuwarden/placement/names.hpp"
+#include "gpuwarden/pools/memory_status.hpp"
 #include "machine.hpp"
 #include "memory/actions.hpp"
 #include "options.hpp"
@@ -23,22 +23,22 @@ namespace gpuwarden::cli {
 namespace {
 
 /// The pools of this machine's processes; none where a capture stands for the machine.
-interop::Pools read_pools(const Context& context, const Machine& machine) {
+pools::Pools read_pools(const Context& context, const Machine& machine) {
   if (machine.captured()) return {};
   const auto named = context.environment.find("GPUWARDEN_MEMORY_DIR");
   if (named == context.environment.end() || named->second.empty())
-    return interop::published_pools(interop::all_pools_folders());
-  return interop::published_pools({named->second});
+    return pools::published_pools(pools::all_pools_folders());
+  return pools::published_pools({named->second});
 }
 
 /// Reads, prints; the exit code.
 Result<int> show(const Context& context, const Machine& machine, const Style& style, bool again) {
   facts::Snapshot snapshot = machine.read({.holders = true});
   if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
-  GPUWARDEN_CHECK(keep_named(context.args.list("gpu"), snapshot));
-  const interop::Pools pools = read_pools(context, machine);
+  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.list("gpu")), snapshot));
+  const pools::Pools pools = read_pools(context, machine);
   if (context.args.has("json")) {
-    const auto json = interop::to_json({snapshot, pools});
+    const auto json = pools::to_json({snapshot, pools});
     // One line for each reading, so that a program can take them as they come.
     fmt::print("{}", again ? facts::json_line(json) : facts::json_text(json));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
@@ -51,16 +51,6 @@ Result<int> show(const Context& context, const Machine& machine, const Style& st
   return kUnavailable;
 }
 
-/// Waits until the next reading is due. False: somebody wants an end.
-bool wait_for(std::chrono::milliseconds period) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set, signal);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(period);
-  const timespec time{.tv_sec = seconds.count(), .tv_nsec = (period - seconds).count() * 1'000'000};
-  return ::sigtimedwait(&set, nullptr, &time) < 0;
-}
-
 Result<int> watch(const Context& context, const Machine& machine, const Style& style) {
   GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
   GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
@@ -68,14 +58,12 @@ Result<int> watch(const Context& context, const Machine& machine, const Style& s
   if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
   if (machine.captured())
     return fail(ErrorCode::invalid_argument, "--watch and --from cannot be used together", "a capture does not change");
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set, signal);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  const StopOnSignals signals;
   int code = kFine;
   for (std::uint32_t shown = 0;;) {
     GPUWARDEN_TRY(code, show(context, machine, style, true));
-    if (++shown == count || std::ferror(stdout) != 0 || !wait_for(period)) return code;
+    if (++shown == count || std::ferror(stdout) != 0) return code;
+    if (!system_clock().sleep_for(period, signals.token())) return code;
   }
 }
 

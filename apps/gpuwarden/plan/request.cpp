@@ -17,47 +17,6 @@ namespace {
 
 using namespace planning;
 
-constexpr double kMostTokens = 1e18;
-
-/// A number such as 2T, 300B, 1e12.
-Result<std::optional<double>> tokens_option(const Args& args, const std::string& key) {
-  const auto text = args.text(key);
-  if (!text) return std::nullopt;
-  std::string_view digits = trim(*text);
-  double factor = 1;
-  constexpr std::pair<char, double> kUnits[] = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
-  for (const auto& [unit, value] : kUnits) {
-    const bool has = !digits.empty() && (digits.back() == unit || digits.back() == unit + ('a' - 'A'));
-    if (has && factor == 1) {
-      factor = value;
-      digits.remove_suffix(1);
-    }
-  }
-  const auto number = parse_number(digits);
-  if (!number || *number <= 0 || *number * factor > kMostTokens)
-    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is not a number of tokens", key, printable(*text)),
-                "for example 300B, 2T, 50000000");
-  return *number * factor;
-}
-
-/// "1=23.4,2=30.1": micro-batches and their peaks in GiB.
-Result<std::vector<MeasuredPeak>> peaks_option(const Args& args) {
-  constexpr double kMostGiB = 1e6;
-  std::vector<MeasuredPeak> peaks;
-  for (const std::string& pair : args.list("calibrate")) {
-    const auto parts = split(pair, '=');
-    const auto micro_batch = parse_integer(parts.front());
-    const auto gib = parts.size() == 2 ? parse_number(parts.back()) : std::nullopt;
-    const bool good = micro_batch && gib && *micro_batch > 0 && *micro_batch <= 1 << 20 && *gib > 0 && *gib < kMostGiB;
-    if (!good)
-      return fail(ErrorCode::invalid_argument, fmt::format("--calibrate: '{}' is not MICRO-BATCH=GiB", printable(pair)),
-                  "for example 1=23.4,2=30.1: torch.cuda.max_memory_allocated() / 2**30 at two or three micro-batches");
-    peaks.push_back(
-        {static_cast<std::uint32_t>(*micro_batch), Bytes(static_cast<std::uint64_t>(*gib * planning::kBytesPerGiB))});
-  }
-  return peaks;
-}
-
 /// CPU cores of the machine whose GPUs these are; 0: not known.
 std::uint32_t cpus_beside(const Machine& machine, const facts::Snapshot& snapshot) {
   if (snapshot.environment && snapshot.environment->host.cpus)
@@ -97,9 +56,11 @@ Result<void> read_gpus(Context& context, PlanQuestion& question) {
 }
 
 Result<void> read_amounts(const Args& args, PlanRequest& request) {
-  GPUWARDEN_TRY(request.train_tokens, tokens_option(args, "tokens"));
-  GPUWARDEN_TRY(request.mfu, read_share(words_of(args, {"mfu"}), "mfu"));
-  GPUWARDEN_TRY(request.measured, peaks_option(args));
+  Words words = words_of(args, {"tokens", "mfu"});
+  words.set("calibrate", args.list("calibrate"));
+  GPUWARDEN_TRY(request.train_tokens, read_tokens(words, "tokens"));
+  GPUWARDEN_TRY(request.mfu, read_share(words, "mfu"));
+  GPUWARDEN_TRY(request.measured, read_peaks(words, "calibrate"));
   GPUWARDEN_TRY(const auto cpus, count_option(args, "cpus", 1U << 16U));
   if (cpus == 0U)
     return fail(ErrorCode::invalid_argument, "--cpus: must be at least 1", "leave it out where they are not known");

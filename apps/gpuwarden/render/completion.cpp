@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "command.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::cli {
@@ -104,13 +105,13 @@ std::vector<std::string_view> names_of(const Option& option) { return split(opti
 
 std::string command_names() {
   std::string names;
-  for (const Command* command : commands()) {
+  for (const Subcommand* command : commands()) {
     if (!command->hidden) names += fmt::format("{} ", command->name);
   }
   return names + "help version";
 }
 
-std::string all_names(const Command& command) {
+std::string all_names(const Subcommand& command) {
   std::string names;
   for (const Option& option : options_of(command)) {
     for (const auto name : names_of(option)) names += fmt::format("{}{}", names.empty() ? "" : " ", name);
@@ -119,7 +120,7 @@ std::string all_names(const Command& command) {
 }
 
 /// One line of bash for the value of an option of a command.
-std::string bash_value(const Command& command, const Option& option) {
+std::string bash_value(const Subcommand& command, const Option& option) {
   const Values values = values_of(option);
   if (option.kind == OptionKind::flag || (option.kind == OptionKind::optional && values.empty())) return "";
   std::string patterns;
@@ -132,18 +133,6 @@ std::string bash_value(const Command& command, const Option& option) {
                      : values.empty() ? "none"
                                       : "''",
                      option.kind == OptionKind::list ? "list" : "''");
-}
-
-/// `text` between single quotes, for bash, zsh and fish alike.
-std::string in_quotes(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      result += "'\\''";
-    else
-      result += c;
-  }
-  return result + "'";
 }
 
 /// Brackets and colons end a description of zsh's _arguments.
@@ -177,13 +166,13 @@ std::string zsh_option(const Option& option) {
     const std::string value = flag ? ""
                                    : fmt::format("{}{}:{}", option.kind == OptionKind::optional ? "::" : ":",
                                                  zsh_text(option.value), zsh_action(option));
-    text += fmt::format("        {} \\\n", in_quotes(fmt::format("{}{}{}[{}]{}", again ? "*" : "", name, joined,
-                                                                 zsh_text(option.help), value)));
+    text += fmt::format("        {} \\\n", shell_quoted(fmt::format("{}{}{}[{}]{}", again ? "*" : "", name, joined,
+                                                                    zsh_text(option.help), value)));
   }
   return text;
 }
 
-std::string zsh_rest(const Command& command) {
+std::string zsh_rest(const Subcommand& command) {
   if (command.rest == Rest::none) return "";
   if (command.rest == Rest::command) return "        '*:::command:_normal' \\\n";
   const std::string actions = std::string(command.actions);
@@ -191,7 +180,7 @@ std::string zsh_rest(const Command& command) {
   return first + "        '*:file:_files' \\\n";
 }
 
-std::string fish_option(const Command& command, const Option& option) {
+std::string fish_option(const Subcommand& command, const Option& option) {
   const Values values = values_of(option);
   std::string text = fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}'", command.name);
   for (const auto name : names_of(option))
@@ -199,12 +188,12 @@ std::string fish_option(const Command& command, const Option& option) {
   if (option.kind != OptionKind::flag && option.kind != OptionKind::optional)
     text += values.files ? " -r -F" : values.folders ? " -x -a '(__fish_complete_directories)'" : " -x";
   if (!values.words.empty()) text += fmt::format(" -a '{}'", values.words);
-  return fmt::format("{} -d {}\n", text, in_quotes(option.help));
+  return fmt::format("{} -d {}\n", text, shell_quoted(option.help));
 }
 
 template <class Each>
 void for_each_shown(const Each& each) {
-  for (const Command* command : commands()) {
+  for (const Subcommand* command : commands()) {
     if (!command->hidden) each(*command);
   }
 }
@@ -215,7 +204,7 @@ std::string bash_completion() {
   std::string text = std::string(kBashHead) + "  case $command in\n";
   text += fmt::format("    '') actions='{}' ;;\n", command_names());
   std::string values;
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     text += fmt::format("    {}) options='{}' actions='{}' ;;\n", command.name, all_names(command),
                         std::string(command.actions));
     for (const Option& option : options_of(command)) values += bash_value(command, option);
@@ -228,14 +217,14 @@ std::string zsh_completion() {
   std::string text =
       "#compdef gpuwarden\n# zsh completion for gpuwarden; made by `gpuwarden completion zsh`.\n_gpuwarden() {\n"
       "  local -a commands\n  commands=(\n";
-  for_each_shown([&](const Command& command) {
-    text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
+  for_each_shown([&](const Subcommand& command) {
+    text += fmt::format("    {}\n", shell_quoted(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
   });
   text +=
       "    'help:help for a command'\n    'version:print the version'\n  )\n  if (( CURRENT == 2 )); then\n"
       "    _describe command commands\n    return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n"
       "  case $command in\n    help) _describe command commands ;;\n";
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     text += fmt::format("    {})\n      _arguments -s -S \\\n", command.name);
     for (const Option& option : options_of(command)) text += zsh_option(option);
     text += zsh_rest(command) + "        && return\n      ;;\n";
@@ -247,14 +236,14 @@ std::string zsh_completion() {
 
 std::string fish_completion() {
   std::string text(kFishHead);
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     text += fmt::format("complete -c gpuwarden -n __gpuwarden_start -f -a {} -d {}\n", command.name,
-                        in_quotes(command.summary));
+                        shell_quoted(command.summary));
   });
   text +=
       "complete -c gpuwarden -n __gpuwarden_start -f -a help -d 'help for a command'\n"
       "complete -c gpuwarden -n __gpuwarden_start -f -a version -d 'print the version'\n";
-  for_each_shown([&](const Command& command) {
+  for_each_shown([&](const Subcommand& command) {
     if (command.rest == Rest::none)
       text += fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}' -f\n", command.name);
     const std::string actions = std::string(command.actions);

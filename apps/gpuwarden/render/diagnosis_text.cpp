@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/overview.hpp"
 #include "gpuwarden/doctor/finding.hpp"
-#include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -45,18 +45,8 @@ std::string evidence_text(const Evidence& evidence, const Style& style) {
                      wrapped(beginning_of(evidence.text), first, kEvidenceIndent + 4, style.width));
 }
 
-/// A line that several rules fit is shown once.
-std::vector<const Evidence*> lines_of(const Cause& cause) {
-  std::vector<const Evidence*> lines;
-  for (const Evidence& evidence : cause.evidence) {
-    if (std::ranges::none_of(lines, [&](const Evidence* other) { return *other == evidence; }))
-      lines.push_back(&evidence);
-  }
-  return lines;
-}
-
 void add_evidence(std::string& text, const Cause& cause, bool all, const Style& style) {
-  const std::vector<const Evidence*> lines = lines_of(cause);
+  const std::vector<const Evidence*> lines = diagnosis::distinct_evidence(cause);
   const std::size_t shown = all ? lines.size() : std::min(kEvidence, lines.size());
   for (std::size_t i = 0; i < shown; ++i) text += evidence_text(*lines[i], style);
   if (shown < lines.size())
@@ -123,23 +113,6 @@ std::string plain_failure(const Diagnosis& diagnosis) {
                      beginning_of(evidence.text));
 }
 
-/// How many of the causes stand for failures of their own. Others may be further guesses at the same failure: of one
-/// area, of the same line, or hardly likely.
-std::size_t independent_failures(const Diagnosis& diagnosis) {
-  constexpr double kPossible = 0.4;
-  std::vector<const Cause*> failures;
-  for (const Cause& cause : diagnosis.causes) {
-    const knowledge::DiagnosisCause* row = knowledge::diagnosis_cause(cause.id);
-    if (row == nullptr || cause.confidence < kPossible) continue;
-    const bool same = std::ranges::any_of(failures, [&](const Cause* other) {
-      const bool line_shared = std::ranges::find_first_of(cause.evidence, other->evidence) != cause.evidence.end();
-      return line_shared || knowledge::diagnosis_cause(other->id)->area == row->area;
-    });
-    if (!same) failures.push_back(&cause);
-  }
-  return failures.size();
-}
-
 }  // namespace
 
 std::string_view words_for(double confidence) {
@@ -178,7 +151,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view
             "\n",
         Tone::warning);
   const std::size_t shown = std::min(view.causes, diagnosis.causes.size());
-  if (const std::size_t failures = independent_failures(diagnosis); failures > 1 && !diagnosis.only_consequences)
+  if (const std::size_t failures = diagnosis::independent_failures(diagnosis);
+      failures > 1 && !diagnosis.only_consequences)
     text += fmt::format("{} independent failures: none explains another\n", failures);
   for (std::size_t i = 0; i < shown; ++i) {
     if (!text.empty()) text += "\n";

@@ -27,12 +27,6 @@ Tone tone_of(Status status) {
   return status == Status::needs_update ? Tone::warning : Tone::good;
 }
 
-std::string spoken(std::string_view name, char joint) {
-  std::string text(name);
-  std::ranges::replace(text, '_', joint);
-  return text;
-}
-
 std::string counts_of(const doctor::Examination& examination) {
   std::vector<std::string> parts;
   for (const auto& [severity, one, many] :
@@ -53,10 +47,10 @@ std::string areas_text(const doctor::Examination& examination, const Style& styl
     const auto status = static_cast<Status>(i);
     std::vector<std::string> names;
     for (const auto& [area, own] : examination.areas) {
-      if (own == status) names.push_back(spoken(to_string(area), '-'));
+      if (own == status) names.push_back(spaced(to_string(area), '-'));
     }
     if (names.empty()) continue;
-    const std::string label = fmt::format("  {:<12}", spoken(to_string(status), ' '));
+    const std::string label = fmt::format("  {:<12}", spaced(to_string(status)));
     text += fmt::format("{} {}\n", style.paint(label, tone_of(status)),
                         wrapped(join(names, ", "), kIndent, kIndent, style.width));
   }
@@ -86,9 +80,9 @@ void add_finding(std::string& text, const Finding& finding, bool reasons, const 
 std::string doctor_text(const doctor::Examination& examination, const std::string& subject, bool reasons,
                         const Style& style) {
   std::string text = subject.empty() ? "" : subject + "\n";
-  text += fmt::format("{}: {} ({} {})\n",
-                      style.paint(spoken(to_string(examination.overall), ' '), tone_of(examination.overall)),
-                      counts_of(examination), examination.ran.size(), examination.ran.size() == 1 ? "check" : "checks");
+  text +=
+      fmt::format("{}: {} ({} {})\n", style.paint(spaced(to_string(examination.overall)), tone_of(examination.overall)),
+                  counts_of(examination), examination.ran.size(), examination.ran.size() == 1 ? "check" : "checks");
   text += areas_text(examination, style);
   if (!examination.findings.empty() && examination.worst >= Severity::warning) {
     const Finding& first = examination.findings.front();

@@ -71,12 +71,6 @@ Tone tone_of(driver::RunState state) {
   return state == driver::RunState::failed ? Tone::bad : Tone::warning;
 }
 
-std::string spoken(std::string_view name) {
-  std::string text(name);
-  std::ranges::replace(text, '_', ' ');
-  return text;
-}
-
 }  // namespace
 
 std::string status_text(const driver::DriverStatus& status, const Style& style) {
@@ -126,13 +120,13 @@ std::string history_text(const std::vector<DriverRun>& runs, const Style& style)
   for (const DriverRun& run : runs) {
     const auto done = std::ranges::count(run.steps, driver::StepState::done);
     text += fmt::format("{}  {}  {}\n  {} -> {}\n  {} of {} steps are done\n", run.plan.id, run.started_at,
-                        style.paint(spoken(to_string(run.state)), tone_of(run.state)),
+                        style.paint(spaced(to_string(run.state)), tone_of(run.state)),
                         run.plan.from.empty() ? "none" : printable(run.plan.from), printable(run.plan.to), done,
                         run.steps.size());
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
       if (run.steps[i] == driver::StepState::failed || run.steps[i] == driver::StepState::undo_failed ||
           run.steps[i] == driver::StepState::started || run.steps[i] == driver::StepState::undoing)
-        text += fmt::format("  {}: {}\n", run.plan.steps[i].id, spoken(to_string(run.steps[i])));
+        text += fmt::format("  {}: {}\n", run.plan.steps[i].id, spaced(to_string(run.steps[i])));
     }
     if (!run.message.empty() && !is_over(run.state))
       text += fmt::format("  {}\n", style.paint(printable(run.message), Tone::bad));

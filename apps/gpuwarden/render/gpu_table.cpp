@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 using facts::GpuRecord;
 
 constexpr std::size_t kProcessesShown = 3;
-/// Below this a holder has not even a CUDA context on the GPU (those take about 300 MiB and more).
-constexpr Bytes kContextMemory = 64_MiB;
 
 std::string percent(const std::optional<Percent>& value) { return value ? fmt::format("{}%", value->value) : "-"; }
 
@@ -92,11 +91,6 @@ class Row {
   std::string text_;
 };
 
-std::string short_name(std::string_view name) {
-  if (name.starts_with("NVIDIA ")) name.remove_prefix(7);
-  return std::string(name);
-}
-
 void add_memory(Row& row, const std::optional<Bytes>& used, const std::optional<Bytes>& total, const Columns& columns) {
   const bool known = used && total && total->value > 0;
   const double share = known ? ratio(*used, *total) : 0;
@@ -113,26 +107,17 @@ std::string power_cell(const facts::GpuSample& sample) {
                             : fmt::format("{}W", watts(*sample.power));
 }
 
-/// More than an idle desktop takes.
-bool is_loaded(const facts::GpuSample& sample) {
-  constexpr double kShare = 0.1;
-  const bool busy = sample.utilization_gpu && static_cast<double>(sample.utilization_gpu->value) > kShare * 100;
-  const bool filled = sample.memory_used && sample.memory_total && sample.memory_total->value > 0 &&
-                      ratio(*sample.memory_used, *sample.memory_total) > kShare;
-  return busy || filled;
-}
-
 std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   if (!facts::is_usable(record)) return std::string(facts::to_string(record.state));
   if (record.gpu.vendor != "NVIDIA") return record.gpu.vendor;
   // A capture may name a GPU and tell nothing of its use, or its load and not whose it is.
   if (lease == nullptr && record.processes_unreadable) return "?";
   if (lease == nullptr && !record.processes && !record.sample.memory_used) return "?";
-  if (lease == nullptr && !record.processes && is_loaded(record.sample)) return "in use";
+  if (lease == nullptr && !record.processes && facts::is_loaded(record.sample)) return "in use";
   if (lease == nullptr) return std::string(record.state == facts::GpuState::busy ? "busy" : "free");
   std::string who = lease->holders.empty() ? "?" : lease->holders[0].user;
   if (lease->holders.size() > 1) who += fmt::format("+{}", lease->holders.size() - 1);
-  return fmt::format("{}{}{}", lease->shared ? "shared " : "", who, is_idle_lease(record, lease) ? " idle" : "");
+  return fmt::format("{}{}{}", lease->shared ? "shared " : "", who, facts::is_idle_lease(record, lease) ? " idle" : "");
 }
 
 std::string capability_text(const facts::Gpu& gpu) {
@@ -191,8 +176,8 @@ std::string lease_line(const GpuRecord& record, const facts::Lease* lease, const
   const auto& holder = lease->holders[0];
   const std::string text = fmt::format("   lease: {}, pid {}{}{}: {}", holder.user, holder.pid.value,
                                        holder.since ? ", since " + format_utc(*holder.since) : "",
-                                       is_idle_lease(record, lease) ? ", idle" : "", holder.command);
-  return style.paint(fit(text, std::min(style.width, width_of(text))), Tone::dim) + "\n";
+                                       facts::is_idle_lease(record, lease) ? ", idle" : "", holder.command);
+  return style.paint(cut(text, style), Tone::dim) + "\n";
 }
 
 /// "job 4711, pod 1a2b3c4d: ": on whose behalf a process runs; a pod says more than the container in it.
@@ -211,30 +196,21 @@ std::string process_text(const facts::GpuProcess& process) {
                      owner_text(process), process.command.value_or("?"));
 }
 
-/// Memory that no listed process accounts for has somebody behind it. Else those who only have the device file open
-/// (nvidia-persistenced, monitors) are left to --processes.
-bool has_unexplained_memory(const GpuRecord& record) {
-  if (!record.sample.memory_used) return true;
-  Bytes listed(0);
-  for (const auto& process : *record.processes) {
-    if (process.listed) listed += process.memory.value_or(Bytes(0));
-  }
-  return *record.sample.memory_used > listed + kContextMemory;
-}
-
 std::string process_lines(const GpuRecord& record, const Style& style) {
   std::string text;
   if (!record.processes) return text;
-  const bool all = has_unexplained_memory(record);
+  // Memory that no listed process accounts for has somebody behind it. Else those who only have the device file open
+  // (nvidia-persistenced, monitors) are left to --processes.
+  const bool all = facts::has_unlisted_user(record);
   std::size_t seen = 0;
   for (const auto& process : *record.processes) {
     if ((!process.listed && !all) || ++seen > kProcessesShown) continue;
     const std::string line = process_text(process);
-    text += fit(line, std::min(style.width, width_of(line))) + "\n";
+    text += cut(line, style) + "\n";
   }
   if (seen > kProcessesShown) {
     const std::string more = fmt::format("   and {} more (--processes)", seen - kProcessesShown);
-    text += fit(more, std::min(style.width, width_of(more))) + "\n";
+    text += cut(more, style) + "\n";
   }
   return text;
 }
@@ -250,37 +226,6 @@ std::string mig_rows(const GpuRecord& record, const Columns& columns, const Styl
   }
   return text;
 }
-
-}  // namespace
-
-std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style) {
-  std::string text = snapshot.simulated ? fmt::format("SIMULATED {}  ", printable(snapshot.fleet)) : "";
-  text += fmt::format("driver {}  CUDA {}", printable(snapshot.driver_version.value_or("-")),
-                      printable(snapshot.cuda_driver_version.value_or("-")));
-  if (!snapshot.host.empty()) text += "  " + printable(snapshot.host);
-  if (snapshot.taken_at != std::chrono::system_clock::time_point{}) text += "  " + format_utc(snapshot.taken_at);
-  const std::string from = snapshot.origin.empty() ? "" : fmt::format("FROM {}\n", printable(snapshot.origin));
-  return from + style.paint(fit(text, std::min(style.width, width_of(text))), Tone::bold) + "\n";
-}
-
-bool is_idle_lease(const GpuRecord& record, const facts::Lease* lease) {
-  if (lease == nullptr || !facts::is_usable(record)) return false;
-  const bool no_load = record.sample.utilization_gpu == Percent(0);
-  return no_load && record.sample.memory_used && *record.sample.memory_used < kContextMemory;
-}
-
-const facts::Lease* find_lease(const std::vector<facts::Lease>& leases, const GpuRecord& record) {
-  // A GPU without a UUID is leased by its index.
-  const std::string index = fmt::format("index-{}", record.gpu.index.value);
-  const Uuid own = record.gpu.uuid.value.empty() ? Uuid(index) : record.gpu.uuid;
-  const auto found = std::ranges::find_if(leases, [&](const facts::Lease& lease) {
-    return lease.uuid == own ||
-           std::ranges::find(record.mig_devices, lease.uuid, &facts::MigDevice::uuid) != record.mig_devices.end();
-  });
-  return found == leases.end() ? nullptr : &*found;
-}
-
-namespace {
 
 /// What a kernel log told, each kind of fault once: "Xid 79 at 0000:91:00, 3 times: GPU has fallen off the bus."
 std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
@@ -302,6 +247,21 @@ std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
 
 }  // namespace
 
+std::string short_name(std::string_view name) {
+  if (name.starts_with("NVIDIA ")) name.remove_prefix(7);
+  return std::string(name);
+}
+
+std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style) {
+  std::string text = snapshot.simulated ? fmt::format("SIMULATED {}  ", printable(snapshot.fleet)) : "";
+  text += fmt::format("driver {}  CUDA {}", printable(snapshot.driver_version.value_or("-")),
+                      printable(snapshot.cuda_driver_version.value_or("-")));
+  if (!snapshot.host.empty()) text += "  " + printable(snapshot.host);
+  if (snapshot.taken_at != std::chrono::system_clock::time_point{}) text += "  " + format_utc(snapshot.taken_at);
+  const std::string from = snapshot.origin.empty() ? "" : fmt::format("FROM {}\n", printable(snapshot.origin));
+  return from + style.paint(cut(text, style), Tone::bold) + "\n";
+}
+
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& usual) {
   Style style = usual;
   style.width = style.columns;
@@ -311,7 +271,7 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
     return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n") + fault_lines(snapshot, style);
   text += style.paint(table_head(columns), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
-    const facts::Lease* lease = find_lease(leases, record);
+    const facts::Lease* lease = facts::find_lease(leases, record);
     text += gpu_row(record, lease, columns, style);
     if (!record.cause.empty())
       text += painted_lines(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
@@ -327,11 +287,11 @@ std::string process_table(const facts::Snapshot& snapshot, const Style& usual) {
   style.width = usual.measured ? usual.columns : std::string::npos;
   std::string text = snapshot_header(snapshot, style);
   constexpr std::string_view kHead = " #     pid typ user          memory  command";
-  text += style.paint(fit(kHead, std::min(style.width, kHead.size())), Tone::dim) + "\n";
+  text += style.paint(cut(kHead, style), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
       const std::string line = fit(std::to_string(record.gpu.index.value), 2, true) + process_text(process).substr(2);
-      text += fit(line, std::min(style.width, width_of(line))) + "\n";
+      text += cut(line, style) + "\n";
     }
   }
   return text;

@@ -11,6 +11,8 @@
 
 namespace gpuwarden::cli {
 
+/// A GPU's name without its maker.
+std::string short_name(std::string_view name);
 /// The first lines of a table: of which machine, and whether it is simulated or captured.
 std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style);
 
@@ -19,10 +21,5 @@ std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style)
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style);
 /// A row for each process.
 std::string process_table(const facts::Snapshot& snapshot, const Style& style);
-
-/// Whether a GPU is leased but does nothing: no load and less memory than a CUDA context needs.
-bool is_idle_lease(const facts::GpuRecord& record, const facts::Lease* lease);
-/// The lease on a GPU or on one of its instances, or nullptr.
-const facts::Lease* find_lease(const std::vector<facts::Lease>& leases, const facts::GpuRecord& record);
 
 }  // namespace gpuwarden::cli

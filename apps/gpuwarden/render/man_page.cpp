@@ -56,7 +56,7 @@ std::string options_section(std::string_view title, std::span<const Option> opti
 }
 
 /// The summary, what there is to add to it, and the actions that a command has.
-std::string sentence(const Command& command) {
+std::string sentence(const Subcommand& command) {
   std::string text = roff_text(command.summary) + ".";
   if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
   if (*command.details != '\0') text += "\n" + roff_text(command.details);
@@ -64,7 +64,7 @@ std::string sentence(const Command& command) {
   return text;
 }
 
-std::string synopsis_section(const Command& command) {
+std::string synopsis_section(const Subcommand& command) {
   std::string text = ".SH SYNOPSIS\n.nf\n";
   for (const auto line : split(command.usage, '\n')) text += roff_text(trim(line)) + "\n";
   return text + ".fi\n";
@@ -96,7 +96,7 @@ std::string program_man_page() {
       "gpuwarden knows the GPUs of a machine, chooses among them, and runs work on them.\n"
       "Each command has a page of its own: gpuwarden\\-list(1) and so on.\n"
       "Where there is no GPU, \\fB\\-\\-simulate h100x8\\fR shows one.\n.SH COMMANDS\n";
-  for (const Command* command : commands()) {
+  for (const Subcommand* command : commands()) {
     if (!command->hidden)
       text += fmt::format(".TP\n\\fB{}\\fR\n{}.\n", roff_text(command->name), roff_text(command->summary));
   }
@@ -105,7 +105,7 @@ std::string program_man_page() {
   return text + std::string(kExitCodes) + std::string(kEnvironment);
 }
 
-std::string command_man_page(const Command& command) {
+std::string command_man_page(const Subcommand& command) {
   const std::string name = fmt::format("gpuwarden-{}", command.name);
   std::string text = heading(fmt::format("GPUWARDEN-{}", command.name)) + name_section(name, command.summary);
   text += synopsis_section(command);

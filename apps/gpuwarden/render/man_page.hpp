@@ -11,6 +11,6 @@ namespace gpuwarden::cli {
 /// gpuwarden(1): the program and its commands, in the macros of man(7).
 std::string program_man_page();
 /// gpuwarden-list(1) and so on.
-std::string command_man_page(const Command& command);
+std::string command_man_page(const Subcommand& command);
 
 }  // namespace gpuwarden::cli

@@ -32,9 +32,7 @@ std::string gpu_row(const GpuRecord& record, const Style& style) {
                            ? ratio(*sample.memory_used, *sample.memory_total)
                            : 0;
   const Tone tone = share >= 0.9 ? Tone::bad : share >= 0.5 ? Tone::warning : Tone::good;
-  std::string_view name = record.gpu.name;
-  if (name.starts_with("NVIDIA ")) name.remove_prefix(7);
-  return fmt::format("{:>2} {} {} {} {} {} {}\n", record.gpu.index.value, fit(name, kName),
+  return fmt::format("{:>2} {} {} {} {} {} {}\n", record.gpu.index.value, fit(short_name(record.gpu.name), kName),
                      style.paint(share_cell(sample.memory_used, sample.memory_total), tone),
                      size_cell(sample.memory_used), size_cell(sample.memory_free), size_cell(sample.memory_reserved),
                      size_cell(sample.memory_total));
@@ -45,11 +43,11 @@ std::string process_row(const GpuProcess& process, const GpuRecord& record, cons
       fmt::format("   {:>7} {} {} {}  {}", process.pid.value, fit(printable(process.user.value_or("?")), kName - 9),
                   share_cell(process.memory, record.sample.memory_total), size_cell(process.memory),
                   printable(process.command.value_or("?")));
-  return fit(line, std::min(style.width, width_of(line))) + "\n";
+  return cut(line, style) + "\n";
 }
 
 /// What a pool says, most telling first: a narrow terminal cuts the end off.
-std::string pool_row(const interop::PublishedPool& pool, const Style& style) {
+std::string pool_row(const pools::PublishedPool& pool, const Style& style) {
   const double split = memory::external_fragmentation(pool.free, pool.largest_free);
   std::string line = fmt::format("{:11}pool: live {}, cached {}, free {}", "", format_size(pool.live),
                                  format_size(pool.cached), format_size(pool.free));
@@ -57,20 +55,20 @@ std::string pool_row(const interop::PublishedPool& pool, const Style& style) {
   line += fmt::format(" of {}, peak {}, limit {}, {}", format_size(pool.reserved), format_size(pool.peak_reserved),
                       format_size(pool.limit), printable(pool.strategy));
   if (pool.out_of_memory > 0) line += fmt::format(", out of memory {} times", pool.out_of_memory);
-  return style.paint(fit(line, std::min(style.width, width_of(line))), Tone::dim) + "\n";
+  return style.paint(cut(line, style), Tone::dim) + "\n";
 }
 
 /// The pools of a process, which `pools` loses.
-std::string pools_of(Pid process, interop::Pools& pools, const Style& style) {
+std::string pools_of(Pid process, pools::Pools& pools, const Style& style) {
   std::string text;
-  for (const interop::PublishedPool& pool : pools) {
+  for (const pools::PublishedPool& pool : pools) {
     if (pool.process.pid == process) text += pool_row(pool, style);
   }
-  std::erase_if(pools, [&](const interop::PublishedPool& pool) { return pool.process.pid == process; });
+  std::erase_if(pools, [&](const pools::PublishedPool& pool) { return pool.process.pid == process; });
   return text;
 }
 
-std::string processes(const GpuRecord& record, interop::Pools pools, const Style& style) {
+std::string processes(const GpuRecord& record, pools::Pools pools, const Style& style) {
   std::vector<GpuProcess> all = record.processes.value_or(std::vector<GpuProcess>{});
   // Who has only the device file open holds no memory that is known of.
   std::erase_if(all, [](const GpuProcess& process) { return !process.listed && !process.memory; });
@@ -84,7 +82,7 @@ std::string processes(const GpuRecord& record, interop::Pools pools, const Style
     const Pid process = pools.front().process.pid;
     text += process_row({.pid = process}, record, style) + pools_of(process, pools, style);
   }
-  const auto rest = interop::unaccounted_memory(record);
+  const auto rest = pools::unaccounted_memory(record);
   constexpr Bytes kWorthTelling = 64_MiB;
   if (rest && *rest > kWorthTelling)
     text += style.paint(fmt::format("   {:>7} {} {} {}  {}", "", fit("", kName - 9),
@@ -97,7 +95,7 @@ std::string processes(const GpuRecord& record, interop::Pools pools, const Style
 
 }  // namespace
 
-std::string memory_table(const facts::Snapshot& snapshot, const interop::Pools& pools, const Style& style) {
+std::string memory_table(const facts::Snapshot& snapshot, const pools::Pools& pools, const Style& style) {
   std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty()) return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n");
   text += style.paint(fmt::format(" # {} {} {} {} {} {}", fit("name", kName), fit("", 4), fit("used", kSize, true),
@@ -105,7 +103,7 @@ std::string memory_table(const facts::Snapshot& snapshot, const interop::Pools& 
                       Tone::dim) +
           "\n";
   for (const GpuRecord& record : snapshot.gpus)
-    text += gpu_row(record, style) + processes(record, interop::pools_on(record, pools), style);
+    text += gpu_row(record, style) + processes(record, pools::pools_on(record, pools), style);
   return text;
 }
 

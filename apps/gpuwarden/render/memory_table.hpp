@@ -5,12 +5,12 @@
 #include <string>
 
 #include "gpuwarden/facts/snapshot.hpp"
-#include "gpuwarden/interop/memory_status.hpp"
+#include "gpuwarden/pools/memory_status.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
 
 /// Rows for GPUs, below each one its processes, those with most memory first, and below those their pools.
-std::string memory_table(const facts::Snapshot& snapshot, const interop::Pools& pools, const Style& style);
+std::string memory_table(const facts::Snapshot& snapshot, const pools::Pools& pools, const Style& style);
 
 }  // namespace gpuwarden::cli

@@ -37,18 +37,6 @@ Tone tone_of(Fit fit) {
   return fit == Fit::tight ? Tone::warning : Tone::bad;
 }
 
-std::string words_of(Fit fit) {
-  std::string words(to_string(fit));
-  std::ranges::replace(words, '_', ' ');
-  return words;
-}
-
-std::string spaced(std::string_view name) {
-  std::string words(name);
-  std::ranges::replace(words, '_', ' ');
-  return words;
-}
-
 std::string model_line(const PlanAnswer& answer, const Style& style) {
   const ModelShape& model = answer.request.work.model;
   std::string line = style.paint(printable(model.name.empty() ? model.family : model.name), Tone::bold);
@@ -135,7 +123,7 @@ std::string table_row(const Candidate& one, bool chosen, const Style& style) {
   const std::string recompute = one.settings.trains() ? spaced(to_string(one.settings.recompute)) : "";
   return fmt::format("{} {} {} {:>11}  {}  {:>13}{}{}\n", chosen ? "*" : " ", fit(one.name, kNameWidth),
                      fit(recompute, kRecomputeWidth), gib(one.estimate.expected()),
-                     style.paint(fit(words_of(one.fit), kVerdictWidth), tone_of(one.fit)), batch_words(one),
+                     style.paint(fit(spaced(to_string(one.fit)), kVerdictWidth), tone_of(one.fit)), batch_words(one),
                      one.settings.trains() ? fmt::format("  {:>10}", one.settings.accumulation) : std::string(),
                      one.other_framework ? fmt::format("  ({})", title_of(one.settings.framework)) : std::string());
 }
@@ -252,30 +240,6 @@ std::string plan_text(const PlanAnswer& answer, const PlanOrigin& origin, const 
   if (explained) text += moments(answer);
   text += table(answer, style) + serving(answer) + speed(answer) + advice(answer, style) + verdict(answer, style);
   return text;
-}
-
-MemoryChart plan_chart(const PlanAnswer& answer) {
-  const Candidate& best = answer.best();
-  MemoryChart chart{.title = fmt::format("{}: memory of each GPU", answer.request.work.model.name),
-                    .subtitle = fmt::format("{}, {}, {} x {}", best.name, spaced(to_string(best.settings.task)),
-                                            answer.request.gpus.count, answer.request.gpus.name),
-                    .capacity_gib = static_cast<double>(answer.request.gpus.usable.value) / planning::kBytesPerGiB};
-  const Estimate& estimate = best.estimate;
-  for (std::size_t i = 0; i < estimate.moment_count; ++i) {
-    const Moment& moment = estimate.moments[i];
-    ChartColumn column{.label = spaced(to_string(moment.kind)), .peak = i == estimate.peak};
-    for (std::size_t use = 0; use < kUses; ++use)
-      column.parts.push_back(
-          {spaced(name_of(static_cast<Use>(use), best.settings)), moment.uses[use] / planning::kBytesPerGiB});
-    column.parts.push_back({"context and reserve",
-                            (estimate.context + estimate.communication + estimate.reserve) / planning::kBytesPerGiB});
-    chart.columns.push_back(std::move(column));
-  }
-  chart.lines.push_back(answer.search.reason);
-  for (const Change& change : answer.search.changes) chart.lines.push_back(change.what);
-  for (const ExplainedUse& line : answer.lines)
-    chart.lines.push_back(fmt::format("{}: {} ({})", spaced(line.name), line.formula, line.source));
-  return chart;
 }
 
 }  // namespace gpuwarden::cli

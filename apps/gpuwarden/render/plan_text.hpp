@@ -5,7 +5,6 @@
 #include <string>
 
 #include "plan/request.hpp"
-#include "render/memory_chart.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
@@ -13,7 +12,5 @@ namespace gpuwarden::cli {
 /// The whole answer; with formulas and sources where `explained`.
 std::string plan_text(const planning::PlanAnswer& answer, const planning::PlanOrigin& origin, const Style& style,
                       bool explained);
-/// The same memory as a picture.
-MemoryChart plan_chart(const planning::PlanAnswer& answer);
 
 }  // namespace gpuwarden::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/memtrace/columns.hpp"
 #include "render/columns.hpp"
 
 namespace gpuwarden::cli {
@@ -72,25 +73,6 @@ std::string failures(const memtrace::ReplayReport& report) {
   return text;
 }
 
-/// The most that was live and reserved in each column; what was between two samples is in the later one.
-struct Column {
-  Bytes live;
-  Bytes reserved;
-};
-
-std::vector<Column> chart_columns(const Replay& replay, std::size_t width) {
-  std::vector<Column> result(width);
-  for (const auto& sample : replay.samples) {
-    const std::size_t at = std::min<std::size_t>((sample.operation - 1) * width / replay.operations, width - 1);
-    result[at].live = std::max(result[at].live, sample.live);
-    result[at].reserved = std::max(result[at].reserved, sample.reserved);
-  }
-  for (std::size_t i = 1; i < width; ++i) {
-    if (result[i].reserved.value == 0) result[i] = result[i - 1];
-  }
-  return result;
-}
-
 }  // namespace
 
 std::vector<std::string> replay_notes(const memtrace::ReplayReport& report) {
@@ -115,14 +97,14 @@ std::vector<std::string> replay_notes(const memtrace::ReplayReport& report) {
 std::string memory_chart(const Replay& replay, const Style& style) {
   if (replay.samples.empty()) return "";
   constexpr std::size_t kScale = 10;
-  const auto all = chart_columns(replay, style.width - kScale - 2);
+  const auto all = memtrace::columns_of(replay, style.width - kScale - 2);
   const std::uint64_t top = std::max<std::uint64_t>(1, replay.peak_reserved.value);
   std::string text;
   for (std::size_t row = kChartHeight; row-- > 0;) {
     const bool labelled = row + 1 == kChartHeight || row + 1 == kChartHeight / 2;
     text += fit(labelled ? format_size(Bytes(top / kChartHeight * (row + 1))) : "", kScale, true) + " |";
     std::string line;
-    for (const Column& column : all) {
+    for (const memtrace::MemoryColumn& column : all) {
       const auto reaches = [&](Bytes bytes) {
         return ratio(bytes, Bytes(top)) * kChartHeight > static_cast<double>(row) + 0.5;
       };

@@ -64,14 +64,22 @@ std::string fit(std::string_view text, std::size_t width, bool right) {
     const std::string padding(width - own, ' ');
     return right ? padding + std::string(text) : std::string(text) + padding;
   }
-  std::string cut;
+  std::string kept;
   std::size_t columns = 0;
   for (const char c : text) {
     const bool starts = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
     if (starts && ++columns > width - 1) break;
-    cut += c;
+    kept += c;
   }
-  return cut + "~";
+  return kept + "~";
+}
+
+std::string cut(std::string_view text, const Style& style) { return fit(text, std::min(style.width, width_of(text))); }
+
+std::string spaced(std::string_view name, char joint) {
+  std::string words(name);
+  std::ranges::replace(words, '_', joint);
+  return words;
 }
 
 std::string wrapped(std::string_view text, std::size_t first, std::size_t indent, std::size_t width) {

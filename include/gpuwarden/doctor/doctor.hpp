@@ -11,7 +11,7 @@
 
 #include "gpuwarden/doctor/finding.hpp"
 #include "gpuwarden/doctor/purpose.hpp"
-#include "gpuwarden/facts/deep.hpp"
+#include "gpuwarden/facts/burn_in.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::knowledge {
@@ -26,7 +26,7 @@ struct Subject {
   const facts::Environment& environment;  ///< the snapshot's own, or an empty one
   const knowledge::Knowledge& knowledge;
   const Purpose& purpose;
-  const facts::DeepRun* deep = nullptr;  ///< what the GPUs showed under test, where they were tested
+  const facts::BurnInRun* burn_in = nullptr;  ///< what the GPUs showed under test, where they were tested
 };
 
 class Report;
@@ -67,6 +67,9 @@ struct Choice {
   std::vector<std::string> only;
   std::vector<std::string> skip;
 };
+/// The checks of what chooses a toolkit and can contradict itself: PATH, CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH, the
+/// toolkits, PyTorch, the driver.
+Choice toolkit_choice();
 /// Fails with invalid_argument, naming the nearest, where a name is neither a check's nor an area's.
 Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledge);
 
@@ -81,6 +84,6 @@ struct Examination {
 
 /// Runs the checks, and the site's rules of `knowledge`.
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose = {},
-                    const Choice& choice = {}, const facts::DeepRun* deep = nullptr);
+                    const Choice& choice = {}, const facts::BurnInRun* burn_in = nullptr);
 
 }  // namespace gpuwarden::doctor

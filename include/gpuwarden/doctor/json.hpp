@@ -18,7 +18,7 @@ struct MachineReport {
   const Examination& examination;
   const facts::Snapshot& snapshot;
   const Purpose& purpose;
-  const facts::DeepRun* deep = nullptr;
+  const facts::BurnInRun* burn_in = nullptr;
 };
 /// As `gpuwarden doctor --json` prints it.
 nlohmann::json to_json(const MachineReport& report);

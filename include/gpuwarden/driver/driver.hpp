@@ -157,6 +157,13 @@ std::vector<PreCheck> way_back_checks(const DriverFacts& facts);
 std::vector<const PreCheck*> refusals(const Plan& plan, const DriverRequest& request);
 std::vector<const PreCheck*> refusals(const std::vector<PreCheck>& checks, const DriverRequest& request);
 
+/// Fails with invalid_argument where the request forces what cannot be forced: what is neither a check of these that
+/// can be overruled nor one of `names`.
+Result<void> check_forced(const std::vector<PreCheck>& checks, const DriverRequest& request,
+                          std::vector<std::string> names);
+/// "580.126.09" of "NVIDIA-Linux-x86_64-580.126.09.run"; empty where the name does not tell.
+std::string version_of_runfile(const std::filesystem::path& runfile);
+
 /// The plan as a script to review: `sh FILE` applies it, `sh FILE undo` leads back. Checks that the request overrules
 /// are left out.
 std::string script_of(const Plan& plan, const DriverRequest& request = {});

@@ -66,6 +66,9 @@ using ShellRunner =
 /// chroot ROOT sh -eu, or sh -eu where the root is "/".
 ShellRunner shell_in(const std::filesystem::path& root);
 
+/// A name for a new run: "20261121-080413", with a number behind it where a run below `root` has that name already.
+std::string new_run_id(const std::filesystem::path& root, Clock::WallTime now);
+
 /// What opening does where nothing was ever recorded.
 enum class Records { make, must_exist };
 

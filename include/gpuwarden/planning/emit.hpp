@@ -11,6 +11,7 @@
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/answer.hpp"
 #include "gpuwarden/planning/settings.hpp"
 
 namespace gpuwarden::planning {
@@ -28,6 +29,9 @@ struct Launch {
   std::vector<std::string> adapter_modules;  ///< beside which adapters stand, as the model names them (LoRA)
   bool operator==(const Launch&) const = default;
 };
+
+/// What starts a plan's recommended strategy; adapters stand beside the modules that are usual for the model.
+Launch launch_of(const PlanAnswer& answer);
 
 enum class LaunchFormat { torchrun, accelerate, deepspeed, slurm };
 std::string_view to_string(LaunchFormat format);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/planning/calibrate.hpp"
 #include "gpuwarden/planning/config.hpp"
 #include "gpuwarden/planning/workload.hpp"
 
@@ -63,5 +64,10 @@ Result<void> refuse_sizes(const Words& words, const std::string& name);
 
 /// "45%", "45", "0.45": more than 0, at most 1.
 Result<std::optional<double>> read_share(const Words& words, const std::string& name);
+
+/// A number of tokens: "2T", "300B", "50000000".
+Result<std::optional<double>> read_tokens(const Words& words, const std::string& name);
+/// Micro-batches and the peaks that were measured with them in GiB: "1=23.4".
+Result<std::vector<MeasuredPeak>> read_peaks(const Words& words, const std::string& name);
 
 }  // namespace gpuwarden::planning

@@ -3,6 +3,7 @@
 // or nothing.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -25,7 +26,7 @@ std::string program_of(Maker maker);
 /// Those whose program is on PATH.
 std::vector<Maker> installed_makers(const Environment& variables);
 
-struct EnvironmentRequest {
+struct PythonEnvironmentRequest {
   std::string name;  ///< of a conda environment, or a folder (one with '/' is a folder for all makers)
   knowledge::Version cuda;
   std::optional<std::string> python;             ///< "3.11"
@@ -34,27 +35,29 @@ struct EnvironmentRequest {
 };
 
 /// Commands to be run in order. All or nothing: what exists already is left alone, a failure is undone.
-struct EnvironmentPlan {
+struct PythonEnvironmentPlan {
   std::vector<std::vector<std::string>> commands;
   std::vector<std::string> notes;               ///< what is to be known before
   std::string activation;                       ///< how a shell enters it
   std::optional<std::filesystem::path> folder;  ///< what comes into being; absolute, without . and ..
   std::string name;                             ///< of a conda environment; empty for a folder
   std::string program;
+  /// Conda may take so long to tell which environments there are.
+  std::chrono::milliseconds list_deadline = std::chrono::minutes(1);
 };
 
 /// The plan. PyTorch is taken in the newest release that has a build for the CUDA version and the Python. Fails with
 /// invalid_argument (names, versions) and unsatisfied (no such build: says which there are).
-Result<EnvironmentPlan> plan_environment(const EnvironmentRequest& wanted, Maker maker,
-                                         std::optional<knowledge::Version> driver,
-                                         const knowledge::Knowledge& knowledge);
+Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentRequest& wanted, Maker maker,
+                                                      std::optional<knowledge::Version> driver,
+                                                      const knowledge::Knowledge& knowledge);
 
 /// Runs a command in sight of the user and gives its exit code; 128 and more: ended by a signal.
 using Runner = std::function<Result<int>(const std::vector<std::string>&)>;
 
-/// Carries the plan out. Fails with invalid_argument where the environment exists already, with unavailable where conda
-/// does not tell which there are (nothing is run then), and with failed or interrupted where a command fails: what had
-/// been made is then removed, and the message says so, or what may be left.
-Result<void> create_environment(const EnvironmentPlan& plan, const Runner& run);
+/// Carries the plan out. Fails with invalid_argument where the environment exists already, with unavailable or
+/// timed_out where conda does not tell which there are (nothing is run then), and with failed or interrupted where a
+/// command fails: what had been made is then removed, and the message says so, or what may be left.
+Result<void> create_python_environment(const PythonEnvironmentPlan& plan, const Runner& run);
 
 }  // namespace gpuwarden::toolkits

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// doctor --deep: which GPUs are tested, with what, and how the figures are shown.
+#pragma once
+
+#include "gpuwarden/facts/burn_in.hpp"
+#include "machine.hpp"
+#include "render/style.hpp"
+
+namespace gpuwarden::cli {
+
+/// Runs the tests where --deep asks for them; empty where it does not. A machine that is not this one is told in
+/// BurnInRun::not_possible. Fails with invalid_argument for options that are wrong.
+Result<std::optional<facts::BurnInRun>> run_burn_in(const Context& context, const Machine& machine,
+                                                    const facts::Snapshot& snapshot,
+                                                    const knowledge::Knowledge& knowledge);
+
+/// What each GPU showed, beside what is published.
+std::string burn_in_text(const facts::BurnInRun& run, const Style& style);
+
+}  // namespace gpuwarden::cli

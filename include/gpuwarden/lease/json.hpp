@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds what as JSON (docs/json.md): a contract, keys are added and never renamed.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
+
+namespace gpuwarden::lease {
+
+/// The leases of a machine, as `gpuwarden lease --list --json` prints them; `simulated_leases` are those of fleets that
+/// share its directory.
+struct LeaseList {
+  const Situation& situation;
+  const std::vector<facts::Lease>& simulated_leases;
+  bool simulated = false;  ///< the machine itself is a fleet
+};
+
+nlohmann::json to_json(const LeaseList& list);
+/// A snapshot with each GPU's lease, as `gpuwarden list --json` prints it.
+nlohmann::json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases);
+
+}  // namespace gpuwarden::lease

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/burn_in/on_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/placement/select.hpp"
+#include "gpuwarden/probe/machine_reader.hpp"
+
+namespace gpuwarden::burn_in {
+namespace {
+
+const std::string* variable(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+/// The GPUs of these names, whoever uses them.
+Result<std::vector<Uuid>> named(const std::vector<placement::GpuName>& names, const facts::Snapshot& snapshot,
+                                const Environment& environment) {
+  if (names.empty()) return std::vector<Uuid>{};
+  const placement::Request request{.gpu_ids = names, .shared = true, .allow_busy = true};
+  GPUWARDEN_TRY(const auto decision,
+                placement::select(request, {snapshot, {}, {}, placement::visibility_from(environment)}));
+  if (!decision.satisfied) return fail(ErrorCode::unsatisfied, decision.missing);
+  std::vector<Uuid> uuids;
+  for (const placement::Device& device : decision.selected) uuids.push_back(device.uuid);
+  return uuids;
+}
+
+/// Whether it is the lease of the run in which this program was started.
+bool is_own(const facts::Lease& lease, const Environment& environment) {
+  const std::string* const run = variable(environment, "GPUWARDEN_RUN_ID");
+  return run != nullptr &&
+         std::ranges::any_of(lease.holders, [&](const auto& holder) { return holder.run_id == *run; });
+}
+
+std::string holder_of(const facts::Lease& lease) {
+  if (lease.holders.empty()) return "it is reserved";
+  const auto& holder = lease.holders.front();
+  return printable(fmt::format("it is reserved by {} (pid {}): {}", holder.user, holder.pid.value, holder.command));
+}
+
+lease::Device device_named(const std::vector<lease::Device>& devices, const Uuid& uuid) {
+  const auto found = std::ranges::find(devices, uuid, &lease::Device::uuid);
+  return found == devices.end() ? lease::Device{uuid, {}} : *found;
+}
+
+/// Locks the GPUs that are to be tested; those that others have locked go to options.reserved.
+std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const facts::Snapshot& snapshot,
+                                         const MachineRequest& request, Options& options) {
+  const auto store = machine.open_leases(request.run_id, request.command);
+  if (!store) return std::nullopt;
+  const auto wanted = [&](const Uuid& uuid) {
+    return options.gpus.empty() || std::ranges::find(options.gpus, uuid) != options.gpus.end();
+  };
+  const auto devices = machine.lease_devices(snapshot);
+  auto held = store->claim(devices, [&](const lease::Situation& situation) -> Result<lease::Choice> {
+    lease::Choice choice;
+    for (const auto& record : snapshot.gpus) {
+      const Uuid& uuid = record.gpu.uuid;
+      const auto taken = std::ranges::find(situation.leases, uuid, &facts::Lease::uuid);
+      if (taken != situation.leases.end() && is_own(*taken, machine.options().environment)) continue;
+      if (taken != situation.leases.end())
+        options.reserved.emplace_back(uuid, holder_of(*taken));
+      else if (wanted(uuid) && facts::is_usable(record))
+        choice.devices.push_back(device_named(devices, uuid));
+    }
+    return choice;
+  });
+  if (!held) return std::nullopt;
+  return std::move(*held);
+}
+
+const facts::GpuRecord* find(const facts::Snapshot& snapshot, const Uuid& uuid) {
+  const auto is_it = [&](const facts::GpuRecord& record) {
+    return record.gpu.uuid == uuid ||
+           std::ranges::any_of(record.mig_devices, [&](const auto& mig) { return mig.uuid == uuid; });
+  };
+  const auto found = std::ranges::find_if(snapshot.gpus, is_it);
+  return found == snapshot.gpus.end() ? nullptr : &*found;
+}
+
+Listener listener(const machine::Machine& machine, const std::function<void(std::string_view)>& progress) {
+  // One reader for all moments: its connection to the driver stays open.
+  const auto reader = std::make_shared<probe::MachineReader>(machine.reader());
+  return {.observe = [reader](const Uuid& uuid) -> std::optional<facts::GpuRecord> {
+            const auto now = reader->read({.detail = probe::Detail::full, .processes = false});
+            const auto* record = find(now, uuid);
+            return record == nullptr ? std::nullopt : std::optional(*record);
+          },
+          .progress = progress};
+}
+
+}  // namespace
+
+Options options_from(const Environment& environment, const facts::Snapshot& snapshot) {
+  Options options;
+  if (snapshot.environment) {
+    for (const auto& toolkit : snapshot.environment->toolkits) {
+      if (!toolkit.path.empty()) options.cublas.push_back(std::filesystem::path(toolkit.path) / "lib64/libcublas.so");
+    }
+  }
+  if (const auto* library = variable(environment, "GPUWARDEN_CUDA_LIBRARY")) {
+    options.library = *library;
+    options.stand_in = true;
+    // The system's cuBLAS would go to the system's driver.
+    options.cublas.clear();
+  }
+  if (const auto* library = variable(environment, "GPUWARDEN_CUBLAS_LIBRARY")) options.cublas = {*library};
+  return options;
+}
+
+std::optional<std::string> not_possible(const machine::Machine& machine, const facts::Snapshot& snapshot,
+                                        const Options& options) {
+  if (machine.captured()) return "a capture is looked at, and only this machine's GPUs can be put to work";
+  if (machine.simulated() && !options.stand_in) return "the fleet is simulated: it computes nothing";
+  if (!snapshot.origin.empty())
+    return fmt::format("{} is looked at, and only this machine's GPUs can be put to work", snapshot.origin);
+  return std::nullopt;
+}
+
+Result<facts::BurnInRun> run_on(const machine::Machine& machine, const facts::Snapshot& snapshot,
+                                const knowledge::Knowledge& knowledge, const MachineRequest& request, Options options) {
+  if (auto why = not_possible(machine, snapshot, options)) {
+    facts::BurnInRun run;
+    run.not_possible = std::move(why);
+    return run;
+  }
+  GPUWARDEN_TRY(options.gpus, named(request.gpus, snapshot, machine.options().environment));
+  const auto held = reserve(machine, snapshot, request, options);
+  return run(snapshot, knowledge, options, listener(machine, request.progress));
+}
+
+}  // namespace gpuwarden::burn_in

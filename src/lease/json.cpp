@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/lease/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/use.hpp"
+
+namespace gpuwarden::lease {
+namespace {
+
+using Json = nlohmann::json;
+
+Json array_of(const std::vector<facts::Lease>& leases) {
+  Json array = Json::array();
+  for (const facts::Lease& lease : leases) array.push_back(facts::to_json(lease));
+  return array;
+}
+
+}  // namespace
+
+Json to_json(const LeaseList& list) {
+  Json waiting = Json::array();
+  for (const facts::LeaseTicket& ticket : list.situation.waiting) {
+    waiting.push_back({{"number", ticket.number},
+                       {"user", ticket.owner.user},
+                       {"pid", ticket.owner.pid.value == 0 ? Json() : Json(ticket.owner.pid.value)},
+                       {"wants", ticket.wants},
+                       {"command", ticket.owner.command}});
+  }
+  return {{"schema", facts::kJsonSchema},
+          {"simulated", list.simulated},
+          {"leases", array_of(list.situation.leases)},
+          {"simulated_leases", array_of(list.simulated_leases)},
+          {"waiting", waiting}};
+}
+
+Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
+  Json json = facts::to_json(snapshot);
+  for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
+    const facts::Lease* lease = facts::find_lease(leases, snapshot.gpus[i]);
+    json["gpus"][i]["lease"] = lease != nullptr ? facts::to_json(*lease) : Json();
+    if (lease != nullptr) json["gpus"][i]["lease"]["idle"] = facts::is_idle_lease(snapshot.gpus[i], lease);
+  }
+  return json;
+}
+
+}  // namespace gpuwarden::lease

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/memtrace/recording_run.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "gpuwarden/base/file.hpp"
+
+namespace gpuwarden::memtrace {
+
+namespace fs = std::filesystem;
+
+Result<fs::path> preload_library(const Environment& environment) {
+  const auto given = environment.find("GPUWARDEN_MEMTRACE_LIBRARY");
+  std::error_code error;
+  // In a build tree as where it is installed.
+  const fs::path library = given != environment.end() && !given->second.empty()
+                               ? fs::path(given->second)
+                               : fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() /
+                                     "lib/gpuwarden/libgpuwarden_memtrace.so";
+  if (fs::is_regular_file(library, error)) return fs::absolute(library);
+  return fail(ErrorCode::unavailable, fmt::format("there is no {}", library.string()),
+              "it belongs to gpuwarden: reinstall it, or name the library with GPUWARDEN_MEMTRACE_LIBRARY");
+}
+
+Environment traced_environment(Environment environment, const fs::path& library, const fs::path& part) {
+  std::string& preload = environment["LD_PRELOAD"];
+  preload = library.string() + (preload.empty() ? "" : ":" + preload);
+  environment["GPUWARDEN_MEMTRACE_FILE"] = part.string();
+  return environment;
+}
+
+std::vector<TraceSummary> collect_traces(const fs::path& part, const fs::path& wanted) {
+  const std::string beginning = part.filename().string();
+  std::vector<fs::path> found;
+  for (const fs::path& file : list_directory(part.has_parent_path() ? part.parent_path() : fs::path("."))) {
+    if (file.filename().string().starts_with(beginning)) found.push_back(file);
+  }
+  std::vector<TraceSummary> all;
+  for (const fs::path& file : found) {
+    const std::string pid = file.filename().string().substr(beginning.size());
+    const fs::path name = found.size() == 1 ? wanted : fs::path(wanted.string() + pid);
+    std::error_code error;
+    fs::rename(file, name, error);
+    all.push_back(summarize(error ? file : name));
+  }
+  return all;
+}
+
+}  // namespace gpuwarden::memtrace

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/memtrace/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/memtrace/script.hpp"
+
+namespace gpuwarden::memtrace {
+
+Result<LengthRange> parse_lengths(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  const auto least = parse_integer(text.substr(0, dots));
+  const auto most = dots == std::string_view::npos ? std::nullopt : parse_integer(text.substr(dots + 2));
+  if (!least || !most || *least < 1 || *most < *least || *most > kLongestSequence)
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a range of lengths", printable(text)),
+                "for example 128..1024");
+  return LengthRange{static_cast<unsigned>(*least), static_cast<unsigned>(*most)};
+}
+
+Result<std::vector<unsigned>> steps_of(const Trace& trace, const StepRequest& request) {
+  if (!request.random && request.tokens == 0 && trace.depends_on_tokens())
+    return fail(ErrorCode::invalid_argument, "the sizes in this trace depend on the length of a sequence",
+                "name one with --tokens 512, or draw them with --random-lengths 128..1024");
+  if (!request.random) return std::vector<unsigned>(request.repeat, request.tokens);
+  // Each length has its own list of operations.
+  constexpr std::uint64_t kMostOperations = 100'000'000;
+  const auto& [least, most] = *request.random;
+  const std::uint64_t different = std::min<std::uint64_t>(request.steps, most - least + 1);
+  if (different * (trace.events.size() + trace.before.size()) > kMostOperations)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} different lengths of {} events are too many", different, trace.events.size()),
+                "fewer --steps, or a narrower range, show the same");
+  return random_lengths(least, most, request.steps, request.seed);
+}
+
+}  // namespace gpuwarden::memtrace

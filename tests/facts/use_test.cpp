@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/facts/use.hpp"
+
+namespace gpuwarden::facts {
+namespace {
+
+GpuRecord gpu(std::uint32_t index, const char* uuid) {
+  GpuRecord record;
+  record.gpu.index = GpuIndex{index};
+  record.gpu.uuid = Uuid(uuid);
+  record.sample.memory_total = 80_GiB;
+  record.sample.memory_used = 1_MiB;
+  record.sample.utilization_gpu = 0_pct;
+  record.processes.emplace();
+  return record;
+}
+
+TEST(FindLease, IsTheGpusOwnOrOneOfItsInstances) {
+  const std::vector<Lease> leases{{Uuid("GPU-a"), false, {}}, {Uuid("MIG-b"), false, {}}, {Uuid("index-7"), false, {}}};
+  EXPECT_EQ(find_lease(leases, gpu(0, "GPU-a")), &leases[0]);
+  GpuRecord divided = gpu(1, "GPU-b");
+  EXPECT_EQ(find_lease(leases, divided), nullptr);
+  divided.mig_devices.push_back({.uuid = Uuid("MIG-b")});
+  EXPECT_EQ(find_lease(leases, divided), &leases[1]);
+  EXPECT_EQ(find_lease(leases, gpu(7, "")), &leases[2]) << "leased by its index, as its UUID cannot be read";
+}
+
+TEST(IdleLease, IsALeasedGpuWithoutLoadAndContext) {
+  const Lease lease{Uuid("GPU-a"), false, {}};
+  GpuRecord record = gpu(0, "GPU-a");
+  EXPECT_FALSE(is_idle_lease(record, nullptr));
+  EXPECT_TRUE(is_idle_lease(record, &lease));
+  record.sample.memory_used = 64_MiB;
+  EXPECT_FALSE(is_idle_lease(record, &lease));
+  record.sample.memory_used.reset();
+  EXPECT_FALSE(is_idle_lease(record, &lease)) << "what is unknown is not idle";
+  record = gpu(0, "GPU-a");
+  record.sample.utilization_gpu = 1_pct;
+  EXPECT_FALSE(is_idle_lease(record, &lease));
+  record = gpu(0, "GPU-a");
+  record.state = GpuState::not_answering;
+  EXPECT_FALSE(is_idle_lease(record, &lease));
+}
+
+TEST(IsLoaded, IsMoreThanAnIdleDesktop) {
+  GpuSample sample;
+  EXPECT_FALSE(is_loaded(sample));
+  sample.utilization_gpu = 10_pct;
+  EXPECT_FALSE(is_loaded(sample));
+  sample.utilization_gpu = 11_pct;
+  EXPECT_TRUE(is_loaded(sample));
+  sample.utilization_gpu.reset();
+  sample.memory_used = 2_GiB;
+  EXPECT_FALSE(is_loaded(sample)) << "of an unknown total";
+  sample.memory_total = 16_GiB;
+  EXPECT_TRUE(is_loaded(sample));
+}
+
+TEST(UnlistedUser, IsMemoryThatNoListedProcessAccountsFor) {
+  GpuRecord record = gpu(0, "GPU-a");
+  EXPECT_FALSE(has_unlisted_user(record));
+  record.sample.memory_used = 2_GiB;
+  EXPECT_TRUE(has_unlisted_user(record));
+  record.processes->push_back({.pid = Pid{1}, .memory = 2_GiB, .listed = false});
+  EXPECT_TRUE(has_unlisted_user(record)) << "the driver does not list it";
+  record.processes->back().listed = true;
+  EXPECT_FALSE(has_unlisted_user(record));
+  record.sample.memory_used.reset();
+  EXPECT_TRUE(has_unlisted_user(record)) << "what is unknown is not free";
+}
+
+}  // namespace
+}  // namespace gpuwarden::facts
