@@ -1,63 +1,141 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parses each source file and each public header by itself, so that every one includes what it uses. Tests, which
-share a precompiled header wherever they are built, are left out.
+"""Parses each source file and each header by itself, so that every one includes what it uses and hides no name.
+Tests, which share a precompiled header wherever they are built, are left out.
 
   scripts/alone.py BUILD-FOLDER
 
-The build folder's compile_commands.json says how (preset lint: no unity, no precompiled headers). A header that is the
-first include of the source file of its name was parsed by itself with that file, and is not parsed again. Ends with 1
-if the compiler has something to say.
+The build folder's compile_commands.json says how (preset lint). Ends with 1 if the compiler has something to say.
+
+The heavy headers that a file includes, itself or by way of the project's own headers, are parsed before, once for all
+files with the same ones. That hides no missing include: what is precompiled for a file is what it includes anyway.
 """
 
+import collections
 import concurrent.futures
-import json
+import functools
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
-from tidy import COMPILER, options_of
+from units import COMPILER, units_of
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# The heaviest first.
+HEAVY = ("nlohmann/json.hpp", "fmt/format.h", "filesystem", "chrono", "ranges", "functional", "algorithm", "map", "memory",
+         "expected", "variant", "optional", "vector", "string")
+# Fewer files than this are not worth a precompiled header of their own.
+WORTH = 8
+WARNINGS = ("-Wshadow",)
 
 
-def alone(entry, file):
-    """The entry's command, but for another file and without output."""
+@functools.cache
+def includes_of(file):
+    """The names that a file includes, in its order."""
+    return tuple(re.findall(r'^\s*#\s*include [<"]([^>"]+)[>"]', file.read_text(), re.MULTILINE))
+
+
+def resolve(file, name):
+    """The project's file that is meant by a name, or none: it is a header of the system's or of a library."""
+    for folder in (file.parent, ROOT / "include", ROOT / "src", ROOT):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
+@functools.cache
+def brought_by(name):
+    """Which of the heavy headers come with one of them."""
+    done = subprocess.run([COMPILER, "-std=c++23", "-M", "-x", "c++", "-"], input=f"#include <{name}>\n", capture_output=True,
+                          text=True, check=True)
+    brought = done.stdout.replace("\\\n", " ").split()
+    return frozenset(other for other in HEAVY if any(path.endswith("/" + other) for path in brought)) | {name}
+
+
+def heavy_of(file):
+    """Which of the heavy headers a file includes, itself or by way of the project's headers and of each other."""
+    seen, left, heavy = {file}, [file], set()
+    while left:
+        current = left.pop()
+        for name in includes_of(current):
+            inner = resolve(current, name)
+            if inner is None:
+                heavy.update(brought_by(name) if name in HEAVY else ())
+            elif inner not in seen:
+                seen.add(inner)
+                left.append(inner)
+    return frozenset(heavy)
+
+
+def parsed(options):
+    """The options without those that only matter to the code that is made."""
+    return tuple(option for option in options if not option.startswith(("-f", "-O")))
+
+
+def files_of(units):
+    """Each file that is parsed by itself, with its options: a header has those of a source file beside it."""
+    files = {file: parsed(unit.options) for unit in units for file in unit.files
+             if ROOT / "build" not in file.parents and ROOT / "tests" not in file.parents}
+    of_folder = {}
+    for file, options in files.items():
+        for folder in file.relative_to(ROOT).parents:
+            of_folder.setdefault(folder, options)
+    for top in ("include/gpuwarden", "src", "apps", "sim", "preload", "bindings", "bench"):
+        for header in sorted((ROOT / top).rglob("*.hpp")):
+            place = header.relative_to(ROOT)
+            if top == "include/gpuwarden":
+                place = pathlib.Path("src", *place.parts[2:])
+            files[header] = next(of_folder[folder] for folder in place.parents if folder in of_folder)
+    return files
+
+
+def precompile(folder, number, heavy, options):
+    """The precompiled form of some heavy headers, or none where the compiler refuses: each file then shows why."""
+    source = folder / f"heavy_{number}.hpp"
+    source.write_text("".join(f"#include <{name}>\n" for name in HEAVY if name in heavy))
+    result = source.with_suffix(".pch")
+    # What stands in the file is a header, whose functions nobody calls here.
+    command = [COMPILER, *options, "-fpch-instantiate-templates", "-x", "c++-header", str(source), "-o", str(result)]
+    return result if subprocess.run(command, capture_output=True).returncode == 0 else None
+
+
+def parse(file, options, precompiled):
     header = ["-x", "c++", "-Wno-pragma-once-outside-header"] if file.suffix == ".hpp" else []
-    return [COMPILER, *options_of(entry), "-fsyntax-only", *header, str(file)]
-
-
-def first_include(source):
-    found = re.search(r'^#include [<"]([^>"]+)[>"]', source.read_text(), re.MULTILINE)
-    return found.group(1) if found else ""
-
-
-def parse(command):
-    done = subprocess.run(command, capture_output=True, text=True)
+    before = ["-include-pch", str(precompiled)] if precompiled else []
+    done = subprocess.run([COMPILER, *options, *WARNINGS, *before, "-fsyntax-only", *header, str(file)],
+                          capture_output=True, text=True)
     return done.stderr, done.returncode == 0
 
 
+def language(options):
+    """The options that a precompiled header has to share: all but where files are and what macros are for the project."""
+    return tuple(option for option in options if not option.startswith(("-Dgpuwarden", "-DGPUWARDEN", "-I")))
+
+
+def best(made, heavy, spoken):
+    """Of what was precompiled, that which spares a file the most and brings nothing that it does not include."""
+    fitting = [key for key in made if key[1] == spoken and key[0] <= heavy and made[key]]
+    weight = {name: 2 ** (len(HEAVY) - place) for place, name in enumerate(HEAVY)}
+    return made[max(fitting, key=lambda key: sum(weight[name] for name in key[0]))] if fitting else None
+
+
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
-    entries = json.loads((pathlib.Path(sys.argv[1]) / "compile_commands.json").read_text())
-    left_out = (str(root / "build") + "/", str(root / "tests") + "/")
-    entries = [entry for entry in entries if entry["file"].endswith(".cpp") and not entry["file"].startswith(left_out)]
-    # A file that is in several targets is parsed once.
-    commands = {entry["file"]: alone(entry, pathlib.Path(entry["file"])) for entry in entries}
-    seen = {first_include(pathlib.Path(file)) for file in commands}
-    of_room = {pathlib.Path(entry["file"]).relative_to(root).parts[1]: entry for entry in entries
-               if entry["file"].startswith(str(root / "src"))}
-    for header in sorted((root / "include/gpuwarden").rglob("*.hpp")):
-        name = str(header.relative_to(root / "include"))
-        room = header.relative_to(root / "include/gpuwarden").parts[0]
-        if name not in seen:
-            commands[str(header)] = alone(of_room.get(room, entries[0]), header)
+    files = files_of(units_of(sys.argv[1]))
+    wanted = {file: (heavy_of(file), language(options)) for file, options in files.items()}
+    shared = [key for key, count in collections.Counter(wanted.values()).items() if count >= WORTH and key[0]]
+    folder = pathlib.Path(sys.argv[1]).resolve() / "alone"
+    folder.mkdir(exist_ok=True)
     fine = True
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for text, content in pool.map(parse, commands.values()):
+        made = dict(zip(shared, pool.map(lambda item: precompile(folder, item[0], *item[1]), enumerate(shared))))
+        jobs = [pool.submit(parse, file, options, best(made, *wanted[file])) for file, options in files.items()]
+        for job in jobs:
+            text, content = job.result()
             print(text, end="")
             fine = fine and content
-    print(f"parsed {len(commands)} files, each by itself")
+    print(f"parsed {len(files)} files, each by itself; {len(made)} sets of headers were parsed before")
     return 0 if fine else 1
 
 

@@ -2,6 +2,8 @@
 // What NVML's calls that change a GPU take and give: MIG instances, accounting, power. Part of nvml_abi.hpp.
 #pragma once
 
+#include "nvidia/nvml_basics.hpp"
+
 namespace gpuwarden::nvml {
 
 struct GpuInstanceOpaque;

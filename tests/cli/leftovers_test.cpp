@@ -14,7 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kRun = "20261123-0800-lost";
+/// Each test's own: its processes are looked for among all of the user's.
+const std::string kRun = fmt::format("20261123-0800-lost{}", ::getpid());
 
 /// A process of a run, and the run's record, whose lock nobody holds.
 class LeftoversCli : public Program {
@@ -24,7 +25,7 @@ class LeftoversCli : public Program {
     file(fmt::format("leases/run-{}.job", kRun), "\n");
     process_ = ::fork();
     if (process_ == 0) {
-      const std::string variable = std::string("GPUWARDEN_RUN_ID=") + kRun;
+      const std::string variable = "GPUWARDEN_RUN_ID=" + kRun;
       const char* const variables[] = {variable.c_str(), nullptr};
       ::execle("/bin/sleep", "sleep", "600", nullptr, variables);
       ::_exit(120);
@@ -46,8 +47,9 @@ class LeftoversCli : public Program {
 
 TEST_F(LeftoversCli, AreToldByListAndRunWithTheCommandThatEndsThem) {
   wait_for_it();
-  const std::string warning = fmt::format(
-      "gpuwarden: warning: {}, though its launcher was killed; to end: gpuwarden run --end-leftovers {}\n", told(), kRun);
+  const std::string warning =
+      fmt::format("gpuwarden: warning: {}, though its launcher was killed; to end: gpuwarden run --end-leftovers {}\n",
+                  told(), kRun);
   const auto listed = run({"list"});
   EXPECT_EQ(listed.exit_code, 0);
   EXPECT_EQ(listed.standard_error, warning);

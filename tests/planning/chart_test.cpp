@@ -52,7 +52,7 @@ TEST(LaunchOf, TakesWhatThePlanKnows) {
   const Launch launch = launch_of(plan("lora"));
   EXPECT_EQ(launch.cpus_per_gpu, 8U);
   EXPECT_TRUE(launch.ampere);
-  EXPECT_EQ(launch.job_name, "llama-3.1-8b");
+  EXPECT_EQ(launch.job_name, "meta-llama/Llama-3.1-8B");
   EXPECT_FALSE(launch.adapter_modules.empty());
   EXPECT_EQ(launch.program, "train.py");
 }
