@@ -47,14 +47,21 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # The runtime package has the shared libraries that CMake's targets name.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "gpuwarden (= ${PROJECT_VERSION}), libfmt-dev, nlohmann-json3-dev, libyaml-cpp-dev, libpugixml-dev, libarchive-dev, libre2-dev, pkgconf")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The command line and the simulated fleet")
+# What is compiled or linked in is a dependency that dpkg-shlibdeps cannot see: the package says so, and brings the terms
+# along, as Debian's packages have them.
+set(contained nlohmann-json3-dev)
 if(GPUWARDEN_ARCHIVED)
-  # What is linked in is a dependency that dpkg-shlibdeps cannot see: the package says so, and brings the terms along.
   string(APPEND CPACK_COMPONENT_RUNTIME_DESCRIPTION
     "; the program contains fmt, yaml-cpp, pugixml, RE2 and the GNU C++ library")
-  foreach(package libfmt-dev libyaml-cpp-dev libpugixml-dev libre2-dev nlohmann-json3-dev)
-    install(FILES /usr/share/doc/${package}/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright.${package}
-      COMPONENT runtime OPTIONAL)
-  endforeach()
+  list(APPEND contained libfmt-dev libyaml-cpp-dev libpugixml-dev libre2-dev libstdc++6)
 endif()
+foreach(package ${contained})
+  if(EXISTS /usr/share/doc/${package}/copyright)
+    file(REAL_PATH /usr/share/doc/${package}/copyright terms)
+    install(FILES ${terms} DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright.${package} COMPONENT runtime)
+  else()
+    message(STATUS "the terms of ${package} are not on this machine: packages built here lack them")
+  endif()
+endforeach()
 set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of gpuwarden")
 include(CPack)

@@ -12,15 +12,30 @@ pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 # Its -pthread is no matter for compiling, but tests that have it cannot share the precompiled header of those that have not.
 set_property(TARGET PkgConfig::re2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
 
+# gpuwarden_find_archive(NAME LIBRARY): GPUWARDEN_ARCHIVE_<NAME>, the archive beside the library that was found, so that
+# it is of the version whose headers are used.
+function(gpuwarden_find_archive name library)
+  if(library STREQUAL "PkgConfig::re2")
+    list(GET re2_LINK_LIBRARIES 0 location)
+  else()
+    get_target_property(location ${library} LOCATION)
+  endif()
+  get_filename_component(folder "${location}" DIRECTORY)
+  find_library(GPUWARDEN_ARCHIVE_${name} lib${name}.a PATHS "${folder}" NO_DEFAULT_PATH)
+  mark_as_advanced(GPUWARDEN_ARCHIVE_${name})
+endfunction()
+
 option(GPUWARDEN_ARCHIVES "Programs bring their C++ libraries along: they start faster" ON)
+include(CheckLinkerFlag)
+check_linker_flag(CXX -static-libstdc++ GPUWARDEN_HAS_STATIC_LIBSTDCXX)
 set(GPUWARDEN_ARCHIVED "")
-if(GPUWARDEN_ARCHIVES AND NOT GPUWARDEN_SANITIZE)  # sanitizers watch the C++ library that they come with
+# Sanitizers watch the C++ library that they come with. An RE2 since 2023-06 needs more archives than its own.
+if(GPUWARDEN_ARCHIVES AND NOT GPUWARDEN_SANITIZE AND GPUWARDEN_HAS_STATIC_LIBSTDCXX AND NOT "${re2_STATIC_LIBRARIES}" MATCHES "absl")
   set(GPUWARDEN_ARCHIVED fmt::fmt yaml-cpp pugixml::pugixml PkgConfig::re2)
 endif()
 foreach(library ${GPUWARDEN_ARCHIVED})
   string(REGEX REPLACE ".*::" "" name ${library})
-  find_library(GPUWARDEN_ARCHIVE_${name} lib${name}.a)
-  mark_as_advanced(GPUWARDEN_ARCHIVE_${name})
+  gpuwarden_find_archive(${name} ${library})
   # fmt 9 comes without one in Debian, but with its implementation among its headers.
   if(NOT GPUWARDEN_ARCHIVE_${name} AND NOT (name STREQUAL fmt AND fmt_VERSION MATCHES "^9[.]"))
     message(STATUS "no lib${name}.a: programs open their libraries at every start")

@@ -135,6 +135,7 @@ class Writer {
 
   void write(std::ostream& out, const std::string& causes, const std::string& rules) const {
     out << "constexpr char kBlob[] =\n" << blob_ << ";\n";
+    out << "static_assert(sizeof kBlob - 1 == " << size_ << ", \"the pieces lie where they were counted\");\n";
     out << "constexpr Piece kTexts[] = {" << texts_ << "};\n";
     out << "constexpr PairRow kPairs[] = {" << pairs_ << "};\n";
     out << "constexpr ExampleRow kExamples[] = {" << examples_ << "};\n";

@@ -56,7 +56,7 @@ constexpr std::uint64_t kPerThread = 2;
 
 /// One function: its name, ours, and the true one once it is known.
 struct Target {
-  std::string_view name;
+  const char* name;
   void* ours;
   std::atomic<void*> truth = nullptr;
 };
@@ -78,7 +78,7 @@ template <class... Arguments>
 Result call(Target& target, Arguments... arguments) {
   void* truth = target.truth.load(std::memory_order_acquire);
   if (truth == nullptr) {
-    truth = find_truth(target.name.data(), target.ours);
+    truth = find_truth(target.name, target.ours);
     target.truth.store(truth, std::memory_order_release);
   }
   if (truth == nullptr) return kNotInitialized;
@@ -295,7 +295,7 @@ Target targets[] = {
 
 Target* target_of(std::string_view name) {
   for (Target& target : targets) {
-    if (target.name == name) return &target;
+    if (name == std::string_view(target.name)) return &target;
   }
   return nullptr;
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Parses each source file and each header by itself, so that every one includes what it uses and hides no name.
-Tests, which share a precompiled header wherever they are built, are left out.
+Tests, which share a precompiled header wherever they are built, are left out, and so are fuzzers.
 
   scripts/alone.py BUILD-FOLDER
 
 The build folder's compile_commands.json says how (preset lint). Ends with 1 if the compiler has something to say.
+
+A header that is the first include of a source file was parsed by itself with that file, and is not parsed again.
 
 The heavy headers that a file includes, itself or by way of the project's own headers, are parsed before, once for all
 files with the same ones. That hides no missing include: what is precompiled for a file is what it includes anyway.
@@ -29,12 +31,20 @@ HEAVY = ("nlohmann/json.hpp", "fmt/format.h", "filesystem", "chrono", "ranges", 
 # Fewer files than this are not worth a precompiled header of their own.
 WORTH = 8
 WARNINGS = ("-Wshadow",)
+# Built only where a peer is, or is not, installed.
+OPTIONAL = ("absent_cub.cpp", "absent_vma.cpp", "cub_contenders.cpp", "vma_contenders.cpp")
 
 
 @functools.cache
 def includes_of(file):
-    """The names that a file includes, in its order."""
-    return tuple(re.findall(r'^\s*#\s*include [<"]([^>"]+)[>"]', file.read_text(), re.MULTILINE))
+    """The names that a file includes, in its order, but for those below an #if."""
+    found, depth = [], 0
+    for directive, rest in re.findall(r"^[ \t]*#[ \t]*(\w+)(.*)", file.read_text(), re.MULTILINE):
+        depth += directive.startswith("if") - (directive == "endif")
+        name = re.match(r'\s*[<"]([^>"]+)[>"]', rest)
+        if directive == "include" and depth == 0 and name:
+            found.append(name.group(1))
+    return tuple(found)
 
 
 def resolve(file, name):
@@ -55,7 +65,8 @@ def brought_by(name):
 
 
 def heavy_of(file):
-    """Which of the heavy headers a file includes, itself or by way of the project's headers and of each other."""
+    """Which of the heavy headers a file includes, itself or by way of the project's headers and of each other. What
+    stands below an #if may not be included."""
     seen, left, heavy = {file}, [file], set()
     while left:
         current = left.pop()
@@ -91,6 +102,13 @@ def files_of(units):
     return files
 
 
+def nobodys(files):
+    """The sources that no target has, so that nobody looks at them here; those that need what is not installed aside."""
+    tops = ("src", "apps", "sim", "preload", "bindings", "bench", "examples")
+    return [file for top in tops for file in sorted((ROOT / top).rglob("*.cpp"))
+            if file not in files and file.name not in OPTIONAL]
+
+
 def precompile(folder, number, heavy, options):
     """The precompiled form of some heavy headers, or none where the compiler refuses: each file then shows why."""
     source = folder / f"heavy_{number}.hpp"
@@ -116,9 +134,19 @@ def language(options):
 
 def best(made, heavy, spoken):
     """Of what was precompiled, that which spares a file the most and brings nothing that it does not include."""
-    fitting = [key for key in made if key[1] == spoken and key[0] <= heavy and made[key]]
+    fitting = [key for key in made if key[1] == spoken and key[0] <= heavy]
     weight = {name: 2 ** (len(HEAVY) - place) for place, name in enumerate(HEAVY)}
-    return made[max(fitting, key=lambda key: sum(weight[name] for name in key[0]))] if fitting else None
+    return max(fitting, key=lambda key: sum(weight[name] for name in key[0]), default=(frozenset(), spoken))
+
+
+def parsed_by_source(wanted, chosen):
+    """The headers that a source file includes first, with nothing precompiled that they do not include themselves."""
+    found = set()
+    for file in wanted:
+        first = resolve(file, next(iter(includes_of(file)), "/")) if file.suffix == ".cpp" else None
+        if first in wanted and chosen[file][0] <= wanted[first][0]:
+            found.add(first)
+    return found
 
 
 def main():
@@ -127,15 +155,20 @@ def main():
     shared = [key for key, count in collections.Counter(wanted.values()).items() if count >= WORTH and key[0]]
     folder = pathlib.Path(sys.argv[1]).resolve() / "alone"
     folder.mkdir(exist_ok=True)
-    fine = True
+    for file in nobodys(files):
+        print(f"not parsed, since it is not built: {file}")
+    fine = not nobodys(files)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         made = dict(zip(shared, pool.map(lambda item: precompile(folder, item[0], *item[1]), enumerate(shared))))
-        jobs = [pool.submit(parse, file, options, best(made, *wanted[file])) for file, options in files.items()]
-        for job in jobs:
+        made = {key: file for key, file in made.items() if file}
+        chosen = {file: best(made, *key) for file, key in wanted.items()}
+        done = parsed_by_source(wanted, chosen)
+        left = [file for file in files if file not in done]
+        for job in [pool.submit(parse, file, files[file], made.get(chosen[file])) for file in left]:
             text, content = job.result()
             print(text, end="")
             fine = fine and content
-    print(f"parsed {len(files)} files, each by itself; {len(made)} sets of headers were parsed before")
+    print(f"parsed {len(left)} files, each by itself; {len(made)} sets of headers were parsed before")
     return 0 if fine else 1
 
 

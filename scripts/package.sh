@@ -15,4 +15,8 @@ done
 GPUWARDEN_SIM_DIR="$root/sim" "$root/usr/bin/gpuwarden" list --simulate h100x8 --json >"$root/list.json"
 grep -q '"simulated": *true' "$root/list.json"
 test -f "$root/usr/lib/tmpfiles.d/gpuwarden.conf"
+# What the program contains comes with its terms.
+for library in $(ldd "$root/usr/bin/gpuwarden" | grep -q 'libre2' || echo fmt yaml-cpp pugixml re2 stdc++) nlohmann-json; do
+  ls "$root"/usr/share/doc/gpuwarden/copyright.*"$library"* >/dev/null
+done
 say "packages are fine: $(cd build/release && ls ./*.deb | tr '\n' ' ')"

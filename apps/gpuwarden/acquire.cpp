@@ -12,8 +12,11 @@ using placement::Decision;
 Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,
                                      const machine::Holder& holder) {
   const StopOnSignals signals;
-  return machine::reserve(machine, {.gpus = selection.request, .hold = hold, .wait = selection.wait}, holder,
-                          system_clock(), signals.token());
+  const auto tell = [](const Decision& refused) {
+    for (const std::string& warning : refused.warnings) warn(warning);
+  };
+  return machine::reserve(machine, {.gpus = selection.request, .hold = hold, .wait = selection.wait, .refused = tell},
+                          holder, system_clock(), signals.token());
 }
 
 std::string explain(const Decision& decision) {
@@ -30,7 +33,7 @@ std::string explain(const Decision& decision) {
 }
 
 void show_model_fit(const Decision& decision) {
-  if (decision.satisfied && decision.model) fmt::print(stderr, "gpuwarden: {}\n", decision.model->reason);
+  if (decision.satisfied && decision.model) say("gpuwarden: {}\n", decision.model->reason);
 }
 
 void show_warnings(const Context& context, const Machine& machine, const machine::Reservation& reservation) {

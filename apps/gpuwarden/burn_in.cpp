@@ -33,7 +33,7 @@ Result<void> read_options(const Args& args, burn_in::Options& options) {
   return {};
 }
 
-void show_progress(std::string_view what) { fmt::print(stderr, "gpuwarden: {} ...\n", printable(what)); }
+void show_progress(std::string_view what) { say("gpuwarden: {} ...\n", printable(what)); }
 
 }  // namespace
 

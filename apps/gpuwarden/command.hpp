@@ -2,12 +2,15 @@
 // The command line's own thin interface: a command is a row of a table and a function, an option a row beside it.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <array>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
@@ -105,6 +108,12 @@ Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::s
 std::string help_for(const Subcommand& command);
 std::string overview();
 
+/// Writes to stderr. Where that is a full disk or closed, the text is lost and nothing else: an exit code must not be.
+void write_stderr(std::string_view text);
+template <class... Values>
+void say(fmt::format_string<Values...> format, Values&&... values) {
+  write_stderr(fmt::format(format, std::forward<Values>(values)...));
+}
 /// Prints "gpuwarden: what" and "hint: …" to stderr; gives the exit code.
 int complain(const Error& error);
 /// The same of a program that cannot be started: 126 or 127, as shells have it.

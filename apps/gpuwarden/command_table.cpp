@@ -8,6 +8,7 @@
 
 #include "command.hpp"
 #include "exit_codes.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "shared_options.hpp"
 
@@ -87,6 +88,7 @@ std::string overview() {
   }
   text +=
       "  help       help for a command\n  version    print the version\n\n"
+      "for shells and packagers: gpuwarden completion SHELL, gpuwarden man COMMAND\n"
       "No GPU here? gpuwarden list --simulate h100x8\n"
       "exit codes: 0 fine, 1 no (nothing fits, a GPU in trouble), 2 wrong usage, 3 driver unavailable; run: the job's "
       "own\n";
@@ -114,11 +116,14 @@ std::vector<std::string> Args::all(const std::string& key) const {
   return found == values_.end() ? std::vector<std::string>{} : found->second;
 }
 
+void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 int complain(const Error& error) {
   std::fflush(stdout);
-  fmt::print(stderr, "gpuwarden: {}\n", error.message);
-  if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
-  return exit_code_of(error.code);
+  say("gpuwarden: {}\n", error.message);
+  if (!error.hint.empty()) say("hint: {}\n", error.hint);
+  const int signal = error.code == ErrorCode::interrupted ? StopOnSignals::last_signal() : 0;
+  return signal == 0 ? exit_code_of(error.code) : kSignalled + signal;
 }
 
 int refuse_program(const Error& error) {
@@ -127,11 +132,11 @@ int refuse_program(const Error& error) {
 }
 
 bool ask(std::string_view question) {
-  fmt::print(stderr, "{} [y/N] ", question);
+  say("{} [y/N] ", question);
   std::string line;
   return std::getline(std::cin, line) && (line == "y" || line == "yes");
 }
 
-void warn(std::string_view text) { fmt::print(stderr, "gpuwarden: warning: {}\n", text); }
+void warn(std::string_view text) { say("gpuwarden: warning: {}\n", text); }
 
 }  // namespace gpuwarden::cli

@@ -12,6 +12,7 @@ inline constexpr int kWrongUsage = 2;   ///< wrong usage or bad input
 inline constexpr int kUnavailable = 3;  ///< no driver, no library, mismatch, not permitted
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
+inline constexpr int kSignalled = 128;  ///< and the signal's number, as shells have it
 inline constexpr int kInterrupted = 130;
 
 /// The code for an error of the library.

@@ -173,11 +173,14 @@ Result<Json> clear(const Json& request, FleetPtr& fleet) {
   return Json::object();
 }
 
-/// As `nvidia-smi --gpu-reset`: nobody may be using the GPU.
+/// As `nvidia-smi --gpu-reset`: nobody may be using the GPU, and it must be on the bus.
 Result<Json> reset_gpu(const Json& request, FleetPtr& fleet) {
   const std::uint32_t gpu = gpu_of(request);
   if (gpu >= fleet->spec().gpus.size()) return fail(ErrorCode::invalid_argument, "there is no such GPU");
   GPUWARDEN_TRY(const auto view, fleet->view());
+  if (view->gpus[gpu].lost)
+    return fail(ErrorCode::failed, fmt::format("GPU {} is lost: a GPU that fell off the bus cannot be reset", gpu),
+                fmt::format("the machine must be rebooted; here: gpuwarden sim clear NAME --gpu {}", gpu));
   if (!view->gpus[gpu].processes.empty())
     return fail(ErrorCode::failed, fmt::format("GPU {} is in use by another client", gpu), "end its processes first");
   GPUWARDEN_CHECK(fleet->update([&](Body& body, const FleetSpec& spec) {

@@ -49,6 +49,14 @@ Result<void> check_gpu(const FleetSpec& spec, std::uint32_t gpu) {
   return fail(ErrorCode::invalid_argument, fmt::format("the fleet has no GPU {}", gpu), "it has " + known);
 }
 
+/// A link that goes down must be one of the GPU's.
+Result<void> check_link(const FleetSpec& spec, std::uint32_t gpu, const Fault& fault) {
+  const int links = spec.gpus[gpu].model.nvlinks;
+  if (fault.kind != FaultKind::nvlink_down || fault.value < links) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("GPU {} has no NVLink {}", gpu, fault.value),
+              links == 0 ? "it has none" : fmt::format("it has links 0 to {}", links - 1));
+}
+
 }  // namespace
 
 Fleet::Fleet(FleetSpec spec, std::string id, FleetFolder folder)
@@ -217,7 +225,10 @@ Result<void> Fleet::undeclare(std::int32_t pid) {
 Result<void> Fleet::inject(std::uint32_t gpu, const Fault& fault) {
   const bool fleet_wide = fault.kind == FaultKind::mismatch || fault.kind == FaultKind::driver_not_loaded ||
                           fault.kind == FaultKind::hang_init;
-  if (!fleet_wide) GPUWARDEN_CHECK(check_gpu(spec_, gpu));
+  if (!fleet_wide) {
+    GPUWARDEN_CHECK(check_gpu(spec_, gpu));
+    GPUWARDEN_CHECK(check_link(spec_, gpu, fault));
+  }
   const std::int64_t now = monotonic_ns();
   bool full = false;
   GPUWARDEN_CHECK(state_.update([&](Body& body) {

@@ -15,6 +15,9 @@
 namespace gpuwarden::sim {
 namespace {
 
+/// The catalogue ends below 200; drivers to come may have more.
+constexpr std::int64_t kMostXid = 999;
+
 constexpr std::array<std::pair<std::string_view, FaultKind>, 19> kFaultNames{
     {{"xid", FaultKind::xid},
      {"ecc_corrected", FaultKind::ecc_corrected},
@@ -388,6 +391,9 @@ Result<Fault> parse_fault(std::string_view text) {
     return fail(ErrorCode::invalid_argument, fmt::format("'{}': a number belongs after '='", printable(text)),
                 "for example xid=79");
   }
+  if (found->second == FaultKind::xid && (*value < 1 || *value > kMostXid))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("'{}': an Xid is a number from 1 to {}", printable(text), kMostXid), "for example xid=79");
   return Fault{found->second, *value, {}};
 }
 

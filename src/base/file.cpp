@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
@@ -67,6 +68,26 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
   Error error = written ? error_from_errno(errno, "cannot write " + path.string()) : written.error();
   ::unlink(temporary.c_str());
   return std::unexpected(std::move(error));
+}
+
+Result<void> write_output(const std::filesystem::path& path, std::string_view content) {
+  namespace fs = std::filesystem;
+  if (path == "-") {
+    std::fflush(stdout);
+    return write_descriptor(STDOUT_FILENO, content, "standard output");
+  }
+  std::error_code ignored;
+  const fs::path whole = fs::absolute(path, ignored).lexically_normal();
+  const bool of_system = whole.native().starts_with("/dev/") || whole.native().starts_with("/proc/");
+  const fs::file_status there = fs::status(path, ignored);
+  if (of_system || (fs::exists(there) && !fs::is_regular_file(there))) {
+    // What stands before in a file behind /dev/stdout stays.
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC));
+    if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
+    return write_descriptor(fd.get(), content, path.string());
+  }
+  const bool link = fs::is_symlink(fs::symlink_status(path, ignored));
+  return write_file_atomically(link ? fs::weakly_canonical(path, ignored) : path, content);
 }
 
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder) {

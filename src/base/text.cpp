@@ -99,6 +99,12 @@ bool contains_ignoring_case(std::string_view text, std::string_view part) {
   return to_lower(text).find(to_lower(part)) != std::string::npos;
 }
 
+std::string spaced(std::string_view name, char joint) {
+  std::string words(name);
+  std::ranges::replace(words, '_', joint);
+  return words;
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }

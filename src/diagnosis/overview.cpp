@@ -8,11 +8,10 @@
 namespace gpuwarden::diagnosis {
 
 std::size_t independent_failures(const Diagnosis& diagnosis) {
-  constexpr double kPossible = 0.4;
   std::vector<const Cause*> failures;
   for (const Cause& cause : diagnosis.causes) {
     const knowledge::DiagnosisCause* row = knowledge::diagnosis_cause(cause.id);
-    if (row == nullptr || cause.confidence < kPossible) continue;
+    if (row == nullptr || cause.confidence < kLikelyCause) continue;
     const bool same = std::ranges::any_of(failures, [&](const Cause* other) {
       const bool line_shared = std::ranges::find_first_of(cause.evidence, other->evidence) != cause.evidence.end();
       return line_shared || knowledge::diagnosis_cause(other->id)->area == row->area;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -39,7 +41,8 @@ void none_seen(const Subject& subject, Report& report) {
   // A kernel log names the GPUs of its faults and no others.
   const auto& faults = subject.snapshot.kernel_faults;
   if (!subject.snapshot.gpus.empty() || (faults && !faults->empty())) return;
-  report.say("no GPU is seen; what was judged is the software alone",
+  report.say(fmt::format("no GPU{} is seen; what was judged is the software alone",
+                         driver_of(subject) ? "" : " and no NVIDIA driver"),
              {"lspci -nn | grep -i -E 'nvidia|3d|vga'   # is one on the bus?"});
 }
 
@@ -48,11 +51,16 @@ void needs_reset(const Subject& subject, Report& report) {
   if (!gpus.empty()) report.say(fmt::format("{} must be reset before use", name_gpus(gpus)), {reset_command(gpus)});
 }
 
+/// Silent GPUs and such as answer nothing but errors share a state: what was seen tells them apart, a finding for each.
 void not_answering(const Subject& subject, Report& report) {
-  const auto gpus = in_state(subject, GpuState::not_answering);
-  if (gpus.empty() || subject.snapshot.problem) return;  // the driver's checks speak
-  report.say(fmt::format("{} answer", name_gpus(gpus, "does not", "do not")),
-             {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
+  if (subject.snapshot.problem) return;  // the driver's checks speak
+  std::map<std::string, std::vector<const GpuRecord*>> by_cause;
+  for (const GpuRecord* gpu : in_state(subject, GpuState::not_answering)) by_cause[gpu->cause].push_back(gpu);
+  for (const auto& [cause, gpus] : by_cause) {
+    const std::string who = name_gpus(gpus, "gives", "give");
+    report.say(cause.empty() ? who + " no usable answer" : fmt::format("{} no usable answer: {}", who, cause),
+               {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
+  }
 }
 
 void faulty(const Subject& subject, Report& report) {
@@ -65,7 +73,7 @@ void faulty(const Subject& subject, Report& report) {
 void processes_unreadable(const Subject& subject, Report& report) {
   const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) { return gpu.processes_unreadable; });
   if (gpus.empty()) return;
-  report.say(fmt::format("the processes of {} cannot be read: it may be in use", name_gpus(gpus)),
+  report.say(fmt::format("the processes of {} cannot be read: who uses them is not known", name_gpus(gpus)),
              {"nvidia-smi --query-compute-apps=pid,name,gpu_uuid --format=csv   # does it show more?",
               "sudo dmesg | grep -i -E 'xid|nvrm' | tail -20"});
 }
@@ -105,10 +113,8 @@ void mig_pending(const Subject& subject, Report& report) {
 }
 
 void mig_empty(const Subject& subject, Report& report) {
-  const auto gpus = gpus_that(subject, [](const GpuRecord& gpu) {
-    return gpu.gpu.mig_enabled == true && gpu.gpu.mig_pending == true && gpu.mig_devices.empty() &&
-           gpu.mig_listed.value_or(true);
-  });
+  const auto gpus = gpus_that(
+      subject, [](const GpuRecord& gpu) { return facts::lacks_instances(gpu) && gpu.gpu.mig_pending == true; });
   if (gpus.empty()) return;
   report.say(
       fmt::format("MIG is on but {} no instances: CUDA sees no device there", name_gpus(gpus, "has", "have")),
@@ -221,11 +227,13 @@ constexpr auto kDeviceChecks = std::to_array<Check>({
      "", none_seen,
      "purpose-without-gpu driver-missing machine-without-cuda container-without-gpu container-given-no-gpu"},
     {"gpu-lost", Area::device, Severity::critical, "GPUs that fell off the bus",
-     "Nothing on that GPU works until the machine is restarted.", "nvml.h NVML_ERROR_GPU_IS_LOST; Xid 79", kXids, lost},
-    {"gpu-needs-reset", Area::device, Severity::critical, "GPUs that ask for a reset", "It takes no new work before.",
-     "nvml.h NVML_ERROR_RESET_REQUIRED", kXids, needs_reset},
-    {"gpu-not-answering", Area::device, Severity::critical, "GPUs that do not answer in time",
-     "Programs that touch it hang.", "gpuwarden's own deadline (--timeout)", kXids, not_answering},
+     "Nothing on such a GPU works until the machine is restarted.", "nvml.h NVML_ERROR_GPU_IS_LOST; Xid 79", kXids,
+     lost},
+    {"gpu-needs-reset", Area::device, Severity::critical, "GPUs that ask for a reset",
+     "Such a GPU takes no new work before.", "nvml.h NVML_ERROR_RESET_REQUIRED", kXids, needs_reset},
+    {"gpu-not-answering", Area::device, Severity::critical, "GPUs that do not answer in time, or with errors alone",
+     "Programs that use such a GPU hang or fail.", "gpuwarden's own deadline (--timeout); nvml.h NVML_ERROR_UNKNOWN",
+     kXids, not_answering},
     {"gpu-faulty", Area::device, Severity::critical, "GPUs that report what cannot be true",
      "What else such a GPU says, or computes, is not to be trusted.", "range of each metric; UUIDs are unique", kXids,
      faulty},

@@ -17,6 +17,7 @@ namespace gpuwarden::doctor {
 namespace {
 
 constexpr std::string_view kSite = "site";
+constexpr std::string_view kNoGpu = "no-gpu";
 
 std::vector<Check> join_groups() {
   std::vector<Check> all;
@@ -83,14 +84,21 @@ Status status_of(Severity worst, bool for_a_purpose) {
   return for_a_purpose && worst == Severity::ok ? Status::optimal : Status::compatible;
 }
 
+/// Whether a driver is known, loaded or installed. Libraries and device files alone, as containers get them, are none.
+bool has_driver(const Subject& subject) {
+  const facts::Snapshot& snapshot = subject.snapshot;
+  const facts::KernelDriver& driver = subject.environment.driver;
+  return snapshot.driver_version || snapshot.kernel_module_version || driver.loaded_version || driver.on_disk_version ||
+         driver.dkms_version || driver.package || !driver.loaded_modules.empty();
+}
+
 /// Whether anything is known of which the area's checks could speak.
 bool has_facts(Area area, const Subject& subject) {
   const auto& environment = subject.environment;
   const auto& snapshot = subject.snapshot;
   switch (area) {
     case Area::driver:
-      return snapshot.driver_version || environment.driver != facts::KernelDriver{} ||
-             !environment.device_nodes.empty() || !snapshot.gpus.empty();
+      return has_driver(subject) || !snapshot.gpus.empty();
     case Area::device:
       return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) ||
              subject.burn_in != nullptr;
@@ -114,6 +122,30 @@ bool has_facts(Area area, const Subject& subject) {
 
 bool is_for_something(const Purpose& purpose) {
   return purpose.package || purpose.architecture || purpose.work || !purpose.text.empty();
+}
+
+/// Fills in the verdicts over the areas and over all, as the findings have it.
+void give_verdicts(const Subject& subject, Examination& result) {
+  std::map<Area, Severity> worst;
+  bool without_gpu = false;
+  for (const Finding& finding : result.findings) {
+    result.worst = std::max(result.worst, finding.severity);
+    // That there is no GPU is told; it is no verdict over one.
+    if (finding.id == kNoGpu)
+      without_gpu = true;
+    else
+      worst[finding.area] = std::max(worst[finding.area], finding.severity);
+  }
+  const bool purposeful = is_for_something(subject.purpose);
+  bool judged = false;
+  for (auto& [area, status] : result.areas) {
+    if (!worst.contains(area) && !has_facts(area, subject)) continue;
+    status = status_of(worst[area], purposeful);
+    judged = true;
+  }
+  // Software in which nothing is wrong does not make a machine without a GPU a sound GPU machine.
+  const bool open = without_gpu && result.worst < Severity::warning;
+  result.overall = judged && !open ? status_of(result.worst, purposeful) : Status::not_judged;
 }
 
 }  // namespace
@@ -187,18 +219,7 @@ Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge&
   std::ranges::sort(result.findings, [](const Finding& a, const Finding& b) {
     return std::tuple(b.severity, place_of(a), a.title) < std::tuple(a.severity, place_of(b), b.title);
   });
-  std::map<Area, Severity> worst;
-  for (const Finding& finding : result.findings) {
-    worst[finding.area] = std::max(worst[finding.area], finding.severity);
-    result.worst = std::max(result.worst, finding.severity);
-  }
-  const bool purposeful = is_for_something(purpose);
-  for (auto& [area, status] : result.areas) {
-    if (worst.contains(area) || has_facts(area, subject)) status = status_of(worst[area], purposeful);
-  }
-  const bool judged =
-      std::ranges::any_of(result.areas, [](const auto& area) { return area.second != Status::not_judged; });
-  result.overall = judged ? status_of(result.worst, purposeful) : Status::not_judged;
+  give_verdicts(subject, result);
   return result;
 }
 

@@ -230,7 +230,7 @@ Result<void> check_forced(const std::vector<PreCheck>& checks, const DriverReque
   }
   for (const std::string& name : request.forced) {
     if (std::ranges::find(names, name) == names.end())
-      return fail(ErrorCode::invalid_argument, fmt::format("--force: '{}' cannot be forced", printable(name)),
+      return fail(ErrorCode::invalid_argument, fmt::format("'{}' cannot be forced", printable(name)),
                   "one of: " + join(names, ", "));
   }
   return {};

@@ -167,17 +167,22 @@ Result<std::vector<DriverRun>> replay(std::string_view journal) {
   return runs;
 }
 
-std::string new_run_id(const std::filesystem::path& root, Clock::WallTime now) {
+std::string run_id_at(Clock::WallTime now) {
   std::string id;
   for (const char c : format_utc(now)) {
     if (c >= '0' && c <= '9') id += c;
     if (id.size() == 8 && c == 'T') id += '-';
     if (id.size() == 15) break;
   }
-  const auto runs = DriverProcedure::history(root).value_or(std::vector<DriverRun>{});
+  return id;
+}
+
+Result<std::string> new_run_id(const std::filesystem::path& root, Clock::WallTime now) {
+  GPUWARDEN_TRY(const auto runs, DriverProcedure::history(root));
   const auto taken = [&](const std::string& name) {
     return std::ranges::any_of(runs, [&](const DriverRun& run) { return run.plan.id == name; });
   };
+  const std::string id = run_id_at(now);
   std::string name = id;
   for (int i = 2; taken(name); ++i) name = fmt::format("{}-{}", id, i);
   return name;

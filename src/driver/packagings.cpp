@@ -190,6 +190,17 @@ InstallWords runfile_words(const DriverRequest& request, const Recommendation& t
   return words;
 }
 
+/// Of a simulated machine, and often of a captured one, the GPUs are known and the software around them is not.
+Error no_packages(const facts::Snapshot& snapshot) {
+  const bool captured = !snapshot.origin.empty();
+  const char* where = snapshot.simulated ? " on the simulated machine, whose software is not known"
+                      : captured         ? " in the capture: it does not tell the machine's packages"
+                                         : ": this distribution's packages are not known here";
+  return {ErrorCode::unsatisfied, fmt::format("neither dpkg nor rpm was found{}", where),
+          snapshot.simulated ? "without --simulate it is this machine that is asked about"
+                             : "use NVIDIA's .run installer: --runfile FILE"};
+}
+
 }  // namespace
 
 Result<InstallWords> install_words(const DriverFacts& facts, const DriverRequest& request,
@@ -220,8 +231,7 @@ Result<InstallWords> install_words(const DriverFacts& facts, const DriverRequest
     case PackageManager::none:
       break;
   }
-  return fail(ErrorCode::unsatisfied, "neither dpkg nor rpm was found: this distribution's packages are not known here",
-              "use NVIDIA's .run installer: --runfile FILE");
+  return std::unexpected(no_packages(facts.snapshot));
 }
 
 }  // namespace gpuwarden::driver

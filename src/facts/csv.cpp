@@ -10,17 +10,25 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::facts {
 namespace {
 
 using Text = std::optional<std::string>;
 
+/// A GPU, and what is told of it.
+struct Row {
+  const Snapshot& snapshot;
+  const GpuRecord& record;
+  const Lease* lease;  ///< nullptr: it is not leased, or that is not known
+};
+
 /// A field of the inventory, under nvidia-smi's name where it has one.
 struct InventoryField {
   std::string_view name;
   std::string_view unit;  ///< "W": written behind the value, and into the header as "[W]"
-  Text (*value)(const Snapshot& snapshot, const GpuRecord& record);
+  Text (*value)(const Row& row);
 };
 
 Text switched(const std::optional<bool>& flag) {
@@ -31,27 +39,27 @@ Text switched(const std::optional<bool>& flag) {
 Text filled(const std::string& text) { return text.empty() ? Text() : Text(text); }
 
 template <auto Member>
-Text text_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
-  return record.gpu.*Member;
+Text text_of(const Row& row) {
+  return row.record.gpu.*Member;
 }
 template <auto Member>
-Text flag_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
-  return switched(record.gpu.*Member);
+Text flag_of(const Row& row) {
+  return switched(row.record.gpu.*Member);
 }
 template <auto Member>
-Text number_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
-  const auto& value = record.gpu.*Member;
+Text number_of(const Row& row) {
+  const auto& value = row.record.gpu.*Member;
   return value ? Text(fmt::format("{}", value->value)) : Text();
 }
 template <auto Member>
-Text watts_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
-  const auto& value = record.gpu.*Member;
+Text watts_of(const Row& row) {
+  const auto& value = row.record.gpu.*Member;
   return value ? Text(fmt::format("{:.2f}", static_cast<double>(value->value) / 1000)) : Text();
 }
 
-Text mode_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
-  if (!record.gpu.compute_mode) return std::nullopt;
-  switch (*record.gpu.compute_mode) {
+Text mode_of(const Row& row) {
+  if (!row.record.gpu.compute_mode) return std::nullopt;
+  switch (*row.record.gpu.compute_mode) {
     case ComputeMode::shared:
       return "Default";
     case ComputeMode::exclusive_thread:
@@ -64,27 +72,60 @@ Text mode_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
   return std::nullopt;
 }
 
-Text capability_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
-  const auto& capability = record.gpu.compute_capability;
+Text capability_of(const Row& row) {
+  const auto& capability = row.record.gpu.compute_capability;
   return capability ? Text(fmt::format("{}.{}", capability->major, capability->minor)) : Text();
 }
 
-Text processes_of(const Snapshot& /*snapshot*/, const GpuRecord& record) {
-  return record.processes ? Text(fmt::format("{}", record.processes->size())) : Text();
+Text processes_of(const Row& row) {
+  const auto& processes = row.record.processes;
+  return processes ? Text(fmt::format("{}", processes->size())) : Text();
+}
+
+/// The state as one who looks for a free GPU needs it: "available" is what is free as far as can be seen.
+Text state_of(const Row& row) {
+  const Use use = use_of(row.record);
+  if (row.lease != nullptr && (use == Use::free || use == Use::unknown)) return "leased";
+  switch (use) {
+    case Use::no_instance:
+      return "mig_without_instances";
+    case Use::in_use:
+      return "in_use";
+    case Use::unknown:
+      return "unknown";
+    default:
+      return std::string(to_string(row.record.state));
+  }
+}
+
+/// One value of each holder of the GPU's lease; "?" where they cannot be seen.
+template <typename Value>
+Text of_holders(const Row& row, Value value) {
+  if (row.lease == nullptr) return std::nullopt;
+  std::vector<std::string> values;
+  for (const LeaseHolder& holder : row.lease->holders) values.push_back(value(holder));
+  return values.empty() ? "?" : join(values, " ");
+}
+
+Text lease_user_of(const Row& row) {
+  return of_holders(row, [](const LeaseHolder& holder) { return holder.user; });
+}
+Text lease_pid_of(const Row& row) {
+  return of_holders(row, [](const LeaseHolder& holder) { return fmt::format("{}", holder.pid.value); });
 }
 
 constexpr auto kInventory = std::to_array<InventoryField>({
-    {"index", "",
-     [](const Snapshot&, const GpuRecord& record) { return Text(fmt::format("{}", record.gpu.index.value)); }},
-    {"name", "", [](const Snapshot&, const GpuRecord& record) { return filled(record.gpu.name); }},
-    {"uuid", "", [](const Snapshot&, const GpuRecord& record) { return filled(record.gpu.uuid.value); }},
-    {"pci.bus_id", "", [](const Snapshot&, const GpuRecord& record) { return filled(record.gpu.pci_bus_id); }},
+    {"index", "", [](const Row& row) { return Text(fmt::format("{}", row.record.gpu.index.value)); }},
+    {"name", "", [](const Row& row) { return filled(row.record.gpu.name); }},
+    {"uuid", "", [](const Row& row) { return filled(row.record.gpu.uuid.value); }},
+    {"pci.bus_id", "", [](const Row& row) { return filled(row.record.gpu.pci_bus_id); }},
     {"serial", "", text_of<&Gpu::serial>},
-    {"count", "",
-     [](const Snapshot& snapshot, const GpuRecord&) { return Text(fmt::format("{}", snapshot.gpus.size())); }},
-    {"timestamp", "", [](const Snapshot& snapshot, const GpuRecord&) { return Text(format_utc(snapshot.taken_at)); }},
-    {"driver_version", "", [](const Snapshot& snapshot, const GpuRecord&) { return snapshot.driver_version; }},
-    {"state", "", [](const Snapshot&, const GpuRecord& record) { return Text(to_string(record.state)); }},
+    {"count", "", [](const Row& row) { return Text(fmt::format("{}", row.snapshot.gpus.size())); }},
+    {"timestamp", "", [](const Row& row) { return Text(format_utc(row.snapshot.taken_at)); }},
+    {"driver_version", "", [](const Row& row) { return row.snapshot.driver_version; }},
+    {"state", "", state_of},
+    {"lease.user", "", lease_user_of},
+    {"lease.pid", "", lease_pid_of},
     {"processes", "", processes_of},
     {"compute_cap", "", capability_of},
     {"compute_mode", "", mode_of},
@@ -179,9 +220,9 @@ std::optional<Column> column_of(std::string_view name) {
   return Column{.name = name, .unit = unit_of(*metric, known), .metric = metric, .smi = known};
 }
 
-Text value_of(const Column& column, const Snapshot& snapshot, const GpuRecord& record) {
-  if (column.inventory != nullptr) return column.inventory->value(snapshot, record);
-  const auto value = value_of(*column.metric, record.sample);
+Text value_of(const Column& column, const Row& row) {
+  if (column.inventory != nullptr) return column.inventory->value(row);
+  const auto value = value_of(*column.metric, row.record.sample);
   if (!value) return std::nullopt;
   if (column.smi && column.metric->id == "performance_state") return fmt::format("P{:.0f}", *value);
   if (column.smi && column.metric->unit == "B") return fmt::format("{:.0f}", std::floor(*value / (1 << 20)));
@@ -231,7 +272,8 @@ std::span<const std::string_view> default_csv_fields() {
   return kFields;
 }
 
-Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string> fields, const CsvStyle& style) {
+Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string> fields, const CsvStyle& style,
+                           std::span<const Lease> leases) {
   std::vector<Column> columns;
   std::vector<std::string> cells;
   for (const std::string& field : fields) {
@@ -244,7 +286,8 @@ Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string
   std::string text = style.header ? join(cells, ", ") + "\n" : "";
   for (const GpuRecord& record : snapshot.gpus) {
     cells.clear();
-    for (const Column& column : columns) cells.push_back(cell(column, value_of(column, snapshot, record), style));
+    const Row row{snapshot, record, find_lease(leases, record)};
+    for (const Column& column : columns) cells.push_back(cell(column, value_of(column, row), style));
     text += join(cells, ", ") + "\n";
   }
   return text;

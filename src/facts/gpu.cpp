@@ -61,9 +61,10 @@ constexpr Names<DriverProblem::Kind, 11> kProblemKinds{{{DriverProblem::Kind::no
                                                         {DriverProblem::Kind::impossible, "impossible"},
                                                         {DriverProblem::Kind::other, "other"}}};
 
-constexpr Names<ReadingGap::Part, 3> kGapParts{{{ReadingGap::Part::links, "links"},
+constexpr Names<ReadingGap::Part, 4> kGapParts{{{ReadingGap::Part::links, "links"},
                                                 {ReadingGap::Part::cuda_order, "cuda_order"},
-                                                {ReadingGap::Part::slow_metrics, "slow_metrics"}}};
+                                                {ReadingGap::Part::slow_metrics, "slow_metrics"},
+                                                {ReadingGap::Part::holders, "holders"}}};
 
 }  // namespace
 

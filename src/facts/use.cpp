@@ -10,13 +10,31 @@ namespace {
 /// Below this a holder has not even a CUDA context on the GPU (those take about 300 MiB and more).
 constexpr Bytes kContextMemory = 64_MiB;
 
+/// Beyond this share of it a GPU's time or memory is taken by somebody.
+constexpr double kIdleShare = 0.1;
+/// Memory that is taken by somebody, where it is not known of how much.
+constexpr Bytes kIdleMemory = 4_GiB;
+
+bool is_filled(const GpuSample& sample) {
+  if (!sample.memory_used) return false;
+  const Bytes total = sample.memory_total.value_or(Bytes(0));
+  return total.value > 0 ? ratio(*sample.memory_used, total) > kIdleShare : *sample.memory_used > kIdleMemory;
+}
+
+/// Whether the facts at hand would show a user. A capture may name a GPU and tell nothing of its use.
+bool shows_use(const GpuRecord& record) {
+  if (record.processes_unreadable) return false;
+  if (record.processes) return true;
+  return record.sample.memory_used && (record.sample.memory_total || !has_unlisted_user(record));
+}
+
 }  // namespace
 
 Uuid identity_of(const GpuRecord& record) {
   return record.gpu.uuid.value.empty() ? Uuid("index-" + std::to_string(record.gpu.index.value)) : record.gpu.uuid;
 }
 
-const Lease* find_lease(const std::vector<Lease>& leases, const GpuRecord& record) {
+const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record) {
   const Uuid own = identity_of(record);
   const auto found = std::ranges::find_if(leases, [&](const Lease& lease) {
     return lease.uuid == own ||
@@ -31,12 +49,24 @@ bool is_idle_lease(const GpuRecord& record, const Lease* lease) {
   return no_load && record.sample.memory_used && *record.sample.memory_used < kContextMemory;
 }
 
-bool is_loaded(const GpuSample& sample) {
-  constexpr double kShare = 0.1;
-  const bool busy = sample.utilization_gpu && static_cast<double>(sample.utilization_gpu->value) > kShare * 100;
-  const bool filled = sample.memory_used && sample.memory_total && sample.memory_total->value > 0 &&
-                      ratio(*sample.memory_used, *sample.memory_total) > kShare;
-  return busy || filled;
+Load load_of(const GpuSample& sample) {
+  if (sample.utilization_gpu && static_cast<double>(sample.utilization_gpu->value) > kIdleShare * 100)
+    return Load::work;
+  return is_filled(sample) ? Load::memory : Load::none;
+}
+
+bool is_loaded(const GpuSample& sample) { return load_of(sample) != Load::none; }
+
+bool lacks_instances(const GpuRecord& record) {
+  return record.gpu.mig_enabled == true && record.mig_devices.empty() && record.mig_listed.value_or(true);
+}
+
+Use use_of(const GpuRecord& record) {
+  if (!is_usable(record)) return Use::unusable;
+  if (lacks_instances(record)) return Use::no_instance;
+  if (record.state == GpuState::busy) return Use::busy;
+  if (is_loaded(record.sample)) return Use::in_use;
+  return shows_use(record) ? Use::free : Use::unknown;
 }
 
 bool has_unlisted_user(const GpuRecord& record) {

@@ -141,7 +141,8 @@ class Tables {
 };
 
 const Tables& tables() {
-  static const Tables kTables;
+  // Never destroyed: its views are handed out, and what keeps one may outlive every static.
+  static const Tables& kTables = *new Tables;
   return kTables;
 }
 

@@ -52,12 +52,13 @@ Result<std::vector<const KnownVariable*>> find_known_variables(const std::vector
     for (const KnownVariable& one : kVariables) result.push_back(&one);
   }
   for (const std::string& word : words) {
-    const std::size_t before = result.size();
+    bool known = false;
     for (const KnownVariable& one : kVariables) {
-      if (one.software == to_lower(word)) result.push_back(&one);
+      if (one.software != to_lower(word) && !same(one.name, word)) continue;
+      known = true;
+      if (std::ranges::find(result, &one) == result.end()) result.push_back(&one);
     }
-    if (const auto* one = find_known_variable(word)) result.push_back(one);
-    if (result.size() == before) return std::unexpected(unknown_word(word));
+    if (!known) return std::unexpected(unknown_word(word));
   }
   return result;
 }

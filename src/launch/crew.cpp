@@ -123,13 +123,22 @@ Result<void> Crew::wait_for_programs() {
   return {};
 }
 
-void Crew::signal_ranks(int signal) const {
+std::vector<pid_t> Crew::running_ranks() const {
+  std::vector<pid_t> pids;
   for (const Member& member : members) {
     const pid_t pid = board_.seat(member.local).pid.load();
     // How it ended is noted down before its number can be given to another process.
-    if (pid <= 0 || board_.status(member.local)) continue;
-    ::kill(plan_.own_groups ? -pid : pid, signal);
+    if (pid > 0 && !board_.status(member.local)) pids.push_back(pid);
   }
+  return pids;
+}
+
+void Crew::signal_ranks(int signal) const {
+  for (const pid_t pid : running_ranks()) ::kill(plan_.own_groups ? -pid : pid, signal);
+}
+
+void Crew::signal_programs(int signal) const {
+  for (const pid_t pid : running_ranks()) ::kill(pid, signal);
 }
 
 std::vector<pid_t> Crew::finish() {

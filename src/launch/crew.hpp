@@ -52,6 +52,8 @@ class Crew {
   Pid pid(const Member& member) const { return Pid{board_.seat(member.local).pid.load()}; }
   /// To the whole process group of each rank that runs, so that its helpers hear it as well.
   void signal_ranks(int signal) const;
+  /// To the ranks' own processes alone: a helper that does not expect the signal (a data loader's worker) would die.
+  void signal_programs(int signal) const;
   bool own_groups() const { return plan_.own_groups; }
 
   std::vector<Member> members;
@@ -60,6 +62,7 @@ class Crew {
   std::optional<Guardians> guardians;
 
  private:
+  std::vector<pid_t> running_ranks() const;
   Result<void> plan_ranks(std::vector<std::string>& warnings);
   Result<void> add_rank(std::uint32_t local, bool capture, std::uint16_t port, std::vector<std::string>& warnings);
   UniqueFd open_log(std::uint32_t number, const char* ending, std::vector<std::string>& warnings) const;

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/scope_guard.hpp"
@@ -30,8 +29,8 @@ struct ProgramSignal {
   bool passed_on;
 };
 
-constexpr auto kSignals =
-    std::to_array<ProgramSignal>({{SIGINT, false}, {SIGQUIT, false}, {SIGTERM, true}, {SIGHUP, true}});
+constexpr auto kSignals = std::to_array<ProgramSignal>(
+    {{SIGINT, false}, {SIGQUIT, false}, {SIGTERM, true}, {SIGHUP, true}, {SIGUSR1, true}, {SIGUSR2, true}});
 
 using Dispositions = std::array<struct sigaction, kSignals.size()>;
 
@@ -51,16 +50,36 @@ void give_signals_back(const Dispositions& before) {
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i].number, &before[i], nullptr);
 }
 
-/// The errno of an exec that failed.
+/// The files that a program's name may mean, in the order of PATH; all of them with a folder.
+std::vector<std::string> files_of(const std::string& program, const Environment& environment) {
+  if (program.empty()) return {};
+  if (program.contains('/')) return {program};
+  const auto path = environment.find("PATH");
+  const std::string folders = path != environment.end() ? path->second : "/bin:/usr/bin";
+  std::vector<std::string> files;
+  // An empty folder is the current one.
+  for (const auto folder : split(folders, ':'))
+    files.push_back(std::string(folder.empty() ? "." : folder) + "/" + program);
+  return files;
+}
+
+/// The errno of an exec that failed. The first file that is there counts, one that can be run before all others.
 int exec(const std::vector<std::string>& argv, const Environment& environment) {
   const ExecArray words(argv);
   const ExecArray variables(environment);
-  // execvpe looks on this process's PATH.
-  if (const auto path = environment.find("PATH"); path != environment.end()) ::setenv("PATH", path->second.c_str(), 1);
   std::fflush(nullptr);
-  ::execvpe(words.get()[0], words.get(), variables.get());
-  return errno;
+  int error = ENOENT;
+  for (const std::string& file : files_of(argv[0], environment)) {
+    // With a folder in its name execvpe looks nowhere else; a script without #! is run by sh.
+    ::execvpe(file.c_str(), words.get(), variables.get());
+    const bool absent = errno == ENOENT || errno == ENOTDIR || errno == ENODEV || errno == ESTALE || errno == ETIMEDOUT;
+    if (!absent) error = errno;
+    if (!absent && error != EACCES) return error;
+  }
+  return error;
 }
+
+Error no_program() { return {ErrorCode::invalid_argument, "no program to run was given", {}}; }
 
 Error cannot_run(int error, const std::string& program) {
   Error told = error_from_errno(error, "cannot run " + printable(program));
@@ -71,11 +90,12 @@ Error cannot_run(int error, const std::string& program) {
 }  // namespace
 
 Error become_program(const std::vector<std::string>& argv, const Environment& environment) {
-  return cannot_run(exec(argv, environment), argv[0]);
+  return argv.empty() ? no_program() : cannot_run(exec(argv, environment), argv[0]);
 }
 
 Result<int> run_in_foreground(const std::vector<std::string>& argv, const Environment& environment,
                               const std::string& pid_variable) {
+  if (argv.empty()) return std::unexpected(no_program());
   GPUWARDEN_TRY(Pipe report, make_pipe());
   std::fflush(nullptr);
   const Dispositions before = take_signals();

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "gpuwarden/base/child.hpp"
 #include "launch/cgroup.hpp"
 #include "launch/guardian.hpp"
 #include "launch/process.hpp"
@@ -29,26 +30,13 @@ void settle() {
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, "gpuwarden-guard");
   ::prctl(PR_SET_PDEATHSIG, 0);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU})
+  // Slurm sends a job step's signals to all of its processes: those that are meant for programs end no guardian.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2})
     ::signal(signal, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
   sigset_t set;
   sigemptyset(&set);
   ::sigprocmask(SIG_SETMASK, &set, nullptr);
-}
-
-/// Keeps these descriptors and nothing else that could hold something up.
-void shed(std::vector<int> keep) {
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
-  std::erase_if(keep, [](int fd) { return fd < 3; });
-  std::ranges::sort(keep);
-  unsigned next = 3;
-  for (const int fd : keep) {
-    if (static_cast<unsigned>(fd) > next) ::close_range(next, static_cast<unsigned>(fd) - 1, 0);
-    next = std::max(next, static_cast<unsigned>(fd) + 1);
-  }
-  ::close_range(next, ~0U, 0);
 }
 
 std::vector<int> kept_of(const Plan& plan, int socket) {
@@ -195,7 +183,7 @@ class Watch {
     if (pid == 0) become_rank(plan, rank);
     if (pid < 0) plan.board->seat(rank).exec_error.store(errno);
   }
-  shed(kept_of(plan, socket.get()));
+  keep_descriptors(kept_of(plan, socket.get()));
   Watch(plan, socket.get(), 0).serve();
 }
 
@@ -210,7 +198,7 @@ void guard_outside(const Plan& plan, UniqueFd outer, UniqueFd inner) {
     outer.reset();
     guard_inside(plan, inner);
   }
-  shed(kept_of(plan, outer.get()));
+  keep_descriptors(kept_of(plan, outer.get()));
   if (pid < 0) ::_exit(1);
   Watch(plan, outer.get(), pid).serve();
 }
@@ -220,7 +208,7 @@ void stand_in(const Plan& plan, UniqueFd socket, pid_t watched) {
   settle();
   std::vector<int> keep = plan.spec->held_descriptors;
   keep.insert(keep.end(), {socket.get(), plan.record_lock});
-  shed(std::move(keep));
+  keep_descriptors(std::move(keep));
   const auto guardian = Process::open(watched);
   std::vector<Process> known;
   ssize_t got = -1;

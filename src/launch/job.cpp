@@ -83,6 +83,7 @@ class Supervisor {
       look_after();
       escalate();
     }
+    if (hooks_.ranks_ended) hooks_.ranks_ended();
     // Grandchildren may hold our pipes open for ever: take what is there, then stop.
     for_each_stream([&](Stream& stream) {
       for (int block = 0; block < kMostBlocksLeft && stream.from && drain(stream); ++block) write_out(signal_fd);
@@ -202,7 +203,7 @@ class Supervisor {
     while (::read(signal_fd, &info, sizeof info) == sizeof info) {
       const auto signal = static_cast<int>(info.ssi_signo);
       if (signal == SIGTSTP) SignalScope::stop_self();
-      if (signal == SIGTSTP || signal == SIGCONT) continue;
+      if (signal == SIGTSTP || signal == SIGCONT || SignalScope::is_programs_own(signal)) continue;
       wanted = true;
       if (!end_.interrupted_by) end_.interrupted_by = signal;
     }
@@ -236,6 +237,7 @@ class Supervisor {
     const bool heard = from_terminal && !crew_.own_groups();
     if (signal == SIGTSTP) return stop_with_ranks(heard);
     if (signal == SIGCONT) return crew_.signal_ranks(SIGCONT);
+    if (SignalScope::is_programs_own(signal)) return crew_.signal_programs(signal);
     const bool again = end_.interrupted_by.has_value();
     if (!again) end_.interrupted_by = signal;
     if (again && signal == SIGINT) return crew_.signal_ranks(SIGKILL);

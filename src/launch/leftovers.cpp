@@ -8,11 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
 #include "launch/cgroup.hpp"
 #include "launch/parts.hpp"
+#include "launch/process.hpp"
 #include "launch/record.hpp"
 
 namespace gpuwarden::launch {
@@ -24,7 +28,8 @@ namespace fs = std::filesystem;
 struct DeadRecord {
   UniqueFd fd;
   uid_t owner = 0;
-  fs::path group;  ///< empty where there was none, or what the record names is no group of this run and its owner
+  fs::path folder;  ///< it lies in
+  fs::path group;   ///< empty where there was none, or what the record names is no group of this run and its owner
 };
 
 /// A group is believed where the kernel says so: a cgroup of this run's name that belongs to the record's owner.
@@ -36,7 +41,8 @@ fs::path believed_group(const std::string& text, const std::string& run_id, uid_
 }
 
 std::optional<DeadRecord> open_dead(const fs::path& path, const std::string& run_id) {
-  DeadRecord record{UniqueFd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)), 0, {}};
+  DeadRecord record{
+      UniqueFd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)), 0, path.parent_path(), {}};
   struct stat info{};
   if (!record.fd || ::fstat(record.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   if (::flock(record.fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
@@ -47,12 +53,76 @@ std::optional<DeadRecord> open_dead(const fs::path& path, const std::string& run
   return record;
 }
 
-std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id) {
-  std::vector<pid_t> pids = record.group.empty() ? std::vector<pid_t>{} : processes_in_group(record.group);
-  for (const pid_t pid : processes_of_run(run_id, record.owner)) {
-    if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
+/// Processes that have inherited the run's leases. They need not carry its id: the kernel tells who has the lock, and
+/// the lease's record, written by the same user, of which run it is.
+std::vector<pid_t> lease_holders(const DeadRecord& record, const std::string& run_id) {
+  std::vector<pid_t> pids;
+  for (const char* prefix : {"", lease::kSimulatedPrefix}) {
+    const auto store = lease::LeaseStore::open({.directory = record.folder, .prefix = prefix}, system_clock());
+    const auto situation = store ? store->inspect({}) : lease::Situation{};
+    for (const facts::Lease& lease : situation.leases) {
+      // Of a shared one nobody can tell which of its runs a process has it from.
+      if (lease.shared) continue;
+      for (const facts::LeaseHolder& holder : lease.holders) {
+        const pid_t pid = holder.pid.value;
+        if (holder.run_id == run_id && pid != ::getpid() && belongs_to(pid, record.owner)) pids.push_back(pid);
+      }
+    }
   }
   return pids;
+}
+
+/// Taken hold of before it is looked at: what is signalled is what was looked at.
+std::vector<Process> take_hold_of_lease_holders(const DeadRecord& record, const std::string& run_id) {
+  std::vector<Process> processes;
+  for (const pid_t pid : lease_holders(record, run_id)) {
+    if (auto process = Process::open(pid)) processes.push_back(std::move(*process));
+  }
+  const auto still = processes.empty() ? std::vector<pid_t>{} : lease_holders(record, run_id);
+  std::erase_if(processes, [&](const Process& process) {
+    return !process.is_running() || std::ranges::find(still, process.pid()) == still.end();
+  });
+  return processes;
+}
+
+void end_lease_holders(const DeadRecord& record, const std::string& run_id, Clock& clock) {
+  const auto start = clock.now();
+  bool told = false;
+  while (clock.now() - start < kSweepPatience) {
+    const auto left = take_hold_of_lease_holders(record, run_id);
+    if (left.empty()) return;
+    const bool kill_now = clock.now() - start >= kSweepGrace;
+    for (const Process& process : left) {
+      if (kill_now || !told) process.signal(kill_now ? SIGKILL : SIGTERM);
+    }
+    told = true;
+    clock.sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id) {
+  std::vector<pid_t> pids = record.group.empty() ? std::vector<pid_t>{} : processes_in_group(record.group);
+  const auto add = [&](const std::vector<pid_t>& more) {
+    for (const pid_t pid : more) {
+      if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
+    }
+  };
+  add(processes_of_run(run_id, record.owner));
+  add(lease_holders(record, run_id));
+  return pids;
+}
+
+/// Why there is nothing to end: the run lives, or there is no such run.
+Error no_leftovers(const fs::path& path, const std::string& run_id) {
+  const auto supervisors = path.empty() ? std::vector<Pid>{} : lease::processes_locking(path);
+  if (supervisors.empty())
+    return {ErrorCode::not_found, fmt::format("nothing is left of a run '{}'", printable(run_id)),
+            "gpuwarden list names the runs of which something is left"};
+  // The launcher, which took the lock; where it has ended, a guardian that still clears up.
+  const int pid = supervisors.front().value;
+  return {ErrorCode::invalid_argument,
+          fmt::format("the run {} still runs, and its launcher (pid {}) looks after it", printable(run_id), pid),
+          fmt::format("kill {} ends it", pid)};
 }
 
 /// The id in a record's name, or nothing where the name is none of a record.
@@ -88,12 +158,10 @@ std::vector<Leftover> find_leftovers(const fs::path& folder) {
 }
 
 Result<std::vector<Pid>> end_leftover(const fs::path& folder, const std::string& run_id, Clock& clock) {
-  const Error unknown{ErrorCode::not_found, fmt::format("nothing is left of a run '{}'", printable(run_id)),
-                      "gpuwarden list names the runs of which something is left"};
-  if (run_id.empty() || run_id.contains('/')) return std::unexpected(unknown);
+  if (run_id.empty() || run_id.contains('/')) return std::unexpected(no_leftovers({}, run_id));
   const fs::path path = folder / std::string(kRecordPrefix).append(run_id).append(kRecordEnding);
   const auto record = open_dead(path, run_id);
-  if (!record) return std::unexpected(unknown);
+  if (!record) return std::unexpected(no_leftovers(path, run_id));
   if (::geteuid() != 0 && ::geteuid() != record->owner) {
     return fail(ErrorCode::permission_denied, fmt::format("the run {} is another user's", printable(run_id)),
                 "ask its owner or an administrator to end it");
@@ -101,6 +169,7 @@ Result<std::vector<Pid>> end_leftover(const fs::path& folder, const std::string&
   std::vector<Pid> ended;
   for (const pid_t pid : processes_of(*record, run_id)) ended.push_back(Pid{pid});
   sweep_run(run_id, kSweepGrace, kSweepPatience, clock, record->owner);
+  end_lease_holders(*record, run_id, clock);
   const auto start = clock.now();
   while (!record->group.empty() && !processes_in_group(record->group).empty() && clock.now() - start < kSweepPatience) {
     kill_group(record->group);

@@ -31,6 +31,9 @@ Result<std::uint16_t> find_free_port();
 /// The variables of one rank: torchrun's (source: torch.distributed.elastic's local agent), CUDA's and gpuwarden's.
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port);
 
+/// Whether the process is that user's; any is, where none is named.
+bool belongs_to(pid_t pid, std::optional<uid_t> owner);
+
 /// Processes that carry GPUWARDEN_RUN_ID=run_id in the environment they were started with; never the caller. With
 /// `owner` only those of that user.
 std::vector<pid_t> processes_of_run(const std::string& run_id, std::optional<uid_t> owner = {});

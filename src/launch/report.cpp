@@ -8,6 +8,7 @@
 #include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
@@ -45,7 +46,22 @@ ReportBuilder::ReportBuilder(const std::vector<Uuid>& gpus) {
   for (const Uuid& uuid : gpus) tracks_.emplace_back().report.uuid = uuid;
 }
 
-void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when) {
+void ReportBuilder::add_load(Track& track, const facts::GpuSample& sample) {
+  GpuReport& report = track.report;
+  ++report.samples;
+  keep_largest(report.peak_memory, sample.memory_used);
+  keep_largest(report.peak_temperature, sample.temperature);
+  if (sample.utilization_gpu) {
+    track.utilization_sum += static_cast<double>(sample.utilization_gpu->value);
+    ++track.utilization_samples;
+  }
+  for (const auto reason : sample.throttle_reasons.value_or(std::vector<facts::ThrottleReason>{})) {
+    const bool known = std::ranges::find(report.throttling, reason) != report.throttling.end();
+    if (facts::is_slowdown(reason) && !known) report.throttling.push_back(reason);
+  }
+}
+
+void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when, Moment moment) {
   GpuReport& report = track.report;
   const facts::GpuSample& sample = record.sample;
   report.index = record.gpu.index;
@@ -56,14 +72,8 @@ void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clo
     track.last_power.reset();
     return;
   }
-  ++report.samples;
-  keep_largest(report.peak_memory, sample.memory_used);
-  keep_largest(report.peak_temperature, sample.temperature);
   report.memory_total = sample.memory_total;
-  if (sample.utilization_gpu) {
-    track.utilization_sum += static_cast<double>(sample.utilization_gpu->value);
-    ++track.utilization_samples;
-  }
+  if (moment == Moment::during_job) add_load(track, sample);
   if (!track.first_energy) track.first_energy = sample.energy;
   if (sample.energy) track.last_energy = sample.energy;
   if (sample.power && track.last_power) {
@@ -72,16 +82,12 @@ void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clo
   }
   track.last_power = sample.power;
   track.last_time = when;
-  for (const auto reason : sample.throttle_reasons.value_or(std::vector<facts::ThrottleReason>{})) {
-    const bool known = std::ranges::find(report.throttling, reason) != report.throttling.end();
-    if (facts::is_slowdown(reason) && !known) report.throttling.push_back(reason);
-  }
 }
 
-void ReportBuilder::add(const facts::Snapshot& snapshot, Clock::SteadyTime when) {
+void ReportBuilder::add(const facts::Snapshot& snapshot, Clock::SteadyTime when, Moment moment) {
   for (Track& track : tracks_) {
     if (const auto* record = find_record(snapshot, track.report.uuid, track.place))
-      add_sample(track, *record, when);
+      add_sample(track, *record, when, moment);
     else if (track.place)
       track.report.trouble = snapshot.problem ? snapshot.problem->message : "the driver no longer reports this GPU";
   }
@@ -92,9 +98,11 @@ std::vector<GpuReport> ReportBuilder::finish() const {
   for (const Track& track : tracks_) {
     GpuReport report = track.report;
     if (track.utilization_samples > 0) report.mean_utilization = track.utilization_sum / track.utilization_samples;
-    if (track.first_energy && track.last_energy) {
+    // Without a reading meanwhile the counter's difference would be that of the time around the job.
+    const bool seen = report.samples > 0;
+    if (seen && track.first_energy && track.last_energy) {
       report.energy_joules = static_cast<double>(track.last_energy->value - track.first_energy->value) / 1000;
-    } else if (track.integrated_joules > 0) {
+    } else if (seen && track.integrated_joules > 0) {
       report.energy_joules = track.integrated_joules;
       report.energy_is_estimate = true;
     }
@@ -108,14 +116,17 @@ struct Sampler::Impl {
       : reader(std::move(options)), builder(gpus), clock(c) {}
 
   void sample() {
+    const auto begun = clock.now();
     const auto snapshot = reader.read({.processes = false});
     const std::scoped_lock lock(mutex);
-    builder.add(snapshot, clock.now());
+    const bool during = job_runs_since && *job_runs_since <= begun;
+    builder.add(snapshot, clock.now(), during ? Moment::during_job : Moment::around_job);
   }
 
   probe::MachineReader reader;
   std::mutex mutex;
   ReportBuilder builder;
+  std::optional<Clock::SteadyTime> job_runs_since;
   Clock& clock;
   std::jthread thread;
 };
@@ -133,8 +144,7 @@ Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, st
     auto pause = std::min(period, kFirstPause);
     do {
       impl->sample();
-      pause = std::min(period, pause * 2);
-    } while (impl->clock.sleep_for(pause, stop));
+    } while (impl->clock.sleep_for(std::exchange(pause, std::min(period, pause * 2)), stop));
     // The last one too: the reader's process ends with the thread that started it.
     impl->sample();
   });
@@ -142,6 +152,16 @@ Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, st
 }
 
 Sampler::~Sampler() = default;
+
+void Sampler::job_started() {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->job_runs_since = impl_->clock.now();
+}
+
+void Sampler::job_ended() {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->job_runs_since.reset();
+}
 
 std::vector<GpuReport> Sampler::finish() {
   impl_->thread.request_stop();

@@ -63,8 +63,17 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   std::optional<Sampler> sampler;
   if (!ready.gpus.empty()) sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock);
   const std::string before = cpu_reading();
+  const OnRankStarted declare = declare_to(machine, options.load, ready);
+  const auto rank_started = [&](std::uint32_t rank, Pid pid) {
+    if (declare) declare(rank, pid);
+    if (sampler) sampler->job_started();
+  };
+  const auto ranks_ended = [&] {
+    if (sampler) sampler->job_ended();
+  };
   auto end = run_job(ready.job, clock,
-                     {.rank_started = declare_to(machine, options.load, ready),
+                     {.rank_started = rank_started,
+                      .ranks_ended = ranks_ended,
                       .warning = options.warning,
                       .stop = options.stop,
                       .look_after = options.look_after});

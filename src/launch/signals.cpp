@@ -27,7 +27,7 @@ sigset_t only(int signal) {
 
 SignalScope::SignalScope(bool take) : ignored_(ignored_signals()) {
   sigemptyset(&taken_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2}) {
     if (take && sigismember(&ignored_, signal) == 0) sigaddset(&taken_, signal);
   }
   sigset_t blocked = taken_;

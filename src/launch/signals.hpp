@@ -20,6 +20,8 @@ class SignalScope {
   ~SignalScope();
 
   int fd() const { return fd_.get(); }  ///< -1: no signals are taken
+  /// Whether it means what the program makes of it, as Slurm's --signal=USR1@60 does, and is no wish to end the job.
+  static bool is_programs_own(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
   /// What the process ignored when the scope began.
   const sigset_t& ignored() const { return ignored_; }
   /// Stops this process as Ctrl-Z stops any; comes back when somebody has continued it.

@@ -22,11 +22,6 @@ bool carries(pid_t pid, std::string_view entry) {
   return false;
 }
 
-bool belongs_to(pid_t pid, std::optional<uid_t> owner) {
-  struct stat info{};
-  return !owner || (::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == *owner);
-}
-
 /// Taken hold of before it is looked at: what is signalled is what was looked at.
 std::vector<Process> carriers(const std::string& run_id, std::optional<uid_t> owner) {
   const std::string entry = "GPUWARDEN_RUN_ID=" + run_id;
@@ -40,6 +35,11 @@ std::vector<Process> carriers(const std::string& run_id, std::optional<uid_t> ow
 }
 
 }  // namespace
+
+bool belongs_to(pid_t pid, std::optional<uid_t> owner) {
+  struct stat info{};
+  return !owner || (::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid == *owner);
+}
 
 std::vector<pid_t> processes_of_run(const std::string& run_id, std::optional<uid_t> owner) {
   std::vector<pid_t> pids;

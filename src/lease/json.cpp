@@ -17,22 +17,27 @@ Json array_of(const std::vector<facts::Lease>& leases) {
   return array;
 }
 
+Json array_of(const std::vector<facts::LeaseTicket>& tickets) {
+  Json array = Json::array();
+  for (const facts::LeaseTicket& ticket : tickets) {
+    array.push_back({{"number", ticket.number},
+                     {"user", ticket.owner.user},
+                     {"pid", ticket.owner.pid.value == 0 ? Json() : Json(ticket.owner.pid.value)},
+                     {"wants", ticket.wants},
+                     {"command", ticket.owner.command}});
+  }
+  return array;
+}
+
 }  // namespace
 
 Json to_json(const LeaseList& list) {
-  Json waiting = Json::array();
-  for (const facts::LeaseTicket& ticket : list.situation.waiting) {
-    waiting.push_back({{"number", ticket.number},
-                       {"user", ticket.owner.user},
-                       {"pid", ticket.owner.pid.value == 0 ? Json() : Json(ticket.owner.pid.value)},
-                       {"wants", ticket.wants},
-                       {"command", ticket.owner.command}});
-  }
   return {{"schema", facts::kJsonSchema},
           {"simulated", list.simulated},
           {"leases", array_of(list.situation.leases)},
-          {"simulated_leases", array_of(list.simulated_leases)},
-          {"waiting", waiting}};
+          {"simulated_leases", array_of(list.fleets.leases)},
+          {"waiting", array_of(list.situation.waiting)},
+          {"simulated_waiting", array_of(list.fleets.waiting)}};
 }
 
 Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {

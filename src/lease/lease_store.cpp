@@ -11,6 +11,7 @@
 #include "lease/gate.hpp"
 #include "lease/held_leases.hpp"
 #include "lease/kernel_locks.hpp"
+#include "lease/lock_file.hpp"
 #include "lease/situation.hpp"
 #include "lease/tickets.hpp"
 
@@ -31,6 +32,14 @@ Result<void> refuse_twins(const std::vector<Device>& devices) {
 }
 
 }  // namespace
+
+std::vector<Pid> processes_locking(const std::filesystem::path& file) {
+  std::vector<Pid> pids;
+  const auto fd = open_existing_lock_file(file);
+  if (!fd) return pids;
+  for (const Process& process : LockTable("/proc").holders_of(*fd)) pids.push_back(process.pid);
+  return pids;
+}
 
 facts::LeaseHolder this_process(const Clock& clock) {
   static std::atomic<unsigned> count{0};
@@ -64,11 +73,11 @@ Situation LeaseStore::inspect(const std::vector<Device>& known, Names names, con
   return situation;
 }
 
-std::vector<facts::Lease> LeaseStore::simulated_leases() const {
+Situation LeaseStore::simulated() const {
   if (!options_.prefix.empty() || directory_problem_) return {};
   StoreOptions options = options_;
   options.prefix = kSimulatedPrefix;
-  return look(options, {}, Care::without_gate, Names::told).leases;
+  return look(options, {}, Care::without_gate, Names::told);
 }
 
 Result<std::optional<HeldLeases>> LeaseStore::claim(const std::vector<Device>& known,

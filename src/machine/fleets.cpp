@@ -3,13 +3,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -24,20 +26,36 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// What the process that keeps a fleet says when it does.
-constexpr std::string_view kStarted = "started";
+/// What the process that keeps a fleet says when it does, before its pid.
+constexpr std::string_view kStarted = "started ";
 
-/// In the fleet's folder: the pid of the process that keeps it alive.
+/// For the end of a keeper that was told to end.
+constexpr std::chrono::seconds kPatience(5);
+
+/// In the fleet's folder: the pid of the process that keeps the fleet alive, which holds a lock on the file as long as
+/// it lives.
 fs::path keeper_file(const fs::path& fleet) { return fleet / "keeper"; }
 
-/// Stays attached until it is told to end. What it holds goes with the process.
-[[noreturn]] void keep(const fs::path& fleet, UniqueFd report) {
-  ::setsid();
-  [[maybe_unused]] const auto noted = write_file_atomically(keeper_file(fleet), std::to_string(::getpid()) + "\n");
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
-  [[maybe_unused]] const ssize_t told = ::write(report.get(), kStarted.data(), kStarted.size());
-  report.reset();
+Result<UniqueFd> note_keeper(const fs::path& file) {
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  const std::string text = std::to_string(::getpid()) + "\n";
+  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ::ftruncate(fd.get(), 0) != 0 ||
+      ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return std::unexpected(error_from_errno(errno, fmt::format("{} cannot be written", file.string())));
+  return fd;
+}
+
+bool is_kept(const UniqueFd& file) {
+  const bool taken = ::flock(file.get(), LOCK_SH | LOCK_NB) != 0;
+  if (!taken) ::flock(file.get(), LOCK_UN);
+  return taken;
+}
+
+void tell(const UniqueFd& report, std::string_view text) {
+  [[maybe_unused]] const ssize_t told = ::write(report.get(), text.data(), text.size());
+}
+
+void wait_for_the_end() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
@@ -46,19 +64,31 @@ fs::path keeper_file(const fs::path& fleet) { return fleet / "keeper"; }
   do {
     ::sigwait(&set, &signal);
   } while (signal == SIGHUP);
-  ::exit(0);
 }
 
-/// In the child: tells that it has started, or why not.
-[[noreturn]] void start_and_keep(const Json& request, const SimulatorPlaces& places, UniqueFd report) {
+/// The fleet's keeper: tells that it has started, or why not, and stays attached until it is told to end.
+void start_and_keep(const Json& request, const SimulatorPlaces& places, UniqueFd report) {
+  ::setsid();
+  keep_descriptors({report.get()});
   auto simulator = Simulator::open(places);
   const auto fleet = simulator ? (*simulator)->call(request) : std::unexpected(simulator.error());
-  if (!fleet) {
-    const std::string text = facts::to_json(fleet.error()).dump();
-    [[maybe_unused]] const ssize_t told = ::write(report.get(), text.data(), text.size());
-    ::_exit(1);
+  auto lock = fleet ? note_keeper(keeper_file((*fleet)["folder"].get<std::string>())) : std::unexpected(fleet.error());
+  if (!lock) {
+    tell(report, facts::to_json(lock.error()).dump());
+    return;
   }
-  keep((*fleet)["folder"].get<std::string>(), std::move(report));
+  tell(report, fmt::format("{}{}", kStarted, ::getpid()));
+  report.reset();
+  wait_for_the_end();
+}
+
+/// Is nobody's child by the time it stays: no caller has to wait for it.
+[[noreturn]] void start_keeper(const Json& request, const SimulatorPlaces& places, UniqueFd report) {
+  const pid_t pid = ::fork();
+  if (pid < 0) tell(report, facts::to_json(error_from_errno(errno, "cannot start a process")).dump());
+  if (pid == 0) start_and_keep(request, places, std::move(report));
+  // Not the caller's: what it does at exit is no matter of a child.
+  ::_exit(0);
 }
 
 Error error_of(const std::string& text) {
@@ -118,14 +148,16 @@ Result<Pid> start_fleet(const std::string& name, const std::string& spec, const 
   if (pid < 0) return std::unexpected(error_from_errno(errno, "cannot start a process"));
   if (pid == 0) {
     report.read_end.reset();
-    start_and_keep({{"op", "start"}, {"name", name}, {"spec", spec}}, places, std::move(report.write_end));
+    start_keeper({{"op", "start"}, {"name", name}, {"spec", spec}}, places, std::move(report.write_end));
   }
   report.write_end.reset();
-  constexpr std::size_t kLongestError = std::size_t{1} << 20U;
-  const auto told = read_descriptor(report.read_end.get(), "the fleet's process", kLongestError);
-  if (told && *told == kStarted) return Pid(pid);
   ::waitpid(pid, nullptr, 0);
-  return std::unexpected(error_of(told.value_or("")));
+  constexpr std::size_t kLongestError = std::size_t{1} << 20U;
+  const std::string told =
+      read_descriptor(report.read_end.get(), "the fleet's process", kLongestError).value_or(std::string());
+  const auto keeper = told.starts_with(kStarted) ? parse_integer(told.substr(kStarted.size())) : std::nullopt;
+  if (!keeper) return std::unexpected(error_of(told));
+  return Pid(static_cast<std::int32_t>(*keeper));
 }
 
 Result<Machine> open_running_fleet(const std::string& name, Options options) {
@@ -143,11 +175,22 @@ Result<Machine> open_running_fleet(const std::string& name, Options options) {
 }
 
 Result<void> stop_fleet(const Machine& fleet, Clock& clock) {
-  const auto pid = parse_integer(read_line(keeper_file(fleet.fleet_folder())).value_or(""));
-  if (!pid || *pid <= 0 || ::kill(static_cast<pid_t>(*pid), SIGTERM) != 0)
+  const fs::path name = keeper_file(fleet.fleet_folder());
+  const UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto pid = parse_integer(read_line(name).value_or(""));
+  if (!file || !is_kept(file) || !pid || *pid <= 0)
     return fail(ErrorCode::failed, "the fleet has no keeper that could be stopped: it ends with its last user");
+  if (::kill(static_cast<pid_t>(*pid), SIGTERM) != 0)
+    return std::unexpected(error_from_errno(errno, fmt::format("the fleet's keeper (pid {}) cannot be ended", *pid)));
   constexpr std::chrono::milliseconds kBetweenLooks(10);
-  for (int i = 0; i < 500 && ::kill(static_cast<pid_t>(*pid), 0) == 0; ++i) clock.sleep_for(kBetweenLooks);
+  const auto deadline = clock.now() + kPatience;
+  while (is_kept(file)) {
+    if (clock.now() >= deadline)
+      return fail(ErrorCode::timed_out,
+                  fmt::format("the fleet's keeper (pid {}) has not ended within {} s", *pid, kPatience.count()),
+                  fmt::format("kill -9 {}", *pid));
+    clock.sleep_for(kBetweenLooks);
+  }
   return {};
 }
 

@@ -57,7 +57,10 @@ class Acquisition {
       if (stop_.stop_requested()) return interrupted();
       GPUWARDEN_TRY(const bool done, attempt());
       if (done || (!request_.hold && !request_.wait)) return std::move(result_);
-      if (auto error = give_up(round)) return std::unexpected(std::move(*error));
+      if (auto error = give_up(round)) {
+        if (request_.refused) request_.refused(result_.decision_);
+        return std::unexpected(std::move(*error));
+      }
       if (request_.wait) get_in_line();
       if (!clock_.sleep_for(pause(round), stop_)) return interrupted();
     }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/own_files.hpp"
+
 namespace gpuwarden::machine {
 namespace {
 
@@ -18,12 +20,6 @@ constexpr int kControlProfile = 550;
 
 /// The library has one fleet for the whole process.
 std::atomic<bool> in_use{false};
-
-/// In a build tree as where it is installed.
-fs::path beside_the_program() {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "lib/gpuwarden/sim";
-}
 
 }  // namespace
 
@@ -37,7 +33,7 @@ SimulatorPlaces simulator_places(const Environment& environment) {
 
 Result<std::unique_ptr<Simulator>> Simulator::open(const SimulatorPlaces& places) {
   std::unique_ptr<Simulator> simulator(new Simulator());
-  simulator->libraries_ = places.libraries.empty() ? beside_the_program() : places.libraries;
+  simulator->libraries_ = places.libraries.empty() ? own_file("sim") : places.libraries;
   const fs::path library = simulator->library(kControlProfile);
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/own_files.hpp"
 
 namespace gpuwarden::memtrace {
 
@@ -13,12 +14,9 @@ namespace fs = std::filesystem;
 
 Result<fs::path> preload_library(const Environment& environment) {
   const auto given = environment.find("GPUWARDEN_MEMTRACE_LIBRARY");
+  const bool named = given != environment.end() && !given->second.empty();
+  const fs::path library = named ? fs::path(given->second) : own_file("libgpuwarden_memtrace.so");
   std::error_code error;
-  // In a build tree as where it is installed.
-  const fs::path library = given != environment.end() && !given->second.empty()
-                               ? fs::path(given->second)
-                               : fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() /
-                                     "lib/gpuwarden/libgpuwarden_memtrace.so";
   if (fs::is_regular_file(library, error)) return fs::absolute(library);
   return fail(ErrorCode::unavailable, fmt::format("there is no {}", library.string()),
               "it belongs to gpuwarden: reinstall it, or name the library with GPUWARDEN_MEMTRACE_LIBRARY");

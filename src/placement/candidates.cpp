@@ -7,6 +7,7 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
 #include "placement/names.hpp"
 
 namespace gpuwarden::placement {
@@ -130,18 +131,22 @@ Opinion known_use(const Candidate& c, const Wanted& wanted) {
   return Objection{"its processes could not be read, so it may be in use (--allow-busy takes it all the same)", true};
 }
 
+/// A GPU that is loaded without visible processes is in use by somebody who cannot be seen, for example from inside a
+/// container.
 Opinion no_unseen_user(const Candidate& c, const Wanted& wanted) {
   if (wanted.request.shared || wanted.request.allow_busy || c.mig != nullptr) return std::nullopt;
   const auto& sample = c.record->sample;
-  if (sample.utilization_gpu && sample.utilization_gpu->value > kUnseenUsePercent) {
-    return Objection{fmt::format("busy ({} % utilization) by processes that cannot be seen from here",
-                                 sample.utilization_gpu->value),
-                     true};
-  }
-  if (sample.memory_used && c.total.value > 0 && ratio(*sample.memory_used, c.total) * 100 > kUnseenUsePercent) {
-    return Objection{fmt::format("{} of its memory are held by processes that cannot be seen from here",
-                                 format_size(*sample.memory_used)),
-                     true};
+  switch (facts::load_of(sample)) {
+    case facts::Load::none:
+      return std::nullopt;
+    case facts::Load::work:
+      return Objection{fmt::format("busy ({} % utilization) by processes that cannot be seen from here",
+                                   sample.utilization_gpu.value_or(Percent(0)).value),
+                       true};
+    case facts::Load::memory:
+      return Objection{fmt::format("{} of its memory are held by processes that cannot be seen from here",
+                                   format_size(sample.memory_used.value_or(Bytes(0)))),
+                       true};
   }
   return std::nullopt;
 }

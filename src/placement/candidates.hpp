@@ -45,8 +45,4 @@ std::vector<Candidate> list_candidates(const Wanted& wanted);
 /// The first objection of the filter table, or nothing.
 std::optional<Objection> object_to(const Candidate& candidate, const Wanted& wanted);
 
-/// A GPU without visible processes whose memory or multiprocessors are used beyond this share (percent) is in use by
-/// somebody who cannot be seen, for example from inside a container.
-inline constexpr int kUnseenUsePercent = 10;
-
 }  // namespace gpuwarden::placement

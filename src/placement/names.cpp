@@ -4,16 +4,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/placement/names.hpp"
 
 namespace gpuwarden::placement {
 namespace {
 
-/// "17:00.0" and "0000:17:00.0" are ends of "00000000:17:00.0".
+/// A GPU, or an instance on it.
+struct NamedDevice {
+  const facts::GpuRecord* gpu = nullptr;
+  Uuid uuid;
+};
+
+/// "17:00.0" and "0000:17:00.0" are ends of "00000000:17:00.0"; "7:00.0" is none.
 bool is_bus_id(std::string_view text, const facts::GpuRecord& record) {
-  return text.contains(':') && text.contains('.') && to_lower(record.gpu.pci_bus_id).ends_with(to_lower(text));
+  const std::string own = to_lower(record.gpu.pci_bus_id);
+  if (!text.contains(':') || !text.contains('.') || !own.ends_with(to_lower(text))) return false;
+  const std::string_view rest = std::string_view(own).substr(0, own.size() - text.size());
+  return rest.ends_with(':') || rest.find_first_not_of('0') == std::string_view::npos;
+}
+
+std::vector<NamedDevice> with_bus_id(std::string_view text, const facts::Snapshot& snapshot) {
+  std::vector<NamedDevice> found;
+  for (const auto& record : snapshot.gpus) {
+    if (is_bus_id(text, record)) found.push_back({&record, identity_of(record)});
+  }
+  return found;
+}
+
+/// GPUs and instances; an exact match stands alone.
+std::vector<NamedDevice> with_uuid(std::string_view text, const facts::Snapshot& snapshot) {
+  std::vector<NamedDevice> found;
+  const std::string wanted = to_lower(text);
+  const auto add = [&](const facts::GpuRecord& record, const Uuid& uuid) {
+    if (!uuid.value.empty() && to_lower(uuid.value).starts_with(wanted)) found.push_back({&record, uuid});
+  };
+  // At least a character beyond the kind: "GPU-" alone would fit anything.
+  if (wanted.size() <= 4 || (!wanted.starts_with("gpu-") && !wanted.starts_with("mig-"))) return found;
+  for (const auto& record : snapshot.gpus) {
+    add(record, record.gpu.uuid);
+    for (const auto& mig : record.mig_devices) add(record, mig.uuid);
+  }
+  const auto exact =
+      std::ranges::find_if(found, [&](const NamedDevice& one) { return to_lower(one.uuid.value) == wanted; });
+  return exact != found.end() ? std::vector<NamedDevice>{*exact} : found;
 }
 
 Error no_such_gpu(const GpuName& name, const facts::Snapshot& snapshot) {
@@ -21,49 +58,30 @@ Error no_such_gpu(const GpuName& name, const facts::Snapshot& snapshot) {
           snapshot.gpus.empty() ? "this machine has no GPU" : "there are: " + describe_gpus(snapshot)};
 }
 
-Result<Uuid> resolve_one(const GpuName& name, const facts::Snapshot& snapshot) {
+/// The one way from a name to what it means.
+Result<NamedDevice> resolve_one(const GpuName& name, const facts::Snapshot& snapshot) {
   if (const auto index = parse_integer(name.text)) {
     for (const auto& record : snapshot.gpus) {
-      if (record.gpu.index.value == *index) return identity_of(record);
+      if (record.gpu.index.value == *index) return NamedDevice{&record, identity_of(record)};
     }
   }
-  for (const auto& record : snapshot.gpus) {
-    if (is_bus_id(name.text, record)) return identity_of(record);
-  }
-  const auto found = uuids_with_prefix(name.text, snapshot);
+  const bool bus_id = name.text.contains(':');
+  const auto found = bus_id ? with_bus_id(name.text, snapshot) : with_uuid(name.text, snapshot);
   if (found.size() == 1) return found[0];
   if (found.size() > 1) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}' is not unique: it fits {} GPUs", printable(name.text), found.size()),
-                "write more of the UUID");
+                bus_id ? "write its domain as well" : "write more of the UUID");
   }
   return std::unexpected(no_such_gpu(name, snapshot));
-}
-
-/// More than one GPU may be meant.
-bool is_meant(const facts::GpuRecord& record, const std::string& name) {
-  if (const auto index = parse_integer(name)) return record.gpu.index.value == *index;
-  const std::string wanted = to_lower(name);
-  const bool uuid = wanted.size() > 4 && to_lower(record.gpu.uuid.value).starts_with(wanted);
-  return uuid || (wanted.contains(':') && to_lower(record.gpu.pci_bus_id).ends_with(wanted));
 }
 
 }  // namespace
 
 std::vector<Uuid> uuids_with_prefix(std::string_view text, const facts::Snapshot& snapshot) {
-  std::vector<Uuid> found;
-  const std::string wanted = to_lower(text);
-  const auto add = [&](const Uuid& uuid) {
-    if (!uuid.value.empty() && to_lower(uuid.value).starts_with(wanted)) found.push_back(uuid);
-  };
-  // At least a character beyond the kind: "GPU-" alone would fit anything.
-  if (wanted.size() <= 4 || (!wanted.starts_with("gpu-") && !wanted.starts_with("mig-"))) return found;
-  for (const auto& record : snapshot.gpus) {
-    add(record.gpu.uuid);
-    for (const auto& mig : record.mig_devices) add(mig.uuid);
-  }
-  const auto exact = std::ranges::find_if(found, [&](const Uuid& uuid) { return to_lower(uuid.value) == wanted; });
-  return exact != found.end() ? std::vector<Uuid>{*exact} : found;
+  std::vector<Uuid> uuids;
+  for (const NamedDevice& device : with_uuid(text, snapshot)) uuids.push_back(device.uuid);
+  return uuids;
 }
 
 std::string describe_gpus(const facts::Snapshot& snapshot) {
@@ -76,20 +94,19 @@ std::string describe_gpus(const facts::Snapshot& snapshot) {
 Result<std::vector<Uuid>> resolve(const std::vector<GpuName>& names, const facts::Snapshot& snapshot) {
   std::vector<Uuid> uuids;
   for (const GpuName& name : names) {
-    GPUWARDEN_TRY(const Uuid uuid, resolve_one(name, snapshot));
-    uuids.push_back(uuid);
+    GPUWARDEN_TRY(const NamedDevice device, resolve_one(name, snapshot));
+    uuids.push_back(device.uuid);
   }
   return uuids;
 }
 
 std::vector<GpuName> expand_ranges(const std::vector<std::string>& names) {
-  constexpr std::int64_t kMost = 4096;
   std::vector<GpuName> all;
   for (const std::string& name : names) {
     const auto ends = split(name, '-');
     const auto first = parse_integer(ends.front());
     const auto last = ends.size() == 2 ? parse_integer(ends.back()) : std::nullopt;
-    if (!first || !last || *first > *last || *last - *first >= kMost) {
+    if (!first || !last || *first > *last || *last - *first >= kMostInRange) {
       all.push_back({name});
       continue;
     }
@@ -100,13 +117,16 @@ std::vector<GpuName> expand_ranges(const std::vector<std::string>& names) {
 
 Result<void> keep_named(const std::vector<GpuName>& names, facts::Snapshot& snapshot) {
   if (names.empty()) return {};
+  std::vector<const facts::GpuRecord*> named;
   for (const GpuName& name : names) {
-    if (std::ranges::none_of(snapshot.gpus, [&](const auto& record) { return is_meant(record, name.text); }))
-      return std::unexpected(no_such_gpu(name, snapshot));
+    GPUWARDEN_TRY(const NamedDevice device, resolve_one(name, snapshot));
+    named.push_back(device.gpu);
   }
-  std::erase_if(snapshot.gpus, [&](const facts::GpuRecord& record) {
-    return std::ranges::none_of(names, [&](const GpuName& name) { return is_meant(record, name.text); });
-  });
+  std::vector<facts::GpuRecord> kept;
+  for (facts::GpuRecord& record : snapshot.gpus) {
+    if (std::ranges::find(named, &record) != named.end()) kept.push_back(std::move(record));
+  }
+  snapshot.gpus = std::move(kept);
   return {};
 }
 

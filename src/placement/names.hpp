@@ -8,7 +8,6 @@
 
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
-#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/placement/request.hpp"
 
 namespace gpuwarden::placement {

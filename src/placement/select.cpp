@@ -57,7 +57,8 @@ Result<void> check_visibility(const Wanted& wanted) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("{} is hidden by CUDA_VISIBLE_DEVICES={}", as_typed(wanted.request.gpu_ids[i]),
                               printable(wanted.inputs.visibility.cuda_visible_devices.value_or(""))),
-                  "unset CUDA_VISIBLE_DEVICES, or list a GPU that it shows");
+                  wanted.visible.warnings.empty() ? "unset CUDA_VISIBLE_DEVICES, or list a GPU that it shows"
+                                                  : join(wanted.visible.warnings, "; "));
     }
   }
   return {};

@@ -22,12 +22,6 @@ constexpr double kBottom = 420;
 constexpr const char* kColours[] = {"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377",
                                     "#bbbbbb", "#ee8866", "#44bb99", "#99ddff", "#777777"};
 
-std::string spaced(std::string_view name) {
-  std::string words(name);
-  std::ranges::replace(words, '_', ' ');
-  return words;
-}
-
 std::string markup(std::string_view text) { return markup_text(printable(text)); }
 
 double height_of(const ChartColumn& column) {

@@ -285,8 +285,10 @@ Launch launch_of(const PlanAnswer& answer) {
   launch.ampere = request.gpus.capability_major == 0 || request.gpus.capability_major >= 8;
   launch.job_name = request.work.model.name;
   launch.adapter_modules = default_lora_targets(request.work.model);
-  launch.cpus_per_gpu = request.cpus / request.gpus_per_node;
-  const std::uint32_t on_node = std::min(request.gpus_per_node, request.gpus.count);
+  // As nodes_of() has it: of nodes without a size, one takes all GPUs.
+  const std::uint32_t node = request.gpus_per_node != 0 ? request.gpus_per_node : request.gpus.count;
+  launch.cpus_per_gpu = node != 0 ? request.cpus / node : 0;
+  const std::uint32_t on_node = std::min(node, request.gpus.count);
   launch.host_memory_per_node = Bytes(static_cast<std::uint64_t>(answer.best().estimate.host * on_node));
   return launch;
 }

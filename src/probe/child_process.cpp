@@ -14,6 +14,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/clock.hpp"
 
 namespace gpuwarden::probe {
@@ -29,10 +30,7 @@ void shed(int socket_fd) {
   // Ctrl-C is for the parent, which decides what it means.
   for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) ::signal(signal, signal == SIGTERM ? SIG_DFL : SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
-  if (socket_fd != 3) ::dup2(socket_fd, 3);
-  ::close_range(4, ~0U, 0);
+  keep_descriptors({socket_fd});
 }
 
 }  // namespace
@@ -43,9 +41,11 @@ std::unique_ptr<ChildProcess> ChildProcess::start(const std::function<void(int f
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    shed(ends[1]);
+    // A program without standard streams has the socket where they would be.
+    const int socket = ends[1] > 2 ? ends[1] : ::fcntl(ends[1], F_DUPFD, 3);
+    shed(socket);
     if (::getppid() != parent) ::_exit(0);
-    work(3);
+    work(socket);
     ::_exit(0);
   }
   ::close(ends[1]);

@@ -44,31 +44,36 @@ std::optional<std::uint32_t> minor_of(std::string_view link) {
   return static_cast<std::uint32_t>(*number);
 }
 
-std::vector<Holder> find_holders(const fs::path& proc_root) {
+std::vector<Holder> find_holders(const fs::path& proc_root, const std::vector<fs::path>& proc_roots) {
   std::vector<Holder> holders;
   for (const fs::path& folder : list_directory(proc_root)) {
     const auto pid = parse_integer(folder.filename().native());
     if (!pid || *pid <= 0) continue;
     auto minors = open_minors(folder / "fd");
-    if (!minors.empty() && read_line(folder / "comm") != kChildName)
-      holders.push_back({Pid{static_cast<std::int32_t>(*pid)}, std::move(minors)});
+    if (minors.empty() || read_line(folder / "comm") == kChildName) continue;
+    holders.push_back({{.pid = Pid{static_cast<std::int32_t>(*pid)}, .listed = false}, std::move(minors)});
+    name_process(proc_roots, holders.back().process);
   }
-  std::ranges::sort(holders, {}, &Holder::pid);
+  std::ranges::sort(holders, {}, [](const Holder& holder) { return holder.process.pid; });
   return holders;
 }
 
-void add_holders(const std::vector<Holder>& holders, const std::vector<fs::path>& proc_roots,
-                 facts::Snapshot& snapshot) {
+void drop_ended(const fs::path& proc_root, std::vector<Holder>& holders) {
+  std::erase_if(holders, [&](const Holder& holder) {
+    std::error_code error;
+    return fs::status(proc_root / std::to_string(holder.process.pid.value), error).type() == fs::file_type::not_found;
+  });
+}
+
+void add_holders(const std::vector<Holder>& holders, facts::Snapshot& snapshot) {
   for (const Holder& holder : holders) {
-    facts::GpuProcess process{.pid = holder.pid, .listed = false};
-    name_process(proc_roots, process);
     for (facts::GpuRecord& record : snapshot.gpus) {
       const auto minor = record.gpu.minor_number;
       const bool has_it =
           minor && std::ranges::any_of(holder.minors, [&](std::uint32_t n) { return Count(n) == *minor; });
-      if (!has_it || record.gpu.vendor != "NVIDIA" || lists(record, holder.pid)) continue;
+      if (!has_it || record.gpu.vendor != "NVIDIA" || lists(record, holder.process.pid)) continue;
       if (!record.processes) record.processes.emplace();
-      record.processes->push_back(process);
+      record.processes->push_back(holder.process);
     }
   }
 }

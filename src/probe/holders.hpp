@@ -12,9 +12,9 @@
 
 namespace gpuwarden::probe {
 
-/// A process and the GPUs it has open, by N of /dev/nvidiaN.
+/// A process, with its names, and the GPUs it has open, by N of /dev/nvidiaN.
 struct Holder {
-  Pid pid;
+  facts::GpuProcess process;
   std::vector<std::uint32_t> minors;
 
   bool operator==(const Holder&) const = default;
@@ -24,12 +24,15 @@ struct Holder {
 std::optional<std::uint32_t> minor_of(std::string_view link);
 
 /// Goes through PROC_ROOT/PID/fd; processes whose descriptors the caller may not see are left out, and so are readers
-/// of gpuwarden's, which open GPUs only to look at them.
-std::vector<Holder> find_holders(const std::filesystem::path& proc_root);
+/// of gpuwarden's, which open GPUs only to look at them. Their names come from `proc_roots`. A process in trouble may
+/// hang whoever looks at it: for a ChildProcess.
+std::vector<Holder> find_holders(const std::filesystem::path& proc_root,
+                                 const std::vector<std::filesystem::path>& proc_roots);
 
-/// Adds to each GPU's processes those holders that NVML does not list (listed = false), with their names from
-/// `proc_roots`.
-void add_holders(const std::vector<Holder>& holders, const std::vector<std::filesystem::path>& proc_roots,
-                 facts::Snapshot& snapshot);
+/// Without those that have ended since they were found: they hold nothing.
+void drop_ended(const std::filesystem::path& proc_root, std::vector<Holder>& holders);
+
+/// Adds to each GPU's processes those holders that NVML does not list (listed = false).
+void add_holders(const std::vector<Holder>& holders, facts::Snapshot& snapshot);
 
 }  // namespace gpuwarden::probe

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/probe/machine_reader.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "gpuwarden/probe/child_process.hpp"
 #include "probe/holders.hpp"
@@ -30,11 +36,45 @@ bool all_asleep(const ReaderOptions& options) {
   return !options.wake && !gpus.empty() && std::ranges::all_of(gpus, &PciGpu::suspended);
 }
 
+/// The names that a holder has besides its pid.
+constexpr std::pair<const char*, std::optional<std::string> facts::GpuProcess::*> kNames[] = {
+    {"user", &facts::GpuProcess::user},
+    {"command", &facts::GpuProcess::command},
+    {"container", &facts::GpuProcess::container},
+    {"pod", &facts::GpuProcess::pod},
+    {"slurm_job", &facts::GpuProcess::slurm_job}};
+
+Json json_of(const Holder& holder) {
+  Json json{{"pid", holder.process.pid.value}, {"minors", holder.minors}};
+  for (const auto& [key, name] : kNames) {
+    if (holder.process.*name) json[key] = *(holder.process.*name);
+  }
+  return json;
+}
+
+Holder holder_of(const Json& json) {
+  Holder holder{{.pid = Pid{json["pid"].get<std::int32_t>()}, .listed = false},
+                json["minors"].get<std::vector<std::uint32_t>>()};
+  for (const auto& [key, name] : kNames) {
+    if (json.contains(key)) holder.process.*name = json[key].get<std::string>();
+  }
+  return holder;
+}
+
 void tell_holders(int fd, const ReaderOptions& options) {
   Json found = Json::array();
-  for (const Holder& holder : find_holders(options.driver_proc_root))
-    found.push_back({{"pid", holder.pid.value}, {"minors", holder.minors}});
+  for (const Holder& holder : find_holders(options.driver_proc_root, options.proc_roots))
+    found.push_back(json_of(holder));
   send_message(fd, {{"holders", found}});
+}
+
+facts::ReadingGap unknown_holders(std::chrono::milliseconds timeout) {
+  using Kind = facts::DriverProblem::Kind;
+  return {facts::ReadingGap::Part::holders,
+          {Kind::timed_out,
+           {ErrorCode::timed_out,
+            fmt::format("the processes that have a GPU open could not be found within {} ms", timeout.count()),
+            "a process in uninterruptible sleep may hold /proc up: ps -eo pid,stat,wchan:30,args | grep ' D'"}}};
 }
 
 /// Where NVIDIA's software is not there and found nothing, the GPUs of others are no trouble, and neither is a Tegra.
@@ -56,23 +96,34 @@ void add_rest(const ReaderOptions& options, Snapshot& snapshot) {
 /// in /proc.
 class MachineReader::HolderSearch {
  public:
-  HolderSearch(const ReaderOptions& options, bool wanted) : options_(options) {
+  HolderSearch(const ReaderOptions& options, bool wanted) : options_(options), wanted_(wanted) {
     if (wanted) child_ = ChildProcess::start([&options](int fd) { tell_holders(fd, options); });
   }
 
-  /// The first time, this waits for the end of the search.
-  const std::vector<Holder>& found() {
+  /// Waits for the end of the search.
+  void wait() {
+    if (!wanted_ || found_) return;
     const auto message = child_ ? child_->receive(options_.timeout) : std::nullopt;
     child_.reset();
-    for (const Json& holder : message ? message->value("holders", Json::array()) : Json::array())
-      found_.push_back({Pid{holder["pid"].get<std::int32_t>()}, holder["minors"].get<std::vector<std::uint32_t>>()});
-    return found_;
+    if (!message || !message->contains("holders")) return;
+    found_.emplace();
+    for (const Json& holder : (*message)["holders"]) found_->push_back(holder_of(holder));
+  }
+
+  /// What was found and still runs; a gap where the search did not end.
+  void add_to(Snapshot& snapshot) {
+    wait();
+    if (wanted_ && !found_) snapshot.gaps.push_back(unknown_holders(options_.timeout));
+    if (!found_) return;
+    drop_ended(options_.driver_proc_root, *found_);
+    add_holders(*found_, snapshot);
   }
 
  private:
   const ReaderOptions& options_;
+  bool wanted_;
   std::unique_ptr<ChildProcess> child_;
-  std::vector<Holder> found_;
+  std::optional<std::vector<Holder>> found_;
 };
 
 MachineReader::MachineReader(ReaderOptions options) : options_(std::move(options)), nvml_(options_) {}
@@ -84,14 +135,14 @@ Snapshot MachineReader::read_nvidia(const ReadRequest& request, HolderSearch& ho
     const bool fall_back = options_.probe == ProbeChoice::automatic && nvml_.library_failed() && !would_wake(options_);
     if (!fall_back) return snapshot;
     // nvidia-smi opens every GPU, and must not be found at it.
-    holders.found();
+    holders.wait();
     auto told = read_with_nvidia_smi(options_, request);
     return told ? std::move(*told) : snapshot;
   }
   std::expected<Snapshot, facts::DriverProblem> told = std::unexpected(facts::DriverProblem(
       facts::DriverProblem::Kind::other, {ErrorCode::unavailable, "nvidia-smi would wake the GPUs that sleep",
                                           "add --wake, or leave --probe nvidia-smi out"}));
-  holders.found();
+  holders.wait();
   if (!would_wake(options_)) told = read_with_nvidia_smi(options_, request);
   if (told) return std::move(*told);
   Snapshot snapshot = begin_snapshot(options_);
@@ -104,7 +155,7 @@ Snapshot MachineReader::read(const ReadRequest& request) {
   Snapshot snapshot = read_nvidia(request, holders);
   add_rest(options_, snapshot);
   if (request.links && request.detail >= Detail::full) snapshot.nics = read_nics(options_.sys_root, snapshot.gpus);
-  add_holders(holders.found(), options_.proc_roots, snapshot);
+  holders.add_to(snapshot);
   return snapshot;
 }
 

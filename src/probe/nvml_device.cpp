@@ -268,7 +268,7 @@ bool note_trouble(Return code, std::string_view what, GpuRecord& record) {
     case nvml::kTimeout:
     case nvml::kIrqIssue:
       return set(GpuState::not_answering,
-                 fmt::format("the GPU answers with an unknown error ({}, NVML code {})", what, code),
+                 fmt::format("NVML gives an unknown error instead of an answer ({}, NVML code {})", what, code),
                  "look into the kernel log (dmesg | grep -i nvrm); a reset or a reboot usually helps");
     default:
       return false;

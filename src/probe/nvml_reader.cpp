@@ -164,6 +164,8 @@ class NvmlReader::Impl {
     if (progress.stage == Stage::done) return;
     const Silence silence = silence_of(*child_);
     child_.reset();
+    // The children that follow are started a timeout later: a GPU may sleep by now.
+    pci_ = scan_pci(options_.sys_root);
     if (progress.stage == Stage::gpu)
       put_silent(progress.index, silence, reading);
     else

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/base/file.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/scope_guard.hpp"
+#include "gpuwarden/base/unique_fd.hpp"
 #include "support/fake_clock.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
@@ -35,6 +39,36 @@ TEST(WriteFileAtomically, ReplacesAndLeavesNothingBehind) {
   EXPECT_THAT(read_file(dir / "f"), IsOkAnd(std::string("new")));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
   EXPECT_FALSE(write_file_atomically(dir / "no/such/folder", "x").has_value());
+}
+
+TEST(WriteOutput, ReplacesAFileAndFollowsALink) {
+  const TempDir dir;
+  put(dir / "target", "old");
+  std::filesystem::create_symlink("target", dir / "link");
+  ASSERT_THAT(write_output(dir / "link", "new"), IsOk());
+  EXPECT_THAT(read_file(dir / "target"), IsOkAnd(std::string("new")));
+  EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
+  ASSERT_THAT(write_output(dir / "other", "new"), IsOk());
+  EXPECT_THAT(read_file(dir / "other"), IsOkAnd(std::string("new")));
+  EXPECT_FALSE(write_output(dir.path(), "x").has_value()) << "a folder";
+}
+
+TEST(WriteOutput, GoesIntoAPipeAndLeavesIt) {
+  const TempDir dir;
+  const auto pipe = dir / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  ASSERT_THAT(write_output(pipe, "text"), IsOk());
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_THAT(read_descriptor(reader.get(), "the pipe"), IsOkAnd(std::string("text")));
+}
+
+TEST(WriteOutput, ADashAndADeviceAreStandardOutput) {
+  for (const char* name : {"-", "/dev/stdout"}) {
+    ::testing::internal::CaptureStdout();
+    EXPECT_THAT(write_output(name, "text"), IsOk()) << name;
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(), "text") << name;
+  }
 }
 
 TEST(ScopeGuard, RunsUnlessReleased) {

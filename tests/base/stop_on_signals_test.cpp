@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/base/stop_on_signals.hpp"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,36 @@ TEST(StopOnSignals, SignalsAreAsBeforeAtItsEnd) {
               return true;
             }),
             128 + SIGINT);
+}
+
+/// As in a process that has as many files open as it may.
+void take_descriptors_away() {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+}
+
+TEST(StopOnSignals, WithoutDescriptorsTheSignalsActAsBefore) {
+  EXPECT_EQ(in_child([] {
+              take_descriptors_away();
+              const StopOnSignals signals;
+              ::kill(::getpid(), SIGTERM);
+              return true;
+            }),
+            128 + SIGTERM);
+}
+
+TEST(StopOnSignals, WithoutDescriptorsItEndsAtOnce) {
+  EXPECT_EQ(in_child([] {
+              take_descriptors_away();
+              {
+                const StopOnSignals signals;
+                if (signals.token().stop_requested()) return false;
+              }
+              sigset_t blocked;
+              ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+              return sigismember(&blocked, SIGTERM) == 0;
+            }),
+            0);
 }
 
 }  // namespace

@@ -68,6 +68,12 @@ TEST(Printable, DefusesEscapesAndInvalidUtf8ButKeepsLetters) {
   EXPECT_EQ(printable("\xc2\x9b"), "??");
 }
 
+TEST(Spaced, HasBlanksOrAnotherJointForUnderscores) {
+  EXPECT_EQ(spaced("not_answering_now"), "not answering now");
+  EXPECT_EQ(spaced("not_answering", '-'), "not-answering");
+  EXPECT_EQ(spaced(""), "");
+}
+
 TEST(Split, KeepsEmptyPieces) {
   EXPECT_THAT(split("a,,b", ','), ::testing::ElementsAre("a", "", "b"));
   EXPECT_THAT(split("", ','), ::testing::ElementsAre(""));

@@ -220,6 +220,14 @@ TEST_F(Cli, RunLeasesStartsReportsAndGivesBack) {
   EXPECT_THAT(run({"lease", "--list", "--simulate", "h100x8"}).standard_output, HasSubstr("nothing is leased"));
 }
 
+TEST_F(Cli, AReportThatCannotBeWrittenFailsARunThatWentWell) {
+  for (const auto& [command, code] : {std::pair("true", 1), std::pair("exit 5", 5)}) {
+    const auto done = run({"run", "--simulate", "t4x1", "--report", "/dev/full", "--", "sh", "-c", command});
+    EXPECT_EQ(done.exit_code, code) << done.standard_error;
+    EXPECT_THAT(done.standard_error, HasSubstr("/dev/full"));
+  }
+}
+
 TEST_F(Cli, RunPassesTheExitCodeOnAndChecksTheProgramFirst) {
   expect_error({"run", "--simulate", "t4x1", "--", "no-such-program-here"}, 127, "was not found");
   expect_error({"run", "--simulate", "t4x1", "--", "/etc/passwd"}, 126, "is not executable");
@@ -272,6 +280,7 @@ TEST_F(Cli, ANamedFleetLivesOnItsOwnAndTakesFaults) {
   EXPECT_THAT(run({"sim", "list"}).standard_output, HasSubstr("running: lab"));
   EXPECT_EQ(run({"sim", "fault", "lab", "--gpu", "3", "xid=79"}).exit_code, 0);
   EXPECT_EQ(json({"list", "--simulate", "lab"})["gpus"][3]["state"], "lost");
+  expect_error({"sim", "reset", "lab", "--gpu", "3"}, 1, "GPU 3 is lost: a GPU that fell off the bus cannot be reset");
   EXPECT_EQ(run({"sim", "clear", "lab"}).exit_code, 0);
   EXPECT_EQ(run({"sim", "set", "lab", "--gpu", "1", "temperature=88"}).exit_code, 0);
   EXPECT_EQ(run({"sim", "clock", "lab", "--freeze"}).exit_code, 0);
@@ -280,6 +289,8 @@ TEST_F(Cli, ANamedFleetLivesOnItsOwnAndTakesFaults) {
   EXPECT_EQ(list["gpus"][1]["temperature_celsius"], 88);
   expect_error({"sim", "fault", "lab", "--gpu", "3", "gremlins"}, 2, "is no fault");
   expect_error({"sim", "fault", "lab", "--gpu", "9", "lost"}, 2, "no GPU 9");
+  expect_error({"sim", "fault", "lab", "--gpu", "3", "xid=99999"}, 2, "an Xid is a number from 1 to 999");
+  expect_error({"sim", "fault", "lab", "--gpu", "3", "nvlink_down=99"}, 2, "GPU 3 has no NVLink 99");
   expect_error({"sim", "set", "lab", "--gpu", "0", "temperature=900"}, 2, "impossible");
   for (const char* action : {"fault", "set"}) {
     const auto refused = run({"sim", action, "lab", action == std::string("set") ? "temperature=80" : "xid=79"});

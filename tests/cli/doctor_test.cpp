@@ -91,6 +91,15 @@ TEST_F(DoctorCommand, WhatIsNotKnownIsNotJudged) {
   EXPECT_EQ(json["overall"], "not_judged");
 }
 
+TEST_F(DoctorCommand, WithoutGpuAndDriverThereIsNoVerdictAndNoFailure) {
+  const auto report = file("software.txt", "PyTorch version: 2.5.1\nIs CUDA available: False\n");
+  const auto done = run({"doctor", "--from", report, "--only", "no-gpu"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output, HasSubstr("not judged: 1 note"));
+  EXPECT_THAT(done.standard_output, HasSubstr("no GPU and no NVIDIA driver is seen"));
+  EXPECT_EQ(run({"doctor", "--from", report, "--only", "no-gpu", "--fail-on", "info"}).exit_code, 1);
+}
+
 TEST_F(DoctorCommand, OptionsThatDoNotGoTogetherAreTold) {
   expect_error({"doctor", "--fix", "--json"}, 2, "--fix and --json cannot be used together");
   expect_error({"doctor", "--apply"}, 2, "--apply needs --fix");

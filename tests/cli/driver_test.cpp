@@ -105,7 +105,10 @@ TEST_F(DriverCommand, RefusesADamagedHistory) {
 }
 
 TEST_F(DriverCommand, AppliesNothingToACapture) {
-  expect_error({"driver", "apply", "--yes", "--from", file("p100.txt", kPascal)}, 1, "neither dpkg nor rpm");
+  expect_error({"driver", "apply", "--yes", "--from", file("p100.txt", kPascal)}, 1,
+               "neither dpkg nor rpm was found in the capture");
+  expect_error({"driver", "plan", "--simulate", "h100x8"}, 1,
+               "neither dpkg nor rpm was found on the simulated machine, whose software is not known");
   expect_error({"driver", "apply", "--yes", "--packaging", "runfile", "--runfile", "/x.run", "--from",
                 file("p100.txt", kPascal)},
                2, "cannot be applied");
@@ -125,7 +128,7 @@ TEST_F(DriverCommand, RefusesWrongWords) {
   expect_error({"driver", "plan", "--root", root, "--cuda", "new"}, 2, "'new' is not a version");
   expect_error({"driver", "recommend", "--root", root, "--cuda", "12.8beta"}, 2, "'12.8beta' is not a version");
   expect_error({"driver", "recommend", "--root", root, "--cuda", "99"}, 1, "which driver CUDA 99.0 needs");
-  expect_error({"driver", "plan", "--root", root, "--force", "processes"}, 2, "'processes' cannot be forced");
+  expect_error({"driver", "plan", "--root", root, "--force", "processes"}, 2, "--force: 'processes' cannot be forced");
   expect_error({"driver", "plan", "--root", (dir_ / "nowhere").string()}, 2, "is not a directory");
   expect_error({"driver", "recommend", "--root", root, "--branch", "390"}, 2, "too old");
 }

@@ -75,6 +75,46 @@ TEST_F(LeaseCli, TheListNamesHoldersOfSimulatedGpusWhicheverMachineIsAsked) {
   EXPECT_EQ(code_of(holder), 0);
 }
 
+TEST_F(LeaseCli, TheListNamesThoseWhoWaitForSimulatedGpusWhicheverMachineIsAsked) {
+  const pid_t holder = hold();
+  const pid_t waiter = start({"lease", "--wait", "--", "true"}, "waiter");
+  EXPECT_TRUE(eventually(kSoon, [&] { return somebody_waits(); }));
+  environment_.erase("GPUWARDEN_SIMULATE");
+  environment_["GPUWARDEN_NVML_LIBRARY"] = "/nowhere/libnvidia-ml.so.1";
+  const auto real = json({"lease", "--list"});
+  EXPECT_TRUE(real["waiting"].empty());
+  ASSERT_EQ(real["simulated_waiting"].size(), 1U);
+  EXPECT_EQ(real["simulated_waiting"][0]["pid"], waiter);
+  EXPECT_THAT(run({"lease", "--list"}).standard_output,
+              AllOf(HasSubstr("[simulated] waiting: "), HasSubstr(fmt::format(" pid {} for 1 GPUs: true", waiter))));
+  for (const pid_t pid : {waiter, holder}) ::kill(pid, SIGTERM);
+  EXPECT_EQ(code_of(waiter), 128 + SIGTERM);
+  EXPECT_EQ(code_of(holder), 0);
+}
+
+TEST_F(LeaseCli, WhatWouldBeIgnoredIsRefused) {
+  expect_error({"lease", "--hold", "--", "true"}, 2, "lease --hold starts no command: 'true' is unexpected");
+  expect_error({"lease", "--list", "--", "true"}, 2, "lease --list starts no command");
+  expect_error({"lease", "--list", "--hold"}, 2, "--list and --hold cannot be used together");
+  expect_error({"lease", "--json", "--", "true"}, 2, "gpuwarden lease --list --json");
+  expect_error({"run", "--json", "--", "true"}, 2, "--report - prints its report as JSON");
+  expect_error({"run", "--end-leftovers", "some-run", "--", "touch", "x"}, 2, "'touch' is unexpected");
+}
+
+TEST_F(LeaseCli, WhatIsWrongWithTheInheritedVariableIsSaidAlsoWhereNothingIsFound) {
+  environment_["GPUWARDEN_SIMULATE"] = "h100x8";
+  environment_["CUDA_VISIBLE_DEVICES"] = "2,9,3";
+  environment_["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"run", "-n", "2", "--", "true"},
+                                                {"lease", "-n", "2", "--", "true"},
+                                                {"select", "-n", "2"}}) {
+    const auto refused = run(words);
+    EXPECT_EQ(refused.exit_code, 1) << words[0];
+    EXPECT_THAT(refused.standard_error, HasSubstr("warning: CUDA_VISIBLE_DEVICES=2,9,3: '9' is not valid")) << words[0];
+  }
+  EXPECT_THAT(run({"run", "--gpu-ids", "3", "--", "true"}).standard_error, HasSubstr("'9'"));
+}
+
 TEST_F(LeaseCli, RemovingTheLeaseDirectoryGivesTheGpuToNobody) {
   const pid_t holder = hold();
   std::filesystem::remove_all(dir_ / "leases");
@@ -98,8 +138,16 @@ TEST_F(LeaseCli, ASignalEndsTheWait) {
   const pid_t waiter = start({"run", "--wait", "--", "true"}, "waiter");
   EXPECT_TRUE(eventually(kSoon, [&] { return somebody_waits(); }));
   ::kill(waiter, SIGTERM);
-  EXPECT_EQ(code_of(waiter), 130);
+  EXPECT_EQ(code_of(waiter), 128 + SIGTERM);
   EXPECT_THAT(said("waiter"), HasSubstr("interrupted while waiting for GPUs"));
+  for (const int signal : {SIGHUP, SIGINT}) {
+    // What started the tests may ignore them (nohup, a shell's background).
+    const pid_t another =
+        start({"lease", "--wait", "--", "true"}, "another", [signal] { std::signal(signal, SIG_DFL); });
+    EXPECT_TRUE(eventually(kSoon, [&] { return somebody_waits(); }));
+    ::kill(another, signal);
+    EXPECT_EQ(code_of(another), 128 + signal) << said("another");
+  }
   EXPECT_THAT(run({"run", "--wait=50ms", "--", "true"}).standard_error, HasSubstr("timed out after"));
   ::kill(holder, SIGTERM);
   EXPECT_EQ(code_of(holder), 0);

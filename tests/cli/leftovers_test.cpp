@@ -11,6 +11,7 @@
 namespace gpuwarden::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -70,6 +71,14 @@ TEST_F(LeftoversCli, AreEndedOnRequest) {
   process_ = 0;
   EXPECT_THAT(run({"list"}).standard_error, Not(HasSubstr("still runs")));
   expect_error({"run", "--end-leftovers", kRun}, 2, fmt::format("nothing is left of a run '{}'", kRun));
+}
+
+TEST_F(LeftoversCli, OfARunThatLivesThereAreNoneAndItsLauncherIsNamed) {
+  const std::string command =
+      fmt::format("{} run --end-leftovers $GPUWARDEN_RUN_ID 2>&1; echo rc $?", GPUWARDEN_PROGRAM);
+  const auto ran = run({"run", "-q", "--", "sh", "-c", command});
+  EXPECT_THAT(ran.standard_output, AllOf(HasSubstr("still runs, and its launcher (pid "), HasSubstr("rc 2")))
+      << ran.standard_error;
 }
 
 TEST_F(LeftoversCli, OfAnUnknownRunThereAreNone) {

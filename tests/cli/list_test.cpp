@@ -85,7 +85,39 @@ TEST_F(List, WrongFieldsAndFormatsAreRefused) {
   expect_error({"list", "--simulate", "t4x1", "--format", "xml"}, 2, "unknown format 'xml'");
   expect_error({"list", "--simulate", "t4x1", "--fields", "index"}, 2, "--fields requires --format csv");
   expect_error({"list", "--simulate", "t4x1", "--format", "csv", "--json"}, 2, "cannot be used with");
-  EXPECT_THAT(run({"list", "--format", "csv", "--fields", "help"}).standard_output, HasSubstr("\npower.draw\n"));
+}
+
+TEST_F(List, ItsFieldsAreListedWithAndWithoutAFormat) {
+  const auto alone = run({"list", "--fields", "help"});
+  EXPECT_EQ(alone.exit_code, 0) << alone.standard_error;
+  EXPECT_THAT(alone.standard_output, HasSubstr("\npower.draw\n"));
+  EXPECT_EQ(run({"list", "--format", "csv", "--fields", "help"}).standard_output, alone.standard_output);
+}
+
+TEST_F(List, AGpuAtWorkIsNeverFreeThoughNobodyIsSeenOnIt) {
+  const auto sick = run({"list", "--simulate", "h100x8-sick", "-i", "6"});
+  EXPECT_THAT(sick.standard_output, HasSubstr("W in use\n"));
+  EXPECT_THAT(sick.standard_output, Not(HasSubstr("free")));
+  const auto csv = run(
+      {"list", "--simulate", "h100x8-sick", "-i", "6", "--format", "csv", "--fields", "index", "memory.used", "state"});
+  EXPECT_THAT(csv.standard_output, HasSubstr(", in_use\n"));
+  const auto read = run({"list", "--from", file("capture.csv", csv.standard_output)});
+  EXPECT_THAT(read.standard_output, HasSubstr(" in use\n")) << csv.standard_output;
+}
+
+TEST_F(List, MigWithoutAnInstanceIsShown) {
+  const auto fleet = file("mig.yaml", "gpus: [{model: NVIDIA A100-SXM4-40GB, mig: {enabled: true}}]\n");
+  EXPECT_THAT(run({"list", "--simulate", fleet}).standard_output, HasSubstr("MIG, no instance\n"));
+}
+
+TEST_F(List, EndsNoLineWithBlanks) {
+  for (const char* columns : {"40", "80", "120"}) EXPECT_THAT(shown(columns, {}), Not(HasSubstr(" \n"))) << columns;
+}
+
+TEST_F(List, SaysThatThereAreNoProcesses) {
+  const auto none = run({"list", "-p", "--simulate", "t4x1"});
+  EXPECT_THAT(none.standard_output, HasSubstr("\nno processes\n"));
+  EXPECT_THAT(none.standard_output, Not(HasSubstr("pid typ")));
 }
 
 }  // namespace

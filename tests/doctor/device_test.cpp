@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each check of the GPUs' health: what makes it speak alone, and what only nearly does.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -43,14 +44,14 @@ constexpr auto kDeviceCases = std::to_array<Case>({
      [](Snapshot& m) {
        for (auto& record : m.gpus) record.state = GpuState::suspended;
      },
-     "no GPU is seen"},
+     "no GPU and no NVIDIA driver is seen"},
     {"gpu-lost", [](Snapshot& m) { m.gpus[2].state = GpuState::lost; },
      [](Snapshot& m) { m.gpus[2].state = GpuState::busy; }, "GPU 2 fell off"},
     {"gpu-needs-reset",
      [](Snapshot& m) { m.gpus[0].state = m.gpus[1].state = m.gpus[3].state = GpuState::needs_reset; },
      [](Snapshot& m) { m.gpus[0].state = GpuState::suspended; }, "GPUs 0-1,3 must be reset"},
     {"gpu-not-answering", [](Snapshot& m) { m.gpus[1].state = GpuState::not_answering; },
-     [](Snapshot& m) { m.gpus[1].state = GpuState::busy; }, "GPU 1 does not answer"},
+     [](Snapshot& m) { m.gpus[1].state = GpuState::busy; }, "GPU 1 gives no usable answer"},
     {"gpu-faulty",
      [](Snapshot& m) {
        m.gpus[1].state = GpuState::faulty;
@@ -113,6 +114,20 @@ TEST(DeviceChecks, GpusThatAllFallSilentAreToldWhereTheDriverItselfIsNot) {
   Snapshot machine = healthy_machine();
   for (auto& gpu : machine.gpus) gpu.state = GpuState::not_answering;
   EXPECT_EQ(found_in(machine), "gpu-not-answering");
+}
+
+TEST(DeviceChecks, SilentGpusAndSuchAsAnswerErrorsAreToldApart) {
+  Snapshot machine = healthy_machine();
+  for (const std::size_t gpu : {0, 1, 2}) machine.gpus[gpu].state = GpuState::not_answering;
+  machine.gpus[0].cause = machine.gpus[2].cause = "the GPU did not answer within 5000 ms";
+  machine.gpus[1].cause = "NVML gives an unknown error instead of an answer";
+  std::vector<std::string> titles;
+  for (const auto& finding : examined(machine).findings) {
+    if (finding.id == "gpu-not-answering") titles.push_back(finding.title);
+  }
+  EXPECT_THAT(titles, ::testing::UnorderedElementsAre(
+                          "GPUs 0,2 give no usable answer: the GPU did not answer within 5000 ms",
+                          "GPU 1 gives no usable answer: NVML gives an unknown error instead of an answer"));
 }
 
 TEST(DeviceChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(device_cases()); }

@@ -112,6 +112,22 @@ TEST(CheckTable, AnAreaOfWhichNothingIsKnownIsNotJudged) {
   EXPECT_EQ(healthy.areas.at(doctor::Area::cluster), doctor::Status::not_judged);
 }
 
+TEST(CheckTable, AMachineWithoutGpuAndDriverIsNotJudged) {
+  facts::Snapshot machine = healthy_machine();
+  remove_gpus(machine);
+  // A container's: the library is mounted, and nobody answers it.
+  machine.environment->driver.library_version = "550.54.15";
+  const auto examination = doctor::examine(machine, knowledge::Knowledge::built_in(), {},
+                                           {.only = {"no-gpu", "driver-end-of-life", "system"}, .skip = {}});
+  EXPECT_EQ(examination.areas.at(doctor::Area::driver), doctor::Status::not_judged);
+  EXPECT_EQ(examination.areas.at(doctor::Area::device), doctor::Status::not_judged);
+  EXPECT_EQ(examination.areas.at(doctor::Area::system), doctor::Status::compatible);
+  EXPECT_EQ(examination.overall, doctor::Status::not_judged);
+  ASSERT_EQ(examination.findings.size(), 1U);
+  EXPECT_EQ(examination.findings[0].title,
+            "no GPU and no NVIDIA driver is seen; what was judged is the software alone");
+}
+
 TEST(CheckTable, AHealthyMachineAndAnEmptyOneHaveNoFindings) {
   EXPECT_EQ(found_in(healthy_machine()), "");
   EXPECT_EQ(found_in(facts::Snapshot{}), "no-gpu");

@@ -169,6 +169,7 @@ TEST(ForcedChecks, AreThoseOfThePlanThatCanBeOverruled) {
     const auto refused = driver::check_forced(checks, {.forced = {"disk", name}}, {"way-back"});
     ASSERT_FALSE(refused.has_value()) << name;
     EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(refused.error().message, "'" + std::string(name) + "' cannot be forced");
     EXPECT_EQ(refused.error().hint, "one of: way-back, disk");
   }
 }

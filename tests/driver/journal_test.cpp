@@ -152,5 +152,15 @@ TEST(NewRunId, IsItsTimeAndANumberWhereThatIsTaken) {
   EXPECT_EQ(driver::new_run_id(root.path(), at + std::chrono::seconds(1)), "20261121-080001");
 }
 
+TEST(NewRunId, IsNotGivenWhereTheRunsCannotBeRead) {
+  const testing::TempDir root;
+  const std::string folder(driver::kDriverFolder.substr(1));
+  testing::put(root / folder / "journal.jsonl", "[]\n" + begin_line(small_plan(), kAt));
+  const auto id = driver::new_run_id(root.path(), {});
+  ASSERT_FALSE(id.has_value());
+  EXPECT_EQ(id.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(driver::run_id_at({}), "19700101-000000");
+}
+
 }  // namespace
 }  // namespace gpuwarden

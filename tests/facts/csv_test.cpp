@@ -47,7 +47,42 @@ TEST(Csv, NvidiaSmisNamesHaveItsUnits) {
 
 TEST(Csv, MetricsByTheirOwnIdsStandInTheirOwnUnits) {
   EXPECT_EQ(csv({"memory_used", "power", "state"}, {.header = false}),
-            "1048581 B, 71.64 W, available\n[N/A], [N/A], lost\n");
+            "1048581 B, 71.64 W, in_use\n[N/A], [N/A], lost\n");
+}
+
+/// The state that is written for the first of the two GPUs once it was changed.
+std::string state_after(void (*change)(GpuRecord&), const std::vector<Lease>& leases = {}) {
+  Snapshot snapshot = two_gpus();
+  snapshot.gpus[0].sample.utilization_gpu = Percent(0);
+  snapshot.gpus.pop_back();
+  change(snapshot.gpus[0]);
+  const std::vector<std::string> fields{"state"};
+  return to_csv(snapshot, fields, {.header = false}, leases).value_or("refused");
+}
+
+TEST(Csv, AGpuIsAvailableOnlyWhereItIsFree) {
+  EXPECT_EQ(state_after([](GpuRecord&) {}), "available\n");
+  EXPECT_EQ(state_after([](GpuRecord& gpu) { gpu.sample.memory_used = 39_GiB; }), "in_use\n");
+  EXPECT_EQ(state_after([](GpuRecord& gpu) { gpu.gpu.mig_enabled = true; }), "mig_without_instances\n");
+  EXPECT_EQ(state_after([](GpuRecord& gpu) { gpu.processes_unreadable = true; }), "unknown\n");
+  const std::vector<Lease> leases{{Uuid("GPU-1"), false, {}}};
+  EXPECT_EQ(state_after([](GpuRecord&) {}, leases), "leased\n");
+  EXPECT_EQ(state_after([](GpuRecord& gpu) { gpu.state = GpuState::busy; }, leases), "busy\n");
+}
+
+TEST(Csv, LeasesHaveTheirHoldersNamed) {
+  LeaseHolder ada;
+  ada.pid = Pid{41};
+  ada.user = "ada";
+  LeaseHolder bob;
+  bob.pid = Pid{42};
+  bob.user = "bob";
+  const std::vector<std::string> fields{"lease.user", "lease.pid"};
+  const std::vector<Lease> shared{{Uuid("GPU-1"), true, {ada, bob}}};
+  EXPECT_EQ(to_csv(two_gpus(), fields, {.header = false}, shared).value_or("refused"),
+            "ada bob, 41 42\n[N/A], [N/A]\n");
+  const std::vector<Lease> hidden{{Uuid("GPU-1"), false, {}}};
+  EXPECT_EQ(to_csv(two_gpus(), fields, {.header = false}, hidden).value_or("refused"), "?, ?\n[N/A], [N/A]\n");
 }
 
 TEST(Csv, HeaderAndUnitsCanBeLeftOut) {

@@ -54,6 +54,60 @@ TEST(IsLoaded, IsMoreThanAnIdleDesktop) {
   EXPECT_FALSE(is_loaded(sample)) << "of an unknown total";
   sample.memory_total = 16_GiB;
   EXPECT_TRUE(is_loaded(sample));
+  sample.memory_total.reset();
+  sample.memory_used = 39_GiB;
+  EXPECT_TRUE(is_loaded(sample)) << "no desktop takes that much, whatever the total";
+}
+
+TEST(LoadOf, TellsWorkFromMemory) {
+  GpuSample sample;
+  EXPECT_EQ(load_of(sample), Load::none);
+  sample.memory_total = 80_GiB;
+  sample.memory_used = 30_GiB;
+  EXPECT_EQ(load_of(sample), Load::memory);
+  sample.utilization_gpu = 95_pct;
+  EXPECT_EQ(load_of(sample), Load::work);
+}
+
+TEST(UseOf, IsFreeOnlyWhereNobodyCanBeAtWork) {
+  EXPECT_EQ(use_of(gpu(0, "GPU-a")), Use::free);
+  GpuRecord record = gpu(0, "GPU-a");
+  record.sample.utilization_gpu = 95_pct;
+  EXPECT_EQ(use_of(record), Use::in_use) << "at work, by nobody who is seen";
+  record.state = GpuState::busy;
+  EXPECT_EQ(use_of(record), Use::busy);
+  record.state = GpuState::lost;
+  EXPECT_EQ(use_of(record), Use::unusable);
+  record = gpu(0, "GPU-a");
+  record.processes_unreadable = true;
+  EXPECT_EQ(use_of(record), Use::unknown);
+}
+
+TEST(UseOf, ACaptureThatDoesNotTellIsNotFree) {
+  GpuRecord record = gpu(0, "GPU-a");
+  record.processes.reset();
+  EXPECT_EQ(use_of(record), Use::free);
+  record.sample.memory_total.reset();
+  EXPECT_EQ(use_of(record), Use::free) << "next to nothing of its memory is in use";
+  record.sample.memory_used = 2_GiB;
+  EXPECT_EQ(use_of(record), Use::unknown) << "much of a small GPU, little of a large one";
+  record.sample.memory_used = 39_GiB;
+  EXPECT_EQ(use_of(record), Use::in_use);
+  record.sample = {};
+  EXPECT_EQ(use_of(record), Use::unknown);
+  record.sample.utilization_gpu = 95_pct;
+  EXPECT_EQ(use_of(record), Use::in_use);
+}
+
+TEST(UseOf, MigWithoutAnInstanceIsNoDevice) {
+  GpuRecord record = gpu(0, "GPU-a");
+  record.gpu.mig_enabled = true;
+  EXPECT_EQ(use_of(record), Use::no_instance);
+  record.mig_listed = false;
+  EXPECT_EQ(use_of(record), Use::free) << "nvidia-smi's CSV names no instances";
+  record.mig_listed.reset();
+  record.mig_devices.push_back({.uuid = Uuid("MIG-b")});
+  EXPECT_EQ(use_of(record), Use::free);
 }
 
 TEST(UnlistedUser, IsMemoryThatNoListedProcessAccountsFor) {

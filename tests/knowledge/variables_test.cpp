@@ -36,6 +36,14 @@ TEST(KnownVariables, AreFoundByNameAndBySoftware) {
   EXPECT_TRUE(std::all_of(some->begin() + 1, some->end(), [](const auto* one) { return one->software == "vllm"; }));
 }
 
+TEST(KnownVariables, AreNamedOnceHoweverOftenTheyAreAskedFor) {
+  const auto all = find_known_variables({"nccl"});
+  const auto again = find_known_variables({"nccl", "NCCL_DEBUG", "nccl_debug", "NCCL"});
+  ASSERT_TRUE(all.has_value() && again.has_value());
+  EXPECT_EQ(*again, *all);
+  EXPECT_EQ(find_known_variables({"NCCL_DEBUG", "nccl"})->size(), all->size());
+}
+
 TEST(KnownVariables, AnUnknownWordNamesTheNearest) {
   const auto none = find_known_variables({"NCCL_DEBUG", "nccl_socket_ifnam"});
   ASSERT_FALSE(none.has_value());

@@ -41,6 +41,38 @@ TEST_F(Foreground, TheProgramIsLookedForOnThePathOfItsOwnEnvironment) {
               FailsWith(ErrorCode::not_found, HasSubstr("cannot run of-the-test: No such file")));
 }
 
+TEST_F(Foreground, OfSeveralFilesOnThePathTheFirstThatCanRunIsTaken) {
+  for (const char* folder : {"data", "first", "second"}) {
+    const std::filesystem::path file = dir_ / folder / "of-the-test";
+    testing::put(file, std::string("echo ") + folder + " > $OUT\n");
+    if (folder != std::string("data")) std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  }
+  const auto path = [&](const std::string& last) {
+    return (dir_ / "none").string() + ":" + (dir_ / "data").string() + last;
+  };
+  variables_["PATH"] = path(":" + (dir_ / "first").string() + ":" + (dir_ / "second").string() + ":/usr/bin:/bin");
+  EXPECT_EQ(run_in_foreground({"of-the-test"}, variables_), 0) << "a script without #!";
+  EXPECT_EQ(said(), "first\n");
+  EXPECT_THAT(run_in_foreground({"of-the-test"}, {{"PATH", path("")}}),
+              FailsWith(ErrorCode::permission_denied, HasSubstr("cannot run of-the-test")));
+}
+
+TEST_F(Foreground, WithoutAPathTheSystemsFoldersAreLookedIn) {
+  EXPECT_EQ(run_in_foreground({"sh", "-c", "exit 6"}, {}), 6);
+  EXPECT_THAT(run_in_foreground({""}, variables_), FailsWith(ErrorCode::not_found, HasSubstr("cannot run")));
+}
+
+TEST_F(Foreground, NoProgramIsRefused) {
+  EXPECT_THAT(run_in_foreground({}, variables_), FailsWith(ErrorCode::invalid_argument, HasSubstr("no program")));
+  EXPECT_EQ(become_program({}, variables_).code, ErrorCode::invalid_argument);
+}
+
+TEST_F(Foreground, AProcessThatBecameNothingHasItsOwnPathStill) {
+  const std::string before = current_environment()["PATH"];
+  EXPECT_EQ(become_program({"no-such-program-anywhere"}, variables_).code, ErrorCode::not_found);
+  EXPECT_EQ(current_environment()["PATH"], before);
+}
+
 TEST_F(Foreground, AFileThatCannotRunIsRefused) {
   testing::put(dir_ / "data.txt", "no program");
   EXPECT_THAT(run_in_foreground({(dir_ / "data.txt").string()}, variables_),

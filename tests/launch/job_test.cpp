@@ -141,6 +141,29 @@ TEST_F(Jobs, AForwardedSigtermLetsTheJobTidyUp) {
   EXPECT_EQ(file("saved"), "saved\n");
 }
 
+TEST_F(Jobs, WhatProgramsGiveTheirOwnMeaningReachesTheRanksAloneAndEndsNothing) {
+  // The helper would die of it; a shell hears a signal only when what it waits for has ended.
+  const pid_t launcher = launch(
+      shell("sleep 600 & helper=$!; trap 'echo one >> $DIR/heard.$RANK' USR1; trap 'kill -0 $helper && exit 7' USR2; "
+            "echo up > $DIR/up.$RANK; while :; do sleep 0.05; done",
+            2));
+  ASSERT_TRUE(soon([&] { return file("up.0") == "up\n" && file("up.1") == "up\n"; }));
+  ::kill(launcher, SIGUSR1);
+  EXPECT_TRUE(soon([&] { return file("heard.0") == "one\n" && file("heard.1") == "one\n"; }));
+  ::kill(launcher, SIGUSR2);
+  EXPECT_EQ(wait_for(launcher), 7) << "the job ended as it wanted to";
+}
+
+TEST_F(Jobs, WhatProgramsGiveTheirOwnMeaningStaysIgnoredWhereItWas) {
+  ::signal(SIGUSR1, SIG_IGN);
+  const pid_t launcher = launch(shell("echo up > $DIR/up; while [ ! -e $DIR/go ]; do sleep 0.02; done; kill -USR1 $$"));
+  ::signal(SIGUSR1, SIG_DFL);
+  ASSERT_TRUE(soon([&] { return file("up") == "up\n"; }));
+  ::kill(launcher, SIGUSR1);
+  put(dir_ / "go", "");
+  EXPECT_EQ(wait_for(launcher), 0) << "ranks ignore it as well";
+}
+
 TEST_F(Jobs, WhoDoesNotListenIsKilledAfterTheGracePeriod) {
   JobSpec spec = shell("trap '' TERM INT; echo up > $DIR/up; while :; do sleep 0.05; done");
   spec.grace = 200ms;

@@ -50,6 +50,35 @@ TEST(Report, IntegratesPowerWhereThereIsNoCounterAndSaysSo) {
   EXPECT_TRUE(reports[0].energy_is_estimate);
 }
 
+TEST(Report, WhatWasReadBeforeAndAfterTheJobSaysNothingOfItButTheEnergyAndTheGpusState) {
+  ReportBuilder builder({Uuid("GPU-a")});
+  const Clock::SteadyTime start{};
+  builder.add(reading(0, 9_GiB, 70, 50_W, Millijoules(1'000'000)), start, Moment::around_job);
+  builder.add(reading(80, 3_GiB, 60, 70_W, Millijoules(1'100'000)), start + 1s);
+  builder.add(reading(0, 0_B, 30, 50_W, Millijoules(1'250'000)), start + 2s, Moment::around_job);
+  const GpuReport report = builder.finish()[0];
+  EXPECT_EQ(report.samples, 1U);
+  EXPECT_EQ(report.peak_memory, 3_GiB);
+  EXPECT_EQ(report.peak_temperature, 60_degC);
+  EXPECT_DOUBLE_EQ(*report.mean_utilization, 80);
+  EXPECT_DOUBLE_EQ(*report.energy_joules, 250);
+}
+
+TEST(Report, AJobThatWasOverBeforeItsGpuWasReadHasNoFiguresAndNoNoughts) {
+  ReportBuilder builder({Uuid("GPU-a")});
+  const Clock::SteadyTime start{};
+  builder.add(reading(0, 0_B, 30, 50_W, Millijoules(1'000'000)), start, Moment::around_job);
+  builder.add(reading(0, 0_B, 30, 50_W, Millijoules(1'000'000)), start + 1s, Moment::around_job);
+  RunReport report;
+  report.gpus = builder.finish();
+  EXPECT_EQ(report.gpus[0].samples, 0U);
+  const auto gpu = to_json(report)["gpus"][0];
+  EXPECT_EQ(gpu["name"], "Tesla T4") << "what it is, is known";
+  for (const char* figure :
+       {"peak_memory_bytes", "mean_utilization_percent", "peak_temperature_celsius", "energy_joules"})
+    EXPECT_TRUE(gpu[figure].is_null()) << figure;
+}
+
 TEST(Report, TroubleIsRemembered) {
   ReportBuilder builder({Uuid("GPU-a")});
   auto lost = reading(0, 0_B, 30, 100_W, std::nullopt);

@@ -79,7 +79,7 @@ TEST_F(Runs, RanksOnMigInstancesGetOneEach) {
 TEST_F(Runs, AJobOnASimulatedFleetIsRunWatchedAndReported) {
   const auto machine = open(machine::Simulated{"h100x8"});
   const facts::Snapshot snapshot = machine.read();
-  const ReadyRun job = ready(plan("echo $GPUWARDEN_SIMULATE $CUDA_VISIBLE_DEVICES >\"$1\"; sleep 0.3; exit 3"), machine,
+  const ReadyRun job = ready(plan("echo $GPUWARDEN_SIMULATE $CUDA_VISIBLE_DEVICES >\"$1\"; sleep 1; exit 3"), machine,
                              decide(snapshot, 2), snapshot, {});
   const auto report = run(
       job, machine,
@@ -96,13 +96,27 @@ TEST_F(Runs, AJobOnASimulatedFleetIsRunWatchedAndReported) {
   EXPECT_EQ(read_line(dir_ / "out"), machine.fleet_folder() + " " + job.job.visible_devices);
 }
 
+TEST_F(Runs, AJobThatIsOverAtOnceHasFiguresOnlyOfReadingsThatItWasThereFor) {
+  const auto machine = open(machine::Simulated{"t4x1"});
+  const facts::Snapshot snapshot = machine.read();
+  const ReadyRun job = ready(plan("exit 0"), machine, decide(snapshot, 1), snapshot, {});
+  const auto report =
+      run(job, machine, {.load = {.memory = 1_GiB, .utilization = 60_pct}, .rules = {}}, system_clock());
+  ASSERT_THAT(report, IsOk());
+  ASSERT_EQ(report->gpus.size(), 1U);
+  const GpuReport& gpu = report->gpus[0];
+  EXPECT_EQ(gpu.samples == 0, !gpu.peak_memory.has_value());
+  EXPECT_EQ(gpu.samples == 0, !gpu.energy_joules.has_value());
+  EXPECT_FALSE(gpu.name.empty()) << "it was read before and after";
+}
+
 TEST_F(Runs, TheSitesRulesJudgeWhatTheJobDid) {
   const auto machine = open(machine::Simulated{"t4x1"});
   const auto knowledge = knowledge::Knowledge::built_in().with_overlay(
       "rules: [{id: waste, when: {gpus_unused: true}, fix: ask for fewer}]\n", "site.yaml");
   ASSERT_THAT(knowledge, IsOk());
   const facts::Snapshot snapshot = machine.read();
-  const ReadyRun job = ready(plan("sleep 0.3"), machine, decide(snapshot, 1), snapshot, {});
+  const ReadyRun job = ready(plan("sleep 1"), machine, decide(snapshot, 1), snapshot, {});
   const auto report = run(job, machine,
                           {.sample_period = std::chrono::milliseconds(10),
                            .load = {.memory = 1_GiB, .utilization = 0_pct},

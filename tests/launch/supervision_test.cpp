@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "gpuwarden/launch/leftovers.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
 #include "launch/jobs.hpp"
 #include "support/matchers.hpp"
 
@@ -207,6 +208,9 @@ TEST_F(Supervision, WhatOutlivedAllSupervisorsIsFoundAndEnded) {
   const Team team = launch_team(spec);
   ASSERT_TRUE(soon([&] { return all_up(1); }));
   EXPECT_THAT(find_leftovers(dir_.path()), IsEmpty()) << "its supervisors live";
+  EXPECT_THAT(
+      end_leftover(dir_.path(), spec.run_id, system_clock()),
+      FailsWith(ErrorCode::invalid_argument, HasSubstr("launcher (pid " + std::to_string(team.launcher) + ")")));
   for (const pid_t pid : {team.launcher, team.guardians[0], team.guardians[1]}) ::kill(pid, SIGSTOP);
   for (const pid_t pid : {team.launcher, team.guardians[0], team.guardians[1]}) ::kill(pid, SIGKILL);
   wait_for(team.launcher);
@@ -223,6 +227,37 @@ TEST_F(Supervision, WhatOutlivedAllSupervisorsIsFoundAndEnded) {
   EXPECT_FALSE(runs(rank_pid(0)));
   EXPECT_THAT(find_leftovers(dir_.path()), IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(dir_ / ("run-" + spec.run_id + ".job")));
+}
+
+TEST_F(Supervision, WhatClearedItsEnvironmentIsFoundByTheLeaseThatItHolds) {
+  const std::string run_id = make_run_id();
+  const std::filesystem::path folder = dir_ / "leases";
+  const pid_t stray = ::fork();
+  if (stray == 0) {
+    const auto store = lease::LeaseStore::open({.directory = folder,
+                                                .prefix = lease::kSimulatedPrefix,
+                                                .self = {Pid{::getpid()}, "", run_id, "train", std::nullopt}},
+                                               system_clock());
+    const auto choose = [](const lease::Situation&) -> Result<lease::Choice> {
+      return lease::Choice{{lease::Device{Uuid("GPU-a"), {}}}, false};
+    };
+    const auto held = store->claim({}, choose);
+    if (!held || !*held) ::_exit(120);
+    put(dir_ / "up.0", std::to_string(::getpid()));
+    const char* const none[] = {nullptr};
+    ::execle("/bin/sleep", "sleep", "600", nullptr, none);
+    ::_exit(120);
+  }
+  ASSERT_TRUE(soon([&] { return all_up(1); }));
+  put(folder / ("run-" + run_id + ".job"), "\n");
+  const auto found = find_leftovers(folder);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].processes, ElementsAre(Pid{stray}));
+  const auto ended = end_leftover(folder, run_id, system_clock());
+  ASSERT_THAT(ended, IsOk());
+  EXPECT_THAT(*ended, ElementsAre(Pid{stray}));
+  EXPECT_EQ(wait_for(stray), 128 + SIGTERM);
+  EXPECT_THAT(find_leftovers(folder), IsEmpty());
 }
 
 TEST_F(Supervision, RanksThatMustShareGpusAreSpreadAndItIsSaid) {

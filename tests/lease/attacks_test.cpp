@@ -299,9 +299,9 @@ TEST_F(Attacks, SimulatedLeasesAreToldBesideTheReal) {
   const auto simulated = open({.directory = leases_, .prefix = kSimulatedPrefix});
   const auto held = take(*simulated, device_);
   EXPECT_THAT(store().inspect({}).leases, IsEmpty());
-  ASSERT_EQ(store().simulated_leases().size(), 1U);
-  EXPECT_EQ(store().simulated_leases()[0].uuid, device_.uuid);
-  EXPECT_THAT(simulated->simulated_leases(), IsEmpty());
+  ASSERT_EQ(store().simulated().leases.size(), 1U);
+  EXPECT_EQ(store().simulated().leases[0].uuid, device_.uuid);
+  EXPECT_THAT(simulated->simulated().leases, IsEmpty());
 }
 
 /// Needs root, to become two users.

@@ -10,12 +10,14 @@ namespace gpuwarden::lease {
 namespace {
 
 TEST(LeaseJson, NamesHoldersAndWhoWaits) {
-  const std::vector<facts::Lease> simulated{{Uuid("GPU-s"), false, {}}};
+  Situation fleets;
+  fleets.leases = {{Uuid("GPU-s"), false, {}}};
+  fleets.waiting = {{.number = 1, .id = "z", .owner = {.pid = Pid{5}, .user = "ada"}, .wants = 3}};
   Situation situation;
   situation.leases = {{Uuid("GPU-a"), true, {{.pid = Pid{7}, .user = "ada", .run_id = "run-1", .command = "train"}}}};
   situation.waiting = {{.number = 1, .id = "x", .owner = {.pid = Pid{0}, .user = "bob"}, .wants = 2},
                        {.number = 2, .id = "y", .owner = {.pid = Pid{9}, .user = "eve", .command = "run"}, .wants = 1}};
-  const auto json = to_json(LeaseList{situation, simulated, true});
+  const auto json = to_json(LeaseList{situation, fleets, true});
   EXPECT_EQ(json["schema"], facts::kJsonSchema);
   EXPECT_EQ(json["simulated"], true);
   ASSERT_EQ(json["leases"].size(), 1U);
@@ -23,14 +25,16 @@ TEST(LeaseJson, NamesHoldersAndWhoWaits) {
   ASSERT_TRUE(lease.has_value());
   EXPECT_EQ(*lease, situation.leases[0]);
   EXPECT_EQ(json["simulated_leases"][0]["uuid"], "GPU-s");
+  EXPECT_EQ(json["simulated_waiting"][0]["wants"], 3);
   EXPECT_TRUE(json["waiting"][0]["pid"].is_null()) << "not visible";
   EXPECT_EQ(json["waiting"][1],
             nlohmann::json({{"number", 2}, {"user", "eve"}, {"pid", 9}, {"wants", 1}, {"command", "run"}}));
 }
 
 TEST(LeaseJson, NothingIsEmptyListsAndNotNull) {
-  const auto json = to_json(LeaseList{Situation{}, std::vector<facts::Lease>{}});
-  for (const char* key : {"leases", "simulated_leases", "waiting"}) EXPECT_EQ(json[key], nlohmann::json::array());
+  const auto json = to_json(LeaseList{Situation{}, Situation{}});
+  for (const char* key : {"leases", "simulated_leases", "waiting", "simulated_waiting"})
+    EXPECT_EQ(json[key], nlohmann::json::array());
 }
 
 TEST(SnapshotJson, HasEachGpusLease) {

@@ -3,15 +3,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/child.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "machine/simulated.hpp"
 #include "support/matchers.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::machine {
 namespace {
@@ -21,6 +25,7 @@ using testing::FailsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
+using testing::IsOkAnd;
 
 using Fleets = testing::Machines;
 
@@ -47,13 +52,39 @@ TEST_F(Fleets, AStartedFleetRunsUntilItIsStopped) {
     const auto fleet = open_running_fleet("lab", options());
     ASSERT_THAT(fleet, IsOk());
     EXPECT_EQ(fleet->read().gpus.size(), 1U);
-    // Its parent is this test, which does not wait for it: it stays as a zombie, which counts as ended here.
-    std::signal(SIGCHLD, SIG_IGN);
     EXPECT_THAT(stop_fleet(*fleet, system_clock()), IsOk());
-    std::signal(SIGCHLD, SIG_DFL);
+    EXPECT_NE(::kill(keeper->value, 0), 0) << "it has ended, and nobody had to wait for it";
     EXPECT_THAT(stop_fleet(*fleet, system_clock()), FailsWith(ErrorCode::failed, HasSubstr("no keeper")));
   }
   EXPECT_THAT(list_fleets(options().simulator)->running, IsEmpty());
+}
+
+TEST_F(Fleets, AKeeperHasNoneOfItsStartersDescriptors) {
+  auto pipe = make_pipe();
+  ASSERT_THAT(pipe, IsOk());
+  // As a lease is inherited: nothing of it may live on in the keeper.
+  const int inherited = ::dup(pipe->write_end.get());
+  ASSERT_THAT(start_fleet("lab", "t4x1", options().simulator), IsOk());
+  ::close(inherited);
+  pipe->write_end.reset();
+  EXPECT_THAT(read_descriptor(pipe->read_end.get(), "the pipe", 1), IsOkAnd(IsEmpty()));
+  const auto fleet = open_running_fleet("lab", options());
+  ASSERT_THAT(fleet, IsOk());
+  EXPECT_THAT(stop_fleet(*fleet, system_clock()), IsOk());
+}
+
+TEST_F(Fleets, APidThatNobodyStandsForIsNotEnded) {
+  ASSERT_THAT(start_fleet("lab", "t4x1", options().simulator), IsOk());
+  const auto fleet = open_running_fleet("lab", options());
+  ASSERT_THAT(fleet, IsOk());
+  const auto file = std::filesystem::path(fleet->fleet_folder()) / "keeper";
+  const auto keeper = parse_integer(read_line(file).value_or(""));
+  ASSERT_TRUE(keeper);
+  ::kill(static_cast<pid_t>(*keeper), SIGKILL);
+  ASSERT_TRUE(testing::eventually(testing::kSoon, [&] { return ::kill(static_cast<pid_t>(*keeper), 0) != 0; }));
+  // Its number is somebody else's by now.
+  ASSERT_THAT(write_file_atomically(file, std::to_string(::getpid()) + "\n"), IsOk());
+  EXPECT_THAT(stop_fleet(*fleet, system_clock()), FailsWith(ErrorCode::failed, HasSubstr("no keeper")));
 }
 
 TEST_F(Fleets, WhatCannotBeStartedSaysWhy) {

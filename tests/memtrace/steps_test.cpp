@@ -42,6 +42,14 @@ TEST(Steps, ATraceThatDependsOnALengthNeedsOne) {
   EXPECT_THAT(steps_of(by_length(), {}), FailsWith(ErrorCode::invalid_argument, HasSubstr("length of a sequence")));
 }
 
+TEST(Steps, ARangeThatIsNoneIsRefused) {
+  for (const LengthRange range :
+       {LengthRange{9, 8}, LengthRange{0, 8}, LengthRange{0, ~0U}, LengthRange{1, kLongestSequence + 1}})
+    EXPECT_THAT(steps_of(by_length(), {.random = range}),
+                FailsWith(ErrorCode::invalid_argument, HasSubstr("is not a range of lengths")))
+        << range.least << " " << range.most;
+}
+
 TEST(Steps, SoManyDifferentLengthsThatNothingHoldsThemAreRefused) {
   Trace large = by_length();
   large.events.resize(7);

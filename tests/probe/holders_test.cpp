@@ -11,6 +11,11 @@ using namespace gpuwarden::testing;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+::testing::Matcher<const Holder&> is_holder(std::int32_t pid, const std::vector<std::uint32_t>& minors) {
+  return ::testing::AllOf(::testing::Field(&Holder::process, ::testing::Field(&facts::GpuProcess::pid, Pid{pid})),
+                          ::testing::Field(&Holder::minors, minors));
+}
+
 /// A stand-in /proc.
 class Holders : public ::testing::Test {
  protected:
@@ -46,8 +51,8 @@ TEST_F(Holders, AreFoundByTheirDescriptorsWithEachGpuOnce) {
   process(4194002, {"/dev/nvidiactl", "/dev/nvidia-uvm"});
   put(dir_ / "4194003/status", "Name:\tnot permitted\n");
   put(dir_ / "cpuinfo", "");
-  EXPECT_THAT(find_holders(dir_.path()), ElementsAre(Holder{Pid{4194001}, {0, 1}}));
-  EXPECT_THAT(find_holders(dir_ / "nothing"), IsEmpty());
+  EXPECT_THAT(find_holders(dir_.path(), {dir_.path()}), ElementsAre(is_holder(4194001, {0, 1})));
+  EXPECT_THAT(find_holders(dir_ / "nothing", {}), IsEmpty());
 }
 
 TEST_F(Holders, ThoseThatNvmlListsAreNotAddedTwice) {
@@ -56,7 +61,7 @@ TEST_F(Holders, ThoseThatNvmlListsAreNotAddedTwice) {
   auto snapshot = machine();
   snapshot.gpus[0].processes = {{.pid = Pid{4194001}, .compute = true}};
   snapshot.gpus[1].processes = std::nullopt;
-  add_holders(find_holders(dir_.path()), {dir_.path()}, snapshot);
+  add_holders(find_holders(dir_.path(), {dir_.path()}), snapshot);
   ASSERT_EQ(snapshot.gpus[0].processes->size(), 2U);
   EXPECT_TRUE(snapshot.gpus[0].processes->at(0).listed);
   const auto& added = snapshot.gpus[0].processes->at(1);
@@ -71,10 +76,19 @@ TEST_F(Holders, ThoseThatNvmlListsAreNotAddedTwice) {
   EXPECT_EQ(snapshot.gpus[1].state, facts::GpuState::available) << "an open file alone is no work";
 }
 
+TEST_F(Holders, ThoseThatHaveEndedSinceHoldNothing) {
+  process(4194001, {"/dev/nvidia0"});
+  process(4194002, {"/dev/nvidia0"});
+  auto holders = find_holders(dir_.path(), {dir_.path()});
+  std::filesystem::remove_all(dir_ / "4194001");
+  drop_ended(dir_.path(), holders);
+  EXPECT_THAT(holders, ElementsAre(is_holder(4194002, {0})));
+}
+
 TEST_F(Holders, ReadersOfGpuwardenAreNone) {
   process(4194001, {"/dev/nvidia0"});
   put(dir_ / "4194001/comm", "gpuwarden-probe\n");
-  EXPECT_THAT(find_holders(dir_.path()), IsEmpty());
+  EXPECT_THAT(find_holders(dir_.path(), {dir_.path()}), IsEmpty());
 }
 
 TEST_F(Holders, AGpuWithoutAMinorNumberOrOfAnotherVendorHasNone) {
@@ -82,7 +96,7 @@ TEST_F(Holders, AGpuWithoutAMinorNumberOrOfAnotherVendorHasNone) {
   auto snapshot = machine();
   snapshot.gpus[0].gpu.minor_number = std::nullopt;
   snapshot.gpus[1].gpu.vendor = "AMD";
-  add_holders(find_holders(dir_.path()), {dir_.path()}, snapshot);
+  add_holders(find_holders(dir_.path(), {dir_.path()}), snapshot);
   EXPECT_THAT(*snapshot.gpus[0].processes, IsEmpty());
   EXPECT_THAT(*snapshot.gpus[1].processes, IsEmpty());
 }

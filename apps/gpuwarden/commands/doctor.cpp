@@ -138,7 +138,7 @@ struct Verdict {
 Result<int> print(const Context& context, const Verdict& verdict, Severity least) {
   GPUWARDEN_TRY(const auto style, style_of(context));
   if (const auto file = context.args.text("junit")) {
-    GPUWARDEN_CHECK(write_file_atomically(*file, doctor::to_junit(verdict.examination, least)));
+    GPUWARDEN_CHECK(write_output(*file, doctor::to_junit(verdict.examination, least)));
   }
   if (context.args.has("json")) {
     print_json(doctor::to_json(doctor::MachineReport{verdict.examination, verdict.snapshot, verdict.purpose,

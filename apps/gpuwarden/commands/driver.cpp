@@ -14,6 +14,7 @@
 #include "gpuwarden/driver/json.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
+#include "options.hpp"
 #include "render/driver_text.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
@@ -140,15 +141,33 @@ struct Prepared {
   Plan plan;
 };
 
+/// A name for the plan's run.
+Result<std::string> id_of_run(const Context& context, const Look& look) {
+  const auto now = system_clock().wall_now();
+  if (look.on_paper) return driver::run_id_at(now);
+  auto id = driver::new_run_id(root_of(context), now);
+  // Only root reads the records. Others can make a plan, but not apply it.
+  if (!id && id.error().code == ErrorCode::permission_denied) return driver::run_id_at(now);
+  return id;
+}
+
+/// Fails, naming the option, where what cannot be forced is to be.
+Result<void> check_force_option(const std::vector<driver::PreCheck>& checks, const DriverRequest& request,
+                                const std::string& other) {
+  const auto allowed = driver::check_forced(checks, request, {other});
+  if (!allowed) return std::unexpected(about("force", allowed.error()));
+  return {};
+}
+
 Result<Prepared> prepare(Context& context) {
   Prepared result;
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(result.request, read_request(context.args, knowledge));
   GPUWARDEN_TRY(result.look, look(context));
+  GPUWARDEN_TRY(const std::string id, id_of_run(context, result.look));
   GPUWARDEN_TRY(result.plan,
-                driver::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(),
-                                    driver::new_run_id(root_of(context), system_clock().wall_now())));
-  GPUWARDEN_CHECK(driver::check_forced(result.plan.checks, result.request, {"way-back"}));
+                driver::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(), id));
+  GPUWARDEN_CHECK(check_force_option(result.plan.checks, result.request, "way-back"));
   return result;
 }
 
@@ -197,14 +216,14 @@ void tell(const driver::StepReport& report) {
   const driver::Step& step = *report.step;
   switch (report.state) {
     case StepState::started:
-      fmt::print(stderr, "{} ...\n", step.title);
+      say("{} ...\n", step.title);
       break;
     case StepState::undoing:
-      if (!step.undo.empty()) fmt::print(stderr, "back: {} ...\n", step.title);
+      if (!step.undo.empty()) say("back: {} ...\n", step.title);
       break;
     case StepState::failed:
     case StepState::undo_failed:
-      fmt::print(stderr, "  failed: {}\n", printable(report.message));
+      say("  failed: {}\n", printable(report.message));
       break;
     case StepState::pending:
     case StepState::done:
@@ -220,14 +239,14 @@ Result<int> conclude(const Context& context, const DriverRun& run) {
       "{}/{}/log", (root_of(context) / fs::path(driver::kDriverFolder).relative_path()).string(), run.plan.id);
   switch (run.state) {
     case RunState::completed:
-      fmt::print(stderr, "done: {} -> {}\n", run.plan.from.empty() ? "none" : run.plan.from, run.plan.to);
-      for (const std::string& note : run.plan.notes) fmt::print(stderr, "note: {}\n", printable(note));
+      say("done: {} -> {}\n", run.plan.from.empty() ? "none" : run.plan.from, run.plan.to);
+      for (const std::string& note : run.plan.notes) say("note: {}\n", printable(note));
       return kFine;
     case RunState::rolled_back:
-      fmt::print(stderr, "back at what was recorded: {}\n", run.plan.from.empty() ? "no driver" : run.plan.from);
+      say("back at what was recorded: {}\n", run.plan.from.empty() ? "no driver" : run.plan.from);
       return kFine;
     case RunState::waiting_for_reboot:
-      fmt::print(stderr, "reboot now, then: gpuwarden driver apply --resume\n");
+      say("reboot now, then: gpuwarden driver apply --resume\n");
       return kFine;
     case RunState::in_progress:
     case RunState::rolling_back:
@@ -244,7 +263,7 @@ Result<int> conclude(const Context& context, const DriverRun& run) {
 bool is_agreed(const Context& context, std::string_view question) { return context.args.has("yes") || ask(question); }
 
 int nothing_changed() {
-  fmt::print(stderr, "nothing was changed\n");
+  say("nothing was changed\n");
   return kNo;
 }
 
@@ -257,9 +276,9 @@ Result<DriverProcedure> open_procedure(const Context& context, driver::Records r
 
 int refuse(const std::vector<const driver::PreCheck*>& checks) {
   for (const auto* const check : checks)
-    fmt::print(stderr, "gpuwarden: refused, {}: {}\nhint: {}{}\n", check->title, printable(check->found),
-               check->remedy.empty() ? "nothing was changed" : printable(check->remedy),
-               check->can_be_forced ? fmt::format("; --force {} overrules", check->id) : "");
+    say("gpuwarden: refused, {}: {}\nhint: {}{}\n", check->title, printable(check->found),
+        check->remedy.empty() ? "nothing was changed" : printable(check->remedy),
+        check->can_be_forced ? fmt::format("; --force {} overrules", check->id) : "");
   return kNo;
 }
 
@@ -280,7 +299,7 @@ Result<int> apply(Context& context) {
                 "without --from and --simulate, or with --root DIR");
   GPUWARDEN_TRY(auto procedure, open_procedure(context, driver::Records::make));
   if (const auto refused = refusals(prepared.plan, prepared.request); !refused.empty()) return refuse(refused);
-  fmt::print(stderr, "{}\n", plan_text(prepared.plan, prepared.request, {}));
+  say("{}\n", plan_text(prepared.plan, prepared.request, {}));
   if (!is_agreed(context, fmt::format("Apply these {} steps?", prepared.plan.steps.size()))) return nothing_changed();
   GPUWARDEN_CHECK(procedure.apply(prepared.plan, tell));
   return conclude(context, *procedure.latest());
@@ -297,7 +316,7 @@ Result<int> rollback(Context& context) {
   GPUWARDEN_TRY(auto procedure, open_procedure(context, driver::Records::must_exist));
   GPUWARDEN_TRY(const auto checks, checks_of_way_back(context, procedure.to_roll_back()));
   const DriverRequest request{.forced = context.args.list("force")};
-  GPUWARDEN_CHECK(driver::check_forced(checks, request, {"sessions"}));
+  GPUWARDEN_CHECK(check_force_option(checks, request, "sessions"));
   if (const auto refused = refusals(checks, request); !refused.empty()) return refuse(refused);
   if (!is_agreed(context, "Return to the driver that was recorded?")) return nothing_changed();
   GPUWARDEN_CHECK(procedure.rollback(tell));

@@ -99,9 +99,9 @@ Result<int> hand_out(const Context& context, const std::vector<toolkits::Change>
   }
   fmt::print("{}", toolkits::commands_for(shell, changes));
   if (::isatty(STDOUT_FILENO) != 0)
-    fmt::print(stderr, "hint: these are commands for the shell: {}\n",
-               shell == toolkits::Shell::fish ? fmt::format("gpuwarden env use {} | source", what)
-                                              : fmt::format("eval \"$(gpuwarden env use {})\"", what));
+    say("hint: these are commands for the shell: {}\n", shell == toolkits::Shell::fish
+                                                            ? fmt::format("gpuwarden env use {} | source", what)
+                                                            : fmt::format("eval \"$(gpuwarden env use {})\"", what));
   return kFine;
 }
 
@@ -133,7 +133,7 @@ Result<int> env_use(Context& context) {
   if (context.args.has("none")) {
     GPUWARDEN_CHECK(check_no_operand(context, "use --none"));
     const auto changes = toolkits::deactivate(context.environment);
-    if (changes.empty()) fmt::print(stderr, "gpuwarden: no toolkit was chosen in this shell; nothing is taken back\n");
+    if (changes.empty()) say("gpuwarden: no toolkit was chosen in this shell; nothing is taken back\n");
     return hand_out(context, changes, "--none");
   }
   GPUWARDEN_TRY(const auto chosen, take_toolkit(context, "use"));
@@ -158,7 +158,7 @@ Result<int> env_module(Context& context) {
   const std::string text =
       toolkits::modulefile(chosen.toolkit, lua ? toolkits::ModuleSyntax::lua : toolkits::ModuleSyntax::tcl);
   if (!file) fmt::print("{}", text);
-  if (file) GPUWARDEN_CHECK(write_file_atomically(*file, text));
+  if (file) GPUWARDEN_CHECK(write_output(*file, text));
   return kFine;
 }
 

@@ -66,7 +66,7 @@ Result<int> env_create(Context& context) {
   if (!context.args.has("yes")) {
     for (const auto& command : plan.commands) fmt::print("{}\n", shown(command));
     fmt::print("{}\n", plan.activation);
-    fmt::print(stderr, "hint: {}\n", there ? "--yes runs them" : plan.program + " is not installed here");
+    say("hint: {}\n", there ? "--yes runs them" : plan.program + " is not installed here");
     return kFine;
   }
   if (!there)
@@ -74,7 +74,7 @@ Result<int> env_create(Context& context) {
                 installed.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
                                   : fmt::format("--tool {} is", to_string(installed.front())));
   const auto run_in_sight = [&](const std::vector<std::string>& words) -> Result<int> {
-    fmt::print(stderr, "+ {}\n", printable(join(words, " ")));
+    say("+ {}\n", printable(join(words, " ")));
     const auto code = launch::run_in_foreground(words, context.environment);
     return code ? *code : refuse_program(code.error());
   };

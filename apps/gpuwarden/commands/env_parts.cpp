@@ -85,8 +85,8 @@ Result<ChosenToolkit> take_toolkit(Context& context, std::string_view action) {
     GPUWARDEN_TRY(const auto architectures, architectures_for(*wanted, chosen.snapshot, knowledge));
     GPUWARDEN_TRY(const auto choice,
                   toolkits::choose_toolkit(toolkits, architectures, toolkits::driver_of(chosen.snapshot), knowledge));
-    fmt::print(stderr, "gpuwarden: {}\n", printable(choice.why));
-    for (const std::string& other : choice.passed_over) fmt::print(stderr, "  not {}\n", printable(other));
+    say("gpuwarden: {}\n", printable(choice.why));
+    for (const std::string& other : choice.passed_over) say("  not {}\n", printable(other));
     chosen.toolkit = *choice.toolkit;
   } else if (rest.empty()) {
     return fail(ErrorCode::invalid_argument, "no CUDA version was given", "for example 12.4; gpuwarden env list");

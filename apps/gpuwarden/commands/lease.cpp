@@ -35,24 +35,45 @@ void print_lease(const facts::Lease& lease, const char* mark) {
   }
 }
 
+void print_situation(const lease::Situation& situation, const char* mark) {
+  for (const auto& lease : situation.leases) print_lease(lease, mark);
+  for (const auto& ticket : situation.waiting) {
+    const std::string pid = ticket.owner.pid.value == 0 ? "" : fmt::format(" pid {}", ticket.owner.pid.value);
+    fmt::print("{}waiting: {}{} for {} GPUs: {}\n", mark, ticket.owner.user, pid, ticket.wants, ticket.owner.command);
+  }
+}
+
+/// What means nothing together: told, not left out in silence.
+Result<void> check_what_is_asked(const Args& args) {
+  static constexpr auto kClashes =
+      std::to_array<Clash>({{"list", "hold", "--list shows who holds what; --hold holds GPUs"}});
+  GPUWARDEN_CHECK(check_clashes(args, kClashes));
+  for (const char* alone : {"list", "hold"}) {
+    if (args.has(alone) && !args.rest.empty())
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("lease --{} starts no command: '{}' is unexpected", alone, printable(args.rest[0])),
+                  fmt::format("gpuwarden lease -- {} reserves GPUs for it", printable(args.rest[0])));
+  }
+  if (args.has("json") && !args.has("list"))
+    return fail(ErrorCode::invalid_argument, "lease has no JSON to print but with --list",
+                "gpuwarden lease --list --json tells who holds what");
+  return {};
+}
+
 Result<int> list_leases(const Context& context, const Machine& machine) {
   GPUWARDEN_TRY(const auto store, machine.open_leases("", ""));
   // What is held by the kernel's files alone is found only where the GPUs are known.
   const auto snapshot = machine.read({.processes = false});
   const auto situation = store.inspect(machine.lease_devices(snapshot));
-  const auto simulated_leases = store.simulated_leases();
+  const auto fleets = store.simulated();
   if (situation.problem) warn(situation.problem->message);
   if (context.args.has("json")) {
-    print_json(lease::to_json({situation, simulated_leases, machine.simulated()}));
+    print_json(lease::to_json({situation, fleets, machine.simulated()}));
     return kFine;
   }
-  if (situation.leases.empty() && simulated_leases.empty()) fmt::print("nothing is leased\n");
-  for (const auto& lease : situation.leases) print_lease(lease, "");
-  for (const auto& lease : simulated_leases) print_lease(lease, "[simulated] ");
-  for (const auto& ticket : situation.waiting) {
-    const std::string pid = ticket.owner.pid.value == 0 ? "" : fmt::format(" pid {}", ticket.owner.pid.value);
-    fmt::print("waiting: {}{} for {} GPUs: {}\n", ticket.owner.user, pid, ticket.wants, ticket.owner.command);
-  }
+  if (situation.leases.empty() && fleets.leases.empty()) fmt::print("nothing is leased\n");
+  print_situation(situation, "");
+  print_situation(fleets, "[simulated] ");
   return kFine;
 }
 
@@ -62,7 +83,7 @@ int hold(machine::Reservation& acquired) {
   const StopOnSignals signals;
   fmt::print("{}\n", placement::cuda_visible_devices(acquired.decision()));
   std::fflush(stdout);
-  fmt::print(stderr, "gpuwarden: held until interrupted (Ctrl-C)\n");
+  say("gpuwarden: held until interrupted (Ctrl-C)\n");
   while (system_clock().sleep_for(kBetweenLooks, signals.token())) {
     for (const std::string& warning : acquired.repair()) warn(warning);
   }
@@ -80,6 +101,7 @@ int become_shell(const machine::Reservation& acquired, const Machine& machine, E
 }
 
 Result<int> run_lease(Context& context) {
+  GPUWARDEN_CHECK(check_what_is_asked(context.args));
   GPUWARDEN_TRY(const auto selection, read_selection(context));
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   std::vector<std::string> argv = context.args.rest;
@@ -94,8 +116,8 @@ Result<int> run_lease(Context& context) {
   show_warnings(context, machine, acquired);
   show_model_fit(acquired.decision());
   if (context.args.has("hold")) return hold(acquired);
-  fmt::print(stderr, "gpuwarden: {}leased {} for {}; leave it to give them back\n",
-             machine.simulated() ? "[simulated] " : "", placement::cuda_visible_devices(acquired.decision()), argv[0]);
+  say("gpuwarden: {}leased {} for {}; leave it to give them back\n", machine.simulated() ? "[simulated] " : "",
+      placement::cuda_visible_devices(acquired.decision()), argv[0]);
   return become_shell(acquired, machine, context.environment, argv);
 }
 

@@ -66,10 +66,11 @@ std::vector<std::string> csv_fields(const Args& args) {
   return args.has("fields") ? args.list("fields") : std::vector<std::string>(usual.begin(), usual.end());
 }
 
-Result<void> print_csv(const Args& args, const facts::Snapshot& snapshot, const facts::CsvStyle& style) {
-  GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(args), style));
-  fmt::print("{}", text);
-  return {};
+bool asks_for_fields(const Args& args) { return args.list("fields") == std::vector<std::string>{"help"}; }
+
+int show_fields() {
+  for (const std::string& name : facts::csv_field_names()) fmt::print("{}\n", name);
+  return kFine;
 }
 
 /// What the exit code says of the GPUs.
@@ -92,11 +93,8 @@ int judged(const Machine& machine, const facts::Snapshot& snapshot) {
 
 Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
+  if (asks_for_fields(context.args)) return show_fields();
   GPUWARDEN_TRY(const auto csv, csv_style(context.args));
-  if (context.args.list("fields") == std::vector<std::string>{"help"}) {
-    for (const std::string& name : facts::csv_field_names()) fmt::print("{}\n", name);
-    return kFine;
-  }
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   facts::Snapshot snapshot =
       machine.read({.detail = csv ? probe::Detail::slow : probe::Detail::basic, .holders = true});
@@ -105,7 +103,8 @@ Result<int> run_list(Context& context) {
   const auto leases = read_leases(machine, snapshot);
   if (!machine.captured()) show_leftovers(context, true);
   if (csv) {
-    GPUWARDEN_CHECK(print_csv(context.args, snapshot, *csv));
+    GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(context.args), *csv, leases));
+    fmt::print("{}", text);
   } else if (context.args.has("json")) {
     print_json(lease::to_json(snapshot, leases));
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {

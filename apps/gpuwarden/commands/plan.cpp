@@ -79,7 +79,7 @@ Result<void> draw(const Context& context, const PlanAnswer& answer) {
   if (!file) return {};
   const auto picture = draw_chart(chart_of(answer), *file);
   if (!picture) return std::unexpected(about("chart", picture.error()));
-  return write_file_atomically(*file, *picture);
+  return write_output(*file, *picture);
 }
 
 Result<int> run_plan(Context& context) {

@@ -49,9 +49,14 @@ namespace fs = std::filesystem;
 /// What is written at the end is tried at the start.
 Result<void> check_report(const Args& args) {
   const auto file = args.text("report");
-  if (!file) return {};
+  if (!file || *file == "-") return {};
+  std::error_code ignored;
+  // A device or a pipe is written into, a file is made anew.
+  const bool into = fs::exists(*file, ignored) && !fs::is_regular_file(*file, ignored);
   const fs::path parent = fs::path(*file).has_parent_path() ? fs::path(*file).parent_path() : fs::path(".");
-  if (!file->empty() && ::access(parent.c_str(), W_OK | X_OK) == 0) return {};
+  const bool directory = fs::is_directory(*file, ignored);
+  const bool possible = into ? ::access(file->c_str(), W_OK) == 0 : ::access(parent.c_str(), W_OK | X_OK) == 0;
+  if (!file->empty() && !directory && possible) return {};
   return fail(ErrorCode::invalid_argument, fmt::format("--report: cannot write {}", printable(*file)));
 }
 
@@ -114,8 +119,8 @@ void announce(const Context& context, const machine::Reservation& acquired, cons
   }
   const std::string where =
       acquired.decision().cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision().selected[0].name);
-  fmt::print(stderr, "gpuwarden: {}{} on {}, run {}\n", acquired.snapshot().simulated ? "[simulated] " : "",
-             spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
+  say("gpuwarden: {}{} on {}, run {}\n", acquired.snapshot().simulated ? "[simulated] " : "",
+      spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
 }
 
 std::string energy_text(const launch::GpuReport& gpu) {
@@ -126,33 +131,35 @@ std::string energy_text(const launch::GpuReport& gpu) {
 }
 
 void print_report(const RunReport& report) {
-  fmt::print(stderr, "\ngpuwarden: {}{} after {}, exit code {}\n", report.simulated ? "[simulated figures] " : "",
-             report.end.exit_code == 0 ? "finished" : "ended", format_duration(report.end.wall_time),
-             report.end.exit_code);
+  say("\ngpuwarden: {}{} after {}, exit code {}\n", report.simulated ? "[simulated figures] " : "",
+      report.end.exit_code == 0 ? "finished" : "ended", format_duration(report.end.wall_time), report.end.exit_code);
   if (report.end.first_failure && report.end.ranks.size() > 1)
-    fmt::print(stderr, "  rank {} failed first\n", *report.end.first_failure);
+    say("  rank {} failed first\n", *report.end.first_failure);
   for (const auto& gpu : report.gpus) {
     std::string throttling;
     for (const auto reason : gpu.throttling)
       throttling += fmt::format("{}{}", throttling.empty() ? ", throttled: " : " ", facts::to_string(reason));
-    fmt::print(stderr, "  GPU {}: peak memory {}, mean utilization {}, peak temperature {}, energy {}{}{}\n",
-               gpu.index.value, gpu.peak_memory ? format_size(*gpu.peak_memory) : "-",
-               gpu.mean_utilization ? fmt::format("{:.0f} %", *gpu.mean_utilization) : "-",
-               gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu),
-               throttling, gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
+    say("  GPU {}: peak memory {}, mean utilization {}, peak temperature {}, energy {}{}{}\n", gpu.index.value,
+        gpu.peak_memory ? format_size(*gpu.peak_memory) : "-",
+        gpu.mean_utilization ? fmt::format("{:.0f} %", *gpu.mean_utilization) : "-",
+        gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu), throttling,
+        gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
   }
   for (const launch::SiteFinding& finding : report.findings)
-    fmt::print(stderr, "  {}: {} [{}]{}\n", finding.severity, finding.message, finding.id,
-               finding.fix.empty() ? "" : ": " + finding.fix);
+    say("  {}: {} [{}]{}\n", finding.severity, finding.message, finding.id,
+        finding.fix.empty() ? "" : ": " + finding.fix);
 }
 
 int finish(const Context& context, const RunReport& report) {
   for (const std::string& warning : launch::gpu_warnings(report)) warn(warning);
   if (!context.args.has("no-report") && !context.args.has("quiet")) print_report(report);
   if (const auto file = context.args.text("report")) {
-    auto written = write_file_atomically(
-        *file, launch::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
-    if (!written) complain(written.error());
+    auto written =
+        write_output(*file, launch::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    if (!written) {
+      complain(written.error());
+      return report.end.exit_code == kFine ? kNo : report.end.exit_code;
+    }
   }
   return report.end.exit_code;
 }
@@ -169,7 +176,19 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   return refuse_program(report.error());
 }
 
+/// What means nothing together: told, not left out in silence.
+Result<void> check_what_is_asked(const Args& args) {
+  if (args.has("json"))
+    return fail(ErrorCode::invalid_argument, "run prints no JSON", "--report - prints its report as JSON at the end");
+  if (args.has("end-leftovers") && !args.rest.empty())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("run --end-leftovers starts no command: '{}' is unexpected", printable(args.rest[0])),
+                "end the leftovers first, then run the command");
+  return {};
+}
+
 Result<int> run_run(Context& context) {
+  GPUWARDEN_CHECK(check_what_is_asked(context.args));
   if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   GPUWARDEN_TRY(auto selection, read_selection(context));
   GPUWARDEN_TRY(auto options, read_run_options(context.args));
@@ -185,8 +204,7 @@ Result<int> run_run(Context& context) {
   auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id);
   if (!acquired) {
     const int code = complain(acquired.error());
-    if (acquired.error().code == ErrorCode::unavailable)
-      fmt::print(stderr, "hint: --cpu-fallback runs the job on the CPU instead\n");
+    if (acquired.error().code == ErrorCode::unavailable) say("hint: --cpu-fallback runs the job on the CPU instead\n");
     return code;
   }
   show_warnings(context, machine, *acquired);

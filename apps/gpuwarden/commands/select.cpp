@@ -67,10 +67,10 @@ Result<std::string> export_commands(const std::string& shell, const std::string&
 /// Shows the GPUs that would do and reads which are wanted.
 Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
   for (const auto& verdict : decision.verdicts) {
-    fmt::print(stderr, "  {:>3}  {}  {}\n", verdict.device.index.value, verdict.device.name,
-               verdict.kind == placement::Verdict::Kind::fits ? "free" : verdict.reason);
+    say("  {:>3}  {}  {}\n", verdict.device.index.value, verdict.device.name,
+        verdict.kind == placement::Verdict::Kind::fits ? "free" : verdict.reason);
   }
-  fmt::print(stderr, "which GPUs (for example 0,2)? ");
+  say("which GPUs (for example 0,2)? ");
   std::string line;
   if (!std::getline(std::cin, line) || trim(line).empty()) return fail(ErrorCode::interrupted, "nothing was selected");
   std::vector<placement::GpuName> names;
@@ -103,9 +103,8 @@ Result<int> run_select(Context& context) {
   }
   GPUWARDEN_TRY(const auto acquired, choose(context, selection));
   const Decision& decision = acquired.decision();
-  if (!acquired.snapshot().origin.empty())
-    fmt::print(stderr, "gpuwarden: judged from {}\n", printable(acquired.snapshot().origin));
-  if (context.args.has("explain")) fmt::print(stderr, "{}", explain(decision));
+  if (!acquired.snapshot().origin.empty()) say("gpuwarden: judged from {}\n", printable(acquired.snapshot().origin));
+  if (context.args.has("explain")) say("{}", explain(decision));
   const bool captured = !acquired.snapshot().origin.empty();
   const placement::Inputs inputs{acquired.snapshot(),
                                  {},

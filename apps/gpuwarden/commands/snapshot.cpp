@@ -24,7 +24,7 @@ Result<int> run_snapshot(Context& context) {
       context, machine, {.detail = probe::Detail::slow, .links = true, .cuda_order = true, .holders = true});
   const std::string text = facts::json_text(facts::to_json(snapshot));
   if (const auto file = context.args.text("output")) {
-    GPUWARDEN_CHECK(write_file_atomically(*file, text));
+    GPUWARDEN_CHECK(write_output(*file, text));
   } else {
     fmt::print("{}", text);
   }

@@ -128,13 +128,13 @@ Result<void> write_pictures(const Args& args, const memtrace::ReplayReport& repo
   GPUWARDEN_TRY(const memtrace::Recording recording,
                 memtrace::record(report.trace, script, {.strategy = &strategy, .device_memory = report.device_memory}));
   if (snapshot) {
-    GPUWARDEN_CHECK(write_file_atomically(*snapshot, is_pickle_name(*snapshot) ? memtrace::snapshot_pickle(recording)
-                                                                               : memtrace::snapshot_json(recording)));
+    GPUWARDEN_CHECK(write_output(*snapshot, is_pickle_name(*snapshot) ? memtrace::snapshot_pickle(recording)
+                                                                      : memtrace::snapshot_json(recording)));
   }
   if (!timeline) return {};
   const memtrace::TimelineText text{.title = report.file + " with " + std::string(strategy.name),
                                     .notes = replay_notes(report)};
-  return write_file_atomically(*timeline, memtrace::timeline_html(recording, text));
+  return write_output(*timeline, memtrace::timeline_html(recording, text));
 }
 
 }  // namespace

@@ -26,9 +26,8 @@ constexpr std::string_view kDefaultFile = "memory-trace.csv";
 void tell(const std::vector<memtrace::TraceSummary>& all, const std::string& command) {
   if (all.empty()) {
     warn(fmt::format("no allocation of GPU memory was seen in {}", printable(command)));
-    fmt::print(stderr,
-               "hint: it may have used no GPU, or be linked statically or setuid, so that no library can be put before "
-               "it\n");
+    say("hint: it may have used no GPU, or be linked statically or setuid, so that no library can be put before "
+        "it\n");
     return;
   }
   for (const memtrace::TraceSummary& one : all) {
@@ -36,8 +35,8 @@ void tell(const std::vector<memtrace::TraceSummary>& all, const std::string& com
       warn(one.problem);
       continue;
     }
-    fmt::print(stderr, "gpuwarden: {}: {} allocations, {} frees, at most {} live, {} live at the end\n",
-               one.file.string(), one.allocations, one.frees, format_size(one.peak), format_size(one.at_end));
+    say("gpuwarden: {}: {} allocations, {} frees, at most {} live, {} live at the end\n", one.file.string(),
+        one.allocations, one.frees, format_size(one.peak), format_size(one.at_end));
   }
   fmt::print(
       stderr,

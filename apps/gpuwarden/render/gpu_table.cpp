@@ -84,7 +84,8 @@ class Row {
     text_ += style_.paint(fit(text, width, right), tone);
     return *this;
   }
-  std::string line() const { return text_ + "\n"; }
+  /// Nothing fills the line behind its last word.
+  std::string line() const { return text_.substr(0, text_.find_last_not_of(' ') + 1) + "\n"; }
 
  private:
   const Style& style_;
@@ -107,14 +108,28 @@ std::string power_cell(const facts::GpuSample& sample) {
                             : fmt::format("{}W", watts(*sample.power));
 }
 
+std::string use_text(const GpuRecord& record) {
+  switch (facts::use_of(record)) {
+    case facts::Use::unusable:
+      return std::string(facts::to_string(record.state));
+    case facts::Use::no_instance:
+      return "MIG, no instance";
+    case facts::Use::busy:
+      return "busy";
+    case facts::Use::in_use:
+      return "in use";
+    case facts::Use::free:
+      return "free";
+    case facts::Use::unknown:
+      break;
+  }
+  return "?";
+}
+
 std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
-  if (!facts::is_usable(record)) return std::string(facts::to_string(record.state));
+  if (!facts::is_usable(record)) return use_text(record);
   if (record.gpu.vendor != "NVIDIA") return record.gpu.vendor;
-  // A capture may name a GPU and tell nothing of its use, or its load and not whose it is.
-  if (lease == nullptr && record.processes_unreadable) return "?";
-  if (lease == nullptr && !record.processes && !record.sample.memory_used) return "?";
-  if (lease == nullptr && !record.processes && facts::is_loaded(record.sample)) return "in use";
-  if (lease == nullptr) return std::string(record.state == facts::GpuState::busy ? "busy" : "free");
+  if (lease == nullptr) return use_text(record);
   std::string who = lease->holders.empty() ? "?" : lease->holders[0].user;
   if (lease->holders.size() > 1) who += fmt::format("+{}", lease->holders.size() - 1);
   return fmt::format("{}{}{}", lease->shared ? "shared " : "", who, facts::is_idle_lease(record, lease) ? " idle" : "");
@@ -140,7 +155,7 @@ std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const Co
   add_memory(row, sample.memory_used, sample.memory_total, columns);
   row.add(temperature, columns.temperature, true, heat_tone(sample.temperature));
   row.add(power_cell(sample), columns.power, true);
-  return row.add(state, columns.state, false, tone).line();
+  return row.add(state, std::min(columns.state, width_of(state)), false, tone).line();
 }
 
 std::string table_head(const Columns& columns) {
@@ -152,7 +167,7 @@ std::string table_head(const Columns& columns) {
   row.add("memory", columns.memory == 0 ? 0 : memory).add("used", columns.share, true);
   row.add("temp", columns.temperature, true).add("power", columns.power, true).add("state", columns.state);
   std::string line = row.line();
-  line.erase(line.find_last_not_of(" \n") + 1);
+  line.pop_back();
   return line;
 }
 
@@ -281,20 +296,32 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
   return text + fault_lines(snapshot, style);
 }
 
+namespace {
+
+/// What stands where a table of processes would have no line: whether there are none, or nobody can tell.
+std::string_view no_processes(const facts::Snapshot& snapshot) {
+  if (snapshot.gpus.empty()) return snapshot.origin.empty() ? "no GPU" : "no GPUs in this report";
+  const bool known = std::ranges::all_of(snapshot.gpus, [](const GpuRecord& gpu) { return gpu.processes.has_value(); });
+  return known ? "no processes" : "no processes seen; not every GPU tells of its own";
+}
+
+}  // namespace
+
 std::string process_table(const facts::Snapshot& snapshot, const Style& usual) {
   // Nobody cuts what another program reads.
   Style style = usual;
   style.width = usual.measured ? usual.columns : std::string::npos;
-  std::string text = snapshot_header(snapshot, style);
+  const std::string header = snapshot_header(snapshot, style);
   constexpr std::string_view kHead = " #     pid typ user          memory  command";
-  text += style.paint(cut(kHead, style), Tone::dim) + "\n";
+  std::string text;
   for (const GpuRecord& record : snapshot.gpus) {
     for (const auto& process : record.processes.value_or(std::vector<facts::GpuProcess>{})) {
       const std::string line = fit(std::to_string(record.gpu.index.value), 2, true) + process_text(process).substr(2);
       text += cut(line, style) + "\n";
     }
   }
-  return text;
+  if (text.empty()) return header + cut(no_processes(snapshot), style) + "\n";
+  return header + style.paint(cut(kHead, style), Tone::dim) + "\n" + text;
 }
 
 }  // namespace gpuwarden::cli

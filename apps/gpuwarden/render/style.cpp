@@ -76,12 +76,6 @@ std::string fit(std::string_view text, std::size_t width, bool right) {
 
 std::string cut(std::string_view text, const Style& style) { return fit(text, std::min(style.width, width_of(text))); }
 
-std::string spaced(std::string_view name, char joint) {
-  std::string words(name);
-  std::ranges::replace(words, '_', joint);
-  return words;
-}
-
 std::string wrapped(std::string_view text, std::size_t first, std::size_t indent, std::size_t width) {
   std::string result;
   std::size_t column = first;

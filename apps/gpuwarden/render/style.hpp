@@ -27,8 +27,6 @@ Result<Style> style_of(const Context& context);
 std::string fit(std::string_view text, std::size_t width, bool right = false);
 /// The text, cut where it is wider than the style's lines.
 std::string cut(std::string_view text, const Style& style);
-/// "not answering" of "not_answering".
-std::string spaced(std::string_view name, char joint = ' ');
 /// How many columns a text takes.
 std::size_t width_of(std::string_view text);
 /// Breaks a text at blanks; the first line begins at `first`, the others at `indent`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every fork-and-exec needs prepared beforehand: pipes, and argument arrays for exec.
+// What every fork needs: pipes and argument arrays for exec, prepared beforehand; descriptors, given up afterwards.
 #pragma once
 
 #include <string>
@@ -17,6 +17,10 @@ struct Pipe {
   UniqueFd write_end;
 };
 Result<Pipe> make_pipe();
+
+/// In a child that lives on by itself: its standard streams become /dev/null, and of the other descriptors it keeps
+/// these (from 3 up) alone, so that it holds up none of its parent's locks, pipes and sockets.
+void keep_descriptors(std::vector<int> kept);
 
 /// Owns the strings of an argv or envp and the null-terminated array of pointers to them that exec wants.
 class ExecArray {

@@ -31,6 +31,10 @@ std::optional<std::string> read_line(const std::filesystem::path& path);
 /// file gets `mode` without what the process's umask takes.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode = 0666);
 
+/// Writes to where a user points: "-" is standard output, a link is followed, and what is no regular file (a pipe, a
+/// device, anything below /dev and /proc) is written into as it stands; a file is replaced as above.
+Result<void> write_output(const std::filesystem::path& path, std::string_view content);
+
 /// The entries of a folder, sorted; empty where it cannot be read. Never throws, unlike the standard iterators.
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder);
 

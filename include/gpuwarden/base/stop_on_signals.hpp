@@ -11,7 +11,9 @@
 namespace gpuwarden {
 
 /// While it lives these signals request a stop; what was ignored when the program started stays ignored (nohup). The
-/// signals are as before at its end, for the program and for those it starts.
+/// signals are as before at its end, for the program and for those it starts. It blocks them in the calling thread and
+/// in those started later: made after other threads, these still get the signals, and the program ends. Where the
+/// system has no descriptor or thread left for it, the signals act as they did before, and nothing requests a stop.
 class StopOnSignals {
  public:
   StopOnSignals();
@@ -19,8 +21,11 @@ class StopOnSignals {
   StopOnSignals& operator=(const StopOnSignals&) = delete;
   ~StopOnSignals();
   std::stop_token token() const { return source_.get_token(); }
+  /// The signal that last requested a stop in this process, for an exit code; 0: none did.
+  static int last_signal();
 
  private:
+  void start();
   void watch();
 
   sigset_t before_{};

@@ -21,6 +21,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::vector<std::string_view> split_words(std::string_view text);
 std::string to_lower(std::string_view text);
 bool contains_ignoring_case(std::string_view text, std::string_view part);
+/// "not answering" of "not_answering".
+std::string spaced(std::string_view name, char joint = ' ');
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 /// The option most like `word` (edit distance at most a third of its length, at least 1), for "did you mean"; or empty.

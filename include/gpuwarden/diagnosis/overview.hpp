@@ -9,8 +9,11 @@
 
 namespace gpuwarden::diagnosis {
 
+/// A cause of less confidence is hardly likely.
+inline constexpr double kLikelyCause = 0.4;
+
 /// How many of the causes stand for failures of their own. Others may be further guesses at the same failure: of one
-/// area, of the same line, or hardly likely.
+/// area, of the same line, or hardly likely. A cause whose id is not known counts as none: nothing tells its area.
 std::size_t independent_failures(const Diagnosis& diagnosis);
 
 /// The evidence of a cause, a line that several rules fit once.

@@ -66,8 +66,11 @@ using ShellRunner =
 /// chroot ROOT sh -eu, or sh -eu where the root is "/".
 ShellRunner shell_in(const std::filesystem::path& root);
 
-/// A name for a new run: "20261121-080413", with a number behind it where a run below `root` has that name already.
-std::string new_run_id(const std::filesystem::path& root, Clock::WallTime now);
+/// The name of a run that begins now, where no other has it: "20261121-080413".
+std::string run_id_at(Clock::WallTime now);
+/// A name for a new run: its time, with a number behind it where a run below `root` has that name already. Fails as
+/// DriverProcedure::history() does.
+Result<std::string> new_run_id(const std::filesystem::path& root, Clock::WallTime now);
 
 /// What opening does where nothing was ever recorded.
 enum class Records { make, must_exist };

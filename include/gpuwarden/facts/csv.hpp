@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::facts {
@@ -23,8 +24,10 @@ struct CsvStyle {
 std::vector<std::string> csv_field_names();
 /// What is printed where no fields were named.
 std::span<const std::string_view> default_csv_fields();
-/// The snapshot's GPUs, a line each; "[N/A]" where a GPU does not tell. Values with a comma in them stand between
-/// double quotes. Fails with invalid_argument on a field that does not exist; the hint lists those that are like it.
-Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string> fields, const CsvStyle& style);
+/// The snapshot's GPUs, a line each; "[N/A]" where a GPU does not tell, or is not leased. Values with a comma in them
+/// stand between double quotes. Fails with invalid_argument on a field that does not exist; the hint lists those that
+/// are like it.
+Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string> fields, const CsvStyle& style,
+                           std::span<const Lease> leases = {});
 
 }  // namespace gpuwarden::facts

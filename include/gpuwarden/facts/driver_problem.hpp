@@ -42,6 +42,7 @@ struct ReadingGap {
     links,         ///< how the GPUs are joined
     cuda_order,    ///< CUDA's own order of them
     slow_metrics,  ///< PCIe throughput, NVLink counters, profiling
+    holders,       ///< processes that have a GPU open without being listed by NVML
   };
   Part part = Part::links;
   DriverProblem problem;

@@ -2,7 +2,7 @@
 // Whether somebody uses a GPU, as far as its facts and the leases tell.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
@@ -13,13 +13,35 @@ namespace gpuwarden::facts {
 Uuid identity_of(const GpuRecord& record);
 
 /// The lease on a GPU or on one of its instances; nullptr where there is none.
-const Lease* find_lease(const std::vector<Lease>& leases, const GpuRecord& record);
+const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record);
 
 /// Whether a GPU that is leased does nothing: no load, and less memory than a CUDA context takes.
 bool is_idle_lease(const GpuRecord& record, const Lease* lease);
 
-/// Whether a GPU has more load or memory in use than an idle desktop takes. Unknown figures count as none.
+/// What of a GPU's figures shows that somebody uses it.
+enum class Load {
+  none,    ///< no more than an idle desktop takes; unknown figures count as none
+  work,    ///< its multiprocessors are busy
+  memory,  ///< its memory is taken
+};
+Load load_of(const GpuSample& sample);
+
+/// Whether a GPU has more load or memory in use than an idle desktop takes.
 bool is_loaded(const GpuSample& sample);
+
+/// Whether MIG is on and no instance is made: CUDA finds no device on the GPU.
+bool lacks_instances(const GpuRecord& record);
+
+/// How a GPU stands for somebody who wants one, leases aside. Its state alone does not tell of users who are not seen.
+enum class Use {
+  unusable,     ///< its state says why
+  no_instance,  ///< MIG is on, without an instance
+  busy,         ///< processes are seen on it
+  in_use,       ///< it is loaded, by nobody who is seen
+  unknown,      ///< what would tell could not be read, or was not captured
+  free,
+};
+Use use_of(const GpuRecord& record);
 
 /// Whether a GPU's memory has somebody behind it whom the driver does not list: the listed processes (which must be
 /// known) account for less than is used by more than a CUDA context. Unknown use counts as such.

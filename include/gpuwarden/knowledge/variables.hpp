@@ -24,8 +24,8 @@ struct KnownVariable {
 std::span<const KnownVariable> known_variables();
 /// The variable of this name (in any letter case); nullptr where it is not known.
 const KnownVariable* find_known_variable(std::string_view name);
-/// The variables of these names, and of software all; of no words all that are known. Fails with invalid_argument for
-/// a word that is neither, naming the nearest.
+/// The variables of these names, and of software all, each once; of no words all that are known. Fails with
+/// invalid_argument for a word that is neither, naming the nearest.
 Result<std::vector<const KnownVariable*>> find_known_variables(const std::vector<std::string>& words);
 
 }  // namespace gpuwarden::knowledge

@@ -10,8 +10,9 @@
 
 namespace gpuwarden::launch {
 
-/// This process becomes the program, which is looked for on the PATH of its own environment. Comes back only where
-/// that failed: not_found, or permission_denied where there is such a file and it cannot be run.
+/// This process becomes the program, which is looked for on the PATH of `environment` (in /bin and /usr/bin where that
+/// has none). Comes back only where that failed, with this process as it was: not_found, permission_denied where there
+/// is such a file and it cannot be run, invalid_argument where `argv` is empty.
 Error become_program(const std::vector<std::string>& argv, const Environment& environment);
 
 /// Runs the program to its end; its exit code, or 128 + the signal that ended it. What a terminal sends both (Ctrl-C)

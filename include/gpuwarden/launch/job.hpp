@@ -37,9 +37,9 @@ struct JobSpec {
   std::optional<std::filesystem::path> log_directory;
   bool prefix_lines = true;  ///< "[rank 3] " before each line when there are several ranks
   std::chrono::milliseconds grace = std::chrono::seconds(10);  ///< between SIGTERM and SIGKILL
-  /// The calling program is nothing but this job's launcher: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGCONT go
-  /// to the ranks unless the program ignores them, and a single rank gets the terminal. Else no signal of the caller's
-  /// is touched; JobHooks::stop ends the job.
+  /// The calling program is nothing but this job's launcher: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT,
+  /// SIGUSR1 and SIGUSR2 go to the ranks unless the program ignores them, and a single rank gets the terminal. Else no
+  /// signal of the caller's is touched; JobHooks::stop ends the job.
   bool takes_signals = false;
   /// Put the ranks into a control group (version 2) of their own where the machine lets us make one.
   bool control_group = true;
@@ -74,6 +74,7 @@ using OnRankStarted = std::function<void(std::uint32_t rank, Pid pid)>;
 /// What the caller wants to hear meanwhile, and how he ends the job; each is called from run_job's own thread.
 struct JobHooks {
   OnRankStarted rank_started;
+  std::function<void()> ranks_ended;                ///< once, as soon as none runs any more
   std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once
   std::stop_token stop;                             ///< as SIGTERM would
   /// Puts right what the job rests on, every kLookAfterPeriod; what it says becomes a warning.

@@ -24,11 +24,13 @@ struct Leftover {
 
 /// The runs that are noted down in `folder` (JobSpec::record_directory), whose supervisors are all gone (nobody holds
 /// the record's lock) and of which something runs: what is in the run's control group, and processes of the record's
-/// owner that carry its id. Records of runs of which nothing is left are removed, where the caller may.
+/// owner that carry its id or have inherited its leases (those that are not shared; `folder` is the leases' as well).
+/// Records of runs of which nothing is left are removed, where the caller may.
 std::vector<Leftover> find_leftovers(const std::filesystem::path& folder);
 
 /// Ends what is left of a run: SIGTERM, then SIGKILL. Gives the processes that were ended; fails with not_found where
-/// nothing is left of such a run, with permission_denied where it is another user's.
+/// nothing is left of such a run, with invalid_argument where it still runs, which names its launcher, with
+/// permission_denied where it is another user's.
 Result<std::vector<Pid>> end_leftover(const std::filesystem::path& folder, const std::string& run_id, Clock& clock);
 
 }  // namespace gpuwarden::launch

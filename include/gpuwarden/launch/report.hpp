@@ -17,7 +17,7 @@
 
 namespace gpuwarden::launch {
 
-/// What one GPU did during the job. Unknown stays empty.
+/// What one GPU did during the job. Unknown stays empty: where it was not read once while the job ran, all figures are.
 struct GpuReport {
   GpuIndex index;
   Uuid uuid;
@@ -29,8 +29,8 @@ struct GpuReport {
   std::optional<double> energy_joules;  ///< counter difference, else power integrated over time
   bool energy_is_estimate = false;
   std::vector<facts::ThrottleReason> throttling;  ///< slowdown reasons seen
-  std::uint32_t samples = 0;
-  std::string trouble;  ///< what went wrong with the GPU meanwhile
+  std::uint32_t samples = 0;                      ///< readings while the job ran
+  std::string trouble;                            ///< what went wrong with the GPU meanwhile
 };
 
 /// What a rule of the site says about the run (run_rules.hpp).
@@ -52,11 +52,15 @@ struct RunReport {
   std::vector<SiteFinding> findings;
 };
 
+/// When a reading was made. One that was not made while the job ran tells what the energy counter and the GPU's state
+/// were, and nothing of what the job did.
+enum class Moment { during_job, around_job };
+
 /// Collects snapshots of the named GPUs; pure.
 class ReportBuilder {
  public:
   explicit ReportBuilder(const std::vector<Uuid>& gpus);
-  void add(const facts::Snapshot& snapshot, Clock::SteadyTime when);
+  void add(const facts::Snapshot& snapshot, Clock::SteadyTime when, Moment moment = Moment::during_job);
   std::vector<GpuReport> finish() const;
 
  private:
@@ -72,7 +76,8 @@ class ReportBuilder {
     std::optional<Milliwatts> last_power;
     Clock::SteadyTime last_time{};
   };
-  static void add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when);
+  static void add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when, Moment moment);
+  static void add_load(Track& track, const facts::GpuSample& sample);
   std::vector<Track> tracks_;
 };
 
@@ -81,6 +86,10 @@ class Sampler {
  public:
   Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period, Clock& clock);
   ~Sampler();
+  /// The job's ranks run from here; readings that were begun earlier say nothing about it. May be called for each rank.
+  void job_started();
+  /// No rank runs any more: what is read from here on says nothing about the job.
+  void job_ended();
   /// Takes a last sample, ends the thread and gives the reports.
   std::vector<GpuReport> finish();
 

@@ -10,11 +10,11 @@
 
 namespace gpuwarden::lease {
 
-/// The leases of a machine, as `gpuwarden lease --list --json` prints them; `simulated_leases` are those of fleets that
-/// share its directory.
+/// The leases of a machine, as `gpuwarden lease --list --json` prints them; `fleets` are the simulated ones that share
+/// its directory.
 struct LeaseList {
   const Situation& situation;
-  const std::vector<facts::Lease>& simulated_leases;
+  const Situation& fleets;
   bool simulated = false;  ///< the machine itself is a fleet
 };
 

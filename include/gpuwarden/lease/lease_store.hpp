@@ -116,8 +116,9 @@ class LeaseStore {
   Situation inspect(const std::vector<Device>& known, Names names = Names::told,
                     const std::stop_token& stop = {}) const;
 
-  /// The leases of simulated fleets that have a lock in the same directory; none where this store is of such a fleet.
-  std::vector<facts::Lease> simulated_leases() const;
+  /// Who holds and who waits for GPUs of simulated fleets that have a lock in the same directory; nobody where this
+  /// store is of such a fleet.
+  Situation simulated() const;
 
   /// One atomic step: shows the situation to `choose`, then locks what it chose. Returns no value when `choose` chose
   /// nothing or a chosen lock was taken meanwhile. Fails with timed_out where somebody else's claim does not end (it is
@@ -140,6 +141,10 @@ class LeaseStore {
   Clock* clock_;
   std::optional<Error> directory_problem_;
 };
+
+/// The processes that the caller can see holding a lock (flock) of this file, as the kernel tells: those that took it,
+/// and where these have ended, those that inherited it.
+std::vector<Pid> processes_locking(const std::filesystem::path& file);
 
 /// Whether this process seems to run in a container whose lease directory is not the host's; a sentence for people.
 std::optional<std::string> container_warning(const std::filesystem::path& lease_directory);

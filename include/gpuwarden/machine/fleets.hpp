@@ -34,15 +34,17 @@ Result<FleetList> list_fleets(const SimulatorPlaces& places);
 /// As `gpuwarden sim list --json` prints it.
 nlohmann::json to_json(const FleetList& list);
 
-/// Starts the fleet `spec` under a name, in a process that leads a session of its own, and gives that process: SIGTERM
-/// ends it, and so the fleet when nobody else is in it. Fails with what the simulator says about name and spec.
+/// Starts the fleet `spec` under a name, in a process that leads a session of its own, is nobody's child, and has none
+/// of the caller's descriptors. Gives that process: SIGTERM ends it, and so the fleet when nobody else is in it. It is
+/// forked: for a program with one thread, or one whose other threads hold no lock. Fails with what the simulator says
+/// about name and spec.
 Result<Pid> start_fleet(const std::string& name, const std::string& spec, const SimulatorPlaces& places);
 
 /// Opens a fleet that runs, not a preset of that name. Fails with invalid_argument where there is none.
 Result<Machine> open_running_fleet(const std::string& name, Options options);
 
-/// Ends the process that keeps the fleet alive and waits for it. Fails with failed where it has none: it ends with its
-/// last user.
+/// Ends the process that keeps the fleet alive and waits for it, for at most 5 s. Fails with failed where it has none
+/// (it ends with its last user), with timed_out where it stays.
 Result<void> stop_fleet(const Machine& fleet, Clock& clock);
 
 }  // namespace gpuwarden::machine

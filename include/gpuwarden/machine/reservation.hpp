@@ -33,6 +33,9 @@ struct ReservationRequest {
   bool hold = true;  ///< false: only asks which GPUs it would be
   /// How long to wait in line for them; max(): without end; none: does not wait.
   std::optional<std::chrono::milliseconds> wait;
+  /// Hears the last decision where its end is an error that says what is missing: why other GPUs would not do, and its
+  /// warnings, for example of an invalid CUDA_VISIBLE_DEVICES.
+  std::function<void(const placement::Decision&)> refused;
 };
 
 /// The GPUs to choose from, and who has them.

@@ -16,7 +16,7 @@ struct MemoryColumn {
 };
 
 /// `width` columns of equally many operations; what was between two samples is in the later one's, and a column without
-/// a sample is as the one before.
+/// a sample is as the one before; those before the first sample are empty.
 std::vector<MemoryColumn> columns_of(const Replay& replay, std::size_t width);
 
 }  // namespace gpuwarden::memtrace

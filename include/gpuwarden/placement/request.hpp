@@ -16,7 +16,8 @@
 
 namespace gpuwarden::placement {
 
-/// A GPU as a user names it: an NVML index, a UUID or a unique prefix of one ("GPU-3f", "MIG-…"), a PCI bus id.
+/// A GPU as a user names it: an NVML index, a UUID or a unique prefix of one ("GPU-3f", "MIG-…"), a PCI bus
+/// id, whose domain may be left out where one GPU alone fits ("17:00.0").
 struct GpuName {
   std::string text;
   bool operator==(const GpuName&) const = default;

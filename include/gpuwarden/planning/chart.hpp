@@ -23,7 +23,7 @@ struct ChartColumn {
 struct MemoryChart {
   std::string title;
   std::string subtitle;
-  double capacity_gib = 0;
+  double capacity_gib = 0;  ///< of the GPU, as a line across; 0: no line
   std::vector<ChartColumn> columns;
   std::vector<std::string> lines;  ///< sentences below, in HTML only
 };
@@ -35,7 +35,8 @@ MemoryChart chart_of(const PlanAnswer& answer);
 std::string chart_svg(const MemoryChart& chart);
 /// A whole HTML file with the same picture, a table of its numbers and the sentences.
 std::string chart_html(const MemoryChart& chart);
-/// By the ending of `file`: .svg or .html. Fails with invalid_argument on any other.
+/// The text of one of the two; nothing is written (write_file_atomically does that). The ending of `file` chooses the
+/// format: .svg, .html or .htm, in any letter case. Fails with invalid_argument on any other.
 Result<std::string> draw_chart(const MemoryChart& chart, const std::string& file);
 
 }  // namespace gpuwarden::planning

@@ -21,7 +21,7 @@ struct Launch {
   Settings settings;
   std::string program = "train.py";  ///< the training script, as the shell shall see it
   std::string job_name = "train";
-  std::uint32_t gpus_per_node = 8;  ///< at most; a job of fewer GPUs takes one node
+  std::uint32_t gpus_per_node = 8;  ///< at most; a job of fewer GPUs takes one node, as all do where it is 0
   std::uint32_t cpus_per_gpu = 0;   ///< 0: not known, 4 are asked for
   bool ampere = true;               ///< compute capability 8.0 or more: bf16 and flash attention's kernels
   Bytes host_memory_per_node{};     ///< that offloading and loading need; 0: the scheduler's default
