@@ -216,14 +216,15 @@ std::string bash_completion() {
 std::string zsh_completion() {
   std::string text =
       "#compdef gpuwarden\n# zsh completion for gpuwarden; made by `gpuwarden completion zsh`.\n_gpuwarden() {\n"
-      "  local -a commands\n  commands=(\n";
+      "  local -a subcommands\n  subcommands=(\n";
   for_each_shown([&](const Subcommand& command) {
     text += fmt::format("    {}\n", shell_quoted(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
   });
   text +=
       "    'help:help for a command'\n    'version:print the version'\n  )\n  if (( CURRENT == 2 )); then\n"
-      "    _describe command commands\n    return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n"
-      "  case $command in\n    help) _describe command commands ;;\n";
+      "    _describe command subcommands\n    return\n  fi\n  local subcommand=$words[2]\n  shift words\n  (( "
+      "CURRENT-- ))\n"
+      "  case $subcommand in\n    help) _describe command subcommands ;;\n";
   for_each_shown([&](const Subcommand& command) {
     text += fmt::format("    {})\n      _arguments -s -S \\\n", command.name);
     for (const Option& option : options_of(command)) text += zsh_option(option);
