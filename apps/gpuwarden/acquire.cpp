@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "acquire.hpp"
 
-#include <fmt/format.h>
-
 #include "gpuwarden/base/stop_on_signals.hpp"
 
 namespace gpuwarden::cli {
@@ -17,19 +15,6 @@ Result<machine::Reservation> acquire(const Machine& machine, const Selection& se
   };
   return machine::reserve(machine, {.gpus = selection.request, .hold = hold, .wait = selection.wait, .refused = tell},
                           holder, system_clock(), signals.token());
-}
-
-std::string explain(const Decision& decision) {
-  std::string text;
-  for (const auto& verdict : decision.verdicts) {
-    const std::string mig = verdict.device.mig ? fmt::format(" MIG {}", *verdict.device.mig) : "";
-    text += fmt::format("GPU {}{} {}: {}{}\n", verdict.device.index.value, mig, verdict.device.name,
-                        verdict.chosen ? "chosen" : "no: ",
-                        verdict.chosen           ? ""
-                        : verdict.reason.empty() ? "would do, but the rest is missing"
-                                                 : verdict.reason);
-  }
-  return text;
 }
 
 void show_model_fit(const Decision& decision) {

@@ -14,8 +14,6 @@ namespace gpuwarden::cli {
 Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,
                                      const machine::Holder& holder);
 
-/// For every GPU, why it was chosen or not.
-std::string explain(const placement::Decision& decision);
 /// How the model fits the chosen GPUs, to standard error; nothing where the request has none.
 void show_model_fit(const placement::Decision& decision);
 /// Warnings to stderr: of the decision, and of what the leases do not guarantee.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
@@ -17,20 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<void> choose_probe(const Args& args, bool simulated, machine::Options& options) {
-  static constexpr std::array<std::pair<std::string_view, probe::ProbeChoice>, 3> kChoices{
-      {{"auto", probe::ProbeChoice::automatic},
-       {"nvml", probe::ProbeChoice::nvml},
-       {"nvidia-smi", probe::ProbeChoice::nvidia_smi}}};
   const auto wanted = args.text("probe");
   if (!wanted) return {};
-  const auto* const found = std::ranges::find(kChoices, *wanted, &decltype(kChoices)::value_type::first);
-  if (found == kChoices.end())
+  const auto found = probe::probe_choice_from(*wanted);
+  if (!found)
     return fail(ErrorCode::invalid_argument, fmt::format("--probe: unknown probe '{}'", printable(*wanted)),
                 "auto, nvml or nvidia-smi");
-  if (simulated && found->second == probe::ProbeChoice::nvidia_smi)
+  if (simulated && *found == probe::ProbeChoice::nvidia_smi)
     return fail(ErrorCode::invalid_argument, "--probe nvidia-smi and --simulate cannot be given together",
                 "nvidia-smi shows this machine's GPUs; gpuwarden sim exec runs it in front of a simulated fleet");
-  options.probe = found->second;
+  options.probe = *found;
   return {};
 }
 

@@ -27,15 +27,11 @@ std::vector<GpuName> names_of(const Args& args, const std::string& key) {
 Result<std::optional<facts::ComputeCapability>> capability_option(const Args& args) {
   const auto text = args.text("min-compute-capability");
   if (!text) return std::nullopt;
-  const auto parts = split(*text, '.');
-  const auto major = parse_integer(parts[0]);
-  const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::optional<std::int64_t>(0);
-  if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9 || parts.size() > 2) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--min-compute-capability: '{}' is not a compute capability", printable(*text)),
-                "for example 8.0");
-  }
-  return facts::ComputeCapability{static_cast<int>(*major), static_cast<int>(*minor)};
+  const auto capability = facts::compute_capability_from(text->contains('.') ? *text : *text + ".0");
+  if (capability) return capability;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--min-compute-capability: '{}' is not a compute capability", printable(*text)),
+              "for example 8.0");
 }
 
 /// A list that was given must name something.

@@ -90,6 +90,16 @@ Result<void> write_output(const std::filesystem::path& path, std::string_view co
   return write_file_atomically(link ? fs::weakly_canonical(path, ignored) : path, content);
 }
 
+bool can_write_output(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (path == "-") return true;
+  if (path.empty() || fs::is_directory(path, ignored)) return false;
+  const bool into = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  return into ? ::access(path.c_str(), W_OK) == 0 : ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code error;

@@ -242,14 +242,12 @@ std::vector<std::uint32_t> indices_in(std::string_view list) {
 /// "0,1" have "8.6".
 void read_capabilities(const EnvReport& report, Snapshot& snapshot) {
   for (const auto& [numbers, value] : report.capabilities) {
-    const auto parts = split(value, '.');
-    const auto major = parts.size() == 2 ? parse_integer(parts[0]) : std::nullopt;
-    const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::nullopt;
-    if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) continue;
+    const auto capability = facts::compute_capability_from(value);
+    if (!capability) continue;
     const auto indices = indices_in(numbers);
     for (auto& record : snapshot.gpus) {
       if (std::ranges::find(indices, record.gpu.index.value) != indices.end())
-        record.gpu.compute_capability = {static_cast<int>(*major), static_cast<int>(*minor)};
+        record.gpu.compute_capability = capability;
     }
   }
 }

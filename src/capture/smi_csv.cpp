@@ -123,12 +123,7 @@ void gpu_number(std::string_view cell, GpuRecord& record) {
 }
 
 void read_capability(std::string_view cell, GpuRecord& record) {
-  const auto parts = split(cell, '.');
-  if (parts.size() != 2) return;
-  const auto major = parse_integer(parts[0]);
-  const auto minor = parse_integer(parts[1]);
-  if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) return;
-  record.gpu.compute_capability = facts::ComputeCapability{static_cast<int>(*major), static_cast<int>(*minor)};
+  if (const auto capability = facts::compute_capability_from(cell)) record.gpu.compute_capability = capability;
 }
 
 void read_state(std::string_view cell, GpuRecord& record) {

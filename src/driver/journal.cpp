@@ -188,4 +188,10 @@ Result<std::string> new_run_id(const std::filesystem::path& root, Clock::WallTim
   return name;
 }
 
+Result<std::string> plan_run_id(const std::filesystem::path& root, Clock::WallTime now) {
+  auto id = new_run_id(root, now);
+  if (!id && id.error().code == ErrorCode::permission_denied) return run_id_at(now);
+  return id;
+}
+
 }  // namespace gpuwarden::driver

@@ -257,6 +257,20 @@ std::string names_like(std::string_view name) {
 
 }  // namespace
 
+Result<std::optional<CsvStyle>> csv_style_from(std::span<const std::string> words) {
+  CsvStyle style;
+  bool csv = false;
+  for (const std::string& word : words) {
+    csv = csv || word == "csv";
+    if (word == "noheader") style.header = false;
+    if (word == "nounits") style.units = false;
+    if (word != "csv" && word != "noheader" && word != "nounits")
+      return fail(ErrorCode::invalid_argument, fmt::format("unknown format '{}'", printable(word)),
+                  "csv, csv,noheader or csv,noheader,nounits");
+  }
+  return csv ? std::optional(style) : std::nullopt;
+}
+
 std::vector<std::string> csv_field_names() {
   std::vector<std::string> names;
   for (const InventoryField& field : kInventory) names.emplace_back(field.name);

@@ -2,6 +2,7 @@
 #include "gpuwarden/facts/gpu.hpp"
 
 #include "facts/names.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/gpu_event.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
@@ -67,6 +68,14 @@ constexpr Names<ReadingGap::Part, 4> kGapParts{{{ReadingGap::Part::links, "links
                                                 {ReadingGap::Part::holders, "holders"}}};
 
 }  // namespace
+
+std::optional<ComputeCapability> compute_capability_from(std::string_view text) {
+  const auto parts = split(text, '.');
+  const auto major = parse_integer(parts[0]);
+  const auto minor = parts.size() == 2 ? parse_integer(parts[1]) : std::nullopt;
+  if (!major || !minor || *major < 1 || *major > 99 || *minor < 0 || *minor > 9) return std::nullopt;
+  return ComputeCapability{static_cast<int>(*major), static_cast<int>(*minor)};
+}
 
 std::string_view to_string(DriverProblem::Kind kind) { return name_of(kProblemKinds, kind); }
 std::optional<DriverProblem::Kind> driver_problem_kind_from(std::string_view name) {

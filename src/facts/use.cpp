@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "facts/names.hpp"
+
 namespace gpuwarden::facts {
 namespace {
 
@@ -67,6 +69,16 @@ Use use_of(const GpuRecord& record) {
   if (record.state == GpuState::busy) return Use::busy;
   if (is_loaded(record.sample)) return Use::in_use;
   return shows_use(record) ? Use::free : Use::unknown;
+}
+
+std::string_view to_string(Use use) {
+  static constexpr Names<Use, 6> kWords{{{Use::unusable, "unusable"},
+                                         {Use::no_instance, "MIG, no instance"},
+                                         {Use::busy, "busy"},
+                                         {Use::in_use, "in use"},
+                                         {Use::unknown, "?"},
+                                         {Use::free, "free"}}};
+  return name_of(kWords, use);
 }
 
 bool has_unlisted_user(const GpuRecord& record) {

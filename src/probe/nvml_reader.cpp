@@ -255,6 +255,13 @@ class NvmlReader::Impl {
   bool library_failed_ = false;
 };
 
+std::optional<ProbeChoice> probe_choice_from(std::string_view name) {
+  if (name == "auto") return ProbeChoice::automatic;
+  if (name == "nvml") return ProbeChoice::nvml;
+  if (name == "nvidia-smi") return ProbeChoice::nvidia_smi;
+  return std::nullopt;
+}
+
 NvmlReader::NvmlReader(ReaderOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 NvmlReader::NvmlReader(NvmlReader&&) noexcept = default;
 NvmlReader& NvmlReader::operator=(NvmlReader&&) noexcept = default;

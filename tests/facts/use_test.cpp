@@ -123,5 +123,12 @@ TEST(UnlistedUser, IsMemoryThatNoListedProcessAccountsFor) {
   EXPECT_TRUE(has_unlisted_user(record)) << "what is unknown is not free";
 }
 
+TEST(Capability, IsReadWhereAGpuCouldHaveIt) {
+  EXPECT_EQ(compute_capability_from("8.6"), (ComputeCapability{8, 6}));
+  EXPECT_EQ(compute_capability_from("12.0"), (ComputeCapability{12, 0}));
+  for (const char* text : {"", "8", "8.", "8.10", "0.5", "100.0", "8.6.1", "x.y"})
+    EXPECT_EQ(compute_capability_from(text), std::nullopt) << text;
+}
+
 }  // namespace
 }  // namespace gpuwarden::facts

@@ -141,16 +141,6 @@ struct Prepared {
   Plan plan;
 };
 
-/// A name for the plan's run.
-Result<std::string> id_of_run(const Context& context, const Look& look) {
-  const auto now = system_clock().wall_now();
-  if (look.on_paper) return driver::run_id_at(now);
-  auto id = driver::new_run_id(root_of(context), now);
-  // Only root reads the records. Others can make a plan, but not apply it.
-  if (!id && id.error().code == ErrorCode::permission_denied) return driver::run_id_at(now);
-  return id;
-}
-
 /// Fails, naming the option, where what cannot be forced is to be.
 Result<void> check_force_option(const std::vector<driver::PreCheck>& checks, const DriverRequest& request,
                                 const std::string& other) {
@@ -164,9 +154,10 @@ Result<Prepared> prepare(Context& context) {
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(result.request, read_request(context.args, knowledge));
   GPUWARDEN_TRY(result.look, look(context));
-  GPUWARDEN_TRY(const std::string id, id_of_run(context, result.look));
-  GPUWARDEN_TRY(result.plan,
-                driver::plan_driver(result.look.facts, result.request, knowledge, system_clock().wall_now(), id));
+  const auto now = system_clock().wall_now();
+  GPUWARDEN_TRY(const std::string id,
+                result.look.on_paper ? driver::run_id_at(now) : driver::plan_run_id(root_of(context), now));
+  GPUWARDEN_TRY(result.plan, driver::plan_driver(result.look.facts, result.request, knowledge, now, id));
   GPUWARDEN_CHECK(check_force_option(result.plan.checks, result.request, "way-back"));
   return result;
 }

@@ -14,6 +14,7 @@
 #include "gpuwarden/placement/names.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
+#include "options.hpp"
 #include "render/gpu_table.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
@@ -45,17 +46,9 @@ std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snaps
 /// How the values are written, or nothing where a table is wanted.
 Result<std::optional<facts::CsvStyle>> csv_style(const Args& args) {
   if (!args.has("format") && !args.has("fields")) return std::nullopt;
-  facts::CsvStyle style;
-  bool csv = false;
-  for (const std::string& word : args.list("format")) {
-    csv = csv || word == "csv";
-    if (word == "noheader") style.header = false;
-    if (word == "nounits") style.units = false;
-    if (word != "csv" && word != "noheader" && word != "nounits")
-      return fail(ErrorCode::invalid_argument, fmt::format("--format: unknown format '{}'", printable(word)),
-                  "csv, csv,noheader or csv,noheader,nounits");
-  }
-  if (!csv) return fail(ErrorCode::invalid_argument, "--fields requires --format csv");
+  auto style = facts::csv_style_from(args.list("format"));
+  if (!style) return std::unexpected(about("format", style.error()));
+  if (!*style) return fail(ErrorCode::invalid_argument, "--fields requires --format csv");
   if (args.has("json") || args.has("processes"))
     return fail(ErrorCode::invalid_argument, "--format cannot be used with --json or --processes");
   return style;
@@ -66,10 +59,8 @@ std::vector<std::string> csv_fields(const Args& args) {
   return args.has("fields") ? args.list("fields") : std::vector<std::string>(usual.begin(), usual.end());
 }
 
-bool asks_for_fields(const Args& args) { return args.list("fields") == std::vector<std::string>{"help"}; }
-
 int show_fields() {
-  for (const std::string& name : facts::csv_field_names()) fmt::print("{}\n", name);
+  fmt::print("{}\n", join(facts::csv_field_names(), "\n"));
   return kFine;
 }
 
@@ -93,7 +84,7 @@ int judged(const Machine& machine, const facts::Snapshot& snapshot) {
 
 Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
-  if (asks_for_fields(context.args)) return show_fields();
+  if (context.args.text("fields") == "help") return show_fields();
   GPUWARDEN_TRY(const auto csv, csv_style(context.args));
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   facts::Snapshot snapshot =

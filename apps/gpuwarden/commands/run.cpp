@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden run: chooses, leases, runs, reports.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -44,19 +43,10 @@ using launch::ReadyRun;
 using launch::RunPlan;
 using launch::RunReport;
 using nlohmann::json;
-namespace fs = std::filesystem;
-
 /// What is written at the end is tried at the start.
 Result<void> check_report(const Args& args) {
   const auto file = args.text("report");
-  if (!file || *file == "-") return {};
-  std::error_code ignored;
-  // A device or a pipe is written into, a file is made anew.
-  const bool into = fs::exists(*file, ignored) && !fs::is_regular_file(*file, ignored);
-  const fs::path parent = fs::path(*file).has_parent_path() ? fs::path(*file).parent_path() : fs::path(".");
-  const bool directory = fs::is_directory(*file, ignored);
-  const bool possible = into ? ::access(file->c_str(), W_OK) == 0 : ::access(parent.c_str(), W_OK | X_OK) == 0;
-  if (!file->empty() && !directory && possible) return {};
+  if (!file || can_write_output(*file)) return {};
   return fail(ErrorCode::invalid_argument, fmt::format("--report: cannot write {}", printable(*file)));
 }
 

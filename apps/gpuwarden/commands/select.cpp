@@ -104,7 +104,7 @@ Result<int> run_select(Context& context) {
   GPUWARDEN_TRY(const auto acquired, choose(context, selection));
   const Decision& decision = acquired.decision();
   if (!acquired.snapshot().origin.empty()) say("gpuwarden: judged from {}\n", printable(acquired.snapshot().origin));
-  if (context.args.has("explain")) say("{}", explain(decision));
+  if (context.args.has("explain")) say("{}", placement::explain(decision));
   const bool captured = !acquired.snapshot().origin.empty();
   const placement::Inputs inputs{acquired.snapshot(),
                                  {},

@@ -109,21 +109,8 @@ std::string power_cell(const facts::GpuSample& sample) {
 }
 
 std::string use_text(const GpuRecord& record) {
-  switch (facts::use_of(record)) {
-    case facts::Use::unusable:
-      return std::string(facts::to_string(record.state));
-    case facts::Use::no_instance:
-      return "MIG, no instance";
-    case facts::Use::busy:
-      return "busy";
-    case facts::Use::in_use:
-      return "in use";
-    case facts::Use::free:
-      return "free";
-    case facts::Use::unknown:
-      break;
-  }
-  return "?";
+  const facts::Use use = facts::use_of(record);
+  return std::string(use == facts::Use::unusable ? facts::to_string(record.state) : facts::to_string(use));
 }
 
 std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {

@@ -34,6 +34,8 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
 /// Writes to where a user points: "-" is standard output, a link is followed, and what is no regular file (a pipe, a
 /// device, anything below /dev and /proc) is written into as it stands; a file is replaced as above.
 Result<void> write_output(const std::filesystem::path& path, std::string_view content);
+/// Whether write_output() would be allowed to write there, tried before work that takes long.
+bool can_write_output(const std::filesystem::path& path);
 
 /// The entries of a folder, sorted; empty where it cannot be read. Never throws, unlike the standard iterators.
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder);

@@ -71,6 +71,8 @@ std::string run_id_at(Clock::WallTime now);
 /// A name for a new run: its time, with a number behind it where a run below `root` has that name already. Fails as
 /// DriverProcedure::history() does.
 Result<std::string> new_run_id(const std::filesystem::path& root, Clock::WallTime now);
+/// The same for a plan: who may not read the records can make one, though not apply it, and gets the time alone.
+Result<std::string> plan_run_id(const std::filesystem::path& root, Clock::WallTime now);
 
 /// What opening does where nothing was ever recorded.
 enum class Records { make, must_exist };

@@ -3,6 +3,7 @@
 // its id; where `nvidia-smi --query-gpu` has a name for it, by that name too, in nvidia-smi's unit.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ struct CsvStyle {
   bool header = true;
   bool units = true;
 };
+/// Of "csv", "noheader" and "nounits"; nothing where "csv" is not among the words. Fails with invalid_argument for others.
+Result<std::optional<CsvStyle>> csv_style_from(std::span<const std::string> words);
 
 /// Every name that to_csv takes: inventory, nvidia-smi's names of metrics, then the metrics' own ids.
 std::vector<std::string> csv_field_names();

@@ -38,6 +38,8 @@ struct ComputeCapability {
   int minor = 0;
   auto operator<=>(const ComputeCapability&) const = default;
 };
+/// "8.6"; nothing for another text, or for what no GPU has (1.0 to 99.9).
+std::optional<ComputeCapability> compute_capability_from(std::string_view text);
 
 /// Membership in an NVLink fabric of NVSwitches, as nvmlDeviceGetGpuFabricInfo tells it.
 struct Fabric {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
@@ -42,6 +43,8 @@ enum class Use {
   free,
 };
 Use use_of(const GpuRecord& record);
+/// In words for people: "in use"; "?" where it is unknown.
+std::string_view to_string(Use use);
 
 /// Whether a GPU's memory has somebody behind it whom the driver does not list: the listed processes (which must be
 /// known) account for less than is used by more than a CUDA context. Unknown use counts as such.

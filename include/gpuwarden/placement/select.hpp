@@ -93,6 +93,9 @@ struct Inputs {
 /// answer.
 Result<Decision> select(const Request& request, const Inputs& inputs);
 
+/// A line for every device that was considered: chosen, or why not.
+std::string explain(const Decision& decision);
+
 /// The plan for the machine's GPUs that the request's work could have if they were free: what a user is told where it
 /// does not fit (its `search.changes` are what would make it fit, cheapest first). Fails as select() does, with
 /// invalid_argument for a request without work, and with unsatisfied where no GPU could ever be had.

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpuwarden/base/clock.hpp"
@@ -22,6 +24,8 @@ enum class ProbeChoice {
   nvml,        ///< NVML only
   nvidia_smi,  ///< nvidia-smi only
 };
+/// "auto", "nvml" and "nvidia-smi".
+std::optional<ProbeChoice> probe_choice_from(std::string_view name);
 
 /// Who fell silent in earlier readings; see ReaderOptions::troubles.
 class Troubles;
