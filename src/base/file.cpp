@@ -16,6 +16,50 @@
 #include "gpuwarden/base/unique_fd.hpp"
 
 namespace gpuwarden {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+/// Where what is written goes: into what stands there, or in the place of a file.
+struct Target {
+  fs::path path;
+  bool into = false;
+};
+
+/// As the kernel has it (fs.protected_symlinks): in a folder that all may write to, a link is its maker's trap for
+/// others.
+bool is_trap(const fs::path& link, const struct stat& made) {
+  struct stat folder{};
+  if (::stat(folder_of(link).c_str(), &folder) != 0) return true;
+  const bool shared = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
+  return shared && made.st_uid != ::geteuid() && made.st_uid != folder.st_uid;
+}
+
+Result<Target> target_of(const fs::path& path) {
+  std::error_code ignored;
+  const std::string whole = fs::absolute(path, ignored).lexically_normal().native();
+  for (const char* stream : {"/proc/", "/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr"}) {
+    if (whole.starts_with(stream)) return Target{path, true};
+  }
+  fs::path at = path;
+  constexpr int kMostLinks = 40;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    struct stat info{};
+    if (::lstat(at.c_str(), &info) != 0) return Target{at, false};
+    if (!S_ISLNK(info.st_mode)) return Target{at, !S_ISREG(info.st_mode)};
+    if (is_trap(at, info))
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("cannot write {}: it is another user's link in a folder that all may write to",
+                              printable(path.string())));
+    at = folder_of(at) / fs::read_symlink(at, ignored);
+  }
+  return std::unexpected(error_from_errno(ELOOP, "cannot write " + path.string()));
+}
+
+}  // namespace
+
 Result<void> write_descriptor(int fd, std::string_view content, const std::string& name) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
@@ -71,33 +115,26 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
 }
 
 Result<void> write_output(const std::filesystem::path& path, std::string_view content) {
-  namespace fs = std::filesystem;
   if (path == "-") {
     std::fflush(stdout);
     return write_descriptor(STDOUT_FILENO, content, "standard output");
   }
-  std::error_code ignored;
-  const fs::path whole = fs::absolute(path, ignored).lexically_normal();
-  const bool of_system = whole.native().starts_with("/dev/") || whole.native().starts_with("/proc/");
-  const fs::file_status there = fs::status(path, ignored);
-  if (of_system || (fs::exists(there) && !fs::is_regular_file(there))) {
-    // What stands before in a file behind /dev/stdout stays.
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC));
-    if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
-    return write_descriptor(fd.get(), content, path.string());
-  }
-  const bool link = fs::is_symlink(fs::symlink_status(path, ignored));
-  return write_file_atomically(link ? fs::weakly_canonical(path, ignored) : path, content);
+  const auto target = target_of(path);
+  if (!target) return std::unexpected(target.error());
+  if (!target->into) return write_file_atomically(target->path, content);
+  // What stands before in a file behind /dev/stdout stays.
+  const UniqueFd fd(::open(target->path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC));
+  if (!fd) return std::unexpected(error_from_errno(errno, "cannot write " + path.string()));
+  return write_descriptor(fd.get(), content, path.string());
 }
 
 bool can_write_output(const std::filesystem::path& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
   if (path == "-") return true;
-  if (path.empty() || fs::is_directory(path, ignored)) return false;
-  const bool into = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  return into ? ::access(path.c_str(), W_OK) == 0 : ::access(folder.c_str(), W_OK | X_OK) == 0;
+  const auto target = target_of(path);
+  std::error_code ignored;
+  if (path.empty() || !target || fs::is_directory(target->path, ignored)) return false;
+  if (target->into) return ::access(target->path.c_str(), W_OK) == 0;
+  return ::access(folder_of(target->path).c_str(), W_OK | X_OK) == 0;
 }
 
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& folder) {

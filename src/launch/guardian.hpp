@@ -18,6 +18,9 @@
 
 namespace gpuwarden::launch {
 
+/// The name that a guardian's process has (in ps -o comm).
+inline constexpr const char* kGuardianName = "gpuwarden-guard";
+
 /// The launcher's side of the guardians.
 class Guardians {
  public:

@@ -28,7 +28,7 @@ constexpr int kLookPeriodMs = 200;
 /// Out of the way of the launcher's terminal and of what is meant for it.
 void settle() {
   ::setpgid(0, 0);
-  ::prctl(PR_SET_NAME, "gpuwarden-guard");
+  ::prctl(PR_SET_NAME, kGuardianName);
   ::prctl(PR_SET_PDEATHSIG, 0);
   // Slurm sends a job step's signals to all of its processes: those that are meant for programs end no guardian.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2})

@@ -9,12 +9,15 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "launch/cgroup.hpp"
+#include "launch/guardian.hpp"
 #include "launch/parts.hpp"
 #include "launch/process.hpp"
 #include "launch/record.hpp"
@@ -55,30 +58,38 @@ std::optional<DeadRecord> open_dead(const fs::path& path, const std::string& run
 
 /// Processes that have inherited the run's leases. They need not carry its id: the kernel tells who has the lock, and
 /// the lease's record, written by the same user, of which run it is.
-std::vector<pid_t> lease_holders(const DeadRecord& record, const std::string& run_id) {
+std::vector<pid_t> lease_holders(const std::vector<facts::Lease>& leases, const DeadRecord& record,
+                                 const std::string& run_id) {
   std::vector<pid_t> pids;
-  for (const char* prefix : {"", lease::kSimulatedPrefix}) {
-    const auto store = lease::LeaseStore::open({.directory = record.folder, .prefix = prefix}, system_clock());
-    const auto situation = store ? store->inspect({}) : lease::Situation{};
-    for (const facts::Lease& lease : situation.leases) {
-      // Of a shared one nobody can tell which of its runs a process has it from.
-      if (lease.shared) continue;
-      for (const facts::LeaseHolder& holder : lease.holders) {
-        const pid_t pid = holder.pid.value;
-        if (holder.run_id == run_id && pid != ::getpid() && belongs_to(pid, record.owner)) pids.push_back(pid);
-      }
+  for (const facts::Lease& lease : leases) {
+    for (const facts::LeaseHolder& holder : lease.holders) {
+      const pid_t pid = holder.pid.value;
+      if (holder.run_id == run_id && pid != ::getpid() && belongs_to(pid, record.owner)) pids.push_back(pid);
     }
   }
   return pids;
 }
 
+/// Of a shared lease nobody can tell which of its runs a process has it from: these are the others.
+std::vector<facts::Lease> unshared_leases(const fs::path& folder) {
+  std::vector<facts::Lease> leases;
+  for (const char* prefix : {"", lease::kSimulatedPrefix}) {
+    const auto store = lease::LeaseStore::open({.directory = folder, .prefix = prefix}, system_clock());
+    auto situation = store ? store->inspect({}) : lease::Situation{};
+    std::ranges::move(situation.leases, std::back_inserter(leases));
+  }
+  std::erase_if(leases, [](const facts::Lease& lease) { return lease.shared; });
+  return leases;
+}
+
 /// Taken hold of before it is looked at: what is signalled is what was looked at.
 std::vector<Process> take_hold_of_lease_holders(const DeadRecord& record, const std::string& run_id) {
   std::vector<Process> processes;
-  for (const pid_t pid : lease_holders(record, run_id)) {
+  for (const pid_t pid : lease_holders(unshared_leases(record.folder), record, run_id)) {
     if (auto process = Process::open(pid)) processes.push_back(std::move(*process));
   }
-  const auto still = processes.empty() ? std::vector<pid_t>{} : lease_holders(record, run_id);
+  if (processes.empty()) return processes;
+  const auto still = lease_holders(unshared_leases(record.folder), record, run_id);
   std::erase_if(processes, [&](const Process& process) {
     return !process.is_running() || std::ranges::find(still, process.pid()) == still.end();
   });
@@ -100,7 +111,8 @@ void end_lease_holders(const DeadRecord& record, const std::string& run_id, Cloc
   }
 }
 
-std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id) {
+std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id,
+                                const std::vector<facts::Lease>& leases) {
   std::vector<pid_t> pids = record.group.empty() ? std::vector<pid_t>{} : processes_in_group(record.group);
   const auto add = [&](const std::vector<pid_t>& more) {
     for (const pid_t pid : more) {
@@ -108,7 +120,7 @@ std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run
     }
   };
   add(processes_of_run(run_id, record.owner));
-  add(lease_holders(record, run_id));
+  add(lease_holders(leases, record, run_id));
   return pids;
 }
 
@@ -120,6 +132,10 @@ Error no_leftovers(const fs::path& path, const std::string& run_id) {
             "gpuwarden list names the runs of which something is left"};
   // The launcher, which took the lock; where it has ended, a guardian that still clears up.
   const int pid = supervisors.front().value;
+  if (read_line(fmt::format("/proc/{}/comm", pid)) == kGuardianName)
+    return {ErrorCode::unavailable,
+            fmt::format("the run {} has lost its launcher and is being cleared up (pid {})", printable(run_id), pid),
+            "try again in some seconds"};
   return {ErrorCode::invalid_argument,
           fmt::format("the run {} still runs, and its launcher (pid {}) looks after it", printable(run_id), pid),
           fmt::format("kill {} ends it", pid)};
@@ -143,12 +159,14 @@ void remove_record(const fs::path& path, const DeadRecord& record) {
 
 std::vector<Leftover> find_leftovers(const fs::path& folder) {
   std::vector<Leftover> found;
+  std::optional<std::vector<facts::Lease>> leases;
   for (const fs::path& path : list_directory(folder)) {
     const std::string id = id_in(path);
     const auto record = id.empty() ? std::nullopt : open_dead(path, id);
     if (!record) continue;
     Leftover leftover{id, record->owner, {}, !record->group.empty()};
-    for (const pid_t pid : processes_of(*record, id)) leftover.processes.push_back(Pid{pid});
+    if (!leases) leases = unshared_leases(folder);
+    for (const pid_t pid : processes_of(*record, id, *leases)) leftover.processes.push_back(Pid{pid});
     if (leftover.processes.empty())
       remove_record(path, *record);
     else
@@ -167,7 +185,7 @@ Result<std::vector<Pid>> end_leftover(const fs::path& folder, const std::string&
                 "ask its owner or an administrator to end it");
   }
   std::vector<Pid> ended;
-  for (const pid_t pid : processes_of(*record, run_id)) ended.push_back(Pid{pid});
+  for (const pid_t pid : processes_of(*record, run_id, unshared_leases(folder))) ended.push_back(Pid{pid});
   sweep_run(run_id, kSweepGrace, kSweepPatience, clock, record->owner);
   end_lease_holders(*record, run_id, clock);
   const auto start = clock.now();
@@ -175,7 +193,7 @@ Result<std::vector<Pid>> end_leftover(const fs::path& folder, const std::string&
     kill_group(record->group);
     clock.sleep_for(std::chrono::milliseconds(10));
   }
-  if (const auto left = processes_of(*record, run_id); !left.empty()) {
+  if (const auto left = processes_of(*record, run_id, unshared_leases(folder)); !left.empty()) {
     return fail(ErrorCode::failed,
                 fmt::format("{} processes of the run {} could not be ended", left.size(), printable(run_id)),
                 "they may be waiting in the kernel for a GPU that is lost");

@@ -55,11 +55,15 @@ void tell(const UniqueFd& report, std::string_view text) {
   [[maybe_unused]] const ssize_t told = ::write(report.get(), text.data(), text.size());
 }
 
-void wait_for_the_end() {
+sigset_t block_ending_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+void wait_for_the_end(const sigset_t& set) {
   int signal = 0;
   do {
     ::sigwait(&set, &signal);
@@ -69,7 +73,10 @@ void wait_for_the_end() {
 /// The fleet's keeper: tells that it has started, or why not, and stays attached until it is told to end.
 void start_and_keep(const Json& request, const SimulatorPlaces& places, UniqueFd report) {
   ::setsid();
+  // A program without standard streams has the pipe where they would be.
+  if (report.get() < 3) report.reset(::fcntl(report.get(), F_DUPFD, 3));
   keep_descriptors({report.get()});
+  const sigset_t ending = block_ending_signals();
   auto simulator = Simulator::open(places);
   const auto fleet = simulator ? (*simulator)->call(request) : std::unexpected(simulator.error());
   auto lock = fleet ? note_keeper(keeper_file((*fleet)["folder"].get<std::string>())) : std::unexpected(fleet.error());
@@ -79,7 +86,9 @@ void start_and_keep(const Json& request, const SimulatorPlaces& places, UniqueFd
   }
   tell(report, fmt::format("{}{}", kStarted, ::getpid()));
   report.reset();
-  wait_for_the_end();
+  wait_for_the_end(ending);
+  // The lock goes last: who sees it free finds the fleet left.
+  simulator->reset();
 }
 
 /// Is nobody's child by the time it stays: no caller has to wait for it.

@@ -56,6 +56,8 @@ class Acquisition {
     for (int round = 1;; ++round) {
       if (stop_.stop_requested()) return interrupted();
       GPUWARDEN_TRY(const bool done, attempt());
+      // A signal that came meanwhile means the job that would start now.
+      if (request_.hold && stop_.stop_requested()) return interrupted();
       if (done || (!request_.hold && !request_.wait)) return std::move(result_);
       if (auto error = give_up(round)) {
         if (request_.refused) request_.refused(result_.decision_);

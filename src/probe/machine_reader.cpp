@@ -44,10 +44,13 @@ constexpr std::pair<const char*, std::optional<std::string> facts::GpuProcess::*
     {"pod", &facts::GpuProcess::pod},
     {"slurm_job", &facts::GpuProcess::slurm_job}};
 
+/// More of a command line shows nowhere, and many of them have to fit into one message.
+constexpr std::size_t kLongestName = 4096;
+
 Json json_of(const Holder& holder) {
   Json json{{"pid", holder.process.pid.value}, {"minors", holder.minors}};
   for (const auto& [key, name] : kNames) {
-    if (holder.process.*name) json[key] = *(holder.process.*name);
+    if (holder.process.*name) json[key] = (holder.process.*name)->substr(0, kLongestName);
   }
   return json;
 }
@@ -68,8 +71,13 @@ void tell_holders(int fd, const ReaderOptions& options) {
   send_message(fd, {{"holders", found}});
 }
 
-facts::ReadingGap unknown_holders(std::chrono::milliseconds timeout) {
+facts::ReadingGap unknown_holders(std::chrono::milliseconds timeout, bool ended) {
   using Kind = facts::DriverProblem::Kind;
+  if (ended)
+    return {
+        facts::ReadingGap::Part::holders,
+        {Kind::other,
+         {ErrorCode::failed, "the process that looks for those that have a GPU open could not run to its end", ""}}};
   return {facts::ReadingGap::Part::holders,
           {Kind::timed_out,
            {ErrorCode::timed_out,
@@ -104,6 +112,7 @@ class MachineReader::HolderSearch {
   void wait() {
     if (!wanted_ || found_) return;
     const auto message = child_ ? child_->receive(options_.timeout) : std::nullopt;
+    if (child_) ended_ = child_->closed();
     child_.reset();
     if (!message || !message->contains("holders")) return;
     found_.emplace();
@@ -113,7 +122,7 @@ class MachineReader::HolderSearch {
   /// What was found and still runs; a gap where the search did not end.
   void add_to(Snapshot& snapshot) {
     wait();
-    if (wanted_ && !found_) snapshot.gaps.push_back(unknown_holders(options_.timeout));
+    if (wanted_ && !found_) snapshot.gaps.push_back(unknown_holders(options_.timeout, ended_));
     if (!found_) return;
     drop_ended(options_.driver_proc_root, *found_);
     add_holders(*found_, snapshot);
@@ -122,6 +131,7 @@ class MachineReader::HolderSearch {
  private:
   const ReaderOptions& options_;
   bool wanted_;
+  bool ended_ = true;  ///< without an answer, or never started
   std::unique_ptr<ChildProcess> child_;
   std::optional<std::vector<Holder>> found_;
 };

@@ -53,6 +53,40 @@ TEST(WriteOutput, ReplacesAFileAndFollowsALink) {
   EXPECT_FALSE(write_output(dir.path(), "x").has_value()) << "a folder";
 }
 
+TEST(WriteOutput, AFileInSharedMemoryIsAFile) {
+  const std::string name = "/dev/shm/gpuwarden-test-" + std::to_string(::getpid());
+  const ScopeGuard remove([&] { std::filesystem::remove(name); });
+  for (const char* text : {"the first", "another"}) {
+    ASSERT_THAT(write_output(name, text), IsOk());
+    EXPECT_THAT(read_file(name), IsOkAnd(std::string(text)));
+  }
+}
+
+TEST(WriteOutput, ALinkToNothingIsFollowedAndARingOfThemRefused) {
+  const TempDir dir;
+  std::filesystem::create_symlink("none", dir / "dangling");
+  ASSERT_THAT(write_output(dir / "dangling", "text"), IsOk());
+  EXPECT_THAT(read_file(dir / "none"), IsOkAnd(std::string("text")));
+  std::filesystem::create_symlink("ring", dir / "ring");
+  EXPECT_FALSE(can_write_output(dir / "ring"));
+  EXPECT_THAT(write_output(dir / "ring", "text"), FailsWith(ErrorCode::failed, HasSubstr("ring")));
+}
+
+TEST(WriteOutput, AnotherUsersLinkInASharedFolderIsNotFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's link";
+  const TempDir dir;
+  const auto shared = dir / "shared";
+  std::filesystem::create_directory(shared);
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  put(dir / "victim", "kept");
+  std::filesystem::create_symlink(dir / "victim", shared / "r.json");
+  ASSERT_EQ(::lchown((shared / "r.json").c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(can_write_output(shared / "r.json"));
+  EXPECT_THAT(write_output(shared / "r.json", "x"),
+              FailsWith(ErrorCode::permission_denied, HasSubstr("another user's")));
+  EXPECT_THAT(read_file(dir / "victim"), IsOkAnd(std::string("kept")));
+}
+
 TEST(WriteOutput, GoesIntoAPipeAndLeavesIt) {
   const TempDir dir;
   const auto pipe = dir / "pipe";

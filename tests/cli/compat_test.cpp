@@ -264,7 +264,7 @@ TEST_F(Compat, TheReportOfARunKnowsThemToo) {
   const auto rules = file("rules.yaml", kRules);
   const auto report = file("report.json", "");
   const auto done = run({"run", "-n", "2", "--simulate", "h100x8", "--knowledge", rules, "--report", report,
-                         "--sample-period", "50ms", "--sim-load", "memory=1GiB,util=0", "--", "sleep", "1"});
+                         "--sample-period", "50ms", "--sim-load", "memory=1GiB,util=0", "--", "sleep", "3"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_error, HasSubstr("2 GPUs were asked for, 0 used [site:waste]: ask for fewer GPUs"));
   const auto told = nlohmann::json::parse(read_file(report).value_or(""), nullptr, false);

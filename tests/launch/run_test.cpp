@@ -79,7 +79,7 @@ TEST_F(Runs, RanksOnMigInstancesGetOneEach) {
 TEST_F(Runs, AJobOnASimulatedFleetIsRunWatchedAndReported) {
   const auto machine = open(machine::Simulated{"h100x8"});
   const facts::Snapshot snapshot = machine.read();
-  const ReadyRun job = ready(plan("echo $GPUWARDEN_SIMULATE $CUDA_VISIBLE_DEVICES >\"$1\"; sleep 1; exit 3"), machine,
+  const ReadyRun job = ready(plan("echo $GPUWARDEN_SIMULATE $CUDA_VISIBLE_DEVICES >\"$1\"; sleep 3; exit 3"), machine,
                              decide(snapshot, 2), snapshot, {});
   const auto report = run(
       job, machine,
@@ -116,7 +116,7 @@ TEST_F(Runs, TheSitesRulesJudgeWhatTheJobDid) {
       "rules: [{id: waste, when: {gpus_unused: true}, fix: ask for fewer}]\n", "site.yaml");
   ASSERT_THAT(knowledge, IsOk());
   const facts::Snapshot snapshot = machine.read();
-  const ReadyRun job = ready(plan("sleep 1"), machine, decide(snapshot, 1), snapshot, {});
+  const ReadyRun job = ready(plan("sleep 3"), machine, decide(snapshot, 1), snapshot, {});
   const auto report = run(job, machine,
                           {.sample_period = std::chrono::milliseconds(10),
                            .load = {.memory = 1_GiB, .utilization = 0_pct},

@@ -3,7 +3,6 @@
 #include "gpuwarden/probe/machine_reader.hpp"
 
 #include <chrono>
-#include <filesystem>
 
 #include "probe/other_gpus.hpp"
 #include "support/stand_in.hpp"
@@ -191,15 +190,13 @@ TEST_F(MachineReaderTest, HoldersAreOnlySoughtWhereAskedFor) {
 
 TEST_F(MachineReaderTest, ASearchForHoldersThatTakesTooLongIsAGapAndNotNobody) {
   machine_.h100();
-  // A hundred times what the rest of the reading takes.
-  for (int pid = 1; pid <= 20000; ++pid) std::filesystem::create_directories(machine_.proc() / std::to_string(pid));
   auto hasty = options();
-  hasty.timeout = std::chrono::milliseconds(1);
+  hasty.timeout = std::chrono::milliseconds(0);
   const auto snapshot = MachineReader(hasty).read({.holders = true});
   ASSERT_EQ(snapshot.gaps.size(), 1U);
   EXPECT_EQ(snapshot.gaps[0].part, facts::ReadingGap::Part::holders);
   EXPECT_EQ(snapshot.gaps[0].problem.code, ErrorCode::timed_out);
-  EXPECT_THAT(snapshot.gaps[0].problem.message, HasSubstr("could not be found within 1 ms"));
+  EXPECT_THAT(snapshot.gaps[0].problem.message, HasSubstr("could not be found within 0 ms"));
 }
 
 TEST_F(MachineReaderTest, AmdIsListedWithWhatItsDriverTells) {

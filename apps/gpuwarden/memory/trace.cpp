@@ -38,9 +38,7 @@ void tell(const std::vector<memtrace::TraceSummary>& all, const std::string& com
     say("gpuwarden: {}: {} allocations, {} frees, at most {} live, {} live at the end\n", one.file.string(),
         one.allocations, one.frees, format_size(one.peak), format_size(one.at_end));
   }
-  fmt::print(
-      stderr,
-      "gpuwarden: next: gpuwarden memory replay {} --strategy all\n"
+  say("gpuwarden: next: gpuwarden memory replay {} --strategy all\n"
       "gpuwarden: a framework's own pool asks the driver for whole segments. What happens in them shows PyTorch's "
       "torch.cuda.memory._record_memory_history(), or GPUWARDEN_MEMORY_TRACE=FILE with gpuwarden's library for "
       "PyTorch.\n",

@@ -31,8 +31,9 @@ std::optional<std::string> read_line(const std::filesystem::path& path);
 /// file gets `mode` without what the process's umask takes.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode = 0666);
 
-/// Writes to where a user points: "-" is standard output, a link is followed, and what is no regular file (a pipe, a
-/// device, anything below /dev and /proc) is written into as it stands; a file is replaced as above.
+/// Writes to where a user points: "-" is standard output, a link is followed (but not another user's in a folder that
+/// all may write to: permission_denied), and what is no regular file (a pipe, a device) is written into as it stands,
+/// as are /dev/stdout and its kin; a file is replaced as above.
 Result<void> write_output(const std::filesystem::path& path, std::string_view content);
 /// Whether write_output() would be allowed to write there, tried before work that takes long.
 bool can_write_output(const std::filesystem::path& path);
