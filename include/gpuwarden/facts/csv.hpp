@@ -20,7 +20,8 @@ struct CsvStyle {
   bool header = true;
   bool units = true;
 };
-/// Of "csv", "noheader" and "nounits"; nothing where "csv" is not among the words. Fails with invalid_argument for others.
+/// Of "csv", "noheader" and "nounits"; nothing where "csv" is not among the words. Fails with invalid_argument for
+/// others.
 Result<std::optional<CsvStyle>> csv_style_from(std::span<const std::string> words);
 
 /// Every name that to_csv takes: inventory, nvidia-smi's names of metrics, then the metrics' own ids.
