@@ -155,9 +155,10 @@ def main():
     shared = [key for key, count in collections.Counter(wanted.values()).items() if count >= WORTH and key[0]]
     folder = pathlib.Path(sys.argv[1]).resolve() / "alone"
     folder.mkdir(exist_ok=True)
-    for file in nobodys(files):
+    unbuilt = nobodys(files)
+    for file in unbuilt:
         print(f"not parsed, since it is not built: {file}")
-    fine = not nobodys(files)
+    fine = not unbuilt
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         made = dict(zip(shared, pool.map(lambda item: precompile(folder, item[0], *item[1]), enumerate(shared))))
         made = {key: file for key, file in made.items() if file}

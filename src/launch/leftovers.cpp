@@ -97,18 +97,8 @@ std::vector<Process> take_hold_of_lease_holders(const DeadRecord& record, const 
 }
 
 void end_lease_holders(const DeadRecord& record, const std::string& run_id, Clock& clock) {
-  const auto start = clock.now();
-  bool told = false;
-  while (clock.now() - start < kSweepPatience) {
-    const auto left = take_hold_of_lease_holders(record, run_id);
-    if (left.empty()) return;
-    const bool kill_now = clock.now() - start >= kSweepGrace;
-    for (const Process& process : left) {
-      if (kill_now || !told) process.signal(kill_now ? SIGKILL : SIGTERM);
-    }
-    told = true;
-    clock.sleep_for(std::chrono::milliseconds(50));
-  }
+  end_processes([&] { return take_hold_of_lease_holders(record, run_id); },
+                {kSweepGrace, kSweepPatience, std::chrono::milliseconds(50)}, clock);
 }
 
 std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id,

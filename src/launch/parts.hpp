@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "launch/board.hpp"
+#include "launch/process.hpp"
 
 namespace gpuwarden::launch {
 
@@ -33,6 +35,15 @@ Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std:
 
 /// Whether the process is that user's; any is, where none is named.
 bool belongs_to(pid_t pid, std::optional<uid_t> owner);
+
+/// How long processes may take to end by themselves, and in all, and how often they are looked at.
+struct EndPatience {
+  std::chrono::milliseconds grace;
+  std::chrono::milliseconds whole;
+  std::chrono::milliseconds pause;
+};
+/// Ends what `find` finds, again and again: SIGTERM once, SIGKILL after the grace. Whether nothing is left.
+bool end_processes(const std::function<std::vector<Process>()>& find, const EndPatience& patience, Clock& clock);
 
 /// Processes that carry GPUWARDEN_RUN_ID=run_id in the environment they were started with; never the caller. With
 /// `owner` only those of that user.

@@ -47,24 +47,28 @@ std::vector<pid_t> processes_of_run(const std::string& run_id, std::optional<uid
   return pids;
 }
 
-std::vector<pid_t> sweep_run(const std::string& run_id, std::chrono::milliseconds grace,
-                             std::chrono::milliseconds patience, Clock& clock, std::optional<uid_t> owner) {
-  constexpr auto kPause = std::chrono::milliseconds(10);
+bool end_processes(const std::function<std::vector<Process>()>& find, const EndPatience& patience, Clock& clock) {
   const auto start = clock.now();
   bool told = false;
   for (;;) {
-    const std::vector<Process> left = carriers(run_id, owner);
+    const std::vector<Process> left = find();
     const auto passed = clock.now() - start;
-    if (left.empty()) return {};
-    if (passed >= patience) break;
-    const bool kill_now = passed >= grace;
+    if (left.empty()) return true;
+    if (passed >= patience.whole) return false;
+    const bool kill_now = passed >= patience.grace;
     for (const Process& process : left) {
       if (kill_now || !told) process.signal(kill_now ? SIGKILL : SIGTERM);
     }
     told = true;
-    clock.sleep_for(kPause);
+    clock.sleep_for(patience.pause);
   }
-  return processes_of_run(run_id, owner);
+}
+
+std::vector<pid_t> sweep_run(const std::string& run_id, std::chrono::milliseconds grace,
+                             std::chrono::milliseconds patience, Clock& clock, std::optional<uid_t> owner) {
+  const bool ended =
+      end_processes([&] { return carriers(run_id, owner); }, {grace, patience, std::chrono::milliseconds(10)}, clock);
+  return ended ? std::vector<pid_t>{} : processes_of_run(run_id, owner);
 }
 
 }  // namespace gpuwarden::launch

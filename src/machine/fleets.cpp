@@ -38,10 +38,9 @@ fs::path keeper_file(const fs::path& fleet) { return fleet / "keeper"; }
 
 Result<UniqueFd> note_keeper(const fs::path& file) {
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  const std::string text = std::to_string(::getpid()) + "\n";
-  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ::ftruncate(fd.get(), 0) != 0 ||
-      ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return std::unexpected(error_from_errno(errno, fmt::format("{} cannot be written", file.string())));
+  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ::ftruncate(fd.get(), 0) != 0)
+    return std::unexpected(error_from_errno(errno, "cannot write " + file.string()));
+  GPUWARDEN_CHECK(write_descriptor(fd.get(), std::to_string(::getpid()) + "\n", file.string()));
   return fd;
 }
 
