@@ -27,6 +27,7 @@ install(FILES ${PROJECT_BINARY_DIR}/gpuwardenConfig.cmake ${PROJECT_BINARY_DIR}/
 
 # tmpfiles.d is read from /usr/lib whatever the prefix of libraries is.
 install(FILES packaging/gpuwarden.tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME gpuwarden.conf COMPONENT runtime)
+install(FILES packaging/gpuwarden-serve.service DESTINATION lib/systemd/system COMPONENT runtime)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime OPTIONAL)
 
 set(CPACK_GENERATOR DEB)
@@ -42,18 +43,23 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME gpuwarden)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS ${GPUWARDEN_LIBARCHIVE_PACKAGE})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS ${GPUWARDEN_LIBCURL_PACKAGE})
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libgpuwarden-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # The runtime package has the shared libraries that CMake's targets name.
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "gpuwarden (= ${PROJECT_VERSION}), libfmt-dev, nlohmann-json3-dev, libyaml-cpp-dev, libpugixml-dev, libarchive-dev, libre2-dev, pkgconf")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "gpuwarden (= ${PROJECT_VERSION}), libfmt-dev, nlohmann-json3-dev, libyaml-cpp-dev, libpugixml-dev, libarchive-dev, libre2-dev, libsqlite3-dev, zlib1g-dev, libncurses-dev, libevent-dev, libssl-dev, pkgconf")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The command line and the simulated fleet")
 # What is compiled or linked in is a dependency that dpkg-shlibdeps cannot see: the package says so, and brings the terms
 # along, as Debian's packages have them.
 set(contained nlohmann-json3-dev)
 if(GPUWARDEN_ARCHIVED)
   string(APPEND CPACK_COMPONENT_RUNTIME_DESCRIPTION
-    "; the program contains fmt, yaml-cpp, pugixml, RE2 and the GNU C++ library")
-  list(APPEND contained libfmt-dev libyaml-cpp-dev libpugixml-dev libre2-dev libstdc++6)
+    "; the program contains fmt, yaml-cpp, pugixml, RE2, SQLite, zlib, ncurses and the GNU C++ library")
+  list(APPEND contained libfmt-dev libyaml-cpp-dev libpugixml-dev libre2-dev libsqlite3-dev zlib1g-dev libncurses-dev libstdc++6)
+endif()
+if(GPUWARDEN_PAGE_FOLDER)
+  # The page of `gpuwarden serve` has it in its bundle.
+  list(APPEND contained libjs-dygraphs)
 endif()
 foreach(package ${contained})
   if(EXISTS /usr/share/doc/${package}/copyright)

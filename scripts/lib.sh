@@ -77,8 +77,10 @@ need_python_venv() {
   fi
 }
 
-build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libre2-dev pkgconf)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev nodejs python3 tmux procps zsh fish groff-base environment-modules)
+build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libre2-dev libsqlite3-dev zlib1g-dev libncurses-dev libevent-dev libssl-dev libcurl4-openssl-dev pkgconf)
+# What the page of `gpuwarden serve` is made with; a build without them has everything else.
+page_packages=(nodejs esbuild node-typescript libjs-dygraphs)
+test_packages=("${page_packages[@]}" chromium libgtest-dev libgmock-dev libbenchmark-dev python3 tmux procps zsh fish groff-base environment-modules prometheus wrk openssl)
 # Peers for memory_bench: each only where it can be had, none is needed.
 bench_packages=(libvulkan-dev libmimalloc-dev libjemalloc-dev)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat python3-venv)

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "gpuwarden/base/child.hpp"
+#include "gpuwarden/base/text.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
 
@@ -144,6 +145,16 @@ Result<Completed> run_command(const Command& command) {
   if (command.dies_with_caller) ::kill(-child.pid, SIGKILL);
   ::sigaction(SIGPIPE, &before, nullptr);
   return result;
+}
+
+std::vector<std::string> program_files(const std::string& program, const Environment& environment) {
+  if (program.empty()) return {};
+  if (program.contains('/')) return {program};
+  const auto path = environment.find("PATH");
+  std::vector<std::string> files;
+  for (const auto folder : split(path == environment.end() ? "/bin:/usr/bin" : std::string_view(path->second), ':'))
+    files.push_back(std::string(folder.empty() ? "." : folder) + "/" + program);
+  return files;
 }
 
 Environment current_environment() {

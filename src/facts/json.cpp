@@ -3,6 +3,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/facts/packed.hpp"
 
 // enum_named() and describe() are found by argument-dependent lookup, which does not look into unnamed namespaces.
 namespace gpuwarden::facts {
@@ -50,6 +51,7 @@ static void describe(A& a, Error& error) {
 
 #include "facts/archive.hpp"
 #include "facts/environment_json.hpp"
+#include "facts/pack.hpp"
 
 namespace gpuwarden::facts {
 
@@ -338,6 +340,7 @@ Result<T> read(const Json& json) {
 }  // namespace
 
 Json to_json(const GpuRecord& record) { return Writer::encode(record); }
+Json to_json(const GpuProcess& process) { return Writer::encode(process); }
 Json to_json(const Environment& environment) { return Writer::encode(environment); }
 Json to_json(const Lease& lease) { return Writer::encode(lease); }
 Json to_json(const Error& error) { return Writer::encode(error); }
@@ -351,6 +354,7 @@ Json to_json(const Snapshot& snapshot) {
 }
 
 Result<GpuRecord> gpu_record_from_json(const Json& json) { return read<GpuRecord>(json); }
+Result<GpuProcess> gpu_process_from_json(const Json& json) { return read<GpuProcess>(json); }
 Result<Environment> environment_from_json(const Json& json) { return read<Environment>(json); }
 Result<Lease> lease_from_json(const Json& json) { return read<Lease>(json); }
 Result<DriverProblem> driver_problem_from_json(const Json& json) { return read<DriverProblem>(json); }
@@ -363,6 +367,22 @@ Result<Snapshot> snapshot_from_json(const Json& json) {
                 "the file was written by another version of gpuwarden");
   }
   return read<Snapshot>(json);
+}
+
+std::string pack(const GpuRecord& record) {
+  std::string bytes;
+  bytes.reserve(2048);
+  PackWriter writer(bytes);
+  describe(writer, const_cast<GpuRecord&>(record));
+  return bytes;
+}
+
+Result<GpuRecord> unpack_gpu_record(std::string_view bytes) {
+  GpuRecord record;
+  PackReader reader(bytes);
+  describe(reader, record);
+  if (!reader.good()) return fail(ErrorCode::corrupt, "these bytes are no GPU's record");
+  return record;
 }
 
 }  // namespace gpuwarden::facts

@@ -26,6 +26,8 @@ bool is_filled(const GpuSample& sample) {
 /// Whether the facts at hand would show a user. A capture may name a GPU and tell nothing of its use.
 bool shows_use(const GpuRecord& record) {
   if (record.processes_unreadable) return false;
+  // Who has which instance is not told where the instances are not.
+  if (record.gpu.mig_enabled == true && record.mig_listed == false) return false;
   if (record.processes) return true;
   return record.sample.memory_used && (record.sample.memory_total || !has_unlisted_user(record));
 }

@@ -16,7 +16,9 @@ namespace {
 
 using namespace gpuwarden::testing;
 using ::testing::_;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Command shell(std::string script) { return {.argv = {"sh", "-c", std::move(script)}, .deadline = kProgramDeadline}; }
 
@@ -100,6 +102,20 @@ TEST(RunCommand, NamesAProgramThatCannotBeStarted) {
               FailsWith(ErrorCode::not_found, HasSubstr("no-such-program")));
   EXPECT_THAT(run_command({.argv = {"/etc/passwd"}}), FailsWith(ErrorCode::permission_denied, _));
   EXPECT_THAT(run_command({}), FailsWith(ErrorCode::invalid_argument, _));
+}
+
+TEST(ProgramFiles, AreThoseThatAnExecWouldTry) {
+  EXPECT_THAT(program_files("ls", {{"PATH", "/a::/b"}}), ElementsAre("/a/ls", "./ls", "/b/ls"));
+  EXPECT_THAT(program_files("ls", {{"PATH", ""}}), ElementsAre("./ls"));
+  EXPECT_THAT(program_files("./x/ls", {{"PATH", "/a"}}), ElementsAre("./x/ls"));
+  EXPECT_THAT(program_files("", {{"PATH", "/a"}}), IsEmpty());
+}
+
+TEST(ProgramFiles, WithoutAPathAreInTheSystemsFolders) {
+  std::string folders(::confstr(_CS_PATH, nullptr, 0), '\0');
+  ::confstr(_CS_PATH, folders.data(), folders.size());
+  folders.pop_back();
+  EXPECT_EQ(program_files("ls", {}), program_files("ls", {{"PATH", folders}}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/facts/packed.hpp"
 #include "support/matchers.hpp"
 
 namespace gpuwarden::facts {
@@ -207,6 +208,43 @@ TEST(FactsJson, AnEventComesBackAsItWas) {
   EXPECT_EQ(json["kind"], "ecc_double_bit");
   EXPECT_EQ(gpu_event_from_json(json), event);
   EXPECT_FALSE(gpu_event_from_json({{"kind", "earthquake"}}));
+}
+
+TEST(Packed, ARecordComesBackAsItWas) {
+  const GpuRecord record = full_snapshot().gpus.at(0);
+  const auto back = unpack_gpu_record(pack(record));
+  ASSERT_THAT(back, IsOk());
+  EXPECT_EQ(*back, record);
+  EXPECT_THAT(unpack_gpu_record(pack(GpuRecord())), IsOkAnd(GpuRecord()));
+}
+
+TEST(Packed, BytesThatAreNoRecordAreRefused) {
+  const std::string bytes = pack(full_snapshot().gpus.at(0));
+  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(unpack_gpu_record(bytes.substr(0, size)));
+  EXPECT_FALSE(unpack_gpu_record(bytes + '\0'));
+  EXPECT_FALSE(unpack_gpu_record(std::string(4096, '\xff')));
+}
+
+TEST(HealthJson, ComesBackAsItWas) {
+  using std::chrono::system_clock;
+  const auto time = system_clock::time_point(std::chrono::seconds(1'700'000'000));
+  const Health health{Uuid("GPU-1"), GpuIndex{2}, HealthState::error, "lost", "reboot", time, 3, time};
+  EXPECT_THAT(health_from_json(to_json(health)), IsOkAnd(health));
+  EXPECT_EQ(to_json(health)["state"], "error");
+  const Disabling disabling{Uuid("GPU-1"), "fan is loud", "root", false, time};
+  EXPECT_THAT(disabling_from_json(to_json(disabling)), IsOkAnd(disabling));
+  for (const auto state : {HealthState::available, HealthState::busy, HealthState::error, HealthState::disabled})
+    EXPECT_EQ(health_state_from(to_string(state)), state);
+  EXPECT_FALSE(health_from_json({{"state", "ill"}}));
+}
+
+TEST(Disabling, IsToldWithItsAge) {
+  const auto now = std::chrono::system_clock::time_point(std::chrono::hours(1000));
+  const auto since = [&](auto age) { return describe_disabling({Uuid("x"), "loud", "root", true, now - age}, now); };
+  EXPECT_EQ(since(std::chrono::seconds(5)), "disabled: loud (by root, just now)");
+  EXPECT_EQ(since(std::chrono::minutes(5)), "disabled: loud (by root, 5 min ago)");
+  EXPECT_EQ(since(std::chrono::hours(5)), "disabled: loud (by root, 5 h ago)");
+  EXPECT_EQ(since(std::chrono::hours(75)), "disabled: loud (by root, 3 d ago)");
 }
 
 }  // namespace

@@ -104,7 +104,10 @@ TEST(UseOf, MigWithoutAnInstanceIsNoDevice) {
   record.gpu.mig_enabled = true;
   EXPECT_EQ(use_of(record), Use::no_instance);
   record.mig_listed = false;
-  EXPECT_EQ(use_of(record), Use::free) << "nvidia-smi's CSV names no instances";
+  EXPECT_EQ(use_of(record), Use::unknown) << "nvidia-smi's CSV names no instances";
+  record.sample.utilization_gpu = 95_pct;
+  EXPECT_EQ(use_of(record), Use::in_use);
+  record.sample.utilization_gpu.reset();
   record.mig_listed.reset();
   record.mig_devices.push_back({.uuid = Uuid("MIG-b")});
   EXPECT_EQ(use_of(record), Use::free);

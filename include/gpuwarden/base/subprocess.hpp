@@ -42,6 +42,11 @@ struct Completed {
 /// program cannot be started.
 Result<Completed> run_command(const Command& command);
 
+/// The files that a program's name may mean, in the order in which an exec tries them: the folders of PATH (an empty
+/// one is the current folder), or, where there is no PATH, those that glibc's execvp() takes (confstr(_CS_PATH):
+/// /bin:/usr/bin). A name with a '/' is itself; an empty one is none.
+std::vector<std::string> program_files(const std::string& program, const Environment& environment);
+
 /// The calling process's environment; only apps/ and tests call this.
 Environment current_environment();
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/facts/health.hpp"
+
+#include "facts/archive.hpp"
+#include "facts/names.hpp"
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::facts {
+namespace {
+
+constexpr Names<HealthState, 4> kHealthStates{{{HealthState::available, "available"},
+                                               {HealthState::busy, "busy"},
+                                               {HealthState::error, "error"},
+                                               {HealthState::disabled, "disabled"}}};
+
+template <class T>
+Result<T> read_health_fact(const Json& json) {
+  std::optional<Error> error;
+  T value;
+  Reader reader(json, error);
+  describe(reader, value);
+  if (error) return std::unexpected(*error);
+  return value;
+}
+
+}  // namespace
+
+const Disabling* find_disabling(std::span<const Disabling> disabled, const Uuid& uuid) {
+  for (const Disabling& one : disabled) {
+    if (one.uuid == uuid) return &one;
+  }
+  return nullptr;
+}
+
+std::string describe_disabling(const Disabling& disabling, std::chrono::system_clock::time_point now) {
+  const auto age = now - disabling.since;
+  const auto in = [&](auto unit) { return std::to_string(age / unit); };
+  const std::string when = age < std::chrono::minutes(1)  ? "just now"
+                           : age < std::chrono::hours(1)  ? in(std::chrono::minutes(1)) + " min ago"
+                           : age < std::chrono::hours(24) ? in(std::chrono::hours(1)) + " h ago"
+                                                          : in(std::chrono::hours(24)) + " d ago";
+  return "disabled: " + disabling.reason + " (by " + disabling.by + ", " + when + ")";
+}
+
+std::string_view to_string(HealthState state) { return name_of(kHealthStates, state); }
+std::optional<HealthState> health_state_from(std::string_view name) { return named(kHealthStates, name); }
+
+// Found by argument-dependent lookup, which does not look into unnamed namespaces.
+std::optional<HealthState> enum_named(const std::string& name, HealthState);
+std::optional<HealthState> enum_named(const std::string& name, HealthState) { return health_state_from(name); }
+
+template <class A>
+static void describe(A& a, Health& health) {
+  a.field("uuid", health.uuid);
+  a.field("index", health.index);
+  a.field("state", health.state);
+  a.field("reason", health.reason);
+  a.field("next_step", health.next_step);
+  a.field("since_unix_ms", health.since);
+  a.field("failures", health.failures);
+  a.field("next_try_unix_ms", health.next_try);
+}
+
+template <class A>
+static void describe(A& a, Disabling& disabling) {
+  a.field("uuid", disabling.uuid);
+  a.field("reason", disabling.reason);
+  a.field("by", disabling.by);
+  a.field("for_everybody", disabling.for_everybody);
+  a.field("since_unix_ms", disabling.since);
+}
+
+Json to_json(const Health& health) { return Writer::encode(health); }
+Json to_json(const Disabling& disabling) { return Writer::encode(disabling); }
+Result<Health> health_from_json(const Json& json) { return read_health_fact<Health>(json); }
+Result<Disabling> disabling_from_json(const Json& json) { return read_health_fact<Disabling>(json); }
+
+}  // namespace gpuwarden::facts
