@@ -40,12 +40,15 @@ Json to_json(const LeaseList& list) {
           {"simulated_waiting", array_of(list.fleets.waiting)}};
 }
 
-Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases) {
+Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,
+             std::span<const facts::Disabling> disabled) {
   Json json = facts::to_json(snapshot);
   for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
     const facts::Lease* lease = facts::find_lease(leases, snapshot.gpus[i]);
     json["gpus"][i]["lease"] = lease != nullptr ? facts::to_json(*lease) : Json();
     if (lease != nullptr) json["gpus"][i]["lease"]["idle"] = facts::is_idle_lease(snapshot.gpus[i], lease);
+    const auto* word = facts::find_disabling(disabled, facts::identity_of(snapshot.gpus[i]));
+    json["gpus"][i]["disabled"] = word != nullptr ? facts::to_json(*word) : Json();
   }
   return json;
 }

@@ -105,8 +105,13 @@ class Acquisition {
   Result<bool> decide(const lease::Situation& situation) {
     const auto view = line_.look(situation, ticket_.id(), idle_devices(result_.snapshot_, situation), clock_.now());
     someone_goes_first_ = view.someone_can_go;
-    GPUWARDEN_TRY(result_.decision_, placement::select(request_.gpus, {result_.snapshot_, situation.leases,
-                                                                       view.spoken_for, request_.visibility}));
+    std::vector<facts::Disabling> disabled;
+    if (source_.disabled && !request_.gpus.force_cpu) {
+      GPUWARDEN_TRY(disabled, source_.disabled());
+    }
+    GPUWARDEN_TRY(result_.decision_,
+                  placement::select(request_.gpus, {result_.snapshot_, situation.leases, view.spoken_for,
+                                                    request_.visibility, disabled}));
     return result_.decision_.satisfied;
   }
 

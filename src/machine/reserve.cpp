@@ -22,6 +22,12 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
                    .sys_root = machine.reader().sys_root,
                    .proc_root = machine.reader().driver_proc_root};
   source.read = [&](const probe::ReadRequest& what) { return captured ? *machine.captured() : reader.read(what); };
+  if (!captured) {
+    source.disabled = [&]() -> Result<std::vector<facts::Disabling>> {
+      GPUWARDEN_TRY(lease::Disablings::View view, machine.disablings().read());
+      return std::move(view.disabled);
+    };
+  }
   source.advise = [&](const placement::Decision& decision, const facts::Snapshot& snapshot) -> std::string {
     if (decision.may_come_true) return "--wait waits in line for them; --explain of gpuwarden select tells more";
     return placement::ways_to_fit(request.gpus, {snapshot, {}, {}, request.visibility}, decision);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/lease/disablings.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -80,8 +81,14 @@ Result<machine::Reservation> GpuManager::choose(const machine::ReservationReques
   lease::StoreOptions options = options_.leases;
   if (options.self.pid.value == 0) options.self = lease::this_process(*options_.clock);
   GPUWARDEN_TRY(const lease::LeaseStore leases, lease::LeaseStore::open(std::move(options), *options_.clock));
+  const auto disabled = [this]() -> Result<std::vector<facts::Disabling>> {
+    GPUWARDEN_TRY(lease::Disablings::View view,
+                  lease::Disablings(lease::disabling_places(options_.environment)).read());
+    return std::move(view.disabled);
+  };
   const machine::GpuSource source{.read = [this](const probe::ReadRequest& what) { return read(what); },
                                   .leases = &leases,
+                                  .disabled = disabled,
                                   .simulated = options_.reader.simulated,
                                   .sys_root = options_.reader.sys_root,
                                   .proc_root = options_.reader.driver_proc_root};

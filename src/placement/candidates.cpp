@@ -24,6 +24,15 @@ Opinion healthy(const Candidate& c, const Wanted&) {
   return Objection{reason, false};
 }
 
+Opinion in_use_at_all(const Candidate& c, const Wanted& wanted) {
+  for (const facts::Disabling& one : wanted.inputs.disabled) {
+    // Who disables a GPU means its instances, too.
+    if (one.uuid == c.device.uuid || one.uuid == identity_of(*c.record))
+      return Objection{facts::describe_disabling(one, wanted.inputs.snapshot.taken_at), false};
+  }
+  return std::nullopt;
+}
+
 Opinion of_nvidia(const Candidate& c, const Wanted&) {
   if (c.record->gpu.vendor == "NVIDIA") return std::nullopt;
   return Objection{fmt::format("not an NVIDIA GPU ({}): CUDA cannot use it", c.record->gpu.vendor), false};
@@ -178,6 +187,7 @@ constexpr auto kFilters = std::to_array<Filter>({{Verdict::Kind::not_named, name
                                                  {Verdict::Kind::hidden, visible},
                                                  {Verdict::Kind::excluded, not_excluded},
                                                  {Verdict::Kind::other_vendor, of_nvidia},
+                                                 {Verdict::Kind::disabled, in_use_at_all},
                                                  {Verdict::Kind::unhealthy, healthy},
                                                  {Verdict::Kind::mig_on, usable_as_whole},
                                                  {Verdict::Kind::other_profile, profile},

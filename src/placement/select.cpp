@@ -210,9 +210,9 @@ Decision cpu_decision() {
 
 std::string_view to_string(Verdict::Kind kind) {
   static constexpr auto kNames = std::to_array<std::string_view>(
-      {"fits", "not_named", "hidden", "excluded", "other_vendor", "unhealthy", "mig_on", "other_profile",
-       "mode_prohibited", "other_name", "low_capability", "little_memory", "leased", "promised", "in_use",
-       "use_unknown", "unseen_use", "little_free", "high_utilization"});
+      {"fits",     "not_named",     "hidden",          "excluded",   "other_vendor",   "disabled",        "unhealthy",
+       "mig_on",   "other_profile", "mode_prohibited", "other_name", "low_capability", "little_memory",   "leased",
+       "promised", "in_use",        "use_unknown",     "unseen_use", "little_free",    "high_utilization"});
   static_assert(kNames.size() == static_cast<std::size_t>(Verdict::Kind::high_utilization) + 1);
   return kNames.at(static_cast<std::size_t>(kind));
 }

@@ -20,7 +20,19 @@ bool asks_for_too_many(const Request& request, const Decision& decision) {
 
 }  // namespace
 
+std::string ways_to_enable(const Decision& decision) {
+  std::string names;
+  for (const Verdict& verdict : decision.verdicts) {
+    if (verdict.kind != Verdict::Kind::disabled) continue;
+    names += ' ';
+    names += verdict.device.mig ? verdict.device.uuid.value : std::to_string(verdict.device.index.value);
+  }
+  if (names.empty() || decision.satisfied || decision.may_come_true) return "";
+  return fmt::format("gpuwarden enable{} puts {} back into use", names, names.rfind(' ') == 0 ? "it" : "them");
+}
+
 std::string ways_to_fit(const Request& request, const Inputs& inputs, const Decision& decision) {
+  if (auto enabling = ways_to_enable(decision); !enabling.empty()) return enabling;
   const bool has_model = request.work || request.model_size;
   if (!has_model || decision.satisfied || decision.may_come_true) return "";
   if (asks_for_too_many(request, decision)) return "";

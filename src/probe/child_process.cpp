@@ -12,13 +12,39 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/clock.hpp"
 
 namespace gpuwarden::probe {
 namespace {
+
+/// Killed children that did not end while anybody waited: a call into the driver may hold one up for hours. Each is
+/// reaped once it has ended, when the next child is started.
+class Stragglers {
+ public:
+  void add(pid_t pid) {
+    const std::scoped_lock lock(mutex_);
+    pids_.push_back(pid);
+  }
+  void reap() {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(pids_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+};
+
+Stragglers& stragglers() {
+  // Never destroyed: threads may end children while the program ends.
+  static auto* const all = new Stragglers();
+  return *all;
+}
 
 /// In the child: nothing of the parent's is kept but the socket, least of all its locks.
 void shed(int socket_fd) {
@@ -36,6 +62,7 @@ void shed(int socket_fd) {
 }  // namespace
 
 std::unique_ptr<ChildProcess> ChildProcess::start(const std::function<void(int fd)>& work) {
+  stragglers().reap();
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return nullptr;
   const pid_t parent = ::getpid();
@@ -58,9 +85,19 @@ std::unique_ptr<ChildProcess> ChildProcess::start(const std::function<void(int f
 
 bool ChildProcess::send(const nlohmann::json& message) { return send_message(socket_.get(), message); }
 
-std::optional<nlohmann::json> ChildProcess::receive(std::chrono::milliseconds timeout) {
+std::optional<nlohmann::json> ChildProcess::receive(std::chrono::milliseconds timeout, const std::stop_token& stop) {
   closed_ = false;
-  return receive_message(socket_.get(), timeout, &closed_);
+  const std::stop_callback wake(stop, [this] { hang_up(); });
+  auto message = receive_message(socket_.get(), timeout, &closed_);
+  if (!stop.stop_requested()) return message;
+  // It was not the child that closed: nobody waits for it to end by itself.
+  closed_ = false;
+  return std::nullopt;
+}
+
+bool ChildProcess::has_news() const {
+  pollfd ready{socket_.get(), POLLIN, 0};
+  return ::poll(&ready, 1, 0) > 0;
 }
 
 void ChildProcess::hang_up() { ::shutdown(socket_.get(), SHUT_RDWR); }
@@ -90,7 +127,10 @@ ChildEnd ChildProcess::end() {
   int status = 0;
   const bool by_itself = await_end(closed_ ? kByItself : std::chrono::milliseconds(0));
   if (!by_itself) ::kill(pid_, SIGKILL);
-  if (by_itself || await_end(kKilled)) ::waitpid(pid_, &status, WNOHANG);
+  if (by_itself || await_end(kKilled))
+    ::waitpid(pid_, &status, WNOHANG);
+  else
+    stragglers().add(pid_);
   pid_ = -1;
   if (!by_itself) return {};
   if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status), .exit_code = {}};

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/probe/child_process.hpp"
 #include "probe/holders.hpp"
 #include "probe/nics.hpp"
@@ -36,32 +37,18 @@ bool all_asleep(const ReaderOptions& options) {
   return !options.wake && !gpus.empty() && std::ranges::all_of(gpus, &PciGpu::suspended);
 }
 
-/// The names that a holder has besides its pid.
-constexpr std::pair<const char*, std::optional<std::string> facts::GpuProcess::*> kNames[] = {
-    {"user", &facts::GpuProcess::user},
-    {"command", &facts::GpuProcess::command},
-    {"container", &facts::GpuProcess::container},
-    {"pod", &facts::GpuProcess::pod},
-    {"slurm_job", &facts::GpuProcess::slurm_job}};
-
 /// More of a command line shows nowhere, and many of them have to fit into one message.
 constexpr std::size_t kLongestName = 4096;
 
 Json json_of(const Holder& holder) {
-  Json json{{"pid", holder.process.pid.value}, {"minors", holder.minors}};
-  for (const auto& [key, name] : kNames) {
-    if (holder.process.*name) json[key] = (holder.process.*name)->substr(0, kLongestName);
-  }
-  return json;
+  facts::GpuProcess process = holder.process;
+  if (process.command && process.command->size() > kLongestName) process.command->resize(kLongestName);
+  return {{"process", facts::to_json(process)}, {"minors", holder.minors}};
 }
 
 Holder holder_of(const Json& json) {
-  Holder holder{{.pid = Pid{json["pid"].get<std::int32_t>()}, .listed = false},
-                json["minors"].get<std::vector<std::uint32_t>>()};
-  for (const auto& [key, name] : kNames) {
-    if (json.contains(key)) holder.process.*name = json[key].get<std::string>();
-  }
-  return holder;
+  return {facts::gpu_process_from_json(json["process"]).value_or(facts::GpuProcess{}),
+          json["minors"].get<std::vector<std::uint32_t>>()};
 }
 
 void tell_holders(int fd, const ReaderOptions& options) {
@@ -85,15 +72,20 @@ facts::ReadingGap unknown_holders(std::chrono::milliseconds timeout, bool ended)
             "a process in uninterruptible sleep may hold /proc up: ps -eo pid,stat,wchan:30,args | grep ' D'"}}};
 }
 
+/// In a series, how often the kernel is asked for GPUs of other makers.
+constexpr std::chrono::seconds kOthersPace{10};
+
 /// Where NVIDIA's software is not there and found nothing, the GPUs of others are no trouble, and neither is a Tegra.
-void add_rest(const ReaderOptions& options, Snapshot& snapshot) {
+void add_rest(const ReaderOptions& options, std::vector<facts::GpuRecord> others, Snapshot& snapshot) {
   const bool none = snapshot.gpus.empty();
   if (auto tegra = none ? read_tegra(options) : std::nullopt) {
     snapshot.source = "sysfs";
     snapshot.gpus.push_back(std::move(*tegra));
   }
-  auto others = read_other_gpus(options, GpuIndex{static_cast<std::uint32_t>(snapshot.gpus.size())});
-  std::ranges::move(others, std::back_inserter(snapshot.gpus));
+  for (facts::GpuRecord& other : others) {
+    other.gpu.index = GpuIndex{static_cast<std::uint32_t>(snapshot.gpus.size())};
+    snapshot.gpus.push_back(std::move(other));
+  }
   const bool absent = snapshot.problem && facts::is_absence(snapshot.problem->kind);
   if (none && absent && !snapshot.gpus.empty()) snapshot.problem.reset();
 }
@@ -104,14 +96,15 @@ void add_rest(const ReaderOptions& options, Snapshot& snapshot) {
 /// in /proc.
 class MachineReader::HolderSearch {
  public:
-  HolderSearch(const ReaderOptions& options, bool wanted) : options_(options), wanted_(wanted) {
-    if (wanted) child_ = ChildProcess::start([&options](int fd) { tell_holders(fd, options); });
+  HolderSearch(const ReaderOptions& options, const ReadRequest& request)
+      : options_(options), wanted_(request.holders), stop_(request.stop) {
+    if (wanted_) child_ = ChildProcess::start([&options](int fd) { tell_holders(fd, options); });
   }
 
   /// Waits for the end of the search.
   void wait() {
     if (!wanted_ || found_) return;
-    const auto message = child_ ? child_->receive(options_.timeout) : std::nullopt;
+    const auto message = child_ ? child_->receive(options_.timeout, stop_) : std::nullopt;
     if (child_) ended_ = child_->closed();
     child_.reset();
     if (!message || !message->contains("holders")) return;
@@ -131,6 +124,7 @@ class MachineReader::HolderSearch {
  private:
   const ReaderOptions& options_;
   bool wanted_;
+  std::stop_token stop_;
   bool ended_ = true;  ///< without an answer, or never started
   std::unique_ptr<ChildProcess> child_;
   std::optional<std::vector<Holder>> found_;
@@ -161,9 +155,14 @@ Snapshot MachineReader::read_nvidia(const ReadRequest& request, HolderSearch& ho
 }
 
 Snapshot MachineReader::read(const ReadRequest& request) {
-  HolderSearch holders(options_, request.holders);
+  HolderSearch holders(options_, request);
   Snapshot snapshot = read_nvidia(request, holders);
-  add_rest(options_, snapshot);
+  const auto now = options_.clock->now();
+  if (!request.every || !others_read_ || now - *others_read_ >= kOthersPace) {
+    others_ = read_other_gpus(options_, GpuIndex{0});
+    others_read_ = now;
+  }
+  add_rest(options_, others_, snapshot);
   if (request.links && request.detail >= Detail::full) snapshot.nics = read_nics(options_.sys_root, snapshot.gpus);
   holders.add_to(snapshot);
   return snapshot;

@@ -31,16 +31,20 @@ Got receive_all(int fd, void* target, std::size_t size, std::optional<SteadyTime
       if (left <= 0) return Got::too_late;
       wait_ms = static_cast<int>(left);
     }
+    // What is there already needs no waiting.
+    const ssize_t got = ::recv(fd, at, size, MSG_DONTWAIT);
+    if (got > 0) {
+      at += got;
+      size -= static_cast<std::size_t>(got);
+      continue;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return Got::closed;
     pollfd ready{fd, POLLIN, 0};
     if (::poll(&ready, 1, wait_ms) <= 0) {
       if (errno == EINTR || !end) continue;
       return Got::too_late;
     }
-    const ssize_t got = ::recv(fd, at, size, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return Got::closed;
-    at += got;
-    size -= static_cast<std::size_t>(got);
   }
   return Got::all;
 }

@@ -78,10 +78,16 @@ void read_bar1(const Functions& nvml, Device device, GpuSample& sample) {
 
 /// 580 for "580.65.06"; 0 where the driver does not say.
 std::int64_t driver_branch(const Functions& nvml) {
+  // A process has one driver for as long as it has the library open: asked once for each library.
+  thread_local decltype(nvml.nvmlSystemGetDriverVersion) asked = nullptr;
+  thread_local std::int64_t branch = 0;
+  if (asked != nullptr && asked == nvml.nvmlSystemGetDriverVersion) return branch;
   std::array<char, 80> text{};
   if (call(nvml.nvmlSystemGetDriverVersion, text.data(), static_cast<unsigned>(text.size())) != nvml::kSuccess)
     return 0;
-  return parse_integer(split(text.data(), '.')[0]).value_or(0);
+  asked = nvml.nvmlSystemGetDriverVersion;
+  branch = parse_integer(split(text.data(), '.')[0]).value_or(0);
+  return branch;
 }
 
 /// A field of nvmlDeviceGetFieldValues: its number (0: this driver has none) and where its value goes.
@@ -233,7 +239,20 @@ facts::NvLink read_nvlink(const Functions& nvml, Device device, unsigned link,
   return fact;
 }
 
+/// Whether they are up, and nothing more: what the judge of health looks at.
+void read_nvlink_states(const Functions& nvml, Device device, GpuSample& sample) {
+  sample.nvlinks.clear();
+  for (unsigned link = 0; link < nvml::kNvLinkMaxLinks; ++link) {
+    int active = 0;
+    if (call(nvml.nvmlDeviceGetNvLinkState, device, link, &active) != nvml::kSuccess) break;
+    facts::NvLink& fact = sample.nvlinks.emplace_back();
+    fact.link = link;
+    fact.active = active != 0;
+  }
+}
+
 void read_nvlinks(const Functions& nvml, Device device, GpuSample& sample) {
+  sample.nvlinks.clear();
   const FieldValues<2> fields(nvml, device, {nvml::kFieldNvLinkLinkCount, nvml::kFieldNvLinkSpeedCommon});
   for (unsigned link = 0; link < nvml::kNvLinkMaxLinks; ++link) {
     int active = 0;
@@ -294,34 +313,38 @@ constexpr SampleRow kDetailRows[] = {
     {read_sampled_share<&GpuSample::utilization_decoder, &Functions::nvmlDeviceGetDecoderUtilization>},
     {read_sampled_share<&GpuSample::utilization_jpeg, &Functions::nvmlDeviceGetJpgUtilization>},
     {read_sampled_share<&GpuSample::utilization_ofa, &Functions::nvmlDeviceGetOfaUtilization>},
-    {read_encoder},
-    {read_frame_capture},
-    {read_bar1},
+    {read_encoder, Pace::slow},
+    {read_frame_capture, Pace::slow},
+    {read_bar1, Pace::slow},
     {read_fields},
     {read_margin},
-    {read_plain<&GpuSample::power_limit_requested, &Functions::nvmlDeviceGetPowerManagementLimit>},
+    {read_plain<&GpuSample::power_limit_requested, &Functions::nvmlDeviceGetPowerManagementLimit>, Pace::slow},
     {read_one_of<&GpuSample::clock_graphics_application, &Functions::nvmlDeviceGetApplicationsClock,
-                 nvml::kClockGraphics>},
-    {read_one_of<&GpuSample::clock_memory_application, &Functions::nvmlDeviceGetApplicationsClock, nvml::kClockMemory>},
-    {read_plain<&GpuSample::pcie_replays, &Functions::nvmlDeviceGetPcieReplayCounter>},
-    {read_violation<&GpuSample::slowdown_total, nvml::kPolicyTotalApplicationClocks>},
-    {read_violation<&GpuSample::slowdown_power, nvml::kPolicyPower>},
-    {read_violation<&GpuSample::slowdown_thermal, nvml::kPolicyThermal>},
-    {read_violation<&GpuSample::slowdown_sync_boost, nvml::kPolicySyncBoost>},
-    {read_violation<&GpuSample::slowdown_board_limit, nvml::kPolicyBoardLimit>},
-    {read_violation<&GpuSample::slowdown_low_utilization, nvml::kPolicyLowUtilization>},
-    {read_violation<&GpuSample::slowdown_reliability, nvml::kPolicyReliability>},
-    {read_fans},
-    {read_ecc_locations},
-    {read_zero_or_one<&GpuSample::retired_pages_pending, &Functions::nvmlDeviceGetRetiredPagesPendingStatus>},
-    {read_repairs},
+                 nvml::kClockGraphics>,
+     Pace::slow},
+    {read_one_of<&GpuSample::clock_memory_application, &Functions::nvmlDeviceGetApplicationsClock, nvml::kClockMemory>,
+     Pace::slow},
+    {read_plain<&GpuSample::pcie_replays, &Functions::nvmlDeviceGetPcieReplayCounter>, Pace::slow},
+    {read_violation<&GpuSample::slowdown_total, nvml::kPolicyTotalApplicationClocks>, Pace::slow},
+    {read_violation<&GpuSample::slowdown_power, nvml::kPolicyPower>, Pace::slow},
+    {read_violation<&GpuSample::slowdown_thermal, nvml::kPolicyThermal>, Pace::slow},
+    {read_violation<&GpuSample::slowdown_sync_boost, nvml::kPolicySyncBoost>, Pace::slow},
+    {read_violation<&GpuSample::slowdown_board_limit, nvml::kPolicyBoardLimit>, Pace::slow},
+    {read_violation<&GpuSample::slowdown_low_utilization, nvml::kPolicyLowUtilization>, Pace::slow},
+    {read_violation<&GpuSample::slowdown_reliability, nvml::kPolicyReliability>, Pace::slow},
+    {read_fans, Pace::slow},
+    {read_ecc_locations, Pace::slow},
+    {read_zero_or_one<&GpuSample::retired_pages_pending, &Functions::nvmlDeviceGetRetiredPagesPendingStatus>,
+     Pace::slow},
+    {read_repairs, Pace::slow},
+    {read_nvlink_states, Pace::series},
 };
 
 /// What costs time: the driver measures for 20 ms, or asks every link.
 constexpr SampleRow kSlowRows[] = {
     {read_one_of<&GpuSample::pcie_sent, &Functions::nvmlDeviceGetPcieThroughput, nvml::kPcieTx, 1000>},
     {read_one_of<&GpuSample::pcie_received, &Functions::nvmlDeviceGetPcieThroughput, nvml::kPcieRx, 1000>},
-    {read_nvlinks},
+    {read_nvlinks, Pace::slow},
 };
 
 std::optional<Celsius> threshold(const Functions& nvml, Device device, int which) {
@@ -387,8 +410,8 @@ void read_detailed_inventory(const Functions& nvml, Device device, facts::Gpu& g
   // One switch for the whole machine: GPUs that cannot do it are asked by their own memory split.
   nvml::ConfComputeSystemState confidential{};
   nvml::ConfComputeMemSizeInfo split{};
-  if (call(nvml.nvmlSystemGetConfComputeState, &confidential) == nvml::kSuccess &&
-      call(nvml.nvmlDeviceGetConfComputeMemSizeInfo, device, &split) == nvml::kSuccess)
+  if (call(nvml.nvmlDeviceGetConfComputeMemSizeInfo, device, &split) == nvml::kSuccess &&
+      call(nvml.nvmlSystemGetConfComputeState, &confidential) == nvml::kSuccess)
     gpu.confidential_computing = confidential.feature != 0;
 }
 
@@ -399,12 +422,12 @@ void read_detailed_settings(const Functions& nvml, Device device, facts::Gpu& gp
   gpu.fabric = read_fabric(nvml, device);
 }
 
-void read_detailed_sample(const Functions& nvml, Device device, GpuSample& sample) {
-  for (const SampleRow& row : kDetailRows) row.read(nvml, device, sample);
+void read_detailed_sample(const Functions& nvml, Device device, GpuSample& sample, RowSet set) {
+  read_rows(kDetailRows, set, nvml, device, sample);
 }
 
-void read_slow_sample(const Functions& nvml, Device device, Clock& clock, GpuSample& sample) {
-  for (const SampleRow& row : kSlowRows) row.read(nvml, device, sample);
+void read_slow_sample(const Functions& nvml, Device device, Clock& clock, GpuSample& sample, RowSet set) {
+  read_rows(kSlowRows, set, nvml, device, sample);
   read_profile(nvml, device, clock, sample);
 }
 

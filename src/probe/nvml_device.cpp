@@ -176,7 +176,7 @@ constexpr auto kSampleRows = std::to_array<SampleRow>({
     {read_memory},
     {read_temperature},
     {read_plain<&GpuSample::power, &Functions::nvmlDeviceGetPowerUsage>},
-    {read_plain<&GpuSample::power_limit, &Functions::nvmlDeviceGetEnforcedPowerLimit>},
+    {read_plain<&GpuSample::power_limit, &Functions::nvmlDeviceGetEnforcedPowerLimit>, Pace::slow},
     {read_one_of<&GpuSample::clock_graphics, &Functions::nvmlDeviceGetClockInfo, nvml::kClockGraphics>},
     {read_one_of<&GpuSample::clock_sm, &Functions::nvmlDeviceGetClockInfo, nvml::kClockSm>},
     {read_one_of<&GpuSample::clock_memory, &Functions::nvmlDeviceGetClockInfo, nvml::kClockMemory>},
@@ -186,10 +186,10 @@ constexpr auto kSampleRows = std::to_array<SampleRow>({
     {read_plain<&GpuSample::fan_speed, &Functions::nvmlDeviceGetFanSpeed>},
     {read_plain<&GpuSample::pcie_generation, &Functions::nvmlDeviceGetCurrPcieLinkGeneration>},
     {read_plain<&GpuSample::pcie_width, &Functions::nvmlDeviceGetCurrPcieLinkWidth>},
-    {read_ecc_total<&GpuSample::ecc_corrected_volatile, nvml::kEccCorrected, nvml::kEccVolatile>},
-    {read_ecc_total<&GpuSample::ecc_uncorrected_volatile, nvml::kEccUncorrected, nvml::kEccVolatile>},
-    {read_ecc_total<&GpuSample::ecc_corrected_aggregate, nvml::kEccCorrected, nvml::kEccAggregate>},
-    {read_ecc_total<&GpuSample::ecc_uncorrected_aggregate, nvml::kEccUncorrected, nvml::kEccAggregate>},
+    {read_ecc_total<&GpuSample::ecc_corrected_volatile, nvml::kEccCorrected, nvml::kEccVolatile>, Pace::slow},
+    {read_ecc_total<&GpuSample::ecc_uncorrected_volatile, nvml::kEccUncorrected, nvml::kEccVolatile>, Pace::slow},
+    {read_ecc_total<&GpuSample::ecc_corrected_aggregate, nvml::kEccCorrected, nvml::kEccAggregate>, Pace::slow},
+    {read_ecc_total<&GpuSample::ecc_uncorrected_aggregate, nvml::kEccUncorrected, nvml::kEccAggregate>, Pace::slow},
     {read_energy},
 });
 
@@ -316,13 +316,19 @@ void read_settings(const Functions& nvml, Device device, facts::Gpu& gpu) {
   gpu.persistence = read_flag(nvml.nvmlDeviceGetPersistenceMode, device);
 }
 
-void read_sample(const Functions& nvml, Device device, GpuRecord& record) {
-  for (const SampleRow& row : kSampleRows) row.read(nvml, device, record.sample);
+void read_basic_rows(const Functions& nvml, Device device, RowSet set, GpuSample& sample) {
+  read_rows(kSampleRows, set, nvml, device, sample);
+}
+
+void read_sample(const Functions& nvml, Device device, GpuRecord& record, RowSet set) {
+  read_basic_rows(nvml, device, set, record.sample);
   doubt_memory(record);
   facts::drop_impossible(record.sample);
   // A GPU that was lost or broke since its handle was given says so in any call; one that always works tells.
   unsigned index = 0;
   if (note_trouble(call(nvml.nvmlDeviceGetIndex, device, &index), "nvmlDeviceGetIndex", record)) return;
+  // Its row has asked the same.
+  if (record.sample.performance_state) return;
   int state = 0;
   note_trouble(call(nvml.nvmlDeviceGetPerformanceState, device, &state), "nvmlDeviceGetPerformanceState", record);
 }

@@ -7,6 +7,7 @@
 
 #include "gpuwarden/facts/snapshot.hpp"
 #include "probe/nvml_library.hpp"
+#include "probe/nvml_rows.hpp"
 
 namespace gpuwarden::probe {
 
@@ -16,8 +17,10 @@ void read_identity(const nvml::Functions& nvml, nvml::Device device, facts::GpuR
 void read_inventory(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
 /// Fills what an administrator may change at any moment: compute mode and persistence.
 void read_settings(const nvml::Functions& nvml, nvml::Device device, facts::Gpu& gpu);
-/// Fills the reading and MIG instances' memory, and the state where a call says that the GPU is in trouble.
-void read_sample(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
+/// Fills the reading, by the rows of a set, and the state where a call says that the GPU is in trouble.
+void read_sample(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record, RowSet set = RowSet::all);
+/// The rows of a set alone.
+void read_basic_rows(const nvml::Functions& nvml, nvml::Device device, RowSet set, facts::GpuSample& sample);
 /// Fills pid, kind, memory and instances of the processes; names come from /proc (processes.hpp).
 void read_processes(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
 /// Fills MIG instances.

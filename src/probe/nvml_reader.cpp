@@ -8,6 +8,7 @@
 
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/probe/child_process.hpp"
+#include "probe/apart.hpp"
 #include "probe/pci_places.hpp"
 #include "probe/problems.hpp"
 #include "probe/reader_child.hpp"
@@ -26,12 +27,19 @@ using Json = nlohmann::json;
 using ProblemKind = DriverProblem::Kind;
 using Stage = Progress::Stage;
 
+/// In a series: how often /sys is looked through, and what a new child, which reads everything, is given at least.
+constexpr std::chrono::seconds kSysPace{10};
+constexpr std::chrono::milliseconds kFirstPatience{1000};
+constexpr std::chrono::milliseconds kLeastPatience{50};
+
 Json json_of(const ReadRequest& request, const std::vector<std::uint32_t>& skip) {
   return {{"skip", skip},
           {"detail", static_cast<int>(request.detail)},
           {"processes", request.processes},
           {"links", request.links},
-          {"cuda_order", request.cuda_order}};
+          {"cuda_order", request.cuda_order},
+          {"series", request.every.has_value()},
+          {"refresh", request.refresh}};
 }
 
 }  // namespace
@@ -43,7 +51,14 @@ class NvmlReader::Impl {
   Snapshot read(const ReadRequest& request) {
     Snapshot snapshot = begin_snapshot(options_);
     library_failed_ = false;
-    pci_ = scan_pci(options_.sys_root);
+    // Its socket may have been shut.
+    if (stopped()) child_.reset();
+    stop_ = request.stop;
+    const auto now = options_.clock->now();
+    if (!request.every || !child_ || now - scanned_ >= kSysPace) {
+      pci_ = scan_pci(options_.sys_root);
+      scanned_ = now;
+    }
     const bool all_asleep = !pci_.empty() && std::ranges::all_of(pci_, &PciGpu::suspended);
     if (all_asleep && !options_.wake) {
       snapshot.source = "sysfs";
@@ -53,7 +68,11 @@ class NvmlReader::Impl {
     }
     // A session outlives neither its kernel module nor its library: it is opened anew once they have changed.
     if (child_ && snapshot.kernel_module_version != module_) forget_session();
-    if (connect(snapshot)) collect(request, snapshot);
+    if (!connect(snapshot)) return snapshot;
+    if (request.every)
+      collect_of_series(request, snapshot);
+    else
+      collect(request, snapshot);
     return snapshot;
   }
 
@@ -64,8 +83,12 @@ class NvmlReader::Impl {
     return ChildProcess::start([this](int fd) { serve_reader(fd, options_, pci_); });
   }
 
+  bool stopped() const { return stop_.stop_requested(); }
+
   void forget_session() {
     child_.reset();
+    apart_.clear();
+    identities_.clear();
     options_.troubles->forget_all();
   }
 
@@ -88,7 +111,12 @@ class NvmlReader::Impl {
     }
     driver_ = Json();
     child_ = start_reader();
-    const auto hello = child_ ? child_->receive(options_.timeout) : std::nullopt;
+    fresh_ = true;
+    const auto hello = child_ ? child_->receive(options_.timeout, stop_) : std::nullopt;
+    if (stopped()) {
+      child_.reset();
+      return false;
+    }
     if (hello && hello->contains("driver")) {
       driver_ = (*hello)["driver"];
       module_ = snapshot.kernel_module_version;
@@ -124,20 +152,12 @@ class NvmlReader::Impl {
   void collect(const ReadRequest& request, Snapshot& snapshot) {
     Reading reading;
     const Troubles::View troubles = options_.troubles->look(options_.clock->now());
-    std::vector<std::uint32_t> skip = troubles.due;
-    for (const auto& [index, record] : troubles.resting) skip.push_back(index);
-    Progress progress = ask(json_of(request, skip), reading);
-    if (progress.stage == Stage::stale) {
-      forget_session();
-      if (!connect(snapshot)) return;
-      progress = ask(json_of(request, {}), reading);
+    std::vector<std::uint32_t> skip;
+    for (const auto* list : {&troubles.due, &troubles.resting}) {
+      for (const auto& [index, record] : *list) skip.push_back(index);
     }
-    if (progress.stage == Stage::nothing || progress.stage == Stage::refused || progress.stage == Stage::stale) {
-      clear_driver(snapshot);
-      if (progress.stage == Stage::stale) progress.problem = explain_unsteady_driver();
-      report_problem(std::move(progress.problem), snapshot);
-      return;
-    }
+    Progress progress;
+    if (!ask_driver(request, skip, reading, snapshot, progress)) return;
     for (const auto& [index, record] : troubles.resting) {
       if (index < reading.count) reading.records.try_emplace(index, record);
     }
@@ -148,9 +168,112 @@ class NvmlReader::Impl {
     finish(std::move(reading), snapshot);
   }
 
-  Progress ask(const Json& request, Reading& reading) const {
-    child_->send(request);
-    return reading.take(*child_, [&] { return options_.timeout; });
+  /// Asks, by another session where the driver was replaced; false where the driver as a whole does not answer, which
+  /// the snapshot then says, or the reading was stopped.
+  bool ask_driver(const ReadRequest& request, const std::vector<std::uint32_t>& skip, Reading& reading,
+                  Snapshot& snapshot, Progress& progress) {
+    progress = ask(json_of(request, skip), request, reading);
+    if (!stopped() && progress.stage == Stage::stale) {
+      forget_session();
+      if (!connect(snapshot)) return false;
+      reading = {};
+      progress = ask(json_of(request, {}), request, reading);
+    }
+    if (stopped()) {
+      child_.reset();
+      return false;
+    }
+    if (progress.stage != Stage::nothing && progress.stage != Stage::refused && progress.stage != Stage::stale)
+      return true;
+    clear_driver(snapshot);
+    if (progress.stage == Stage::stale) progress.problem = explain_unsteady_driver();
+    report_problem(std::move(progress.problem), snapshot);
+    return false;
+  }
+
+  /// As collect(), but a GPU that is late is left to a child of its own.
+  void collect_of_series(const ReadRequest& request, Snapshot& snapshot) {
+    Reading reading;
+    const auto now = options_.clock->now();
+    apart_.look(now, options_.timeout, *options_.troubles, reading);
+    const Troubles::View troubles = options_.troubles->look(now);
+    for (const auto& [index, record] : troubles.resting) reading.records.try_emplace(index, record);
+    for (const auto& [index, record] : troubles.due) {
+      if (apart_.holds(index)) continue;
+      apart_.keep(record, start_and_ask(request, index), now);
+      reading.records.try_emplace(index, record);
+    }
+    std::vector<std::uint32_t> skip;
+    for (const auto& [index, record] : reading.records) skip.push_back(index);
+    Progress progress;
+    if (!ask_driver(request, skip, reading, snapshot, progress)) return;
+    if (progress.stage == Stage::gpu && !part_from(progress, request, reading, snapshot)) return;
+    if (progress.stage == Stage::part) settle(progress, request, reading, snapshot);
+    std::erase_if(reading.records, [&](const auto& entry) { return entry.first >= reading.count; });
+    if (!stopped()) finish(std::move(reading), snapshot);
+  }
+
+  /// The session's child is late with a GPU: it stays with that one, and another child reads the others. Where that
+  /// happens twice in one reading, each of the rest has a child of its own. False where the reading ends here.
+  bool part_from(Progress& progress, const ReadRequest& request, Reading& reading, Snapshot& snapshot) {
+    for (int times = 0; progress.stage == Stage::gpu; ++times) {
+      leave_behind(progress.index, reading);
+      const auto missing = reading.missing();
+      if (missing.empty() || times > 0) break;
+      if (!connect(snapshot)) return false;
+      Json rest = json_of(request, {});
+      rest["only"] = missing;
+      progress = ask(rest, request, reading);
+      if (stopped()) return false;
+    }
+    for (const std::uint32_t index : reading.missing()) {
+      GpuRecord record = explain_silent_gpu(known(reading, index), {.timed_out = true, .end = {}}, patience_);
+      apart_.keep(record, start_and_ask(request, index), options_.clock->now());
+      reading.records[index] = std::move(record);
+    }
+    return true;
+  }
+
+  void leave_behind(std::uint32_t index, Reading& reading) {
+    if (child_->closed()) {
+      put_silent(index, silence_of(*child_), reading);
+      child_.reset();
+      return;
+    }
+    GpuRecord record = explain_silent_gpu(known(reading, index), {.timed_out = true, .end = {}}, patience_);
+    apart_.keep(record, std::move(child_), options_.clock->now());
+    reading.records[index] = std::move(record);
+  }
+
+  /// A new child that was asked for one GPU.
+  std::unique_ptr<ChildProcess> start_and_ask(const ReadRequest& request, std::uint32_t index) const {
+    ReadRequest alone = request;
+    alone.links = alone.cuda_order = false;
+    alone.detail = std::min(request.detail, Detail::full);
+    auto child = start_reader();
+    Json wanted = json_of(alone, {});
+    wanted["only"] = {index};
+    if (child) child->send(wanted);
+    return child;
+  }
+
+  Progress ask(const Json& json, const ReadRequest& request, Reading& reading) {
+    child_->send(json);
+    const auto most = std::max(request.every.value_or(options_.timeout), fresh_ ? kFirstPatience : kLeastPatience);
+    patience_ = std::min(most, options_.timeout);
+    const auto patience = [&](const Progress& progress) {
+      return progress.stage == Stage::gpu ? patience_ : options_.timeout;
+    };
+    Progress progress = reading.take(*child_, patience, stop_);
+    fresh_ = fresh_ && progress.stage != Stage::done;
+    return progress;
+  }
+
+  /// What is known of a GPU, from this reading or one before.
+  facts::Gpu known(const Reading& reading, std::uint32_t index) const {
+    const facts::Gpu gpu = reading.known(index);
+    const auto before = identities_.find(index);
+    return gpu.uuid.value.empty() && before != identities_.end() ? before->second : gpu;
   }
 
   static void clear_driver(Snapshot& snapshot) {
@@ -173,7 +296,7 @@ class NvmlReader::Impl {
   }
 
   void put_silent(std::uint32_t index, const Silence& silence, Reading& reading) const {
-    GpuRecord record = explain_silent_gpu(reading.known(index), silence, options_.timeout);
+    GpuRecord record = explain_silent_gpu(known(reading, index), silence, options_.timeout);
     options_.troubles->remember(record, options_.clock->now());
     reading.records[index] = std::move(record);
   }
@@ -193,26 +316,19 @@ class NvmlReader::Impl {
   /// A fresh child for each GPU that is not read yet, all at once, so that several that hang cost one more timeout
   /// together and not one each.
   void read_apart(const ReadRequest& request, Reading& reading) const {
-    ReadRequest alone = request;
-    alone.links = alone.cuda_order = false;
-    alone.detail = std::min(request.detail, Detail::full);
     std::vector<std::pair<std::uint32_t, std::unique_ptr<ChildProcess>>> children;
-    for (const std::uint32_t index : reading.missing()) {
-      children.emplace_back(index, start_reader());
-      Json wanted = json_of(alone, {});
-      wanted["only"] = {index};
-      if (children.back().second) children.back().second->send(wanted);
-    }
+    for (const std::uint32_t index : reading.missing()) children.emplace_back(index, start_and_ask(request, index));
     const auto end = options_.clock->now() + options_.timeout;
     // Whoever has answered in time is read, however late the parent comes to it.
-    const auto patience = [&] {
+    const auto patience = [&](const Progress& = {}) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - options_.clock->now());
       return std::max(left, std::chrono::milliseconds(20));
     };
     for (auto& [index, child] : children) {
       if (!child) continue;
-      const auto hello = child->receive(patience());
-      if (hello && hello->contains("driver")) reading.take(*child, patience);
+      const auto hello = child->receive(patience(), stop_);
+      if (hello && hello->contains("driver")) reading.take(*child, patience, stop_);
+      if (stopped()) return;
       if (!reading.records.contains(index))
         put_silent(index, silence_of(*child), reading);
       else
@@ -232,14 +348,18 @@ class NvmlReader::Impl {
     }
     Json json = json_of(request, {});
     json["only"] = healthy;
-    const auto hello = child_->receive(options_.timeout);
+    const auto hello = child_->receive(options_.timeout, stop_);
     Progress progress;
-    if (hello && hello->contains("driver")) progress = ask(json, reading);
+    if (hello && hello->contains("driver")) progress = ask(json, request, reading);
+    if (stopped()) return;
     settle(progress, request, reading, snapshot);
   }
 
-  void finish(Reading reading, Snapshot& snapshot) const {
-    for (auto& [index, record] : reading.records) snapshot.gpus.push_back(std::move(record));
+  void finish(Reading reading, Snapshot& snapshot) {
+    for (auto& [index, record] : reading.records) {
+      if (facts::is_usable(record) && identities_[index].uuid != record.gpu.uuid) identities_[index] = record.gpu;
+      snapshot.gpus.push_back(std::move(record));
+    }
     snapshot.links = std::move(reading.links);
     snapshot.cuda_order = std::move(reading.cuda_order);
     place_by_pci(pci_, snapshot.gpus);
@@ -248,7 +368,13 @@ class NvmlReader::Impl {
 
   ReaderOptions options_;
   std::vector<PciGpu> pci_;  ///< of the reading that goes on
+  Clock::SteadyTime scanned_{};
   std::unique_ptr<ChildProcess> child_;
+  bool fresh_ = true;                     ///< the child has not answered a request to its end
+  std::chrono::milliseconds patience_{};  ///< for each GPU, of the last request
+  Apart apart_;
+  std::map<std::uint32_t, facts::Gpu> identities_;
+  std::stop_token stop_;  ///< of the reading that goes on
   Json driver_;
   std::optional<std::string> module_;  ///< the kernel module's version when the child was started
   bool worked_ = false;

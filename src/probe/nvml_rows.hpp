@@ -12,10 +12,34 @@
 
 namespace gpuwarden::probe {
 
+/// How often a row is read in a series of readings (ReadRequest::every). A single reading reads all but `series`.
+enum class Pace {
+  quick,   ///< each time
+  slow,    ///< every ten seconds
+  series,  ///< as slow, and by a series alone: what a single reading of that detail does without
+};
+
+/// Which rows are read.
+enum class RowSet { all, quick, slow };
+constexpr bool is_in(RowSet set, Pace pace) {
+  if (set == RowSet::all) return pace != Pace::series;
+  return (set == RowSet::quick) == (pace == Pace::quick);
+}
+
 /// One or more fields of a sample and the way to read them.
 struct SampleRow {
   void (*read)(const nvml::Functions&, nvml::Device, facts::GpuSample&);
+  Pace pace = Pace::quick;
 };
+
+/// Reads the rows of a set, in their order.
+template <class Rows>
+void read_rows(const Rows& rows, RowSet set, const nvml::Functions& nvml, nvml::Device device,
+               facts::GpuSample& sample) {
+  for (const SampleRow& row : rows) {
+    if (is_in(set, row.pace)) row.read(nvml, device, sample);
+  }
+}
 
 template <auto Field>
 using FieldUnit = typename std::remove_reference_t<decltype(std::declval<facts::GpuSample&>().*Field)>::value_type;

@@ -16,13 +16,14 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/facts/packed.hpp"
 #include "gpuwarden/probe/child_process.hpp"
 #include "probe/nvml_detail.hpp"
 #include "probe/nvml_device.hpp"
 #include "probe/nvml_library.hpp"
 #include "probe/nvml_links.hpp"
 #include "probe/problems.hpp"
-#include "probe/proc.hpp"
+#include "probe/process_names.hpp"
 
 namespace gpuwarden::probe {
 namespace {
@@ -30,9 +31,37 @@ namespace {
 using Json = nlohmann::json;
 using facts::GpuRecord;
 
+/// How long what changes slowly is good for in a series of readings.
+constexpr std::chrono::seconds kSlowPace{10};
+constexpr unsigned kTurns = 8;
+constexpr std::chrono::milliseconds kTurn = std::chrono::milliseconds(kSlowPace) / kTurns;
+
+Json packed(const GpuRecord& record) {
+  const std::string bytes = facts::pack(record);
+  return Json::binary({bytes.begin(), bytes.end()});
+}
+
+/// What is remembered of a GPU between readings.
+struct Remembered {
+  facts::Gpu inventory;
+  bool detailed = false;  ///< the inventory has the details, too
+  // The rest is a series' own.
+  nvml::Device device = nullptr;  ///< while it answers
+  std::optional<Clock::SteadyTime> slow_read;
+  facts::GpuSample slow;  ///< what changes slowly, and nothing else
+  facts::Gpu settled;     ///< the inventory with the settings of that time
+};
+
+/// A GPU that was read, for the parts that follow.
+struct Done {
+  nvml::Device device = nullptr;
+  GpuRecord record;
+  RowSet rows = RowSet::all;
+};
+
 class Server {
  public:
-  Server(int fd, const ReaderOptions& options) : fd_(fd), options_(options) {}
+  Server(int fd, const ReaderOptions& options) : fd_(fd), options_(options), names_(options.proc_roots) {}
 
   /// Opens NVML and says what it is; false when it does not come up.
   bool open(const std::vector<PciGpu>& pci) {
@@ -53,15 +82,19 @@ class Server {
   bool answer(const Json& request) {
     unsigned count = 0;
     if (!send_count(count)) return false;
-    std::vector<std::pair<nvml::Device, GpuRecord>> readings;
+    names_.begin(options_.clock->now());
+    std::vector<Done> readings;
+    Json message = Json::object();
     for (unsigned index = 0; index < count; ++index) {
       if (!is_wanted(request, index)) continue;
-      if (!send_message(fd_, {{"reading", index}})) return false;
-      nvml::Device device = nullptr;
-      GpuRecord record = read_gpu(index, request, device);
-      if (!send_message(fd_, {{"gpu", facts::to_json(record)}})) return false;
-      if (device != nullptr && facts::is_usable(record)) readings.emplace_back(device, std::move(record));
+      // A GPU's record goes with the word that the next one's turn has come.
+      message["reading"] = index;
+      if (!send_message(fd_, message)) return false;
+      Done one = read_gpu(index, request);
+      message = {{"gpu", packed(one.record)}};
+      if (one.device != nullptr && facts::is_usable(one.record)) readings.push_back(std::move(one));
     }
+    if (!message.empty() && !send_message(fd_, message)) return false;
     return send_parts(request, readings) && send_message(fd_, {{"done", true}});
   }
 
@@ -154,48 +187,110 @@ class Server {
     return known == by_index_.end() || asleep_.contains(known->second);
   }
 
-  GpuRecord read_gpu(unsigned index, const Json& request, nvml::Device& device) {
-    GpuRecord record;
+  Done read_gpu(unsigned index, const Json& request) {
+    Done done;
+    GpuRecord& record = done.record;
     record.gpu.index = GpuIndex{index};
     if (is_asleep(index)) {
       // The parent lists it from /sys.
       record.state = facts::GpuState::suspended;
-      return record;
+      return done;
     }
-    if (const nvml::Return code = handle_of(index, &device); code != nvml::kSuccess) {
-      device = nullptr;
-      if (!note_trouble(code, "getting its handle", record)) note_trouble(nvml::kUnknown, "getting its handle", record);
-      return record;
+    const bool series = request.value("series", false);
+    Remembered& known = remembered_[index];
+    if (!series || known.device == nullptr) {
+      if (const nvml::Return code = handle_of(index, &known.device); code != nvml::kSuccess) {
+        known.device = nullptr;
+        known.slow_read.reset();
+        if (!note_trouble(code, "getting its handle", record))
+          note_trouble(nvml::kUnknown, "getting its handle", record);
+        return done;
+      }
     }
-    auto known = inventory_.find(index);
-    if (known == inventory_.end()) {
-      read_identity(nvml_, device, record);
-      send_message(fd_, {{"known", facts::to_json(record)}});
-      read_inventory(nvml_, device, record);
-      known = inventory_.emplace(index, record.gpu).first;
-    }
+    done.device = known.device;
     const auto detail = static_cast<Detail>(request.value("detail", 0));
-    if (detail >= Detail::full && detailed_.insert(index).second) read_detailed_inventory(nvml_, device, known->second);
-    record.gpu = known->second;
+    read_inventory_once(known, detail, record);
+    if (series) {
+      read_paced(known, detail, request.value("refresh", false), done);
+    } else {
+      record.gpu = known.inventory;
+      read_all_settings(known.device, detail, record);
+      read_readings(known.device, detail, done);
+    }
+    if (facts::is_usable(record)) {
+      if (request.value("processes", true)) add_processes(known.device, detail, record);
+    } else {
+      known.device = nullptr;
+      known.slow_read.reset();
+    }
+    return done;
+  }
+
+  void read_inventory_once(Remembered& known, Detail detail, GpuRecord& record) {
+    if (known.inventory.uuid.value.empty() && known.inventory.name.empty()) {
+      read_identity(nvml_, known.device, record);
+      send_message(fd_, {{"known", packed(record)}});
+      read_inventory(nvml_, known.device, record);
+      known.inventory = record.gpu;
+    }
+    if (detail < Detail::full || known.detailed) return;
+    read_detailed_inventory(nvml_, known.device, known.inventory);
+    known.detailed = true;
+  }
+
+  void read_all_settings(nvml::Device device, Detail detail, GpuRecord& record) {
     read_settings(nvml_, device, record.gpu);
     if (detail >= Detail::full) read_detailed_settings(nvml_, device, record.gpu);
     read_mig(nvml_, device, record);
-    read_sample(nvml_, device, record);
-    if (!facts::is_usable(record)) return record;
-    if (detail >= Detail::full) read_detailed_sample(nvml_, device, record.sample);
-    if (detail >= Detail::full) facts::drop_impossible(record.sample);
-    if (!request.value("processes", true)) return record;
+  }
+
+  void read_readings(nvml::Device device, Detail detail, Done& done) {
+    GpuRecord& record = done.record;
+    read_sample(nvml_, device, record, done.rows);
+    if (!facts::is_usable(record) || detail < Detail::full) return;
+    read_detailed_sample(nvml_, device, record.sample, done.rows);
+    facts::drop_impossible(record.sample);
+  }
+
+  /// One of a series: what changes slowly is read when its time has come, and carried on in between.
+  void read_paced(Remembered& known, Detail detail, bool refresh, Done& done) {
+    GpuRecord& record = done.record;
+    const auto now = options_.clock->now();
+    const bool due = refresh || !known.slow_read || now - *known.slow_read >= kSlowPace;
+    if (due) {
+      // In turns from the second time on, so that no one reading takes much longer than the others.
+      const auto head_start =
+          known.slow_read ? std::chrono::milliseconds(0) : kTurn * (record.gpu.index.value % kTurns);
+      record.gpu = known.inventory;
+      read_all_settings(known.device, detail, record);
+      known.settled = record.gpu;
+      auto links = std::move(known.slow.nvlinks);
+      known.slow = {};
+      read_basic_rows(nvml_, known.device, RowSet::slow, known.slow);
+      if (detail >= Detail::full) read_detailed_sample(nvml_, known.device, known.slow, RowSet::slow);
+      if (detail >= Detail::slow) known.slow.nvlinks = std::move(links);
+      known.slow_read = now - head_start;
+    } else {
+      record.gpu = known.settled;
+      if (record.gpu.mig_enabled.value_or(false)) read_mig(nvml_, known.device, record);
+    }
+    record.sample = known.slow;
+    done.rows = RowSet::quick;
+    read_readings(known.device, detail, done);
+    if (due) done.rows = RowSet::all;
+  }
+
+  void add_processes(nvml::Device device, Detail detail, GpuRecord& record) {
     read_processes(nvml_, device, record);
-    if (!record.processes) return record;
+    if (!record.processes) return;
     if (detail >= Detail::full) read_process_utilization(nvml_, device, record);
-    for (facts::GpuProcess& process : *record.processes) name_process(options_.proc_roots, process);
+    for (facts::GpuProcess& process : *record.processes) names_.name(process);
     const bool computes = std::ranges::any_of(*record.processes, &facts::GpuProcess::compute);
     if (computes) record.state = facts::GpuState::busy;
-    return record;
   }
 
   /// From here on no one GPU can be blamed for silence, but the part that is read.
-  bool send_parts(const Json& request, std::vector<std::pair<nvml::Device, GpuRecord>>& readings) {
+  bool send_parts(const Json& request, std::vector<Done>& readings) {
     using Part = facts::ReadingGap::Part;
     const auto begin = [&](Part part) { return send_message(fd_, {{"part", facts::to_string(part)}}); };
     const auto detail = static_cast<Detail>(request.value("detail", 0));
@@ -205,9 +300,9 @@ class Server {
       if (!begin(Part::links)) return false;
       std::vector<nvml::Device> devices;
       std::vector<GpuIndex> indices;
-      for (const auto& [device, record] : readings) {
-        devices.push_back(device);
-        indices.push_back(record.gpu.index);
+      for (const Done& one : readings) {
+        devices.push_back(one.device);
+        indices.push_back(one.record.gpu.index);
       }
       carrier.links = read_links(nvml_, devices, indices, detail >= Detail::full);
       if (!send_message(fd_, {{"links", facts::to_json(carrier)["links"]}})) return false;
@@ -219,18 +314,19 @@ class Server {
   }
 
   /// The slow parts of all GPUs at once, since most of their time is waiting. What was sent before stands if one hangs.
-  bool send_slow_parts(std::vector<std::pair<nvml::Device, GpuRecord>>& readings) {
+  bool send_slow_parts(std::vector<Done>& readings) {
     {
       std::vector<std::jthread> threads;
-      for (auto& [device, record] : readings) {
-        threads.emplace_back([this, device, &sample = record.sample] {
-          read_slow_sample(nvml_, device, *options_.clock, sample);
-          facts::drop_impossible(sample);
+      for (Done& one : readings) {
+        threads.emplace_back([this, &one] {
+          read_slow_sample(nvml_, one.device, *options_.clock, one.record.sample, one.rows);
+          facts::drop_impossible(one.record.sample);
         });
       }
     }
-    return std::ranges::all_of(
-        readings, [this](const auto& entry) { return send_message(fd_, {{"gpu", facts::to_json(entry.second)}}); });
+    for (const Done& one : readings) remembered_[one.record.gpu.index.value].slow.nvlinks = one.record.sample.nvlinks;
+    return std::ranges::all_of(readings,
+                               [this](const Done& one) { return send_message(fd_, {{"gpu", packed(one.record)}}); });
   }
 
   int fd_;
@@ -239,8 +335,8 @@ class Server {
   std::set<std::string> asleep_;
   std::vector<std::string> awake_;
   std::map<unsigned, std::string> by_index_;  ///< bus ids, where some GPUs sleep
-  std::map<unsigned, facts::Gpu> inventory_;
-  std::set<unsigned> detailed_;  ///< GPUs whose inventory holds the details
+  std::map<unsigned, Remembered> remembered_;
+  ProcessNames names_;
 };
 
 }  // namespace

@@ -4,11 +4,23 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/packed.hpp"
 
 namespace gpuwarden::probe {
 
 using Json = nlohmann::json;
 using Stage = Progress::Stage;
+
+namespace {
+
+std::optional<facts::GpuRecord> unpacked(const Json& json) {
+  if (!json.is_binary()) return std::nullopt;
+  const auto& bytes = json.get_binary();
+  auto record = facts::unpack_gpu_record({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return record ? std::optional(std::move(*record)) : std::nullopt;
+}
+
+}  // namespace
 
 Silence silence_of(ChildProcess& child) {
   Silence silence;
@@ -28,18 +40,18 @@ bool Reading::take_message(const Json& message, Progress& progress) {
     return false;
   }
   if (message.contains("count")) count = message["count"].get<std::uint32_t>();
-  if (message.contains("reading")) {
-    progress.stage = Stage::gpu;
-    progress.index = message["reading"].get<std::uint32_t>();
-  }
   if (message.contains("known")) {
-    if (auto record = facts::gpu_record_from_json(message["known"])) known_[progress.index] = std::move(record->gpu);
+    if (auto record = unpacked(message["known"])) known_[progress.index] = std::move(record->gpu);
   }
   if (message.contains("gpu")) {
-    if (auto record = facts::gpu_record_from_json(message["gpu"])) {
+    if (auto record = unpacked(message["gpu"])) {
       const std::uint32_t index = record->gpu.index.value;
       records[index] = std::move(*record);
     }
+  }
+  if (message.contains("reading")) {
+    progress.stage = Stage::gpu;
+    progress.index = message["reading"].get<std::uint32_t>();
   }
   if (message.contains("part")) {
     progress.stage = Stage::part;

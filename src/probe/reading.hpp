@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <stop_token>
 
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/probe/child_process.hpp"
@@ -34,17 +35,20 @@ Silence silence_of(ChildProcess& child);
 /// The answers of one reading, whichever child gave them.
 class Reading {
  public:
-  /// Takes a child's answers until it is done or silent; `patience` tells how long to wait for the next.
+  /// Takes a child's answers until it is done or silent, or `stop` is requested; `patience` tells how long to wait for
+  /// the next, from how far it came.
   template <class Patience>
-  Progress take(ChildProcess& child, const Patience& patience) {
+  Progress take(ChildProcess& child, const Patience& patience, const std::stop_token& stop) {
     Progress progress;
     while (progress.stage != Progress::Stage::done) {
-      const auto message = child.receive(patience());
+      const auto message = child.receive(patience(progress), stop);
       if (!message || !take_message(*message, progress)) break;
     }
     return progress;
   }
 
+  /// Takes one message; false where there is nothing more to come.
+  bool take_message(const nlohmann::json& message, Progress& progress);
   /// GPUs that were not read, of those that the driver counts.
   std::vector<std::uint32_t> missing() const;
   /// What is known of a GPU that fell silent.
@@ -56,8 +60,6 @@ class Reading {
   std::uint32_t count = 0;
 
  private:
-  /// False where there is nothing more to come.
-  bool take_message(const nlohmann::json& message, Progress& progress);
   void take_order(const nlohmann::json& message);
 
   std::map<std::uint32_t, facts::Gpu> known_;

@@ -28,7 +28,7 @@ Troubles::View Troubles::look(Clock::SteadyTime now) {
       view.resting.emplace(index, gpu.what);
       continue;
     }
-    view.due.push_back(index);
+    view.due.emplace(index, gpu.what);
     // Readers on other threads need not ask at the same time.
     gpu.rest.until = now + kFirstRest;
   }

@@ -24,9 +24,9 @@ struct TroubleRest {
 /// rests: its record is repeated, and it is asked again after 30 s, then after twice as long each time, up to 10 min.
 class Troubles {
  public:
-  /// What of the GPUs in trouble may be asked again now (and is then due later), and the records of those that rest.
+  /// What of the GPUs in trouble may be asked again now (and is then due later), and what rests; with their records.
   struct View {
-    std::vector<std::uint32_t> due;
+    std::map<std::uint32_t, facts::GpuRecord> due;
     std::map<std::uint32_t, facts::GpuRecord> resting;
   };
   View look(Clock::SteadyTime now);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <vector>
 
+#include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 
@@ -19,7 +21,8 @@ struct LeaseList {
 };
 
 nlohmann::json to_json(const LeaseList& list);
-/// A snapshot with each GPU's lease, as `gpuwarden list --json` prints it.
-nlohmann::json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases);
+/// A snapshot with each GPU's lease, and who has disabled it, as `gpuwarden list --json` prints it.
+nlohmann::json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,
+                       std::span<const facts::Disabling> disabled = {});
 
 }  // namespace gpuwarden::lease

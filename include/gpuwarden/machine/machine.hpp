@@ -18,6 +18,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/lease/disablings.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "gpuwarden/machine/simulator.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
@@ -97,6 +98,8 @@ class Machine {
   Result<knowledge::Knowledge> knowledge() const;
   /// The reservations of this machine, for a holder who runs `command`. Fails as lease::LeaseStore::open does.
   Result<lease::LeaseStore> open_leases(const std::string& run_id, const std::string& command) const;
+  /// What people have taken out of use on this machine, or of simulated fleets, by UUID.
+  lease::Disablings disablings() const { return lease::Disablings(lease::disabling_places(options_.environment)); }
   /// The devices of a snapshot with the kernel's files that are locked for them.
   std::vector<lease::Device> lease_devices(const facts::Snapshot& snapshot) const;
   /// What a program's environment needs to find the simulated fleet: its folder, and the simulator's NVML and CUDA

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/placement/model_fit.hpp"
@@ -34,6 +36,7 @@ struct Verdict {
     hidden,            ///< CUDA_VISIBLE_DEVICES hides it
     excluded,          ///< by the request
     other_vendor,      ///< CUDA cannot use it
+    disabled,          ///< somebody took it out of use (`gpuwarden disable`)
     unhealthy,         ///< it is in trouble
     mig_on,            ///< only its instances can be used
     other_profile,     ///< of the instance
@@ -86,6 +89,8 @@ struct Inputs {
   /// Devices that requests waiting in line before this one have a claim to.
   const std::vector<Uuid>& spoken_for;
   Visibility visibility;
+  /// Devices that are out of use for the caller, by his own or root's word.
+  std::span<const facts::Disabling> disabled = {};
 };
 
 /// Decides. Fails with invalid_argument for a request that contradicts itself, names what does not exist (the hint says

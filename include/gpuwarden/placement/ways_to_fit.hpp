@@ -8,8 +8,12 @@
 
 namespace gpuwarden::placement {
 
-/// What would make the request's model fit that does not, cheapest first, a line each, as a hint says it; empty where
-/// the request has no model, where waiting is enough, and where fewer GPUs can be had than were asked for.
+/// Which disabled GPUs stand in the way of a request that waiting does not help, and the command that puts them back;
+/// empty where none do.
+std::string ways_to_enable(const Decision& decision);
+
+/// That, or what would make the request's model fit that does not, cheapest first, a line each, as a hint says it;
+/// empty where the request has no model, where waiting is enough, and where fewer GPUs can be had than were asked for.
 std::string ways_to_fit(const Request& request, const Inputs& inputs, const Decision& decision);
 
 }  // namespace gpuwarden::placement

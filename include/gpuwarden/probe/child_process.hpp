@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <stop_token>
 
 #include "gpuwarden/base/unique_fd.hpp"
 
@@ -41,13 +42,16 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
   bool send(const nlohmann::json& message);
-  std::optional<nlohmann::json> receive(std::chrono::milliseconds timeout);
+  /// Once `stop` is requested nothing is received any more, and whoever waits here is woken.
+  std::optional<nlohmann::json> receive(std::chrono::milliseconds timeout, const std::stop_token& stop = {});
+  /// Whether receive() would have something to tell at once.
+  bool has_news() const;
   /// Whether the last receive() got nothing because the child has closed its end, not because the time was up.
   bool closed() const { return closed_; }
   /// Wakes whoever waits in receive(), from any thread: nothing will be received any more.
   void hang_up();
   /// Kills the child, unless it has closed its end and ends by itself within a second. Reaps it if it dies at once; one
-  /// in uninterruptible sleep is left behind.
+  /// in uninterruptible sleep is left behind, and reaped when another child is started after its end.
   ChildEnd end();
 
  private:

@@ -3,6 +3,9 @@
 // other makers stand behind NVIDIA's.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "gpuwarden/probe/nvml_reader.hpp"
 
 namespace gpuwarden::probe {
@@ -23,6 +26,8 @@ class MachineReader {
 
   ReaderOptions options_;
   NvmlReader nvml_;
+  std::vector<facts::GpuRecord> others_;  ///< GPUs of other makers, as they were last read
+  std::optional<Clock::SteadyTime> others_read_;
 };
 
 }  // namespace gpuwarden::probe

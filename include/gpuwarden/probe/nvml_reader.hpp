@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,14 @@ struct ReadRequest {
   bool cuda_order = false;
   /// For MachineReader: find the processes that have a GPU open though NVML does not list them. Goes through /proc.
   bool holders = false;
+  /// One of a series of readings by one reader, so far apart. What cannot change is read once, what changes slowly (see
+  /// docs/internals/probe.md) every ten seconds and carried on in between. A GPU that does not answer within this time
+  /// is `not_answering` until it does, and nobody waits for it any more. Empty: everything is read, and waited for.
+  std::optional<std::chrono::milliseconds> every;
+  /// In a series: read now what changes slowly, too (something has happened).
+  bool refresh = false;
+  /// Ends the reading at once, whatever the driver does; what it tells then is incomplete.
+  std::stop_token stop;
 };
 
 /// A connection to NVML that lives in a child process; the child ends with this object, or with this process.
