@@ -50,26 +50,13 @@ void give_signals_back(const Dispositions& before) {
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i].number, &before[i], nullptr);
 }
 
-/// The files that a program's name may mean, in the order of PATH; all of them with a folder.
-std::vector<std::string> files_of(const std::string& program, const Environment& environment) {
-  if (program.empty()) return {};
-  if (program.contains('/')) return {program};
-  const auto path = environment.find("PATH");
-  const std::string folders = path != environment.end() ? path->second : "/bin:/usr/bin";
-  std::vector<std::string> files;
-  // An empty folder is the current one.
-  for (const auto folder : split(folders, ':'))
-    files.push_back(std::string(folder.empty() ? "." : folder) + "/" + program);
-  return files;
-}
-
 /// The errno of an exec that failed. The first file that is there counts, one that can be run before all others.
 int exec(const std::vector<std::string>& argv, const Environment& environment) {
   const ExecArray words(argv);
   const ExecArray variables(environment);
   std::fflush(nullptr);
   int error = ENOENT;
-  for (const std::string& file : files_of(argv[0], environment)) {
+  for (const std::string& file : program_files(argv[0], environment)) {
     // With a folder in its name execvpe looks nowhere else; a script without #! is run by sh.
     ::execvpe(file.c_str(), words.get(), variables.get());
     const bool absent = errno == ENOENT || errno == ENOTDIR || errno == ENODEV || errno == ESTALE || errno == ETIMEDOUT;

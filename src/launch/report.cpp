@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <iterator>
 #include <mutex>
@@ -35,9 +36,22 @@ const facts::GpuRecord* find_record(const facts::Snapshot& snapshot, const Uuid&
   return there == snapshot.gpus.end() ? nullptr : &*there;
 }
 
-template <class T>
-void keep_largest(std::optional<T>& largest, const std::optional<T>& value) {
-  if (value && (!largest || *value > *largest)) largest = value;
+std::optional<double> most_of(const recording::GpuSummary& gpu, std::string_view metric) {
+  const auto* figure = gpu.figure(metric);
+  return figure == nullptr ? std::nullopt : std::optional(figure->max);
+}
+
+/// The figures that the report has had from the beginning.
+void add_figures(GpuReport& report) {
+  const recording::GpuSummary& gpu = report.summary;
+  report.memory_total = gpu.memory_total;
+  if (const auto most = most_of(gpu, "memory_used")) report.peak_memory = Bytes(static_cast<std::uint64_t>(*most));
+  if (const auto most = most_of(gpu, "temperature")) report.peak_temperature = Celsius(std::llround(*most));
+  if (const auto* utilization = gpu.figure("utilization")) report.mean_utilization = utilization->mean;
+  for (const recording::ThrottleShare& one : gpu.throttling) report.throttling.push_back(one.reason);
+  if (!gpu.energy) return;
+  report.energy_joules = gpu.energy->joules;
+  report.energy_is_estimate = !gpu.energy->from_counter;
 }
 
 }  // namespace
@@ -46,50 +60,39 @@ ReportBuilder::ReportBuilder(const std::vector<Uuid>& gpus) {
   for (const Uuid& uuid : gpus) tracks_.emplace_back().report.uuid = uuid;
 }
 
-void ReportBuilder::add_load(Track& track, const facts::GpuSample& sample) {
-  GpuReport& report = track.report;
-  ++report.samples;
-  keep_largest(report.peak_memory, sample.memory_used);
-  keep_largest(report.peak_temperature, sample.temperature);
-  if (sample.utilization_gpu) {
-    track.utilization_sum += static_cast<double>(sample.utilization_gpu->value);
-    ++track.utilization_samples;
-  }
-  for (const auto reason : sample.throttle_reasons.value_or(std::vector<facts::ThrottleReason>{})) {
-    const bool known = std::ranges::find(report.throttling, reason) != report.throttling.end();
-    if (facts::is_slowdown(reason) && !known) report.throttling.push_back(reason);
-  }
+telemetry::WallTime ReportBuilder::time_of(const facts::Snapshot& snapshot, Clock::SteadyTime when) {
+  if (!first_) first_.emplace(snapshot.taken_at, when);
+  return first_->first + std::chrono::duration_cast<telemetry::WallTime::duration>(when - first_->second);
 }
 
-void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when, Moment moment) {
+void ReportBuilder::add_sample(Track& track, const facts::GpuRecord& record, telemetry::WallTime time, Moment moment) {
   GpuReport& report = track.report;
-  const facts::GpuSample& sample = record.sample;
   report.index = record.gpu.index;
   track.place = record.gpu.index;
   if (!record.gpu.name.empty()) report.name = record.gpu.name;
-  if (!facts::is_usable(record)) {
-    report.trouble = record.cause;
-    track.last_power.reset();
-    return;
+  collector_.add(record, report.uuid, time, moment);
+  if (facts::is_usable(record)) {
+    report.samples += moment == Moment::during_job ? 1 : 0;
+    track.answers = true;
+  } else {
+    note_trouble(track, record.cause, time);
   }
-  report.memory_total = sample.memory_total;
-  if (moment == Moment::during_job) add_load(track, sample);
-  if (!track.first_energy) track.first_energy = sample.energy;
-  if (sample.energy) track.last_energy = sample.energy;
-  if (sample.power && track.last_power) {
-    const double mean_watts = static_cast<double>(sample.power->value + track.last_power->value) / 2000;
-    track.integrated_joules += mean_watts * std::chrono::duration<double>(when - track.last_time).count();
-  }
-  track.last_power = sample.power;
-  track.last_time = when;
+}
+
+void ReportBuilder::note_trouble(Track& track, const std::string& cause, telemetry::WallTime time) {
+  if (track.answers) track.troubled = time;
+  track.answers = false;
+  track.report.trouble = cause;
 }
 
 void ReportBuilder::add(const facts::Snapshot& snapshot, Clock::SteadyTime when, Moment moment) {
+  const telemetry::WallTime time = time_of(snapshot, when);
   for (Track& track : tracks_) {
-    if (const auto* record = find_record(snapshot, track.report.uuid, track.place))
-      add_sample(track, *record, when, moment);
-    else if (track.place)
-      track.report.trouble = snapshot.problem ? snapshot.problem->message : "the driver no longer reports this GPU";
+    if (const auto* record = find_record(snapshot, track.report.uuid, track.place)) {
+      add_sample(track, *record, time, moment);
+    } else if (track.place) {
+      note_trouble(track, snapshot.problem ? snapshot.problem->message : "the driver no longer reports this GPU", time);
+    }
   }
 }
 
@@ -97,43 +100,51 @@ std::vector<GpuReport> ReportBuilder::finish() const {
   std::vector<GpuReport> reports;
   for (const Track& track : tracks_) {
     GpuReport report = track.report;
-    if (track.utilization_samples > 0) report.mean_utilization = track.utilization_sum / track.utilization_samples;
+    if (const auto history = collector_.history(report.uuid)) report.summary = recording::summarize(*history);
+    report.summary.index = report.index;
+    report.summary.uuid = report.uuid;
+    report.summary.name = report.name;
+    report.summary.readings = report.samples;
     // Without a reading meanwhile the counter's difference would be that of the time around the job.
-    const bool seen = report.samples > 0;
-    if (seen && track.first_energy && track.last_energy) {
-      report.energy_joules = static_cast<double>(track.last_energy->value - track.first_energy->value) / 1000;
-    } else if (seen && track.integrated_joules > 0) {
-      report.energy_joules = track.integrated_joules;
-      report.energy_is_estimate = true;
-    }
+    if (report.samples == 0) report.summary.energy.reset();
+    // One that came back had trouble, but was not lost.
+    if (!track.answers && !report.trouble.empty())
+      report.summary.lost = telemetry::Happening{track.troubled, "lost", report.uuid, report.trouble};
+    add_figures(report);
     reports.push_back(std::move(report));
   }
   return reports;
 }
 
 struct Sampler::Impl {
-  Impl(probe::ReaderOptions options, const std::vector<Uuid>& gpus, Clock& c)
-      : reader(std::move(options)), builder(gpus), clock(c) {}
+  Impl(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::function<void(telemetry::Reading)> listener,
+       Clock& c)
+      : reader(std::move(options)), builder(gpus), hear(std::move(listener)), clock(c) {}
 
   void sample() {
-    const auto begun = clock.now();
-    const auto snapshot = reader.read({.processes = false});
-    const std::scoped_lock lock(mutex);
-    const bool during = job_runs_since && *job_runs_since <= begun;
-    builder.add(snapshot, clock.now(), during ? Moment::during_job : Moment::around_job);
+    telemetry::Reading reading{.snapshot = {}, .leases = {}, .events = {}, .when = clock.now(), .took = {}};
+    reading.snapshot = reader.read({.processes = hear != nullptr});
+    reading.took = clock.now() - reading.when;
+    {
+      const std::scoped_lock lock(mutex);
+      const bool during = job_runs_since && *job_runs_since <= reading.when;
+      builder.add(reading.snapshot, clock.now(), during ? Moment::during_job : Moment::around_job);
+    }
+    if (hear) hear(std::move(reading));
   }
 
   probe::MachineReader reader;
   std::mutex mutex;
   ReportBuilder builder;
+  std::function<void(telemetry::Reading)> hear;
   std::optional<Clock::SteadyTime> job_runs_since;
   Clock& clock;
   std::jthread thread;
 };
 
 Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period,
-                 Clock& clock)
-    : impl_(std::make_unique<Impl>(std::move(options), gpus, clock)) {
+                 Clock& clock, std::function<void(telemetry::Reading)> hear)
+    : impl_(std::make_unique<Impl>(std::move(options), gpus, std::move(hear), clock)) {
   // The thread starts with all signals blocked: they are for the launcher's loop.
   sigset_t all;
   sigset_t before;
@@ -178,6 +189,20 @@ std::vector<std::string> gpu_warnings(const RunReport& report) {
   return warnings;
 }
 
+recording::Summary summary_of(const RunReport& report) {
+  recording::Summary summary;
+  summary.info.simulated = report.simulated;
+  summary.info.command = report.command;
+  summary.info.exit_code = report.end.exit_code;
+  summary.info.finished = true;
+  summary.run_id = report.run_id;
+  summary.held = true;
+  summary.window = {report.started, report.started + report.end.wall_time};
+  for (const GpuReport& gpu : report.gpus) summary.gpus.push_back(gpu.summary);
+  summary.waste = recording::judge_waste(summary);
+  return summary;
+}
+
 Json to_json(const RunReport& report) {
   std::vector<std::string> warnings = report.end.warnings;
   std::ranges::move(gpu_warnings(report), std::back_inserter(warnings));
@@ -185,23 +210,27 @@ Json to_json(const RunReport& report) {
   for (const SiteFinding& finding : report.findings)
     findings.push_back(
         {{"id", finding.id}, {"severity", finding.severity}, {"message", finding.message}, {"fix", finding.fix}});
+  Json waste = Json::array();
+  for (const recording::Waste& one : report.waste) waste.push_back(recording::to_json(one));
   Json gpus = Json::array();
   const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
   for (const GpuReport& gpu : report.gpus) {
     Json reasons = Json::array();
     for (const auto reason : gpu.throttling) reasons.push_back(std::string(facts::to_string(reason)));
-    gpus.push_back({{"index", gpu.index.value},
-                    {"uuid", gpu.uuid.value},
-                    {"name", gpu.name},
-                    {"peak_memory_bytes", number(gpu.peak_memory)},
-                    {"memory_total_bytes", number(gpu.memory_total)},
-                    {"mean_utilization_percent", gpu.mean_utilization ? Json(*gpu.mean_utilization) : Json()},
-                    {"peak_temperature_celsius", number(gpu.peak_temperature)},
-                    {"energy_joules", gpu.energy_joules ? Json(*gpu.energy_joules) : Json()},
-                    {"energy_is_estimate", gpu.energy_is_estimate},
-                    {"throttling", reasons},
-                    {"samples", gpu.samples},
-                    {"trouble", gpu.trouble}});
+    Json one = recording::to_json(gpu.summary);
+    one.update({{"index", gpu.index.value},
+                {"uuid", gpu.uuid.value},
+                {"name", gpu.name},
+                {"peak_memory_bytes", number(gpu.peak_memory)},
+                {"memory_total_bytes", number(gpu.memory_total)},
+                {"mean_utilization_percent", gpu.mean_utilization ? Json(*gpu.mean_utilization) : Json()},
+                {"peak_temperature_celsius", number(gpu.peak_temperature)},
+                {"energy_joules", gpu.energy_joules ? Json(*gpu.energy_joules) : Json()},
+                {"energy_is_estimate", gpu.energy_is_estimate},
+                {"throttling", reasons},
+                {"samples", gpu.samples},
+                {"trouble", gpu.trouble}});
+    gpus.push_back(std::move(one));
   }
   Json ranks = Json::array();
   for (const RankEnd& rank : report.end.ranks) {
@@ -221,7 +250,8 @@ Json to_json(const RunReport& report) {
           {"ranks", ranks},
           {"gpus", gpus},
           {"warnings", warnings},
-          {"findings", findings}};
+          {"findings", findings},
+          {"waste", waste}};
 }
 
 }  // namespace gpuwarden::launch

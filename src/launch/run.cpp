@@ -61,7 +61,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   report.command = ready.job.argv;
   report.started = clock.wall_now();
   std::optional<Sampler> sampler;
-  if (!ready.gpus.empty()) sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock);
+  if (!ready.gpus.empty()) sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock, options.hear);
   const std::string before = cpu_reading();
   const OnRankStarted declare = declare_to(machine, options.load, ready);
   const auto rank_started = [&](std::uint32_t rank, Pid pid) {
@@ -83,6 +83,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   report.findings = judge_run(
       report, options.rules,
       {.workload = ready.workload, .driver = ready.driver, .cpu_percent = busy_percent(before, cpu_reading())});
+  report.waste = summary_of(report).waste;
   return report;
 }
 

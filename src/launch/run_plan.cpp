@@ -92,11 +92,8 @@ Result<void> check_program(const std::string& program, const Environment& enviro
     if (is_executable(program)) return {};
     return refuse(ErrorCode::permission_denied, "is not executable", "chmod +x it, or name its interpreter");
   }
-  const auto path = environment.find("PATH");
   bool seen = false;
-  for (const auto folder :
-       split(path == environment.end() ? "/usr/local/bin:/usr/bin:/bin" : std::string_view(path->second), ':')) {
-    const fs::path candidate = fs::path(folder.empty() ? "." : folder) / program;
+  for (const fs::path candidate : program_files(program, environment)) {
     if (!is_file(candidate)) continue;
     if (is_executable(candidate)) return {};
     seen = true;

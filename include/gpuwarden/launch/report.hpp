@@ -4,16 +4,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
+#include "gpuwarden/recording/collector.hpp"
+#include "gpuwarden/recording/summary.hpp"
+#include "gpuwarden/telemetry/reading.hpp"
 
 namespace gpuwarden::launch {
 
@@ -31,6 +36,7 @@ struct GpuReport {
   std::vector<facts::ThrottleReason> throttling;  ///< slowdown reasons seen
   std::uint32_t samples = 0;                      ///< readings while the job ran
   std::string trouble;                            ///< what went wrong with the GPU meanwhile
+  recording::GpuSummary summary;                  ///< its figures in full; what is above is taken from them
 };
 
 /// What a rule of the site says about the run (run_rules.hpp).
@@ -50,11 +56,10 @@ struct RunReport {
   JobEnd end;
   std::vector<GpuReport> gpus;
   std::vector<SiteFinding> findings;
+  std::vector<recording::Waste> waste;  ///< what was wasted, by the checks that need no site
 };
 
-/// When a reading was made. One that was not made while the job ran tells what the energy counter and the GPU's state
-/// were, and nothing of what the job did.
-enum class Moment { during_job, around_job };
+using recording::Moment;
 
 /// Collects snapshots of the named GPUs; pure.
 class ReportBuilder {
@@ -67,24 +72,26 @@ class ReportBuilder {
   /// What is remembered of one GPU between samples.
   struct Track {
     GpuReport report;
-    std::optional<GpuIndex> place;  ///< where it was when it was last seen
-    double utilization_sum = 0;
-    std::uint32_t utilization_samples = 0;
-    std::optional<Millijoules> first_energy;
-    std::optional<Millijoules> last_energy;
-    double integrated_joules = 0;
-    std::optional<Milliwatts> last_power;
-    Clock::SteadyTime last_time{};
+    std::optional<GpuIndex> place;   ///< where it was when it was last seen
+    telemetry::WallTime troubled{};  ///< when its last trouble was first seen
+    bool answers = true;             ///< at the last reading
   };
-  static void add_sample(Track& track, const facts::GpuRecord& record, Clock::SteadyTime when, Moment moment);
-  static void add_load(Track& track, const facts::GpuSample& sample);
+  static void note_trouble(Track& track, const std::string& cause, telemetry::WallTime time);
+  void add_sample(Track& track, const facts::GpuRecord& record, telemetry::WallTime time, Moment moment);
+  /// The time of day of a reading, counted from the first one, so that a clock that is set does not matter.
+  telemetry::WallTime time_of(const facts::Snapshot& snapshot, Clock::SteadyTime when);
+
   std::vector<Track> tracks_;
+  recording::Collector collector_;
+  std::optional<std::pair<telemetry::WallTime, Clock::SteadyTime>> first_;
 };
 
 /// Feeds a ReportBuilder every `period` from a thread of its own until stopped; a GPU that hangs delays only samples.
 class Sampler {
  public:
-  Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period, Clock& clock);
+  /// `hear` is told each reading, which then has the processes, too; from the thread. May be empty.
+  Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period, Clock& clock,
+          std::function<void(telemetry::Reading)> hear = {});
   ~Sampler();
   /// The job's ranks run from here; readings that were begun earlier say nothing about it. May be called for each rank.
   void job_started();
@@ -100,6 +107,9 @@ class Sampler {
 
 /// A sentence about each GPU that something happened to while the job ran; a job may have ended well all the same.
 std::vector<std::string> gpu_warnings(const RunReport& report);
+
+/// The run as recordings are summed up: what the waste checks judge.
+recording::Summary summary_of(const RunReport& report);
 
 nlohmann::json to_json(const RunReport& report);
 

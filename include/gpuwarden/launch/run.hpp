@@ -84,6 +84,8 @@ struct RunOptions {
   std::stop_token stop;                             ///< ends the job as SIGTERM would
   /// As JobHooks::look_after; e.g. machine::Reservation::repair.
   std::function<std::vector<std::string>()> look_after;
+  /// Each reading of the machine's GPUs, from another thread; e.g. recording::Recorder::add. May be empty.
+  std::function<void(telemetry::Reading)> hear;
 };
 
 /// Runs the job to its end, watches its GPUs and judges what they did. Fails as run_job does.
