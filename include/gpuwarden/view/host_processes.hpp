@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host knows of processes on GPUs: processor time, memory, age, parents. And signals to them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/base/ids.hpp"
+#include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/result.hpp"
+
+namespace gpuwarden::view {
+
+struct HostProcess {
+  std::optional<double> cpu_percent;  ///< of one processor; known from the second look on
+  std::optional<Bytes> memory;        ///< resident
+  std::optional<std::chrono::seconds> age;
+  std::optional<std::uint64_t> start_ticks;  ///< tells it from another with the same pid
+  std::vector<Pid> ancestors;                ///< nearest first, as far as they were looked up
+};
+
+using HostTable = std::map<Pid, HostProcess>;
+
+/// The figures in /proc/PID/stat: parent, ticks of processor time, start.
+struct ProcStat {
+  Pid parent;
+  std::uint64_t cpu_ticks = 0;
+  std::uint64_t start_ticks = 0;
+  std::uint64_t resident_pages = 0;
+};
+/// Nothing where the text is not of that form.
+std::optional<ProcStat> parse_proc_stat(std::string_view text);
+
+/// Looks processes up in a thread of its own, only those that are asked for: /proc may be slow, and a process in
+/// trouble hangs who reads about it.
+class HostProcesses {
+ public:
+  /// As probe::ReaderOptions::proc_roots: the first root that knows a pid tells.
+  explicit HostProcesses(std::vector<std::filesystem::path> proc_roots);
+  HostProcesses(const HostProcesses&) = delete;
+  HostProcesses& operator=(const HostProcesses&) = delete;
+  ~HostProcesses();
+
+  /// Asks for these; the answer comes with latest(), and `done` is called from the thread then.
+  void look_at(std::vector<Pid> pids, bool ancestors, std::function<void()> done);
+  HostTable latest() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Sends a signal to a process of this machine; one that started at another time than `start_ticks` is not meant. Fails
+/// with not_found where it has ended, permission_denied where it is another user's.
+Result<void> send_signal(Pid pid, std::optional<std::uint64_t> start_ticks, int signal);
+
+}  // namespace gpuwarden::view

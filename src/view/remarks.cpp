@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
+#include "view/words.hpp"
+
+namespace gpuwarden::view {
+namespace {
+
+using facts::ThrottleReason;
+
+struct ThrottleWords {
+  ThrottleReason reason;
+  std::string_view words;
+};
+constexpr auto kThrottleWords = std::to_array<ThrottleWords>({
+    {ThrottleReason::hw_thermal_slowdown, "too hot (hardware)"},
+    {ThrottleReason::sw_thermal_slowdown, "too hot"},
+    {ThrottleReason::hw_power_brake, "power brake"},
+    {ThrottleReason::hw_slowdown, "hardware slowdown"},
+    {ThrottleReason::sw_power_cap, "power cap"},
+    {ThrottleReason::sync_boost, "sync boost"},
+    {ThrottleReason::display_clock_setting, "display clock"},
+});
+
+/// What a hardware slowdown is for stands beside it.
+bool is_told_by_another(ThrottleReason reason, const std::vector<ThrottleReason>& all) {
+  return reason == ThrottleReason::hw_slowdown && std::ranges::any_of(all, [](ThrottleReason other) {
+           return other == ThrottleReason::hw_thermal_slowdown || other == ThrottleReason::hw_power_brake;
+         });
+}
+
+/// Which of a GPU's fields says that something is wrong with its memory.
+std::string memory_faults(const facts::GpuSample& sample) {
+  if (sample.remapped_rows_failed.value_or(Count(0)).value > 0) return "row remapping failed";
+  if (sample.ecc_uncorrected_volatile.value_or(Count(0)).value > 0)
+    return fmt::format("{} uncorrected ECC", sample.ecc_uncorrected_volatile->value);
+  if (sample.remapped_rows_pending.value_or(Count(0)).value > 0 ||
+      sample.retired_pages_pending.value_or(Count(0)).value > 0)
+    return "reset pending (ECC)";
+  return "";
+}
+
+Tone tone_of(telemetry::AlertLevel level) {
+  if (level == telemetry::AlertLevel::info) return Tone::plain;
+  return level == telemetry::AlertLevel::warning ? Tone::warning : Tone::fault;
+}
+
+void add_health(const facts::Health& health, std::vector<Remark>& remarks) {
+  if (health.state == facts::HealthState::disabled) remarks.push_back({"disabled", Tone::warning});
+  if (health.state == facts::HealthState::error)
+    remarks.push_back({health.reason.empty() ? "unhealthy" : health.reason, Tone::fault});
+}
+
+void add_condition(const facts::GpuRecord& record, std::vector<Remark>& remarks) {
+  if (const std::string faults = memory_faults(record.sample); !faults.empty())
+    remarks.push_back({faults, Tone::fault});
+  if (const std::string why = throttle_words(record.sample); !why.empty()) {
+    const bool heat = why.contains("hot") || why.contains("brake") || why.contains("hardware");
+    remarks.push_back({why, heat ? Tone::fault : Tone::warning});
+  }
+}
+
+}  // namespace
+
+std::string throttle_words(const facts::GpuSample& sample) {
+  if (!sample.throttle_reasons) return "";
+  std::string text;
+  for (const ThrottleWords& row : kThrottleWords) {
+    const auto& all = *sample.throttle_reasons;
+    if (std::ranges::find(all, row.reason) == all.end() || is_told_by_another(row.reason, all)) continue;
+    text += (text.empty() ? "" : ", ") + std::string(row.words);
+  }
+  return text;
+}
+
+std::string holder_words(const GpuRow& row) {
+  std::vector<std::string> users;
+  const auto add = [&](const std::string& user) {
+    if (std::ranges::find(users, user) == users.end()) users.push_back(user);
+  };
+  if (row.lease != nullptr) {
+    for (const facts::LeaseHolder& holder : row.lease->holders) add(holder.user.empty() ? "?" : holder.user);
+    if (users.empty()) users.emplace_back("?");
+    const std::string idle = row.record != nullptr && facts::is_idle_lease(*row.record, row.lease) ? " (idle)" : "";
+    return std::string(row.lease->shared ? "shared: " : "lease: ") + join(users, ",") + idle;
+  }
+  if (row.record == nullptr || !row.record->processes) return "";
+  for (const facts::GpuProcess& process : *row.record->processes) add(process.user.value_or("?"));
+  return join(users, ",");
+}
+
+std::vector<Remark> remarks_on(const GpuRow& row, const Scene& scene) {
+  std::vector<Remark> remarks;
+  if (row.node->problem) {
+    // Of another machine's GPUs nothing is known then but how they were.
+    const std::string lost = row.node->url.empty() ? "" : "lost: ";
+    remarks.push_back({lost + row.node->problem->message, Tone::fault});
+  }
+  if (const auto silent = staleness(*row.node, scene))
+    remarks.push_back({fmt::format("stale {} s", silent->count()), Tone::warning});
+  if (row.record == nullptr) return remarks;
+  const facts::GpuRecord& record = *row.record;
+  const bool usable = facts::is_usable(record);
+  if (!usable) {
+    const bool asleep = record.state == facts::GpuState::suspended;
+    const std::string state = asleep ? "asleep" : spaced(facts::to_string(record.state));
+    remarks.push_back({record.cause.empty() ? state : state + ": " + record.cause, asleep ? Tone::dim : Tone::fault});
+  }
+  if (row.health != nullptr && usable) add_health(*row.health, remarks);
+  add_condition(record, remarks);
+  if (row.alert != nullptr && remarks.empty())
+    remarks.push_back({row.alert->message.empty() ? row.alert->rule : row.alert->message, tone_of(row.alert->level)});
+  if (const std::string holder = holder_words(row); !holder.empty()) remarks.push_back({holder, Tone::plain});
+  if (remarks.empty()) remarks.push_back({"free", Tone::good});
+  return remarks;
+}
+
+}  // namespace gpuwarden::view

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/view/host_processes.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "gpuwarden/base/file.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+namespace gpuwarden::view {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::put;
+using testing::TempDir;
+
+std::string stat_text(int parent, int ticks) {
+  return "77 (a ) (b) S " + std::to_string(parent) + " 1 1 0 -1 4194560 1 2 3 4 " + std::to_string(ticks) +
+         " 5 0 0 20 0 1 0 12345 999 256 18446744073709551615 1 1\n";
+}
+
+TEST(ProcStat, IsReadBehindTheLastParenthesis) {
+  const auto stat = parse_proc_stat(stat_text(42, 10));
+  ASSERT_TRUE(stat.has_value());
+  EXPECT_EQ(stat->parent, Pid{42});
+  EXPECT_EQ(stat->cpu_ticks, 15U);
+  EXPECT_EQ(stat->start_ticks, 12345U);
+  EXPECT_EQ(stat->resident_pages, 256U);
+  for (const std::string_view text :
+       {"", "77 (a", "77 (a) S 1 2", "77 (a) S x 1 1 0 -1 4 1 2 3 4 5 6 0 0 20 0 1 0 1 9 2 1"})
+    EXPECT_FALSE(parse_proc_stat(text).has_value()) << text;
+}
+
+/// Asks and waits for the answer.
+HostTable look(HostProcesses& host, std::vector<Pid> pids, bool ancestors) {
+  std::mutex mutex;
+  std::condition_variable heard;
+  bool done = false;
+  host.look_at(std::move(pids), ancestors, [&] {
+    const std::scoped_lock lock(mutex);
+    done = true;
+    heard.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(heard.wait_for(lock, testing::kSoon, [&] { return done; }));
+  return host.latest();
+}
+
+TEST(HostProcesses, TellsOfThoseThatWereAskedForFromTheFirstRootThatKnowsThem) {
+  const TempDir dir;
+  put(dir / "sim/77/stat", stat_text(60, 10));
+  put(dir / "real/77/stat", stat_text(1, 10));
+  put(dir / "real/60/stat", stat_text(50, 10));
+  put(dir / "real/99/stat", stat_text(1, 10));
+  HostProcesses host({dir / "sim", dir / "real"});
+  const HostTable table = look(host, {Pid{77}, Pid{78}}, true);
+  ASSERT_EQ(table.size(), 1U) << "nobody asked for 99, and 78 does not exist";
+  const HostProcess& process = table.at(Pid{77});
+  EXPECT_EQ(process.memory, Bytes(256U * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))));
+  EXPECT_EQ(process.start_ticks, 12345U);
+  EXPECT_FALSE(process.cpu_percent.has_value()) << "one look tells no rate";
+  EXPECT_THAT(process.ancestors, ElementsAre(Pid{60}, Pid{50}));
+  put(dir / "sim/77/stat", stat_text(60, 20));
+  EXPECT_GT(look(host, {Pid{77}}, false).at(Pid{77}).cpu_percent.value_or(0), 0);
+}
+
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ == 0) {
+      for (;;) ::pause();
+    }
+  }
+  ~Child() {
+    if (status_) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Pid pid() const { return Pid{pid_}; }
+  int wait_for_signal() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    status_ = status;
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  }
+
+ private:
+  pid_t pid_;
+  std::optional<int> status_;
+};
+
+TEST(SendSignal, ReachesTheProcessThatIsMeant) {
+  Child child;
+  const auto stat = parse_proc_stat(read_file("/proc/" + std::to_string(child.pid().value) + "/stat").value_or(""));
+  ASSERT_TRUE(stat.has_value());
+  const auto another = send_signal(child.pid(), stat->start_ticks + 1, SIGTERM);
+  ASSERT_FALSE(another.has_value()) << "a process that started at another time is another";
+  EXPECT_EQ(another.error().code, ErrorCode::not_found);
+  ASSERT_TRUE(send_signal(child.pid(), stat->start_ticks, SIGTERM).has_value());
+  EXPECT_EQ(child.wait_for_signal(), SIGTERM);
+  EXPECT_EQ(send_signal(child.pid(), std::nullopt, SIGTERM).error().code, ErrorCode::not_found);
+  EXPECT_EQ(send_signal(Pid{1}, std::nullopt, SIGTERM).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(send_signal(Pid{-1}, std::nullopt, SIGTERM).error().code, ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace gpuwarden::view
