@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers about what is now: metrics, nodes, GPUs, processes, leases, health.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/cluster/json.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/json_text.hpp"
+#include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/facts/use.hpp"
+#include "gpuwarden/lease/json.hpp"
+#include "gpuwarden/telemetry/variables.hpp"
+#include "serve/call.hpp"
+
+namespace gpuwarden::serve {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr auto kUsualMetrics =
+    std::to_array<std::string_view>({"utilization", "memory_utilization", "memory_used", "memory_total", "temperature",
+                                     "power", "power_limit", "clock_sm", "fan_speed"});
+
+Json document() { return {{"schema", facts::kJsonSchema}}; }
+
+/// What nodes have beside cluster::to_json: the GPUs that there should be, and what was counted.
+void add_counts(Json& json, const Counts& counts) {
+  json["expected"] = counts.expected;
+  Json xids = Json::array();
+  for (const XidCount& count : counts.xids) {
+    xids.push_back({{"uuid", count.gpu.value},
+                    {"index", count.index.value},
+                    {"code", count.xid},
+                    {"count", count.count},
+                    {"time_unix_ms", unix_ms(count.last)}});
+  }
+  json["xids"] = std::move(xids);
+}
+
+std::string text_of(const Call& call, cluster::Node node, const Counts* counts) {
+  if (node.reading) {
+    auto shown = std::make_shared<telemetry::Reading>(*node.reading);
+    shown->snapshot = shown_to(call, node.reading->snapshot);
+    shown->leases = shown_to(call, node.reading->leases);
+    node.reading = std::move(shown);
+  }
+  Json json = cluster::to_json(node);
+  if (counts != nullptr) add_counts(json, *counts);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// What tells a node's answer from the one before.
+std::string key_of(const Call& call, const cluster::Node& node) {
+  return fmt::format("{} {} {} {}", fmt::ptr(node.reading.get()), unix_ms(node.seen), call.caller.sees_commands,
+                     node.problem ? node.problem->message : "");
+}
+
+/// The metrics that are asked for by ids; fails with the nearest known id.
+struct Asked {
+  std::vector<const facts::Metric*> metrics;
+  std::vector<const telemetry::DerivedMetric*> derived;
+};
+Result<Asked> asked_metrics(const std::optional<std::string>& list) {
+  Asked asked;
+  if (list && *list == "all") {
+    for (const facts::Metric& metric : facts::metrics()) asked.metrics.push_back(&metric);
+    for (const telemetry::DerivedMetric& metric : telemetry::derived_metrics()) asked.derived.push_back(&metric);
+    return asked;
+  }
+  std::vector<std::string_view> ids(kUsualMetrics.begin(), kUsualMetrics.end());
+  if (list && !list->empty()) ids = split(*list, ',');
+  for (const std::string_view id : ids) {
+    if (const facts::Metric* metric = facts::find_metric(id)) {
+      asked.metrics.push_back(metric);
+    } else if (const telemetry::DerivedMetric* derived = telemetry::find_derived_metric(id)) {
+      asked.derived.push_back(derived);
+    } else {
+      std::vector<std::string> known;
+      for (const facts::Metric& row : facts::metrics()) known.emplace_back(row.id);
+      const std::string close = closest_match(id, known);
+      return fail(ErrorCode::invalid_argument, fmt::format("unknown metric '{}'", printable(id)),
+                  close.empty() ? "/metrics and docs/metrics.md list them" : fmt::format("did you mean '{}'?", close));
+    }
+  }
+  return asked;
+}
+
+Json values_of(const facts::GpuRecord& record, const Asked& asked) {
+  const auto value = [](const std::optional<double>& number) { return number ? Json(*number) : Json(); };
+  Json values = Json::object();
+  for (const facts::Metric* metric : asked.metrics)
+    values[std::string(metric->id)] = value(facts::value_of(*metric, record.sample));
+  for (const telemetry::DerivedMetric* metric : asked.derived)
+    values[std::string(metric->id)] = value(metric->value(record));
+  return values;
+}
+
+Json health_of(const cluster::Node& node, const facts::GpuRecord& record) {
+  const auto found = std::ranges::find(node.health, facts::identity_of(record), &facts::Health::uuid);
+  return found == node.health.end() ? Json() : Json(facts::to_string(found->state));
+}
+
+Json samples_of(const cluster::Node& node, const Asked& asked) {
+  Json gpus = Json::array();
+  const bool shown = node.reading && !node.problem;
+  for (std::size_t i = 0; shown && i < node.reading->snapshot.gpus.size(); ++i) {
+    const facts::GpuRecord& record = node.reading->snapshot.gpus[i];
+    gpus.push_back({{"index", record.gpu.index.value},
+                    {"uuid", record.gpu.uuid.value},
+                    {"state", facts::to_string(record.state)},
+                    {"health", health_of(node, record)},
+                    {"values", values_of(record, asked)}});
+  }
+  return {{"name", node.name},
+          {"problem", error_json(node.problem)},
+          {"time_unix_ms", node.reading ? Json(unix_ms(node.reading->snapshot.taken_at)) : Json()},
+          {"simulated", node.reading && node.reading->snapshot.simulated},
+          {"gpus", std::move(gpus)}};
+}
+
+NodeMetrics metrics_of(cluster::Node node, bool several) {
+  NodeMetrics metrics{.name = several ? node.name : "",
+                      .reading = node.problem ? nullptr : std::move(node.reading),
+                      .health = std::move(node.health),
+                      .alerts = std::move(node.alerts)};
+  return metrics;
+}
+
+Response no_reading(const Error& error) { return text_answer(503, error.message + "\n"); }
+
+}  // namespace
+
+Response get_metrics(const Call& call) {
+  const Sources& sources = call.sources;
+  std::vector<cluster::Node> nodes = all_nodes(sources);
+  const bool several = sources.nodes != nullptr;
+  std::vector<NodeMetrics> metrics;
+  for (cluster::Node& node : nodes) metrics.push_back(metrics_of(std::move(node), several));
+  metrics.front().counts = sources.tally->latest();
+  const Format format = format_for(call.request.header("accept"), sources.metrics.dialect);
+  Response response;
+  response.type = content_type_of(format);
+  response.body = render_metrics(metrics, sources.metrics, format);
+  return response;
+}
+
+Response get_health_of_server(const Call& call) {
+  const auto problem = not_fresh(call.sources);
+  // While the first reading is made the server is well, only not ready yet.
+  if (problem && call.sources.watch->latest()) return no_reading(*problem);
+  return text_answer(200, "healthy\n");
+}
+
+Response get_ready(const Call& call) {
+  if (const auto problem = not_fresh(call.sources)) return no_reading(*problem);
+  return text_answer(200, "ready\n");
+}
+
+Response get_openapi(const Call& call) { return json_answer(openapi(call.sources.metrics.version)); }
+
+Response get_inventory(const Call& call) {
+  if (const auto problem = not_fresh(call.sources)) return error_answer(*problem);
+  const auto reading = call.sources.watch->latest();
+  return json_answer(lease::to_json(shown_to(call, reading->snapshot), shown_to(call, reading->leases)));
+}
+
+Response get_samples(const Call& call) {
+  const auto asked = asked_metrics(call.parameter("metrics"));
+  if (!asked) return error_answer(asked.error());
+  const auto wanted = call.parameter("node");
+  Json nodes = Json::array();
+  for (const cluster::Node& node : all_nodes(call.sources)) {
+    if (!wanted || node.name == *wanted) nodes.push_back(samples_of(node, *asked));
+  }
+  Json answer = document();
+  answer["nodes"] = std::move(nodes);
+  return json_answer(answer);
+}
+
+Response get_processes(const Call& call) {
+  Json list = Json::array();
+  for (const cluster::Node& node : all_nodes(call.sources)) {
+    if (!node.reading || node.problem) continue;
+    for (const facts::GpuRecord& record : shown_to(call, node.reading->snapshot).gpus) {
+      if (!record.processes) continue;
+      for (const facts::GpuProcess& process : *record.processes) {
+        Json entry = facts::to_json(process);
+        entry["node"] = node.name;
+        entry["gpu"] = record.gpu.index.value;
+        entry["uuid"] = record.gpu.uuid.value;
+        list.push_back(std::move(entry));
+      }
+    }
+  }
+  Json answer = document();
+  answer["processes"] = std::move(list);
+  return json_answer(answer);
+}
+
+Response get_leases(const Call& call) {
+  Json list = Json::array();
+  for (const cluster::Node& node : all_nodes(call.sources)) {
+    if (!node.reading || node.problem) continue;
+    for (const facts::Lease& lease : shown_to(call, node.reading->leases)) {
+      Json entry = facts::to_json(lease);
+      entry["node"] = node.name;
+      list.push_back(std::move(entry));
+    }
+  }
+  Json answer = document();
+  answer["leases"] = std::move(list);
+  return json_answer(answer);
+}
+
+Response get_health(const Call& call) {
+  Json list = Json::array();
+  for (const cluster::Node& node : all_nodes(call.sources)) {
+    // Of this machine `problem` tells how old it is; another's health is unknown while it does not answer.
+    if (node.problem && !node.url.empty()) continue;
+    for (const facts::Health& health : node.health) {
+      Json entry = facts::to_json(health);
+      entry["node"] = node.name;
+      list.push_back(std::move(entry));
+    }
+  }
+  Json answer = document();
+  const auto problem = not_fresh(call.sources);
+  answer["ready"] = !problem;
+  answer["problem"] = error_json(problem);
+  answer["gpus"] = std::move(list);
+  return json_answer(answer);
+}
+
+Response get_nodes(const Call& call) {
+  const bool own = call.parameter("own").value_or("") == "true";
+  std::vector<cluster::Node> nodes = own ? std::vector{own_node(call.sources)} : all_nodes(call.sources);
+  // Put together as text: a cluster's answer is megabytes, of which only what is new is written anew. A node has two
+  // texts, with command lines and without.
+  if (!own) call.sources.texts->bound(2 * nodes.size());
+  std::string text = fmt::format("{{\"schema\":{},\"nodes\":[", facts::kJsonSchema);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (i == 0) {
+      text += text_of(call, std::move(nodes[i]), call.sources.tally->latest().get());
+      continue;
+    }
+    const std::string key = key_of(call, nodes[i]);
+    const std::string name = fmt::format("{} {}", nodes[i].url, call.caller.sees_commands);
+    text += ',';
+    text += call.sources.texts->get(name, key, [&] { return text_of(call, nodes[i], nullptr); });
+  }
+  text += "]}\n";
+  Response response;
+  response.type = "application/json";
+  response.body = std::move(text);
+  return response;
+}
+
+}  // namespace gpuwarden::serve
