@@ -68,6 +68,7 @@ struct Context {
   Args args;
   Environment environment;
   const Subcommand* command = nullptr;
+  std::vector<std::string> typed;  ///< the arguments, as they were given
 };
 
 /// What may stand beside options.
@@ -124,6 +125,8 @@ bool ask(std::string_view question);
 
 // The commands, each in commands/<name>.cpp with its options.
 extern const Subcommand kListCommand;
+extern const Subcommand kTopCommand;
+extern const Subcommand kServeCommand;
 extern const Subcommand kSelectCommand;
 extern const Subcommand kPlanCommand;
 extern const Subcommand kSnapshotCommand;
@@ -133,7 +136,11 @@ extern const Subcommand kDriverCommand;
 extern const Subcommand kBundleCommand;
 extern const Subcommand kEnvCommand;
 extern const Subcommand kRunCommand;
+extern const Subcommand kRecordCommand;
+extern const Subcommand kReportCommand;
 extern const Subcommand kLeaseCommand;
+extern const Subcommand kDisableCommand;
+extern const Subcommand kEnableCommand;
 extern const Subcommand kCompatCommand;
 extern const Subcommand kMemoryCommand;
 extern const Subcommand kSimCommand;

@@ -19,10 +19,11 @@ void add_options(std::string& text, std::span<const Option> options) {
   for (const Option& option : options) text += fmt::format("  {:<30} {}\n", synopsis_of(option), option.help);
 }
 
-constexpr std::array<const Subcommand*, 16> kCommands{
-    &kListCommand,   &kSelectCommand, &kPlanCommand,       &kSnapshotCommand, &kDoctorCommand, &kDiagnoseCommand,
-    &kDriverCommand, &kBundleCommand, &kEnvCommand,        &kRunCommand,      &kLeaseCommand,  &kCompatCommand,
-    &kMemoryCommand, &kSimCommand,    &kCompletionCommand, &kManCommand};
+constexpr auto kCommands = std::to_array<const Subcommand*>(
+    {&kListCommand,   &kTopCommand,      &kServeCommand,      &kSelectCommand,  &kPlanCommand,   &kSnapshotCommand,
+     &kDoctorCommand, &kDiagnoseCommand, &kDriverCommand,     &kBundleCommand,  &kEnvCommand,    &kRunCommand,
+     &kRecordCommand, &kReportCommand,   &kLeaseCommand,      &kDisableCommand, &kEnableCommand, &kCompatCommand,
+     &kMemoryCommand, &kSimCommand,      &kCompletionCommand, &kManCommand});
 
 }  // namespace
 

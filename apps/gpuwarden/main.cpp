@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -45,7 +46,7 @@ int dispatch(const std::vector<std::string>& words) {
   auto args = parse_arguments(*command, rest);
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
-  Context context{std::move(*args), current_environment(), command};
+  Context context{std::move(*args), current_environment(), command, rest};
   const auto code = command->run(context);
   return code ? *code : complain(code.error());
 }
@@ -55,9 +56,12 @@ int written(int exit_code) {
   const bool lost = std::ferror(stdout) != 0;
   errno = 0;
   if (std::fflush(stdout) == 0 && !lost) return exit_code;
-  const int why = errno != 0 ? errno : ENOSPC;
+  // Of an earlier loss it can still be asked whether there is anything to write to.
+  const bool closed = (::fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY;
+  const int why = closed ? EBADF : (errno != 0 ? errno : ENOSPC);
+  if (why == EPIPE) return exit_code;  // nobody reads any more, and SIGPIPE is ignored
   complain(error_from_errno(why, "cannot write to standard output"));
-  return exit_code == kFine ? kNo : exit_code;
+  return exit_code == kFine ? kUnavailable : exit_code;
 }
 
 }  // namespace
@@ -67,7 +71,8 @@ int main(int argc, char** argv) {
   using namespace gpuwarden;
   // Started without standard streams, the next file opened would take their numbers.
   for (int fd = 0; fd < 3; ++fd) {
-    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+    // What is printed into a standard output that was closed must still be lost with an error.
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
   }
   try {
     return cli::written(cli::dispatch({argv + 1, argv + argc}));

@@ -205,6 +205,17 @@ Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
   return {};
 }
 
+Result<void> refuse_operands(const Args& args, std::string_view what, std::string hint) {
+  if (args.rest.empty()) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} starts no command: '{}' is unexpected", what, printable(args.rest[0])), std::move(hint));
+}
+
+Result<void> refuse_json(const Args& args, std::string_view what, std::string hint) {
+  if (!args.has("json")) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("{} prints no JSON", what), std::move(hint));
+}
+
 Result<Selection> read_selection(Context& context) {
   static constexpr auto kClashes = std::to_array<Clash>({{"all", "num-gpus", "leave out one of the two"}});
   GPUWARDEN_CHECK(check_clashes(context.args, kClashes));

@@ -4,6 +4,8 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "command.hpp"
 #include "gpuwarden/placement/job_config.hpp"
@@ -28,6 +30,11 @@ struct Clash {
 };
 /// Fails with invalid_argument for the first two that were both given: told, not left out in silence.
 Result<void> check_clashes(const Args& args, std::span<const Clash> clashes);
+
+/// Fails with invalid_argument where a command to run was given to `what` ("lease --list"), which runs none.
+Result<void> refuse_operands(const Args& args, std::string_view what, std::string hint);
+/// Fails with invalid_argument where --json was given to `what` ("sim stop"), which has no answer to print.
+Result<void> refuse_json(const Args& args, std::string_view what, std::string hint = {});
 
 /// The error as invalid_argument of this option: "--min-memory: 'x' is not a size".
 Error about(const std::string& key, const Error& error);

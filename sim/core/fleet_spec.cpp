@@ -133,7 +133,16 @@ class Fields {
   std::optional<Error> error_;
 };
 
-void read_faults(Fields& in, std::vector<Fault>& faults) {
+/// A link that goes down must be one of the GPU's. `links`: how many each has; none given: the fault strikes the fleet.
+void check_link(Fields& in, const YAML::Node& at, const Fault& fault, std::optional<int> links) {
+  if (fault.kind != FaultKind::nvlink_down) return;
+  if (!links) return in.complain(at, "nvlink_down is a fault of one GPU: it belongs under its entry of gpus");
+  if (fault.value >= *links)
+    in.complain(at, fmt::format("{}there is no NVLink {}: {}", in.where(), fault.value,
+                                *links == 0 ? "these GPUs have none" : fmt::format("links are 0 to {}", *links - 1)));
+}
+
+void read_faults(Fields& in, std::vector<Fault>& faults, std::optional<int> links) {
   const YAML::Node list = in.node("faults");
   if (!list.IsDefined()) return;
   if (!list.IsSequence() || list.size() > 64) return in.complain(list, in.where() + "faults should be a list");
@@ -150,6 +159,7 @@ void read_faults(Fields& in, std::vector<Fault>& faults) {
     fields.adopt(fault, entry);
     if (fault) {
       fault->at = std::chrono::milliseconds(static_cast<std::int64_t>(at * 1000));
+      check_link(in, entry, *fault, links);
       faults.push_back(*fault);
     }
     in.adopt(fields.error());
@@ -294,7 +304,7 @@ void read_identity(Fields& in, GpuSpec& gpu) {
 }
 
 /// One entry of `gpus`, which stands for `count` GPUs.
-std::optional<Error> read_gpu(const YAML::Node& node, std::string_view file, std::vector<GpuSpec>& gpus) {
+std::optional<Error> read_gpu(const YAML::Node& node, std::string_view file, bool linked, std::vector<GpuSpec>& gpus) {
   Fields in(node, file, fmt::format("gpus[{}]: ", gpus.size()));
   in.known({"model", "count", "uuid", "serial", "vbios", "board_part_number", "bus_id", "cpu_list", "memory",
             "suspended", "mig", "workload", "processes", "faults", "readings"});
@@ -307,6 +317,7 @@ std::optional<Error> read_gpu(const YAML::Node& node, std::string_view file, std
   const Model* known = find_model(gpu.name);
   gpu.model = known != nullptr ? *known : model_from_catalogue(gpu.name, gpu.name);
   if (known != nullptr) gpu.name = known->name;
+  if (!linked) gpu.model.nvlinks = 0;
   double memory = gpu.model.memory_mib;
   in.mebibytes("memory", memory, 1048576);
   if (memory < 1) in.complain(in.node("memory"), in.where() + "memory should be at least 1 MiB");
@@ -316,7 +327,7 @@ std::optional<Error> read_gpu(const YAML::Node& node, std::string_view file, std
   read_mig(in, gpu);
   read_workload(in, gpu.workload, memory);
   read_processes(in, gpu, memory);
-  read_faults(in, gpu.faults);
+  read_faults(in, gpu.faults, gpu.model.nvlinks);
   read_readings(in, gpu);
   if (count > 1 && !(gpu.uuid + gpu.bus_id + gpu.serial).empty()) {
     in.complain(node, in.where() + "uuid, serial and bus_id belong to one GPU, but count is larger");
@@ -429,17 +440,14 @@ Result<FleetSpec> parse_fleet(std::string_view text, std::string_view name, std:
     in.complain(in.node("nvlink"), "nvlink should be none, direct or nvswitch");
   }
   if (nvlink == "none") spec.nvswitch = false;
-  read_faults(in, spec.faults);
+  read_faults(in, spec.faults, std::nullopt);
   const YAML::Node gpus = in.node("gpus");
   if (!gpus.IsSequence()) in.complain(gpus, "gpus should be a list");
   if (in.error()) return std::unexpected(*in.error());
   for (const auto& entry : gpus) {
-    if (const auto error = read_gpu(entry, name, spec.gpus)) return std::unexpected(*error);
+    if (const auto error = read_gpu(entry, name, nvlink != "none", spec.gpus)) return std::unexpected(*error);
   }
-  for (GpuSpec& gpu : spec.gpus) {
-    gpu.model.name = gpu.name;
-    if (nvlink == "none") gpu.model.nvlinks = 0;
-  }
+  for (GpuSpec& gpu : spec.gpus) gpu.model.name = gpu.name;
   fill_identities(spec, identity);
   for (GpuSpec& gpu : spec.gpus) gpu.model.name = gpu.name;
   if (const auto error = check_whole(spec, root, name)) return std::unexpected(*error);

@@ -211,11 +211,10 @@ std::string program_of(Maker maker) { return maker == Maker::venv ? "python3" : 
 
 std::vector<Maker> installed_makers(const Environment& variables) {
   std::vector<Maker> makers;
-  const auto path = variables.find("PATH");
-  if (path == variables.end()) return makers;
   for (const auto& [name, maker] : kMakers) {
-    const bool there = std::ranges::any_of(split(path->second, ':'), [&](std::string_view folder) {
-      return folder.starts_with('/') && ::access((std::string(folder) + "/" + program_of(maker)).c_str(), X_OK) == 0;
+    // What lies in the current folder is no installation.
+    const bool there = std::ranges::any_of(program_files(program_of(maker), variables), [](const std::string& file) {
+      return file.starts_with('/') && ::access(file.c_str(), X_OK) == 0;
     });
     if (there) makers.push_back(maker);
   }

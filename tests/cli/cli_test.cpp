@@ -304,6 +304,19 @@ TEST_F(Cli, ANamedFleetLivesOnItsOwnAndTakesFaults) {
   expect_error({"list", "--simulate", "lab"}, 2, "there is no simulated fleet");
 }
 
+TEST_F(Cli, JsonIsPrintedOrRefusedNeverLeftOut) {
+  const auto started = json({"sim", "start", "lab", "--fleet", "t4x1"});
+  EXPECT_EQ(started["name"], "lab");
+  EXPECT_EQ(started["simulated"], true);
+  EXPECT_GT(started["pid"].get<int>(), 1);
+  for (const char* action : {"stop", "fault", "clear", "reset", "set", "clock", "exec"})
+    expect_error({"sim", action, "lab", "--json"}, 2, std::string("sim ") + action + " prints no JSON");
+  EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
+  expect_error({"man", "list", "--json"}, 2, "man prints no JSON");
+  expect_error({"completion", "bash", "--json"}, 2, "completion prints no JSON");
+  EXPECT_EQ(json({"snapshot", "--simulate", "t4x1"})["gpus"].size(), 1U) << "all that it prints is JSON";
+}
+
 TEST_F(Cli, AnyProgramRunsInFrontOfTheSimulator) {
   const auto done = run({"sim", "exec", "--fleet", "t4x1", "--", "sh", "-c", "echo $LD_LIBRARY_PATH; exit 4"});
   EXPECT_EQ(done.exit_code, 4);

@@ -26,10 +26,10 @@ class FaultsCli : public Program {
   }
   std::string log() const { return (machine_.dir() / "calls").string(); }
   void break_with(const std::string& faults) { environment_["FAKE_NVML_FAULTS"] = faults; }
-  /// The program with standard output on /dev/full.
-  Completed run_full(const std::string& words) const {
+  /// The program with its standard output redirected as a shell writes it: "> /dev/full".
+  Completed run_into(const std::string& redirection, const std::string& words) const {
     const auto done = testing::run_patiently(
-        {.argv = {"sh", "-c", std::string("exec '") + GPUWARDEN_PROGRAM + "' " + words + " > /dev/full"},
+        {.argv = {"sh", "-c", std::string("exec '") + GPUWARDEN_PROGRAM + "' " + words + " " + redirection},
          .environment = environment_});
     EXPECT_TRUE(done.has_value());
     return done.value_or(Completed{});
@@ -98,15 +98,26 @@ TEST_F(FaultsCli, NoTimeAtAllIsAMistake) {
 }
 
 TEST_F(FaultsCli, AnOutputThatTakesNothingIsAnErrorSaidOnce) {
-  for (const char* words : {"list", "list --json", "select", "doctor --no-environment", "snapshot", "help", "--version",
-                            "list --help", "env explain"}) {
-    const auto done = run_full(words);
-    EXPECT_NE(done.exit_code, 0) << words;
-    const std::string& said = done.standard_error;
-    const auto at = said.find("cannot write to standard output: No space left on device");
-    ASSERT_NE(at, std::string::npos) << words << ": " << said;
-    EXPECT_EQ(said.find("cannot write", at + 1), std::string::npos) << words << ": " << said;
+  const std::pair<const char*, const char*> outputs[] = {{"> /dev/full", "No space left on device"},
+                                                         {">&-", "Bad file descriptor"}};
+  for (const auto& [redirection, reason] : outputs) {
+    for (const char* words : {"list", "list --json", "select", "doctor --no-environment", "snapshot", "help",
+                              "--version", "list --help", "env explain", "man", "completion bash", "sim list"}) {
+      const auto done = run_into(redirection, words);
+      EXPECT_EQ(done.exit_code, 3) << words << redirection;
+      const std::string& said = done.standard_error;
+      const auto at = said.find(std::string("cannot write to standard output: ") + reason);
+      ASSERT_NE(at, std::string::npos) << words << redirection << ": " << said;
+      EXPECT_EQ(said.find("cannot write", at + 1), std::string::npos) << words << ": " << said;
+    }
   }
+}
+
+TEST_F(FaultsCli, WhatPrintsNothingNeedsNoOutput) {
+  const auto done = run_into(">&-", "run -q -n 1 -- true");
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_EQ(run_into("| :", "list --json").standard_error, "") << "nobody reads: no error";
+  EXPECT_THAT(run_into(">&-", "list --bogus").standard_error, HasSubstr("unknown option"));
 }
 
 }  // namespace

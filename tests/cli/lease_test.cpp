@@ -97,7 +97,8 @@ TEST_F(LeaseCli, WhatWouldBeIgnoredIsRefused) {
   expect_error({"lease", "--hold", "--", "true"}, 2, "lease --hold starts no command: 'true' is unexpected");
   expect_error({"lease", "--list", "--", "true"}, 2, "lease --list starts no command");
   expect_error({"lease", "--list", "--hold"}, 2, "--list and --hold cannot be used together");
-  expect_error({"lease", "--json", "--", "true"}, 2, "gpuwarden lease --list --json");
+  expect_error({"lease", "--json", "--", "true"}, 2, "lease without --list prints no JSON");
+  expect_error({"run", "--end-leftovers", "x", "--", "true"}, 2, "run --end-leftovers starts no command: 'true'");
   expect_error({"run", "--json", "--", "true"}, 2, "--report - prints its report as JSON");
   expect_error({"run", "--end-leftovers", "some-run", "--", "touch", "x"}, 2, "'touch' is unexpected");
 }

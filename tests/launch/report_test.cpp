@@ -95,6 +95,18 @@ TEST(Report, TroubleIsRemembered) {
   EXPECT_EQ(json["gpus"][0]["trouble"], "the GPU is lost");
 }
 
+TEST(Report, AGpuThatCameBackHadTroubleButIsNotLost) {
+  ReportBuilder builder({Uuid("GPU-a")});
+  auto lost = reading(0, 0_B, 30, 100_W, std::nullopt);
+  lost.gpus[0].state = facts::GpuState::not_answering;
+  lost.gpus[0].cause = "it does not answer";
+  builder.add(lost, {});
+  EXPECT_TRUE(builder.finish()[0].summary.lost.has_value());
+  builder.add(reading(20, 1_GiB, 40, 50_W, std::nullopt), {});
+  EXPECT_FALSE(builder.finish()[0].summary.lost.has_value());
+  EXPECT_EQ(builder.finish()[0].trouble, "it does not answer");
+}
+
 TEST(Report, AGpuThatIsLostInMidRunIsKnownByItsPlaceAndWarnedOf) {
   ReportBuilder builder({Uuid("GPU-a")});
   builder.add(reading(20, 1_GiB, 40, 50_W, std::nullopt), {});

@@ -62,6 +62,20 @@ TEST(FleetSpec, MistakesHaveTheirPlaceAndImpossibleValuesAreRefused) {
   EXPECT_THAT(parse("gpus: 3\n"), fails("gpus should be a list"));
 }
 
+TEST(FleetSpec, ALinkThatGoesDownIsOneOfTheGpus) {
+  const auto fleet = [](const std::string& links, const std::string& fault) {
+    return parse("nvlink: " + links + "\ngpus:\n  - {model: NVIDIA A100-SXM4-40GB, count: 2, faults: [" + fault +
+                 "]}\n");
+  };
+  EXPECT_THAT(fleet("direct", "nvlink_down=11"), IsOk());
+  EXPECT_THAT(fleet("direct", "nvlink_down=12"),
+              fails("f.yaml:3:55: gpus[0]: there is no NVLink 12: links are 0 to 11"));
+  EXPECT_THAT(fleet("direct", "{fault: nvlink_down=99, at: 3s}"), fails("f.yaml:3:55: gpus[0]: there is no NVLink 99"));
+  EXPECT_THAT(fleet("none", "nvlink_down=0"), fails("gpus[0]: there is no NVLink 0: these GPUs have none"));
+  EXPECT_THAT(parse("faults: [nvlink_down=1]\ngpus:\n  - {model: Tesla T4}\n"),
+              fails("f.yaml:1:10: nvlink_down is a fault of one GPU"));
+}
+
 TEST(FleetSpec, DriverVersionsHaveTheirProfile) {
   EXPECT_EQ(library_profile("418.43"), 418);
   EXPECT_EQ(library_profile("525.147.05"), 470);

@@ -128,7 +128,8 @@ TEST(Makers, AreFoundOnPathInTheirOrder) {
   testing::put(dir / "mamba", "not executable");
   EXPECT_THAT(installed_makers({{"PATH", "/nonexistent:" + dir.path().string()}}),
               ElementsAre(Maker::conda, Maker::uv));
-  EXPECT_THAT(installed_makers({}), IsEmpty());
+  EXPECT_THAT(installed_makers({{"PATH", ""}}), IsEmpty()) << "the current folder";
+  EXPECT_EQ(installed_makers({}), installed_makers({{"PATH", "/bin:/usr/bin"}})) << "as an exec without a PATH";
   for (const Maker maker : {Maker::mamba, Maker::conda, Maker::micromamba, Maker::uv, Maker::venv})
     EXPECT_EQ(maker_from(to_string(maker)), maker);
   EXPECT_EQ(maker_from("pipenv"), std::nullopt);

@@ -8,6 +8,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "options.hpp"
 #include "render/completion.hpp"
 #include "render/man_page.hpp"
 
@@ -22,6 +23,7 @@ constexpr auto kShells =
     std::to_array<Shell>({{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}});
 
 Result<int> run_completion(Context& context) {
+  GPUWARDEN_CHECK(refuse_json(context.args, "completion"));
   const std::string name = context.args.rest.size() == 1 ? context.args.rest[0] : "";
   const auto* const shell = std::ranges::find(kShells, name, &Shell::name);
   if (shell == kShells.end())
@@ -46,6 +48,7 @@ Result<void> write_pages(const std::filesystem::path& folder) {
 }
 
 Result<int> run_man(Context& context) {
+  GPUWARDEN_CHECK(refuse_json(context.args, "man"));
   if (const auto folder = context.args.text("output")) {
     GPUWARDEN_CHECK(write_pages(*folder));
     return kFine;

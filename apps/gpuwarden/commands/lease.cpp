@@ -49,15 +49,12 @@ Result<void> check_what_is_asked(const Args& args) {
       std::to_array<Clash>({{"list", "hold", "--list shows who holds what; --hold holds GPUs"}});
   GPUWARDEN_CHECK(check_clashes(args, kClashes));
   for (const char* alone : {"list", "hold"}) {
-    if (args.has(alone) && !args.rest.empty())
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("lease --{} starts no command: '{}' is unexpected", alone, printable(args.rest[0])),
-                  fmt::format("gpuwarden lease -- {} reserves GPUs for it", printable(args.rest[0])));
+    if (args.has(alone))
+      GPUWARDEN_CHECK(refuse_operands(args, fmt::format("lease --{}", alone),
+                                      "gpuwarden lease -- COMMAND reserves GPUs for a command"));
   }
-  if (args.has("json") && !args.has("list"))
-    return fail(ErrorCode::invalid_argument, "lease has no JSON to print but with --list",
-                "gpuwarden lease --list --json tells who holds what");
-  return {};
+  if (args.has("list")) return {};
+  return refuse_json(args, "lease without --list", "gpuwarden lease --list --json tells who holds what");
 }
 
 Result<int> list_leases(const Context& context, const Machine& machine) {

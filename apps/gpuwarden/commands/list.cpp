@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden list
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/csv.hpp"
+#include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/lease/json.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "leftovers.hpp"
@@ -25,6 +31,8 @@ namespace {
 constexpr auto kListOptions = std::to_array<Option>({
     {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices, UUIDs or their beginnings, PCI bus ids"},
     {"-p,--processes", OptionKind::flag, "", "a table of all processes"},
+    {"--watch", OptionKind::optional, "DURATION", "show again and again (1s)"},
+    {"--count", OptionKind::text, "N", "--watch: so often"},
     {"--format", OptionKind::list, "csv[,noheader][,nounits]", "comma-separated values, as nvidia-smi writes them",
      "csv noheader nounits"},
     {"--fields", OptionKind::list, "NAME...",
@@ -41,6 +49,18 @@ std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snaps
   lease::Situation situation = store->inspect(machine.lease_devices(snapshot));
   if (situation.problem && situation.problem->code == ErrorCode::timed_out) warn(situation.problem->message);
   return std::move(situation.leases);
+}
+
+/// What is out of use; where that cannot be known a listing says so and goes on.
+std::vector<facts::Disabling> read_disablings(const Machine& machine) {
+  if (machine.captured()) return {};
+  auto view = machine.disablings().read();
+  if (!view) {
+    warn(fmt::format("{} ({})", view.error().message, view.error().hint));
+    return {};
+  }
+  for (const std::string& warning : view->warnings) warn(warning);
+  return std::move(view->disabled);
 }
 
 /// How the values are written, or nothing where a table is wanted.
@@ -64,6 +84,13 @@ int show_fields() {
   return kFine;
 }
 
+/// The text so that it covers what a terminal shows: each line to its end, and what stood below it.
+std::string over_the_last(std::string_view text) {
+  std::string frame = "\x1b[H";
+  for (const char c : text) frame += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
+  return frame + "\x1b[J";
+}
+
 /// What the exit code says of the GPUs.
 int judged(const Machine& machine, const facts::Snapshot& snapshot) {
   if (snapshot.problem) {
@@ -82,28 +109,69 @@ int judged(const Machine& machine, const facts::Snapshot& snapshot) {
   return trouble ? kNo : kFine;
 }
 
-Result<int> run_list(Context& context) {
-  GPUWARDEN_TRY(const auto style, style_of(context));
-  if (context.args.text("fields") == "help") return show_fields();
-  GPUWARDEN_TRY(const auto csv, csv_style(context.args));
-  GPUWARDEN_TRY(const auto machine, open_machine(context));
+/// How a listing is written, and whether others follow it.
+struct Listing {
+  Style style;
+  std::optional<facts::CsvStyle> csv;
+  bool again = false;
+};
+
+/// Reads, prints; the exit code.
+Result<int> show_list(const Context& context, const Machine& machine, const Listing& listing) {
+  const auto& [style, csv, again] = listing;
   facts::Snapshot snapshot =
       machine.read({.detail = csv ? probe::Detail::slow : probe::Detail::basic, .holders = true});
   if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
   GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.list("gpu")), snapshot));
+  // The whole frame goes out at once, over the one before: no flicker, nothing cleared that stays as it is.
+  const bool redraws = again && ::isatty(STDOUT_FILENO) == 1 && !csv && !context.args.has("json");
   const auto leases = read_leases(machine, snapshot);
+  const auto disabled = read_disablings(machine);
   if (!machine.captured()) show_leftovers(context, true);
   if (csv) {
     GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(context.args), *csv, leases));
     fmt::print("{}", text);
   } else if (context.args.has("json")) {
-    print_json(lease::to_json(snapshot, leases));
+    const auto json = lease::to_json(snapshot, leases, disabled);
+    // One line for each listing, so that a program can take them as they come.
+    if (again)
+      fmt::print("{}", facts::json_line(json));
+    else
+      print_json(json);
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
-    fmt::print("{}",
-               context.args.has("processes") ? process_table(snapshot, style) : gpu_table(snapshot, leases, style));
+    const std::string table =
+        context.args.has("processes") ? process_table(snapshot, style) : gpu_table(snapshot, leases, style, disabled);
+    fmt::print("{}", redraws ? over_the_last(table) : table);
   }
   for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
   return judged(machine, snapshot);
+}
+
+Result<int> watch_list(const Context& context, const Machine& machine, const Listing& listing) {
+  GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
+  GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
+  const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
+  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
+  if (machine.captured())
+    return fail(ErrorCode::invalid_argument, "--watch and --from cannot be used together", "a capture does not change");
+  const StopOnSignals signals;
+  for (std::uint32_t shown = 0;;) {
+    GPUWARDEN_TRY(const int code, show_list(context, machine, listing));
+    std::fflush(stdout);
+    if (++shown == count || std::ferror(stdout) != 0) return code;
+    if (!system_clock().sleep_for(period, signals.token())) return code;
+  }
+}
+
+Result<int> run_list(Context& context) {
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  if (context.args.text("fields") == "help") return show_fields();
+  GPUWARDEN_TRY(const auto csv, csv_style(context.args));
+  if (context.args.has("count") && !context.args.has("watch"))
+    return fail(ErrorCode::invalid_argument, "--count requires --watch");
+  GPUWARDEN_TRY(const auto machine, open_machine(context));
+  const Listing listing{style, csv, context.args.has("watch")};
+  return listing.again ? watch_list(context, machine, listing) : show_list(context, machine, listing);
 }
 
 }  // namespace

@@ -12,9 +12,12 @@
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/machine/fleets.hpp"
+#include "gpuwarden/placement/names.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "plan/workload_options.hpp"
+#include "recording.hpp"
+#include "render/recording_text.hpp"
 #include "shared_options.hpp"
 
 namespace gpuwarden::cli {
@@ -31,6 +34,7 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"--grace", OptionKind::text, "DURATION", "time between asking a job to end and killing it (10s)"},
     {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available"},
     {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
+    {"--record", OptionKind::text, "FILE", "keep what the GPUs did, for gpuwarden report"},
     {"--no-report", OptionKind::flag, "", "print no report"},
     {"--sample-period", OptionKind::text, "DURATION", "how often the GPUs are read meanwhile (1s)"},
     {"--sim-load", OptionKind::text, "SPEC", "what a job pretends to use on a simulated fleet (memory=1GiB,util=60)"},
@@ -135,6 +139,10 @@ void print_report(const RunReport& report) {
         gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu), throttling,
         gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
   }
+  // A GPU that failed was warned of.
+  std::vector<recording::Waste> waste = report.waste;
+  std::erase_if(waste, [](const recording::Waste& one) { return one.id == "gpu_lost"; });
+  say("{}", waste_text(waste, {}, 2));
   for (const launch::SiteFinding& finding : report.findings)
     say("  {}: {} [{}]{}\n", finding.severity, finding.message, finding.id,
         finding.fix.empty() ? "" : ": " + finding.fix);
@@ -154,27 +162,48 @@ int finish(const Context& context, const RunReport& report) {
   return report.end.exit_code;
 }
 
+/// Of --record; nullptr without it.
+Result<std::unique_ptr<recording::Recorder>> open_recorder(const Context& context, const machine::Reservation& acquired,
+                                                           const JobSpec& job, std::chrono::milliseconds period) {
+  const auto file = context.args.text("record");
+  if (!file || acquired.decision().cpu) return nullptr;
+  recording::RecorderOptions options;
+  options.file = *file;
+  options.info = recording_info(acquired.snapshot(), job.argv, period);
+  // An instance stands for its GPU.
+  facts::Snapshot held = acquired.snapshot();
+  std::vector<placement::GpuName> names;
+  for (const auto& device : acquired.decision().selected) names.push_back({device.uuid.value});
+  GPUWARDEN_CHECK(placement::keep_named(names, held));
+  for (const facts::GpuRecord& record : held.gpus) options.gpus.push_back(record.gpu.uuid);
+  options.held_by = job.run_id;
+  return recording::Recorder::open(std::move(options), system_clock());
+}
+
 int run_acquired(const Context& context, const Machine& machine, machine::Reservation& acquired, const RunPlan& plan,
                  launch::RunOptions options) {
   ReadyRun job = launch::ready(plan, machine, acquired.decision(), acquired.snapshot(), acquired.descriptors());
   job.job.takes_signals = true;
   job.job.record_directory = lease_directory(context);
+  const auto recorder = open_recorder(context, acquired, job.job, options.sample_period);
+  if (!recorder) return complain(recorder.error());
+  if (*recorder) options.hear = recording_into(**recorder);
   announce(context, acquired, job.job);
   options.look_after = [&acquired] { return acquired.repair(); };
   const auto report = launch::run(job, machine, options, system_clock());
+  if (*recorder) {
+    (*recorder)->finish(report ? std::optional(report->end.exit_code) : std::nullopt);
+    say_losses((*recorder)->progress());
+  }
   if (report) return finish(context, *report);
   return refuse_program(report.error());
 }
 
 /// What means nothing together: told, not left out in silence.
 Result<void> check_what_is_asked(const Args& args) {
-  if (args.has("json"))
-    return fail(ErrorCode::invalid_argument, "run prints no JSON", "--report - prints its report as JSON at the end");
-  if (args.has("end-leftovers") && !args.rest.empty())
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("run --end-leftovers starts no command: '{}' is unexpected", printable(args.rest[0])),
-                "end the leftovers first, then run the command");
-  return {};
+  GPUWARDEN_CHECK(refuse_json(args, "run", "--report - prints its report as JSON at the end"));
+  if (!args.has("end-leftovers")) return {};
+  return refuse_operands(args, "run --end-leftovers", "end the leftovers first, then run the command");
 }
 
 Result<int> run_run(Context& context) {

@@ -84,6 +84,10 @@ Result<int> start(Context& context) {
     return fail(ErrorCode::invalid_argument, "gpuwarden sim start: --fleet is missing",
                 "gpuwarden sim start lab --fleet h100x8");
   GPUWARDEN_TRY(const Pid keeper, machine::start_fleet(name, *spec, machine::simulator_places(context.environment)));
+  if (context.args.has("json")) {
+    print_json({{"schema", facts::kJsonSchema}, {"name", name}, {"pid", keeper.value}, {"simulated", true}});
+    return kFine;
+  }
   fmt::print("simulated fleet '{}' is running (pid {}); use it with --simulate {}\n", name, keeper.value, name);
   return kFine;
 }
@@ -154,19 +158,20 @@ Result<int> clock(Context& context) {
 struct Action {
   std::string_view name;
   std::size_t most_operands;
+  bool answers;  ///< has something to print, as JSON too
   Result<int> (*run)(Context&);
 };
 
-constexpr std::array<Action, 10> kActions{{{"list", 1, list_fleets},
-                                           {"show", 2, show},
-                                           {"exec", 100000, exec_in},
-                                           {"start", 2, start},
-                                           {"stop", 2, stop},
-                                           {"fault", 3, fault},
-                                           {"clear", 2, clear},
-                                           {"reset", 2, reset},
-                                           {"set", 3, set},
-                                           {"clock", 2, clock}}};
+constexpr std::array<Action, 10> kActions{{{"list", 1, true, list_fleets},
+                                           {"show", 2, true, show},
+                                           {"exec", 100000, false, exec_in},
+                                           {"start", 2, true, start},
+                                           {"stop", 2, false, stop},
+                                           {"fault", 3, false, fault},
+                                           {"clear", 2, false, clear},
+                                           {"reset", 2, false, reset},
+                                           {"set", 3, false, set},
+                                           {"clock", 2, false, clock}}};
 
 Result<int> run_sim(Context& context) {
   std::vector<std::string> names;
@@ -184,6 +189,8 @@ Result<int> run_sim(Context& context) {
         fmt::format("gpuwarden sim {}: unexpected '{}'", name, printable(context.args.rest[found->most_operands])),
         "see gpuwarden sim --help");
   }
+  if (!found->answers)
+    GPUWARDEN_CHECK(refuse_json(context.args, fmt::format("sim {}", name), "sim list, show and start do"));
   return found->run(context);
 }
 

@@ -127,10 +127,11 @@ std::string capability_text(const facts::Gpu& gpu) {
   return capability ? fmt::format("{}.{}", capability->major, capability->minor) : "-";
 }
 
-std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const Columns& columns, const Style& style) {
+std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, bool disabled, const Columns& columns,
+                    const Style& style) {
   const auto& sample = record.sample;
   const std::string temperature = sample.temperature ? fmt::format("{}C", sample.temperature->value) : "-";
-  const std::string state = holder_text(record, lease);
+  const std::string state = disabled ? "disabled" : holder_text(record, lease);
   Tone tone = state == "free" ? Tone::good : Tone::warning;
   if (!facts::is_usable(record)) tone = Tone::bad;
   if (record.gpu.vendor != "NVIDIA") tone = Tone::dim;
@@ -264,7 +265,8 @@ std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style)
   return from + style.paint(cut(text, style), Tone::bold) + "\n";
 }
 
-std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& usual) {
+std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& usual,
+                      std::span<const facts::Disabling> disabled) {
   Style style = usual;
   style.width = style.columns;
   const Columns columns(style.width);
@@ -274,7 +276,10 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
   text += style.paint(table_head(columns), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     const facts::Lease* lease = facts::find_lease(leases, record);
-    text += gpu_row(record, lease, columns, style);
+    const facts::Disabling* word = facts::find_disabling(disabled, facts::identity_of(record));
+    text += gpu_row(record, lease, word != nullptr, columns, style);
+    if (word != nullptr)
+      text += painted_lines(facts::describe_disabling(*word, snapshot.taken_at), 3, style, Tone::warning);
     if (!record.cause.empty())
       text += painted_lines(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
     if (!record.next_step.empty()) text += painted_lines("-> " + record.next_step, 3, style, Tone::plain);

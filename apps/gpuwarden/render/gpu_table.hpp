@@ -2,9 +2,11 @@
 // The table of GPUs that `list` prints.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "render/style.hpp"
@@ -16,9 +18,10 @@ std::string short_name(std::string_view name);
 /// The first lines of a table: of which machine, and whether it is simulated or captured.
 std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style);
 
-/// Rows for GPUs, their MIG instances, troubles, leases and (a few of) their processes; no line is wider than the
-/// style.
-std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style);
+/// Rows for GPUs, their MIG instances, troubles, who disabled them, leases and (a few of) their processes; no line is
+/// wider than the style.
+std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style,
+                      std::span<const facts::Disabling> disabled = {});
 /// A row for each process.
 std::string process_table(const facts::Snapshot& snapshot, const Style& style);
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden report: what a recording or a run comes to, as text, JSON, Markdown and HTML.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/recording/compare.hpp"
+#include "gpuwarden/recording/html.hpp"
+#include "gpuwarden/recording/markdown.hpp"
+#include "gpuwarden/recording/open.hpp"
+#include "options.hpp"
+#include "render/print_json.hpp"
+#include "render/recording_text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+using recording::Told;
+
+constexpr auto kReportOptions = std::to_array<Option>({
+    {"--html", OptionKind::text, "FILE", "write one HTML file with charts that needs no network (-: standard output)"},
+    {"--markdown", OptionKind::text, "FILE", "write Markdown, for a ticket (-: standard output)"},
+    {"--compare", OptionKind::list, "FILE...", "show two side by side: report A --compare B"},
+    {"--from", OptionKind::text, "TIME", "from then on: 14:03, 2026-11-20T14:03:07Z (UTC), 10m after the beginning"},
+    {"--to", OptionKind::text, "TIME", "up to then"},
+});
+
+/// One file, or two to compare.
+Result<std::vector<std::string>> files_of(const Args& args) {
+  std::vector<std::string> files = args.rest;
+  for (const std::string& file : args.all("compare")) files.push_back(file);
+  const std::size_t wanted = args.has("compare") ? 2 : 1;
+  if (files.empty())
+    return fail(ErrorCode::invalid_argument, "report needs a file",
+                "gpuwarden record writes one, and so does gpuwarden run --record FILE");
+  if (files.size() == wanted) return files;
+  if (wanted == 1)
+    return fail(ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(files[1])),
+                "report A --compare B shows two recordings side by side");
+  return fail(ErrorCode::invalid_argument, fmt::format("--compare needs two files, not {}", files.size()),
+              "gpuwarden report A --compare B");
+}
+
+/// Standard output takes one document.
+Result<void> check_outputs(const Args& args) {
+  int taken = args.has("json") ? 1 : 0;
+  for (const char* option : {"html", "markdown"}) {
+    const auto file = args.text(option);
+    taken += file == "-" ? 1 : 0;
+    if (file && !can_write_output(*file))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{}: cannot write {}", option, printable(*file)));
+  }
+  if (taken <= 1) return {};
+  return fail(ErrorCode::invalid_argument, "standard output can take one of --html, --markdown and --json",
+              "name files for the others");
+}
+
+Result<void> write_text(const std::string& file, const std::string& text) {
+  GPUWARDEN_CHECK(write_output(file, text));
+  if (file != "-") say("gpuwarden: wrote {}\n", printable(file));
+  return {};
+}
+
+/// What is shown of one file or of two.
+struct Documents {
+  std::string (*html)(const std::vector<Told>&);
+  std::string (*markdown)(const std::vector<Told>&);
+  std::string (*text)(const std::vector<Told>&, const Style&);
+  nlohmann::json (*json)(const std::vector<Told>&);
+};
+
+constexpr Documents kOfOne{
+    .html = [](const std::vector<Told>& told) { return recording::to_html(told[0]); },
+    .markdown = [](const std::vector<Told>& told) { return recording::to_markdown(told[0].summary); },
+    .text = [](const std::vector<Told>& told, const Style& style) { return summary_text(told[0].summary, style); },
+    .json = [](const std::vector<Told>& told) { return recording::to_json(told[0].summary); },
+};
+
+constexpr Documents kOfTwo{
+    .html = [](const std::vector<Told>& told) { return recording::compare_html(told[0], told[1]); },
+    .markdown =
+        [](const std::vector<Told>& told) { return recording::compare_markdown(told[0].summary, told[1].summary); },
+    .text = [](const std::vector<Told>& told,
+               const Style& style) { return compare_text(told[0].summary, told[1].summary, style); },
+    .json =
+        [](const std::vector<Told>& told) {
+          const auto& [a, b] = std::tie(told[0].summary, told[1].summary);
+          return recording::to_json(recording::compare(a, b), a, b);
+        },
+};
+
+Result<int> run_report(Context& context) {
+  const Args& args = context.args;
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  GPUWARDEN_TRY(const auto files, files_of(args));
+  GPUWARDEN_CHECK(check_outputs(args));
+  const recording::Within within{args.text("from").value_or(""), args.text("to").value_or("")};
+  std::vector<Told> told;
+  for (const std::string& file : files) {
+    GPUWARDEN_TRY(auto one, recording::open_report(file, within));
+    told.push_back(std::move(one));
+  }
+  const Documents& documents = told.size() == 2 ? kOfTwo : kOfOne;
+  if (const auto file = args.text("html")) GPUWARDEN_CHECK(write_text(*file, documents.html(told)));
+  if (const auto file = args.text("markdown")) GPUWARDEN_CHECK(write_text(*file, documents.markdown(told)));
+  if (args.has("json"))
+    print_json(documents.json(told));
+  else if (!args.has("html") && !args.has("markdown"))
+    fmt::print("{}", documents.text(told, style));
+  return kFine;
+}
+
+}  // namespace
+
+constinit const Subcommand kReportCommand{
+    .name = "report",
+    .summary = "show what a recording or a run comes to; as HTML with charts, too",
+    .usage = "gpuwarden report [options] FILE",
+    .groups = {OptionGroup{kReportOptions}},
+    .rest = Rest::operands,
+    .details =
+        "Reads recordings (gpuwarden record, gpuwarden run --record) and the JSON of gpuwarden run --report. Says "
+        "what each GPU did, who used it, what happened, and what was wasted.",
+    .run = run_report};
+
+}  // namespace gpuwarden::cli

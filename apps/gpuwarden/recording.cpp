@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording.hpp"
+
+#include <fmt/format.h>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::cli {
+
+telemetry::StoreInfo recording_info(const facts::Snapshot& snapshot, const std::vector<std::string>& command,
+                                    std::chrono::milliseconds interval) {
+  telemetry::StoreInfo info;
+  info.host = snapshot.host;
+  info.simulated = snapshot.simulated;
+  info.fleet = snapshot.fleet;
+  info.driver_version = snapshot.driver_version.value_or("");
+  info.command = command;
+  info.interval = interval;
+  return info;
+}
+
+std::function<void(telemetry::Reading)> recording_into(recording::Recorder& recorder) {
+  return [&recorder, told = false](telemetry::Reading reading) mutable {
+    recorder.add(std::move(reading));
+    const auto progress = recorder.progress();
+    if (progress.trouble && !told) warn(progress.trouble->message);
+    told = told || progress.trouble.has_value();
+  };
+}
+
+std::function<std::vector<facts::Lease>(const facts::Snapshot&)> lease_finder(const machine::Machine& machine) {
+  return [&machine](const facts::Snapshot& snapshot) -> std::vector<facts::Lease> {
+    const auto store = machine.open_leases("", "");
+    if (!store) return {};
+    auto situation = store->inspect(machine.lease_devices(snapshot));
+    return std::move(situation.leases);
+  };
+}
+
+void say_losses(const recording::Recorder::Progress& progress) {
+  if (progress.lost == 0) return;
+  warn(fmt::format("{} of {} readings could not be written: {}", progress.lost, progress.readings,
+                   progress.trouble ? progress.trouble->message : "unknown error"));
+}
+
+}  // namespace gpuwarden::cli

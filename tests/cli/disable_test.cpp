@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden disable and enable, and what list, select, run and lease make of them.
+#include <unistd.h>
+
+#include "cli/program.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class DisableCli : public Program {
+ protected:
+  DisableCli() {
+    environment_["GPUWARDEN_STATE_DIR"] = (dir_ / "state").string();
+    environment_.erase("SUDO_USER");
+    // A started fleet keeps its UUIDs between commands.
+    environment_["GPUWARDEN_SIMULATE"] = file("fleet.yaml", "name: pair\ngpus: [{model: Tesla T4, count: 2}]\n");
+  }
+};
+
+TEST_F(DisableCli, ADisabledGpuIsShownAndLeftAloneUntilItIsEnabled) {
+  const auto done = run({"disable", "0", "--reason", "fan is loud"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output, HasSubstr("GPU 0 is disabled for"));
+  EXPECT_THAT(run({"list"}).standard_output, AllOf(HasSubstr("disabled: fan is loud (by "), HasSubstr("just now)")));
+  const auto list = json({"list"});
+  EXPECT_EQ(list["gpus"][0]["disabled"]["reason"], "fan is loud");
+  EXPECT_TRUE(list["gpus"][1]["disabled"].is_null());
+  EXPECT_EQ(run({"select", "--index"}).standard_output, "1\n");
+  expect_error({"select", "--gpu-ids", "0"}, 1, "GPU 0: disabled: fan is loud");
+  EXPECT_THAT(run({"select", "--gpu-ids", "0"}).standard_error, HasSubstr("hint: gpuwarden enable 0"));
+  EXPECT_THAT(run({"run", "--gpu-ids", "0", "--", "true"}).standard_error,
+              AllOf(HasSubstr("disabled: fan is loud"), HasSubstr("gpuwarden enable 0")));
+  EXPECT_EQ(run({"run", "-n", "2", "--", "true"}).exit_code, 1);
+  EXPECT_EQ(run({"enable", "0"}).exit_code, 0);
+  EXPECT_EQ(run({"select", "--gpu-ids", "0", "--index"}).standard_output, "0\n");
+}
+
+TEST_F(DisableCli, SaysWhatIsWrongWithTheCommand) {
+  expect_error({"disable", "0"}, 2, "requires --reason");
+  expect_error({"disable", "--reason", "loud"}, 2, "which GPUs?");
+  expect_error({"disable", "7", "--reason", "loud"}, 2, "7");
+  expect_error({"enable"}, 2, "which GPUs?");
+  EXPECT_THAT(run({"enable", "1"}).standard_output, HasSubstr("was not disabled"));
+}
+
+TEST_F(DisableCli, AGpuThatWasTakenOutCanBeEnabledByItsUuid) {
+  const std::string uuid = json({"disable", "1", "--reason", "loud"})["disabled"][0]["uuid"];
+  environment_["GPUWARDEN_SIMULATE"] = "h100x8";
+  const auto done = run({"enable", uuid});
+  EXPECT_EQ(done.standard_output, uuid + " is enabled\n") << done.standard_error;
+}
+
+TEST_F(DisableCli, WhileItIsUnknownWhoIsDisabledNothingIsGivenOut) {
+  file("state/disabled.json", "{\"schema\":1,");
+  expect_error({"select"}, 2, "which GPUs are disabled is unknown");
+  EXPECT_THAT(run({"select"}).standard_error, HasSubstr("hint: mend the file, or remove it"));
+  const auto list = run({"list"});
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_THAT(list.standard_error, HasSubstr("which GPUs are disabled is unknown"));
+}
+
+}  // namespace
+}  // namespace gpuwarden::testing
