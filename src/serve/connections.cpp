@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -53,10 +57,14 @@ std::vector<int> open_descriptors() {
   return descriptors;
 }
 
+/// By its name, "socket:[4711]": other threads open and close theirs meanwhile, and are not to be touched.
 std::optional<ino_t> socket_inode(int fd) {
-  struct stat status{};
-  if (::fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
-  return status.st_ino;
+  constexpr std::string_view kSocket = "socket:[";
+  std::error_code failed;
+  const std::string name = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), failed).string();
+  if (failed || !name.starts_with(kSocket) || !name.ends_with(']')) return std::nullopt;
+  const auto number = parse_integer(std::string_view(name).substr(kSocket.size(), name.size() - kSocket.size() - 1));
+  return number ? std::optional(static_cast<ino_t>(*number)) : std::nullopt;
 }
 
 }  // namespace
