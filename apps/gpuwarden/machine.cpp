@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 
+#include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/machine/captures.hpp"
@@ -112,6 +116,23 @@ machine::SurveyOptions survey_options(const Context& context) {
 
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request) {
   return machine.survey(survey_options(context), request);
+}
+
+Result<int> show_again_and_again(const Context& context, const Machine& machine,
+                                 const std::function<Result<int>()>& show) {
+  GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
+  GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
+  const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
+  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
+  if (machine.captured())
+    return fail(ErrorCode::invalid_argument, "--watch and --from cannot be used together", "a capture does not change");
+  const StopOnSignals signals;
+  for (std::uint32_t shown = 0;;) {
+    GPUWARDEN_TRY(const int code, show());
+    std::fflush(stdout);
+    if (++shown == count || std::ferror(stdout) != 0) return code;
+    if (!system_clock().sleep_for(period, signals.token())) return code;
+  }
 }
 
 }  // namespace gpuwarden::cli

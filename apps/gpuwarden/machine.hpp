@@ -2,6 +2,8 @@
 // The machine that a command's options name.
 #pragma once
 
+#include <functional>
+
 #include "command.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/machine/machine.hpp"
@@ -33,5 +35,9 @@ std::chrono::milliseconds probe_deadline(const Context& context);
 machine::SurveyOptions survey_options(const Context& context);
 /// All facts that judges look at, by these options.
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request);
+
+/// --watch and --count: shows until a signal, an error, the count or the end of standard output; the last code.
+Result<int> show_again_and_again(const Context& context, const Machine& machine,
+                                 const std::function<Result<int>()>& show);
 
 }  // namespace gpuwarden::cli

@@ -9,6 +9,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/facts/use.hpp"
+#include "gpuwarden/telemetry/promql.hpp"
 #include "gpuwarden/telemetry/variables.hpp"
 #include "serve/exposition.hpp"
 #include "serve/gpu_lines.hpp"
@@ -74,26 +75,6 @@ std::vector<std::string> own_labels(const NodeMetrics& node, const facts::GpuRec
   return {labels};
 }
 
-/// gpuwarden_gpu_memory_used_percent of "memory_used_percent", whose unit stands in its id or is added.
-std::string name_of(const telemetry::DerivedMetric& metric) {
-  struct Unit {
-    std::string_view unit;
-    std::string_view word;
-  };
-  constexpr auto kUnits = std::to_array<Unit>({{"%", "percent"},
-                                               {"B", "bytes"},
-                                               {"°C", "celsius"},
-                                               {"W", "watts"},
-                                               {"s", "seconds"},
-                                               {"J", "joules"},
-                                               {"MHz", "megahertz"},
-                                               {"B/s", "bytes_per_second"}});
-  std::string name = fmt::format("gpuwarden_gpu_{}", metric.id);
-  const auto* const unit = std::ranges::find(kUnits, metric.unit, &Unit::unit);
-  if (unit != kUnits.end() && !name.ends_with(unit->word)) name += fmt::format("_{}", unit->word);
-  return name;
-}
-
 void write_table(Exposition& out, std::span<const GpuLine> lines) {
   const auto family = [&](std::string_view name, MetricKind kind, std::string_view help, const auto& value) {
     out.family(name, kind, help);
@@ -107,7 +88,7 @@ void write_table(Exposition& out, std::span<const GpuLine> lines) {
            [&](const GpuLine& line) { return facts::value_of(metric, line.record->sample); });
   }
   for (const telemetry::DerivedMetric& metric : telemetry::derived_metrics()) {
-    family(name_of(metric), MetricKind::gauge, metric.help,
+    family(telemetry::prometheus_name(metric), MetricKind::gauge, metric.help,
            [&](const GpuLine& line) { return metric.value(*line.record); });
   }
 }
@@ -281,7 +262,7 @@ std::vector<MetricName> own_names() {
   for (const GpuFamily& row : kGpuFamilies) add(row.name, MetricKind::gauge, row.help, "");
   for (const facts::Metric& metric : facts::metrics()) add(metric.prometheus, metric.kind, metric.help, metric.id);
   for (const auto& metric : telemetry::derived_metrics())
-    add(name_of(metric), MetricKind::gauge, metric.help, metric.id);
+    add(telemetry::prometheus_name(metric), MetricKind::gauge, metric.help, metric.id);
   return names;
 }
 

@@ -4,15 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
-#include "gpuwarden/base/clock.hpp"
-#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json_text.hpp"
@@ -147,22 +144,6 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
   return judged(machine, snapshot);
 }
 
-Result<int> watch_list(const Context& context, const Machine& machine, const Listing& listing) {
-  GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
-  GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
-  const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
-  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
-  if (machine.captured())
-    return fail(ErrorCode::invalid_argument, "--watch and --from cannot be used together", "a capture does not change");
-  const StopOnSignals signals;
-  for (std::uint32_t shown = 0;;) {
-    GPUWARDEN_TRY(const int code, show_list(context, machine, listing));
-    std::fflush(stdout);
-    if (++shown == count || std::ferror(stdout) != 0) return code;
-    if (!system_clock().sleep_for(period, signals.token())) return code;
-  }
-}
-
 Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
   if (context.args.text("fields") == "help") return show_fields();
@@ -171,7 +152,8 @@ Result<int> run_list(Context& context) {
     return fail(ErrorCode::invalid_argument, "--count requires --watch");
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   const Listing listing{style, csv, context.args.has("watch")};
-  return listing.again ? watch_list(context, machine, listing) : show_list(context, machine, listing);
+  const auto show = [&] { return show_list(context, machine, listing); };
+  return listing.again ? show_again_and_again(context, machine, show) : show();
 }
 
 }  // namespace

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
-#include "gpuwarden/base/clock.hpp"
-#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/placement/names.hpp"
@@ -51,22 +48,6 @@ Result<int> show(const Context& context, const Machine& machine, const Style& st
   return kUnavailable;
 }
 
-Result<int> watch(const Context& context, const Machine& machine, const Style& style) {
-  GPUWARDEN_TRY(const auto given, duration_option(context.args, "watch"));
-  GPUWARDEN_TRY(const auto count, count_option(context.args, "count", ~0U));
-  const std::chrono::milliseconds period = given.value_or(std::chrono::seconds(1));
-  if (period.count() == 0) return fail(ErrorCode::invalid_argument, "--watch: the interval must be greater than 0");
-  if (machine.captured())
-    return fail(ErrorCode::invalid_argument, "--watch and --from cannot be used together", "a capture does not change");
-  const StopOnSignals signals;
-  int code = kFine;
-  for (std::uint32_t shown = 0;;) {
-    GPUWARDEN_TRY(code, show(context, machine, style, true));
-    if (++shown == count || std::ferror(stdout) != 0) return code;
-    if (!system_clock().sleep_for(period, signals.token())) return code;
-  }
-}
-
 }  // namespace
 
 Result<int> memory_status(Context& context) {
@@ -74,7 +55,9 @@ Result<int> memory_status(Context& context) {
   if (context.args.has("count") && !context.args.has("watch"))
     return fail(ErrorCode::invalid_argument, "--count requires --watch");
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  return context.args.has("watch") ? watch(context, machine, style) : show(context, machine, style, false);
+  const bool again = context.args.has("watch");
+  const auto show_once = [&] { return show(context, machine, style, again); };
+  return again ? show_again_and_again(context, machine, show_once) : show_once();
 }
 
 }  // namespace gpuwarden::cli
