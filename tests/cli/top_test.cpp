@@ -61,8 +61,8 @@ class Top : public Program {
     EXPECT_TRUE(eventually(kSoon, [&] { return screen().contains(text); })) << text << " is not on\n" << screen();
   }
   int pid_of_program() const {
-    const auto shell = trim(tmux({"list-panes", "-F", "#{pane_pid}"}).standard_output);
-    const auto done = run_patiently({.argv = {"pgrep", "-P", std::string(shell)}, .environment = environment_});
+    const std::string shell(trim(tmux({"list-panes", "-F", "#{pane_pid}"}).standard_output));
+    const auto done = run_patiently({.argv = {"pgrep", "-P", shell}, .environment = environment_});
     return static_cast<int>(parse_integer(trim(done.value_or(Completed{}).standard_output)).value_or(0));
   }
 
