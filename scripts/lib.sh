@@ -88,3 +88,21 @@ stranger_packages=(libnvidia-ml-dev nvtop gpustat python3-venv)
 tool_packages=(munge slurmctld slurmd slurm-client python3-torch python3-jsonschema python3-yaml)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)
 lint_packages=(python3 clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)
+
+# run_tests ctest ARGUMENTS...: the summary (on a terminal all of it as it comes), and before it what failing tests said:
+# a summary alone names no test of a program that runs several.
+run_tests() {
+  local log rc=0
+  log=$(mktemp)
+  if [ -t 1 ]; then "$@" 2>&1 | tee "$log" || rc=$?
+  else "$@" >"$log" 2>&1 || rc=$?
+  fi
+  if [ $rc != 0 ]; then
+    grep -nE '\[  FAILED  \]|: Failure$|ERROR: |SUMMARY: |WARNING: ThreadSanitizer|terminate called|\*\*\*(Failed|Timeout|Exception)' "$log" |
+      cut -c1-300 | head -n 60 || true
+    grep -A 14 -E ': Failure$|ERROR: AddressSanitizer|WARNING: ThreadSanitizer' "$log" | cut -c1-300 | head -n 120 || true
+  fi
+  tail -n 25 "$log"
+  rm -f "$log"
+  return $rc
+}

@@ -18,4 +18,4 @@ say "testing"
 # packages were installed.
 export GPUWARDEN_REQUIRE_NVML_H=1 GPUWARDEN_REQUIRE_STRANGERS=1 GPUWARDEN_REQUIRE_TOOLS=1
 # Packaging has a step of its own in .ci/run.
-ctest --test-dir build/release --output-on-failure -j $((jobs * 2)) -LE package "$@"
+run_tests ctest --test-dir build/release --output-on-failure -j $((jobs * 2)) -LE package "$@"
