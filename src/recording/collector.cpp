@@ -54,8 +54,10 @@ Collector::Collector(milliseconds interval, std::size_t most_points)
     : interval_(interval), most_points_(std::max<std::size_t>(most_points, 2)) {}
 
 void Collector::add(const facts::GpuRecord& record, const Uuid& as, WallTime time, Moment moment) {
-  if (!window_) window_ = telemetry::Window{time, time};
-  window_->to = std::max(window_->to, time);
+  // As a file keeps it: what is told at the end and what the file tells later must not differ.
+  const WallTime at = std::chrono::floor<milliseconds>(time);
+  if (!window_) window_ = telemetry::Window{at, at};
+  window_->to = std::max(window_->to, at);
   const auto [entry, first] = tracks_.try_emplace(as);
   Track& track = entry->second;
   if (first || !record.gpu.name.empty()) track.gpu = {as, record.gpu.index, record.gpu.name};
@@ -63,16 +65,16 @@ void Collector::add(const facts::GpuRecord& record, const Uuid& as, WallTime tim
   const bool during = moment == Moment::during_job;
   // A reading is not for ever: after a hole nobody knows what held in it.
   const milliseconds longest = interval_ > milliseconds(0) ? 3 * interval_ : milliseconds::max();
-  track.throttling.add(time, usable && during ? record.sample.throttle_reasons : std::nullopt, longest);
+  track.throttling.add(at, usable && during ? record.sample.throttle_reasons : std::nullopt, longest);
   if (!usable) return;
   const auto metrics = during ? tracked_metrics() : std::span<const std::string_view>(kAroundMetrics);
   for (const std::string_view id : metrics) {
     const facts::Metric* metric = facts::find_metric(id);
     const auto value = metric == nullptr ? std::nullopt : facts::value_of(*metric, record.sample);
-    if (value) series_of(track, id).add(time, *value);
+    if (value) series_of(track, id).add(at, *value);
   }
   if (record.sample.power)
-    series_of(track, kPowerForEnergy).add(time, static_cast<double>(record.sample.power->value) / kMilli);
+    series_of(track, kPowerForEnergy).add(at, static_cast<double>(record.sample.power->value) / kMilli);
 }
 
 ThinSeries& Collector::series_of(Track& track, std::string_view metric) const {
