@@ -89,14 +89,13 @@ tool_packages=(munge slurmctld slurmd slurm-client python3-torch python3-jsonsch
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)
 lint_packages=(python3 clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)
 
-# run_tests ctest ARGUMENTS...: the summary (on a terminal all of it as it comes), and before it what failing tests said:
-# a summary alone names no test of a program that runs several.
+# run_tests ctest ARGUMENTS...: all it says on a terminal; elsewhere the summary, and before it what failing tests said,
+# for a summary alone names no test of a program that runs several.
 run_tests() {
+  if [ -t 1 ]; then "$@"; return; fi
   local log rc=0
   log=$(mktemp)
-  if [ -t 1 ]; then "$@" 2>&1 | tee "$log" || rc=$?
-  else "$@" >"$log" 2>&1 || rc=$?
-  fi
+  "$@" >"$log" 2>&1 || rc=$?
   if [ $rc != 0 ]; then
     grep -nE '\[  FAILED  \]|: Failure$|ERROR: |SUMMARY: |WARNING: ThreadSanitizer|terminate called|\*\*\*(Failed|Timeout|Exception)' "$log" |
       cut -c1-300 | head -n 60 || true
