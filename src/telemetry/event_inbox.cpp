@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "telemetry/event_inbox.hpp"
+#include "gpuwarden/telemetry/event_inbox.hpp"
 
 #include <algorithm>
 #include <array>

@@ -13,6 +13,7 @@
 
 namespace gpuwarden::telemetry {
 
+/// For one who reads in a thread of its own: all but the handler that is called is for that thread.
 class EventInbox {
  public:
   /// `serious` is called from the watcher's thread when something happened that should not wait for the next reading.
