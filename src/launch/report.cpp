@@ -58,6 +58,13 @@ void add_figures(GpuReport& report) {
   report.energy_is_estimate = !gpu.energy->from_counter;
 }
 
+/// Whose events are a job's: of a MIG instance its GPU's, which only all of them are sure to hold. One that hangs and
+/// is not the job's then does not keep the others' from being heard.
+std::vector<Uuid> watched_for(const std::vector<Uuid>& gpus) {
+  const bool whole = std::ranges::none_of(gpus, [](const Uuid& uuid) { return uuid.value.starts_with("MIG-"); });
+  return whole ? gpus : std::vector<Uuid>{};
+}
+
 }  // namespace
 
 ReportBuilder::ReportBuilder(const std::vector<Uuid>& gpus) {
@@ -142,6 +149,7 @@ struct Sampler::Impl {
        Clock& c)
       : reader_options(std::move(options)),
         has_gpus(!gpus.empty()),
+        watched_gpus(watched_for(gpus)),
         reader(reader_options),
         builder(gpus),
         hear(std::move(listener)),
@@ -149,7 +157,7 @@ struct Sampler::Impl {
 
   /// Begins to watch for events; the child that waits for them is started from this thread, with which it ends.
   void watch() {
-    if (has_gpus) inbox.emplace(reader_options, [] {});
+    if (has_gpus) inbox.emplace(reader_options, [] {}, watched_gpus);
   }
 
   void sample() {
@@ -179,6 +187,7 @@ struct Sampler::Impl {
 
   const probe::ReaderOptions reader_options;
   const bool has_gpus;
+  const std::vector<Uuid> watched_gpus;
   probe::MachineReader reader;
   std::optional<telemetry::EventInbox> inbox;
   recording::Watch watched;

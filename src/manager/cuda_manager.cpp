@@ -262,7 +262,7 @@ Result<DeviceContext> CudaManager::enter(std::optional<GpuIndex> gpu) {
 
 Result<Device> CudaManager::wanted_device(std::optional<GpuIndex> gpu, std::string& fallback) const {
   if (!gpu) {
-    const Device best = best_device();
+    Device best = best_device();
     if (best.is_cpu()) fallback = problem();
     return best;
   }

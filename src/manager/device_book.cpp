@@ -182,7 +182,7 @@ Result<void> DeviceBook::check_managed(GpuIndex gpu) const {
 
 Result<Device> DeviceBook::fit_device(GpuIndex gpu) const {
   GPUWARDEN_CHECK(check_managed(gpu));
-  const Device device = *find(gpu);
+  Device device = *find(gpu);
   const facts::Health health = health_of(device);
   if (is_fit(health.state)) return device;
   return fail(ErrorCode::unavailable,

@@ -63,7 +63,7 @@ nlohmann::json to_json(const MemoryStatus& status) {
 class MemoryManager::Impl {
  public:
   Impl(MemoryConfig config, MemoryPlace place, Clock& clock)
-      : config_(std::move(config)), place_(std::move(place)), clock_(clock) {}
+      : config_(config), place_(std::move(place)), clock_(clock) {}
 
   Result<MemoryStore*> store() {
     const std::scoped_lock lock(mutex_);
@@ -139,7 +139,7 @@ class MemoryManager::Impl {
 };
 
 MemoryManager::MemoryManager(MemoryConfig config, MemoryPlace place, Clock& clock)
-    : impl_(std::make_unique<Impl>(std::move(config), std::move(place), clock)) {}
+    : impl_(std::make_unique<Impl>(config, std::move(place), clock)) {}
 MemoryManager::~MemoryManager() { impl_->releases_->remove(impl_->pool_name()); }
 
 Result<DeviceAddress> MemoryManager::allocate(Bytes size, StreamId stream) {

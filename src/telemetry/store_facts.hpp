@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a history's file keeps of a GPU besides its readings: the figures that do not change, which derived metrics need.
+// What a history's file keeps of a GPU besides its readings: the figures that do not change, which derived metrics
+// need.
 #pragma once
 
 #include <optional>

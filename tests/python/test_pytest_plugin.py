@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-PLUGIN = ("-p", "gpuwarden.pytest_plugin", "-p", "no:cacheprovider")
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest, pytester: pytest.Pytester):
+    """Runs the tests in the folder. An installed package brings its plugin along; the tree's own has to be named."""
+    installed = request.config.pluginmanager.has_plugin("gpuwarden")
+    named = [] if installed else ["-p", "gpuwarden.pytest_plugin"]
+    return lambda: pytester.runpytest_subprocess("-p", "no:cacheprovider", *named)
 
 
-def test_a_marked_test_sees_the_fleet_and_its_faults(pytester: pytest.Pytester):
+def test_a_marked_test_sees_the_fleet_and_its_faults(pytester: pytest.Pytester, run):
     pytester.makepyfile("""
         import gpuwarden, pytest
 
@@ -24,10 +30,10 @@ def test_a_marked_test_sees_the_fleet_and_its_faults(pytester: pytest.Pytester):
         def test_without_gpus():
             assert not gpuwarden.default_machine().simulated
     """)
-    pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=3)
+    run().assert_outcomes(passed=3)
 
 
-def test_a_wrong_fault_is_an_error_of_the_test(pytester: pytest.Pytester):
+def test_a_wrong_fault_is_an_error_of_the_test(pytester: pytest.Pytester, run):
     pytester.makepyfile("""
         import pytest
 
@@ -35,6 +41,6 @@ def test_a_wrong_fault_is_an_error_of_the_test(pytester: pytest.Pytester):
         def test_fleet():
             pass
     """)
-    result = pytester.runpytest_subprocess(*PLUGIN)
+    result = run()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*'nonsense' is not GPU:FAULT*"])

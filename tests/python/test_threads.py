@@ -42,10 +42,13 @@ def test_other_threads_go_on_while_one_waits():
 def test_ctrl_c_ends_a_wait(waiting):
     code = f"""
 import os, signal, threading, time, gpuwarden
+# Python leaves SIGINT ignored where it inherits that: from a shell's background job.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with gpuwarden.simulate("h100x8"):
     held = gpuwarden.reserve(count=8)
     monitor = gpuwarden.Monitor(interval_s=600).start()
-    monitor.wait(30)
+    while monitor.latest() is None:
+        monitor.wait(0.1)
     sent = []
     def interrupt():
         time.sleep(0.5)
