@@ -78,26 +78,42 @@ std::optional<std::vector<facts::Disabling>> parse_notice(const std::string& tex
   return list;
 }
 
-Notice read_notice(const fs::path& file, NoticeTime now) {
+/// Whether the name still leads to the file that is open; its writer may have put a newer one there.
+bool is_still_there(const fs::path& file, const struct stat& opened) {
+  struct stat now{};
+  return ::lstat(file.c_str(), &now) == 0 && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+}
+
+/// Nothing where the file was replaced while it was looked at.
+std::optional<Notice> read_notice_once(const fs::path& file, NoticeTime now) {
   // A pipe must not keep the caller waiting, and a link not lead elsewhere.
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status{};
   // Who took his word back did so while the folder was read.
-  if (!fd && errno == ENOENT) return {};
+  if (!fd && errno == ENOENT) return Notice{};
   if (!fd || ::fstat(fd.get(), &status) != 0) return not_believed(file, std::strerror(errno));
   const bool trusted = status.st_uid == 0 || status.st_uid == ::geteuid();
   if (!S_ISREG(status.st_mode) || !trusted || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return not_believed(file, "it is not root's nor your own, or others may write to it");
   if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
+    if (!is_still_there(file, status)) return std::nullopt;
     // Its writer has ended. Only his own files does one clear away.
     if (status.st_uid == ::geteuid()) ::unlink(file.c_str());
-    return {};
+    return Notice{};
   }
   const auto text = read_descriptor(fd.get(), file.string(), kLargestNotice);
   if (!text) return not_believed(file, text.error().message);
   auto unfit = parse_notice(*text, status.st_uid, now);
   if (!unfit) return not_believed(file, "it is damaged, or another version of gpuwarden wrote it");
-  return {std::move(*unfit), ""};
+  return Notice{std::move(*unfit), ""};
+}
+
+Notice read_notice(const fs::path& file, NoticeTime now) {
+  // A writer replaces its file every half minute: twice at the same moment is chance enough.
+  for (int tries = 0; tries < 3; ++tries) {
+    if (auto notice = read_notice_once(file, now)) return std::move(*notice);
+  }
+  return {};
 }
 
 /// Makes the folder; another's is not written to.
@@ -149,7 +165,9 @@ HealthPublisher::HealthPublisher(HealthPlaces places, std::string program, milli
 HealthPublisher::~HealthPublisher() { take_back(); }
 
 void HealthPublisher::take_back() {
-  if (!file_.empty()) ::unlink(file_.c_str());
+  // A forked child has the object, but not the file.
+  const bool own = file_.filename().string().starts_with(fmt::format("{}-", ::getpid()));
+  if (own) ::unlink(file_.c_str());
   lock_.reset();
   file_.clear();
   told_.clear();

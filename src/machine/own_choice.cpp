@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpuwarden/lease/line.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/visible_devices.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
@@ -51,7 +52,8 @@ Result<Others> others_on(const Machine& machine, const facts::Snapshot& snapshot
   others.spoken_for = line.look(situation, "", free_devices(snapshot, situation.leases), clock.now()).spoken_for;
   std::erase_if(situation.leases, [&](const facts::Lease& lease) { return holds(lease, chooser); });
   others.leases = std::move(situation.leases);
-  GPUWARDEN_TRY(lease::Disablings::View view, machine.disablings().read());
+  GPUWARDEN_TRY(lease::Disablings::View view,
+                out_of_use(machine.options().environment, machine.reader(), clock.wall_now()));
   others.disabled = std::move(view.disabled);
   return others;
 }

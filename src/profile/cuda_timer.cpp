@@ -40,7 +40,8 @@ class CudaTimer final : public DeviceTimer {
   Mark mark(StreamHandle stream) override {
     cuda::Context context = nullptr;
     if (driver_.cuCtxGetCurrent(&context) != kSuccess || context == nullptr) return 0;
-    auto* const queue = reinterpret_cast<cuda::Stream>(stream);
+    auto* const queue =
+        reinterpret_cast<cuda::Stream>(stream);  // NOLINT(performance-no-int-to-ptr): as a number from Python
     int capture = cuda::kCaptureNone;
     if (driver_.cuStreamIsCapturing != nullptr &&
         (driver_.cuStreamIsCapturing(queue, &capture) != kSuccess || capture != cuda::kCaptureNone))

@@ -34,7 +34,7 @@ std::optional<std::ranges::subrange<Readings::const_iterator>> around(const Read
 }
 
 /// What one GPU used in a span, in joules.
-std::optional<double> joules_in(auto around, Time start, Time end, bool by_counter) {
+std::optional<double> joules_in(const auto& around, Time start, Time end, bool by_counter) {
   double sum = 0;
   for (auto b = around.begin() + 1; b < around.end(); ++b) {
     const auto& a = *(b - 1);
@@ -57,7 +57,7 @@ std::optional<double> joules_in(auto around, Time start, Time end, bool by_count
 }
 
 /// Mean utilization of one GPU in a span: each reading stands for the time since the one before it.
-std::optional<double> utilization_in(auto around, Time start, Time end) {
+std::optional<double> utilization_in(const auto& around, Time start, Time end) {
   double sum = 0;
   double known = 0;
   for (auto b = around.begin() + 1; b < around.end(); ++b) {

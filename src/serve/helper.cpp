@@ -145,12 +145,12 @@ std::unexpected<Error> helper_gone() {
 
 }  // namespace
 
-Result<std::unique_ptr<Helper>> Helper::start(HelperRights rights) {
+Result<std::unique_ptr<Helper>> Helper::start(const HelperRights& rights) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return std::unexpected(error_from_errno(errno, "cannot make a socket for the helper"));
   UniqueFd own(ends[0]);
-  UniqueFd other(ends[1]);
+  const UniqueFd other(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return std::unexpected(error_from_errno(errno, "cannot start the helper"));
   if (pid == 0) {

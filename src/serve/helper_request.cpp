@@ -149,7 +149,8 @@ std::string answer_packet(const Result<std::string>& answer) {
   std::string text = answer ? fmt::format("ok\n{}", *answer)
                             : fmt::format("no\n{}\n{}\n{}", static_cast<int>(answer.error().code),
                                           printable(answer.error().message), printable(answer.error().hint));
-  text.resize(std::min(text.size(), kLongestPacket));
+  // The number of the request stands before it.
+  text.resize(std::min(text.size(), kLongestPacket - 32));
   return text;
 }
 

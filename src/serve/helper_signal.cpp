@@ -31,8 +31,9 @@ Result<void> signal_as(std::uint32_t user, Pid pid, int signal) {
   if (child < 0) return std::unexpected(error_from_errno(errno, "cannot start a process that sends the signal"));
   if (child == 0) ::_exit(send_as(user, pid, signal));
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  if (!WIFEXITED(status)) return fail(ErrorCode::failed, "the process that sends the signal was killed");
+  // It is that user's, who may stop it: nobody else's request waits for that.
+  while (::waitpid(child, &status, WUNTRACED) < 0 && errno == EINTR) continue;
+  if (!WIFEXITED(status)) return fail(ErrorCode::failed, "the process that sends the signal was killed or stopped");
   const int error_number = WEXITSTATUS(status);
   if (error_number == 0) return {};
   if (error_number == ESRCH) return fail(ErrorCode::not_found, fmt::format("process {} has ended", pid.value));

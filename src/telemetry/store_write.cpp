@@ -48,8 +48,9 @@ Result<bool> Store::Impl::lies_in_a_gap(std::int64_t time) {
     select->reset();
     return answer;
   };
+  // Readings as they were made, before as after: where they were downsampled since, what follows may be whole.
   GPUWARDEN_TRY(const auto hot_before, ask("SELECT max(t) FROM hot WHERE t <= ?1"));
-  GPUWARDEN_TRY(const auto chunk_before, ask("SELECT max(t0) FROM chunk WHERE t0 <= ?1"));
+  GPUWARDEN_TRY(const auto chunk_before, ask("SELECT max(t0) FROM chunk WHERE t0 <= ?1 AND step = 0"));
   GPUWARDEN_TRY(const auto over_it, ask("SELECT 1 FROM chunk WHERE t0 <= ?1 AND t1 > ?1 AND step = 0 LIMIT 1"));
   GPUWARDEN_TRY(const auto hot_after, ask("SELECT min(t) FROM hot WHERE t > ?1"));
   GPUWARDEN_TRY(const auto chunk_after, ask("SELECT min(t0) FROM chunk WHERE t0 > ?1 AND step = 0"));

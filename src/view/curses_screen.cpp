@@ -245,8 +245,9 @@ Result<std::unique_ptr<Screen>> open_curses_screen(bool colours) {
     ::endwin();
     ::delscreen(terminal);
     disarm_rescue();
+    const char* kind = std::getenv("TERM");
     return fail(ErrorCode::unavailable,
-                fmt::format("a terminal of type '{}' (TERM) cannot move its cursor", std::getenv("TERM")),
+                fmt::format("a terminal of type '{}' (TERM) cannot move its cursor", kind == nullptr ? "" : kind),
                 "for example TERM=xterm-256color; --once prints one frame");
   }
   return std::make_unique<CursesScreen>(terminal, colours);

@@ -70,7 +70,7 @@ class Helper {
  public:
   /// Forks it. To be called before any thread is started and before root is given up. The process keeps of its rights
   /// what `rights` needs, says on standard error what it did, and ends with the last of its callers.
-  static Result<std::unique_ptr<Helper>> start(HelperRights rights);
+  static Result<std::unique_ptr<Helper>> start(const HelperRights& rights);
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
   ~Helper();
