@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "gpuwarden/lease/disablings.hpp"
@@ -96,7 +97,7 @@ Result<void> GpuManager::initialize(const std::stop_token& stop) {
   }
   if (options_.config.enable_monitoring && !options_.read) {
     CudaManager* const devices = parts->cuda.get();
-    parts->monitor->telemetry().add_reading_callback(
+    parts->observer = parts->monitor->telemetry().add_reading_callback(
         [devices](const telemetry::Reading& reading) { devices->observe(reading); });
     GPUWARDEN_CHECK(parts->monitor->telemetry().start());
   }

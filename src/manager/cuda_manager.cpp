@@ -124,15 +124,23 @@ class CudaManager::Impl {
   }
 
   void start_checks() {
+    std::jthread ended;  // waited for without the lock: its callbacks may want that
     const std::scoped_lock lock(thread_mutex_);
-    if (!config_.enable_health_check || thread_.joinable()) return;
+    const bool runs = thread_.joinable() && !thread_.get_stop_token().stop_requested();
+    if (!config_.enable_health_check || runs || is_checking()) return;
+    ended = std::move(thread_);
     thread_ = std::jthread([this](const std::stop_token& stop) {
       while (clock().sleep_for(config_.health_check_interval, stop)) observe(read({}));
     });
   }
   void stop_checks() {
+    std::jthread ended;
     const std::scoped_lock lock(thread_mutex_);
-    thread_ = {};
+    // A thread cannot wait for its own end: it ends with the check from whose callback this is asked.
+    if (is_checking())
+      thread_.request_stop();
+    else
+      ended = std::move(thread_);
   }
 
   /// All attempts on one device.
@@ -146,7 +154,14 @@ class CudaManager::Impl {
       if (error.code == ErrorCode::unsatisfied && sources_.out_of_memory) sources_.out_of_memory(device);
     };
     use(device, 1);
-    auto result = with_retries(retry_policy(config_), with, [&] { return work(device); });
+    auto result = [&]() -> Result<void> {
+      try {
+        return with_retries(retry_policy(config_), with, [&] { return work(device); });
+      } catch (...) {
+        use(device, -1);
+        throw;
+      }
+    }();
     use(device, -1);
     return result;
   }
@@ -173,6 +188,8 @@ class CudaManager::Impl {
   bool initialized_ = false;
 
  private:
+  bool is_checking() const { return thread_.get_id() == std::this_thread::get_id(); }
+
   const CudaConfig config_;
   const CudaSources sources_;
   std::minstd_rand random_;

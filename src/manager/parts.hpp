@@ -32,10 +32,19 @@ struct GpuManager::Reader {
 };
 
 struct GpuManager::Parts {
+  Parts() = default;
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  /// A monitor that one of its own callbacks ends still calls the others of that reading.
+  ~Parts() {
+    if (monitor) monitor->telemetry().remove_callback(observer);
+  }
+
   std::shared_ptr<ReleaseBook> releases = std::make_shared<ReleaseBook>();
   std::unique_ptr<CudaManager> cuda;
   std::map<std::optional<GpuIndex>, std::unique_ptr<MemoryManager>> memory;
   std::optional<DistributedSetup> distributed;
+  telemetry::CallbackId observer{};
   std::unique_ptr<PerformanceMonitor> monitor;  ///< last: its readings reach the devices
 };
 

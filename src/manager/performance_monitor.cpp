@@ -107,10 +107,13 @@ PerformanceMonitor::PerformanceMonitor(MonitorConfig config, telemetry::MonitorO
       profiler_({.enabled = config_.enable_profiling, .clock = options.clock}),
       monitor_(std::make_unique<telemetry::PerformanceMonitor>(std::move(options))) {
   if (!config_.enable_profiling) return;
-  monitor_->add_reading_callback([this](const telemetry::Reading& reading) {
+  profiled_ = monitor_->add_reading_callback([this](const telemetry::Reading& reading) {
     profiler_.hear(profile::readings_of(reading.snapshot, reading.when));
   });
 }
+
+// A monitor that one of its own callbacks ends still calls the others of that reading.
+PerformanceMonitor::~PerformanceMonitor() { monitor_->remove_callback(profiled_); }
 
 Result<std::unique_ptr<PerformanceMonitor>> PerformanceMonitor::make(const MonitorConfig& config,
                                                                      telemetry::MonitorOptions options) {

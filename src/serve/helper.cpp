@@ -98,16 +98,18 @@ Numbered numbered(std::string_view packet) {
 }
 
 /// Of root's capabilities those alone that the rights need: to be another user for a signal, and what the driver wants
-/// of who sets a power limit. Root's own files stay root's.
-void keep_capabilities(const HelperRights& rights) {
+/// of who sets a power limit; in a container root may lack them. Root's own files stay root's. False where the others
+/// cannot be given up.
+bool keep_capabilities(const HelperRights& rights) {
   std::uint32_t kept = 0;
   if (rights.signals) kept |= 1U << CAP_SETUID;
   if (rights.set_power_limit) kept |= 1U << CAP_SYS_ADMIN;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> had{};
+  if (::syscall(SYS_capget, &header, had.data()) != 0) return false;
   std::array<__user_cap_data_struct, 2> data{};
-  data[0].effective = data[0].permitted = kept;
-  ::syscall(SYS_capset, &header, data.data());
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  data[0].effective = data[0].permitted = kept & had[0].permitted;
+  return ::syscall(SYS_capset, &header, data.data()) == 0 && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
 /// What was done stands in the log of whoever started the server.
@@ -128,7 +130,7 @@ void tell(int log, std::string_view packet, const Result<std::string>& answer) {
   for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGPIPE}) std::signal(signal, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL);
   keep_descriptors({socket, log});
-  if (::geteuid() == 0) keep_capabilities(rights);
+  if (::geteuid() == 0 && !keep_capabilities(rights)) ::_exit(1);
   while (const auto incoming = receive(socket)) {
     const auto [number, request] = numbered(incoming->packet);
     const auto answer = obey(request, incoming->connection.get(), rights);

@@ -51,6 +51,9 @@ class PerformanceMonitor {
   /// alert_rules().
   static Result<std::unique_ptr<PerformanceMonitor>> make(const MonitorConfig& config,
                                                           telemetry::MonitorOptions options);
+  PerformanceMonitor(const PerformanceMonitor&) = delete;
+  PerformanceMonitor& operator=(const PerformanceMonitor&) = delete;
+  ~PerformanceMonitor();
 
   /// Metrics, history, statistics, alerts, callbacks, start and stop.
   telemetry::PerformanceMonitor& telemetry() { return *monitor_; }
@@ -75,6 +78,7 @@ class PerformanceMonitor {
 
   const MonitorConfig config_;
   profile::Profiler profiler_;
+  telemetry::CallbackId profiled_{};
   std::unique_ptr<telemetry::PerformanceMonitor> monitor_;  ///< last: it ends before what it tells
 };
 
