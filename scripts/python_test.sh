@@ -24,7 +24,7 @@ say "testing the wheel in build/wheel-venv"
 build/wheel-venv/bin/pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$wheel"
 build/wheel-venv/bin/pip install -q --disable-pip-version-check \
   $(grep -E '^(pytest|hypothesis)==' scripts/python_requirements.txt)
-build/wheel-venv/bin/pytest -q -p no:cacheprovider --ignore=tests/python/torch "${@:-tests/python}"
+build/wheel-venv/bin/pytest -q -p no:cacheprovider --ignore=tests/python/pytorch "${@:-tests/python}"
 
 say "the wheel beside Debian's packages"
 /usr/bin/python3 -m venv --system-site-packages build/debian-venv

@@ -128,8 +128,7 @@ void bind_profile(nb::module_& module) {
   module.def("profile_memory", follow_memory, nb::arg("ask").none());
   module.def("profile_hear", hear, nb::arg("reading"));
   module.def("profile_results", results);
-  module.def("profile_trace", trace, nb::arg("foreign") = "",
-             nb::sig("def profile_trace(foreign: str = '') -> bytes"));
+  module.def("profile_trace", trace, nb::arg("foreign") = "", nb::sig("def profile_trace(foreign: str = '') -> bytes"));
   module.def("profile_reset", reset);
   module.def("profile_after_fork", after_fork);
 }

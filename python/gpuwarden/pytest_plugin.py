@@ -28,20 +28,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _simulated_gpus(request: pytest.FixtureRequest) -> Iterator[Simulation | None]:
+def _marked_gpus(request: pytest.FixtureRequest) -> Iterator[Simulation | None]:
     mark = request.node.get_closest_marker("gpus")
-    if mark is None and "gpus" not in request.fixturenames:
+    if mark is None:
         yield None
         return
     from gpuwarden._simulation import simulate
 
-    fleet = mark.args[0] if mark is not None and mark.args else _DEFAULT_FLEET
-    faults = mark.kwargs.get("faults", ()) if mark is not None else ()
-    with simulate(fleet, faults=faults) as running:
+    fleet = mark.args[0] if mark.args else _DEFAULT_FLEET
+    with simulate(fleet, faults=mark.kwargs.get("faults", ())) as running:
         yield running
 
 
+# Made here where there is no mark: a parameter or a fixture of the tests' own by this name takes its place.
 @pytest.fixture
-def gpus(_simulated_gpus: Simulation) -> Simulation:
+def gpus(_marked_gpus: Simulation | None) -> Iterator[Simulation]:
     """The simulated fleet that the mark `gpus` names; h100x8 without one."""
-    return _simulated_gpus
+    if _marked_gpus is not None:
+        yield _marked_gpus
+        return
+    from gpuwarden._simulation import simulate
+
+    with simulate(_DEFAULT_FLEET) as running:
+        yield running

@@ -29,8 +29,12 @@ def test_a_marked_test_sees_the_fleet_and_its_faults(pytester: pytest.Pytester, 
 
         def test_without_gpus():
             assert not gpuwarden.default_machine().simulated
+
+        @pytest.mark.parametrize("gpus", [1])
+        def test_with_a_parameter_of_that_name(gpus):
+            assert gpus == 1 and not gpuwarden.default_machine().simulated
     """)
-    run().assert_outcomes(passed=3)
+    run().assert_outcomes(passed=4)
 
 
 def test_a_wrong_fault_is_an_error_of_the_test(pytester: pytest.Pytester, run):
