@@ -3,7 +3,8 @@
 // reading a second (with all processes of theirs), and their memory. `gpuwarden top` beside nvtop and nvitop where they
 // are installed.
 //   bench_top [--real] [--peers FOLDER] [--seconds N] [ROUNDS]
-// --real: this machine's own GPUs instead of a simulated h100x8; --peers: a folder with other versions of the peers.
+// --real: this machine's own GPUs instead of a simulated h100x8; --peers: a folder with other versions of the peers, as
+// the bin of a virtual environment: python3 -m venv V && V/bin/pip install nvitop && bench_top --peers V/bin.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>

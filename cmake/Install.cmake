@@ -17,6 +17,17 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpuwarden DESTINATION ${CMAKE_IN
   FILES_MATCHING PATTERN "*.inc")
 install(TARGETS gpuwarden_gpuwarden EXPORT gpuwardenTargets)
 
+# For bindings/python, which can be built beside this tree: the rooms' archives.
+set(archives "")
+foreach(room ${rooms})
+  get_target_property(type gpuwarden_${room} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    string(APPEND archives " $<TARGET_FILE:gpuwarden_${room}>")
+  endif()
+endforeach()
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/gpuwarden-archives.cmake
+  CONTENT "set(GPUWARDEN_VERSION ${PROJECT_VERSION})\nset(GPUWARDEN_ROOM_ARCHIVES${archives})\n")
+
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpuwarden)
 install(EXPORT gpuwardenTargets NAMESPACE gpuwarden:: DESTINATION ${config_dir} COMPONENT dev)
 configure_package_config_file(cmake/gpuwardenConfig.cmake.in ${PROJECT_BINARY_DIR}/gpuwardenConfig.cmake

@@ -2,6 +2,7 @@
 # Build-wide settings: standard, output folders, sanitizers, ccache.
 option(GPUWARDEN_TESTS "Build the tests" ON)
 option(GPUWARDEN_BENCH "Build the benchmarks" OFF)
+option(GPUWARDEN_PYTHON "Build the Python extension: what pip does" OFF)
 option(GPUWARDEN_FUZZ "Build the fuzzers (clang only)" OFF)
 option(GPUWARDEN_UNITY "Compile a target's files ten at a time: twice as fast, but hides missing includes and shadowed names" ON)
 set(GPUWARDEN_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")

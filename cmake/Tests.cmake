@@ -16,10 +16,12 @@ function(gpuwarden_add_shards target files timeout labels)
   math(EXPR shards "(${count} + 3) / 4")
   math(EXPR last "${shards} - 1")
   math(EXPR patience "${timeout} * 4")
+  # What a library leaks that is not ours; without a word about it, for tests compare what programs print.
+  set(leaks "suppressions=${PROJECT_SOURCE_DIR}/tests/leaks.supp:print_suppressions=0")
   foreach(shard RANGE ${last})
     add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
     set_tests_properties(${target}.${shard} PROPERTIES TIMEOUT ${patience} LABELS "${labels}" ${ARGN}
-      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};LSAN_OPTIONS=${leaks}")
   endforeach()
 endfunction()
 

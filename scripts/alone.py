@@ -31,6 +31,8 @@ HEAVY = ("nlohmann/json.hpp", "fmt/format.h", "filesystem", "chrono", "ranges", 
 # Fewer files than this are not worth a precompiled header of their own.
 WORTH = 8
 WARNINGS = ("-Wshadow",)
+# Needs nanobind, which comes from PyPI: a build of its own compiles each of its files (scripts/python_env.sh).
+APART = ROOT / "bindings/python"
 # Built only where a peer is, or is not, installed.
 OPTIONAL = ("absent_cub.cpp", "absent_vma.cpp", "cub_contenders.cpp", "vma_contenders.cpp")
 
@@ -95,6 +97,8 @@ def files_of(units):
             of_folder.setdefault(folder, options)
     for top in ("include/gpuwarden", "src", "apps", "sim", "preload", "bindings", "bench"):
         for header in sorted((ROOT / top).rglob("*.hpp")):
+            if APART in header.parents:
+                continue
             place = header.relative_to(ROOT)
             if top == "include/gpuwarden":
                 place = pathlib.Path("src", *place.parts[2:])
@@ -106,7 +110,7 @@ def nobodys(files):
     """The sources that no target has, so that nobody looks at them here; those that need what is not installed aside."""
     tops = ("src", "apps", "sim", "preload", "bindings", "bench", "examples")
     return [file for top in tops for file in sorted((ROOT / top).rglob("*.cpp"))
-            if file not in files and file.name not in OPTIONAL]
+            if file not in files and file.name not in OPTIONAL and APART not in file.parents]
 
 
 def precompile(folder, number, heavy, options):

@@ -84,6 +84,8 @@ test_packages=("${page_packages[@]}" chromium libgtest-dev libgmock-dev libbench
 # Peers for memory_bench: each only where it can be had, none is needed.
 bench_packages=(libvulkan-dev libmimalloc-dev libjemalloc-dev)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat python3-venv)
+# For the wheel and its tests.
+python_packages=(python3-dev python3-venv)
 # Whose files and command lines the planner writes: a Slurm, torchrun, and a reader of JSON Schema (tests/emit).
 tool_packages=(munge slurmctld slurmd slurm-client python3-torch python3-jsonschema python3-yaml)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Formatting, static analysis, and each file by itself: includes what it uses, hides no name.
 source "$(dirname "$0")/lib.sh"
-need_packages "${build_packages[@]}" "${lint_packages[@]}"
+need_packages "${build_packages[@]}" "${lint_packages[@]}" "${python_packages[@]}"
 build=build/lint
 cmake --preset lint >/dev/null
 # What is generated is included.
@@ -17,6 +17,11 @@ scripts/alone.py "$build"
 say "clang-tidy"
 git ls-files -co --exclude-standard 'src/*.cpp' 'apps/*.cpp' 'sim/*.cpp' 'preload/*.cpp' |
   xargs scripts/tidy.py "$build"
+
+say "Python: ruff and mypy"
+need_python_venv python-venv scripts/python_requirements.txt
+build/python-venv/bin/ruff check -q python tests/python
+build/python-venv/bin/mypy --no-error-summary
 
 say "docs/messages.md is up to date"
 scripts/messages.py --check

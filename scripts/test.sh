@@ -4,7 +4,7 @@
 #   scripts/test.sh [ARGUMENTS FOR ctest...]
 source "$(dirname "$0")/lib.sh"
 
-need_packages "${build_packages[@]}" "${test_packages[@]}"
+need_packages "${build_packages[@]}" "${test_packages[@]}" "${python_packages[@]}"
 enable_nonfree
 need_packages "${stranger_packages[@]}" "${tool_packages[@]}"
 need_python_venv strangers-python tests/strangers/requirements.txt
@@ -19,3 +19,6 @@ say "testing"
 export GPUWARDEN_REQUIRE_NVML_H=1 GPUWARDEN_REQUIRE_STRANGERS=1 GPUWARDEN_REQUIRE_TOOLS=1
 # Packaging has a step of its own in .ci/run.
 run_tests ctest --test-dir build/release --output-on-failure -j $((jobs * 2)) -LE package "$@"
+
+# The wheel, from what was just built; with tests named on the command line only those run.
+if [ $# = 0 ]; then scripts/python_test.sh build/release; fi

@@ -28,15 +28,6 @@ std::function<void(telemetry::Reading)> recording_into(recording::Recorder& reco
   };
 }
 
-std::function<std::vector<facts::Lease>(const facts::Snapshot&)> lease_finder(const machine::Machine& machine) {
-  return [&machine](const facts::Snapshot& snapshot) -> std::vector<facts::Lease> {
-    const auto store = machine.open_leases("", "");
-    if (!store) return {};
-    auto situation = store->inspect(machine.lease_devices(snapshot));
-    return std::move(situation.leases);
-  };
-}
-
 void say_losses(const recording::Recorder::Progress& progress) {
   if (progress.lost == 0) return;
   warn(fmt::format("{} of {} readings could not be written: {}", progress.lost, progress.readings,

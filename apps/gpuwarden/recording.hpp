@@ -18,9 +18,6 @@ telemetry::StoreInfo recording_info(const facts::Snapshot& snapshot, const std::
 /// For samplers: each reading goes to the recorder; what cannot be written is said once.
 std::function<void(telemetry::Reading)> recording_into(recording::Recorder& recorder);
 
-/// Who has reserved what, asked anew for each reading; nobody where that cannot be read.
-std::function<std::vector<facts::Lease>(const facts::Snapshot&)> lease_finder(const machine::Machine& machine);
-
 /// Says what a recorder could not write.
 void say_losses(const recording::Recorder::Progress& progress);
 

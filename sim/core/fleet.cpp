@@ -172,16 +172,22 @@ Result<std::shared_ptr<const FleetView>> Fleet::view() {
 
 std::optional<EventView> Fleet::wait_event(std::uint64_t after, std::uint64_t mask, std::uint64_t gpus,
                                            std::chrono::milliseconds timeout) {
-  const auto end = std::chrono::steady_clock::now() + timeout;
+  // A driver sleeps until something happens; here the longer nothing does, the more seldom it is looked for.
+  using std::chrono::nanoseconds;
+  constexpr nanoseconds kShortest = std::chrono::milliseconds(5);
+  constexpr nanoseconds kLongest = std::chrono::milliseconds(25);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto end = begin + timeout;
   for (;;) {
     if (const auto now = view()) {
       for (const EventView& event : (*now)->events) {
         if (event.number > after && (event.type & mask) != 0 && (gpus >> event.gpu & 1U) != 0) return event;
       }
     }
-    const auto left = end - std::chrono::steady_clock::now();
-    if (left <= std::chrono::nanoseconds(0)) return std::nullopt;
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(5)));
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= end) return std::nullopt;
+    std::this_thread::sleep_for(
+        std::min<nanoseconds>(end - now, std::clamp<nanoseconds>((now - begin) / 8, kShortest, kLongest)));
   }
 }
 

@@ -148,11 +148,21 @@ Return nvmlDeviceGetAddressingMode(Device device, AddressingMode* out) {
   return number(device, Field::addressing_mode, &out->value);
 }
 
-// The state is the system's: a machine's first GPU stands for all.
+// The state is the system's: no GPU is asked, so that one that hangs keeps nobody from it.
 Return nvmlSystemGetConfComputeState(ConfComputeSystemState* out) {
   if (out == nullptr) return kInvalidArgument;
   *out = {};
-  return number(to_device({0, std::nullopt}), Field::confidential, &out->feature);
+  if (const Return code = require_init(); code != kSuccess) return code;
+  const auto live = fleet();
+  const auto view = live ? live->view() : fail(ErrorCode::not_found, "");
+  if (!view) return kUnknown;
+  for (const auto& gpu : (*view)->gpus) {
+    const auto state = sim::at(gpu.readings, Field::confidential);
+    if (!state) continue;
+    out->feature = static_cast<decltype(out->feature)>(*state);
+    return kSuccess;
+  }
+  return kNotSupported;
 }
 
 Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricInfo* out) {

@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/select.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
@@ -57,6 +59,9 @@ std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const 
   const auto wanted = [&](const Uuid& uuid) {
     return options.gpus.empty() || std::ranges::find(options.gpus, uuid) != options.gpus.end();
   };
+  const auto is_left_out = [&](const Uuid& uuid) {
+    return std::ranges::find(options.reserved, uuid, &std::pair<Uuid, std::string>::first) != options.reserved.end();
+  };
   const auto devices = machine.lease_devices(snapshot);
   auto held = store->claim(devices, [&](const lease::Situation& situation) -> Result<lease::Choice> {
     lease::Choice choice;
@@ -66,7 +71,7 @@ std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const 
       if (taken != situation.leases.end() && is_own(*taken, machine.options().environment)) continue;
       if (taken != situation.leases.end())
         options.reserved.emplace_back(uuid, holder_of(*taken));
-      else if (wanted(uuid) && facts::is_usable(record))
+      else if (wanted(uuid) && facts::is_usable(record) && !is_left_out(uuid))
         choice.devices.push_back(device_named(devices, uuid));
     }
     return choice;
@@ -82,6 +87,17 @@ const facts::GpuRecord* find(const facts::Snapshot& snapshot, const Uuid& uuid) 
   };
   const auto found = std::ranges::find_if(snapshot.gpus, is_it);
   return found == snapshot.gpus.end() ? nullptr : &*found;
+}
+
+/// Those that are out of use go to options.reserved, and say why. What cannot be known is said of all.
+void leave_out_disabled(const machine::Machine& machine, const facts::Snapshot& snapshot, Options& options) {
+  const auto view = machine::out_of_use(machine.options().environment, machine.reader(), options.clock->wall_now());
+  for (const auto& record : snapshot.gpus) {
+    const Uuid uuid = facts::identity_of(record);
+    const auto* word = view ? facts::find_disabling(view->disabled, uuid) : nullptr;
+    if (word != nullptr) options.reserved.emplace_back(uuid, facts::describe_disabling(*word, snapshot.taken_at));
+    if (!view) options.reserved.emplace_back(uuid, view.error().message);
+  }
 }
 
 Listener listener(const machine::Machine& machine, const std::function<void(std::string_view)>& progress) {
@@ -131,6 +147,7 @@ Result<facts::BurnInRun> run_on(const machine::Machine& machine, const facts::Sn
     return run;
   }
   GPUWARDEN_TRY(options.gpus, named(request.gpus, snapshot, machine.options().environment));
+  leave_out_disabled(machine, snapshot, options);
   const auto held = reserve(machine, snapshot, request, options);
   return run(snapshot, knowledge, options, listener(machine, request.progress));
 }

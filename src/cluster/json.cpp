@@ -53,10 +53,10 @@ Result<void> read_list(const Json& json, const char* key, Result<T> (*read)(cons
   return {};
 }
 
-Result<void> read_problem(const Json& json, Node& node) {
-  const Json* at = member(json, "problem");
+Result<void> read_problem(const Json& json, const char* key, std::optional<Error>& found) {
+  const Json* at = member(json, key);
   if (at == nullptr) return {};
-  if (!at->is_object()) return std::unexpected(wrong("problem", "an object"));
+  if (!at->is_object()) return std::unexpected(wrong(key, "an object"));
   Error problem;
   GPUWARDEN_TRY(problem.message, text_of(*at, "message"));
   GPUWARDEN_TRY(problem.hint, text_of(*at, "hint"));
@@ -64,7 +64,7 @@ Result<void> read_problem(const Json& json, Node& node) {
   for (int i = 0; i <= static_cast<int>(ErrorCode::failed); ++i) {
     if (to_string(static_cast<ErrorCode>(i)) == code) problem.code = static_cast<ErrorCode>(i);
   }
-  node.problem = std::move(problem);
+  found = std::move(problem);
   return {};
 }
 
@@ -84,12 +84,17 @@ Result<void> read_times(const Json& json, Node& node, telemetry::Reading& readin
 }  // namespace
 
 Json to_json(const Node& node) {
-  Json json{{"name", node.name}, {"url", node.url}, {"health", list_of(node.health)}, {"alerts", list_of(node.alerts)}};
-  json["problem"] = node.problem ? facts::to_json(*node.problem) : Json();
+  const auto told = [](const std::optional<Error>& problem) { return problem ? facts::to_json(*problem) : Json(); };
+  Json json{{"name", node.name}, {"url", node.url}, {"alerts", list_of(node.alerts)}};
+  json["health"] = node.health_problem && node.health.empty() ? Json() : list_of(node.health);
+  json["problem"] = told(node.problem);
+  json["leases_problem"] = told(node.leases_problem);
+  json["health_problem"] = told(node.health_problem);
   const auto seen = std::chrono::duration_cast<milliseconds>(node.seen.time_since_epoch()).count();
   json["seen_unix_ms"] = seen == 0 ? Json() : Json(seen);
   json["snapshot"] = node.reading ? facts::to_json(node.reading->snapshot) : Json();
   json["leases"] = node.reading ? list_of(node.reading->leases) : Json::array();
+  if (node.leases_problem) json["leases"] = Json();
   json["events"] = node.reading ? list_of(node.reading->events) : Json::array();
   json["reading_seconds"] = node.reading ? Json(std::chrono::duration<double>(node.reading->took).count()) : Json();
   return json;
@@ -107,7 +112,9 @@ Result<Node> node_from_json(const Json& json) {
   telemetry::Reading reading;
   GPUWARDEN_TRY(node.name, text_of(json, "name"));
   GPUWARDEN_TRY(node.url, text_of(json, "url"));
-  GPUWARDEN_CHECK(read_problem(json, node));
+  GPUWARDEN_CHECK(read_problem(json, "problem", node.problem));
+  GPUWARDEN_CHECK(read_problem(json, "leases_problem", node.leases_problem));
+  GPUWARDEN_CHECK(read_problem(json, "health_problem", node.health_problem));
   GPUWARDEN_CHECK(read_times(json, node, reading));
   GPUWARDEN_CHECK(read_list(json, "health", facts::health_from_json, node.health));
   GPUWARDEN_CHECK(read_list(json, "alerts", telemetry::alert_from_json, node.alerts));

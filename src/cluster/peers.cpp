@@ -144,8 +144,8 @@ class PeersSource::Impl {
   }
 
   std::string bearer() const {
-    if (options_.token_file.empty()) return {};
-    return read_line(options_.token_file).value_or("");
+    if (options_.token_file.empty()) return options_.token;
+    return read_line(options_.token_file).value_or(options_.token);
   }
 
   const PeersOptions options_;
@@ -170,7 +170,7 @@ Result<std::unique_ptr<PeersSource>> PeersSource::open(PeersOptions options) {
       return fail(ErrorCode::invalid_argument, fmt::format("{} lists no peers", printable(file.string())),
                   "one peer a line, for example gpu-node-1:10478");
   }
-  if (!options.token_file.empty() && !read_line(options.token_file))
+  if (!options.token_file.empty() && options.token.empty() && !read_line(options.token_file))
     return fail(ErrorCode::invalid_argument, fmt::format("cannot read {}", printable(options.token_file.string())));
   auto impl = std::make_unique<Impl>(std::move(options));
   impl->set_peers(peers);

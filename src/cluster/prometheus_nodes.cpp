@@ -9,8 +9,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "cluster/dcgm_names.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/cluster/dcgm_fields.hpp"
 #include "gpuwarden/cluster/prometheus.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 
@@ -121,6 +121,10 @@ constexpr auto kGpuFamilies = std::to_array<GpuFamily>({
      [](const PrometheusSample& s, Machine&, GpuRecord& r) { set_whole(r.gpu.temperature_slowdown, s.value, 1); }},
     {"gpuwarden_gpu_temperature_shutdown_celsius",
      [](const PrometheusSample& s, Machine&, GpuRecord& r) { set_whole(r.gpu.temperature_shutdown, s.value, 1); }},
+    {"gpuwarden_gpu_memory_temperature_max_celsius",
+     [](const PrometheusSample& s, Machine&, GpuRecord& r) { set_whole(r.gpu.temperature_memory_max, s.value, 1); }},
+    {"gpuwarden_gpu_pcie_width_max_lanes",
+     [](const PrometheusSample& s, Machine&, GpuRecord& r) { set_whole(r.gpu.pcie_width_max, s.value, 1); }},
     {"gpuwarden_gpu_power_limit_max_watts",
      [](const PrometheusSample& s, Machine&, GpuRecord& r) { set_whole(r.gpu.power_limit_max, s.value, 1000); }},
     {"gpuwarden_process_memory_bytes",
@@ -167,7 +171,12 @@ const std::unordered_map<std::string_view, Source>& sources() {
   static const auto kSources = [] {
     std::unordered_map<std::string_view, Source> all;
     for (const facts::Metric& metric : facts::metrics()) all[metric.prometheus] = {&metric, 1};
-    for (const DcgmField& field : dcgm_fields()) all[field.name] = {facts::find_metric(field.metric), field.factor};
+    for (const DcgmRow& row : dcgm_rows()) {
+      for (const DcgmName& name : {row.legacy, row.now}) {
+        if (!name.name.empty() && !row.metric.empty())
+          all[name.name.substr(kDcgm.size())] = {facts::find_metric(row.metric), 1 / name.factor};
+      }
+    }
     return all;
   }();
   return kSources;

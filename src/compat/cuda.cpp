@@ -32,6 +32,11 @@ std::pair<int, int> branches_of(const Asked& asked, int architecture) {
   return {first, last};
 }
 
+std::string releases_of(const knowledge::VllmRelease& row) {
+  const std::string first = three_numbers(row.first);
+  return row.last == row.first ? first : fmt::format("{} to {}", first, three_numbers(row.last));
+}
+
 void add_drivers(const Asked& asked, CudaAnswer& answer) {
   answer.native = asked.knowledge.min_driver(answer.cuda, true);
   answer.minor = asked.knowledge.min_driver(answer.cuda, false);
@@ -89,6 +94,9 @@ CudaAnswer answer_cuda(const Asked& asked, const Version& cuda) {
   const std::string build = knowledge::build_of_cuda(release_of(cuda));
   for (const auto& wheel : asked.knowledge.torch_builds()) {
     if (wheel.build == build) answer.torch.push_back(wheel_name(wheel));
+  }
+  for (const auto& release : asked.knowledge.vllm_releases()) {
+    if (release_of(release.cuda) == release_of(cuda)) answer.vllm.push_back(releases_of(release));
   }
   add_generations(asked, answer);
   if (answer.toolkit == nullptr && !answer.native && !answer.minor) answer.positive = false;

@@ -127,6 +127,7 @@ Json to_json(const CudaAnswer& answer) {
             {"max_clang", of(known.max_clang)},
             {"ptx", of(known.ptx)},
             {"torch", answer.torch},
+            {"vllm", answer.vllm},
             {"here", answer.here ? of(*answer.here) : Json()},
             {"architectures", Json::array()}};
   for (const GenerationRow& row : answer.architectures)

@@ -17,6 +17,7 @@
 #include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/launch/job.hpp"
+#include "gpuwarden/launch/rank_environment.hpp"
 #include "launch/board.hpp"
 #include "launch/process.hpp"
 
@@ -25,13 +26,6 @@ namespace gpuwarden::launch {
 /// How long what is left of a job may take to end after SIGTERM, and how long it is tried to end it at all.
 inline constexpr auto kSweepGrace = std::chrono::milliseconds(500);
 inline constexpr auto kSweepPatience = std::chrono::seconds(10);
-
-/// A port that nobody has bound, drawn at random from [15000, start of the ephemeral range) so that no outgoing
-/// connection takes it and two launchers hardly ever meet. Rank 0 binds it itself, so it cannot be held for it.
-Result<std::uint16_t> find_free_port();
-
-/// The variables of one rank: torchrun's (source: torch.distributed.elastic's local agent), CUDA's and gpuwarden's.
-Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port);
 
 /// Whether the process is that user's; any is, where none is named.
 bool belongs_to(pid_t pid, std::optional<uid_t> owner);

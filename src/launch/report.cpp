@@ -13,6 +13,8 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/recording/watch.hpp"
+#include "gpuwarden/telemetry/event_inbox.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -20,6 +22,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr auto kFirstPause = std::chrono::milliseconds(25);
+/// More than anybody reads of one run.
+constexpr std::size_t kMostHappenings = 1000;
 
 /// The record of a GPU, or of the GPU that a MIG instance is on. A GPU that is lost tells neither its UUID nor its
 /// instances any more: it is the one in the place where it was before.
@@ -52,6 +56,13 @@ void add_figures(GpuReport& report) {
   if (!gpu.energy) return;
   report.energy_joules = gpu.energy->joules;
   report.energy_is_estimate = !gpu.energy->from_counter;
+}
+
+/// Whose events are a job's: of a MIG instance its GPU's, which only all of them are sure to hold. One that hangs and
+/// is not the job's then does not keep the others' from being heard.
+std::vector<Uuid> watched_for(const std::vector<Uuid>& gpus) {
+  const bool whole = std::ranges::none_of(gpus, [](const Uuid& uuid) { return uuid.value.starts_with("MIG-"); });
+  return whole ? gpus : std::vector<Uuid>{};
 }
 
 }  // namespace
@@ -96,6 +107,23 @@ void ReportBuilder::add(const facts::Snapshot& snapshot, Clock::SteadyTime when,
   }
 }
 
+telemetry::Reading ReportBuilder::only_these(telemetry::Reading reading) const {
+  std::vector<facts::GpuRecord> records;
+  for (const Track& track : tracks_) {
+    const auto* record = find_record(reading.snapshot, track.report.uuid, track.place);
+    const bool there = record != nullptr && std::ranges::none_of(records, [&](const facts::GpuRecord& one) {
+                         return one.gpu.index == record->gpu.index;
+                       });
+    if (there) records.push_back(*record);
+  }
+  reading.snapshot.gpus = std::move(records);
+  std::erase_if(reading.events, [&](const facts::GpuEvent& event) {
+    return std::ranges::none_of(reading.snapshot.gpus,
+                                [&](const facts::GpuRecord& one) { return one.gpu.uuid == event.uuid; });
+  });
+  return reading;
+}
+
 std::vector<GpuReport> ReportBuilder::finish() const {
   std::vector<GpuReport> reports;
   for (const Track& track : tracks_) {
@@ -119,21 +147,51 @@ std::vector<GpuReport> ReportBuilder::finish() const {
 struct Sampler::Impl {
   Impl(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::function<void(telemetry::Reading)> listener,
        Clock& c)
-      : reader(std::move(options)), builder(gpus), hear(std::move(listener)), clock(c) {}
+      : reader_options(std::move(options)),
+        has_gpus(!gpus.empty()),
+        watched_gpus(watched_for(gpus)),
+        reader(reader_options),
+        builder(gpus),
+        hear(std::move(listener)),
+        clock(c) {}
+
+  /// Begins to watch for events; the child that waits for them is started from this thread, with which it ends.
+  void watch() {
+    if (has_gpus) inbox.emplace(reader_options, [] {}, watched_gpus);
+  }
 
   void sample() {
+    if (inbox) inbox->keep_watching(clock.now());
     telemetry::Reading reading{.snapshot = {}, .leases = {}, .events = {}, .when = clock.now(), .took = {}};
     reading.snapshot = reader.read({.processes = hear != nullptr});
     reading.took = clock.now() - reading.when;
+    if (inbox) reading.events = inbox->take();
     {
       const std::scoped_lock lock(mutex);
       const bool during = job_runs_since && *job_runs_since <= reading.when;
       builder.add(reading.snapshot, clock.now(), during ? Moment::during_job : Moment::around_job);
     }
+    note_happenings(reading);
     if (hear) hear(std::move(reading));
   }
 
+  void note_happenings(const telemetry::Reading& reading) {
+    telemetry::Reading mine = builder.only_these(reading);
+    watched.identify(mine.snapshot);
+    const std::scoped_lock lock(mutex);
+    for (telemetry::Happening& happening : watched.judge(mine)) {
+      if (happening.kind != recording::kThrottleKind && happenings.size() < kMostHappenings)
+        happenings.push_back(std::move(happening));
+    }
+  }
+
+  const probe::ReaderOptions reader_options;
+  const bool has_gpus;
+  const std::vector<Uuid> watched_gpus;
   probe::MachineReader reader;
+  std::optional<telemetry::EventInbox> inbox;
+  recording::Watch watched;
+  std::vector<telemetry::Happening> happenings;
   std::mutex mutex;
   ReportBuilder builder;
   std::function<void(telemetry::Reading)> hear;
@@ -153,11 +211,13 @@ Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, st
   impl_->thread = std::jthread([impl = impl_.get(), period](const std::stop_token& stop) {
     // Short jobs end before the first whole period: the first samples come quickly, then ever slower up to the period.
     auto pause = std::min(period, kFirstPause);
+    impl->watch();
     do {
       impl->sample();
     } while (impl->clock.sleep_for(std::exchange(pause, std::min(period, pause * 2)), stop));
     // The last one too: the reader's process ends with the thread that started it.
     impl->sample();
+    impl->inbox.reset();
   });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -180,6 +240,11 @@ std::vector<GpuReport> Sampler::finish() {
   return impl_->builder.finish();
 }
 
+std::vector<telemetry::Happening> Sampler::happenings() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->happenings;
+}
+
 std::vector<std::string> gpu_warnings(const RunReport& report) {
   std::vector<std::string> warnings;
   for (const GpuReport& gpu : report.gpus) {
@@ -199,6 +264,7 @@ recording::Summary summary_of(const RunReport& report) {
   summary.held = true;
   summary.window = {report.started, report.started + report.end.wall_time};
   for (const GpuReport& gpu : report.gpus) summary.gpus.push_back(gpu.summary);
+  summary.happenings = report.happenings;
   summary.waste = recording::judge_waste(summary);
   return summary;
 }
@@ -212,6 +278,8 @@ Json to_json(const RunReport& report) {
         {{"id", finding.id}, {"severity", finding.severity}, {"message", finding.message}, {"fix", finding.fix}});
   Json waste = Json::array();
   for (const recording::Waste& one : report.waste) waste.push_back(recording::to_json(one));
+  Json happenings = Json::array();
+  for (const telemetry::Happening& one : report.happenings) happenings.push_back(recording::to_json(one));
   Json gpus = Json::array();
   const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
   for (const GpuReport& gpu : report.gpus) {
@@ -251,7 +319,8 @@ Json to_json(const RunReport& report) {
           {"gpus", gpus},
           {"warnings", warnings},
           {"findings", findings},
-          {"waste", waste}};
+          {"waste", waste},
+          {"happenings", happenings}};
 }
 
 }  // namespace gpuwarden::launch

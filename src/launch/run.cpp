@@ -77,7 +77,10 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
                       .warning = options.warning,
                       .stop = options.stop,
                       .look_after = options.look_after});
-  if (sampler) report.gpus = sampler->finish();
+  if (sampler) {
+    report.gpus = sampler->finish();
+    report.happenings = sampler->happenings();
+  }
   if (!end) return std::unexpected(std::move(end).error());
   report.end = std::move(*end);
   report.findings = judge_run(

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
 
 namespace gpuwarden::machine {
@@ -24,7 +25,8 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
   source.read = [&](const probe::ReadRequest& what) { return captured ? *machine.captured() : reader.read(what); };
   if (!captured) {
     source.disabled = [&]() -> Result<std::vector<facts::Disabling>> {
-      GPUWARDEN_TRY(lease::Disablings::View view, machine.disablings().read());
+      GPUWARDEN_TRY(lease::Disablings::View view,
+                    out_of_use(machine.options().environment, machine.reader(), clock.wall_now()));
       return std::move(view.disabled);
     };
   }

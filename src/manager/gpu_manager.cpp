@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/lease/disablings.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
+#include "manager/parts.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -38,13 +39,7 @@ placement::Request request_for(const std::string& name) {
 
 }  // namespace
 
-GpuManager::GpuManager(Options options) : options_(std::move(options)) {}
-
-facts::Snapshot GpuManager::read(const probe::ReadRequest& request) {
-  if (options_.read) return options_.read(request);
-  if (!reader_) reader_.emplace(options_.reader);
-  return reader_->read(request);
-}
+facts::Snapshot GpuManager::read(const probe::ReadRequest& request) { return reader_->read(request); }
 
 std::vector<facts::GpuRecord> GpuManager::available_gpus() {
   facts::Snapshot snapshot = read();
@@ -83,7 +78,7 @@ Result<machine::Reservation> GpuManager::choose(const machine::ReservationReques
   GPUWARDEN_TRY(const lease::LeaseStore leases, lease::LeaseStore::open(std::move(options), *options_.clock));
   const auto disabled = [this]() -> Result<std::vector<facts::Disabling>> {
     GPUWARDEN_TRY(lease::Disablings::View view,
-                  lease::Disablings(lease::disabling_places(options_.environment)).read());
+                  machine::out_of_use(options_.environment, options_.reader, options_.clock->wall_now()));
     return std::move(view.disabled);
   };
   const machine::GpuSource source{.read = [this](const probe::ReadRequest& what) { return read(what); },

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpuwarden/placement/select.hpp"
-#include "placement/visible_devices.hpp"
+#include "gpuwarden/placement/visible_devices.hpp"
 
 namespace gpuwarden::placement {
 

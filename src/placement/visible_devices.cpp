@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "placement/visible_devices.hpp"
+#include "gpuwarden/placement/visible_devices.hpp"
 
 #include <fmt/format.h>
 

@@ -53,8 +53,12 @@ Pools pools_on(const GpuRecord& record, const Pools& pools) {
 
 Json to_json(const PublishedPool& pool) {
   Json json{{"pid", pool.process.pid.value}, {"strategy", pool.strategy}};
-  for (const PoolFigure& figure : pool_figures()) json[std::string(figure.key)] = figure.get(pool);
-  json["external_fragmentation"] = memory::external_fragmentation(pool.free, pool.largest_free);
+  for (const PoolFigure& figure : pool_figures()) {
+    const auto value = figure.get(pool);
+    json[std::string(figure.key)] = value ? Json(*value) : Json();
+  }
+  json["external_fragmentation"] = Json();
+  if (pool.largest_free) json["external_fragmentation"] = memory::external_fragmentation(pool.free, *pool.largest_free);
   return json;
 }
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <ctime>
 #include <iterator>
-#include <type_traits>
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
@@ -35,15 +34,20 @@ constexpr std::int64_t kWriting = 60;
 /// more often.
 constexpr std::int64_t kForeign = std::int64_t{24} * 3600;
 
-std::uint64_t raw(Bytes bytes) { return bytes.value; }
-std::uint64_t raw(std::uint64_t number) { return number; }
+std::optional<std::uint64_t> raw(Bytes bytes) { return bytes.value; }
+std::optional<std::uint64_t> raw(std::uint64_t number) { return number; }
+std::optional<std::uint64_t> raw(const std::optional<Bytes>& bytes) {
+  return bytes ? std::optional(bytes->value) : std::nullopt;
+}
+
+void assign(Bytes& member, std::uint64_t value) { member = Bytes(value); }
+void assign(std::uint64_t& member, std::uint64_t value) { member = value; }
+void assign(std::optional<Bytes>& member, std::uint64_t value) { member = Bytes(value); }
 
 template <auto Member>
 constexpr PoolFigure figure(std::string_view key) {
   return {key, [](const PublishedPool& pool) { return raw(pool.*Member); },
-          [](PublishedPool& pool, std::uint64_t value) {
-            pool.*Member = std::remove_reference_t<decltype(pool.*Member)>(value);
-          }};
+          [](PublishedPool& pool, std::uint64_t value) { assign(pool.*Member, value); }};
 }
 
 constexpr auto kFigures = std::to_array<PoolFigure>({
@@ -173,11 +177,25 @@ ProcessMark own_mark() {
 
 std::span<const PoolFigure> pool_figures() { return kFigures; }
 
+Result<void> set_figure(PublishedPool& pool, std::string_view key, std::uint64_t value) {
+  const auto* const found = std::ranges::find(kFigures, key, &PoolFigure::key);
+  if (found != kFigures.end()) {
+    found->set(pool, value);
+    return {};
+  }
+  std::vector<std::string> known;
+  for (const PoolFigure& one : kFigures) known.emplace_back(one.key);
+  return fail(ErrorCode::invalid_argument, fmt::format("a pool's status has no '{}'", printable(key)),
+              "there are " + join(known, ", "));
+}
+
 std::string to_text(const PublishedPool& pool) {
   std::string text =
       fmt::format("{}\npid {}\nstarted {}\npid_namespace {}\ngpu {}\nstrategy {}\n", kHeading, pool.process.pid.value,
                   pool.process.started, pool.process.pid_namespace, pool.gpu.value, pool.strategy);
-  for (const PoolFigure& one : kFigures) fmt::format_to(std::back_inserter(text), "{} {}\n", one.key, one.get(pool));
+  for (const PoolFigure& one : kFigures) {
+    if (const auto value = one.get(pool)) fmt::format_to(std::back_inserter(text), "{} {}\n", one.key, *value);
+  }
   return text;
 }
 

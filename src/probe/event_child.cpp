@@ -34,7 +34,8 @@ constexpr std::array<std::pair<unsigned long long, GpuEventKind>, 6> kKinds{
 
 class EventServer {
  public:
-  EventServer(int fd, const ReaderOptions& options) : fd_(fd), options_(options) {}
+  EventServer(int fd, const ReaderOptions& options, const std::vector<Uuid>& only)
+      : fd_(fd), options_(options), only_(only) {}
 
   void serve() {
     auto opened = open_nvml(options_.nvml_library);
@@ -44,7 +45,10 @@ class EventServer {
     const bool leave_asleep = !options_.wake && std::ranges::any_of(pci, &PciGpu::suspended);
     if (const Return code = initialise(leave_asleep); code != nvml::kSuccess)
       return give_up(explain_init(code, nvml_, options_));
-    find_gpus(leave_asleep, pci);
+    if (only_.empty())
+      find_gpus(leave_asleep, pci);
+    else
+      find_these();
     if (!watch()) {
       return give_up({ErrorCode::unavailable, "no GPU of this machine reports events to NVML",
                       "the kernel log shows Xids, too (dmesg | grep -i xid)"});
@@ -78,6 +82,14 @@ class EventServer {
     for (const PciGpu& gpu : leave_asleep ? pci : std::vector<PciGpu>{}) {
       if (gpu.suspended) continue;
       if (call(nvml_.nvmlDeviceGetHandleByPciBusId_v2, gpu.bus_id.c_str(), &device) == nvml::kSuccess) add(device);
+    }
+  }
+
+  /// One that hangs and was not asked for costs nothing.
+  void find_these() {
+    nvml::Device device = nullptr;
+    for (const Uuid& uuid : only_) {
+      if (call(nvml_.nvmlDeviceGetHandleByUUID, uuid.value.c_str(), &device) == nvml::kSuccess) add(device);
     }
   }
 
@@ -162,6 +174,7 @@ class EventServer {
 
   int fd_;
   const ReaderOptions& options_;
+  const std::vector<Uuid>& only_;
   nvml::Functions nvml_;
   std::vector<WatchedGpu> gpus_;
   nvml::EventSet set_ = nullptr;
@@ -169,9 +182,9 @@ class EventServer {
 
 }  // namespace
 
-void serve_events(int fd, const ReaderOptions& options) {
+void serve_events(int fd, const ReaderOptions& options, const std::vector<Uuid>& only) {
   for (const auto& [name, value] : options.variables) ::setenv(name.c_str(), value.c_str(), 1);
-  EventServer(fd, options).serve();
+  EventServer(fd, options, only).serve();
 }
 
 }  // namespace gpuwarden::probe

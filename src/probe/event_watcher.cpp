@@ -19,7 +19,8 @@ using Json = nlohmann::json;
 
 class EventWatcher::Impl {
  public:
-  Impl(ReaderOptions options, Handlers handlers) : options_(std::move(options)), handlers_(std::move(handlers)) {
+  Impl(ReaderOptions options, Handlers handlers, std::vector<Uuid> only)
+      : options_(std::move(options)), handlers_(std::move(handlers)), only_(std::move(only)) {
     // The thread starts with all signals blocked: they are for the application's own threads.
     sigset_t all;
     sigset_t before;
@@ -47,7 +48,7 @@ class EventWatcher::Impl {
     {
       const std::scoped_lock lock(mutex_);
       if (stopped_) return;
-      child_ = ChildProcess::start([this](int fd) { serve_events(fd, options_); });
+      child_ = ChildProcess::start([this](int fd) { serve_events(fd, options_, only_); });
     }
     std::optional<Error> error = child_ ? watch() : Error{ErrorCode::failed, "cannot start a process", ""};
     std::unique_ptr<ChildProcess> child;
@@ -107,14 +108,15 @@ class EventWatcher::Impl {
 
   const ReaderOptions options_;
   const Handlers handlers_;
+  const std::vector<Uuid> only_;
   std::mutex mutex_;
   bool stopped_ = false;
   std::unique_ptr<ChildProcess> child_;
   std::jthread thread_;
 };
 
-EventWatcher::EventWatcher(ReaderOptions options, Handlers handlers)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(handlers))) {}
+EventWatcher::EventWatcher(ReaderOptions options, Handlers handlers, std::vector<Uuid> only)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(handlers), std::move(only))) {}
 EventWatcher::~EventWatcher() = default;
 void EventWatcher::stop() { impl_->stop(); }
 

@@ -31,6 +31,8 @@ using Stage = Progress::Stage;
 constexpr std::chrono::seconds kSysPace{10};
 constexpr std::chrono::milliseconds kFirstPatience{1000};
 constexpr std::chrono::milliseconds kLeastPatience{50};
+/// For what is read besides the GPUs: all of them together.
+constexpr std::chrono::milliseconds kPartPatience{3000};
 
 Json json_of(const ReadRequest& request, const std::vector<std::uint32_t>& skip) {
   return {{"skip", skip},
@@ -54,6 +56,7 @@ class NvmlReader::Impl {
     // Its socket may have been shut.
     if (stopped()) child_.reset();
     stop_ = request.stop;
+    every_ = request.every;
     const auto now = options_.clock->now();
     if (!request.every || !child_ || now - scanned_ >= kSysPace) {
       pci_ = scan_pci(options_.sys_root);
@@ -68,7 +71,10 @@ class NvmlReader::Impl {
     }
     // A session outlives neither its kernel module nor its library: it is opened anew once they have changed.
     if (child_ && snapshot.kernel_module_version != module_) forget_session();
-    if (!connect(snapshot)) return snapshot;
+    if (!connect(snapshot)) {
+      if (coming_up_) list_unread(snapshot);
+      return snapshot;
+    }
     if (request.every)
       collect_of_series(request, snapshot);
     else
@@ -94,7 +100,9 @@ class NvmlReader::Impl {
 
   /// A running child that has said what driver there is; false when the driver does not answer.
   bool connect(Snapshot& snapshot) {
+    coming_up_ = false;
     if (!child_ && !open_session(snapshot)) return false;
+    if (driver_.is_null() && !hear_hello(snapshot)) return false;
     const auto text = [&](const char* key) {
       return driver_.contains(key) ? std::optional(driver_[key].get<std::string>()) : std::nullopt;
     };
@@ -112,11 +120,24 @@ class NvmlReader::Impl {
     driver_ = Json();
     child_ = start_reader();
     fresh_ = true;
-    const auto hello = child_ ? child_->receive(options_.timeout, stop_) : std::nullopt;
+    hello_since_ = options_.clock->now();
+    return true;
+  }
+
+  /// What driver a new child has found. In a series whose GPUs are known it may come up while others are read: then
+  /// this reading waits no longer than until the next one.
+  bool hear_hello(Snapshot& snapshot) {
+    const auto end = hello_since_ + options_.timeout;
+    const bool goes_on = every_ && worked_ && !identities_.empty();
+    auto wait = std::chrono::ceil<std::chrono::milliseconds>(end - options_.clock->now());
+    if (goes_on) wait = std::min(wait, std::max(*every_, kLeastPatience));
+    const auto hello = child_ ? child_->receive(std::max(wait, std::chrono::milliseconds(1)), stop_) : std::nullopt;
     if (stopped()) {
       child_.reset();
       return false;
     }
+    coming_up_ = !hello && goes_on && child_ && !child_->closed() && options_.clock->now() < end;
+    if (coming_up_) return false;
     if (hello && hello->contains("driver")) {
       driver_ = (*hello)["driver"];
       module_ = snapshot.kernel_module_version;
@@ -149,6 +170,28 @@ class NvmlReader::Impl {
     list_from_sys(options_, std::move(problem), snapshot);
   }
 
+  /// A GPU that was not asked, since a new child is only coming up: nothing is known of this moment.
+  facts::GpuRecord unread(std::uint32_t index) const {
+    GpuRecord record;
+    if (const auto known = identities_.find(index); known != identities_.end()) record.gpu = known->second;
+    record.gpu.index = GpuIndex{index};
+    record.processes_unreadable = true;
+    record.cause = "not read this time: the driver is being opened anew, since another GPU does not answer";
+    return record;
+  }
+
+  void list_unread(Snapshot& snapshot) {
+    Reading reading;
+    const auto now = options_.clock->now();
+    apart_.look(now, options_.timeout, *options_.troubles, reading);
+    const Troubles::View troubles = options_.troubles->look(now);
+    for (const auto* list : {&troubles.due, &troubles.resting}) {
+      for (const auto& [index, record] : *list) reading.records.try_emplace(index, record);
+    }
+    for (const auto& [index, gpu] : identities_) reading.records.try_emplace(index, unread(index));
+    finish(std::move(reading), snapshot);
+  }
+
   void collect(const ReadRequest& request, Snapshot& snapshot) {
     Reading reading;
     const Troubles::View troubles = options_.troubles->look(options_.clock->now());
@@ -175,7 +218,10 @@ class NvmlReader::Impl {
     progress = ask(json_of(request, skip), request, reading);
     if (!stopped() && progress.stage == Stage::stale) {
       forget_session();
-      if (!connect(snapshot)) return false;
+      if (!connect(snapshot)) {
+        if (coming_up_) list_unread(snapshot);
+        return false;
+      }
       reading = {};
       progress = ask(json_of(request, {}), request, reading);
     }
@@ -192,9 +238,10 @@ class NvmlReader::Impl {
   }
 
   /// As collect(), but a GPU that is late is left to a child of its own.
-  void collect_of_series(const ReadRequest& request, Snapshot& snapshot) {
+  void collect_of_series(const ReadRequest& wanted, Snapshot& snapshot) {
     Reading reading;
     const auto now = options_.clock->now();
+    const ReadRequest request = without_resting(wanted, now, snapshot);
     apart_.look(now, options_.timeout, *options_.troubles, reading);
     const Troubles::View troubles = options_.troubles->look(now);
     for (const auto& [index, record] : troubles.resting) reading.records.try_emplace(index, record);
@@ -208,9 +255,35 @@ class NvmlReader::Impl {
     Progress progress;
     if (!ask_driver(request, skip, reading, snapshot, progress)) return;
     if (progress.stage == Stage::gpu && !part_from(progress, request, reading, snapshot)) return;
-    if (progress.stage == Stage::part) settle(progress, request, reading, snapshot);
+    if (progress.stage == Stage::part) {
+      settle(progress, request, reading, snapshot);
+      if (!stopped()) rest_part(progress.part, snapshot, now);
+    }
     std::erase_if(reading.records, [&](const auto& entry) { return entry.first >= reading.count; });
     if (!stopped()) finish(std::move(reading), snapshot);
+  }
+
+  /// What fell silent besides the GPUs is asked ever more seldom; until then the snapshot says what is missing.
+  ReadRequest without_resting(ReadRequest request, Clock::SteadyTime now, Snapshot& snapshot) {
+    using Part = facts::ReadingGap::Part;
+    const auto rests = [&](Part part, bool wanted) {
+      const auto found = resting_parts_.find(part);
+      if (!wanted || found == resting_parts_.end() || now >= found->second.rest.until) return false;
+      snapshot.gaps.push_back(found->second.gap);
+      return true;
+    };
+    if (rests(Part::links, request.links)) request.links = false;
+    if (rests(Part::cuda_order, request.cuda_order)) request.cuda_order = false;
+    if (rests(Part::slow_metrics, request.detail >= Detail::slow)) request.detail = Detail::full;
+    return request;
+  }
+
+  void rest_part(facts::ReadingGap::Part part, const Snapshot& snapshot, Clock::SteadyTime now) {
+    const auto gap = std::ranges::find(snapshot.gaps, part, &facts::ReadingGap::part);
+    if (gap == snapshot.gaps.end()) return;
+    RestingPart& resting = resting_parts_[part];
+    resting.rest.begin(now);
+    resting.gap = *gap;
   }
 
   /// The session's child is late with a GPU: it stays with that one, and another child reads the others. Where that
@@ -220,7 +293,11 @@ class NvmlReader::Impl {
       leave_behind(progress.index, reading);
       const auto missing = reading.missing();
       if (missing.empty() || times > 0) break;
-      if (!connect(snapshot)) return false;
+      if (!connect(snapshot)) {
+        if (!coming_up_) return false;
+        for (const std::uint32_t index : missing) reading.records[index] = unread(index);
+        return true;
+      }
       Json rest = json_of(request, {});
       rest["only"] = missing;
       progress = ask(rest, request, reading);
@@ -262,7 +339,9 @@ class NvmlReader::Impl {
     const auto most = std::max(request.every.value_or(options_.timeout), fresh_ ? kFirstPatience : kLeastPatience);
     patience_ = std::min(most, options_.timeout);
     const auto patience = [&](const Progress& progress) {
-      return progress.stage == Stage::gpu ? patience_ : options_.timeout;
+      if (progress.stage == Stage::gpu) return patience_;
+      const bool in_series = request.every && progress.stage == Stage::part;
+      return in_series ? std::min(std::max(*request.every, kPartPatience), options_.timeout) : options_.timeout;
     };
     Progress progress = reading.take(*child_, patience, stop_);
     fresh_ = fresh_ && progress.stage != Stage::done;
@@ -366,6 +445,11 @@ class NvmlReader::Impl {
     mark_duplicates(snapshot.gpus);
   }
 
+  struct RestingPart {
+    TroubleRest rest;
+    facts::ReadingGap gap;
+  };
+
   ReaderOptions options_;
   std::vector<PciGpu> pci_;  ///< of the reading that goes on
   Clock::SteadyTime scanned_{};
@@ -374,8 +458,12 @@ class NvmlReader::Impl {
   std::chrono::milliseconds patience_{};  ///< for each GPU, of the last request
   Apart apart_;
   std::map<std::uint32_t, facts::Gpu> identities_;
-  std::stop_token stop_;  ///< of the reading that goes on
-  Json driver_;
+  std::stop_token stop_;                            ///< of the reading that goes on
+  std::optional<std::chrono::milliseconds> every_;  ///< of the reading that goes on
+  std::map<facts::ReadingGap::Part, RestingPart> resting_parts_;
+  Clock::SteadyTime hello_since_{};
+  bool coming_up_ = false;             ///< the child has not said yet what driver there is
+  Json driver_;                        ///< null: not said yet
   std::optional<std::string> module_;  ///< the kernel module's version when the child was started
   bool worked_ = false;
   bool library_failed_ = false;

@@ -23,7 +23,7 @@ std::optional<double> mean_over_gpus(const Summary& summary, std::string_view me
   double sum = 0;
   int known = 0;
   for (const GpuSummary& gpu : summary.gpus) {
-    if (const auto* figure = gpu.figure(metric)) {
+    if (const auto* figure = gpu.figure(metric); figure != nullptr && !std::isnan(figure->mean)) {
       sum += figure->mean;
       ++known;
     }

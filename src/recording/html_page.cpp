@@ -24,6 +24,8 @@ code { font: .92em ui-monospace, monospace; }
   font-size: .8rem; vertical-align: .15em; color: var(--warn); }
 .card, figure, .tiles > div, .finding { background: var(--card); border: 1px solid var(--rule); border-radius: .5rem; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.2rem, 1fr)); gap: .6rem; margin: 1.1rem 0 0; }
+@media (max-width: 70rem) { .tiles { grid-template-columns: repeat(4, 1fr); } }
+@media (max-width: 38rem) { .tiles { grid-template-columns: repeat(2, 1fr); } }
 .tiles > div { padding: .6rem .8rem; }
 .tiles dt { color: var(--faint); font-size: .82rem; }
 .tiles dd { margin: 0; font-size: 1.35rem; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -40,16 +42,16 @@ caption { text-align: left; color: var(--faint); padding: .5rem .7rem; font-size
 th, td { padding: .38rem .7rem; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
 thead th { border-top: 0; color: var(--faint); font-weight: 500; font-size: .85rem; }
 th.text, td.text { text-align: left; } td.wrap { white-space: normal; overflow-wrap: anywhere; } td.wide { white-space: normal; }
-tbody th { text-align: left; font-weight: 600; }
+tbody th { text-align: left; font-weight: 600; position: sticky; left: 0; background: var(--card); }
 td small { display: block; color: var(--faint); font-size: .8rem; } td.wide { min-width: 10rem; }
 td .meter { display: inline-block; width: 3.6rem; height: .55rem; margin-right: .5rem; }
 .meter .all { fill: var(--none); } .meter .part { fill: var(--c0); }
 .bad { color: var(--bad); font-weight: 600; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 34rem), 1fr)); gap: .8rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: .8rem; }
 figure { margin: 0; padding: .6rem .7rem .4rem; overflow-x: auto; } figure.wide { grid-column: 1 / -1; }
 figcaption { font-weight: 600; margin-bottom: .2rem; }
 .heatkey { float: right; font-size: .8rem; } .heatkey i { display: inline-block; width: .9rem; height: .7rem; vertical-align: -.05rem; }
-svg.chart { display: block; width: 100%; height: auto; touch-action: pan-y; } svg.chart { min-width: 28rem; } svg.heat { min-width: 44rem; }
+svg.chart { display: block; width: 100%; height: auto; touch-action: pan-y; } svg.chart { min-width: 22rem; } svg.heat { min-width: 44rem; }
 svg text { font: 11px system-ui, sans-serif; fill: var(--faint); } .y { text-anchor: end; } .x { text-anchor: middle; }
 .wide svg text { font-size: 6px; }
 svg:focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "gpuwarden/base/markup.hpp"
 #include "gpuwarden/base/sha256.hpp"
@@ -78,12 +79,14 @@ std::string meter(double percent) {
 std::string figure_cell(const GpuSummary& gpu, std::string_view metric, std::string_view unit, bool bar) {
   const auto* figure = gpu.figure(metric);
   if (figure == nullptr) return "<td>-</td>";
-  double share = figure->mean;
-  if (unit == "B") share = gpu.memory_total ? figure->mean / static_cast<double>(gpu.memory_total->value) * 100 : 0;
+  std::optional<double> share = figure->mean;
+  if (unit == "B" && gpu.memory_total) share = figure->mean / static_cast<double>(gpu.memory_total->value) * 100;
+  if (std::isnan(*share) || (unit == "B" && !gpu.memory_total)) share.reset();
   // Bytes may be of another size at either end; other units stand behind the mean.
   const std::string_view shown = unit == "B" ? unit : "";
-  return fmt::format("<td>{}{} <small>{} – {}</small></td>", bar ? meter(share) : "", quantity_text(figure->mean, unit),
-                     quantity_text(figure->min, shown), quantity_text(figure->max, shown));
+  return fmt::format("<td>{}{} <small>{} – {}</small></td>", bar && share ? meter(*share) : "",
+                     quantity_text(figure->mean, unit), quantity_text(figure->min, shown),
+                     quantity_text(figure->max, shown));
 }
 
 std::string gpu_row(const GpuSummary& gpu) {

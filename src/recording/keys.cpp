@@ -86,7 +86,9 @@ std::vector<double> Keys::numbers(std::string_view key) const {
   const Json* value = find(key);
   if (value == nullptr) return all;
   if (!value->is_array()) complain(key, "a list of numbers");
-  for (const Json& one : *value) all.push_back(number_of(key, one).value_or(0));
+  for (const Json& one : *value) {
+    if (const auto number = number_of(key, one)) all.push_back(*number);
+  }
   return all;
 }
 

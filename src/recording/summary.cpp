@@ -98,10 +98,17 @@ void keep_largest(std::optional<T>& largest, const T& value) {
   if (!largest || value > *largest) largest = value;
 }
 
+/// A part of a figure; nothing where it is not known.
+std::optional<double> part_of(const Statistics* figure, double Statistics::* part) {
+  const bool known = figure != nullptr && !std::isnan(figure->*part);
+  return known ? std::optional(figure->*part) : std::nullopt;
+}
+
 void add_peaks(const GpuSummary& gpu, Totals& totals) {
-  if (const Statistics* memory = gpu.figure("memory_used"))
-    keep_largest(totals.peak_memory, Bytes(static_cast<std::uint64_t>(std::max(0.0, memory->max))));
-  if (const Statistics* celsius = gpu.figure("temperature")) keep_largest(totals.peak_temperature, celsius->max);
+  if (const auto memory = part_of(gpu.figure("memory_used"), &Statistics::max))
+    keep_largest(totals.peak_memory, Bytes(static_cast<std::uint64_t>(std::max(0.0, *memory))));
+  if (const auto celsius = part_of(gpu.figure("temperature"), &Statistics::max))
+    keep_largest(totals.peak_temperature, *celsius);
 }
 
 /// A mean over GPUs of a value between 0 and 1, or percent, by the time for which each is known.
@@ -119,9 +126,7 @@ class SharedMean {
   double time_ = 0;
 };
 
-std::optional<double> mean_of(const Statistics* figure) {
-  return figure == nullptr ? std::nullopt : std::optional(figure->mean);
-}
+std::optional<double> mean_of(const Statistics* figure) { return part_of(figure, &Statistics::mean); }
 
 }  // namespace
 
@@ -136,8 +141,8 @@ milliseconds GpuSummary::watched() const {
 }
 
 std::optional<bool> GpuSummary::used() const {
-  const Statistics* utilization = figure("utilization");
-  return utilization == nullptr ? std::nullopt : std::optional(utilization->mean >= kUsedPercent);
+  const auto mean = mean_of(figure("utilization"));
+  return mean ? std::optional(*mean >= kUsedPercent) : std::nullopt;
 }
 
 std::optional<double> GpuSummary::idle_share() const {
@@ -146,9 +151,9 @@ std::optional<double> GpuSummary::idle_share() const {
 }
 
 std::optional<double> GpuSummary::peak_memory_share() const {
-  const Statistics* memory = figure("memory_used");
-  if (memory == nullptr || !memory_total || memory_total->value == 0) return std::nullopt;
-  return memory->max / static_cast<double>(memory_total->value);
+  const auto memory = part_of(figure("memory_used"), &Statistics::max);
+  if (!memory || !memory_total || memory_total->value == 0) return std::nullopt;
+  return *memory / static_cast<double>(memory_total->value);
 }
 
 milliseconds Summary::duration() const { return std::chrono::duration_cast<milliseconds>(window.to - window.from); }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
@@ -11,6 +14,7 @@ namespace gpuwarden::recording {
 namespace {
 
 using Json = nlohmann::json;
+using recording::to_json;
 using std::chrono::milliseconds;
 using telemetry::Happening;
 using telemetry::Statistics;
@@ -24,18 +28,13 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json to_json(const Statistics& figure) {
-  return {{"min", figure.min},           {"mean", figure.mean},
-          {"max", figure.max},           {"p50", figure.p50},
-          {"p95", figure.p95},           {"p99", figure.p99},
-          {"readings", figure.readings}, {"covered_seconds", seconds_of(figure.covered)}};
-}
+Json or_null(double value) { return std::isnan(value) ? Json() : Json(value); }
 
-Json to_json(const Happening& happening) {
-  return {{"time", format_utc(happening.time)},
-          {"kind", happening.kind},
-          {"gpu", happening.gpu.value},
-          {"text", happening.text}};
+Json to_json(const Statistics& figure) {
+  return {{"min", or_null(figure.min)},  {"mean", or_null(figure.mean)},
+          {"max", or_null(figure.max)},  {"p50", or_null(figure.p50)},
+          {"p95", or_null(figure.p95)},  {"p99", or_null(figure.p99)},
+          {"readings", figure.readings}, {"covered_seconds", seconds_of(figure.covered)}};
 }
 
 Json to_json(const Use& use) {
@@ -54,17 +53,27 @@ Json list_of(const std::vector<T>& values) {
   return list;
 }
 
-Statistics statistics_from(const Keys& keys) {
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+Statistics unknown_figure() {
   Statistics figure;
-  figure.min = keys.number("min").value_or(0);
-  figure.mean = keys.number("mean").value_or(0);
-  figure.max = keys.number("max").value_or(0);
-  figure.p50 = keys.number("p50").value_or(figure.mean);
-  figure.p95 = keys.number("p95").value_or(figure.max);
-  figure.p99 = keys.number("p99").value_or(figure.max);
+  figure.min = figure.mean = figure.max = figure.p50 = figure.p95 = figure.p99 = kUnknown;
+  return figure;
+}
+
+/// Nothing where it says neither mean nor least nor most.
+std::optional<Statistics> statistics_from(const Keys& keys) {
+  Statistics figure;
+  figure.min = keys.number("min").value_or(kUnknown);
+  figure.mean = keys.number("mean").value_or(kUnknown);
+  figure.max = keys.number("max").value_or(kUnknown);
+  figure.p50 = keys.number("p50").value_or(kUnknown);
+  figure.p95 = keys.number("p95").value_or(kUnknown);
+  figure.p99 = keys.number("p99").value_or(kUnknown);
   figure.readings = keys.count("readings");
   figure.covered = keys.duration("covered_seconds");
-  return figure;
+  const bool known = !std::isnan(figure.min) || !std::isnan(figure.mean) || !std::isnan(figure.max);
+  return known ? std::optional(figure) : std::nullopt;
 }
 
 Happening happening_from(const Keys& keys) {
@@ -84,14 +93,14 @@ Use use_from(const Keys& keys) {
 
 /// What a run's report said before it had statistics: a mean here, a peak there.
 void add_older_figures(const Keys& keys, GpuSummary& gpu) {
-  const auto add = [&](const char* key, const char* metric) {
+  const auto add = [&](const char* key, const char* metric, double Statistics::* part) {
     const auto value = keys.number(key);
     if (!value || gpu.figures.contains(metric)) return;
-    Statistics figure;
-    figure.min = figure.mean = figure.max = figure.p50 = figure.p95 = figure.p99 = *value;
-    gpu.figures.emplace(metric, figure);
+    gpu.figures.emplace(metric, unknown_figure()).first->second.*part = *value;
   };
-  add("mean_utilization_percent", "utilization");
+  add("mean_utilization_percent", "utilization", &Statistics::mean);
+  add("peak_memory_bytes", "memory_used", &Statistics::max);
+  add("peak_temperature_celsius", "temperature", &Statistics::max);
 }
 
 GpuSummary gpu_from(const Keys& keys) {
@@ -102,7 +111,8 @@ GpuSummary gpu_from(const Keys& keys) {
   gpu.memory_total = keys.bytes("memory_total_bytes");
   gpu.power_limit = keys.number("power_limit_watts");
   for (const Figure& figure : figures()) {
-    if (const auto found = keys.object(figure.key)) gpu.figures.emplace(figure.metric, statistics_from(*found));
+    const auto found = keys.object(figure.key);
+    if (const auto told = found ? statistics_from(*found) : std::nullopt) gpu.figures.emplace(figure.metric, *told);
   }
   add_older_figures(keys, gpu);
   if (const auto joules = keys.number("energy_joules"))
@@ -137,6 +147,13 @@ telemetry::StoreInfo info_from(const Keys& keys) {
 }
 
 }  // namespace
+
+Json to_json(const Happening& happening) {
+  return {{"time", format_utc(happening.time)},
+          {"kind", happening.kind},
+          {"gpu", happening.gpu.value},
+          {"text", happening.text}};
+}
 
 Json to_json(const GpuSummary& gpu) {
   Json json = {{"index", gpu.index.value},
@@ -226,7 +243,11 @@ Result<Summary> summary_from_json(const Json& json) {
   summary.held = keys.has("run_id") && (keys.flag("held") || !keys.has("held"));
   summary.window.from = keys.time(keys.has("from") ? "from" : "started");
   summary.window.to = summary.window.from + keys.duration(keys.has("from") ? "duration_seconds" : "wall_seconds");
-  for (const Keys& gpu : keys.objects("gpus")) summary.gpus.push_back(gpu_from(gpu));
+  for (const Keys& gpu : keys.objects("gpus")) {
+    summary.gpus.push_back(gpu_from(gpu));
+    // Without an index they are told apart by their places.
+    if (!gpu.has("index")) summary.gpus.back().index.value = static_cast<std::uint32_t>(summary.gpus.size() - 1);
+  }
   for (const Keys& use : keys.objects("users")) summary.users.push_back(use_from(use));
   for (const Keys& use : keys.objects("jobs")) summary.jobs.push_back(use_from(use));
   for (const Keys& one : keys.objects("happenings")) summary.happenings.push_back(happening_from(one));

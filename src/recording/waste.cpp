@@ -133,6 +133,16 @@ constexpr auto kThrottleCauses = std::to_array<ThrottleCause>({
      "normal at full load; nvidia-smi -pl sets another limit where the machine has power and cooling for it"},
 });
 
+/// "Heat or power" says nothing where one of them is named for as long.
+bool is_named_by_another(const ThrottleShare& share, const GpuSummary& gpu) {
+  using facts::ThrottleReason;
+  return share.reason == ThrottleReason::hw_slowdown && std::ranges::any_of(gpu.throttling, [&](const auto& other) {
+           const bool names =
+               other.reason == ThrottleReason::hw_thermal_slowdown || other.reason == ThrottleReason::hw_power_brake;
+           return names && other.time >= share.time;
+         });
+}
+
 std::vector<Waste> throttled(const Summary& summary) {
   std::vector<Waste> found;
   for (const ThrottleCause& cause : kThrottleCauses) {
@@ -141,6 +151,7 @@ std::vector<Waste> throttled(const Summary& summary) {
     for (const GpuSummary& gpu : summary.gpus) {
       const auto share = std::ranges::find(gpu.throttling, cause.reason, &ThrottleShare::reason);
       if (share == gpu.throttling.end() || share->share < kThrottledShare || share->time < kShortest) continue;
+      if (is_named_by_another(*share, gpu)) continue;
       gpus.push_back(gpu.index);
       most = std::max(most, share->share);
     }

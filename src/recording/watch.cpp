@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::recording {
 namespace {
@@ -41,6 +42,9 @@ Happening happening_of(const telemetry::AlertChange& change, WallTime now) {
                                                alert.message.empty() ? alert.rule : alert.message);
   return {now, std::string(kAlertKind), alert.uuid, text};
 }
+
+/// What happenings of the kinds lost and failed tell, at once and with the cause.
+bool tells_of_loss(const telemetry::Alert& alert) { return alert.rule == "gpu_lost" || alert.rule == "not_answering"; }
 
 std::string cause_of(const GpuRecord& record) {
   return record.cause.empty() ? spaced(to_string(record.state)) : record.cause;
@@ -92,7 +96,7 @@ void Watch::identify(facts::Snapshot& snapshot) {
 }
 
 void Watch::judge_gpu(const GpuRecord& record, WallTime time, std::vector<Happening>& out) {
-  const Uuid& uuid = record.gpu.uuid;
+  const Uuid uuid = facts::identity_of(record);
   const auto [entry, first] = seen_.try_emplace(uuid);
   Seen& seen = entry->second;
   seen.index = record.gpu.index;
@@ -102,8 +106,10 @@ void Watch::judge_gpu(const GpuRecord& record, WallTime time, std::vector<Happen
     const bool lost = record.state == facts::GpuState::lost;
     out.push_back({time, std::string(lost ? kLostKind : kFailedKind), uuid, cause_of(record)});
   }
-  if (!was_usable && usable) out.push_back({time, std::string(kBackKind), uuid, "it answers again"});
-  seen.usable = usable;
+  // A reading may have begun before the event came that tells of a loss: the next one knows.
+  const bool too_early = std::exchange(seen.just_lost, false) && usable;
+  if (!was_usable && usable && !too_early) out.push_back({time, std::string(kBackKind), uuid, "it answers again"});
+  seen.usable = usable && !too_early;
   seen.listed = true;
   // What cannot be read any more holds no clocks back.
   std::optional<std::string> throttling;
@@ -115,10 +121,25 @@ void Watch::judge_gpu(const GpuRecord& record, WallTime time, std::vector<Happen
   }
 }
 
+void Watch::judge_event(const GpuEvent& event, const facts::Snapshot& snapshot, std::vector<Happening>& out) {
+  auto happening = happening_of(event, snapshot.taken_at);
+  if (!happening) return;
+  const auto known = seen_.find(event.uuid);
+  if (happening->kind == kLostKind && known != seen_.end()) {
+    Seen& seen = known->second;
+    if (!seen.usable || !seen.listed) return;
+    seen.usable = false;
+    seen.just_lost = true;
+    const auto record = std::ranges::find(snapshot.gpus, event.uuid, [](const GpuRecord& one) { return one.gpu.uuid; });
+    if (record != snapshot.gpus.end() && !record->cause.empty()) happening->text = record->cause;
+  }
+  out.push_back(std::move(*happening));
+}
+
 void Watch::judge_missing(const facts::Snapshot& snapshot, std::vector<Happening>& out) {
   for (auto& [uuid, seen] : seen_) {
     const bool listed =
-        std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) { return record.gpu.uuid == uuid; });
+        std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) { return facts::identity_of(record) == uuid; });
     if (listed || !seen.listed) continue;
     seen.listed = false;
     const std::string why = snapshot.problem ? snapshot.problem->message : "the driver no longer reports this GPU";
@@ -129,13 +150,12 @@ void Watch::judge_missing(const facts::Snapshot& snapshot, std::vector<Happening
 std::vector<Happening> Watch::judge(const telemetry::Reading& reading) {
   const WallTime now = reading.snapshot.taken_at;
   std::vector<Happening> out;
-  for (const GpuEvent& event : reading.events) {
-    if (auto happening = happening_of(event, now)) out.push_back(std::move(*happening));
-  }
+  for (const GpuEvent& event : reading.events) judge_event(event, reading.snapshot, out);
   for (const GpuRecord& record : reading.snapshot.gpus) judge_gpu(record, now, out);
   judge_missing(reading.snapshot, out);
   for (const telemetry::AlertChange& change : alerts_.judge(reading)) {
-    if (change.kind != telemetry::AlertChange::Kind::repeated) out.push_back(happening_of(change, now));
+    if (change.kind != telemetry::AlertChange::Kind::repeated && !tells_of_loss(change.alert))
+      out.push_back(happening_of(change, now));
   }
   return out;
 }

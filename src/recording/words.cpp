@@ -14,6 +14,7 @@ namespace gpuwarden::recording {
 namespace {
 
 std::string at_most_one_decimal(double value) {
+  if (std::isnan(value)) return "-";
   return std::abs(value) < 10 && value != std::round(value) ? fmt::format("{:.1f}", value)
                                                             : fmt::format("{:.0f}", value);
 }
@@ -35,6 +36,7 @@ std::string gap_text(const Summary& summary) {
 }  // namespace
 
 std::string quantity_text(double value, std::string_view unit) {
+  if (std::isnan(value)) return "-";
   if (unit == "B") return format_size(Bytes(static_cast<std::uint64_t>(std::clamp(value, 0.0, 9e18))));
   return fmt::format("{}{}{}", at_most_one_decimal(value), unit.empty() ? "" : " ", unit);
 }

@@ -63,12 +63,11 @@ std::optional<Numeric> numeric(const std::string& host) {
   return std::nullopt;
 }
 
-/// The cookie's value in "a=1; gpuwarden_session=2".
-std::string_view cookie_in(std::string_view header) {
+/// The cookie's value in "a=1; gpuwarden_session_10478=2".
+std::string_view cookie_in(std::string_view header, const std::string& name) {
   for (const std::string_view piece : split(header, ';')) {
     const std::string_view cookie = trim(piece);
-    if (cookie.starts_with(kSessionCookie) && cookie.substr(kSessionCookie.size()).starts_with('='))
-      return cookie.substr(kSessionCookie.size() + 1);
+    if (cookie.starts_with(name) && cookie.substr(name.size()).starts_with('=')) return cookie.substr(name.size() + 1);
   }
   return {};
 }
@@ -114,14 +113,24 @@ bool same_secret(std::string_view one, std::string_view other) {
   return difference == 0;
 }
 
-Result<std::string> read_token(const std::filesystem::path& file) {
+std::string session_cookie(std::uint16_t port) { return fmt::format("gpuwarden_session_{}", port); }
+
+Result<std::string> read_credential(const std::filesystem::path& credentials, std::string_view name) {
+  std::error_code ignored;
+  const std::filesystem::path file = credentials / name;
+  if (credentials.empty() || !std::filesystem::exists(file, ignored)) return std::string();
+  return read_token(file, credentials);
+}
+
+Result<std::string> read_token(const std::filesystem::path& file, const std::filesystem::path& credentials) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   const std::string name = printable(file.string());
   if (!fd) return std::unexpected(error_from_errno(errno, fmt::format("cannot read the token in '{}'", name)));
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return fail(ErrorCode::invalid_argument, fmt::format("the token file '{}' is not a regular file", name));
-  if ((status.st_mode & 077U) != 0)
+  const bool by_systemd = !credentials.empty() && file.parent_path() == credentials;
+  if ((status.st_mode & (by_systemd ? 037U : 077U)) != 0)
     return fail(ErrorCode::permission_denied, fmt::format("the token file '{}' can be read by others", name),
                 fmt::format("chmod 600 {}", name));
   if (status.st_uid != ::geteuid() && status.st_uid != 0)
@@ -180,7 +189,7 @@ void Sessions::close(std::string_view name) {
 Caller caller_of(const Request& request, const Access& access, const Sessions& sessions, Clock::SteadyTime now) {
   Caller caller;
   const std::string_view bearer = bearer_in(request.header("authorization"));
-  const std::string_view cookie = cookie_in(request.header("cookie"));
+  const std::string_view cookie = cookie_in(request.header("cookie"), session_cookie(access.address.port));
   if (!access.token.empty() && !bearer.empty() && same_secret(bearer, access.token)) {
     caller.has_token = true;
   } else if (!cookie.empty() && sessions.holds(cookie, now)) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <csignal>
+#include <cmath>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "serve/call.hpp"
+#include "serve/helper_request.hpp"
 
 namespace gpuwarden::serve {
 namespace {
@@ -16,19 +16,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::chrono::hours kLongestSilence(24 * 30);
-
-struct SignalName {
-  std::string_view name;
-  int number;
-};
-constexpr auto kSignals = std::to_array<SignalName>({{"TERM", SIGTERM},
-                                                     {"INT", SIGINT},
-                                                     {"KILL", SIGKILL},
-                                                     {"HUP", SIGHUP},
-                                                     {"USR1", SIGUSR1},
-                                                     {"USR2", SIGUSR2},
-                                                     {"STOP", SIGSTOP},
-                                                     {"CONT", SIGCONT}});
 
 Response done() { return json_answer({{"schema", facts::kJsonSchema}, {"done", true}}); }
 Response done_or(const Result<void>& result) { return result ? done() : error_answer(result.error()); }
@@ -68,6 +55,13 @@ Result<void> silence(const Call& call) {
   return {};
 }
 
+Result<void> end_silence(const Call& call) {
+  GPUWARDEN_TRY(const Json body, call.body());
+  if (!call.sources.watch->end_silence(text_in(body, "rule"), Uuid(text_in(body, "uuid"))))
+    return fail(ErrorCode::not_found, "there is no silence of this rule and GPU", "/api/v1/silences lists them");
+  return {};
+}
+
 bool is_on_gpu(const Call& call, std::int64_t pid) {
   const auto reading = call.sources.watch->latest();
   return reading && std::ranges::any_of(reading->snapshot.gpus, [&](const facts::GpuRecord& record) {
@@ -93,7 +87,7 @@ Result<void> signal(const Call& call) {
   // So may that of a process that is only pretended.
   if (call.sources.watch->latest()->snapshot.simulated)
     return fail(ErrorCode::invalid_argument, fmt::format("process {} is on a simulated GPU: it gets no signals", *pid));
-  return call.sources.actions.signal(Pid{static_cast<std::int32_t>(*pid)}, row->number);
+  return call.sources.actions.signal(Pid{static_cast<std::int32_t>(*pid)}, row->number, call.request.peer);
 }
 
 Result<Uuid> named_gpu(const Call& call) {
@@ -123,8 +117,24 @@ Result<void> enable(const Call& call) {
   return call.sources.actions.enable(uuid);
 }
 
+Result<Milliwatts> set_power_limit(const Call& call) {
+  if (!call.sources.actions.set_power_limit)
+    return fail(ErrorCode::unavailable, "this server sets no power limits", "start it as root with --keep power");
+  GPUWARDEN_TRY(const Uuid uuid, named_gpu(call));
+  GPUWARDEN_TRY(const Json body, call.body());
+  const auto watts = body.find("watts");
+  constexpr double kMostWatts = 10'000;
+  const double wanted = watts != body.end() && watts->is_number() ? watts->get<double>() : 0;
+  if (!(wanted > 0 && wanted <= kMostWatts))
+    return fail(ErrorCode::invalid_argument, "`watts` must be a number greater than 0", "{\"watts\": 300}");
+  // An index may be another GPU's by now.
+  if (auto problem = not_fresh(call.sources)) return std::unexpected(std::move(*problem));
+  return call.sources.actions.set_power_limit(uuid, Milliwatts(std::llround(wanted * 1000)));
+}
+
 std::string cookie_of(const Call& call, std::string_view name, std::int64_t seconds) {
-  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{}", kSessionCookie, name, seconds,
+  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{}",
+                     session_cookie(call.sources.access->address.port), name, seconds,
                      call.sources.access->tls ? "; Secure" : "");
 }
 
@@ -139,7 +149,12 @@ Response get_session(const Call& call) {
                       {"sees_commands", call.caller.sees_commands},
                       {"actions_allowed", access.allow_actions && call.caller.has_token},
                       {"actions_possible", access.allow_actions},
-                      {"token_needed", access.token_to_read && !call.caller.has_token}});
+                      {"token_needed", access.token_to_read && !call.caller.has_token},
+                      {"actions",
+                       {{"signal", static_cast<bool>(call.sources.actions.signal)},
+                        {"disable", static_cast<bool>(call.sources.actions.disable)},
+                        {"disables_for_everybody", call.sources.actions.disables_for.empty()},
+                        {"power_limit", static_cast<bool>(call.sources.actions.set_power_limit)}}}});
 }
 
 Response post_login(const Call& call) {
@@ -168,8 +183,30 @@ Response post_logout(const Call& call) {
 
 Response post_acknowledge(const Call& call) { return done_or(acknowledge(call)); }
 Response post_silence(const Call& call) { return done_or(silence(call)); }
+Response post_end_silence(const Call& call) { return done_or(end_silence(call)); }
 Response post_signal(const Call& call) { return done_or(signal(call)); }
-Response post_disable(const Call& call) { return done_or(disable(call)); }
+
+Response post_disable(const Call& call) {
+  const auto done = disable(call);
+  if (!done) return error_answer(done.error());
+  const std::string& who = call.sources.actions.disables_for;
+  return json_answer({{"schema", facts::kJsonSchema},
+                      {"done", true},
+                      {"for_everybody", who.empty()},
+                      {"note", who.empty() ? "out of use for everybody"
+                                           : fmt::format("out of use for jobs of user {} alone, as whom this server "
+                                                         "runs: `sudo gpuwarden disable` counts for everybody",
+                                                         who)}});
+}
+
+Response post_power_limit(const Call& call) {
+  const auto limit = set_power_limit(call);
+  if (!limit) return error_answer(limit.error());
+  return json_answer({{"schema", facts::kJsonSchema},
+                      {"done", true},
+                      {"power_limit_watts", static_cast<double>(limit->value) / 1000}});
+}
+
 Response post_enable(const Call& call) { return done_or(enable(call)); }
 
 }  // namespace gpuwarden::serve

@@ -49,6 +49,8 @@ cluster::Node own_node(const Sources& sources) {
   node.reading = sources.watch->latest();
   node.health = sources.watch->health();
   node.alerts = sources.watch->alerts();
+  if (sources.leases_problem) node.leases_problem = sources.leases_problem();
+  if (sources.disablings_problem) node.health_problem = sources.disablings_problem();
   node.problem = not_fresh(sources);
   if (node.reading) node.seen = node.reading->snapshot.taken_at;
   return node;
@@ -78,6 +80,32 @@ std::vector<facts::Lease> shown_to(const Call& call, std::vector<facts::Lease> l
     for (facts::LeaseHolder& holder : lease.holders) holder.command = shown_command(call, holder.command).value_or("");
   }
   return leases;
+}
+
+std::vector<telemetry::Alert> shown_to(const Call& call, std::vector<telemetry::Alert> alerts) {
+  for (telemetry::Alert& alert : alerts) {
+    const bool quotes = call.sources.quotes_commands && call.sources.quotes_commands(alert.rule);
+    if (quotes && !call.caller.sees_commands) alert = without_command(std::move(alert));
+    if (call.sources.redact) alert.message = call.sources.redact(alert.message);
+  }
+  return alerts;
+}
+
+telemetry::Alert without_command(telemetry::Alert alert) {
+  alert.message = fmt::format("GPU {}: {} (its command line is not shown to you)", alert.gpu.value, alert.condition);
+  alert.next_step.clear();
+  return alert;
+}
+
+std::string state_of(const cluster::Node& node) {
+  const auto problem = [](const std::optional<Error>& error) { return error ? std::string_view(error->message) : ""; };
+  std::string state = fmt::format("{} {} {} {} {} {}", fmt::ptr(node.reading.get()),
+                                  node.reading ? node.reading->when.time_since_epoch().count() : 0, unix_ms(node.seen),
+                                  problem(node.problem), problem(node.leases_problem), problem(node.health_problem));
+  for (const facts::Health& health : node.health) state += fmt::format(" {}", static_cast<int>(health.state));
+  for (const telemetry::Alert& alert : node.alerts)
+    state += fmt::format(" {}.{}.{}", alert.id, alert.count, alert.acknowledged_by);
+  return state;
 }
 
 nlohmann::json error_json(const std::optional<Error>& error) {

@@ -32,6 +32,10 @@ cluster::Node own_node(const Sources& sources);
 /// The snapshot with command lines as this caller may see them: redacted, or not at all.
 facts::Snapshot shown_to(const Call& call, const facts::Snapshot& snapshot);
 std::vector<facts::Lease> shown_to(const Call& call, std::vector<facts::Lease> leases);
+/// Without secrets; without command lines where this caller may not see them.
+std::vector<telemetry::Alert> shown_to(const Call& call, std::vector<telemetry::Alert> alerts);
+/// What tells a node's answer from another one: the reading, and what changes between readings.
+std::string state_of(const cluster::Node& node);
 
 nlohmann::json error_json(const std::optional<Error>& error);
 std::int64_t unix_ms(std::chrono::system_clock::time_point time);
@@ -48,6 +52,7 @@ Response get_leases(const Call& call);
 Response get_health(const Call& call);
 Response get_nodes(const Call& call);
 Response get_alerts(const Call& call);
+Response get_silences(const Call& call);
 Response get_events(const Call& call);
 Response get_history(const Call& call);
 Response get_usage(const Call& call);
@@ -57,6 +62,8 @@ Response post_login(const Call& call);
 Response post_logout(const Call& call);
 Response post_acknowledge(const Call& call);
 Response post_silence(const Call& call);
+Response post_end_silence(const Call& call);
+Response post_power_limit(const Call& call);
 Response post_signal(const Call& call);
 Response post_disable(const Call& call);
 Response post_enable(const Call& call);

@@ -85,11 +85,20 @@ std::optional<std::uint32_t> user_in(std::string_view table, const sockaddr_stor
   for (const std::string_view line : split(table, '\n')) {
     if (line.find(here) == std::string_view::npos) continue;
     const auto columns = split_words(line);
-    if (columns.size() <= kUserColumn || columns[1] != here || columns[2] != there) continue;
+    // A connection that its user has closed is nobody's: the kernel lists it as root's.
+    if (columns.size() <= kUserColumn || columns[1] != here || columns[2] != there || columns[3] != "01") continue;
     const auto user = parse_integer(columns[kUserColumn]);
     if (user && *user >= 0 && *user <= UINT32_MAX) return static_cast<std::uint32_t>(*user);
   }
   return std::nullopt;
+}
+
+std::optional<std::uint32_t> user_behind(int fd) {
+  const auto here = address_of(fd, ::getsockname);
+  const auto there = address_of(fd, ::getpeername);
+  if (!here || !there || !is_loopback(*there)) return std::nullopt;
+  const auto table = read_file(there->ss_family == AF_INET6 ? "/proc/net/tcp6" : "/proc/net/tcp");
+  return table ? user_in(*table, *there, *here) : std::nullopt;
 }
 
 Connections::Connections(int listener, Limits limits) : listener_(listener), limits_(limits) {}
@@ -137,11 +146,7 @@ std::optional<std::uint32_t> Connections::user_of(int fd) {
   Entry& entry = found->second;
   if (entry.user_looked_up) return entry.user;
   entry.user_looked_up = true;
-  const auto here = address_of(fd, ::getsockname);
-  const auto there = address_of(fd, ::getpeername);
-  if (!here || !there || !is_loopback(*there)) return std::nullopt;
-  const auto table = read_file(there->ss_family == AF_INET6 ? "/proc/net/tcp6" : "/proc/net/tcp");
-  if (table) entry.user = user_in(*table, *there, *here);
+  entry.user = user_behind(fd);
   return entry.user;
 }
 

@@ -50,9 +50,11 @@ class Connections {
   std::map<int, Entry> entries_;
 };
 
-/// The user of the socket `local` -> `remote` in the text of /proc/net/tcp or tcp6. Pure.
+/// The user of the open socket `local` -> `remote` in the text of /proc/net/tcp or tcp6. Pure.
 std::optional<std::uint32_t> user_in(std::string_view table, const sockaddr_storage& local,
                                      const sockaddr_storage& remote);
+/// The user at the other end of a connection of loopback, as the kernel tells; nothing where it does not.
+std::optional<std::uint32_t> user_behind(int fd);
 /// Whether both ends of a connection are this machine.
 bool is_loopback(const sockaddr_storage& address);
 

@@ -29,6 +29,7 @@ std::string variable(const Environment& environment, const char* name) {
 struct User {
   uid_t id = 0;
   gid_t group = 0;
+  std::string home;
 };
 std::optional<User> find_user(const std::string& name) {
   std::vector<char> buffer(16384);
@@ -36,7 +37,7 @@ std::optional<User> find_user(const std::string& name) {
   passwd* found = nullptr;
   if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
     return std::nullopt;
-  return User{entry.pw_uid, entry.pw_gid};
+  return User{entry.pw_uid, entry.pw_gid, entry.pw_dir};
 }
 
 }  // namespace
@@ -71,6 +72,11 @@ std::string reloading_message() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return fmt::format("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1'000'000 + now.tv_nsec / 1000);
+}
+
+std::string home_of(const std::string& user) {
+  const auto found = find_user(user);
+  return found ? found->home : "";
 }
 
 Result<std::string> drop_root(const std::string& user) {

@@ -45,11 +45,18 @@ constexpr auto kGpuFamilies = std::to_array<GpuFamily>({
     {"gpuwarden_gpu_answers", "1 if the GPU answers, so that work can be given to it.",
      [](const GpuLine& line) { return flag(facts::is_usable(*line.record)); }},
     {"gpuwarden_gpu_leased", "1 if somebody has reserved the GPU through gpuwarden.",
-     [](const GpuLine& line) { return flag(line.lease != nullptr); }},
+     [](const GpuLine& line) { return line.node->leases_known ? flag(line.lease != nullptr) : std::nullopt; }},
     {"gpuwarden_gpu_temperature_slowdown_celsius", "Temperature at which the GPU slows down.",
      [](const GpuLine& line) { return number(line.record->gpu.temperature_slowdown); }},
     {"gpuwarden_gpu_temperature_shutdown_celsius", "Temperature at which the GPU shuts down.",
      [](const GpuLine& line) { return number(line.record->gpu.temperature_shutdown); }},
+    {"gpuwarden_gpu_memory_temperature_max_celsius", "Highest temperature that the GPU's memory is made for.",
+     [](const GpuLine& line) { return number(line.record->gpu.temperature_memory_max); }},
+    {"gpuwarden_gpu_pcie_width_max_lanes", "PCIe lanes that the GPU and its slot have.",
+     [](const GpuLine& line) {
+       const auto& width = line.record->gpu.pcie_width_max;
+       return width ? std::optional(static_cast<double>(width->value)) : std::nullopt;
+     }},
     {"gpuwarden_gpu_power_limit_max_watts", "Highest power limit that can be set.",
      [](const GpuLine& line) { return number(line.record->gpu.power_limit_max); }},
 });
@@ -146,6 +153,20 @@ std::string xid_labels(const NodeMetrics& node, const XidCount& count) {
   add_label(labels, "uuid", count.gpu.value);
   add_label(labels, "xid", std::to_string(count.xid));
   return labels;
+}
+
+/// Of every GPU from the start: increase() sees the first Xid only where a 0 came before.
+void write_xid_sums(Exposition& out, std::span<const GpuLine> lines) {
+  out.family("gpuwarden_gpu_xids_total", MetricKind::counter,
+             "Xids of any code that the driver reported since the server was started.");
+  for (const GpuLine& line : lines) {
+    if (!line.node->counts) continue;
+    std::uint64_t sum = 0;
+    for (const XidCount& count : line.node->counts->xids) {
+      if (count.gpu == line.record->gpu.uuid) sum += count.count;
+    }
+    out.sample(line.labels.front(), static_cast<double>(sum));
+  }
 }
 
 void write_xids(Exposition& out, std::span<const NodeMetrics> nodes) {
@@ -299,6 +320,7 @@ std::string render_metrics(std::span<const NodeMetrics> nodes, const MetricsOpti
   write_identity(out, lines);
   write_table(out, lines);
   write_states(out, lines);
+  write_xid_sums(out, lines);
   write_xids(out, nodes);
   write_alerts(out, nodes);
   write_user_series(out, lines, options.most_series);

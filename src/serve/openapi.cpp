@@ -21,6 +21,12 @@ constexpr const char* kSchemas = R"json({
 "Nothing": {"type":"object","properties":{"by":{"type":"string"}}},
 "Login": {"type":"object","required":["token"],"properties":{"token":{"type":"string"}}},
 "Silence": {"type":"object","required":["for"],"properties":{"rule":{"type":"string"},"uuid":{"type":"string"},"for":{"type":"string"},"by":{"type":"string"},"comment":{"type":"string"}}},
+"EndSilence": {"type":"object","properties":{"rule":{"type":"string"},"uuid":{"type":"string"}}},
+"Silences": {"type":"object","required":["schema","silences"],"properties":{"schema":{"type":"integer"},"silences":{"type":"array","items":{"type":"object","required":["rule","uuid","until_unix_ms","by","comment"],
+  "properties":{"rule":{"type":"string"},"uuid":{"type":"string"},"until_unix_ms":{"type":"integer"},"by":{"type":"string"},"comment":{"type":"string"}}}}}},
+"PowerLimit": {"type":"object","required":["watts"],"properties":{"watts":{"type":"number"}}},
+"PowerLimitSet": {"type":"object","required":["schema","done","power_limit_watts"],"properties":{"schema":{"type":"integer"},"done":{"type":"boolean"},"power_limit_watts":{"type":"number"}}},
+"Disabled": {"type":"object","required":["schema","done","for_everybody","note"],"properties":{"schema":{"type":"integer"},"done":{"type":"boolean"},"for_everybody":{"type":"boolean"},"note":{"type":"string"}}},
 "Signal": {"type":"object","required":["signal"],"properties":{"signal":{"enum":["TERM","INT","KILL","HUP","USR1","USR2","STOP","CONT"]}}},
 "Disable": {"type":"object","required":["reason"],"properties":{"reason":{"type":"string"},"by":{"type":"string"}}},
 "OpenApi": {"type":"object","required":["openapi","info","paths","components"],"properties":{"openapi":{"type":"string"}}},
@@ -36,17 +42,19 @@ constexpr const char* kSchemas = R"json({
 "Health": {"type":"object","required":["uuid","index","state","reason"],"properties":{"uuid":{"type":"string"},"index":{"type":"integer"},
   "state":{"enum":["available","busy","error","disabled"]},"reason":{"type":"string"},"next_step":{"type":"string"},"node":{"type":"string"}}},
 "Healths": {"type":"object","required":["schema","ready","problem","gpus"],"properties":{"schema":{"type":"integer"},"ready":{"type":"boolean"},"problem":{"$ref":"#/components/schemas/Problem"},
-  "gpus":{"type":"array","items":{"$ref":"#/components/schemas/Health"}}}},
+  "gpus":{"type":"array","items":{"$ref":"#/components/schemas/Health"}},"unknown":{"type":"array","items":{"type":"object","required":["node","problem"]}}}},
 "Alert": {"type":"object","required":["id","rule","level","uuid","message"],"properties":{"id":{"type":"integer"},"rule":{"type":"string"},"level":{"type":"string"},
-  "uuid":{"type":"string"},"message":{"type":"string"},"acknowledged_by":{"type":"string"},"node":{"type":"string"}}},
+  "uuid":{"type":"string"},"message":{"type":"string"},"acknowledged_by":{"type":"string"},"node":{"type":"string"},"current":{"type":"boolean"}}},
 "Alerts": {"type":"object","required":["schema","alerts","log"],"properties":{"schema":{"type":"integer"},"alerts":{"type":"array","items":{"$ref":"#/components/schemas/Alert"}},
   "log":{"type":"array","items":{"type":"object","required":["kind","alert","silenced"],"properties":{"kind":{"enum":["began","repeated","ended"]},"alert":{"$ref":"#/components/schemas/Alert"},"silenced":{"type":"boolean"}}}}}},
 "Lease": {"type":"object","required":["uuid","shared","holders"],"properties":{"uuid":{"type":"string"},"shared":{"type":"boolean"},"holders":{"type":"array"},"node":{"type":"string"}}},
-"Leases": {"type":"object","required":["schema","leases"],"properties":{"schema":{"type":"integer"},"leases":{"type":"array","items":{"$ref":"#/components/schemas/Lease"}}}},
+"Leases": {"type":"object","required":["schema","leases","unknown"],"properties":{"schema":{"type":"integer"},"leases":{"type":"array","items":{"$ref":"#/components/schemas/Lease"}},
+  "unknown":{"type":"array","items":{"type":"object","required":["node","problem"],"properties":{"node":{"type":"string"},"problem":{"$ref":"#/components/schemas/Problem"}}}}}},
 "Node": {"type":"object","required":["name","url","problem","seen_unix_ms","snapshot","leases","health","alerts"],"properties":{"name":{"type":"string"},"url":{"type":"string"},
   "problem":{"$ref":"#/components/schemas/Problem"},"seen_unix_ms":{"type":["integer","null"]},"expected":{"type":"integer"},
   "snapshot":{"anyOf":[{"type":"null"},{"$ref":"#/components/schemas/Snapshot"}]},
-  "leases":{"type":"array","items":{"$ref":"#/components/schemas/Lease"}},"health":{"type":"array","items":{"$ref":"#/components/schemas/Health"}},
+  "leases":{"type":["array","null"],"items":{"$ref":"#/components/schemas/Lease"}},"leases_problem":{"$ref":"#/components/schemas/Problem"},
+  "health":{"type":["array","null"],"items":{"$ref":"#/components/schemas/Health"}},"health_problem":{"$ref":"#/components/schemas/Problem"},
   "alerts":{"type":"array","items":{"$ref":"#/components/schemas/Alert"}},
   "xids":{"type":"array","items":{"type":"object","required":["uuid","index","code","count","time_unix_ms"],"properties":{"uuid":{"type":"string"},"index":{"type":"integer"},"code":{"type":"integer"},"count":{"type":"integer"},"time_unix_ms":{"type":"integer"}}}}}},
 "Nodes": {"type":"object","required":["schema","nodes"],"properties":{"schema":{"type":"integer"},"nodes":{"type":"array","items":{"$ref":"#/components/schemas/Node"}}}},
@@ -103,7 +111,7 @@ const Json& schemas() {
   return kParsed;
 }
 
-Json openapi(std::string_view version) {
+Json openapi(std::string_view version, std::uint16_t port) {
   Json paths = Json::object();
   for (const Route& route : routes())
     paths[std::string(route.path)][route.method == Method::get ? "get" : "post"] = operation(route);
@@ -119,7 +127,7 @@ Json openapi(std::string_view version) {
            {{"schemas", schemas()},
             {"securitySchemes",
              {{"token", {{"type", "http"}, {"scheme", "bearer"}}},
-              {"session", {{"type", "apiKey"}, {"in", "cookie"}, {"name", kSessionCookie}}}}}}}};
+              {"session", {{"type", "apiKey"}, {"in", "cookie"}, {"name", session_cookie(port)}}}}}}}};
 }
 
 }  // namespace gpuwarden::serve

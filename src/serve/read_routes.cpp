@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/json.hpp"
@@ -41,7 +40,39 @@ void add_counts(Json& json, const Counts& counts) {
   json["xids"] = std::move(xids);
 }
 
-std::string text_of(const Call& call, cluster::Node node, const Counts* counts) {
+/// What an overview shows of a GPU.
+constexpr auto kBriefKeys =
+    std::to_array<std::string_view>({"cause", "index", "memory", "mig", "name", "next_step", "pci_bus_id",
+                                     "power_limit_watts", "power_watts", "processes", "profiling", "state",
+                                     "temperature_celsius", "temperatures", "throttle_reasons", "utilization", "uuid"});
+
+/// Leaves of each GPU what an overview shows; of the one that is asked for, all.
+void make_brief(Json& node, std::string_view whole) {
+  if (!node["snapshot"].is_object()) return;
+  for (Json& gpu : node["snapshot"]["gpus"]) {
+    if (!whole.empty() && gpu.value("uuid", "") == whole) continue;
+    Json brief = Json::object();
+    for (const std::string_view key : kBriefKeys) {
+      if (const auto found = gpu.find(key); found != gpu.end()) brief[std::string(key)] = std::move(*found);
+    }
+    gpu = std::move(brief);
+  }
+}
+
+/// How much of each GPU is asked for.
+struct Extent {
+  bool brief = false;
+  std::string whole;  ///< the UUID of a GPU that is told whole all the same
+};
+
+bool has_gpu(const cluster::Node& node, const std::string& uuid) {
+  return !uuid.empty() && node.reading && std::ranges::any_of(node.reading->snapshot.gpus, [&](const auto& record) {
+    return record.gpu.uuid.value == uuid;
+  });
+}
+
+std::string text_of(const Call& call, cluster::Node node, const Counts* counts, const Extent& extent) {
+  node.alerts = shown_to(call, std::move(node.alerts));
   if (node.reading) {
     auto shown = std::make_shared<telemetry::Reading>(*node.reading);
     shown->snapshot = shown_to(call, node.reading->snapshot);
@@ -50,13 +81,8 @@ std::string text_of(const Call& call, cluster::Node node, const Counts* counts) 
   }
   Json json = cluster::to_json(node);
   if (counts != nullptr) add_counts(json, *counts);
+  if (extent.brief) make_brief(json, extent.whole);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-/// What tells a node's answer from the one before.
-std::string key_of(const Call& call, const cluster::Node& node) {
-  return fmt::format("{} {} {} {}", fmt::ptr(node.reading.get()), unix_ms(node.seen), call.caller.sees_commands,
-                     node.problem ? node.problem->message : "");
 }
 
 /// The metrics that are asked for by ids; fails with the nearest known id.
@@ -126,6 +152,7 @@ NodeMetrics metrics_of(cluster::Node node, bool several) {
   NodeMetrics metrics{.name = several ? node.name : "",
                       .reading = node.problem ? nullptr : std::move(node.reading),
                       .health = std::move(node.health),
+                      .leases_known = !node.leases_problem,
                       .alerts = std::move(node.alerts)};
   return metrics;
 }
@@ -138,13 +165,20 @@ Response get_metrics(const Call& call) {
   const Sources& sources = call.sources;
   std::vector<cluster::Node> nodes = all_nodes(sources);
   const bool several = sources.nodes != nullptr;
-  std::vector<NodeMetrics> metrics;
-  for (cluster::Node& node : nodes) metrics.push_back(metrics_of(std::move(node), several));
-  metrics.front().counts = sources.tally->latest();
+  const auto counts = sources.tally->latest();
   const Format format = format_for(call.request.header("accept"), sources.metrics.dialect);
+  std::string state = fmt::format("{}", fmt::ptr(counts.get()));
+  for (const cluster::Node& node : nodes) state += state_of(node);
+  const auto render = [&] {
+    std::vector<NodeMetrics> metrics;
+    for (cluster::Node& node : nodes) metrics.push_back(metrics_of(std::move(node), several));
+    metrics.front().counts = counts;
+    return render_metrics(metrics, sources.metrics, format);
+  };
   Response response;
   response.type = content_type_of(format);
-  response.body = render_metrics(metrics, sources.metrics, format);
+  // One reading is written once, however many ask.
+  response.body = sources.texts->get(response.type, state, render);
   return response;
 }
 
@@ -203,8 +237,11 @@ Response get_processes(const Call& call) {
 
 Response get_leases(const Call& call) {
   Json list = Json::array();
+  Json unknown = Json::array();
   for (const cluster::Node& node : all_nodes(call.sources)) {
-    if (!node.reading || node.problem) continue;
+    const auto& problem = node.problem ? node.problem : node.leases_problem;
+    if (problem) unknown.push_back({{"node", node.name}, {"problem", error_json(problem)}});
+    if (!node.reading || problem) continue;
     for (const facts::Lease& lease : shown_to(call, node.reading->leases)) {
       Json entry = facts::to_json(lease);
       entry["node"] = node.name;
@@ -213,12 +250,15 @@ Response get_leases(const Call& call) {
   }
   Json answer = document();
   answer["leases"] = std::move(list);
+  answer["unknown"] = std::move(unknown);
   return json_answer(answer);
 }
 
 Response get_health(const Call& call) {
   Json list = Json::array();
+  Json unknown = Json::array();
   for (const cluster::Node& node : all_nodes(call.sources)) {
+    if (node.health_problem) unknown.push_back({{"node", node.name}, {"problem", error_json(node.health_problem)}});
     // Of this machine `problem` tells how old it is; another's health is unknown while it does not answer.
     if (node.problem && !node.url.empty()) continue;
     for (const facts::Health& health : node.health) {
@@ -232,25 +272,29 @@ Response get_health(const Call& call) {
   answer["ready"] = !problem;
   answer["problem"] = error_json(problem);
   answer["gpus"] = std::move(list);
+  answer["unknown"] = std::move(unknown);
   return json_answer(answer);
 }
 
 Response get_nodes(const Call& call) {
   const bool own = call.parameter("own").value_or("") == "true";
   std::vector<cluster::Node> nodes = own ? std::vector{own_node(call.sources)} : all_nodes(call.sources);
-  // Put together as text: a cluster's answer is megabytes, of which only what is new is written anew. A node has two
-  // texts, with command lines and without.
-  if (!own) call.sources.texts->bound(2 * nodes.size());
+  const bool brief = call.parameter("brief").value_or("") == "true";
+  const std::string whole = brief ? call.parameter("gpu").value_or("") : std::string();
+  // Put together as text: a cluster's answer is megabytes, of which only what is new is written anew. A node has a few
+  // texts: with command lines and without, whole, brief, and brief but for a GPU.
+  if (!own) call.sources.texts->bound(8 * nodes.size() + 8);
+  const auto counts = call.sources.tally->latest();
   std::string text = fmt::format("{{\"schema\":{},\"nodes\":[", facts::kJsonSchema);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (i == 0) {
-      text += text_of(call, std::move(nodes[i]), call.sources.tally->latest().get());
-      continue;
-    }
-    const std::string key = key_of(call, nodes[i]);
-    const std::string name = fmt::format("{} {}", nodes[i].url, call.caller.sees_commands);
-    text += ',';
-    text += call.sources.texts->get(name, key, [&] { return text_of(call, nodes[i], nullptr); });
+    const cluster::Node& node = nodes[i];
+    const Extent extent{brief, has_gpu(node, whole) ? whole : std::string()};
+    const Counts* counted = i == 0 ? counts.get() : nullptr;
+    const std::string name =
+        fmt::format("{} {} {} {}", node.url, call.caller.sees_commands, extent.brief, extent.whole);
+    const std::string state = fmt::format("{} {}", fmt::ptr(counted), state_of(node));
+    if (i > 0) text += ',';
+    text += call.sources.texts->get(name, state, [&] { return text_of(call, node, counted, extent); });
   }
   text += "]}\n";
   Response response;

@@ -23,6 +23,8 @@ constexpr auto kSampleParameters = std::to_array<Parameter>({
 });
 constexpr auto kNodeParameters = std::to_array<Parameter>({
     {"own", "boolean", "true: the server's own machine alone"},
+    {"brief", "boolean", "true: of each GPU what an overview shows, a tenth of all"},
+    {"gpu", "string", "the UUID of a GPU that a brief answer tells all about"},
 });
 constexpr auto kHistoryParameters = std::to_array<Parameter>({
     {"gpu", "string", "the GPU's UUID or index", true},
@@ -82,7 +84,7 @@ constexpr auto kRoutes = std::to_array<Route>({
      "Done",
      "Nothing"},
     {Method::get, "/api/v1/nodes", "everything about all machines: GPUs, health, alerts, leases", get_nodes, false,
-     false, kNodeParameters, kApi, "Nodes"},
+     false, kNodeParameters, kApi, "Nodes", "", true},
     {Method::get,
      "/api/v1/inventory",
      "this machine's GPUs, as `gpuwarden list --json` has them",
@@ -95,14 +97,14 @@ constexpr auto kRoutes = std::to_array<Route>({
     {Method::get, "/api/v1/samples", "the last values of metrics of all GPUs", get_samples, false, false,
      kSampleParameters, kApi, "Samples"},
     {Method::get, "/api/v1/history", "a metric of a GPU over time", get_history, false, false, kHistoryParameters, kApi,
-     "History"},
+     "History", "", true},
     {Method::get, "/api/v1/processes", "who uses the GPUs", get_processes, false, false, {}, kApi, "Processes"},
     {Method::get, "/api/v1/leases", "who has reserved GPUs", get_leases, false, false, {}, kApi, "Leases"},
     {Method::get, "/api/v1/health", "how fit the GPUs are", get_health, false, false, {}, kApi, "Healths"},
     {Method::get, "/api/v1/usage", "who used the GPUs, how long and how well", get_usage, false, false,
-     kWindowParameters, kApi, "Uses"},
+     kWindowParameters, kApi, "Uses", "", true},
     {Method::get, "/api/v1/happenings", "events and changes that were kept", get_happenings, false, false,
-     kHappeningParameters, kApi, "Happenings"},
+     kHappeningParameters, kApi, "Happenings", "", true},
     {Method::get,
      "/api/v1/events",
      "readings, alerts and health as they come (server-sent events)",
@@ -121,7 +123,16 @@ constexpr auto kRoutes = std::to_array<Route>({
      kApi,
      "Alerts"},
     {Method::post, "/api/v1/alerts/{id}/acknowledge", "an alert is not repeated any more", post_acknowledge, true,
-     false, kIdPath, kApi, "Done", "Nothing"},
+     false, kIdPath, kApi, "Done", "Nothing", true},
+    {Method::get,
+     "/api/v1/silences",
+     "for whom alerts are silent, and until when",
+     get_silences,
+     false,
+     false,
+     {},
+     kApi,
+     "Silences"},
     {Method::post,
      "/api/v1/silences",
      "alerts that match are not told for a time",
@@ -131,13 +142,27 @@ constexpr auto kRoutes = std::to_array<Route>({
      {},
      kApi,
      "Done",
-     "Silence"},
+     "Silence",
+     true},
+    {Method::post,
+     "/api/v1/silences/end",
+     "ends the silences of a rule and a GPU, as they were made",
+     post_end_silence,
+     true,
+     false,
+     {},
+     kApi,
+     "Done",
+     "EndSilence",
+     true},
     {Method::post, "/api/v1/processes/{pid}/signal", "sends a signal to a process on a GPU", post_signal, true, false,
-     kPidPath, kApi, "Done", "Signal"},
+     kPidPath, kApi, "Done", "Signal", true},
     {Method::post, "/api/v1/gpus/{gpu}/disable", "takes a GPU out of use", post_disable, true, false, kGpuPath, kApi,
-     "Done", "Disable"},
+     "Disabled", "Disable", true},
     {Method::post, "/api/v1/gpus/{gpu}/enable", "gives a GPU back to use", post_enable, true, false, kGpuPath, kApi,
-     "Done", "Nothing"},
+     "Done", "Nothing", true},
+    {Method::post, "/api/v1/gpus/{gpu}/power-limit", "sets a GPU's power limit, within the GPU's own range",
+     post_power_limit, true, false, kGpuPath, kApi, "PowerLimitSet", "PowerLimit", true},
 });
 
 /// The parameters in the path; nothing where it does not fit.
@@ -199,29 +224,43 @@ std::optional<Response> refuse_change(const Call& call) {
   return std::nullopt;
 }
 
-Response dispatch(const Sources& sources, const Request& request) {
-  std::optional<Fields> parameters;
-  const auto fits = [&](const Route& route) {
-    parameters = match(route.path, request.path);
-    return parameters.has_value();
-  };
-  const auto* const found = std::ranges::find_if(kRoutes, fits);
-  if (found == kRoutes.end()) {
+/// The route of a request. Where the path fits with another method, `other` is one of that path.
+struct Found {
+  const Route* route = nullptr;
+  const Route* other = nullptr;
+  Fields parameters;
+};
+Found find_route(const Request& request) {
+  Found found;
+  for (const Route& route : kRoutes) {
+    auto parameters = match(route.path, request.path);
+    if (!parameters) continue;
+    if (route.method == request.method) return {&route, nullptr, std::move(*parameters)};
+    found.other = &route;
+  }
+  return found;
+}
+
+Response no_route(const Sources& sources, const Request& request, const Route* other) {
+  if (other == nullptr) {
     return request.method == Method::get
                ? page_file(sources, request)
                : error_answer(
                      {ErrorCode::not_found, fmt::format("there is nothing at {}", printable(request.path)), ""});
   }
-  if (found->method != request.method) {
-    Response response =
-        error_answer({ErrorCode::invalid_argument,
-                      fmt::format("{} takes {} only", printable(request.path), to_string(found->method)), ""},
-                     405);
-    response.headers.emplace_back("Allow", found->method == Method::get ? "GET, HEAD" : "POST");
-    return response;
-  }
+  Response response =
+      error_answer({ErrorCode::invalid_argument,
+                    fmt::format("{} takes {} only", printable(request.path), to_string(other->method)), ""},
+                   405);
+  response.headers.emplace_back("Allow", other->method == Method::get ? "GET, HEAD" : "POST");
+  return response;
+}
+
+Response dispatch(const Sources& sources, const Request& request) {
+  auto [found, other, parameters] = find_route(request);
+  if (found == nullptr) return no_route(sources, request, other);
   const Call call{sources, request, caller_of(request, *sources.access, *sources.sessions, sources.clock->now()),
-                  std::move(*parameters)};
+                  std::move(parameters)};
   if (sources.access->token_to_read && !found->open && !call.caller.has_token) return refuse_reading(sources);
   if (found->changes) {
     if (auto refusal = refuse_change(call)) return std::move(*refusal);
@@ -270,6 +309,11 @@ Response answer(const Sources& sources, const Request& request) {
   }
   add_headers(response);
   return response;
+}
+
+bool may_wait(const Request& request) {
+  const Route* route = find_route(request).route;
+  return route != nullptr && route->waits;
 }
 
 std::string NodeTexts::get(const std::string& node, const std::string& key, const std::function<std::string()>& make) {

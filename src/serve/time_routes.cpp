@@ -160,15 +160,28 @@ Response get_happenings(const Call& call) {
 Response get_alerts(const Call& call) {
   Json active = Json::array();
   for (const cluster::Node& node : all_nodes(call.sources)) {
-    for (const telemetry::Alert& alert : node.alerts) {
+    for (const telemetry::Alert& alert : shown_to(call, node.alerts)) {
       Json entry = telemetry::to_json(alert);
       entry["node"] = node.name;
+      // Of a machine that does not answer it is the last word, which may not hold any more.
+      entry["current"] = !node.problem;
       active.push_back(std::move(entry));
     }
   }
   Json log = Json::array();
-  for (const telemetry::AlertChange& change : call.sources.watch->alert_log(100)) log.push_back(change_json(change));
+  for (telemetry::AlertChange change : call.sources.watch->alert_log(100)) {
+    change.alert = shown_to(call, {change.alert}).front();
+    log.push_back(change_json(change));
+  }
   return json_answer({{"schema", facts::kJsonSchema}, {"alerts", std::move(active)}, {"log", std::move(log)}});
+}
+
+Response get_silences(const Call& call) {
+  Json list = Json::array();
+  for (const telemetry::Silence& silence : call.sources.watch->silences()) {
+    if (silence.until > call.now()) list.push_back(telemetry::to_json(silence));
+  }
+  return json_answer({{"schema", facts::kJsonSchema}, {"silences", std::move(list)}});
 }
 
 Response get_events(const Call& call) {

@@ -16,6 +16,7 @@
 #include "serve/connections.hpp"
 #include "serve/transport_request.hpp"
 #include "serve/transport_streams.hpp"
+#include "serve/transport_work.hpp"
 
 namespace gpuwarden::serve {
 namespace {
@@ -41,6 +42,7 @@ class Server::Impl {
     sources_ = &sources;
     wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     open();
+    workers_.begin(sources, [this] { wake(); });
     sources.events->on_news([this] { wake(); });
     {
       const std::stop_callback on_stop(stop, [this] {
@@ -50,6 +52,7 @@ class Server::Impl {
       event_base_dispatch(base_.get());
     }
     sources.events->on_news({});
+    workers_.end();
     streams_.end();
     for (EventPtr* event : {&wake_event_, &tick_event_, &full_event_}) event->reset();
     http_.reset();
@@ -90,6 +93,7 @@ class Server::Impl {
   void woken() {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto got = ::read(wake_.get(), &count, sizeof(count));
+    workers_.send_ready();
     if (stopping_) {
       stop();
     } else {
@@ -138,6 +142,7 @@ class Server::Impl {
     if (::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0 || !is_loopback(name)) return peer;
     peer.loopback = true;
     peer.user = connections_.user_of(fd);
+    peer.descriptor = fd;
     return peer;
   }
 
@@ -145,11 +150,19 @@ class Server::Impl {
     const int fd = descriptor_of(raw);
     connections_.note_request(fd, sources_->clock->now());
     auto request = read_request(raw, peer_of(fd));
+    if (request && may_wait(*request)) return hand_over(raw, std::move(*request));
     Response response = request ? answer(*sources_, *request) : error_answer(request.error());
     const bool head = evhttp_request_get_command(&raw) == EVHTTP_REQ_HEAD;
     if (!response.stream || head) return send_whole(raw, std::move(response));
     connections_.note_stream(fd);
     streams_.begin(raw, std::move(response), sources_->clock->now());
+  }
+
+  void hand_over(evhttp_request& raw, Request request) {
+    if (workers_.take(raw, std::move(request))) return;
+    Response busy = error_answer({ErrorCode::unavailable, "the server is busy with other such requests", "try again"});
+    busy.headers.emplace_back("Retry-After", "1");
+    send_whole(raw, std::move(busy));
   }
 
   ServerOptions options_;
@@ -166,6 +179,7 @@ class Server::Impl {
   EventPtr tick_event_;
   EventPtr full_event_;
   Streams streams_;
+  Workers workers_;
   std::size_t known_ = 0;  ///< connections when they were last counted
   std::size_t new_ = 0;    ///< accepted since
 };

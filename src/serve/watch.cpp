@@ -19,6 +19,8 @@ class MonitorWatch final : public Watch {
     return monitor_.acknowledge(alert, std::move(by));
   }
   void silence(telemetry::Silence silence) override { monitor_.silence(std::move(silence)); }
+  std::vector<telemetry::Silence> silences() const override { return monitor_.silences(); }
+  bool end_silence(std::string_view rule, const Uuid& gpu) override { return monitor_.end_silence(rule, gpu); }
   std::vector<telemetry::Use> uses(telemetry::Window window) const override { return monitor_.uses(window); }
   std::vector<telemetry::Happening> happenings(telemetry::Window window, std::size_t most) const override {
     return monitor_.happenings(window, most);

@@ -11,6 +11,8 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/use.hpp"
 #include "telemetry/alert_rule_text.hpp"
+#include "telemetry/columns_metrics.hpp"
+#include "telemetry/elapsed.hpp"
 
 namespace gpuwarden::telemetry {
 namespace {
@@ -108,12 +110,16 @@ const AlertRule* AlertBook::find_rule(std::string_view id) const {
 
 std::vector<AlertChange> AlertBook::judge(const Reading& reading, std::span<const facts::Health> health) {
   const Time now = std::chrono::floor<std::chrono::milliseconds>(reading.snapshot.taken_at);
+  Time before = now;
   if (resumed_) {
     resume(now, reading);
-  } else if (now < judged_) {
-    shift(now - judged_);
+  } else if (judged_ != Time{}) {
+    const Elapsed time = elapsed_between({to_millis(judged_), judged_when_}, {to_millis(now), reading.when});
+    if (time.set != 0) shift(std::chrono::milliseconds(time.set), true);
+    before = now - std::chrono::milliseconds(time.passed);
   }
-  Moment moment{now, std::min(now, judged_), reading, health, {}, {}, {}};
+  judged_when_ = reading.when;
+  Moment moment{now, before, reading, health, {}, {}, {}};
   for (const auto& event : reading.events) moment.events[event.uuid.value].push_back(event);
   std::erase_if(silences_, [&](const Silence& silence) { return silence.until <= now; });
   end_without_rule(moment);
@@ -124,18 +130,18 @@ std::vector<AlertChange> AlertBook::judge(const Reading& reading, std::span<cons
   return std::move(moment.changes);
 }
 
-/// Moves what is waited for, so that a time in which nobody looked, or the clock was set, does not count.
-void AlertBook::shift(Time::duration gap) {
+/// Moves what is waited for, so that a time in which nobody looked, or by which the clock was set, does not count.
+void AlertBook::shift(Time::duration gap, bool told_too) {
   for (auto& [key, track] : tracks_) {
     if (track.holds_since) *track.holds_since += gap;
     if (track.clear_since) *track.clear_since += gap;
-    if (track.told && gap.count() < 0) *track.told += gap;
+    if (track.told && told_too) *track.told += gap;
   }
 }
 
 /// What was acknowledged of a GPU that is gone for good is dropped.
 void AlertBook::resume(Time now, const Reading& reading) {
-  shift(now - judged_);
+  shift(now - judged_, now < judged_);
   judged_ = now;
   std::map<std::string, bool> listed;
   for (const auto& record : reading.snapshot.gpus) listed[key_of(record)] = true;
@@ -319,6 +325,10 @@ void AlertBook::silence(Silence silence) {
   std::erase_if(silences_,
                 [&](const Silence& other) { return other.rule == silence.rule && other.uuid == silence.uuid; });
   silences_.push_back(std::move(silence));
+}
+
+bool AlertBook::end_silence(std::string_view rule, const Uuid& uuid) {
+  return std::erase_if(silences_, [&](const Silence& one) { return one.rule == rule && one.uuid == uuid; }) > 0;
 }
 
 }  // namespace gpuwarden::telemetry

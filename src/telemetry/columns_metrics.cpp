@@ -65,11 +65,13 @@ class DerivedRows {
   }
 
   std::optional<Point> point(const std::vector<MetricParts>& parts, std::size_t row) {
-    for (facts::GpuRecord* const record : {&least_, &mean_, &greatest_}) record->sample = {};
     unsigned readings = 0;
     bool is_single = true;
     for (const MetricParts& metric : parts) {
       const auto point = point_of(metric, row);
+      // Nothing else is in the records, so that nothing else has to be emptied.
+      for (facts::GpuRecord* const record : {&least_, &mean_, &greatest_})
+        facts::set_value(*metric.column->metric, record->sample, std::nullopt);
       if (!point) continue;
       readings = std::max(readings, point->readings);
       is_single = is_single && point->min == point->max;
@@ -122,8 +124,13 @@ Result<SeriesSource> series_source(std::string_view metric, const std::vector<Me
                          [&](const MetricColumn& column) { return column.metric == known; });
     return source;
   }
-  if (const auto* const derived = find_derived_metric(metric); derived != nullptr)
-    return SeriesSource{.derived = derived, .inputs = columns};
+  if (const auto* const derived = find_derived_metric(metric); derived != nullptr) {
+    SeriesSource source{.derived = derived, .inputs = {}};
+    std::ranges::copy_if(columns, std::back_inserter(source.inputs), [&](const MetricColumn& column) {
+      return column.metric != nullptr && std::ranges::find(derived->inputs, column.metric->id) != derived->inputs.end();
+    });
+    return source;
+  }
   std::vector<std::string> names;
   for (const facts::Metric& row : facts::metrics()) names.emplace_back(row.id);
   for (const DerivedMetric& row : derived_metrics()) names.emplace_back(row.id);

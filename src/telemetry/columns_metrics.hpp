@@ -28,7 +28,7 @@ double steps_per_unit(const facts::Metric& metric);
 /// The metric's value as a column has it; kGap where it is unknown or no number.
 std::int64_t to_column(const MetricColumn& column, const facts::GpuSample& sample);
 
-/// What a series is made of: one metric, or a derived one and all metrics that it may need.
+/// What a series is made of: one metric, or a derived one and those that it is computed from.
 struct SeriesSource {
   const DerivedMetric* derived = nullptr;
   std::vector<MetricColumn> inputs;

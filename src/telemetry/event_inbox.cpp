@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "telemetry/event_inbox.hpp"
+#include "gpuwarden/telemetry/event_inbox.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,8 +21,8 @@ bool is_serious(facts::GpuEventKind kind) {
 
 }  // namespace
 
-EventInbox::EventInbox(probe::ReaderOptions reader, std::function<void()> serious)
-    : reader_(std::move(reader)), serious_(std::move(serious)) {}
+EventInbox::EventInbox(probe::ReaderOptions reader, std::function<void()> serious, std::vector<Uuid> only)
+    : reader_(std::move(reader)), serious_(std::move(serious)), only_(std::move(only)) {}
 
 EventInbox::~EventInbox() {
   if (watcher_) watcher_->stop();
@@ -59,7 +59,7 @@ void EventInbox::keep_watching(Clock::SteadyTime now) {
     const std::scoped_lock lock(mutex_);
     ended_ = true;
   };
-  watcher_ = std::make_unique<probe::EventWatcher>(reader_, std::move(handlers));
+  watcher_ = std::make_unique<probe::EventWatcher>(reader_, std::move(handlers), only_);
 }
 
 std::vector<facts::GpuEvent> EventInbox::take() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readings of the last minutes lie open, as plain columns; older ones in blocks of encoded frames. Times are those of
-// the clock that was read last: where it was set back, what was read before is dated back by as much, so that the order
+// the clock that was read last: where it was set, what was read before is dated anew by as much, so that the order
 // stays and "the last ten minutes" means what it says.
 #include "gpuwarden/telemetry/history.hpp"
 
@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
-#include <shared_mutex>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/use.hpp"
 #include "telemetry/columns_metrics.hpp"
+#include "telemetry/elapsed.hpp"
 
 namespace gpuwarden::telemetry {
 
@@ -22,13 +22,18 @@ struct HistoryGpu {
   facts::Gpu facts;
 };
 
+/// What a closed stretch holds; it never changes.
+struct HistoryRows {
+  std::string times;                                      ///< a column
+  std::vector<std::pair<std::size_t, std::string>> gpus;  ///< which GPU, and its frame
+};
+
 /// A closed stretch; times in its frames count from `first`.
 struct HistoryBlock {
   std::int64_t first = 0;
   std::int64_t last = 0;
   std::size_t rows = 0;
-  std::string times;                                      ///< a column
-  std::vector<std::pair<std::size_t, std::string>> gpus;  ///< which GPU, and its frame
+  std::shared_ptr<const HistoryRows> held;
 };
 
 namespace {
@@ -64,7 +69,7 @@ class History::Impl {
         block_rows_(std::clamp<std::size_t>(most_ / 8, 1, kBlockRows)) {}
 
   void add(const Reading& reading) {
-    const std::unique_lock lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     begin_row(reading);
     for (const facts::GpuRecord& record : reading.snapshot.gpus) add_gpu(record);
     if (times_.size() >= block_rows_) close_block();
@@ -72,7 +77,7 @@ class History::Impl {
   }
 
   std::vector<KnownGpu> gpus() const {
-    const std::shared_lock lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     std::vector<KnownGpu> result;
     for (const HistoryGpu& gpu : gpus_) result.push_back(gpu.known);
     std::ranges::stable_sort(result, {}, &KnownGpu::index);
@@ -80,34 +85,32 @@ class History::Impl {
   }
 
   Result<Series> series(const Uuid& gpu, std::string_view metric, Window window, std::chrono::milliseconds step) const {
-    const std::shared_lock lock(mutex_);
-    const auto found = std::ranges::find(gpus_, gpu, [](const HistoryGpu& known) { return known.known.uuid; });
-    if (found == gpus_.end())
-      return fail(ErrorCode::not_found, fmt::format("no GPU '{}' in the history", printable(gpu.value)));
     GPUWARDEN_TRY(const SeriesSource source, series_source(metric, columns_));
-    SeriesBuilder builder(std::max(to_millis(window.from), oldest_), to_millis(window.to),
-                          std::max<std::int64_t>(step.count(), 0));
-    const auto number = static_cast<std::size_t>(found - gpus_.begin());
-    for (const HistoryBlock& block : blocks_) add_block(builder, block, number, source);
-    if (number < open_.size()) add_rows(builder, open_frame(number, source), 0, source, found->facts);
+    const Excerpt part = copy_of(gpu, source, window);
+    if (!part.is_known)
+      return fail(ErrorCode::not_found, fmt::format("no GPU '{}' in the history", printable(gpu.value)));
+    SeriesBuilder builder(part.from, to_millis(window.to), std::max<std::int64_t>(step.count(), 0));
+    for (const HistoryBlock& block : part.blocks) add_block(builder, block, part.number, part.facts, source);
+    add_rows(builder, part.open, 0, source, part.facts);
     return builder.finish(gpu, metric);
   }
 
   std::optional<Window> covers() const {
-    const std::shared_lock lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     if (!newest_) return std::nullopt;
     return Window{from_millis(oldest_), from_millis(*newest_)};
   }
 
   std::size_t footprint() const {
-    const std::shared_lock lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     std::size_t bytes = bytes_of(times_) + gpus_.size() * sizeof(HistoryGpu) + columns_.size() * sizeof(MetricColumn);
     for (const auto& gpu : open_) {
       for (const auto& column : gpu) bytes += kEmptyColumn + bytes_of(column);
     }
     for (const HistoryBlock& block : blocks_) {
-      bytes += sizeof(block) + block.times.capacity() + block.gpus.capacity() * sizeof(block.gpus.front());
-      for (const auto& [gpu, frame] : block.gpus) bytes += frame.capacity();
+      const HistoryRows& held = *block.held;
+      bytes += sizeof(block) + sizeof(held) + held.times.capacity() + held.gpus.capacity() * sizeof(held.gpus.front());
+      for (const auto& [gpu, frame] : held.gpus) bytes += frame.capacity();
     }
     return bytes;
   }
@@ -115,11 +118,38 @@ class History::Impl {
  private:
   using Columns = std::vector<std::vector<std::int64_t>>;  ///< by row of the metric table; shorter ones end in gaps
 
+  /// What an answer is made of, without the lock.
+  struct Excerpt {
+    bool is_known = false;
+    std::size_t number = 0;
+    facts::Gpu facts;
+    std::int64_t from = 0;
+    std::vector<HistoryBlock> blocks;
+    Frame open;
+  };
+
+  Excerpt copy_of(const Uuid& gpu, const SeriesSource& source, Window window) const {
+    const std::scoped_lock lock(mutex_);
+    Excerpt part;
+    const auto found = std::ranges::find(gpus_, gpu, [](const HistoryGpu& known) { return known.known.uuid; });
+    if (found == gpus_.end()) return part;
+    part.is_known = true;
+    part.number = static_cast<std::size_t>(found - gpus_.begin());
+    part.facts = found->facts;
+    part.from = std::max(to_millis(window.from), oldest_);
+    std::ranges::copy_if(blocks_, std::back_inserter(part.blocks), [&](const HistoryBlock& block) {
+      return block.last >= part.from && block.first < to_millis(window.to);
+    });
+    if (part.number < open_.size()) part.open = open_frame(part.number, source);
+    return part;
+  }
+
   void begin_row(const Reading& reading) {
     const std::int64_t time = to_millis(reading.snapshot.taken_at);
-    if (newest_ && time <= *newest_) {
-      const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(reading.when - newest_when_).count();
-      date_back(*newest_ + std::max<std::int64_t>(passed, 1) - time);
+    if (newest_) {
+      const Elapsed since = elapsed_between({*newest_, newest_when_}, {time, reading.when});
+      // Two readings have two times.
+      if (since.set != 0 || time <= *newest_) date_back(*newest_ + std::max<std::int64_t>(since.passed, 1) - time);
     }
     times_.push_back(time);
     newest_ = time;
@@ -160,20 +190,22 @@ class History::Impl {
   }
 
   void close_block() {
-    HistoryBlock block{.first = times_.front(), .last = times_.back(), .rows = times_.size(), .times = {}, .gpus = {}};
+    HistoryBlock block{.first = times_.front(), .last = times_.back(), .rows = times_.size(), .held = {}};
+    HistoryRows held;
     std::vector<std::int64_t> times = times_;
     for (std::int64_t& time : times) time -= block.first;
-    block.times = codec::encode_column(times);
+    held.times = codec::encode_column(times);
     for (std::size_t gpu = 0; gpu < open_.size(); ++gpu) {
       Frame frame{.times = times, .columns = {}};
       for (std::size_t i = 0; i < open_[gpu].size(); ++i) {
         if (!open_[gpu][i].empty()) frame.columns[{columns_[i].id, Part::value}] = std::move(open_[gpu][i]);
       }
       if (frame.columns.empty()) continue;
-      block.gpus.emplace_back(gpu, encode_frame(frame, false));
-      block.gpus.back().second.shrink_to_fit();
+      held.gpus.emplace_back(gpu, encode_frame(frame, false));
+      held.gpus.back().second.shrink_to_fit();
     }
-    block.gpus.shrink_to_fit();
+    held.gpus.shrink_to_fit();
+    block.held = std::make_shared<const HistoryRows>(std::move(held));
     closed_rows_ += block.rows;
     blocks_.push_back(std::move(block));
     open_.clear();
@@ -191,7 +223,7 @@ class History::Impl {
     std::vector<std::int64_t> times = times_;
     std::int64_t shift = 0;
     if (!blocks_.empty()) {
-      times = codec::decode_column(blocks_.front().times, blocks_.front().rows).value_or(times_);
+      times = codec::decode_column(blocks_.front().held->times, blocks_.front().rows).value_or(times_);
       shift = blocks_.front().first;
     }
     const std::size_t kept = closed_rows_ + times_.size();
@@ -201,13 +233,13 @@ class History::Impl {
     if (in_span != times.end()) oldest_ = std::max(oldest_, *in_span + shift);
   }
 
-  void add_block(SeriesBuilder& builder, const HistoryBlock& block, std::size_t gpu, const SeriesSource& source) const {
-    if (block.last < builder.from() || block.first >= builder.to()) return;
-    const auto found = std::ranges::find(block.gpus, gpu, [](const auto& entry) { return entry.first; });
-    if (found == block.gpus.end()) return;
+  static void add_block(SeriesBuilder& builder, const HistoryBlock& block, std::size_t gpu, const facts::Gpu& facts,
+                        const SeriesSource& source) {
+    const auto found = std::ranges::find(block.held->gpus, gpu, [](const auto& entry) { return entry.first; });
+    if (found == block.held->gpus.end()) return;
     const auto view = FrameView::open(found->second);
     const auto frame = view ? view->read(ids_of(source.inputs)) : std::nullopt;
-    if (frame) add_rows(builder, *frame, block.first, source, gpus_[gpu].facts);
+    if (frame) add_rows(builder, *frame, block.first, source, facts);
   }
 
   Frame open_frame(std::size_t gpu, const SeriesSource& source) const {
@@ -223,7 +255,7 @@ class History::Impl {
   const std::size_t most_;
   const std::size_t block_rows_;
   const std::vector<MetricColumn> columns_ = table_columns();
-  mutable std::shared_mutex mutex_;
+  mutable std::mutex mutex_;  ///< held for copying alone: whoever asks much keeps nobody from adding
   std::vector<HistoryGpu> gpus_;
   std::deque<HistoryBlock> blocks_;
   std::size_t closed_rows_ = 0;

@@ -11,20 +11,23 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <thread>
 #include <utility>
+#include <vector>
 
-#include "gpuwarden/base/file.hpp"
+#include "telemetry/alert_state_file.hpp"
 #include "telemetry/happened.hpp"
 #include "telemetry/listeners.hpp"
 #include "telemetry/monitor_store.hpp"
+#include "telemetry/orphans.hpp"
 
 namespace gpuwarden::telemetry {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kStateSchema = 1;
 constexpr std::size_t kMostLogged = 1000;
+constexpr std::size_t kMostUses = 100'000;
 
 template <class T>
 void push_bounded(std::deque<T>& log, T entry) {
@@ -57,38 +60,43 @@ class PerformanceMonitor::Impl {
   ~Impl() { stop(); }
 
   Result<void> start() {
+    if (is_own_thread()) return fail(ErrorCode::unavailable, "a monitor cannot be started from a callback of its own");
     const std::scoped_lock lock(running_mutex_);
-    if (sampler_) return fail(ErrorCode::unavailable, "the monitor is running already");
+    if (running_) return fail(ErrorCode::unavailable, "the monitor is running already");
+    end_sampler();
+    wants_end_ = false;
     GPUWARDEN_CHECK(load_state());
     if (!options_.store.empty()) {
       GPUWARDEN_TRY(Store opened, Store::open(options_.store, options_.store_config,
                                               complete(options_.store_info, options_), clock_));
-      set_store(std::make_shared<MonitorStore>(std::move(opened), logger()));
+      set_store(std::make_shared<MonitorStore>(std::move(opened), options_.store, logger()));
     }
     set_sinks(std::make_shared<SinkRunner>(config_.sinks, logger(), clock_));
+    if (options_.publish_health)
+      publisher_.emplace(*options_.publish_health, options_.publish_as, options_.sampler.interval);
     running_ = true;
+    const std::scoped_lock sampler_lock(sampler_mutex_);
     sampler_ = std::make_unique<Sampler>(
         options_.reader, options_.sampler, options_.leases, [this](Reading reading) { hear(std::move(reading)); },
         clock_);
     return {};
   }
 
+  /// A thread cannot wait for its own end: it closes everything itself once this reading is told.
   void stop() {
-    const std::scoped_lock lock(running_mutex_);
-    if (!sampler_) return;
-    sampler_.reset();
-    running_ = false;
-    const std::vector<Use> uses = end_uses();
-    if (const auto kept = store()) {
-      kept->finish(latest(), uses);
-      set_store(nullptr);
+    if (is_own_thread()) {
+      wants_end_ = true;
+      return;
     }
-    save_state();
-    set_sinks(nullptr);
-    came_.notify_all();
+    const std::scoped_lock lock(running_mutex_);
+    end_sampler();
+    close();
   }
 
-  bool running() const { return running_; }
+  bool running() const { return running_ && !wants_end_; }
+  bool is_own_thread() const { return teller_ == std::this_thread::get_id(); }
+  /// Whether it closed itself, and its thread has nothing left to do.
+  bool has_ended() const { return wants_end_ && !running_ && teller_ == std::thread::id(); }
 
   std::shared_ptr<const Reading> latest() const {
     const std::scoped_lock lock(mutex_);
@@ -98,8 +106,10 @@ class PerformanceMonitor::Impl {
   std::shared_ptr<const Reading> wait_for_reading(std::optional<Clock::SteadyTime> after,
                                                   std::chrono::milliseconds timeout) const {
     std::unique_lock lock(mutex_);
+    const bool ran = running_;
     const auto is_there = [&] { return latest_ && (!after || latest_->when > *after); };
-    return came_.wait_for(lock, timeout, is_there) ? latest_ : nullptr;
+    came_.wait_for(lock, timeout, [&] { return is_there() || (ran && !running_); });
+    return is_there() ? latest_ : nullptr;
   }
 
   Result<Series> history(const Uuid& gpu, std::string_view metric, Window window,
@@ -148,6 +158,22 @@ class PerformanceMonitor::Impl {
     }
     save_state();
   }
+  std::vector<Silence> silences() const {
+    const auto now = clock_.wall_now();
+    const std::scoped_lock lock(mutex_);
+    std::vector<Silence> list;
+    std::ranges::copy_if(book_.silences(), std::back_inserter(list),
+                         [&](const Silence& silence) { return now < silence.until; });
+    return list;
+  }
+  bool end_silence(std::string_view rule, const Uuid& gpu) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!book_.end_silence(rule, gpu)) return false;
+    }
+    save_state();
+    return true;
+  }
 
   void set_alerts(AlertConfig config) {
     const bool runs = running();
@@ -165,8 +191,9 @@ class PerformanceMonitor::Impl {
     if (const auto kept = store()) list = kept->ask(&Store::uses, window).value_or(std::vector<Use>{});
     if (!list.empty()) return list;
     const std::scoped_lock lock(mutex_);
-    std::ranges::copy_if(uses_, std::back_inserter(list),
-                         [&](const Use& use) { return use.to > window.from && use.from < window.to; });
+    for (const KeptUse& kept : uses_) {
+      if (kept.use.to > window.from && kept.use.from < window.to) list.push_back(kept.use);
+    }
     return list;
   }
 
@@ -183,11 +210,23 @@ class PerformanceMonitor::Impl {
     return list;
   }
 
+  CallbackId next_callback() { return CallbackId(++last_callback_); }
+  bool remove_callback(CallbackId callback) {
+    const auto id = static_cast<std::uint64_t>(callback);
+    return reading_listeners.remove(id) || alert_listeners.remove(id) || health_listeners.remove(id);
+  }
+
   Listeners<Reading> reading_listeners;
   Listeners<AlertChange> alert_listeners;
   Listeners<HealthChange> health_listeners;
 
  private:
+  /// A use, and when it was heard of: the time of day may be set.
+  struct KeptUse {
+    Clock::SteadyTime when{};
+    Use use;
+  };
+
   /// What a reading changed.
   struct News {
     std::vector<AlertChange> alerts;
@@ -197,6 +236,20 @@ class PerformanceMonitor::Impl {
   };
 
   void hear(Reading reading) {
+    teller_ = std::this_thread::get_id();
+    take_in(std::move(reading));
+    if (wants_end_) {
+      {
+        // Not there: another thread waits for this one to end.
+        const std::scoped_lock lock(sampler_mutex_);
+        if (sampler_) sampler_->stop();
+      }
+      close();
+    }
+    teller_ = std::thread::id();
+  }
+
+  void take_in(Reading reading) {
     // Files are looked into outside of the lock.
     const auto disabled = options_.disabled ? options_.disabled() : std::vector<facts::Disabling>{};
     const auto shared = std::make_shared<const Reading>(std::move(reading));
@@ -206,9 +259,46 @@ class PerformanceMonitor::Impl {
     if (!news.alerts.empty()) save_state();
     came_.notify_all();
     for (const AlertChange& change : news.alerts) tell_sinks(change);
-    for (const HealthChange& change : news.health) health_listeners.tell(change);
-    for (const AlertChange& change : news.alerts) alert_listeners.tell(change);
-    reading_listeners.tell(*shared);
+    publish(*shared);
+    const auto failed = [this](const char* what) { log(std::string("a callback failed: ") + what); };
+    for (const HealthChange& change : news.health) health_listeners.tell(change, failed);
+    for (const AlertChange& change : news.alerts) alert_listeners.tell(change, failed);
+    reading_listeners.tell(*shared, failed);
+  }
+
+  /// In the sampler's thread, as all that changes the publisher while it runs.
+  void publish(const Reading& reading) {
+    if (!publisher_) return;
+    const auto told = publisher_->publish(health(), reading.snapshot.taken_at, reading.when);
+    if (!told && !std::exchange(publish_failed_, true))
+      log("other processes cannot be told of unfit GPUs: " + told.error().message);
+    if (told) publish_failed_ = false;
+  }
+
+  /// Waits for the sampler's thread.
+  void end_sampler() {
+    std::unique_ptr<Sampler> ending;
+    {
+      const std::scoped_lock lock(sampler_mutex_);
+      ending = std::move(sampler_);
+    }
+  }
+
+  /// What is done once no reading comes any more; once.
+  void close() {
+    if (!running_.exchange(false)) return;
+    publisher_.reset();
+    const std::vector<Use> uses = end_uses();
+    if (const auto kept = store()) {
+      kept->finish(latest(), uses);
+      set_store(nullptr);
+    }
+    save_state();
+    set_sinks(nullptr);
+    {
+      const std::scoped_lock lock(mutex_);
+    }  // who is about to wait sees that it has ended
+    came_.notify_all();
   }
 
   News judge(const std::shared_ptr<const Reading>& reading, const std::vector<facts::Disabling>& disabled) {
@@ -222,9 +312,9 @@ class PerformanceMonitor::Impl {
     news.happenings = happenings_in(*reading, news.alerts, news.health);
     for (const AlertChange& change : news.alerts) push_bounded(alert_log_, change);
     for (const Happening& happening : news.happenings) push_bounded(happenings_, happening);
-    uses_.insert(uses_.end(), news.uses.begin(), news.uses.end());
-    const auto forgotten = reading->snapshot.taken_at - options_.remember;
-    while (!uses_.empty() && uses_.front().to < forgotten) uses_.pop_front();
+    for (const Use& use : news.uses) uses_.push_back({reading->when, use});
+    while (!uses_.empty() && (uses_.front().when < reading->when - options_.remember || uses_.size() > kMostUses))
+      uses_.pop_front();
     latest_ = reading;
     return news;
   }
@@ -233,7 +323,7 @@ class PerformanceMonitor::Impl {
   std::vector<Use> end_uses() {
     const std::scoped_lock lock(mutex_);
     std::vector<Use> uses = meter_.take_all();
-    uses_.insert(uses_.end(), uses.begin(), uses.end());
+    for (const Use& use : uses) uses_.push_back({latest_ ? latest_->when : Clock::SteadyTime{}, use});
     return uses;
   }
 
@@ -251,32 +341,23 @@ class PerformanceMonitor::Impl {
 
   Result<void> load_state() {
     if (options_.state.empty()) return {};
-    const auto text = read_file(options_.state);
-    if (!text && text.error().code == ErrorCode::not_found) return {};
-    if (!text) return std::unexpected(text.error());
-    const auto damaged = [&](const std::string& why) {
-      return fail(ErrorCode::corrupt, options_.state.string() + ": " + why,
-                  "remove it to begin without alerts and silences: rm " + options_.state.string());
-    };
-    const Json json = Json::parse(*text, nullptr, false);
-    if (!json.is_object() || !json.contains("alerts")) return damaged("not a state of alerts");
-    if (!json.contains("schema") || json["schema"] != kStateSchema)
-      return damaged("written by another version of gpuwarden");
+    GPUWARDEN_TRY(const auto state, read_alert_state(options_.state));
+    if (!state) return {};
     const std::scoped_lock lock(mutex_);
-    if (const auto restored = book_.restore(json["alerts"]); !restored) return damaged(restored.error().message);
+    if (const auto restored = book_.restore(*state); !restored)
+      return damaged_alert_state(options_.state, restored.error().message);
     return {};
   }
 
   void save_state() {
     if (options_.state.empty()) return;
     const std::scoped_lock file_lock(state_mutex_);
-    Json json{{"schema", kStateSchema}};
+    Json state;
     {
       const std::scoped_lock lock(mutex_);
-      json["alerts"] = book_.state();
+      state = book_.state();
     }
-    const auto written =
-        write_file_atomically(options_.state, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n", 0600);
+    const auto written = write_alert_state(options_.state, state);
     if (!written && !std::exchange(state_failed_, true))
       log("the state of alerts cannot be written: " + written.error().message);
     if (written) state_failed_ = false;
@@ -307,8 +388,12 @@ class PerformanceMonitor::Impl {
   const MonitorOptions options_;
   Clock& clock_;
 
-  std::mutex running_mutex_;  ///< of sampler_; before all others, and never taken by callbacks
+  std::mutex running_mutex_;  ///< of start and stop; before all others, and never taken by callbacks
   std::atomic<bool> running_ = false;
+  std::atomic<bool> wants_end_ = false;  ///< a callback has asked to stop
+  std::atomic<std::thread::id> teller_;  ///< the sampler's thread, while it is at a reading
+  std::atomic<std::uint64_t> last_callback_ = 0;
+  std::mutex sampler_mutex_;  ///< of sampler_
   std::mutex state_mutex_;
   std::mutex log_mutex_;
   bool state_failed_ = false;
@@ -323,28 +408,44 @@ class PerformanceMonitor::Impl {
   std::shared_ptr<const Reading> latest_;
   std::deque<AlertChange> alert_log_;
   std::deque<Happening> happenings_;
-  std::deque<Use> uses_;
+  std::deque<KeptUse> uses_;
   std::shared_ptr<MonitorStore> store_;
   std::shared_ptr<SinkRunner> sinks_;
   History history_;
+  std::optional<lease::HealthPublisher> publisher_;
+  bool publish_failed_ = false;
   std::unique_ptr<Sampler> sampler_;  ///< last: it ends before what it reports to
 };
 
-PerformanceMonitor::PerformanceMonitor(MonitorOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
-PerformanceMonitor::~PerformanceMonitor() = default;
+PerformanceMonitor::PerformanceMonitor(MonitorOptions options) : impl_(std::make_shared<Impl>(std::move(options))) {}
 
-Result<void> PerformanceMonitor::start() { return impl_->start(); }
+PerformanceMonitor::~PerformanceMonitor() {
+  impl_->stop();
+  if (impl_->is_own_thread()) orphans<Impl>().add(std::move(impl_));
+}
+
+Result<void> PerformanceMonitor::start() {
+  orphans<Impl>().clear_ended();
+  return impl_->start();
+}
 void PerformanceMonitor::stop() { impl_->stop(); }
 bool PerformanceMonitor::running() const { return impl_->running(); }
-void PerformanceMonitor::add_reading_callback(std::function<void(const Reading&)> callback) {
-  impl_->reading_listeners.add(std::move(callback));
+CallbackId PerformanceMonitor::add_reading_callback(std::function<void(const Reading&)> callback) {
+  const CallbackId id = impl_->next_callback();
+  impl_->reading_listeners.add(static_cast<std::uint64_t>(id), std::move(callback));
+  return id;
 }
-void PerformanceMonitor::add_alert_callback(std::function<void(const AlertChange&)> callback) {
-  impl_->alert_listeners.add(std::move(callback));
+CallbackId PerformanceMonitor::add_alert_callback(std::function<void(const AlertChange&)> callback) {
+  const CallbackId id = impl_->next_callback();
+  impl_->alert_listeners.add(static_cast<std::uint64_t>(id), std::move(callback));
+  return id;
 }
-void PerformanceMonitor::add_health_callback(std::function<void(const HealthChange&)> callback) {
-  impl_->health_listeners.add(std::move(callback));
+CallbackId PerformanceMonitor::add_health_callback(std::function<void(const HealthChange&)> callback) {
+  const CallbackId id = impl_->next_callback();
+  impl_->health_listeners.add(static_cast<std::uint64_t>(id), std::move(callback));
+  return id;
 }
+bool PerformanceMonitor::remove_callback(CallbackId callback) { return impl_->remove_callback(callback); }
 std::shared_ptr<const Reading> PerformanceMonitor::latest() const { return impl_->latest(); }
 std::shared_ptr<const Reading> PerformanceMonitor::wait_for_reading(std::optional<Clock::SteadyTime> after,
                                                                     std::chrono::milliseconds timeout) const {
@@ -371,6 +472,8 @@ Result<void> PerformanceMonitor::acknowledge(std::uint64_t alert, std::string by
   return impl_->acknowledge(alert, std::move(by));
 }
 void PerformanceMonitor::silence(Silence silence) { impl_->silence(std::move(silence)); }
+std::vector<Silence> PerformanceMonitor::silences() const { return impl_->silences(); }
+bool PerformanceMonitor::end_silence(std::string_view rule, const Uuid& gpu) { return impl_->end_silence(rule, gpu); }
 void PerformanceMonitor::set_alerts(AlertConfig config) { impl_->set_alerts(std::move(config)); }
 std::vector<Use> PerformanceMonitor::uses(Window window) const { return impl_->uses(window); }
 std::vector<Happening> PerformanceMonitor::happenings(Window window, std::size_t most) const {

@@ -37,6 +37,11 @@ void MonitorStore::add(const Reading& reading, const std::vector<Use>& uses, con
 }
 
 void MonitorStore::finish(const std::shared_ptr<const Reading>& last, const std::vector<Use>& uses) {
+  {
+    // A file that is read cannot be closed in order.
+    const std::scoped_lock lock(reader_mutex_);
+    reader_.reset();
+  }
   const std::scoped_lock lock(mutex_);
   append_bounded(uses_, uses);
   if (last && !(uses_.empty() && happenings_.empty())) {

@@ -30,6 +30,8 @@ constexpr auto kExportedNumbers =
     std::to_array<ExportedNumber>({{"slowdown", "gpuwarden_gpu_temperature_slowdown_celsius"},
                                    {"shutdown", "gpuwarden_gpu_temperature_shutdown_celsius"},
                                    {"power_limit_max", "gpuwarden_gpu_power_limit_max_watts"},
+                                   {"memory_temperature_max", "gpuwarden_gpu_memory_temperature_max_celsius"},
+                                   {"pcie_width_max", "gpuwarden_gpu_pcie_width_max_lanes"},
                                    {"leased", "gpuwarden_gpu_leased"}});
 
 /// Texts that are a label of a metric whose value is 1 for what holds.

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "gpuwarden/probe/machine_reader.hpp"
+#include "gpuwarden/telemetry/event_inbox.hpp"
 #include "telemetry/carried.hpp"
-#include "telemetry/event_inbox.hpp"
 #include "telemetry/schedule.hpp"
 
 namespace gpuwarden::telemetry {
@@ -70,6 +70,11 @@ class Sampler::Impl {
     probe::MachineReader reader(reader_options_);
     std::optional<EventInbox> inbox;
     if (options_.events) inbox.emplace(reader_options_, [this] { read_now(true); });
+    if (options_.quick_first) {
+      Reading quick = read_quickly(reader, stop);
+      if (stop.stop_requested()) return;
+      hear_(std::move(quick));
+    }
     Clock::SteadyTime start = clock_.now();
     while (!stop.stop_requested()) {
       const Clock::SteadyTime begun = clock_.now();
@@ -80,6 +85,25 @@ class Sampler::Impl {
       hear_(std::move(reading));
       wait(start, begun, stop);
     }
+  }
+
+  Reading read_quickly(probe::MachineReader& reader, const std::stop_token& stop) {
+    Reading reading;
+    reading.when = clock_.now();
+    const auto taken_at = clock_.wall_now();
+    probe::ReadRequest request;
+    request.processes = options_.processes;
+    request.stop = stop;
+    {
+      const std::scoped_lock lock(mutex_);
+      request.every = interval_;
+      // What this one leaves out is due at the next.
+      refresh_ = true;
+    }
+    reading.snapshot = reader.read(request);
+    reading.snapshot.taken_at = taken_at;
+    reading.took = clock_.now() - reading.when;
+    return reading;
   }
 
   Reading read(probe::MachineReader& reader, Clock::SteadyTime begun, const std::stop_token& stop) {

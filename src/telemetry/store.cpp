@@ -11,8 +11,8 @@ Result<Store> Store::open(const std::filesystem::path& file, const StoreConfig& 
   return Store(std::move(impl));
 }
 
-Result<Store> Store::read(const std::filesystem::path& file) {
-  GPUWARDEN_TRY(auto impl, Impl::read(file));
+Result<Store> Store::read(const std::filesystem::path& file, std::chrono::milliseconds patience) {
+  GPUWARDEN_TRY(auto impl, Impl::read(file, patience));
   return Store(std::move(impl));
 }
 

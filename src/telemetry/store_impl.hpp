@@ -26,7 +26,7 @@ class Store::Impl {
  public:
   static Result<std::unique_ptr<Impl>> open(const std::filesystem::path& file, const StoreConfig& config,
                                             const StoreInfo& info, Clock& clock);
-  static Result<std::unique_ptr<Impl>> read(const std::filesystem::path& file);
+  static Result<std::unique_ptr<Impl>> read(const std::filesystem::path& file, std::chrono::milliseconds patience);
 
   Result<void> add(const Reading& reading, const std::vector<Use>& uses, const std::vector<Happening>& happenings);
   Result<void> finish(std::optional<int> exit_code);
@@ -52,6 +52,11 @@ class Store::Impl {
     std::int64_t bytes = 0;
     std::int64_t cells = 0;
   };
+  /// A reading's time in the file, and whether what the file has after it is from a clock that was set wrong.
+  struct FileTime {
+    std::int64_t time = 0;
+    bool forget_later = false;
+  };
   /// Milliseconds, `to` not included.
   struct Stretch {
     std::int64_t from = 0;
@@ -70,7 +75,11 @@ class Store::Impl {
   Result<void> add_missing_metrics();
 
   // store_write.cpp
-  std::int64_t time_of(const Reading& reading) const;
+  Result<FileTime> time_of(const Reading& reading);
+  Result<bool> lies_in_a_gap(std::int64_t time);
+  Result<void> forget_after(std::int64_t time);
+  bool clock_is_settled(std::int64_t time, Clock::SteadyTime when);
+  Result<void> keep_facts(const facts::Gpu& gpu);
   Result<void> insert_readings(std::int64_t time, const Reading& reading);
   Result<std::int64_t> number_of(const facts::GpuRecord& record);
   Result<void> insert_uses(const std::vector<Use>& uses);
@@ -86,6 +95,7 @@ class Store::Impl {
   Result<void> roll_up(std::int64_t gpu, std::size_t tier, std::int64_t begin);
   Result<bool> forget_one();
   Result<bool> merge_uses();
+  Result<bool> forget_surplus();
   Result<void> insert_chunk(std::int64_t gpu, std::int64_t step, Stretch stretch, const Frame& frame);
   std::int64_t span_of(std::size_t tier) const;
 
@@ -100,6 +110,7 @@ class Store::Impl {
                           const std::vector<std::uint32_t>& metrics, const UseFrame& use);
   Result<void> read_hot(std::int64_t gpu, Stretch stretch, const UseFrame& use);
   Result<void> start_answer();
+  Result<facts::Gpu> facts_of(const Uuid& gpu);
   Result<Series> series_of(const Uuid& gpu, std::string_view metric, Window window, std::int64_t step);
 
   UniqueFd lock_;  ///< closed after the database: closing any descriptor of a file drops SQLite's own locks on it
@@ -112,10 +123,13 @@ class Store::Impl {
   std::vector<MetricColumn> columns_;
   std::map<Uuid, KnownGpu> known_;
   std::map<Uuid, std::int64_t> numbers_;
+  std::map<Uuid, facts::Gpu> facts_;  ///< as they were written
   std::optional<std::int64_t> last_time_;
   std::int64_t hot_readings_ = 0;
   Clock::SteadyTime last_when_{};
   std::int64_t next_upkeep_ = 0;
+  std::int64_t uses_ = 0;                         ///< rows, at least as many as there are
+  std::optional<Clock::SteadyTime> set_forward_;  ///< the clock, by a lot: whether it stays so shows later
   bool finished_ = false;
 };
 

@@ -140,7 +140,8 @@ Result<void> Store::Impl::prepare(const StoreInfo& info, bool is_new) {
   return load_state();
 }
 
-Result<std::unique_ptr<Store::Impl>> Store::Impl::read(const std::filesystem::path& file) {
+Result<std::unique_ptr<Store::Impl>> Store::Impl::read(const std::filesystem::path& file,
+                                                       std::chrono::milliseconds patience) {
   GPUWARDEN_CHECK(check_readable(file));
   auto impl = std::make_unique<Impl>();
   auto opened = open_checked(file, Database::Mode::read);
@@ -156,6 +157,7 @@ Result<std::unique_ptr<Store::Impl>> Store::Impl::read(const std::filesystem::pa
   }
   if (!opened) return std::unexpected(opened.error());
   impl->database_ = std::move(*opened);
+  impl->database_->set_patience(patience);
   return impl;
 }
 
@@ -182,7 +184,7 @@ Result<void> Store::Impl::write_info(const StoreInfo& info) {
 }
 
 Result<std::map<std::string, std::string>> Store::Impl::read_meta() {
-  GPUWARDEN_TRY(Statement* const select, database_->statement("SELECT key, value FROM meta LIMIT 100"));
+  GPUWARDEN_TRY(Statement* const select, database_->statement("SELECT key, value FROM meta WHERE key < '~' LIMIT 100"));
   std::map<std::string, std::string> meta;
   while (true) {
     GPUWARDEN_TRY(const bool more, select->step());
@@ -239,6 +241,7 @@ Result<void> Store::Impl::load_state() {
   GPUWARDEN_TRY(columns_, load_columns());
   known_.clear();
   numbers_.clear();
+  facts_.clear();
   GPUWARDEN_TRY(Statement* const select, database_->statement("SELECT id, uuid, idx, name FROM gpu"));
   while (true) {
     GPUWARDEN_TRY(const bool more, select->step());
@@ -248,10 +251,11 @@ Result<void> Store::Impl::load_state() {
     known_[uuid] = {uuid, GpuIndex{static_cast<std::uint32_t>(select->integer(2))}, select->text(3)};
   }
   GPUWARDEN_TRY(hot_readings_, database_->number("SELECT count(DISTINCT t) FROM hot"));
+  GPUWARDEN_TRY(uses_, database_->number("SELECT count(*) FROM usage"));
   GPUWARDEN_TRY(const std::int64_t last_hot, database_->number("SELECT max(t) FROM hot"));
   GPUWARDEN_TRY(const std::int64_t last_chunk, database_->number("SELECT max(t1) - 1 FROM chunk WHERE step = 0"));
   const std::int64_t last = std::max(last_hot, last_chunk);
-  if (last > 0) last_time_ = last;
+  last_time_ = last > 0 ? std::optional(last) : std::nullopt;
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "gpuwarden/base/text.hpp"
+#include "telemetry/store_facts.hpp"
 #include "telemetry/store_impl.hpp"
 
 namespace gpuwarden::telemetry {
@@ -126,6 +127,10 @@ Result<void> Store::Impl::read_chunks(std::int64_t gpu, std::int64_t step, Stret
   while (true) {
     GPUWARDEN_TRY(const bool more, select->step());
     if (!more) return {};
+    if (!writes_ && database_->is_late()) {
+      select->reset();
+      return std::unexpected(too_slow(database_->file()));
+    }
     const std::string_view data = select->blob(0);
     budget_.bytes -= static_cast<std::int64_t>(data.size());
     const auto view = FrameView::open(data);
@@ -210,6 +215,14 @@ std::size_t main_tier(const std::vector<TierBounds>& tiers, std::int64_t from, s
 
 }  // namespace
 
+Result<facts::Gpu> Store::Impl::facts_of(const Uuid& gpu) {
+  GPUWARDEN_TRY(Statement* const select, database_->statement("SELECT value FROM meta WHERE key = ?1"));
+  GPUWARDEN_TRY(const bool found, select->bind(1, std::string(kGpuFactsKey) + gpu.value).step());
+  facts::Gpu facts = found ? gpu_facts_from(select->text(0)) : facts::Gpu{};
+  select->reset();
+  return facts;
+}
+
 Result<Series> Store::Impl::series_of(const Uuid& gpu, std::string_view metric, Window window, std::int64_t step) {
   GPUWARDEN_TRY(Statement* const select, database_->statement("SELECT id FROM gpu WHERE uuid = ?1"));
   GPUWARDEN_TRY(const bool found, select->bind(1, gpu.value).step());
@@ -233,9 +246,10 @@ Result<Series> Store::Impl::series_of(const Uuid& gpu, std::string_view metric, 
   if (!tiers.empty()) tiers.resize(first + 1);
   std::vector<std::uint32_t> metrics;
   for (const MetricColumn& input : source.inputs) metrics.push_back(input.id);
+  GPUWARDEN_TRY(const facts::Gpu facts, facts_of(gpu));
   const UseFrame use = [&](const Frame& frame, Stretch stretch) {
     builder.look_at(stretch.from, stretch.to);
-    add_rows(builder, frame, 0, source, facts::Gpu{});
+    add_rows(builder, frame, 0, source, facts);
   };
   GPUWARDEN_CHECK(read_tiers(number, tiers, {builder.from(), to}, metrics, use));
   return builder.finish(gpu, metric);
@@ -247,7 +261,11 @@ Result<Series> Store::Impl::series(const Uuid& gpu, std::string_view metric, Win
   // One look at the file, though its writer goes on.
   GPUWARDEN_CHECK(database_->execute("BEGIN"));
   auto result = series_of(gpu, metric, window, std::clamp<std::int64_t>(step.count(), 0, kLongestStep));
+  // An answer that is late is interrupted, and what ends it must not be.
+  const bool late = !writes_ && database_->is_late();
+  database_->allow_work();
   const auto ended = database_->execute("COMMIT");
+  if (!result && late && result.error().code == ErrorCode::corrupt) return std::unexpected(too_slow(database_->file()));
   if (result && !ended) return std::unexpected(ended.error());
   return result;
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr int kLongestValue = 8 << 20;
 constexpr int kStepsBetweenLooks = 100'000;
 constexpr int kMostLooks = 1000;
-constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(5);
+constexpr std::chrono::milliseconds kBusyPatience = std::chrono::seconds(5);
 
 /// For SQLite's "file:" names, in which some characters mean something.
 std::string uri_of(const std::filesystem::path& file) {
@@ -28,9 +28,6 @@ std::string uri_of(const std::filesystem::path& file) {
   }
   return uri + "?immutable=1";
 }
-
-/// Zero goes on; called every kStepsBetweenLooks steps of SQLite's machine.
-int count_down(void* left) { return --*static_cast<int*>(left) < 0 ? 1 : 0; }
 
 bool is_full(int code, int error_number) {
   return code == SQLITE_FULL ||
@@ -82,6 +79,17 @@ Error sqlite_error(sqlite3* database, int code, const std::filesystem::path& fil
       break;
   }
   return {ErrorCode::failed, words, {}};
+}
+
+Error too_slow(const std::filesystem::path& file) {
+  return {ErrorCode::timed_out, fmt::format("'{}' did not answer in time", file.string()),
+          "ask for a shorter time, or for longer steps"};
+}
+
+/// Zero goes on; called every kStepsBetweenLooks steps of SQLite's machine.
+int Database::look(void* work) {
+  auto& left = *static_cast<Work*>(work);
+  return --left.looks_left < 0 || left.is_late() ? 1 : 0;
 }
 
 Statement& Statement::bind(int parameter, std::int64_t value) {
@@ -159,7 +167,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
   result->harden();
   if (mode != Mode::write) {
     result->allow_work();
-    sqlite3_progress_handler(database, kStepsBetweenLooks, &count_down, &result->work_left_);
+    sqlite3_progress_handler(database, kStepsBetweenLooks, &look, &result->work_);
   }
   GPUWARDEN_CHECK(result->execute("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY"));
   return result;
@@ -168,7 +176,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
 /// As SQLite's authors advise for files of strangers (sqlite.org/security.html).
 void Database::harden() {
   sqlite3* const database = database_.get();
-  sqlite3_busy_timeout(database, static_cast<int>(kPatience.count()));
+  sqlite3_busy_timeout(database, static_cast<int>(kBusyPatience.count()));
   constexpr auto kSwitches = std::to_array<std::pair<int, int>>({{SQLITE_DBCONFIG_DEFENSIVE, 1},
                                                                  {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
                                                                  {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
@@ -188,7 +196,10 @@ void Database::harden() {
   for (const auto& [name, value] : kLimits) sqlite3_limit(database, name, value);
 }
 
-void Database::allow_work() { work_left_ = kMostLooks; }
+void Database::allow_work() {
+  work_.looks_left = kMostLooks;
+  work_.begun = std::chrono::steady_clock::now();
+}
 
 Result<void> Database::execute(const char* sql) {
   const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);

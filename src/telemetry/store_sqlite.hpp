@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -74,16 +75,28 @@ class Database {
   }
   /// Rows that the last statement changed.
   int changes() const { return sqlite3_changes(database_.get()); }
-  /// A reader may take so much work from here on; then it fails with corrupt.
+  /// A reader may take so much work from here on; then it fails with corrupt, or with timed_out after its patience.
   void allow_work();
+  /// How long an answer may take; 0: as long as it takes.
+  void set_patience(std::chrono::milliseconds patience) { work_.patience = patience; }
+  bool is_late() const { return work_.is_late(); }
   const std::filesystem::path& file() const { return file_; }
 
  private:
   explicit Database(std::filesystem::path file) : file_(std::move(file)) {}
   void harden();
 
+  /// What one answer may cost yet.
+  struct Work {
+    int looks_left = 0;
+    std::chrono::milliseconds patience{0};
+    std::chrono::steady_clock::time_point begun;
+    bool is_late() const { return patience.count() > 0 && std::chrono::steady_clock::now() - begun >= patience; }
+  };
+  static int look(void* work);
+
   std::filesystem::path file_;
-  int work_left_ = 0;
+  Work work_;
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_{nullptr, &sqlite3_close_v2};
   std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements_;
 };
@@ -91,5 +104,6 @@ class Database {
 /// What a failure of SQLite means to people.
 Error sqlite_error(sqlite3* database, int code, const std::filesystem::path& file);
 Error damaged(const std::filesystem::path& file, std::string_view what);
+Error too_slow(const std::filesystem::path& file);
 
 }  // namespace gpuwarden::telemetry

@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kMostSteps = 600;  // in a chunk: what compresses best
 constexpr std::int64_t kMergeAfter = 86'400'000;
 constexpr std::int64_t kMostHappenings = 100'000;
+constexpr std::int64_t kMostUsesKept = 300'000;
+/// Rows of one piece of work.
+constexpr std::int64_t kMostMerged = 2000;
 
 std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -118,7 +121,8 @@ Result<bool> Store::Impl::upkeep(std::chrono::nanoseconds most) {
 }
 
 Result<bool> Store::Impl::work_once() {
-  for (const auto work : {&Impl::seal_due, &Impl::roll_up_one, &Impl::forget_one, &Impl::merge_uses}) {
+  for (const auto work :
+       {&Impl::seal_due, &Impl::roll_up_one, &Impl::forget_one, &Impl::merge_uses, &Impl::forget_surplus}) {
     GPUWARDEN_TRY(const bool worked, (this->*work)());
     if (worked) return true;
   }
@@ -134,7 +138,15 @@ Result<void> Store::Impl::insert_chunk(std::int64_t gpu, std::int64_t step, Stre
 }
 
 Result<bool> Store::Impl::seal_due() {
-  if (hot_readings_ < kHotReadings) return false;
+  // What the next tiers forget must not come back to them from the hot table.
+  std::int64_t longest = std::numeric_limits<std::int64_t>::max();
+  for (const Tier& tier : tiers_) {
+    if (tier.step.count() > 0 && tier.keep.count() > 0)
+      longest = std::min<std::int64_t>(longest, tier.keep.count() / 2);
+  }
+  GPUWARDEN_TRY(const std::int64_t oldest, database_->number("SELECT t FROM hot ORDER BY t LIMIT 1"));
+  const bool is_old = oldest > 0 && *last_time_ - oldest > longest;
+  if (hot_readings_ < kHotReadings && !is_old) return false;
   GPUWARDEN_TRY(
       const std::int64_t until,
       database_->number("SELECT t FROM (SELECT DISTINCT t FROM hot ORDER BY t LIMIT 600) ORDER BY t DESC LIMIT 1"));
@@ -255,6 +267,7 @@ Result<bool> Store::Impl::merge_uses() {
   const std::int64_t hour = due ? floor_to(oldest->integer(0) - 1, 3'600'000) + 3'600'000 : 0;
   oldest->reset();
   if (due) {
+    // An hour in which very many processes ran is merged in parts: sums stay what they are.
     GPUWARDEN_CHECK(database_->transact([&]() -> Result<void> {
       GPUWARDEN_TRY(
           Statement* const merge,
@@ -262,11 +275,16 @@ Result<bool> Store::Impl::merge_uses() {
               "INSERT INTO usage(t0, t1, gpu, idx, user, job, pid, command, gpu_seconds, busy_seconds, "
               "utilization, memory, merged) SELECT min(t0), max(t1), gpu, idx, user, job, pid, command, "
               "sum(gpu_seconds), sum(busy_seconds), sum(utilization * gpu_seconds) / sum(CASE WHEN utilization "
-              "IS NOT NULL THEN gpu_seconds END), max(memory), 1 FROM usage WHERE merged = 0 AND t1 <= ?1 "
-              "GROUP BY gpu, idx, user, job, pid, command"));
-      GPUWARDEN_CHECK(merge->bind(1, hour).run());
-      GPUWARDEN_TRY(Statement* const remove, database_->statement("DELETE FROM usage WHERE merged = 0 AND t1 <= ?1"));
-      return remove->bind(1, hour).run();
+              "IS NOT NULL THEN gpu_seconds END), max(memory), 1 FROM usage WHERE id IN (SELECT id FROM usage WHERE "
+              "merged = 0 AND t1 <= ?1 ORDER BY t1, id LIMIT ?2) GROUP BY gpu, idx, user, job, pid, command"));
+      GPUWARDEN_CHECK(merge->bind(1, hour).bind(2, kMostMerged).run());
+      uses_ += database_->changes();
+      GPUWARDEN_TRY(Statement* const remove,
+                    database_->statement("DELETE FROM usage WHERE id IN (SELECT id FROM usage WHERE merged = 0 AND t1 "
+                                         "<= ?1 ORDER BY t1, id LIMIT ?2)"));
+      GPUWARDEN_CHECK(remove->bind(1, hour).bind(2, kMostMerged).run());
+      uses_ -= database_->changes();
+      return {};
     }));
     return true;
   }
@@ -277,10 +295,25 @@ Result<bool> Store::Impl::merge_uses() {
     GPUWARDEN_TRY(Statement* const remove, database_->statement(sql));
     GPUWARDEN_CHECK(remove->bind(1, *last_time_ - keep).run());
   }
-  GPUWARDEN_TRY(Statement* const surplus,
-                database_->statement("DELETE FROM happening WHERE id <= (SELECT max(id) FROM happening) - ?1"));
-  GPUWARDEN_CHECK(surplus->bind(1, kMostHappenings).run());
   return false;
+}
+
+/// However much happens, and however many processes come and go, the file is bounded.
+Result<bool> Store::Impl::forget_surplus() {
+  if (tiers_.back().keep.count() == 0) return false;
+  GPUWARDEN_TRY(Statement* const surplus,
+                database_->statement("DELETE FROM happening WHERE id IN (SELECT id FROM happening WHERE id <= (SELECT "
+                                     "max(id) FROM happening) - ?1 LIMIT ?2)"));
+  GPUWARDEN_CHECK(surplus->bind(1, kMostHappenings).bind(2, kMostMerged).run());
+  if (database_->changes() > 0) return true;
+  if (uses_ <= kMostUsesKept) return false;
+  // Merged ones are older than those that are not.
+  GPUWARDEN_TRY(Statement* const remove,
+                database_->statement("DELETE FROM usage WHERE id IN (SELECT id FROM usage WHERE merged IN (0, 1) ORDER "
+                                     "BY merged DESC, t1 LIMIT ?1)"));
+  GPUWARDEN_CHECK(remove->bind(1, kMostMerged).run());
+  uses_ -= database_->changes();
+  return database_->changes() > 0;
 }
 
 }  // namespace gpuwarden::telemetry

@@ -214,6 +214,13 @@ class CursesScreen final : public Screen {
   bool many_ = false;
 };
 
+/// What a paper terminal or a pipe ("dumb") cannot.
+bool moves_its_cursor() {
+  const char* sequence = ::tigetstr("cup");
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): how terminfo says that it knows no such thing
+  return sequence != nullptr && sequence != reinterpret_cast<const char*>(-1);
+}
+
 }  // namespace
 
 Glyphs glyphs_of_locale() {
@@ -232,6 +239,15 @@ Result<std::unique_ptr<Screen>> open_curses_screen(bool colours) {
     disarm_rescue();
     const char* kind = std::getenv("TERM");
     return fail(ErrorCode::unavailable, fmt::format("unknown terminal type '{}' (TERM)", kind == nullptr ? "" : kind),
+                "for example TERM=xterm-256color; --once prints one frame");
+  }
+  if (!moves_its_cursor()) {
+    ::endwin();
+    ::delscreen(terminal);
+    disarm_rescue();
+    const char* kind = std::getenv("TERM");
+    return fail(ErrorCode::unavailable,
+                fmt::format("a terminal of type '{}' (TERM) cannot move its cursor", kind == nullptr ? "" : kind),
                 "for example TERM=xterm-256color; --once prints one frame");
   }
   return std::make_unique<CursesScreen>(terminal, colours);

@@ -19,6 +19,7 @@ void draw_page(const Frame& frame, Extent extent) {
   switch (frame.state.page) {
     case Page::overview:
       draw_sums(frame, layout.sums);
+      draw_heat(frame, layout.heat);
       if (layout.cards)
         draw_cards(frame, layout);
       else

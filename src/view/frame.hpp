@@ -29,6 +29,7 @@ struct Frame {
 
 void draw_header(const Frame& frame, Rect area);
 void draw_sums(const Frame& frame, Rect area);
+void draw_heat(const Frame& frame, const HeatMap& heat);
 void draw_footer(const Frame& frame, Rect area);
 void draw_cards(const Frame& frame, const Layout& layout);
 void draw_lines(const Frame& frame, const Layout& layout);

@@ -28,6 +28,8 @@ std::vector<HelpLine> all_help_lines() {
   lines.push_back({"", ""});
   lines.push_back({"filter", "temp > 85 & user == ann   throttle   memory_used > 50%   command ~ train"});
   lines.push_back({"load", "blue is little, yellow is much; red is a fault and nothing else"});
+  lines.push_back(
+      {"cells above the lines", "a GPU each, where not all are in sight: trouble, else load; click selects"});
   return lines;
 }
 

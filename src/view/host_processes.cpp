@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 /// Deeper trees than this are cut.
 constexpr std::size_t kMostAncestors = 12;
+constexpr std::string_view kRealProc = "/proc";
 
 double seconds_since_boot() {
   timespec now{};
@@ -27,9 +28,17 @@ double seconds_since_boot() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-std::optional<ProcStat> read_stat(const std::vector<fs::path>& roots, Pid pid) {
+struct FoundStat {
+  ProcStat stat;
+  bool stand_in = false;
+};
+
+std::optional<FoundStat> read_stat(const std::vector<fs::path>& roots, Pid pid) {
   for (const fs::path& root : roots) {
-    if (const auto text = read_file(root / std::to_string(pid.value) / "stat")) return parse_proc_stat(*text);
+    const auto text = read_file(root / std::to_string(pid.value) / "stat");
+    if (!text) continue;
+    const auto stat = parse_proc_stat(*text);
+    return stat ? std::optional(FoundStat{*stat, root != kRealProc}) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -38,9 +47,9 @@ std::vector<Pid> ancestors_of(const std::vector<fs::path>& roots, Pid parent) {
   std::vector<Pid> all;
   while (parent.value > 1 && all.size() < kMostAncestors) {
     all.push_back(parent);
-    const auto stat = read_stat(roots, parent);
-    if (!stat) break;
-    parent = stat->parent;
+    const auto found = read_stat(roots, parent);
+    if (!found) break;
+    parent = found->stat.parent;
   }
   return all;
 }
@@ -119,12 +128,14 @@ class HostProcesses::Impl {
   std::optional<HostProcess> look(Pid pid, bool ancestors, std::map<Pid, Look>& looks) const {
     static const auto kTicks = static_cast<double>(::sysconf(_SC_CLK_TCK));
     static const auto kPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    const auto stat = read_stat(roots_, pid);
-    if (!stat) return std::nullopt;
-    const Look now{stat->start_ticks, stat->cpu_ticks, seconds_since_boot()};
+    const auto found = read_stat(roots_, pid);
+    if (!found) return std::nullopt;
+    const ProcStat& stat = found->stat;
+    const Look now{stat.start_ticks, stat.cpu_ticks, seconds_since_boot()};
     looks[pid] = now;
     HostProcess process;
-    process.memory = Bytes(stat->resident_pages * kPage);
+    process.stand_in = found->stand_in;
+    process.memory = Bytes(stat.resident_pages * kPage);
     process.start_ticks = now.start_ticks;
     const double age = now.at - static_cast<double>(now.start_ticks) / kTicks;
     if (age >= 0) process.age = std::chrono::seconds(static_cast<std::int64_t>(age));
@@ -133,7 +144,7 @@ class HostProcesses::Impl {
         now.cpu_ticks >= before->second.cpu_ticks)
       process.cpu_percent =
           static_cast<double>(now.cpu_ticks - before->second.cpu_ticks) / kTicks / (now.at - before->second.at) * 100;
-    if (ancestors) process.ancestors = ancestors_of(roots_, stat->parent);
+    if (ancestors) process.ancestors = ancestors_of(roots_, stat.parent);
     return process;
   }
 

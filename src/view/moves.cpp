@@ -53,6 +53,10 @@ void click(ViewState& state, const Situation& situation, Point at) {
     state.focus = Focus::gpus;
     return select_gpu(state, rows, state.first_gpu + i);
   }
+  if (const auto gpu = layout.heat.gpu_at(at); gpu && *gpu < rows.gpus.size()) {
+    state.focus = Focus::gpus;
+    return select_gpu(state, rows, *gpu);
+  }
   if (!layout.processes.contains(at) || at.y == layout.processes.y) return;
   const std::size_t nth = state.first_process + static_cast<std::size_t>(at.y - layout.processes.y - 1);
   if (nth >= rows.processes.size()) return;

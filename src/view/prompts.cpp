@@ -79,7 +79,8 @@ Target target_of(const ProcessRow& row, const Rows& rows) {
   return {.node = rows.all_gpus[row.gpu].node->name,
           .pid = row.id.pid,
           .start_ticks = row.host != nullptr ? row.host->start_ticks : std::nullopt,
-          .what = owner + ": " + row.process->command.value_or("?")};
+          .what = owner + ": " + row.process->command.value_or("?"),
+          .stand_in = row.host != nullptr && row.host->stand_in};
 }
 
 }  // namespace

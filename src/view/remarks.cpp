@@ -66,6 +66,12 @@ void add_condition(const facts::GpuRecord& record, std::vector<Remark>& remarks)
   }
 }
 
+/// Of a GPU that nobody is seen to hold.
+Remark use_words(facts::Use use) {
+  if (use == facts::Use::free) return {"free", Tone::good};
+  return use == facts::Use::in_use ? Remark{"in use", Tone::plain} : Remark{spaced(facts::to_string(use)), Tone::dim};
+}
+
 }  // namespace
 
 std::string throttle_words(const facts::GpuSample& sample) {
@@ -117,7 +123,7 @@ std::vector<Remark> remarks_on(const GpuRow& row, const Scene& scene) {
   if (row.alert != nullptr && remarks.empty())
     remarks.push_back({row.alert->message.empty() ? row.alert->rule : row.alert->message, tone_of(row.alert->level)});
   if (const std::string holder = holder_words(row); !holder.empty()) remarks.push_back({holder, Tone::plain});
-  if (remarks.empty()) remarks.push_back({"free", Tone::good});
+  if (remarks.empty()) remarks.push_back(use_words(facts::use_of(record)));
   return remarks;
 }
 

@@ -6,19 +6,17 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "gpuwarden/lease/lease_store.hpp"
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "gpuwarden/machine/lease_watch.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 
 namespace gpuwarden::view {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Who has leased what; nobody where nothing can be known of it.
-std::vector<facts::Lease> leases_of(const machine::Machine& machine, const facts::Snapshot& snapshot) {
-  const auto store = machine.open_leases("", "");
-  if (!store) return {};
-  return store->inspect(machine.lease_devices(snapshot)).leases;
-}
 
 std::string own_name() {
   const passwd* entry = ::getpwuid(::geteuid());
@@ -41,32 +39,21 @@ telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::
   options.reader = machine.reader();
   options.sampler.interval = interval;
   options.sampler.detail = probe::Detail::slow;
-  options.leases = [&machine](const facts::Snapshot& snapshot) { return leases_of(machine, snapshot); };
+  options.sampler.quick_first = true;
+  options.leases = machine::watch_leases(machine);
+  options.publish_health = machine::health_places(machine.options().environment, machine.reader());
+  options.publish_as = "gpuwarden top";
   // The view keeps what it shows itself.
   options.remember = std::chrono::minutes(2);
   return options;
 }
 
-WatchedMachine::WatchedMachine(const machine::Machine& machine, telemetry::MonitorOptions options)
-    : machine_(machine), monitor_(std::move(options)) {}
-
-WatchedMachine::~WatchedMachine() {
-  first_look_.request_stop();
-  monitor_.stop();
-}
+WatchedMachine::WatchedMachine(telemetry::MonitorOptions options) : monitor_(std::move(options)) {}
+WatchedMachine::~WatchedMachine() { monitor_.stop(); }
 
 Result<void> WatchedMachine::start(std::function<void()> heard) {
-  monitor_.add_reading_callback([heard](const telemetry::Reading& /*reading*/) { heard(); });
+  monitor_.add_reading_callback([heard = std::move(heard)](const telemetry::Reading& /*reading*/) { heard(); });
   const LeaveTerminalSignals leave;
-  first_look_ = std::jthread([this, heard = std::move(heard)](const std::stop_token& stop) {
-    facts::Snapshot snapshot = machine_.read({.detail = probe::Detail::basic, .stop = stop});
-    if (stop.stop_requested()) return;
-    {
-      const std::scoped_lock lock(mutex_);
-      first_ = node_of(std::move(snapshot));
-    }
-    heard();
-  });
   return monitor_.start();
 }
 
@@ -75,10 +62,6 @@ std::vector<cluster::Node> WatchedMachine::nodes() const {
   node.reading = monitor_.latest();
   node.health = monitor_.health();
   node.alerts = monitor_.alerts();
-  if (node.reading == nullptr) {
-    const std::scoped_lock lock(mutex_);
-    if (first_) return {*first_};
-  }
   if (node.reading != nullptr) {
     node.name = node.reading->snapshot.host;
     node.seen = node.reading->snapshot.taken_at;
@@ -104,13 +87,19 @@ LocalActions::LocalActions(std::vector<fs::path> proc_roots, telemetry::Performa
     : proc_roots_(std::move(proc_roots)), monitor_(monitor) {}
 
 Result<void> LocalActions::signal(const Target& target, int signal) {
-  for (const fs::path& root : proc_roots_) {
+  const auto stands_in = [](const fs::path& root) { return root != "/proc"; };
+  const auto tells_of_it = [&](const fs::path& root) {
     std::error_code ignored;
-    // A scripted process has a pid that may be another's here.
-    if (root != "/proc" && fs::exists(root / std::to_string(target.pid.value), ignored))
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("process {} is simulated: it gets no signals", target.pid.value));
-  }
+    return stands_in(root) && fs::exists(root / std::to_string(target.pid.value), ignored);
+  };
+  if (target.stand_in || std::ranges::any_of(proc_roots_, tells_of_it))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("process {} is simulated: it gets no signals", target.pid.value));
+  // What was not looked up yet may be simulated, too.
+  if (!target.start_ticks && std::ranges::any_of(proc_roots_, stands_in))
+    return fail(ErrorCode::unavailable,
+                fmt::format("process {} got no signal: it may be a simulated one", target.pid.value),
+                "it has not been looked up yet: try again in a second");
   return send_signal(target.pid, target.start_ticks, signal);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden record, report, run --record: on the simulator, end to end.
+#include <algorithm>
 #include <csignal>
 
 #include "cli/program.hpp"
@@ -182,6 +183,23 @@ TEST_F(Record, ARunKeepsARecordingAndSaysWhatWasWasted) {
   EXPECT_EQ(summary["waste"][0]["id"], "unused_gpus");
   EXPECT_THAT(run({"report", path("run.json")}).standard_output, HasSubstr("8 GPUs held, none used"));
   expect_error({"run", "-n", "1", "--record", path("run.db"), "--", "true"}, 2, "exists already");
+}
+
+TEST_F(Record, ARunHearsOfXidsAndTellsThemInItsReportAndItsRecording) {
+  ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "h100x8"}).exit_code, 0);
+  environment_["GPUWARDEN_SIMULATE"] = "lab";
+  const std::string script = "sleep 1; " + std::string(GPUWARDEN_PROGRAM) + " sim fault lab xid=31 --gpu 2; sleep 1";
+  const auto done = run({"run", "--gpu-ids", "2", "--record", path("run.db"), "--report", path("run.json"),
+                         "--sample-period", "100ms", "--", "sh", "-c", script});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_error, HasSubstr("GPU 2 xid: Xid 31 at "));
+  const auto report = nlohmann::json::parse(read_file(dir_ / "run.json").value_or(""), nullptr, false);
+  for (const auto& told : {report, json({"report", path("run.db")}), json({"report", path("run.json")})}) {
+    const auto& happenings = told["happenings"];
+    const auto xids = std::ranges::count_if(happenings, [](const auto& one) { return one["kind"] == "xid"; });
+    EXPECT_EQ(xids, 1) << told.dump();
+  }
+  EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
 }
 
 }  // namespace

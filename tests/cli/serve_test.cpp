@@ -61,6 +61,22 @@ class ServeProgram : public Program {
     return Json::parse(body == std::string::npos ? "" : text.substr(body + 4), nullptr, false);
   }
 
+  /// What is posted with the token of token_file().
+  std::string post(const std::string& target, const std::string& body) const {
+    HttpClient client(port_);
+    client.send(
+        fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n"
+                    "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+                    target, kToken, body.size(), body));
+    return client.read_until("\x01 never");
+  }
+  std::string token_file() const {
+    const std::string path = file("token", std::string(kToken) + "\n");
+    ::chmod(path.c_str(), 0600);
+    return path;
+  }
+
+  static constexpr const char* kToken = "0123456789abcdef0123";
   std::filesystem::path log_;
   std::unique_ptr<Daemon> server_;
   std::uint16_t port_ = 0;
@@ -123,6 +139,41 @@ TEST_F(ServeProgram, ActsForTheTokenAlone) {
   EXPECT_THAT(log(), Not(HasSubstr("0123456789abcdef")));
 }
 
+TEST_F(ServeProgram, SetsAPowerLimitThroughItsHelperAndNothingElse) {
+  start_fleet("a100x4");
+  start({"--token-file", token_file(), "--allow-actions", "--keep", "power"}, "lab");
+  EXPECT_EQ(api("/api/v1/session")["actions"]["power_limit"], true);
+  EXPECT_THAT(post("/api/v1/gpus/1/power-limit", R"({"watts":250})"), HasSubstr("\"power_limit_watts\":250.0"));
+  EXPECT_TRUE(eventually(kSoon, [&] { return api("/api/v1/inventory")["gpus"][1]["power_limit_watts"] == 250.0; }))
+      << api("/api/v1/inventory")["gpus"][1]["power_limit_watts"];
+  EXPECT_THAT(post("/api/v1/gpus/1/power-limit", R"({"watts":9000})"), HasSubstr("the range of this GPU"));
+  EXPECT_THAT(log(), HasSubstr("root helper: power GPU-"));
+  ::kill(server_->pid(), SIGTERM);
+  EXPECT_TRUE(eventually(kSoon, [&] { return !server_->runs(); })) << "the helper ends with its server";
+}
+
+TEST_F(ServeProgram, WithoutTheRightNoPowerLimitIsSet) {
+  start({"--token-file", token_file(), "--allow-actions"}, "h100x8");
+  EXPECT_THAT(post("/api/v1/gpus/1/power-limit", R"({"watts":300})"), HasSubstr("--keep power"));
+}
+
+TEST_F(ServeProgram, TakesItsTokenFromSystemd) {
+  token_file();
+  environment_["CREDENTIALS_DIRECTORY"] = dir_.path().string();
+  start({"--allow-actions"}, "h100x8");
+  EXPECT_THAT(post("/api/v1/silences", R"({"for":"1h"})"), HasSubstr("200 OK"));
+  EXPECT_EQ(api("/api/v1/silences")["silences"].size(), 1U);
+}
+
+TEST_F(ServeProgram, DisablingsThatCannotBeReadAreSaid) {
+  environment_["GPUWARDEN_STATE_DIR"] = (dir_ / "state").string();
+  put(dir_ / "state/disabled.json", "damaged\n");
+  start({}, "h100x8");
+  EXPECT_TRUE(eventually(kSoon, [&] { return api("/api/v1/health")["unknown"].size() == 1; }))
+      << api("/api/v1/health").dump();
+  EXPECT_THAT(ask("/-/ready"), HasSubstr("ready")) << "the GPUs are read all the same";
+}
+
 TEST_F(ServeProgram, ReadsItsRulesAnewAndEndsInOrder) {
   const std::string rules = file("rules.yaml", "rules:\n  - id: warm\n    when: temperature > 5\n    level: info\n");
   start({"--rules", rules}, "h100x8");
@@ -145,6 +196,8 @@ TEST_F(ServeProgram, SaysWhatIsWrongWithItsOptions) {
   expect_error({"serve", "--allow-actions"}, 2, "--allow-actions needs --token-file");
   expect_error({"serve", "--metrics-dialect", "dcgm"}, 2, "unknown dialect 'dcgm'");
   expect_error({"serve", "--tls-cert", "x"}, 2, "require each other");
+  expect_error({"serve", "--keep", "power"}, 2, "--keep requires --allow-actions");
+  expect_error({"serve", "--keep", "all"}, 2, "unknown right 'all'");
   expect_error({"serve", "--interval", "1ms"}, 2, "between 100ms and 10m");
   const std::string token = file("token", "0123456789abcdef0123\n");
   ::chmod(token.c_str(), 0644);

@@ -206,6 +206,36 @@ TEST_F(Top, SaysWhatIsWrongWithItsOptions) {
   expect_error({"top", "--json", "--simulate", fleet_}, 2, "top prints no JSON");
 }
 
+TEST_F(Top, ATerminalThatItCannotDrawOnIsRefused) {
+  GPUWARDEN_NEEDS_TMUX();
+  for (const auto& [kind, words] :
+       {std::pair("dumb", "cannot move its cursor"), std::pair("nosuch", "unknown terminal")}) {
+    environment_["TERM"] = "screen-256color";
+    started_ = true;
+    const std::string script = fmt::format("TERM={} {} top --simulate {}; echo ended with $?; exec sleep 100", kind,
+                                           GPUWARDEN_PROGRAM, fleet_);
+    ASSERT_EQ(tmux({"new-session", "-d", "-x", "150", "-y", "24", "sh", "-c", script}).exit_code, 0);
+    expect_soon(words);
+    expect_soon("ended with 3");
+    tmux({"kill-server"});
+  }
+}
+
+TEST_F(Top, JudgesByTheRulesOfTheSite) {
+  GPUWARDEN_NEEDS_TMUX();
+  const std::string rules = file(
+      "rules.yaml", "rules:\n  - {id: warm, when: temperature > 1, level: WARNING, message: 'GPU {gpu} is warm'}\n");
+  start("top --simulate " + fleet_ + " --interval 100ms --rules " + rules);
+  expect_soon("alert");
+  send({"A"});
+  expect_soon("is warm");
+  send({"q"});
+  expect_soon("ended with 0");
+  expect_error({"top", "--once", "--simulate", fleet_, "--rules", rules}, 2, "--rules and --once");
+  expect_error({"top", "--simulate", fleet_, "--rules", file("bad.yaml", "rules: [{id: x, when: tempo > 1}]")}, 2,
+               "tempo");
+}
+
 /// Other machines: servers on loopback.
 class TopOfOthers : public Top {
  protected:

@@ -91,6 +91,13 @@ TEST_F(Compatibility, AToolkitIsJudgedForDriverAndGpus) {
   EXPECT_TRUE(answer_cuda(at("", "580.65.06"), {13, 9}).newer_than_known);
 }
 
+TEST_F(Compatibility, AToolkitNamesTheFrameworksBuiltWithIt) {
+  const CudaAnswer answer = answer_cuda(at("", ""), {12, 4});
+  EXPECT_THAT(answer.torch, Contains("2.5.1+cu124"));
+  EXPECT_THAT(answer.vllm, ElementsAre("0.7.0 to 0.7.3", "0.8.0 to 0.8.1"));
+  EXPECT_THAT(answer_cuda(at("", ""), {9, 2}).vllm, IsEmpty()) << "before vLLM";
+}
+
 TEST_F(Compatibility, AWheelRunsWhereItHasCodeForTheGpu) {
   const TorchAnswer good = answer_torch(at("H100", "535.104.05"), {"torch", "2.5.1", "cu124"});
   ASSERT_TRUE(good.chosen);

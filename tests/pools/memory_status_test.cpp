@@ -63,10 +63,24 @@ TEST(MemoryStatus, TheJsonHasEveryFigureOfEveryPool) {
   EXPECT_EQ(pool["pid"], 42);
   EXPECT_EQ(pool["strategy"], "balanced");
   EXPECT_DOUBLE_EQ(pool["external_fragmentation"], 0.5);
-  for (const PoolFigure& figure : pool_figures())
-    EXPECT_EQ(pool[std::string(figure.key)], figure.get(status.pools[0])) << figure.key;
+  for (const PoolFigure& figure : pool_figures()) {
+    const auto value = figure.get(status.pools[0]);
+    EXPECT_EQ(pool[std::string(figure.key)], value ? Json(*value) : Json()) << figure.key;
+  }
   EXPECT_EQ(json["gpus"][0]["unaccounted_bytes"], 0);
   EXPECT_EQ(json["gpus"][0]["processes"], Json::array());
+}
+
+TEST(MemoryStatus, WhatAnAllocatorDoesNotTellIsNull) {
+  PublishedPool torch = pool_on("GPU-1000-test");
+  torch.strategy = "pytorch";
+  torch.largest_free.reset();
+  const Json json = to_json(torch);
+  for (const char* key : {"largest_free_bytes", "limit_bytes", "requested_bytes", "external_fragmentation"}) {
+    ASSERT_TRUE(json.contains(key)) << key;
+    EXPECT_TRUE(json[key].is_null()) << key;
+  }
+  EXPECT_EQ(json["live_bytes"], (3_GiB).value);
 }
 
 }  // namespace

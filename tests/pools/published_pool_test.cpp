@@ -58,6 +58,27 @@ TEST(PublishedPool, OfAnotherVersionIsReadAsFarAsItGoes) {
   EXPECT_EQ(read->cached, 0_B);
 }
 
+TEST(PublishedPool, WhatIsNotKnownIsNotWrittenAndNotReadAs0) {
+  const PublishedPool pool = pool_of_this_process();
+  EXPECT_EQ(to_text(pool).find("limit_bytes"), std::string::npos);
+  const auto read = pool_of_text(to_text(pool));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->limit, std::nullopt);
+  EXPECT_EQ(read->requested, std::nullopt);
+  EXPECT_EQ(read->largest_free, std::nullopt);
+}
+
+TEST(PublishedPool, FiguresAreSetByTheirNames) {
+  PublishedPool pool;
+  ASSERT_TRUE(set_figure(pool, "peak_live_bytes", 7));
+  ASSERT_TRUE(set_figure(pool, "limit_bytes", 8));
+  EXPECT_EQ(pool.peak_live, Bytes(7));
+  EXPECT_EQ(pool.limit, Bytes(8));
+  const auto refused = set_figure(pool, "colour", 1);
+  EXPECT_THAT(refused, FailsWith(ErrorCode::invalid_argument, HasSubstr("'colour'")));
+  EXPECT_THAT(refused.error().hint, HasSubstr("live_bytes"));
+}
+
 TEST(PublishedPool, WhatIsNoneIsRefused) {
   for (const std::string text :
        {"", "\n", "hello\n", "gpuwarden-pool 1\n", "gpuwarden-pool 1\npid 7\n", "gpuwarden-pool 1\ngpu GPU-1\n",

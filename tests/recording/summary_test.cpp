@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/recording/summary.hpp"
 
+#include "gpuwarden/recording/words.hpp"
 #include "recording/recordings.hpp"
 
 namespace gpuwarden::recording {
@@ -137,6 +138,31 @@ TEST(Summary, JsonIsReadBackWithoutLoss) {
   EXPECT_EQ(to_json(*back), json);
 }
 
+TEST(Summary, WhatStrangersLeaveOutStaysUnknown) {
+  const auto summary = summary_from_json(nlohmann::json::parse(
+      R"({"kind":"recording","gpus":[
+           {"index":3,"utilization_percent":{"mean":40},"power_watts":{},"temperature_celsius":{"max":71,"min":null},
+            "memory_total_bytes":1024},
+           {"peak_memory_bytes":512,"memory_total_bytes":1024}]})"));
+  ASSERT_TRUE(summary) << summary.error().message;
+  const GpuSummary& gpu = summary->gpus[0];
+  EXPECT_EQ(mean_max_min(gpu.figure("utilization"), "%"), "40 / - / - %");
+  EXPECT_EQ(mean_max_min(gpu.figure("temperature"), "°C"), "- / 71 / - °C");
+  EXPECT_EQ(gpu.figure("power"), nullptr) << "nothing is known of it";
+  EXPECT_EQ(gpu.used(), true);
+  EXPECT_FALSE(gpu.peak_memory_share());
+  EXPECT_EQ(summary->gpus[1].index.value, 1U) << "its place";
+  EXPECT_EQ(summary->gpus[1].peak_memory_share(), 0.5);
+  EXPECT_FALSE(summary->gpus[1].used());
+  const Totals totals = totals_of(*summary);
+  EXPECT_EQ(totals.peak_temperature, 71);
+  EXPECT_FALSE(totals.mean_watts);
+  const auto json = to_json(*summary)["gpus"][0];
+  EXPECT_TRUE(json["utilization_percent"]["min"].is_null());
+  EXPECT_EQ(json["utilization_percent"]["mean"], 40);
+  EXPECT_TRUE(summary_from_json(to_json(*summary)));
+}
+
 TEST(Summary, JsonOfStrangersFailsNamingTheKey) {
   const auto of = [](const char* text) { return summary_from_json(nlohmann::json::parse(text)); };
   EXPECT_EQ(of("[]").error().code, ErrorCode::corrupt);
@@ -205,6 +231,58 @@ TEST(Watch, TellsXidsThrottlingLossAndReturnOnce) {
   }
   EXPECT_THAT(told, ElementsAre("throttle: ", "throttle: sw_power_cap", "xid: Xid 31",
                                 "throttle: ", "lost: the driver no longer reports this GPU", "back: it answers again"));
+}
+
+std::vector<std::string> told_of_loss(Watch& watch, telemetry::Reading reading) {
+  std::vector<std::string> told;
+  watch.identify(reading.snapshot);
+  for (const auto& happening : watch.judge(reading)) {
+    if (happening.kind != kThrottleKind) told.push_back(happening.kind + ": " + happening.text);
+  }
+  return told;
+}
+
+void lose(facts::Snapshot& snapshot, std::size_t gpu) {
+  snapshot.gpus[gpu].state = facts::GpuState::lost;
+  snapshot.gpus[gpu].cause = "it fell off the PCIe bus";
+}
+
+TEST(Watch, ALossIsToldOnceWhetherAnEventOrAReadingComesFirst) {
+  using gpuwarden::testing::reading_at;
+  const auto well = [](facts::Snapshot&, int) {};
+  const auto lost = [](facts::Snapshot& snapshot, int) { lose(snapshot, 0); };
+  const auto with_event = [](telemetry::Reading reading) {
+    reading.events.push_back({facts::GpuEventKind::lost, reading.snapshot.gpus[0].gpu.uuid, 0, {}});
+    return reading;
+  };
+  {
+    Watch watch;
+    EXPECT_THAT(told_of_loss(watch, reading_at(1, 0, 1s, well)), ElementsAre());
+    EXPECT_THAT(told_of_loss(watch, with_event(reading_at(1, 1, 1s, lost))),
+                ElementsAre("lost: it fell off the PCIe bus"))
+        << "both at once";
+    EXPECT_THAT(told_of_loss(watch, with_event(reading_at(1, 2, 1s, lost))), ElementsAre()) << "a late event";
+    EXPECT_THAT(told_of_loss(watch, reading_at(1, 3, 1s, well)), ElementsAre("back: it answers again"));
+  }
+  Watch watch;
+  EXPECT_THAT(told_of_loss(watch, reading_at(1, 0, 1s, well)), ElementsAre());
+  EXPECT_THAT(told_of_loss(watch, with_event(reading_at(1, 1, 1s, well))), ElementsAre("lost: it fell off the bus"))
+      << "the reading was begun before";
+  EXPECT_THAT(told_of_loss(watch, reading_at(1, 2, 1s, lost)), ElementsAre());
+}
+
+TEST(Watch, GpusThatTellNoUuidAreToldApart) {
+  Watch watch;
+  const auto told = [&](int number) {
+    return told_of_loss(watch, gpuwarden::testing::reading_at(3, number, 20s, [](facts::Snapshot& snapshot, int) {
+                          for (const std::size_t gpu : {1U, 2U}) {
+                            lose(snapshot, gpu);
+                            snapshot.gpus[gpu].gpu.uuid = Uuid("");
+                          }
+                        }));
+  };
+  EXPECT_THAT(told(0), ElementsAre("lost: it fell off the PCIe bus", "lost: it fell off the PCIe bus"));
+  EXPECT_THAT(told(1), ElementsAre()) << "an alert that says so again is not told";
 }
 
 TEST(Watch, AlertsOfTheBuiltInRulesAreAmongWhatHappened) {

@@ -135,5 +135,22 @@ TEST(ServeOrigin, OfAnotherSiteIsNotOwn) {
   EXPECT_FALSE(origin_is_own(request));
 }
 
+TEST(Credentials, OfSystemdMayBeReadByTheGroupThatItsAccessListShows) {
+  const testing::TempDir dir;
+  testing::put(dir / "token", "0123456789abcdef0123\n");
+  const auto mode = [&](unsigned bits) { ASSERT_EQ(::chmod((dir / "token").c_str(), bits), 0); };
+  mode(0440);
+  EXPECT_FALSE(read_token(dir / "token").has_value());
+  EXPECT_EQ(read_credential(dir.path(), "token"), "0123456789abcdef0123");
+  EXPECT_EQ(read_token(dir / "token", dir.path()), "0123456789abcdef0123") << "--token-file of such a file";
+  EXPECT_FALSE(read_token(dir / "token", "/elsewhere").has_value());
+  mode(0444);
+  EXPECT_FALSE(read_credential(dir.path(), "token").has_value()) << "open to all";
+  mode(0460);
+  EXPECT_FALSE(read_credential(dir.path(), "token").has_value()) << "others may write";
+  EXPECT_EQ(read_credential(dir.path(), "peers-token"), "") << "systemd gave none";
+  EXPECT_EQ(read_credential("", "token"), "");
+}
+
 }  // namespace
 }  // namespace gpuwarden::serve

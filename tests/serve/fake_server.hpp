@@ -35,6 +35,14 @@ class FakeWatch final : public serve::Watch {
     return {};
   }
   void silence(telemetry::Silence value) override { silenced = std::move(value); }
+  std::vector<telemetry::Silence> silences() const override {
+    return silenced ? std::vector{*silenced} : std::vector<telemetry::Silence>{};
+  }
+  bool end_silence(std::string_view rule, const Uuid& gpu) override {
+    const bool there = silenced && silenced->rule == rule && silenced->uuid == gpu;
+    if (there) silenced.reset();
+    return there;
+  }
   std::vector<telemetry::Use> uses(telemetry::Window window) const override {
     telemetry::Use use;
     use.user = "ann";

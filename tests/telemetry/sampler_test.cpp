@@ -96,6 +96,27 @@ TEST(SamplerTest, EveryReadingIsWholeThoughNotEverythingIsReadEachTime) {
   }
 }
 
+TEST(SamplerTest, AQuickReadingMayGoBeforeTheFirstWholeOne) {
+  const SimulatedFleet fleet("driver: 550.54.15\nnvlink: nvswitch\ngpus: [{model: NVIDIA H100 80GB HBM3, count: 2}]\n");
+  Ear ear;
+  auto options = every(10min);
+  options.quick_first = true;
+  options.detail = probe::Detail::slow;
+  Sampler sampler(fleet.reader(), options, {}, ear.hear(), system_clock());
+  ASSERT_TRUE(ear.wait_for_count(2)) << "the whole one does not wait for its interval";
+  sampler.stop();
+  const auto readings = ear.all();
+  for (const Reading& reading : readings) {
+    ASSERT_EQ(reading.snapshot.gpus.size(), 2U);
+    EXPECT_TRUE(reading.snapshot.gpus[0].sample.memory_used);
+    EXPECT_TRUE(reading.snapshot.gpus[0].sample.temperature);
+  }
+  EXPECT_FALSE(readings[0].snapshot.gpus[0].sample.pcie_received) << "that takes 20 ms";
+  EXPECT_TRUE(readings[1].snapshot.gpus[0].sample.pcie_received);
+  EXPECT_EQ(readings[1].snapshot.gpus[1].sample.nvlinks.size(), 18U);
+  EXPECT_TRUE(readings[1].snapshot.gpus[1].sample.ecc_uncorrected_volatile);
+}
+
 TEST(SamplerTest, ReadingsBeginAtTheirTimesAndOneMayComeBetween) {
   const SimulatedFleet fleet("gpus: [{model: Tesla T4}]\n");
   Ear ear;

@@ -184,6 +184,7 @@ TEST_F(StoreTest, EnergyIsTheSameFromTheReadingsAndFromTheSteps) {
 }
 
 TEST_F(StoreTest, TwoHoursOfTwoGpusStayWithinTheirBound) {
+  if (kSanitized) GTEST_SKIP() << "sizes are the release build's to show, and this takes minutes here";
   Store store = open({.tiers = {{0s, 5min}, {10s, 15min}, {60s, 30min}}});
   BusyFleet fleet(2);
   std::uintmax_t at_half = 0;

@@ -111,8 +111,10 @@ TEST(Draw, FourDigitWattsTerabytesAndHundredsOfGpusKeepTheColumns) {
     settle(state, stage.scene, extent);
     const Canvas canvas = draw(state, stage.scene, extent);
     // Heads of columns that are flush right end where their figures end.
-    const std::string head = canvas.row(2);
-    for (int y = 3; y < 8; ++y) {
+    int head_row = 2;
+    while (head_row < extent.height && !canvas.row(head_row).starts_with("GPU")) ++head_row;
+    const std::string head = canvas.row(head_row);
+    for (int y = head_row + 1; y < head_row + 6; ++y) {
       EXPECT_THAT(canvas.row(y), HasSubstr("1.00/1.50T")) << width;
       EXPECT_THAT(canvas.row(y), HasSubstr(" 105° 1400/1400W ")) << width;
       EXPECT_EQ(canvas.row(y).substr(0, 1), "1") << width;
@@ -250,11 +252,65 @@ TEST(Draw, AnySizeAnyNumberOfGpusAnyPage) {
   }
 }
 
+TEST(Draw, GpusBeyondSightAreAHeatMapWithTroubleInIt) {
+  facts::Snapshot snapshot = testing::working_fleet(64, 0);
+  snapshot.gpus[5].state = facts::GpuState::lost;
+  snapshot.gpus[9].sample.utilization_gpu.reset();
+  snapshot.gpus[2].sample.utilization_gpu = Percent(100);
+  Stage stage(1, 1);
+  stage.show(snapshot);
+  ViewState state;
+  settle(state, stage.scene, {80, 24});
+  const Canvas canvas = draw(state, stage.scene, {80, 24});
+  EXPECT_EQ(canvas.at({5, 2}).glyph, U'×');
+  EXPECT_EQ(canvas.at({5, 2}).tone, Tone::fault);
+  EXPECT_EQ(canvas.at({9, 2}).glyph, U'?') << "unknown is not idle";
+  EXPECT_EQ(canvas.at({2, 2}).glyph, U'█');
+  EXPECT_EQ(canvas.at({3, 2}).glyph, U'·');
+  EXPECT_TRUE(canvas.at({0, 2}).inverse) << "the selected GPU";
+  EXPECT_FALSE(canvas.at({1, 2}).inverse);
+  EXPECT_THAT(draw(state, stage.scene, {160, 24}).row(2), HasSubstr("a GPU each"));
+  state.glyphs = Glyphs::ascii;
+  EXPECT_EQ(draw(state, stage.scene, {80, 24}).at({5, 2}).glyph, U'X');
+  EXPECT_THAT(draw(state, stage.scene, {80, 130}).row(2), HasSubstr("GPU NAME"))
+      << "where all are in sight there is none";
+}
+
+TEST(Draw, AGpuThatWorksForNobodyWhoIsListedIsNotFree) {
+  facts::Snapshot snapshot = testing::working_fleet(1, 0);
+  snapshot.gpus[0].sample.utilization_gpu = Percent(97);
+  snapshot.gpus[0].processes->clear();
+  Stage stage(1, 1);
+  stage.show(snapshot);
+  const std::string text = draw({}, stage.scene, {80, 24}).text();
+  EXPECT_THAT(text, HasSubstr("in use"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("free")));
+}
+
+TEST(Draw, AThousandGpusTakeAFewRowsAndLeaveRoomForTheLists) {
+  facts::Snapshot snapshot = testing::working_fleet(1000, 0);
+  snapshot.gpus[999].state = facts::GpuState::lost;
+  Stage stage(1, 1);
+  stage.show(snapshot);
+  ViewState state;
+  settle(state, stage.scene, {80, 24});
+  const Canvas canvas = draw(state, stage.scene, {80, 24});
+  EXPECT_EQ(canvas.at({9, 5}).glyph, U'×') << "four GPUs to a cell: the 250th, and its trouble is not lost in a mean";
+  EXPECT_EQ(canvas.at({10, 5}).glyph, U' ');
+  EXPECT_THAT(canvas.row(6), HasSubstr("GPU NAME"));
+  EXPECT_THAT(canvas.text(), HasSubstr("python train.py"));
+  testing::press(state, stage.scene, Key{KeyCode::click, {9, 5}});
+  EXPECT_TRUE(state.gpu.ends_with("GPU-3e4000-test")) << state.gpu;
+  EXPECT_THAT(draw(state, stage.scene, {80, 24}).text(), HasSubstr("996")) << "a click brings its line into sight";
+  settle(state, stage.scene, {160, 50});
+  EXPECT_EQ(draw(state, stage.scene, {160, 50}).at({39, 8}).glyph, U'×') << "one each where there is room";
+}
+
 TEST(Draw, OnlyProcessesWithinSightAreWorthLookingUp) {
   const Stage stage(64, 1);
   ViewState state;
   const auto few = processes_in_sight(state, stage.scene, {80, 24});
-  EXPECT_EQ(few.size(), 6U);
+  EXPECT_EQ(few.size(), 5U);
   state.sort = SortBy::cpu;
   EXPECT_EQ(processes_in_sight(state, stage.scene, {80, 24}).size(), 32U) << "sorting by it needs all";
   state.page = Page::help;

@@ -69,6 +69,17 @@ TEST(HostProcesses, TellsOfThoseThatWereAskedForFromTheFirstRootThatKnowsThem) {
   EXPECT_GT(look(host, {Pid{77}}, false).at(Pid{77}).cpu_percent.value_or(0), 0);
 }
 
+TEST(HostProcesses, SayWhichAreSimulated) {
+  const TempDir dir;
+  put(dir / "sim/77/stat", stat_text(1, 10));
+  const Pid self{::getpid()};
+  HostProcesses host({dir / "sim", "/proc"});
+  const HostTable table = look(host, {Pid{77}, self}, false);
+  ASSERT_TRUE(table.contains(self) && table.contains(Pid{77}));
+  EXPECT_TRUE(table.at(Pid{77}).stand_in);
+  EXPECT_FALSE(table.at(self).stand_in);
+}
+
 class Child {
  public:
   Child() : pid_(::fork()) {

@@ -133,8 +133,8 @@ test("a link opens a GPU with its charts over the range that it names", async ()
       assert.ok(await page.get("document.querySelector('.overview canvas') !== null"));
       const ink = `(() => { const c = document.querySelector('.chart canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; })()`;
       await page.until(`${ink} > 200`);
-      await page.get("document.querySelector('[data-range=\"10m\"]').click()");
-      await page.until("location.hash.includes('range=10m')");
+      await page.get("document.querySelector('[data-range=\"24h\"]').click()");
+      await page.until("location.hash.includes('range=24h')");
     },
     { hash: `#gpu=${server.fleet.uuid(0, 4)}&range=6h` },
   );

@@ -60,14 +60,24 @@ function start(): void {
   });
 
   const places: Places = new Map();
-  const live = new Live(client, {
-    nodes: (nodes) => {
-      const before = page.feed.now;
-      const fleet = fleetFrom(nodes, places);
-      page.feed.tell(fleet);
-      page.announce(changesOf(before, fleet));
+  let selected = page.view.now.gpu;
+  const live = new Live(
+    client,
+    {
+      nodes: (nodes) => {
+        const before = page.feed.now;
+        const fleet = fleetFrom(nodes, places);
+        page.feed.tell(fleet);
+        page.announce(changesOf(before, fleet));
+      },
+      liveness: (now) => top.liveness(now),
     },
-    liveness: (now) => top.liveness(now),
+    () => page.view.now.gpu,
+  );
+  page.view.on(() => {
+    if (page.view.now.gpu === selected) return;
+    selected = page.view.now.gpu;
+    live.refresh();
   });
   setInterval(() => {
     if (!document.hidden) void readUsage();

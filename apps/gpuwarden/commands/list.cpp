@@ -13,6 +13,7 @@
 #include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/lease/json.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
@@ -47,10 +48,10 @@ std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snaps
   return std::move(situation.leases);
 }
 
-/// What is out of use; where that cannot be known a listing says so and goes on.
+/// What is out of use, by people or by a running monitor; where that cannot be known a listing says so and goes on.
 std::vector<facts::Disabling> read_disablings(const Machine& machine) {
   if (machine.captured()) return {};
-  auto view = machine.disablings().read();
+  auto view = machine::out_of_use(machine.options().environment, machine.reader(), system_clock().wall_now());
   if (!view) {
     warn(fmt::format("{} ({})", view.error().message, view.error().hint));
     return {};

@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/machine/lease_watch.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/recording/words.hpp"
 #include "gpuwarden/telemetry/sampler.hpp"
@@ -167,8 +168,8 @@ Result<int> run_record(Context& context) {
   // A command has the terminal's signals to itself; without one they end the recording.
   std::optional<StopOnSignals> signals;
   if (!has_command) signals.emplace();
-  telemetry::Sampler sampler(machine.reader(), {.interval = interval}, lease_finder(machine), recording_into(*recorder),
-                             system_clock());
+  telemetry::Sampler sampler(machine.reader(), {.interval = interval}, machine::watch_leases(machine),
+                             recording_into(*recorder), system_clock());
   Result<int> code = kFine;
   if (has_command)
     code = run_program(context, machine);

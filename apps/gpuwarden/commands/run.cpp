@@ -139,7 +139,7 @@ void print_report(const RunReport& report) {
         gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu), throttling,
         gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
   }
-  // A GPU that failed was warned of.
+  say("{}", gpu_errors_text(launch::summary_of(report)));  // one that failed was warned of
   std::vector<recording::Waste> waste = report.waste;
   std::erase_if(waste, [](const recording::Waste& one) { return one.id == "gpu_lost"; });
   say("{}", waste_text(waste, {}, 2));

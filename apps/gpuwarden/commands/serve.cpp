@@ -44,6 +44,10 @@ constexpr auto kSecurityOptions = std::to_array<Option>({
     {"--tls-cert", OptionKind::text, "FILE", "PEM certificate: speak TLS"},
     {"--tls-key", OptionKind::text, "FILE", "its key"},
     {"--user", OptionKind::text, "NAME", "whom to become where root started it (gpuwarden, else nobody)"},
+    {"--keep", OptionKind::repeated, "RIGHT",
+     "a right that a small helper process of root's keeps: power (set power limits), signal (to processes of the user "
+     "who asks), disable (for everybody)",
+     "power signal disable"},
 });
 
 }  // namespace

@@ -27,6 +27,8 @@ constexpr auto kTopOptions = std::to_array<Option>({
     {"--sort", OptionKind::text, "COLUMN", "sort processes by this column; -COLUMN: largest first",
      "gpu pid user sm gpu-mem cpu host time command"},
     {"--tree", OptionKind::flag, "", "processes below those that started them"},
+    {"--rules", OptionKind::text, "FILE",
+     "YAML with alert rules (docs/alerts.md), as of gpuwarden serve; nobody is told"},
     {"--ascii", OptionKind::flag, "", "draw with ASCII alone (the default where the locale is not UTF-8)"},
     {"--no-color", OptionKind::flag, "", "no colours, as --color never"},
     {"--once", OptionKind::flag, "", "print one frame and end"},
@@ -83,7 +85,9 @@ Result<int> show_live(const Machine& machine, const TopSettings& settings) {
     view::run({.screen = *screen, .nodes = node, .actions = actions}, settings.state, options, signals.token());
     return kFine;
   }
-  view::WatchedMachine watched(machine, view::monitor_options(machine, settings.interval));
+  telemetry::MonitorOptions monitor = view::monitor_options(machine, settings.interval);
+  monitor.alerts = settings.alerts;
+  view::WatchedMachine watched(std::move(monitor));
   GPUWARDEN_CHECK(watched.start([&screen = *screen] { screen.wake(); }));
   view::HostProcesses host(machine.reader().proc_roots);
   view::LocalActions actions(machine.reader().proc_roots, &watched.monitor());

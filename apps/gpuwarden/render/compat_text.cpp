@@ -173,6 +173,7 @@ std::string text_of(const Wording& to, const CudaAnswer& answer) {
                                 : "no toolkit of this number is in this knowledge base");
   text += drivers(to, answer) + here(to, answer) + compilers(to, answer);
   if (!answer.torch.empty()) text += to.line("PyTorch", join(answer.torch, ", "));
+  if (!answer.vllm.empty()) text += to.line("vLLM", join(answer.vllm, ", ") + " (their default wheels)");
   return text + generations(to, answer);
 }
 

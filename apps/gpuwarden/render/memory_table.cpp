@@ -48,12 +48,13 @@ std::string process_row(const GpuProcess& process, const GpuRecord& record, cons
 
 /// What a pool says, most telling first: a narrow terminal cuts the end off.
 std::string pool_row(const pools::PublishedPool& pool, const Style& style) {
-  const double split = memory::external_fragmentation(pool.free, pool.largest_free);
   std::string line = fmt::format("{:11}pool: live {}, cached {}, free {}", "", format_size(pool.live),
                                  format_size(pool.cached), format_size(pool.free));
-  if (pool.free.value > 0) line += fmt::format(" ({:.0f}% split)", split * 100);
-  line += fmt::format(" of {}, peak {}, limit {}, {}", format_size(pool.reserved), format_size(pool.peak_reserved),
-                      format_size(pool.limit), printable(pool.strategy));
+  if (pool.free.value > 0 && pool.largest_free)
+    line += fmt::format(" ({:.0f}% split)", memory::external_fragmentation(pool.free, *pool.largest_free) * 100);
+  line += fmt::format(" of {}, peak {}, ", format_size(pool.reserved), format_size(pool.peak_reserved));
+  if (pool.limit) line += fmt::format("limit {}, ", format_size(*pool.limit));
+  line += printable(pool.strategy);
   if (pool.out_of_memory > 0) line += fmt::format(", out of memory {} times", pool.out_of_memory);
   return style.paint(cut(line, style), Tone::dim) + "\n";
 }

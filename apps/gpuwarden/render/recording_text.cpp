@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/recording/compare.hpp"
+#include "gpuwarden/recording/watch.hpp"
 #include "gpuwarden/recording/words.hpp"
 #include "render/columns.hpp"
 #include "render/gpu_table.hpp"
@@ -86,11 +87,12 @@ std::string happenings(const Summary& summary, const Style& style) {
   constexpr std::size_t kMost = 20;
   if (summary.happenings.empty()) return {};
   std::string text = "\n";
-  for (std::size_t i = 0; i < std::min(kMost, summary.happenings.size()); ++i)
-    text += cut(fmt::format("  {}  {}", recording::moment_text(summary.happenings[i].time, summary.window),
-                            recording::happening_text(summary.happenings[i], summary)),
-                style) +
+  for (std::size_t i = 0; i < std::min(kMost, summary.happenings.size()); ++i) {
+    const std::string when = fmt::format("  {}  ", recording::moment_text(summary.happenings[i].time, summary.window));
+    text += when +
+            wrapped(recording::happening_text(summary.happenings[i], summary), when.size(), when.size(), style.width) +
             "\n";
+  }
   if (summary.happenings.size() > kMost)
     text += fmt::format("  and {} more: --json tells all\n", summary.happenings.size() - kMost);
   return text;
@@ -107,6 +109,20 @@ std::string waste_text(const std::vector<recording::Waste>& waste, const Style& 
             wrapped(one.message, indent + word.size(), indent + 2, style.width) + "\n";
     text += blanks + "  " + style.paint(wrapped(one.next_step, indent + 2, indent + 2, style.width), Tone::dim) + "\n";
   }
+  return text;
+}
+
+std::string gpu_errors_text(const Summary& summary) {
+  constexpr std::size_t kMost = 10;
+  std::string text;
+  std::size_t told = 0;
+  for (const telemetry::Happening& one : summary.happenings) {
+    if (one.kind != recording::kXidKind && one.kind != recording::kEccKind) continue;
+    if (++told <= kMost)
+      text += fmt::format("  {} at {}\n", recording::happening_text(one, summary),
+                          recording::moment_text(one.time, summary.window));
+  }
+  if (told > kMost) text += fmt::format("  and {} more\n", told - kMost);
   return text;
 }
 

@@ -6,18 +6,21 @@
 
 #include <csignal>
 
+#include "alert_rules.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/peers.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/redact/redact.hpp"
 #include "gpuwarden/serve/daemon.hpp"
-#include "gpuwarden/view/host_processes.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "serve/run_server.hpp"
+#include "serve/serve_actions.hpp"
 #include "serve/serve_print.hpp"
 #include "serve/serve_settings.hpp"
+#include "serve/serve_unknowns.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -50,19 +53,15 @@ class ReloadSignal {
 void log_line(const std::string& line) { say("gpuwarden: {}\n", line); }
 
 telemetry::MonitorOptions monitor_options(const Machine& machine, const ServeSettings& settings,
-                                          telemetry::AlertConfig alerts) {
+                                          telemetry::AlertConfig alerts, Unknowns& unknowns) {
   telemetry::MonitorOptions options;
   options.reader = machine.reader();
   options.sampler.interval = settings.interval;
   options.sampler.holders = true;
-  options.leases = [&machine](const facts::Snapshot& snapshot) {
-    const auto store = machine.open_leases("", "");
-    return store ? store->inspect(machine.lease_devices(snapshot)).leases : std::vector<facts::Lease>{};
-  };
-  options.disabled = [&machine] {
-    auto view = machine.disablings().read();
-    return view ? std::move(view->disabled) : std::vector<facts::Disabling>{};
-  };
+  // PCIe traffic and profiling take a tenth of a second, of all GPUs at once.
+  if (settings.interval >= std::chrono::seconds(1)) options.sampler.detail = probe::Detail::slow;
+  options.leases = [&](const facts::Snapshot& snapshot) { return unknowns.leases(snapshot); };
+  options.disabled = [&] { return unknowns.disabled(); };
   options.alerts = std::move(alerts);
   options.remember = settings.remember;
   options.store = settings.store;
@@ -71,18 +70,21 @@ telemetry::MonitorOptions monitor_options(const Machine& machine, const ServeSet
                         .fleet = machine.reader().fleet,
                         .interval = settings.interval};
   options.state = settings.state;
+  options.publish_health = machine::health_places(machine.options().environment, machine.reader());
+  options.publish_as = "gpuwarden serve";
   options.log = log_line;
   return options;
 }
 
-Result<std::unique_ptr<cluster::PeersSource>> open_peers(const Context& context) {
+Result<std::unique_ptr<cluster::PeersSource>> open_peers(const Context& context, const ServeSettings& settings) {
   const auto place = context.args.text("peers");
   if (!place) return nullptr;
   cluster::PeersOptions options;
   GPUWARDEN_TRY(options.place, cluster::parse_peer_place(*place));
   GPUWARDEN_TRY(const auto interval, duration_option(context.args, "peers-interval"));
   if (interval) options.interval = *interval;
-  options.token_file = context.args.text("peers-token-file").value_or("");
+  options.token_file = settings.peers_token_file;
+  options.token = settings.peers_token;
   options.log = log_line;
   options.seed = static_cast<unsigned>(::getpid());
   return cluster::PeersSource::open(std::move(options));
@@ -91,20 +93,24 @@ Result<std::unique_ptr<cluster::PeersSource>> open_peers(const Context& context)
 /// What the server is made of, in the order in which it is taken apart again.
 class Service {
  public:
-  Service(const Context& context, const Machine& machine, ServeSettings settings, telemetry::AlertConfig alerts)
+  Service(const Context& context, const Machine& machine, ServeSettings settings, telemetry::AlertConfig alerts,
+          serve::Helper* helper)
       : context_(context),
+        helper_(helper),
         machine_(machine),
         settings_(std::move(settings)),
         tally_(settings_.expected, settings_.job_mapping),
         secrets_(redact::secret_values(context.environment)),
-        monitor_(monitor_options(machine, settings_, std::move(alerts))),
+        unknowns_(machine),
+        quoting_(rules_quoting(alerts)),
+        monitor_(monitor_options(machine, settings_, std::move(alerts), unknowns_)),
         watch_(serve::watch_of(monitor_)),
         watchdog_(serve::watchdog_interval(context.environment)) {
     monitor_.add_reading_callback([this](const telemetry::Reading& reading) {
       tally_.add(reading);
       serve::tell_reading(events_, reading);
     });
-    monitor_.add_alert_callback([this](const telemetry::AlertChange& change) { serve::tell_alert(events_, change); });
+    monitor_.add_alert_callback([this](const telemetry::AlertChange& change) { tell_alert(change); });
     monitor_.add_health_callback(
         [this](const telemetry::HealthChange& change) { serve::tell_health(events_, change); });
   }
@@ -140,14 +146,10 @@ class Service {
     sources.tally = &tally_;
     sources.texts = &texts_;
     sources.redact = [this](std::string_view text) { return redact::redact_secrets(text, secrets_).text; };
-    sources.actions.signal = [](Pid process, int signal) { return view::send_signal(process, std::nullopt, signal); };
-    sources.actions.disable = [this](const facts::Disabling& wanted) {
-      return machine_.disablings().disable({wanted.uuid}, wanted.reason, wanted.by, system_clock());
-    };
-    sources.actions.enable = [this](const Uuid& uuid) -> Result<void> {
-      GPUWARDEN_CHECK(machine_.disablings().enable({uuid}));
-      return {};
-    };
+    sources.quotes_commands = [this](std::string_view rule) { return quotes_commands(rule); };
+    sources.leases_problem = [this] { return unknowns_.leases_problem(); };
+    sources.disablings_problem = [this] { return unknowns_.disablings_problem(); };
+    sources.actions = actions_of(machine_, settings_.keep, helper_);
     sources.metrics = settings_.metrics;
     sources.interval = settings_.interval;
     sources.host = own_host_name();
@@ -157,14 +159,24 @@ class Service {
 
   void reload_rules() {
     tell_system(serve::reloading_message());
-    auto rules = read_rules(settings_.rules);
+    auto rules = read_alert_rules(settings_.rules);
     if (rules) {
       log_line(fmt::format("read {} alert rules", rules->rules.size()));
+      quoting_.set(rules_quoting(*rules));
       monitor_.set_alerts(std::move(*rules));
     } else {
       log_line("the rules stay as they were: " + rules.error().message);
     }
     tell_system("READY=1");
+  }
+
+  bool quotes_commands(std::string_view rule) const { return quoting_.get().contains(rule); }
+
+  /// To all who listen, whatever each may see.
+  void tell_alert(telemetry::AlertChange change) {
+    if (quotes_commands(change.alert.rule)) change.alert = serve::without_command(std::move(change.alert));
+    change.alert.message = redact::redact_secrets(change.alert.message, secrets_).text;
+    serve::tell_alert(events_, change);
   }
 
   void tell_system(const std::string& message) {
@@ -173,6 +185,7 @@ class Service {
   }
 
   const Context& context_;
+  serve::Helper* helper_;
   const Machine& machine_;
   ServeSettings settings_;
   serve::Tally tally_;
@@ -180,6 +193,8 @@ class Service {
   serve::Sessions sessions_;
   serve::NodeTexts texts_;
   std::vector<std::string> secrets_;
+  Unknowns unknowns_;
+  Shared<RuleIds> quoting_;
   telemetry::PerformanceMonitor monitor_;
   std::unique_ptr<serve::Watch> watch_;
   const cluster::NodeSource* peers_ = nullptr;
@@ -188,12 +203,20 @@ class Service {
   bool complained_ = false;
 };
 
-/// A simulated fleet is its maker's: there root stays root unless another is named.
-Result<void> give_up_root(const Machine& machine, const ServeSettings& settings) {
-  if (machine.simulated() && settings.user.empty()) return {};
-  GPUWARDEN_TRY(const std::string user, serve::drop_root(settings.user));
+/// The user whom root has become, who has files of his own: root's home is neither his nor open to him.
+void settle_in(Context& context, const std::string& user) {
+  context.environment["HOME"] = serve::home_of(user);
+  context.environment.erase("XDG_STATE_HOME");
+  context.environment.erase("XDG_CONFIG_HOME");
+}
+
+/// Whom this process has become; empty: it is who it was. A simulated fleet is its maker's: there root stays root
+/// unless another is named.
+Result<std::string> give_up_root(const Machine& machine, const ServeSettings& settings) {
+  if (machine.simulated() && settings.user.empty()) return std::string();
+  GPUWARDEN_TRY(std::string user, serve::drop_root(settings.user));
   if (!user.empty()) log_line(fmt::format("runs as user {}", user));
-  return {};
+  return user;
 }
 
 }  // namespace
@@ -207,18 +230,26 @@ Result<int> run_server(Context& context) {
     return kFine;
   }
   GPUWARDEN_TRY(ServeSettings settings, read_serve_settings(context));
-  GPUWARDEN_TRY(telemetry::AlertConfig alerts, read_rules(settings.rules));
-  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  GPUWARDEN_TRY(telemetry::AlertConfig alerts, read_alert_rules(settings.rules));
+  const bool named = ::geteuid() == 0 && !settings.user.empty();
+  if (named) settle_in(context, settings.user);
+  GPUWARDEN_TRY(Machine machine, open_machine(context));
   std::signal(SIGPIPE, SIG_IGN);
   Service* running = nullptr;
   settings.server.tick = [&running] { running->tick(); };
   GPUWARDEN_TRY(const auto server, serve::Server::listen(settings.server));
-  GPUWARDEN_CHECK(give_up_root(machine, settings));
+  settings.access.address = server->address();
+  GPUWARDEN_TRY(const auto helper, start_helper(machine, settings.keep));
+  GPUWARDEN_TRY(const std::string user, give_up_root(machine, settings));
+  if (!user.empty() && !named) {
+    settle_in(context, user);
+    GPUWARDEN_TRY(machine, open_machine(context));
+  }
   const ReloadSignal reload;
   const StopOnSignals stop;
   reload.arm();
-  GPUWARDEN_TRY(const auto peers, open_peers(context));
-  Service service(context, machine, std::move(settings), std::move(alerts));
+  GPUWARDEN_TRY(const auto peers, open_peers(context, settings));
+  Service service(context, machine, std::move(settings), std::move(alerts), helper.get());
   running = &service;
   GPUWARDEN_CHECK(service.start(peers.get()));
   fmt::print("listening on {}{}\n", server->url(), machine.simulated() ? " (simulated)" : "");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "alert_rules.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -17,7 +18,7 @@ namespace gpuwarden::cli {
 namespace {
 
 Result<std::string> rules_file(const Context& context) {
-  GPUWARDEN_TRY(const auto config, read_rules(context.args.text("rules").value_or("")));
+  GPUWARDEN_TRY(const auto config, read_alert_rules(alert_rules_file(context)));
   return cluster::prometheus_rules(config.rules);
 }
 

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
+#include "alert_rules.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "options.hpp"
@@ -15,7 +17,52 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Result<void> read_access(const Args& args, ServeSettings& settings) {
+/// Where systemd put the secrets of the service (LoadCredential=).
+std::filesystem::path credentials_of(const Environment& environment) {
+  const auto found = environment.find("CREDENTIALS_DIRECTORY");
+  return found == environment.end() ? std::filesystem::path() : std::filesystem::path(found->second);
+}
+
+/// Now, while this process may be root still.
+Result<void> read_tokens(const Context& context, ServeSettings& settings) {
+  const std::filesystem::path credentials = credentials_of(context.environment);
+  if (const auto file = context.args.text("token-file")) {
+    GPUWARDEN_TRY(settings.access.token, serve::read_token(*file, credentials));
+  } else {
+    GPUWARDEN_TRY(settings.access.token, serve::read_credential(credentials, "token"));
+  }
+  if (const auto file = context.args.text("peers-token-file")) {
+    settings.peers_token_file = *file;
+    const auto token = read_line(*file);
+    if (!token) return fail(ErrorCode::invalid_argument, fmt::format("cannot read {}", printable(*file)));
+    settings.peers_token = *token;
+  } else {
+    GPUWARDEN_TRY(settings.peers_token, serve::read_credential(credentials, "peers-token"));
+  }
+  return {};
+}
+
+Result<void> read_kept_rights(const Args& args, ServeSettings& settings) {
+  struct Row {
+    std::string_view name;
+    bool KeptRights::* right;
+  };
+  constexpr auto kRows = std::to_array<Row>(
+      {{"power", &KeptRights::power}, {"signal", &KeptRights::signals}, {"disable", &KeptRights::disable}});
+  for (const std::string& name : args.all("keep")) {
+    const auto* const row = std::ranges::find(kRows, name, &Row::name);
+    if (row == kRows.end())
+      return fail(ErrorCode::invalid_argument, fmt::format("--keep: unknown right '{}'", printable(name)),
+                  "power, signal or disable");
+    settings.keep.*(row->right) = true;
+  }
+  if (settings.keep.any() && !settings.access.allow_actions)
+    return fail(ErrorCode::invalid_argument, "--keep requires --allow-actions");
+  return {};
+}
+
+Result<void> read_access(const Context& context, ServeSettings& settings) {
+  const Args& args = context.args;
   serve::Access& access = settings.access;
   const auto address = serve::parse_address(args.text("listen").value_or("127.0.0.1"));
   if (!address) return std::unexpected(about("listen", address.error()));
@@ -25,9 +72,8 @@ Result<void> read_access(const Args& args, ServeSettings& settings) {
   access.owner = ::getuid();
   access.host_names = args.all("allow-host");
   access.host_names.push_back(own_host_name());
-  if (const auto file = args.text("token-file")) {
-    GPUWARDEN_TRY(access.token, serve::read_token(*file));
-  }
+  GPUWARDEN_CHECK(read_tokens(context, settings));
+  GPUWARDEN_CHECK(read_kept_rights(args, settings));
   if (args.has("tls-cert") != args.has("tls-key"))
     return fail(ErrorCode::invalid_argument, "--tls-cert and --tls-key require each other");
   settings.server.certificate = args.text("tls-cert").value_or("");
@@ -80,20 +126,14 @@ Result<serve::Dialect> read_dialect(const Args& args) {
 Result<ServeSettings> read_serve_settings(const Context& context) {
   const Args& args = context.args;
   ServeSettings settings;
-  GPUWARDEN_CHECK(read_access(args, settings));
+  GPUWARDEN_CHECK(read_access(context, settings));
   GPUWARDEN_CHECK(read_times(args, settings));
   GPUWARDEN_CHECK(read_metrics(args, settings));
   settings.store = args.text("store").value_or("");
   settings.state = args.text("state").value_or("");
-  settings.rules = args.text("rules").value_or("");
+  settings.rules = alert_rules_file(context);
   settings.user = args.text("user").value_or("");
   return settings;
-}
-
-Result<telemetry::AlertConfig> read_rules(const std::filesystem::path& file) {
-  if (file.empty()) return telemetry::AlertConfig{telemetry::built_in_rules(), {}};
-  GPUWARDEN_TRY(const std::string text, read_file(file, std::size_t{1} << 20U));
-  return telemetry::parse_alert_rules(text, file.string());
 }
 
 }  // namespace gpuwarden::cli

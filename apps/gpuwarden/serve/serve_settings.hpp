@@ -13,6 +13,14 @@
 
 namespace gpuwarden::cli {
 
+/// Rights of root's that a helper keeps where root is given up.
+struct KeptRights {
+  bool power = false;
+  bool signals = false;
+  bool disable = false;
+  bool any() const { return power || signals || disable; }
+};
+
 struct ServeSettings {
   serve::Access access;
   serve::ServerOptions server;
@@ -25,13 +33,14 @@ struct ServeSettings {
   std::filesystem::path job_mapping;
   std::optional<std::size_t> expected;
   std::string user;
+  KeptRights keep;
+  std::filesystem::path peers_token_file;
+  std::string peers_token;
 };
 
 Result<serve::Dialect> read_dialect(const Args& args);
 /// Fails with invalid_argument naming the option, and as serve::check() does.
 Result<ServeSettings> read_serve_settings(const Context& context);
-/// The file's rules and sinks; the built-in rules where `file` is empty.
-Result<telemetry::AlertConfig> read_rules(const std::filesystem::path& file);
 /// This machine's name, and how others may call it.
 std::string own_host_name();
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "alert_rules.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/view/curses_screen.hpp"
@@ -91,10 +92,26 @@ Result<void> check_whom_to_show(const Args& args) {
       {"prometheus", "wake", kDriver},
   });
   GPUWARDEN_CHECK(check_clashes(args, kClashes));
+  static constexpr const char* kNoAlerts = "alerts are raised only while this machine is watched";
+  static constexpr auto kWithoutAlerts =
+      std::to_array<Clash>({{"rules", "once", kNoAlerts},
+                            {"rules", "from", kNoAlerts},
+                            {"rules", "peers", "other machines raise their own alerts"},
+                            {"rules", "prometheus", "other machines raise their own alerts"}});
+  GPUWARDEN_CHECK(check_clashes(args, kWithoutAlerts));
   if (args.has("token-file") && !shows_others(args))
     return fail(ErrorCode::invalid_argument, "--token-file requires --peers or --prometheus",
                 "it holds the secret that they want");
   return {};
+}
+
+/// Only where alerts are raised: live, and for this machine.
+Result<telemetry::AlertConfig> read_rules_of_view(const Context& context) {
+  if (shows_others(context.args) || context.args.has("once") || context.args.has("from"))
+    return telemetry::AlertConfig{};
+  GPUWARDEN_TRY(telemetry::AlertConfig config, read_alert_rules(alert_rules_file(context)));
+  config.sinks.clear();
+  return config;
 }
 
 }  // namespace
@@ -120,6 +137,7 @@ Result<TopSettings> read_top_settings(const Context& context) {
   }
   for (const auto& name : placement::expand_ranges(args.list("gpu"))) settings.state.only.push_back(name.text);
   settings.state.tree = args.has("tree");
+  GPUWARDEN_TRY(settings.alerts, read_rules_of_view(context));
   settings.state.glyphs = view::glyphs_of_locale();
   if (args.has("ascii")) settings.state.glyphs = view::Glyphs::ascii;
   return settings;

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "command.hpp"
+#include "gpuwarden/telemetry/alert_rules.hpp"
 #include "gpuwarden/view/canvas.hpp"
 #include "gpuwarden/view/state.hpp"
 
@@ -16,6 +17,7 @@ struct TopSettings {
   std::chrono::milliseconds interval = std::chrono::seconds(1);
   view::Extent size;
   bool colour = false;
+  telemetry::AlertConfig alerts;  ///< its rules alone: a view tells nobody
 };
 
 /// Fails with invalid_argument naming the option, also for those that contradict each other.

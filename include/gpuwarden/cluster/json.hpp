@@ -11,8 +11,9 @@
 namespace gpuwarden::cluster {
 
 /// {"name", "url", "problem", "seen_unix_ms", "snapshot", "leases", "events", "reading_seconds", "health", "alerts"};
-/// without a reading `snapshot` is null. A node with an empty `url` is the answering machine itself. `seen_unix_ms` is
-/// null where it was never seen.
+/// without a reading `snapshot` is null. What is
+/// not known of leases and health is null, with a reason in "leases_problem" and "health_problem". A node with an empty
+/// `url` is the answering machine itself. `seen_unix_ms` is null where it was never seen.
 nlohmann::json to_json(const Node& node);
 /// {"schema": 1, "nodes": [...]}
 nlohmann::json to_json(std::span<const Node> nodes);

@@ -21,6 +21,10 @@ struct Node {
   /// The last reading; nullptr where there was none yet. A node that is lost keeps its last one.
   std::shared_ptr<const telemetry::Reading> reading;
   std::vector<facts::Health> health;
+  /// Why it is not known who has reserved its GPUs: the reading lists none then.
+  std::optional<Error> leases_problem;
+  /// Why it is not known which of its GPUs are disabled. `health` is judged by what was known last, or empty.
+  std::optional<Error> health_problem;
   std::vector<telemetry::Alert> alerts;
   /// Why it does not answer now; empty while it does.
   std::optional<Error> problem;

@@ -50,6 +50,8 @@ struct PeersOptions {
   std::chrono::milliseconds interval = std::chrono::seconds(5);
   /// A file whose first line is sent as a bearer token; empty: none. It is read anew at each round.
   std::filesystem::path token_file;
+  /// What is sent where the file cannot be read (any more): as it was when this process had more rights.
+  std::string token;
   /// How long a peer may take; 0: four fifths of the interval, at most 5 s.
   std::chrono::milliseconds timeout{0};
   std::size_t most_bytes = 4UZ << 20U;  ///< of one peer's answer

@@ -94,6 +94,7 @@ struct CudaAnswer : Verdict {
   std::optional<Version> native;  ///< the least driver for all of it
   std::optional<Version> minor;   ///< the least driver by minor-version compatibility
   std::vector<std::string> torch;
+  std::vector<std::string> vllm;  ///< releases whose default wheel is of this CUDA: "0.7.0 to 0.7.3", oldest first
   std::vector<GenerationRow> architectures;
   struct Here {
     std::optional<knowledge::RunsOn> runs;

@@ -57,6 +57,8 @@ struct RunReport {
   std::vector<GpuReport> gpus;
   std::vector<SiteFinding> findings;
   std::vector<recording::Waste> waste;  ///< what was wasted, by the checks that need no site
+  /// Xids, losses, memory errors, alerts of the job's GPUs; oldest first.
+  std::vector<telemetry::Happening> happenings;
 };
 
 using recording::Moment;
@@ -67,6 +69,8 @@ class ReportBuilder {
   explicit ReportBuilder(const std::vector<Uuid>& gpus);
   void add(const facts::Snapshot& snapshot, Clock::SteadyTime when, Moment moment = Moment::during_job);
   std::vector<GpuReport> finish() const;
+  /// The reading with these GPUs alone, each as the GPU that it is (of a MIG instance the one that it is on).
+  telemetry::Reading only_these(telemetry::Reading reading) const;
 
  private:
   /// What is remembered of one GPU between samples.
@@ -86,7 +90,8 @@ class ReportBuilder {
   std::optional<std::pair<telemetry::WallTime, Clock::SteadyTime>> first_;
 };
 
-/// Feeds a ReportBuilder every `period` from a thread of its own until stopped; a GPU that hangs delays only samples.
+/// Feeds a ReportBuilder every `period` from a thread of its own until stopped, and hears of Xids and the like
+/// meanwhile; a GPU that hangs delays only samples.
 class Sampler {
  public:
   /// `hear` is told each reading, which then has the processes, too; from the thread. May be empty.
@@ -99,6 +104,8 @@ class Sampler {
   void job_ended();
   /// Takes a last sample, ends the thread and gives the reports.
   std::vector<GpuReport> finish();
+  /// What happened to the GPUs, oldest first; after finish().
+  std::vector<telemetry::Happening> happenings() const;
 
  private:
   struct Impl;

@@ -7,11 +7,19 @@
 //     const auto settings = planning::settings_for(*model, "lora");
 //     const auto gpus = manager.reserve({.work = planning::Workload{.model = *model, .settings = *settings}});
 //     if (gpus) set_visible(gpus->decision());   // held while `gpus` lives; decision().model: how it fits them
+//
+// After initialize() it also looks after devices, memory and monitoring by a GpuConfig, each in a class of its own:
+//
+//     GpuManager manager({.config = {.memory_fraction = 0.5}});
+//     if (auto ready = manager.initialize(); !ready) return ready.error();
+//     manager.cuda().run("inference", [&](const Device& device) { return infer(device); });
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -22,7 +30,15 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
+#include "gpuwarden/machine/machine.hpp"
 #include "gpuwarden/machine/reservation.hpp"
+#include "gpuwarden/manager/config.hpp"
+#include "gpuwarden/manager/cuda_manager.hpp"
+#include "gpuwarden/manager/distributed.hpp"
+#include "gpuwarden/manager/memory_manager.hpp"
+#include "gpuwarden/manager/optimization.hpp"
+#include "gpuwarden/manager/performance_monitor.hpp"
+#include "gpuwarden/manager/release.hpp"
 #include "gpuwarden/placement/select.hpp"
 #include "gpuwarden/planning/answer.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
@@ -39,7 +55,40 @@ struct Options {
   /// Where leases are kept. An empty `self` becomes this process.
   lease::StoreOptions leases;
   Clock* clock = &system_clock();
+  /// What initialize() sets up, and details of its parts beyond the configuration (the keys that both have are the
+  /// configuration's).
+  GpuConfig config;
+  CudaConfig cuda;
+  MemoryConfig memory;
+  MonitorConfig monitor;
+  /// The CUDA driver, for contexts and memory; empty: this process has none for these GPUs.
+  std::filesystem::path cuda_library = "libcuda.so.1";
 };
+
+/// The options for a machine that is open, whose facts, leases and CUDA driver are then meant. A simulated fleet's CUDA
+/// driver is used where the process was started in it (GPUWARDEN_SIM_FLEET).
+Options options_for(const machine::Machine& machine);
+
+/// All that a GpuManager looks after, at one moment.
+struct ManagerStatus {
+  bool initialized = false;
+  /// Work can be given to a GPU, and the CUDA driver's library is there.
+  bool cuda_available = false;
+  bool simulated = false;
+  std::optional<std::string> driver_version;
+  std::string problem;  ///< why the CPU is used; empty where all is well
+  Device current;       ///< the best device now
+  std::vector<DeviceStatus> gpus;
+  std::vector<MemoryStatus> memory;  ///< one for each device whose memory() was asked for
+  bool monitoring = false;
+  std::vector<telemetry::Alert> alerts;
+  std::vector<profile::Operation> operations;  ///< that were profiled
+  OptimizationPlan optimization;               ///< on the best device
+  std::optional<DistributedSetup> distributed;
+  std::vector<std::string> releasable;
+  GpuConfig config;
+};
+nlohmann::json to_json(const ManagerStatus& status);
 
 /// Memory of one GPU. `warning` is set above the threshold that was asked for.
 struct MemoryUsage {
@@ -50,10 +99,42 @@ struct MemoryUsage {
   std::optional<std::string> warning;
 };
 
-/// Reads afresh on every call; not thread-safe.
+/// The calls that look at the machine read it afresh; not thread-safe, but for what cuda(), memory() and monitor()
+/// give.
 class GpuManager {
  public:
   explicit GpuManager(Options options);
+  GpuManager(GpuManager&&) noexcept;
+  GpuManager& operator=(GpuManager&&) = delete;
+  ~GpuManager();  ///< as shutdown()
+
+  /// Reads the devices, starts health checks, monitoring and what else the configuration asks for. A machine without a
+  /// GPU is no failure. Fails with invalid_argument for a configuration that is out of its range (naming the key), as
+  /// CudaManager::initialize() and set_up_distributed() do. The second call does nothing.
+  Result<void> initialize(const std::stop_token& stop = {});
+  bool initialized() const { return parts_ != nullptr; }
+  /// Ends what initialize() began, and gives all memory back.
+  void shutdown();
+  ManagerStatus status();
+
+  /// The parts; after initialize() alone.
+  CudaManager& cuda();
+  /// Of the GPU, or of the best device; its pool is made when memory is asked for. The CPU's where the GPU is not
+  /// managed.
+  MemoryManager& memory(std::optional<GpuIndex> gpu = std::nullopt);
+  PerformanceMonitor& monitor();
+  /// What can be let go of when memory is short; every MemoryManager's pool is in it.
+  ReleaseBook& releases();
+
+  /// As CudaManager::enter().
+  Result<DeviceContext> device_context(std::optional<GpuIndex> gpu = std::nullopt);
+  /// What may be done to a model on that device.
+  OptimizationPlan optimization(std::optional<GpuIndex> gpu = std::nullopt);
+  /// What this process needs to find its fellows, though config.enable_distributed is false. Fails as
+  /// manager::set_up_distributed().
+  Result<DistributedSetup> set_up_distributed();
+  /// Empties caches, trims pools, moves models away, until `needed` is free.
+  ReleaseReport emergency_release(std::optional<Bytes> needed = std::nullopt);
 
   /// The GPUs that answer, in NVML's order, with SM and core counts where known. Empty where there is no driver.
   std::vector<facts::GpuRecord> available_gpus();
@@ -82,8 +163,11 @@ class GpuManager {
  private:
   facts::Snapshot read(const probe::ReadRequest& request = {});
   Result<machine::Reservation> choose(const machine::ReservationRequest& request, const std::stop_token& stop);
+  struct Parts;
+  struct Reader;
   Options options_;
-  std::optional<probe::MachineReader> reader_;
+  std::shared_ptr<Reader> reader_;
+  std::unique_ptr<Parts> parts_;  ///< empty before initialize()
 };
 
 /// How much a GPU can do now: free memory in GiB plus multiprocessors, times the share of time in which it is idle.

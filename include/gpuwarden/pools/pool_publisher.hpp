@@ -4,17 +4,16 @@
 //   auto publisher = PoolPublisher::start(*device_pool, {}, system_clock());
 #pragma once
 
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <thread>
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/pools/device_pool.hpp"
-#include "gpuwarden/pools/published_pool.hpp"
+#include "gpuwarden/pools/status_file.hpp"
 
 namespace gpuwarden::pools {
 
@@ -22,7 +21,6 @@ struct PublisherOptions {
   /// Made where it is missing (its parent has to be there); empty: own_pools_folder().
   std::filesystem::path folder;
   /// So often the pool is looked at, and its file written anew if something has changed.
-  /// Once an hour its time is set at least: other pid namespaces take a file that is a day old for left behind.
   std::chrono::milliseconds interval{1000};
 };
 
@@ -37,18 +35,16 @@ class PoolPublisher {
   PoolPublisher& operator=(const PoolPublisher&) = delete;
   ~PoolPublisher();
 
-  const std::filesystem::path& file() const { return file_; }
+  const std::filesystem::path& file() const { return file_->file(); }
 
  private:
-  PoolPublisher(DevicePool& pool, std::filesystem::path file, Clock& clock);
+  PoolPublisher(DevicePool& pool, std::unique_ptr<StatusFile> file, Clock& clock);
   Result<void> publish();
 
   DevicePool& pool_;
-  const std::filesystem::path file_;
+  const std::unique_ptr<StatusFile> file_;
   Clock& clock_;
   const pid_t process_;
-  PublishedPool last_;       ///< as written
-  Clock::WallTime touched_;  ///< when the file was last written, or its time set
   std::jthread thread_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pools of this machine's processes tell of themselves: a small file for each pool in a folder of its user,
-// which gpuwarden memory reads. Sizes in bytes; the words are those of memory::PoolStatus.
+// which gpuwarden memory reads. Sizes in bytes; the words are those of memory::PoolStatus. PyTorch's own allocator is
+// told of in the same words (python/gpuwarden/torch/publishing.py), as far as it counts the same things.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +37,13 @@ struct PublishedPool {
   std::uint64_t time_unix_ms = 0;  ///< when it last changed
   Bytes live;
   Bytes peak_live;
-  Bytes requested;
+  std::optional<Bytes> requested;  ///< empty, as below: whoever tells does not know it
   Bytes cached;
   Bytes free;
-  Bytes largest_free;
+  std::optional<Bytes> largest_free;
   Bytes reserved;
   Bytes peak_reserved;
-  Bytes limit;
+  std::optional<Bytes> limit;
   std::uint64_t segments = 0;
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;
@@ -54,16 +55,20 @@ struct PublishedPool {
 /// A number of a published pool: its name in the file and in JSON.
 struct PoolFigure {
   std::string_view key;
-  std::uint64_t (*get)(const PublishedPool&);
+  std::optional<std::uint64_t> (*get)(const PublishedPool&);  ///< nothing: not known
   void (*set)(PublishedPool&, std::uint64_t);
 };
 
 /// All of them.
 std::span<const PoolFigure> pool_figures();
 
+/// Sets the figure of that name; invalid_argument: there is none, and the hint says which there are.
+Result<void> set_figure(PublishedPool& pool, std::string_view key, std::uint64_t value);
+
 /// The file's content: a line "gpuwarden-pool 1", then a key and its value in each line.
 std::string to_text(const PublishedPool& pool);
-/// Reads it back; keys that it does not know are passed over, figures that are not there are 0. corrupt: it is
+/// Reads it back; keys that it does not know are passed over, figures that are not there are
+/// 0, or not known where that can be said. corrupt: it is
 /// something else, is cut off, or has no process or GPU.
 Result<PublishedPool> pool_of_text(std::string_view text);
 

@@ -6,7 +6,9 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "gpuwarden/base/ids.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/gpu_event.hpp"
 #include "gpuwarden/probe/nvml_reader.hpp"
@@ -27,7 +29,8 @@ class EventWatcher {
     std::function<void(const Error&)> ended;
   };
 
-  EventWatcher(ReaderOptions options, Handlers handlers);
+  /// `only`: the GPUs to watch, by UUID (no MIG instances); none: all of the machine.
+  EventWatcher(ReaderOptions options, Handlers handlers, std::vector<Uuid> only = {});
   EventWatcher(const EventWatcher&) = delete;
   EventWatcher& operator=(const EventWatcher&) = delete;
   ~EventWatcher();

@@ -37,8 +37,9 @@ struct GpuSummary {
   Uuid uuid;
   std::string name;
   std::optional<Bytes> memory_total;
-  std::optional<double> power_limit;                                  ///< watts
-  std::map<std::string, telemetry::Statistics, std::less<>> figures;  ///< by metric id
+  std::optional<double> power_limit;  ///< watts
+  /// By metric id. What another program's report leaves out of a figure is NaN.
+  std::map<std::string, telemetry::Statistics, std::less<>> figures;
   std::optional<telemetry::Energy> energy;
   std::optional<double> throttled_share;          ///< held back for whatever reason, 0 to 1
   std::vector<ThrottleShare> throttling;          ///< each slowdown reason that was seen, longest first
@@ -96,6 +97,7 @@ GpuSummary summarize(const GpuHistory& history);
 /// Everything, with what the waste checks say.
 Summary summarize(const Recording& recording);
 
+nlohmann::json to_json(const telemetry::Happening& happening);
 nlohmann::json to_json(const GpuSummary& gpu);
 nlohmann::json to_json(const Summary& summary);
 /// Reads back what to_json wrote, or a run's report (of which some figures are unknown). Fails with corrupt, naming the

@@ -57,9 +57,13 @@ class Watch {
   struct Seen {
     bool usable = true;
     bool listed = true;
+    bool just_lost = false;  ///< an event has told so since the last reading
     GpuIndex index;
     std::optional<std::string> throttling;
   };
+  /// What an event tells that no reading has told before.
+  void judge_event(const facts::GpuEvent& event, const facts::Snapshot& snapshot,
+                   std::vector<telemetry::Happening>& out);
   void judge_gpu(const facts::GpuRecord& record, telemetry::WallTime time, std::vector<telemetry::Happening>& out);
   void judge_missing(const facts::Snapshot& snapshot, std::vector<telemetry::Happening>& out);
 

@@ -13,7 +13,7 @@
 
 namespace gpuwarden::recording {
 
-/// "54 %", "61.2 GiB", "412 W", "71 °C", "1980 MHz".
+/// "54 %", "61.2 GiB", "412 W", "71 °C", "1980 MHz"; "-" for NaN.
 std::string quantity_text(double value, std::string_view unit);
 /// "-" where it is not known.
 std::string quantity_text(const std::optional<double>& value, std::string_view unit);

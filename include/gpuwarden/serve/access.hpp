@@ -38,8 +38,11 @@ inline constexpr std::uint16_t kDefaultPort = 10478;
 bool same_secret(std::string_view one, std::string_view other);
 
 /// The token in a file's first line. Fails where others than its owner may read the file, where it belongs to neither
-/// the caller nor root, is shorter than 16 characters, or has blanks in it.
-Result<std::string> read_token(const std::filesystem::path& file);
+/// the caller nor root, is shorter than 16 characters, or has blanks in it. In `credentials`, the folder that systemd
+/// made for the service alone (CREDENTIALS_DIRECTORY), access lists show as rights of the group: there they may read.
+Result<std::string> read_token(const std::filesystem::path& file, const std::filesystem::path& credentials = {});
+/// The credential of this name (LoadCredential=token:FILE); empty where systemd gave none. Fails as read_token does.
+Result<std::string> read_credential(const std::filesystem::path& credentials, std::string_view name);
 
 /// The rules of one server.
 struct Access {
@@ -70,7 +73,8 @@ class Sessions {
   std::map<std::string, Clock::SteadyTime, std::less<>> until_;
 };
 
-inline constexpr std::string_view kSessionCookie = "gpuwarden_session";
+/// The cookie of a server on this port: browsers send a machine's cookies to all of its ports.
+std::string session_cookie(std::uint16_t port);
 
 /// Who asks, as far as the server can tell.
 struct Caller {

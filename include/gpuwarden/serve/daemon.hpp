@@ -22,6 +22,9 @@ std::optional<std::chrono::microseconds> watchdog_interval(const Environment& en
 /// "RELOADING=1" with the time that systemd wants beside it (Type=notify-reload).
 std::string reloading_message();
 
+/// The home of a user; empty where there is no such user.
+std::string home_of(const std::string& user);
+
 /// Becomes this user, with his groups and for good; a process that is not root's stays as it is. `user` empty:
 /// "gpuwarden" where there is one, else "nobody". Gives the user's name; empty where nothing was done. Fails with
 /// not_found for an unknown user, permission_denied where root cannot be given up.

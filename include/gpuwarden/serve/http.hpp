@@ -44,6 +44,8 @@ struct Peer {
   bool loopback = false;
   /// The user whose socket it is, where the kernel tells: on loopback alone.
   std::optional<std::uint32_t> user;
+  /// The connection's socket, open for as long as the request is answered; -1 where there is none.
+  int descriptor = -1;
 };
 
 struct Request {

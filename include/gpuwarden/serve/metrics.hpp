@@ -47,6 +47,7 @@ struct NodeMetrics {
   /// Nothing where there is no reading, or none that is fresh enough to be shown.
   std::shared_ptr<const telemetry::Reading> reading;
   std::vector<facts::Health> health;
+  bool leases_known = true;  ///< else nobody knows who has reserved what
   std::vector<telemetry::Alert> alerts;
   std::shared_ptr<const Counts> counts;  ///< may be empty
 };

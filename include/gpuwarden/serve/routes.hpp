@@ -5,16 +5,19 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/cluster/node.hpp"
 #include "gpuwarden/serve/access.hpp"
@@ -28,10 +31,14 @@ namespace gpuwarden::serve {
 
 /// What changes the machine; an empty function: this server cannot do it.
 struct Actions {
-  /// Sends a signal to a process, which is on a GPU.
-  std::function<Result<void>(Pid, int)> signal;
+  /// Sends a signal to a process, which is on a GPU, for the one who asks.
+  std::function<Result<void>(Pid, int, const Peer&)> signal;
   std::function<Result<void>(const facts::Disabling&)> disable;
   std::function<Result<void>(const Uuid&)> enable;
+  /// For whom what `disable` disables is out of use; empty: for everybody.
+  std::string disables_for;
+  /// Gives the limit that holds then.
+  std::function<Result<Milliwatts>(const Uuid&, Milliwatts)> set_power_limit;
 };
 
 /// Answers about nodes that were made before, so that a large cluster is not written anew for every reader.
@@ -63,6 +70,11 @@ struct Sources {
   Clock* clock = &system_clock();
   /// Takes secrets out of a command line.
   std::function<std::string(std::string_view)> redact;
+  /// Whether alerts of the rule with this id quote command lines; empty: none does.
+  std::function<bool(std::string_view)> quotes_commands;
+  /// Why it is not known who has reserved GPUs, or which are disabled; empty, or giving nothing: it is.
+  std::function<std::optional<Error>()> leases_problem;
+  std::function<std::optional<Error>()> disablings_problem;
   Actions actions;
   MetricsOptions metrics;
   std::chrono::milliseconds interval = std::chrono::seconds(1);  ///< between readings
@@ -96,16 +108,22 @@ struct Route {
   std::string_view type = "application/json";  ///< of the answer
   std::string_view schema = {};                ///< of the answer, by its name in schemas()
   std::string_view body = {};                  ///< of what is posted
+  /// Reads or writes files, asks others, or writes megabytes: not for the thread that answers everybody.
+  bool waits = false;
 };
 std::span<const Route> routes();
 /// Named JSON Schemas of the answers.
 const nlohmann::json& schemas();
 /// The routes and schemas as an OpenAPI 3.1 document.
-nlohmann::json openapi(std::string_view version);
+nlohmann::json openapi(std::string_view version, std::uint16_t port = kDefaultPort);
 
 /// Finds the route and has it answer, with the headers that every answer has. 400, 401, 403, 404, 405 and 421 are told
 /// here. Never throws.
 Response answer(const Sources& sources, const Request& request);
+/// Whether answering it may take long; see Route::waits.
+bool may_wait(const Request& request);
+/// What others than those who see command lines are told of an alert whose rule quotes some.
+telemetry::Alert without_command(telemetry::Alert alert);
 
 /// What is told to listeners with each reading, change of an alert and change of health.
 void tell_reading(EventHub& hub, const telemetry::Reading& reading);

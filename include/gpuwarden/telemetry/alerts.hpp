@@ -75,7 +75,9 @@ class AlertBook {
  public:
   explicit AlertBook(std::vector<AlertRule> rules);
 
-  /// Judges a reading; a clock that is set back is taken as standing still.
+  /// Judges a reading. How long something holds is counted by Reading::when, so that a clock that is set forward or
+  /// back neither begins nor ends anything; readings without it are counted by the time of day, and a clock that is set
+  /// back is then taken as standing still. Silences end by the time of day.
   std::vector<AlertChange> judge(const Reading& reading, std::span<const facts::Health> health = {});
   /// Those that last, worst and oldest first.
   std::vector<Alert> active() const;
@@ -83,6 +85,8 @@ class AlertBook {
   Result<void> acknowledge(std::uint64_t id, std::string by);
   void silence(Silence silence);
   const std::vector<Silence>& silences() const { return silences_; }
+  /// Ends the silences of just this rule and GPU; whether there was one.
+  bool end_silence(std::string_view rule, const Uuid& uuid);
   /// Other rules; what lasts by a rule that is still there goes on, what lasts by another ends with the next reading.
   void set_rules(std::vector<AlertRule> rules);
   const std::vector<AlertRule>& rules() const { return rules_; }
@@ -111,7 +115,7 @@ class AlertBook {
   struct Moment;
   struct State;
 
-  void shift(Time::duration gap);
+  void shift(Time::duration gap, bool told_too);
   void resume(Time now, const Reading& reading);
   void name_tracks(const facts::GpuRecord& record);
   static void remember(const facts::GpuSample& sample, Known& known);
@@ -131,7 +135,8 @@ class AlertBook {
   std::map<std::string, Known> gpus_;  ///< by UUID
   std::vector<Silence> silences_;
   std::uint64_t next_id_ = 1;
-  Time judged_{};         ///< the last reading
+  Time judged_{};  ///< the last reading
+  Clock::SteadyTime judged_when_{};
   bool resumed_ = false;  ///< restored, and not judged since
 };
 

@@ -51,8 +51,8 @@ struct KnownGpu {
 };
 
 /// The last readings' metrics, bounded in time: an hour at 1 s for 16 GPUs takes less than 20 MB (metrics that do not
-/// change cost nothing). Times are those of the clock that was read last: where it was set back, earlier readings are
-/// dated back by as much. Thread-safe: one writes, many read.
+/// change cost nothing). Times are those of the clock that was read last: where it was set forward or back, earlier
+/// readings are dated anew by as much. Thread-safe: one writes, many read, and no question keeps the writer waiting.
 class History {
  public:
   /// Keeps readings of the last `span`, at most `most` of them.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/health.hpp"
+#include "gpuwarden/lease/health_notices.hpp"
 #include "gpuwarden/telemetry/alerts.hpp"
 #include "gpuwarden/telemetry/health.hpp"
 #include "gpuwarden/telemetry/history.hpp"
@@ -47,13 +49,22 @@ struct MonitorOptions {
   StoreInfo store_info;
   /// A file for what alerts and silences there are, which survives a restart; empty: none.
   std::filesystem::path state;
-  /// Lines for the program's log (a store that cannot be written, a webhook that fails); may be empty.
+  /// Where GPUs that are judged unfit are told to other processes (`list`, `select`, `run`) while this one runs; empty:
+  /// nowhere. machine::Machine::health_places() names them.
+  std::optional<lease::HealthPlaces> publish_health;
+  std::string publish_as = "gpuwarden";  ///< the program that judges: "gpuwarden serve"
+  /// Lines for the program's log (a store that cannot be written, a webhook that fails); may be empty. Must not stop
+  /// the monitor.
   std::function<void(const std::string&)> log;
   Clock* clock = &system_clock();
 };
 
-/// Thread-safe. Callbacks are called from its threads, one at a time; they may call everything but stop() and the
-/// destructor.
+/// By which a callback is taken away again.
+enum class CallbackId : std::uint64_t {};
+
+/// Thread-safe. Callbacks are called from one thread of its own, one at a time, with no lock held; they may call
+/// everything but start(). stop() and the destructor do not wait for the callback that they are called from: what it is
+/// told of is told to its end, and nothing after it.
 class PerformanceMonitor {
  public:
   explicit PerformanceMonitor(MonitorOptions options);
@@ -63,18 +74,23 @@ class PerformanceMonitor {
 
   /// Fails where the store or the state file cannot be opened, or where it is running.
   Result<void> start();
-  /// Ends at once; what was read stays to be asked for. Stopping what is stopped is no error.
+  /// Ends at once, once callbacks that run have returned; what was read stays to be asked for. Stopping what is stopped
+  /// is no error.
   void stop();
   bool running() const;
 
   /// Heard with each reading, after it was judged.
-  void add_reading_callback(std::function<void(const Reading&)> callback);
-  void add_alert_callback(std::function<void(const AlertChange&)> callback);
-  void add_health_callback(std::function<void(const HealthChange&)> callback);
+  CallbackId add_reading_callback(std::function<void(const Reading&)> callback);
+  CallbackId add_alert_callback(std::function<void(const AlertChange&)> callback);
+  CallbackId add_health_callback(std::function<void(const HealthChange&)> callback);
+  /// Whether there was such a callback. When this has returned it is not called any more, unless it was itself that
+  /// asked.
+  bool remove_callback(CallbackId callback);
 
   /// The last reading; nullptr before the first.
   std::shared_ptr<const Reading> latest() const;
-  /// Waits for a reading begun after `after` (or any, where that is empty), at most `timeout`; nullptr at its end.
+  /// Waits for a reading begun after `after` (or any, where that is empty), at most `timeout`; nullptr at its end, or
+  /// where the monitor is stopped meanwhile.
   std::shared_ptr<const Reading> wait_for_reading(std::optional<Clock::SteadyTime> after,
                                                   std::chrono::milliseconds timeout) const;
   /// From memory, and where that does not reach back far enough from the store.
@@ -90,6 +106,11 @@ class PerformanceMonitor {
   std::vector<AlertChange> alert_log(std::size_t most = 100) const;
   Result<void> acknowledge(std::uint64_t alert, std::string by);
   void silence(Silence silence);
+  /// Those that last.
+  std::vector<Silence> silences() const;
+  /// Ends the silences of this rule and GPU (empty: of all rules, or all GPUs, as they were made); whether there was
+  /// one.
+  bool end_silence(std::string_view rule, const Uuid& gpu);
   /// Other rules from now on (a reload).
   void set_alerts(AlertConfig config);
   std::vector<Use> uses(Window window) const;
@@ -97,7 +118,7 @@ class PerformanceMonitor {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace gpuwarden::telemetry

@@ -22,6 +22,8 @@ struct SamplerOptions {
   bool links = false;    ///< the topology, once, with the first reading
   bool holders = false;  ///< processes that NVML does not list; a walk through /proc every ten intervals
   bool events = true;    ///< Xids and the like, by a probe::EventWatcher
+  /// Begins with a reading that leaves out what takes GPUs long to tell; the first whole one follows at once.
+  bool quick_first = false;
 };
 
 /// Reads in a thread of its own: the n-th reading begins at start + n * interval, or, where one took longer, at the

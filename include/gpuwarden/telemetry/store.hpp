@@ -64,14 +64,17 @@ class Store {
   /// corrupt where it is damaged, permission_denied, and unavailable where it was written by a newer gpuwarden.
   static Result<Store> open(const std::filesystem::path& file, const StoreConfig& config, const StoreInfo& info,
                             Clock& clock);
-  /// For reading alone. Fails as open() does, and with not_found where there is none.
-  static Result<Store> read(const std::filesystem::path& file);
+  /// For reading alone. Fails as open() does, and with not_found where there is none. A series that takes longer than
+  /// `patience` (0: as long as it takes) fails with timed_out.
+  static Result<Store> read(const std::filesystem::path& file, std::chrono::milliseconds patience = {});
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
   /// A transaction: in the file when this returns, or not at all. A file's times only grow: after the clock was set
-  /// back they go on at half pace until it has caught up.
+  /// back by at most an hour they go on at half pace until it has caught up, after more at full pace. Where the clock
+  /// was far ahead for a time and is right again, what was dated in that time is forgotten; until ten minutes after it
+  /// was set far ahead nothing else is.
   Result<void> add(const Reading& reading, const std::vector<Use>& uses = {},
                    const std::vector<Happening>& happenings = {});
   /// Seals, marks as finished and brings everything into the one file. Fails with unavailable where somebody reads it:

@@ -3,6 +3,7 @@
 // what a GPU is, and who uses it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -39,6 +40,8 @@ struct DerivedMetric {
   std::string_view unit;  ///< as facts::Metric::unit
   std::string_view help;  ///< one sentence, with the formula
   std::optional<double> (*value)(const facts::GpuRecord&);
+  /// The metrics that it is computed from, beside facts::Gpu and what no history keeps (processes); the rest is empty.
+  std::array<std::string_view, 4> inputs{};
 };
 std::span<const DerivedMetric> derived_metrics();
 const DerivedMetric* find_derived_metric(std::string_view id);

@@ -24,6 +24,7 @@ struct HostProcess {
   std::optional<std::chrono::seconds> age;
   std::optional<std::uint64_t> start_ticks;  ///< tells it from another with the same pid
   std::vector<Pid> ancestors;                ///< nearest first, as far as they were looked up
+  bool stand_in = false;                     ///< a simulated fleet tells of it, and it does not run here
 };
 
 using HostTable = std::map<Pid, HostProcess>;

@@ -4,11 +4,11 @@
 
 #include <signal.h>
 
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include "gpuwarden/cluster/node.hpp"
@@ -33,25 +33,20 @@ class LeaveTerminalSignals {
 /// This machine (or a simulated one), watched in the background.
 class WatchedMachine final : public cluster::NodeSource {
  public:
-  /// The machine must outlive it.
-  WatchedMachine(const machine::Machine& machine, telemetry::MonitorOptions options);
+  explicit WatchedMachine(telemetry::MonitorOptions options);
   ~WatchedMachine() override;
 
-  /// `heard` is called from other threads with each reading, first with a quick one that leaves out what takes GPUs
-  /// long to tell. Fails as PerformanceMonitor::start().
+  /// `heard` is called from the monitor's threads with each reading. Fails as PerformanceMonitor::start().
   Result<void> start(std::function<void()> heard);
   std::vector<cluster::Node> nodes() const override;
   telemetry::PerformanceMonitor& monitor() { return monitor_; }
 
  private:
-  const machine::Machine& machine_;
   telemetry::PerformanceMonitor monitor_;
-  mutable std::mutex mutex_;
-  std::optional<cluster::Node> first_;  ///< until the monitor has read
-  std::jthread first_look_;
 };
 
-/// What a monitor of a machine works with: its reader, and who has leased its GPUs.
+/// What a monitor of a machine works with: its reader, who has leased its GPUs, and that its first reading is a quick
+/// one, which leaves out what takes GPUs long to tell. The machine must outlive it.
 telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::chrono::milliseconds interval);
 
 /// A node that does not change.
@@ -67,7 +62,8 @@ class FixedNode final : public cluster::NodeSource {
 cluster::Node node_of(facts::Snapshot snapshot, std::vector<facts::Lease> leases = {});
 
 /// Signals to this machine's processes; alerts of a monitor, which may be nullptr. Processes that a simulated fleet
-/// merely tells of get no signal.
+/// merely tells of get no signal (invalid_argument): theirs may be the pid of a real one. Beside a simulated fleet only
+/// a process that was looked up, and still is the one that was, gets one.
 class LocalActions final : public Actions {
  public:
   LocalActions(std::vector<std::filesystem::path> proc_roots, telemetry::PerformanceMonitor* monitor);

@@ -34,7 +34,8 @@ struct Target {
   std::string node;
   Pid pid;
   std::optional<std::uint64_t> start_ticks;
-  std::string what;  ///< its command and owner, for the question
+  std::string what;       ///< its command and owner, for the question
+  bool stand_in = false;  ///< as HostProcess::stand_in
   bool operator==(const Target&) const = default;
 };
 

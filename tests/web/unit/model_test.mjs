@@ -127,7 +127,7 @@ test("GPUs of a node that does not answer are lost, whatever they last said", ()
 test("health in error or disabled counts more than a driver that answers", () => {
   const health = (state) => [{ uuid: "GPU-0", index: 0, state, reason: "because", next_step: "do this" }];
   const gpu = (state) => fleet(nodeJson("a", [gpuJson(0)], { health: health(state) })).gpus[0];
-  assert.equal(gpu("error").standing, "lost");
+  assert.equal(gpu("error").standing, "error");
   assert.equal(gpu("disabled").standing, "off");
   assert.equal(gpu("disabled").reason, "because");
   assert.equal(gpu("busy").standing, "ok");

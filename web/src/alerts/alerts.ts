@@ -99,6 +99,7 @@ export class Alerts {
     setText(
       line.more,
       [
+        alert.stale ? "the last word of a node that does not answer" : "",
         value,
         alert.condition ? `rule ${alert.rule}: ${alert.condition}` : `rule ${alert.rule}`,
         alert.next_step ?? "",

@@ -23,8 +23,10 @@ export class Client {
     return (await response.json()) as T;
   }
 
-  async nodes(): Promise<NodeJson[]> {
-    return (await this.json<{ nodes: NodeJson[] }>("/api/v1/nodes")).nodes;
+  /** What an overview shows of all GPUs, and all of the one with this UUID. */
+  async nodes(gpu = ""): Promise<NodeJson[]> {
+    const query = new URLSearchParams({ brief: "true", ...(gpu === "" ? {} : { gpu }) });
+    return (await this.json<{ nodes: NodeJson[] }>(`/api/v1/nodes?${query.toString()}`)).nodes;
   }
 
   async usage(): Promise<UseJson[]> {

@@ -35,6 +35,7 @@ export class Live {
   constructor(
     private readonly client: Client,
     private readonly listener: LiveListener,
+    private readonly selected: () => string = () => "",
   ) {}
 
   start(): void {
@@ -44,6 +45,11 @@ export class Live {
     setInterval(() => this.tellLiveness(), 1000);
     void this.load();
     void this.connect();
+  }
+
+  /** Something else is looked at: what is shown of it is asked for now. */
+  refresh(): void {
+    if (this.loaded > 0) void this.load();
   }
 
   /** After a login: what was refused is asked for again. */
@@ -121,7 +127,7 @@ export class Live {
     }
     this.loading = true;
     try {
-      const nodes = await this.client.nodes();
+      const nodes = await this.client.nodes(this.selected());
       this.loaded = Date.now();
       this.listener.nodes(nodes);
     } catch (error) {

@@ -129,9 +129,11 @@ export interface NodeJson {
   seen_unix_ms?: Known<number>;
   expected?: Known<number>;
   snapshot: Known<SnapshotJson>;
-  health?: HealthJson[];
+  health?: Known<HealthJson[]>;
+  health_problem?: Known<ProblemJson>;
   alerts?: AlertJson[];
-  leases?: LeaseJson[];
+  leases?: Known<LeaseJson[]>;
+  leases_problem?: Known<ProblemJson>;
   xids?: XidJson[];
 }
 

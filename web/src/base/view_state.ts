@@ -8,7 +8,7 @@ export interface ViewState {
   show: string; // which GPUs are not dimmed: "", "lost", "throttled", ...
 }
 
-export const kDefaults: ViewState = { gpu: "", node: "", range: "1h", color: "busy", show: "" };
+export const kDefaults: ViewState = { gpu: "", node: "", range: "10m", color: "busy", show: "" };
 const keys = Object.keys(kDefaults) as (keyof ViewState)[];
 
 export function parseHash(hash: string): ViewState {

@@ -84,7 +84,7 @@ export class Card implements Cell {
     setText(this.name, `GPU ${gpu.index}`);
     setText(this.state, gpu.standing === "ok" ? "" : `${stateRow(gpu.state).glyph} ${stateRow(gpu.state).words}`);
     setText(this.value, lost ? "–" : shade.text);
-    setText(this.users, lost ? gpu.reason : usersText(gpu));
+    setText(this.users, lost || gpu.standing === "error" ? gpu.reason : usersText(gpu));
     setText(this.facts, lost ? "" : `${celsius(gpu.temperature)}   ${watts(gpu.power)}`);
     setText(this.memory, lost ? "" : bytesOf(gpu.memoryUsed, gpu.memoryTotal));
     this.bar.style.width = `${memoryPercent(gpu) ?? 0}%`;

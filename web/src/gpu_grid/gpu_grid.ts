@@ -22,7 +22,7 @@ const kNameWidth = 7.4; // pixels of a wide character
 const kShows: Record<string, (gpu: Gpu) => boolean> = {
   busy: (gpu) => gpu.standing !== "lost" && (gpu.busy ?? 0) > 0,
   idle: (gpu) => gpu.standing !== "lost" && gpu.busy === 0,
-  lost: (gpu) => gpu.standing === "lost",
+  lost: (gpu) => gpu.standing === "lost" || gpu.standing === "error",
   throttled: (gpu) => gpu.throttled,
   disabled: (gpu) => gpu.standing === "off",
 };

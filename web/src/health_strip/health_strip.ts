@@ -66,7 +66,12 @@ const rows: readonly FigureRow[] = [
   {
     title: "Lost",
     show: "lost",
-    figure: (c) => figure(c.lost, c.lost > 0 ? "not usable" : "none", c.lost > 0 ? "lost" : "ok"),
+    figure: (c) =>
+      figure(
+        c.lost,
+        c.unfit > 0 ? `and ${c.unfit} in error` : c.lost > 0 ? "not usable" : "none",
+        c.lost + c.unfit > 0 ? "lost" : "ok",
+      ),
   },
   {
     title: "Throttled",

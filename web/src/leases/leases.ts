@@ -91,6 +91,13 @@ export class Leases {
     );
     this.table.show(rows);
     this.table.root.hidden = rows.length === 0;
-    this.empty.hidden = rows.length > 0;
+    const unknown = fleet.nodes.find((node) => node.leasesProblem !== "");
+    this.empty.hidden = rows.length > 0 && unknown === undefined;
+    setText(
+      this.empty,
+      unknown === undefined
+        ? "No GPU is reserved."
+        : `It is not known who has reserved GPUs${fleet.several ? ` of ${unknown.name}` : ""}: ${unknown.leasesProblem}`,
+    );
   }
 }

@@ -12,11 +12,13 @@ export interface FleetNode {
   seen: number | null; // Unix ms
   gpus: Gpu[];
   expected: number;
+  leasesProblem: string; // why nobody knows who has reserved what; empty: it is known
 }
 
 export interface FleetAlert extends AlertJson {
   node: string;
   nodeUrl: string;
+  stale: boolean; // the last word of a node that does not answer
 }
 export interface FleetXid extends XidJson {
   node: string;
@@ -52,6 +54,7 @@ function nodeFrom(node: NodeJson, places: Places): FleetNode {
     seen: node.seen_unix_ms ?? node.snapshot?.time_unix_ms ?? null,
     gpus,
     expected: Math.max(node.expected ?? 0, gpus.length),
+    leasesProblem: node.leases_problem?.message ?? "",
   };
 }
 
@@ -83,7 +86,7 @@ export function fleetFrom(nodes: NodeJson[], places: Places): Fleet {
   const sorted = nodes.map((node) => nodeFrom(node, places)).sort((a, b) => byName(a.name, b.name));
   const gpus = sorted.flatMap((node) => node.gpus);
   const alerts = nodes.flatMap((node) =>
-    (node.alerts ?? []).map((alert) => ({ ...alert, node: node.name, nodeUrl: node.url })),
+    (node.alerts ?? []).map((alert) => ({ ...alert, node: node.name, nodeUrl: node.url, stale: !!node.problem })),
   );
   alerts.sort((a, b) => levelRank(a.level) - levelRank(b.level) || (a.since_unix_ms ?? 0) - (b.since_unix_ms ?? 0));
   return {
@@ -112,6 +115,7 @@ export interface Counts {
   idle: number;
   heldIdle: number;
   lost: number;
+  unfit: number; // they answer, and are judged to be in error
   throttled: number;
   disabled: number;
   nodes: number;
@@ -136,6 +140,7 @@ export function countsOf(fleet: Fleet): Counts {
     idle: present.filter((gpu) => gpu.busy === 0).length,
     heldIdle: present.filter((gpu) => gpu.held && gpu.busy === 0).length,
     lost: fleet.gpus.length - present.length,
+    unfit: present.filter((gpu) => gpu.standing === "error").length,
     throttled: present.filter((gpu) => gpu.throttled).length,
     disabled: present.filter((gpu) => gpu.standing === "off").length,
     nodes: fleet.nodes.length,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a GPU's state means to somebody who looks at it: a row for each state, worst first.
-export type Standing = "lost" | "warn" | "off" | "ok";
+/** "error": it answers, and is judged unfit. */
+export type Standing = "lost" | "error" | "warn" | "off" | "ok";
 
 export interface StateRow {
   standing: Standing;
@@ -14,7 +15,7 @@ const rows: Record<string, StateRow> = {
   needs_reset: { standing: "lost", glyph: "×", words: "needs a reset" },
   faulty: { standing: "lost", glyph: "×", words: "faulty" },
   unreachable: { standing: "lost", glyph: "×", words: "node does not answer" },
-  error: { standing: "lost", glyph: "×", words: "in error" },
+  error: { standing: "error", glyph: "×", words: "in error" },
   throttled: { standing: "warn", glyph: "!", words: "throttled" },
   alert: { standing: "warn", glyph: "!", words: "has an alert" },
   no_permission: { standing: "warn", glyph: "?", words: "no permission to read it" },

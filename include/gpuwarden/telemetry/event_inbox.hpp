@@ -9,14 +9,17 @@
 #include <vector>
 
 #include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/ids.hpp"
 #include "gpuwarden/probe/event_watcher.hpp"
 
 namespace gpuwarden::telemetry {
 
+/// For one who reads in a thread of its own: all but the handler that is called is for that thread.
 class EventInbox {
  public:
   /// `serious` is called from the watcher's thread when something happened that should not wait for the next reading.
-  EventInbox(probe::ReaderOptions reader, std::function<void()> serious);
+  /// `only`: as probe::EventWatcher takes them.
+  EventInbox(probe::ReaderOptions reader, std::function<void()> serious, std::vector<Uuid> only = {});
   EventInbox(const EventInbox&) = delete;
   EventInbox& operator=(const EventInbox&) = delete;
   ~EventInbox();
@@ -30,6 +33,7 @@ class EventInbox {
 
   probe::ReaderOptions reader_;
   std::function<void()> serious_;
+  std::vector<Uuid> only_;
   std::mutex mutex_;
   std::deque<facts::GpuEvent> events_;
   bool ended_ = false;

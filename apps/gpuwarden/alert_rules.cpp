@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "alert_rules.hpp"
+
+#include <system_error>
+
+#include "gpuwarden/base/file.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLargestRules = std::size_t{1} << 20U;
+
+fs::path users_file(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  if (const std::string folder = value("XDG_CONFIG_HOME"); !folder.empty())
+    return fs::path(folder) / "gpuwarden/alerts.yaml";
+  const std::string home = value("HOME");
+  return home.empty() ? fs::path() : fs::path(home) / ".config/gpuwarden/alerts.yaml";
+}
+
+}  // namespace
+
+fs::path alert_rules_file(const Context& context) {
+  if (const auto named = context.args.text("rules")) return *named;
+  for (const fs::path& file : {users_file(context.environment), fs::path("/etc/gpuwarden/alerts.yaml")}) {
+    std::error_code ignored;
+    if (!file.empty() && fs::exists(file, ignored)) return file;
+  }
+  return {};
+}
+
+Result<telemetry::AlertConfig> read_alert_rules(const fs::path& file) {
+  if (file.empty()) return telemetry::AlertConfig{telemetry::built_in_rules(), {}};
+  GPUWARDEN_TRY(const std::string text, read_file(file, kLargestRules));
+  return telemetry::parse_alert_rules(text, file.string());
+}
+
+}  // namespace gpuwarden::cli

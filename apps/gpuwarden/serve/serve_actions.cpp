@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/serve_actions.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include "gpuwarden/probe/power_limit.hpp"
+#include "gpuwarden/view/host_processes.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+std::string own_user_name() {
+  const passwd* entry = ::getpwuid(::geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
+}
+
+Result<void> disable_here(const Machine& machine, const facts::Disabling& wanted) {
+  return machine.disablings().disable({wanted.uuid}, wanted.reason, wanted.by, system_clock());
+}
+
+Result<void> enable_here(const Machine& machine, const Uuid& uuid) {
+  GPUWARDEN_CHECK(machine.disablings().enable({uuid}));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<serve::Helper>> start_helper(const Machine& machine, const KeptRights& rights) {
+  if (!rights.any()) return nullptr;
+  // A simulated fleet is its maker's.
+  if (::geteuid() != 0 && !machine.simulated())
+    return fail(ErrorCode::permission_denied, "--keep: only root has rights to keep", "start gpuwarden serve as root");
+  serve::HelperRights kept{.signals = rights.signals};
+  if (rights.power)
+    kept.set_power_limit = [&machine](const Uuid& uuid, Milliwatts limit) {
+      return probe::set_power_limit(machine.reader(), uuid, limit);
+    };
+  if (rights.disable) {
+    kept.disable = [&machine](const facts::Disabling& wanted) { return disable_here(machine, wanted); };
+    kept.enable = [&machine](const Uuid& uuid) { return enable_here(machine, uuid); };
+  }
+  return serve::Helper::start(std::move(kept));
+}
+
+serve::Actions actions_of(const Machine& machine, const KeptRights& rights, serve::Helper* helper) {
+  serve::Actions actions;
+  if (rights.signals) {
+    actions.signal = [helper](Pid pid, int signal, const serve::Peer& peer) {
+      return helper->signal(pid, signal, peer.descriptor);
+    };
+  } else {
+    actions.signal = [](Pid pid, int signal, const serve::Peer&) {
+      return view::send_signal(pid, std::nullopt, signal);
+    };
+  }
+  if (rights.power)
+    actions.set_power_limit = [helper](const Uuid& uuid, Milliwatts limit) {
+      return helper->set_power_limit(uuid, limit);
+    };
+  if (rights.disable) {
+    actions.disable = [helper](const facts::Disabling& wanted) {
+      return helper->disable(wanted.uuid, wanted.reason, wanted.by);
+    };
+    actions.enable = [helper](const Uuid& uuid) { return helper->enable(uuid); };
+  } else {
+    actions.disable = [&machine](const facts::Disabling& wanted) { return disable_here(machine, wanted); };
+    actions.enable = [&machine](const Uuid& uuid) { return enable_here(machine, uuid); };
+  }
+  if (!rights.disable && ::geteuid() != 0) actions.disables_for = own_user_name();
+  return actions;
+}
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of 8 GPUs read from Python: gpuwarden (NVML in a process that can be killed) beside nvidia-ml-py and nvitop (in
+the program's own), on a simulated fleet with a latency for each call. And what a monitor at 1 Hz takes of a core.
+
+    python bench/python_memory.py [LATENCY_US [ROUNDS]]     needs gpuwarden, nvidia-ml-py, nvitop
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+FLEET = """driver: 550.54.15
+nvlink: nvswitch
+call_latency_microseconds: {}
+gpus: [{{model: NVIDIA H100 80GB HBM3, count: 8}}]
+"""
+
+
+def milliseconds(work, rounds):
+    times = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times)
+
+
+def peers(rounds):
+    """In a process that the simulator's libraries are given to."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+    print("nvidia-ml-py", milliseconds(lambda: [pynvml.nvmlDeviceGetMemoryInfo(one) for one in handles], rounds))
+    from nvitop import Device
+
+    devices = Device.all()
+    print("nvitop", milliseconds(lambda: [one.memory_used() for one in devices], rounds))
+
+
+def main():
+    latency = float(sys.argv[1]) if len(sys.argv) > 1 else 100
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    import gpuwarden
+
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Path(folder, "bench.yaml")
+        fleet.write_text(FLEET.format(latency))
+        with gpuwarden.simulate(str(fleet)) as simulation:
+            machine = simulation.machine
+            machine.gpu_memory()
+            print("gpuwarden", milliseconds(machine.gpu_memory, rounds), flush=True)
+            environment = {**os.environ, **machine.simulated_environment()}
+            subprocess.run([sys.executable, __file__, "--peers", str(rounds)], env=environment, check=True)
+            with gpuwarden.Monitor(interval_s=1) as monitor:
+                monitor.wait(10)
+                begun, used = time.perf_counter(), os.times()
+                time.sleep(15)
+                now = os.times()
+                share = (now.user + now.system - used.user - used.system) / (time.perf_counter() - begun)
+                print(f"monitor at 1 Hz: {share * 100:.2f} % of a core in the program, its reader's process aside")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--peers"]:
+        peers(int(sys.argv[2]))
+    else:
+        main()

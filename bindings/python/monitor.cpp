@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden._core.Monitor: watching GPUs in the background. Its callbacks come from a thread of the library.
+#include "gpuwarden/telemetry/monitor.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <fmt/format.h>
+
+#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/placement/names.hpp"
+#include "support/open_machine.hpp"
+
+namespace gpuwarden::python {
+
+void bind_monitor(nb::module_& module);
+
+namespace {
+
+using nlohmann::json;
+using telemetry::WallTime;
+
+double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+double unix_time(WallTime time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
+
+bool interpreter_lives() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() != 0 && Py_IsFinalizing() == 0;
+#else
+  return Py_IsInitialized() != 0 && _Py_IsFinalizing() == 0;
+#endif
+}
+
+/// A Python function that a thread of the library calls: it takes the interpreter's lock, and what the function raises
+/// goes to sys.unraisablehook.
+class Listener {
+ public:
+  explicit Listener(nb::object function) : function_(new nb::object(std::move(function)), &forget) {}
+
+  void tell(const json& news) const {
+    if (!interpreter_lives()) return;
+    const nb::gil_scoped_acquire gil;
+    try {
+      (*function_)(json_text(news));
+    } catch (nb::python_error& raised) {
+      raised.discard_as_unraisable(*function_);
+    }
+  }
+
+ private:
+  static void forget(nb::object* function) {
+    if (!interpreter_lives()) return;  // the process ends: nobody's memory any more
+    const nb::gil_scoped_acquire gil;
+    delete function;
+  }
+  std::shared_ptr<nb::object> function_;
+};
+
+Result<telemetry::MonitorOptions> monitor_options(const machine::Machine& machine, const json& given) {
+  telemetry::MonitorOptions options;
+  if (machine.captured())
+    return fail(ErrorCode::invalid_argument, "a captured machine does not change", "there is nothing to watch");
+  options.reader = machine.reader();
+  options.sampler.interval = milliseconds(given.value("interval_s", 1.0));
+  options.sampler.processes = given.value("processes", true);
+  options.sampler.events = given.value("events", true);
+  if (options.sampler.interval < std::chrono::milliseconds(100) || options.sampler.interval > std::chrono::minutes(10))
+    return fail(ErrorCode::invalid_argument, "interval_s must be from 0.1 to 600");
+  if (given.contains("rules")) {
+    GPUWARDEN_TRY(options.alerts, telemetry::parse_alert_rules(given["rules"].get<std::string>(), "rules"));
+  }
+  if (given.contains("remember_s")) options.remember = milliseconds(given["remember_s"].get<double>());
+  if (given.contains("store")) options.store = given["store"].get<std::string>();
+  return options;
+}
+
+class PyMonitor {
+ public:
+  PyMonitor(const OpenMachine& open, const std::string& text) {
+    const auto machine = open.share();
+    auto options = unwrap(monitor_options(*machine, read_options(text)));
+    // It holds no machine: a simulated one ends when it is closed, whoever still has a monitor of it.
+    options.disabled = [disablings = machine->disablings()] {
+      const auto view = disablings.read();
+      return view ? view->disabled : std::vector<facts::Disabling>{};
+    };
+    const nb::gil_scoped_release without_gil;
+    monitor_ = std::make_unique<telemetry::PerformanceMonitor>(std::move(options));
+  }
+  PyMonitor(const PyMonitor&) = delete;
+  PyMonitor& operator=(const PyMonitor&) = delete;
+  ~PyMonitor() {
+    if (!owner_.here()) {  // its threads are the parent's
+      [[maybe_unused]] auto* kept = monitor_.release();
+      return;
+    }
+    // A callback may be waiting for the lock.
+    const nb::gil_scoped_release without_gil;
+    monitor_.reset();
+  }
+
+  telemetry::PerformanceMonitor& get() const {
+    owner_.check("Monitor");
+    return *monitor_;
+  }
+  bool here() const { return owner_.here(); }
+
+  /// A GPU by index, UUID or the beginning of one, as the last reading has it.
+  Uuid gpu(const std::string& name) const {
+    const auto reading = get().latest();
+    if (!reading)
+      raise({ErrorCode::unavailable, "nothing was read yet", "wait for a reading: monitor.wait(timeout_s=5)"});
+    facts::Snapshot snapshot = reading->snapshot;
+    unwrap(placement::keep_named({{name}}, snapshot));
+    return snapshot.gpus.at(0).gpu.uuid;
+  }
+
+ private:
+  Owner owner_;
+  std::unique_ptr<telemetry::PerformanceMonitor> monitor_;
+};
+
+json reading_json(const telemetry::Reading& reading) {
+  json answer = facts::to_json(reading.snapshot);
+  json events = json::array();
+  for (const auto& event : reading.events) events.push_back(facts::to_json(event));
+  answer["events"] = events;
+  answer["took_seconds"] = std::chrono::duration<double>(reading.took).count();
+  return answer;
+}
+
+json change_json(const telemetry::HealthChange& change) {
+  return {{"before", facts::to_json(change.before)}, {"now", facts::to_json(change.now)}};
+}
+
+template <class List>
+std::string list_text(const List& list) {
+  json rows = json::array();
+  for (const auto& one : list) rows.push_back(to_json(one));
+  return json_text(rows);
+}
+
+/// What was read until now; no reading in time is nothing.
+std::optional<std::string> wait_for_reading(const PyMonitor& self, double timeout_s) {
+  auto& monitor = self.get();
+  const auto begun = system_clock().now();
+  const auto deadline = begun + milliseconds(timeout_s);
+  const auto last = monitor.latest();
+  const auto after = last ? std::optional(last->when) : std::nullopt;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - system_clock().now());
+    const auto reading = without_gil(
+        [&] { return monitor.wait_for_reading(after, std::clamp(left, std::chrono::milliseconds(0), kSignalPeriod)); });
+    if (reading) return json_text(reading_json(*reading));
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (left <= kSignalPeriod || !monitor.running()) return std::nullopt;
+  }
+}
+
+std::string history(const PyMonitor& self, const std::string& gpu, const std::string& metric, double last_s,
+                    double step_s) {
+  const Uuid uuid = self.gpu(gpu);
+  const WallTime now = system_clock().wall_now();
+  const auto series = unwrap(without_gil([&] {
+    return self.get().history(uuid, metric, {now - milliseconds(last_s), now + std::chrono::milliseconds(1)},
+                              milliseconds(step_s));
+  }));
+  json points = json::array();
+  for (const telemetry::Point& point : series.points)
+    points.push_back({{"time_unix", unix_time(point.time)},
+                      {"min", point.min},
+                      {"mean", point.mean},
+                      {"max", point.max},
+                      {"readings", point.readings}});
+  return json_text({{"uuid", series.uuid.value},
+                    {"metric", series.metric},
+                    {"step_seconds", seconds(series.step)},
+                    {"points", points}});
+}
+
+std::optional<std::string> statistics(const PyMonitor& self, const std::string& gpu, const std::string& metric,
+                                      double last_s) {
+  const Uuid uuid = self.gpu(gpu);
+  const auto found = unwrap(without_gil([&] { return self.get().statistics(uuid, metric, milliseconds(last_s)); }));
+  if (!found) return std::nullopt;
+  return json_text({{"metric", metric},
+                    {"readings", found->readings},
+                    {"min", found->min},
+                    {"mean", found->mean},
+                    {"max", found->max},
+                    {"p50", found->p50},
+                    {"p95", found->p95},
+                    {"p99", found->p99},
+                    {"covered_seconds", seconds(found->covered)}});
+}
+
+std::optional<std::string> energy(const PyMonitor& self, const std::string& gpu, double last_s) {
+  const Uuid uuid = self.gpu(gpu);
+  const WallTime now = system_clock().wall_now();
+  const auto found = unwrap(without_gil(
+      [&] { return self.get().energy(uuid, {now - milliseconds(last_s), now + std::chrono::milliseconds(1)}); }));
+  if (!found) return std::nullopt;
+  return json_text({{"joules", found->joules}, {"from_counter", found->from_counter}});
+}
+
+void silence(const PyMonitor& self, const std::string& rule, const std::string& gpu, double for_s,
+             const std::string& by, const std::string& comment) {
+  self.get().silence({.rule = rule,
+                      .uuid = gpu.empty() ? Uuid() : self.gpu(gpu),
+                      .until = system_clock().wall_now() + milliseconds(for_s),
+                      .by = by,
+                      .comment = comment});
+}
+
+template <class Bound>
+void bind_callbacks(Bound& bound) {
+  bound.def("add_reading_callback", [](const PyMonitor& self, nb::object callback) {
+    self.get().add_reading_callback([listener = Listener(std::move(callback))](const telemetry::Reading& reading) {
+      listener.tell(reading_json(reading));
+    });
+  });
+  bound.def("add_alert_callback", [](const PyMonitor& self, nb::object callback) {
+    self.get().add_alert_callback([listener = Listener(std::move(callback))](const telemetry::AlertChange& change) {
+      listener.tell(telemetry::to_json(change));
+    });
+  });
+  bound.def("add_health_callback", [](const PyMonitor& self, nb::object callback) {
+    self.get().add_health_callback([listener = Listener(std::move(callback))](const telemetry::HealthChange& change) {
+      listener.tell(change_json(change));
+    });
+  });
+}
+
+template <class Bound>
+void bind_answers(Bound& bound) {
+  bound.def("latest", [](const PyMonitor& self) -> std::optional<std::string> {
+    const auto reading = self.get().latest();
+    return reading ? std::optional(json_text(reading_json(*reading))) : std::nullopt;
+  });
+  bound.def("wait_for_reading", &wait_for_reading, nb::arg("timeout_s"));
+  bound.def("history", &history, nb::arg("gpu"), nb::arg("metric"), nb::arg("last_s"), nb::arg("step_s"));
+  bound.def("statistics", &statistics, nb::arg("gpu"), nb::arg("metric"), nb::arg("last_s"));
+  bound.def("energy", &energy, nb::arg("gpu"), nb::arg("last_s"));
+  bound.def("health", [](const PyMonitor& self) { return list_text(self.get().health()); });
+  bound.def("alerts", [](const PyMonitor& self) { return list_text(self.get().alerts()); });
+  bound.def(
+      "alert_log", [](const PyMonitor& self, unsigned most) { return list_text(self.get().alert_log(most)); },
+      nb::arg("most"));
+  bound.def("acknowledge", [](const PyMonitor& self, std::uint64_t alert, const std::string& by) {
+    unwrap(self.get().acknowledge(alert, by));
+  });
+  bound.def("silence", &silence);
+}
+
+}  // namespace
+
+void bind_monitor(nb::module_& module) {
+  nb::class_<PyMonitor> bound(module, "Monitor", nb::is_weak_referenceable());
+  bound.def(nb::init<const OpenMachine&, const std::string&>(), nb::arg("machine"), nb::arg("options"));
+  bound.def("start",
+            [](const PyMonitor& self) { unwrap(without_gil([&monitor = self.get()] { return monitor.start(); })); });
+  bound.def("stop", [](const PyMonitor& self) {
+    without_gil([&monitor = self.get()] {
+      monitor.stop();
+      return 0;
+    });
+  });
+  bound.def_prop_ro("running", [](const PyMonitor& self) { return self.here() && self.get().running(); });
+  bind_callbacks(bound);
+  bind_answers(bound);
+}
+
+}  // namespace gpuwarden::python

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine as Python holds it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "gpuwarden/base/subprocess.hpp"
+#include "gpuwarden/machine/machine.hpp"
+#include "support/support.hpp"
+#include "support/worker.hpp"
+
+namespace gpuwarden::python {
+
+/// A machine that is open, until it is closed. Thread-safe.
+class OpenMachine {
+ public:
+  OpenMachine() = default;
+  OpenMachine(const OpenMachine&) = delete;
+  OpenMachine& operator=(const OpenMachine&) = delete;
+  ~OpenMachine();
+  /// Fails as machine::Machine::open does; `source` is what the machine is, the environment is the process's.
+  static Result<std::shared_ptr<OpenMachine>> open(machine::Source source, machine::Options options);
+
+  /// The machine; raises where it is closed, or in a forked child.
+  const machine::Machine& get() const;
+  /// The same, to be kept for as long as some work goes on without the interpreter's lock.
+  std::shared_ptr<const machine::Machine> share() const;
+  void close();
+  bool closed() const;
+
+  /// Reads with a reader that stays open between calls. Raises as get().
+  facts::Snapshot read(const probe::ReadRequest& request);
+
+ private:
+  Owner owner_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const machine::Machine> machine_;
+  std::mutex reading_;
+  std::unique_ptr<probe::MachineReader> reader_;
+  /// Reads: the reader's process lives as long as the thread that started it.
+  std::unique_ptr<Worker> worker_;
+};
+
+/// GPUWARDEN_* of the process's environment, the simulator's libraries and programs that lie beside this module.
+machine::Options own_options();
+/// The folder of this module with bin/ and lib/ of the programs that came with it.
+std::filesystem::path native_folder();
+
+}  // namespace gpuwarden::python

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every file of the Python binding uses: errors as exceptions, work without the interpreter's lock that Ctrl-C
+// ends, objects that know their process, options and answers as JSON texts.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "gpuwarden/base/result.hpp"
+
+namespace gpuwarden::python {
+
+namespace nb = nanobind;
+
+/// Raises gpuwarden.Error with code, message and hint. The interpreter's lock must be held.
+[[noreturn]] void raise(const Error& error);
+
+/// The value, or the error as an exception.
+template <class T>
+T unwrap(Result<T> result) {
+  if (!result) raise(result.error());
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+/// One line of JSON; bytes that are no UTF-8 are replaced.
+std::string json_text(const nlohmann::json& document);
+
+/// Options as Python hands them over: a JSON object. Raises invalid_argument for what is none.
+nlohmann::json read_options(const std::string& text);
+
+/// The process that made an object. What is bound to it (threads, pipes, locks) is not there in a forked child.
+class Owner {
+ public:
+  bool here() const { return pid_ == ::getpid(); }
+  /// Raises `unavailable` in a process that was forked from the one that made the object, which `what` names.
+  void check(const char* what) const;
+
+ private:
+  pid_t pid_ = ::getpid();
+};
+
+/// How often a waiting call looks for signals such as Ctrl-C.
+inline constexpr std::chrono::milliseconds kSignalPeriod{50};
+
+/// Runs `work(stop_token)`, whose result is a value, in a thread of its own and without the interpreter's lock. A
+/// signal handler of Python that raises (Ctrl-C) stops the token; `work` must then end soon, and what was raised is
+/// raised here.
+template <class Work>
+auto interruptible(Work work) {
+  using Value = std::invoke_result_t<Work, std::stop_token>;
+  std::optional<Value> value;
+  std::exception_ptr problem;
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  std::jthread thread([&](const std::stop_token& stop) {
+    try {
+      value.emplace(work(stop));
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    const std::scoped_lock lock(mutex);
+    done = true;
+    ended.notify_one();
+  });
+  const auto wait = [&] {
+    const nb::gil_scoped_release without_gil;
+    std::unique_lock lock(mutex);
+    return ended.wait_for(lock, kSignalPeriod, [&] { return done; });
+  };
+  while (!wait()) {
+    if (PyErr_CheckSignals() == 0) continue;
+    nb::python_error raised;  // takes what was raised
+    {
+      const nb::gil_scoped_release without_gil;
+      thread.request_stop();
+      thread.join();
+    }
+    throw raised;
+  }
+  {
+    const nb::gil_scoped_release without_gil;
+    thread.join();
+  }
+  if (problem) std::rethrow_exception(problem);
+  return std::move(*value);
+}
+
+/// Runs `work()` here, without the interpreter's lock.
+template <class Work>
+auto without_gil(Work work) {
+  const nb::gil_scoped_release released;
+  return work();
+}
+
+}  // namespace gpuwarden::python

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/lease/health_notices.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
+
+namespace gpuwarden::lease {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using NoticeTime = std::chrono::system_clock::time_point;
+
+constexpr std::string_view kNoticeEnd = ".health.json";
+constexpr std::size_t kLargestNotice = std::size_t{1} << 20U;
+constexpr std::size_t kMostNotices = 256;
+constexpr std::chrono::seconds kHeartbeat{30};
+
+std::string name_of_user(uid_t user) {
+  const passwd* entry = ::getpwuid(user);
+  return entry != nullptr ? entry->pw_name : "uid " + std::to_string(user);
+}
+
+std::int64_t unix_milliseconds(NoticeTime time) {
+  return std::chrono::floor<milliseconds>(time.time_since_epoch()).count();
+}
+
+bool ends_in_notice(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(kNoticeEnd) && !name.starts_with('.');
+}
+
+/// One file: what it says, or why it is not believed. Neither where it is nobody's word any more.
+struct Notice {
+  std::vector<facts::Disabling> unfit;
+  std::string warning;
+};
+
+Notice not_believed(const fs::path& file, std::string_view why) {
+  return {{}, fmt::format("{} is ignored: {}", file.string(), why)};
+}
+
+/// The words of a file that is somebody's own; empty where they are damaged.
+std::optional<std::vector<facts::Disabling>> parse_notice(const std::string& text, uid_t owner, NoticeTime now) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto is_integer = [&](const char* key) { return json.contains(key) && json[key].is_number_integer(); };
+  const bool whole = json.is_object() && json.value("schema", Json()) == facts::kJsonSchema &&
+                     is_integer("good_until_unix_ms") && is_integer("pid") &&
+                     json.value("program", Json()).is_string() && json.value("unfit", Json()).is_array();
+  if (!whole) return std::nullopt;
+  if (json["good_until_unix_ms"].get<std::int64_t>() < unix_milliseconds(now)) return std::vector<facts::Disabling>{};
+  const std::string by = printable(fmt::format("{}'s {} (pid {})", name_of_user(owner),
+                                               json["program"].get<std::string>(), json["pid"].get<std::int64_t>()));
+  std::vector<facts::Disabling> list;
+  for (const Json& entry : json["unfit"]) {
+    const auto health = facts::health_from_json(entry);
+    if (!health || health->uuid.value.empty()) return std::nullopt;
+    list.push_back({health->uuid, "judged unfit: " + printable(health->reason), by, owner == 0, health->since});
+  }
+  return list;
+}
+
+/// Whether the name still leads to the file that is open; its writer may have put a newer one there.
+bool is_still_there(const fs::path& file, const struct stat& opened) {
+  struct stat now{};
+  return ::lstat(file.c_str(), &now) == 0 && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
+}
+
+/// Nothing where the file was replaced while it was looked at.
+std::optional<Notice> read_notice_once(const fs::path& file, NoticeTime now) {
+  // A pipe must not keep the caller waiting, and a link not lead elsewhere.
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status{};
+  // Who took his word back did so while the folder was read.
+  if (!fd && errno == ENOENT) return Notice{};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return not_believed(file, std::strerror(errno));
+  const bool trusted = status.st_uid == 0 || status.st_uid == ::geteuid();
+  if (!S_ISREG(status.st_mode) || !trusted || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return not_believed(file, "it is not root's nor your own, or others may write to it");
+  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
+    if (!is_still_there(file, status)) return std::nullopt;
+    // Its writer has ended. Only his own files does one clear away.
+    if (status.st_uid == ::geteuid()) ::unlink(file.c_str());
+    return Notice{};
+  }
+  const auto text = read_descriptor(fd.get(), file.string(), kLargestNotice);
+  if (!text) return not_believed(file, text.error().message);
+  auto unfit = parse_notice(*text, status.st_uid, now);
+  if (!unfit) return not_believed(file, "it is damaged, or another version of gpuwarden wrote it");
+  return Notice{std::move(*unfit), ""};
+}
+
+Notice read_notice(const fs::path& file, NoticeTime now) {
+  // A writer replaces its file every half minute: twice at the same moment is chance enough.
+  for (int tries = 0; tries < 3; ++tries) {
+    if (auto notice = read_notice_once(file, now)) return std::move(*notice);
+  }
+  return {};
+}
+
+/// Makes the folder; another's is not written to.
+Result<void> make_folder(const fs::path& folder) {
+  std::error_code error;
+  const bool made = fs::create_directories(folder, error);
+  if (error)
+    return fail(error == std::errc::permission_denied ? ErrorCode::permission_denied : ErrorCode::failed,
+                fmt::format("cannot make {}: {}", folder.string(), error.message()));
+  // All must be able to read root's word, whatever root's umask is.
+  if (made && ::geteuid() == 0) fs::permissions(folder, fs::perms(0755), error);
+  return {};
+}
+
+/// A name of its own for each publisher of a process.
+std::string notice_name() {
+  static std::atomic<unsigned> count = 0;
+  return fmt::format("{}-{}{}", ::getpid(), ++count, kNoticeEnd);
+}
+
+}  // namespace
+
+HealthPlaces health_places(const DisablingPlaces& disablings) {
+  return {disablings.everybody / "health", disablings.own.empty() ? fs::path() : disablings.own / "health"};
+}
+
+HealthView read_health(const HealthPlaces& places, NoticeTime now) {
+  HealthView view;
+  std::vector<fs::path> folders{places.everybody};
+  if (!places.own.empty() && places.own != places.everybody) folders.push_back(places.own);
+  std::size_t read = 0;
+  for (const fs::path& folder : folders) {
+    for (const fs::path& file : list_directory(folder)) {
+      if (!ends_in_notice(file) || ++read > kMostNotices) continue;
+      Notice notice = read_notice(file, now);
+      if (!notice.warning.empty()) view.warnings.push_back(std::move(notice.warning));
+      for (facts::Disabling& one : notice.unfit) {
+        if (facts::find_disabling(view.unfit, one.uuid) == nullptr) view.unfit.push_back(std::move(one));
+      }
+    }
+  }
+  std::ranges::stable_partition(view.unfit, &facts::Disabling::for_everybody);
+  return view;
+}
+
+HealthPublisher::HealthPublisher(HealthPlaces places, std::string program, milliseconds interval)
+    : places_(std::move(places)), program_(std::move(program)), interval_(interval) {}
+
+HealthPublisher::~HealthPublisher() { take_back(); }
+
+void HealthPublisher::take_back() {
+  // A forked child has the object, but not the file.
+  const bool own = file_.filename().string().starts_with(fmt::format("{}-", ::getpid()));
+  if (own) ::unlink(file_.c_str());
+  lock_.reset();
+  file_.clear();
+  told_.clear();
+}
+
+Result<void> HealthPublisher::publish(std::span<const facts::Health> health, NoticeTime now, Clock::SteadyTime when) {
+  std::vector<facts::Health> unfit;
+  std::string words;
+  for (const facts::Health& one : health) {
+    if (one.state != facts::HealthState::error) continue;
+    unfit.push_back(one);
+    words += fmt::format("{}\n{}\n{}\n", one.uuid.value, one.reason, one.next_step);
+  }
+  if (unfit.empty()) {
+    take_back();
+    return {};
+  }
+  if (words == told_ && when - written_ < kHeartbeat) return {};
+  GPUWARDEN_CHECK(write(unfit, now));
+  told_ = std::move(words);
+  written_ = when;
+  return {};
+}
+
+Result<void> HealthPublisher::write(const std::vector<facts::Health>& unfit, NoticeTime now) {
+  const fs::path& folder = ::geteuid() == 0 || places_.own.empty() ? places_.everybody : places_.own;
+  GPUWARDEN_CHECK(make_folder(folder));
+  if (file_.empty()) file_ = folder / notice_name();
+  Json list = Json::array();
+  for (const facts::Health& one : unfit) list.push_back(facts::to_json(one));
+  const Json json{{"schema", facts::kJsonSchema},
+                  {"program", program_},
+                  {"pid", ::getpid()},
+                  {"good_until_unix_ms", unix_milliseconds(now + 3 * std::max<milliseconds>(interval_, kHeartbeat))},
+                  {"unfit", std::move(list)}};
+  // Made beside it and locked before it takes its place: who opens the file finds it whole and its writer alive.
+  const fs::path made = folder / ("." + file_.filename().string());
+  ::unlink(made.c_str());
+  UniqueFd fd(::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd) return std::unexpected(error_from_errno(errno, made.string()));
+  if (::fchmod(fd.get(), 0644) != 0 || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    return std::unexpected(error_from_errno(errno, made.string()));
+  GPUWARDEN_CHECK(
+      write_descriptor(fd.get(), json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n", made.string()));
+  if (::rename(made.c_str(), file_.c_str()) != 0) return std::unexpected(error_from_errno(errno, file_.string()));
+  lock_ = std::move(fd);
+  return {};
+}
+
+}  // namespace gpuwarden::lease
