@@ -23,7 +23,9 @@ MemoryConfig small_pool() {
 class Memory : public ::testing::Test {
  protected:
   MemoryManager& make(MemoryConfig config) {
-    return manager_.emplace(std::move(config), MemoryPlace{}, system_clock());
+    // A small device: ThreadSanitizer leaves little address space.
+    return manager_.emplace(std::move(config), MemoryPlace{.device = {}, .cuda_library = {}, .host_capacity = 1_GiB},
+                            system_clock());
   }
   memory::DeviceAddress take(Bytes size) {
     const auto address = manager_->allocate(size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a test repeats itself: less where sanitizers make each repetition many times slower.
+// What tests do less of under sanitizers: repetitions, many times slower there, and address space.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,15 @@ inline constexpr bool kSanitized = false;
 #endif
 #else
 inline constexpr bool kSanitized = false;
+#endif
+
+/// ThreadSanitizer leaves a program too little address space for a pool over the memory of a large device.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kLittleAddressSpace = true;
+#elif defined(__has_feature)
+inline constexpr bool kLittleAddressSpace = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kLittleAddressSpace = false;
 #endif
 
 /// `count`, or a twentieth of it (at least 1) under a sanitizer.
