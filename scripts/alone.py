@@ -3,7 +3,9 @@
 """Parses each source file and each header by itself, so that every one includes what it uses and hides no name.
 Tests, which share a precompiled header wherever they are built, are left out, and so are fuzzers.
 
-  scripts/alone.py BUILD-FOLDER
+  scripts/alone.py [--headers] BUILD-FOLDER
+
+--headers parses the headers alone, in half of the time: what others include has to stand by itself.
 
 The build folder's compile_commands.json says how (preset lint). Ends with 1 if the compiler has something to say.
 
@@ -13,6 +15,7 @@ The heavy headers that a file includes, itself or by way of the project's own he
 files with the same ones. That hides no missing include: what is precompiled for a file is what it includes anyway.
 """
 
+import argparse
 import collections
 import concurrent.futures
 import functools
@@ -154,12 +157,18 @@ def parsed_by_source(wanted, chosen):
 
 
 def main():
-    files = files_of(units_of(sys.argv[1]))
+    arguments = argparse.ArgumentParser(description="Parses each source file and each header by itself.")
+    arguments.add_argument("--headers", action="store_true", help="the headers alone")
+    arguments.add_argument("build", metavar="BUILD-FOLDER")
+    arguments = arguments.parse_args()
+    files = files_of(units_of(arguments.build))
+    unbuilt = nobodys(files)
+    if arguments.headers:
+        files = {file: options for file, options in files.items() if file.suffix == ".hpp"}
     wanted = {file: (heavy_of(file), language(options)) for file, options in files.items()}
     shared = [key for key, count in collections.Counter(wanted.values()).items() if count >= WORTH and key[0]]
-    folder = pathlib.Path(sys.argv[1]).resolve() / "alone"
+    folder = pathlib.Path(arguments.build).resolve() / "alone"
     folder.mkdir(exist_ok=True)
-    unbuilt = nobodys(files)
     for file in unbuilt:
         print(f"not parsed, since it is not built: {file}")
     fine = not unbuilt
