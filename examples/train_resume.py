@@ -80,7 +80,7 @@ def train(options: argparse.Namespace) -> None:
             print(f"loss {loss_of_step:.6f} after {options.steps} steps", flush=True)
 
 
-if __name__ == "__main__":
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", required=True, help="where checkpoints and results go")
     parser.add_argument("--steps", type=int, default=30)
@@ -88,4 +88,8 @@ if __name__ == "__main__":
     parser.add_argument("--strategy", default="ddp", help="ddp, fsdp2, or single")
     parser.add_argument("--die-at", type=int, default=-1, help="for the test: rank 0 is killed after this step")
     parser.add_argument("--stop-at", type=int, default=-1, help="for the test: rank 0 gets SIGUSR1 after this step")
-    train(parser.parse_args())
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    train(arguments())

@@ -81,11 +81,34 @@ def _distributed(torch: Any) -> Optional[Any]:
 
 def _is_sharded(torch: Any, model: Any) -> bool:
     """Whether no rank has the whole model (FSDP2)."""
+    # PyTorch 2.5 and later. Where nobody has imported it nothing is sharded, and importing it takes a second.
+    tensor = sys.modules.get("torch.distributed.tensor")
+    return tensor is not None and any(isinstance(parameter, tensor.DTensor) for parameter in model.parameters())
+
+
+def _gather(dist: Optional[Any], mine: Any) -> list[Any]:
+    """What each rank has to say, by rank."""
+    if dist is None:
+        return [mine]
+    said: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(said, mine)
+    return said
+
+
+@contextlib.contextmanager
+def _all_or_none(dist: Optional[Any]) -> Iterator[None]:
+    """The block ends on all ranks, or raises on all of them: nobody waits for a rank whose disk is full."""
+    problem: Optional[Exception] = None
     try:
-        from torch.distributed.tensor import DTensor  # PyTorch 2.5 and later
-    except Exception:
-        return False
-    return any(isinstance(parameter, DTensor) for parameter in model.parameters())
+        yield
+    except Exception as raised:
+        problem = raised
+    said = _gather(dist, None if problem is None else f"{type(problem).__name__}: {problem}")
+    if problem is not None:
+        raise problem
+    for rank, why in enumerate(said):
+        if why is not None:
+            raise error("failed", f"rank {rank} could not write the checkpoint: {why}", "the checkpoints before it are as they were")
 
 
 def _unwrapped(model: Any) -> Any:
@@ -122,6 +145,10 @@ def _restore_random(torch: Any, state: dict[str, Any]) -> None:
             numpy.random.set_state((kind, numpy.array(keys.tolist(), dtype="uint32"), position, has_gauss, gauss))
     if "cuda" in state and torch.cuda.is_available():
         torch.cuda.set_rng_state(state["cuda"])
+
+
+def _spoken(steps: list[int]) -> str:
+    return "steps " + ", ".join(str(step) for step in steps) if steps else "none"
 
 
 class Checkpoints:
@@ -176,25 +203,22 @@ class Checkpoints:
 
     def save(self, step: int, **extra: Any) -> Path:
         """Writes the state after `step`; older checkpoints beyond `keep` are removed. Every rank calls it, and has it
-        return when the checkpoint is whole. `extra`: numbers, texts and tensors, of each rank."""
+        return when the checkpoint is whole. `extra`: numbers, texts and tensors, of each rank. Where a rank cannot write
+        (OSError there), the others raise Error (failed) that names it."""
         dist = _distributed(self._torch)
-        mine = {"random": _random_state(self._torch), "extra": extra}
-        ranks = [mine]
-        if dist is not None:
-            ranks = [None] * dist.get_world_size()  # type: ignore[list-item]
-            dist.all_gather_object(ranks, mine)
+        ranks = _gather(dist, {"random": _random_state(self._torch), "extra": extra})
         sharded = _is_sharded(self._torch, self._model)
         path = self.folder / (f"step-{step:09d}" if sharded else f"step-{step:09d}.pt")
         others = {name: other.state_dict() for name, other in self._others.items()}
         state: dict[str, Any] = {"step": step, "ranks": ranks, "others": others, "written": time.time()}
         if sharded:
             self._save_sharded(path, state, dist)
-        elif dist is None or dist.get_rank() == 0:
-            state["model"] = _unwrapped(self._model).state_dict()
-            state["optimizer"] = self._optimizer.state_dict() if self._optimizer is not None else None
-            save_checkpoint(path, state)
-        if dist is not None:
-            dist.barrier()
+        else:
+            with _all_or_none(dist):
+                if dist is None or dist.get_rank() == 0:
+                    state["model"] = _unwrapped(self._model).state_dict()
+                    state["optimizer"] = self._optimizer.state_dict() if self._optimizer is not None else None
+                    save_checkpoint(path, state)
         if dist is None or dist.get_rank() == 0:
             self._remove_old()
         return path
@@ -202,18 +226,39 @@ class Checkpoints:
     def resume(self) -> int:
         """Loads the latest checkpoint into model, optimizer and the others; the step to go on with, 0 without one.
 
-        A file that is not whole (which save() does not leave) is passed over for the one before it. With another number
-        of ranks than it was written with, random numbers are not restored: the training goes on, not bit for bit."""
-        for step, path in reversed(self.list()):
-            try:
-                state = load_checkpoint(path / "gpuwarden.pt" if path.is_dir() else path)
-            except Exception as problem:
-                if getattr(problem, "code", "") != "corrupt":
-                    raise
-                continue
-            self._load(path, state)
-            return step + 1
+        A file that is not whole (which save() does not leave) on any rank is passed over by all of them for the one before
+        it. With another number of ranks than it was written with, random numbers are not restored: the training goes on,
+        not bit for bit. Raises Error (unsatisfied) where there are checkpoints, but none that all ranks see."""
+        dist = _distributed(self._torch)
+        mine = dict(self.list())
+        seen = _gather(dist, sorted(mine))
+        common = set.intersection(*(set(one) for one in seen))
+        if not common and any(seen):
+            other = next(rank for rank, one in enumerate(seen) if one != seen[0])
+            raise error("unsatisfied", f"no checkpoint in '{self.folder}' is seen by all ranks: rank 0 sees {_spoken(seen[0])}, rank {other} {_spoken(seen[other])}",
+                        "keep them on a file system that all nodes share, or copy them to each")  # fmt: skip
+        for step in sorted(common, reverse=True):
+            state = self._read_on_all(dist, mine[step])
+            if state is not None:
+                self._load(mine[step], state)
+                return step + 1
         return 0
+
+    def _read_on_all(self, dist: Optional[Any], path: Path) -> Optional[dict[str, Any]]:
+        """What is in the checkpoint; None on all ranks where one of them finds it corrupt."""
+        state, problem = None, None
+        try:
+            state = load_checkpoint(path / "gpuwarden.pt" if path.is_dir() else path)
+        except Exception as raised:
+            problem = raised
+        code = None if problem is None else getattr(problem, "code", "failed")
+        codes = _gather(dist, code)
+        if problem is not None and code != "corrupt":
+            raise problem
+        others = [rank for rank, code in enumerate(codes) if code not in (None, "corrupt")]
+        if others:
+            raise error("failed", f"rank {others[0]} could not read '{path}' ({codes[others[0]]})", "see what that rank says")
+        return state if all(code is None for code in codes) else None
 
     def extra(self) -> dict[str, Any]:
         """What save() was told with the latest checkpoint, by this rank."""
@@ -246,19 +291,18 @@ class Checkpoints:
 
         part = path.with_name(f".{path.name}.part")
         main = dist is None or dist.get_rank() == 0
-        if main:
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-        if dist is not None:
-            dist.barrier()
-        dcp.save(self._sharded_state(), checkpoint_id=str(part))
-        if dist is not None:
-            dist.barrier()
-        if main:
-            save_checkpoint(part / "gpuwarden.pt", state)
-            shutil.rmtree(path, ignore_errors=True)
-            os.replace(part, path)
-            _sync_folder(path.parent)
+        with _all_or_none(dist):
+            if main:
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir(parents=True)
+        with _all_or_none(dist):
+            dcp.save(self._sharded_state(), checkpoint_id=str(part))
+        with _all_or_none(dist):
+            if main:
+                save_checkpoint(part / "gpuwarden.pt", state)
+                shutil.rmtree(path, ignore_errors=True)
+                os.replace(part, path)
+                _sync_folder(path.parent)
 
     def _load_sharded(self, path: Path) -> None:
         import torch.distributed.checkpoint as dcp

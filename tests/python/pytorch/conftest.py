@@ -7,6 +7,10 @@ import os
 
 import pytest
 
+# Before PyTorch is imported. One small kernel is compiled: processes and headers made beforehand for many cost more.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
+
 
 def _torch():
     try:

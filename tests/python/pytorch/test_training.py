@@ -404,41 +404,64 @@ def gpuwarden_program():
     return found
 
 
-def run_example(folder, *options, strategy="ddp"):
+def run_ranks(folder, *trainings):
+    """Two ranks under `gpuwarden run` that do these trainings one after the other, each "FOLDER OPTIONS..."; the
+    process, and what rank 0 said in each."""
     import gpuwarden
 
     package = str(Path(gpuwarden.__file__).parents[1])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", "")}
     command = [gpuwarden_program(), "run", "--device", "cpu", "--nproc-per-node", "2", "--no-report", "--", sys.executable,
-               str(ROOT / "examples/train_resume.py"), "--folder", str(folder), "--strategy", strategy, *options]  # fmt: skip
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+               str(Path(__file__).with_name("two_ranks.py")), *(one if one.startswith("check ") else f"{one} --steps 12 --every 3" for one in trainings)]  # fmt: skip
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=240)
+    return done, done.stdout.split("# ")[1:]
 
 
 def result_of(folder):
     return [(folder / f"result-{rank}").read_text() for rank in (0, 1)]
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
-def test_a_training_that_is_killed_resumes_and_comes_to_the_same_loss_bit_for_bit(torch, tmp_path, strategy):
-    if strategy == "fsdp2":
-        try:
-            from torch.distributed.fsdp import fully_shard  # noqa: F401
-        except Exception as problem:
-            pytest.skip(f"no FSDP2 here: {problem}")
-    whole = run_example(tmp_path / "whole", strategy=strategy)
-    assert whole.returncode == 0, whole.stdout + whole.stderr
-    killed = run_example(tmp_path / "killed", "--die-at", "17", strategy=strategy)
-    assert killed.returncode == 137, killed.stdout + killed.stderr
-    assert not (tmp_path / "killed/result-0").exists()
-    resumed = run_example(tmp_path / "killed", strategy=strategy)
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    assert "begins with step 15, 2 ranks, gloo" in resumed.stdout
-    assert result_of(tmp_path / "whole") == result_of(tmp_path / "killed")
+def test_trainings_that_are_killed_or_stopped_resume_and_come_to_the_same_loss_bit_for_bit(torch, tmp_path):
+    """One chain for all, for each pair of ranks costs seconds: what is killed in one pair is resumed in the next."""
+    strategies = ["ddp"]
+    if fsdp2_is_there():
+        strategies.append("fsdp2")
+    begun, said = run_ranks(tmp_path, *(f"whole-{one} --strategy {one}" for one in strategies), "check refused_save",
+                            "check different_folders", "stopped --stop-at 4", "killed-ddp --die-at 7")  # fmt: skip
+    assert begun.returncode == 137, begun.stdout + begun.stderr
+    assert len(said) == len(strategies) + 4
+    assert all("begins with step 0, 2 ranks, gloo" in one for one in said if "--steps" in one)
+    assert "ends early, after step 4" in said[-2] and not (tmp_path / "stopped/result-0").exists()
+    assert not (tmp_path / "killed-ddp/result-0").exists()
+
+    # All ranks hear of what one of them cannot do, and resume with the same step.
+    refused = [(tmp_path / f"refused_save-{rank}").read_text() for rank in (0, 1)]
+    assert refused[0] == "NotADirectoryError"
+    assert refused[1].startswith("failed: rank 0 could not write the checkpoint: NotADirectoryError")
+    for rank in (0, 1):
+        resumed, refusal = (tmp_path / f"different_folders-{rank}").read_text().splitlines()
+        assert resumed == "resumes with 6"
+        assert "rank 0 sees steps 5, 8, rank 1 none" in refusal and refusal.startswith("unsatisfied: ")
+
+    again, said = run_ranks(tmp_path, "killed-ddp", "stopped", *(f"killed-{one} --strategy {one} --die-at 7" for one in strategies[1:]))
+    assert again.returncode == (137 if strategies[1:] else 0), again.stdout + again.stderr
+    assert "begins with step 6, 2 ranks, gloo" in said[0]
+    assert "begins with step 5, 2 ranks" in said[1]
+    assert result_of(tmp_path / "killed-ddp") == result_of(tmp_path / "stopped") == result_of(tmp_path / "whole-ddp")
+    assert not (tmp_path / "killed-fsdp2/result-0").exists()
+
+    # A signal ends a job with exit code 0.
+    last, said = run_ranks(tmp_path, *(f"killed-{one} --strategy {one}" for one in strategies[1:]), "stopped-too --stop-at 4")
+    assert last.returncode == 0, last.stdout + last.stderr
+    assert "ends early, after step 4" in said[-1]
+    for one in strategies[1:]:
+        assert "begins with step 6, 2 ranks, gloo" in said[0]
+        assert result_of(tmp_path / f"killed-{one}") == result_of(tmp_path / f"whole-{one}")
 
 
-def test_a_signal_to_one_rank_has_all_of_them_save_and_end(torch, tmp_path):
-    stopped = run_example(tmp_path, "--stop-at", "7")
-    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
-    assert "ends early, after step 7" in stopped.stdout
-    resumed = run_example(tmp_path)
-    assert "begins with step 8, 2 ranks" in resumed.stdout, resumed.stdout + resumed.stderr
+def fsdp2_is_there():
+    try:
+        from torch.distributed.fsdp import fully_shard  # noqa: F401
+    except Exception:
+        return False
+    return True
