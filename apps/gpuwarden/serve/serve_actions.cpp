@@ -40,7 +40,7 @@ Result<std::unique_ptr<serve::Helper>> start_helper(const Machine& machine, cons
     kept.disable = [&machine](const facts::Disabling& wanted) { return disable_here(machine, wanted); };
     kept.enable = [&machine](const Uuid& uuid) { return enable_here(machine, uuid); };
   }
-  return serve::Helper::start(std::move(kept));
+  return serve::Helper::start(kept);
 }
 
 serve::Actions actions_of(const Machine& machine, const KeptRights& rights, serve::Helper* helper) {
