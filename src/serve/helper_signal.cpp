@@ -15,6 +15,8 @@ namespace {
 
 /// In a process of its own, which is that user's and nobody else's: the kernel judges. Gives 0 or an errno.
 int send_as(std::uint32_t user, Pid pid, int signal) {
+  // Anyone may send SIGCONT within his own session (kill(2)), and the server's session is not the user's.
+  if (::setsid() < 0) return errno;
   if (::setresuid(user, user, user) != 0) return errno;
   // The descriptor holds on to the process where there are such.
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid.value, 0));

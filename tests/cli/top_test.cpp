@@ -33,12 +33,10 @@ class Top : public Program {
     environment_["TMUX_TMPDIR"] = dir_.path().string();
     fleet_ = file("lab.yaml", kTopFleet);
   }
-  ~Top() override {
-    if (started_) tmux({"kill-server"});
-  }
+  ~Top() override { end_terminal(); }
 
   Completed tmux(std::vector<std::string> words) const {
-    words.insert(words.begin(), {"tmux", "-L", "top", "-f", "/dev/null"});
+    words.insert(words.begin(), {"tmux", "-L", fmt::format("top{}", terminal_), "-f", "/dev/null"});
     auto done = run_patiently({.argv = words, .environment = environment_});
     return done.value_or(Completed{});
   }
@@ -46,11 +44,21 @@ class Top : public Program {
 
   /// A shell in a terminal of 80x24 that runs the words and then says with which code they ended.
   void start(const std::string& words) {
-    started_ = true;
+    begin_terminal();
     const std::string script =
         fmt::format("echo before; {} {}; echo ended with $?; exec sleep 100", GPUWARDEN_PROGRAM, words);
     const auto done = tmux({"new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", script});
     ASSERT_EQ(done.exit_code, 0) << done.standard_error;
+  }
+  /// A server of its own for each terminal: one that ends still takes the calls meant for the next.
+  void begin_terminal() {
+    end_terminal();
+    started_ = true;
+    ++terminal_;
+  }
+  void end_terminal() {
+    if (started_) tmux({"kill-server"});
+    started_ = false;
   }
   void send(std::vector<std::string> keys) const {
     keys.insert(keys.begin(), "send-keys");
@@ -70,6 +78,7 @@ class Top : public Program {
 
   std::string fleet_;
   bool started_ = false;
+  int terminal_ = 0;
 };
 
 #define GPUWARDEN_NEEDS_TMUX() \
@@ -148,13 +157,12 @@ TEST_F(Top, ASignalOrACrashGivesTheTerminalBack) {
     expect_soon(code);
     EXPECT_THAT(screen(), HasSubstr("before")) << "the main screen";
     EXPECT_EQ(trim(tmux({"display-message", "-p", "#{cursor_flag}#{mouse_any_flag}"}).standard_output), "10");
-    tmux({"kill-server"});
   }
 }
 
 TEST_F(Top, IsSuspendedAndComesBack) {
   GPUWARDEN_NEEDS_TMUX();
-  started_ = true;
+  begin_terminal();
   environment_["PS1"] = "$ ";
   ASSERT_EQ(tmux({"new-session", "-d", "-x", "80", "-y", "24", "bash", "--norc", "-i"}).exit_code, 0);
   send({"-l", fmt::format("{} top --simulate {}", GPUWARDEN_PROGRAM, fleet_)});
@@ -211,13 +219,12 @@ TEST_F(Top, ATerminalThatItCannotDrawOnIsRefused) {
   for (const auto& [kind, words] :
        {std::pair("dumb", "cannot move its cursor"), std::pair("nosuch", "unknown terminal")}) {
     environment_["TERM"] = "screen-256color";
-    started_ = true;
+    begin_terminal();
     const std::string script = fmt::format("TERM={} {} top --simulate {}; echo ended with $?; exec sleep 100", kind,
                                            GPUWARDEN_PROGRAM, fleet_);
     ASSERT_EQ(tmux({"new-session", "-d", "-x", "150", "-y", "24", "sh", "-c", script}).exit_code, 0);
     expect_soon(words);
     expect_soon("ended with 3");
-    tmux({"kill-server"});
   }
 }
 
