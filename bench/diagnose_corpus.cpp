@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often diagnoses of labelled failures are right, with naive substring matching beside it.
-//   diagnose_corpus [--cases FILE...] [--wrong] [--json]
+//   diagnose_corpus [--cases FILE...] [--cross-validate] [--wrong] [--json]
 #include <fmt/format.h>
 
 #include <iterator>
@@ -21,6 +21,7 @@ struct Options {
   std::vector<fs::path> files;
   bool wrong = false;
   bool json = false;
+  bool cross_validate = false;  ///< no case is answered by rules from its own thread alone
 };
 
 /// Where nobody names files.
@@ -41,12 +42,15 @@ Result<Options> options_of(const std::vector<std::string_view>& words) {
     const bool file_follows = i + 1 < words.size() && !words[i + 1].starts_with("--");
     if (takes_files && !word.starts_with("--")) {
       options.files.emplace_back(word);
-    } else if ((word == "--cases" && file_follows) || word == "--wrong" || word == "--json") {
+    } else if ((word == "--cases" && file_follows) || word == "--wrong" || word == "--json" ||
+               word == "--cross-validate") {
       takes_files = word == "--cases";
       options.wrong |= word == "--wrong";
       options.json |= word == "--json";
+      options.cross_validate |= word == "--cross-validate";
     } else {
-      return fail(ErrorCode::invalid_argument, "usage: diagnose_corpus [--cases FILE...] [--wrong] [--json]");
+      return fail(ErrorCode::invalid_argument,
+                  "usage: diagnose_corpus [--cases FILE...] [--cross-validate] [--wrong] [--json]");
     }
   }
   if (!options.files.empty()) return options;
@@ -75,14 +79,15 @@ std::array<NaiveScore, 3> score_naive(const std::vector<testing::DiagnosisCase>&
   return scores;
 }
 
-Run run_cases(const std::vector<fs::path>& files, const std::vector<testing::DiagnosisCase>& cases) {
+Run run_cases(const Options& options, const std::vector<testing::DiagnosisCase>& cases) {
   Run run;
-  run.files = files;
+  run.files = options.files;
+  run.cross_validated = options.cross_validate;
   // Rules are compiled at first use; that is no case's time.
   const auto start = std::chrono::steady_clock::now();
   static_cast<void>(diagnosis::diagnose_text("", "empty"));
   run.first_call = std::chrono::steady_clock::now() - start;
-  run.answers = testing::diagnose_cases(cases);
+  run.answers = options.cross_validate ? testing::cross_validate(cases) : testing::diagnose_cases(cases);
   run.score = testing::score_diagnoses(run.answers);
   run.naive = score_naive(cases);
   return run;
@@ -99,7 +104,7 @@ int run(int argc, char** argv) {
   if (!options) return report(options.error());
   const auto cases = read_all(options->files);
   if (!cases) return report(cases.error());
-  const Run result = run_cases(options->files, *cases);
+  const Run result = run_cases(*options, *cases);
   if (options->json) {
     fmt::print("{}\n", json_of(result, options->wrong).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {

@@ -71,6 +71,14 @@ void print_reliability(const std::array<Bucket, 6>& buckets) {
   fmt::print("\n");
 }
 
+void print_bins(std::span<const DiagnosisAnswer> answers) {
+  fmt::print("{:<30} {:>5} {:>8} {:>8} {:>8}\n", "confidence, bins of 30 or more", "given", "stated", "right", "off");
+  for (const ConfidenceBin& bin : confidence_bins(answers))
+    fmt::print("  {:<28} {:>5} {:>8} {:>8} {:>+8.1f}\n", "", bin.cases, fmt::format("{:.1f}%", 100 * bin.stated),
+               fmt::format("{:.1f}%", 100 * bin.right), 100 * (bin.stated - bin.right));
+  fmt::print("\n");
+}
+
 void print_labels(const DiagnosisScore& score) {
   fmt::print("{:<30} {:>5} {:>8} {:>8}\n", "recall by label", "cases", "strict", "lenient");
   for (const auto& [label, tally] : score.labels)
@@ -148,12 +156,14 @@ std::vector<Confused> confusions(const DiagnosisScore& score) {
 void print_run(const Run& run, bool wrong) {
   for (const auto& file : run.files) fmt::print("{}\n", file.string());
   fmt::print("\n");
+  if (run.cross_validated) fmt::print("cross-validated: no case is answered by rules from its own thread alone\n\n");
   print_accuracy("gpuwarden diagnose", run.score.accuracy);
   for (const NaiveScore& naive : run.naive) print_accuracy(fmt::format("naive, {}", naive.title), naive.accuracy);
   print_legend(run.score.accuracy);
   fmt::print("naive    {} substrings, each with a label (bench/naive_diagnosis.cpp)\n\n", naive_pattern_count());
   print_facts(run.score.facts);
   print_reliability(run.score.reliability);
+  print_bins(run.answers);
   print_labels(run.score);
   print_times(run);
   if (!wrong) return;

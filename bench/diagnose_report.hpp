@@ -24,6 +24,7 @@ struct NaiveScore {
 
 struct Run {
   std::vector<std::filesystem::path> files;
+  bool cross_validated = false;  ///< no case was answered by rules from its own thread alone
   std::vector<testing::DiagnosisAnswer> answers;
   testing::DiagnosisScore score;
   std::array<NaiveScore, 3> naive;

@@ -31,6 +31,20 @@ def milliseconds(work, rounds):
     return statistics.median(times)
 
 
+def processor_seconds():
+    """What this process and its children, NVML's reader among them, have used."""
+    ticks = 0
+    own = os.getpid()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        if int(fields[1]) == own or int(stat.parent.name) == own:
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def peers(rounds):
     """In a process that the simulator's libraries are given to."""
     import pynvml
@@ -60,11 +74,10 @@ def main():
             subprocess.run([sys.executable, __file__, "--peers", str(rounds)], env=environment, check=True)
             with gpuwarden.Monitor(interval_s=1) as monitor:
                 monitor.wait(10)
-                begun, used = time.perf_counter(), os.times()
-                time.sleep(15)
-                now = os.times()
-                share = (now.user + now.system - used.user - used.system) / (time.perf_counter() - begun)
-                print(f"monitor at 1 Hz: {share * 100:.2f} % of a core in the program, its reader's process aside")
+                begun, used = time.perf_counter(), processor_seconds()
+                time.sleep(30)
+                share = (processor_seconds() - used) / (time.perf_counter() - begun)
+                print(f"monitor at 1 Hz: {share * 100:.2f} % of a core, its reader's process included")
 
 
 if __name__ == "__main__":

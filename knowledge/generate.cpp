@@ -104,6 +104,12 @@ std::string month(const Row& row, const std::string& column) {
   return literal(value);
 }
 
+/// The month in which a row was last held against its source.
+std::string as_of(const Row& row) {
+  if (row.at("as_of").empty()) stop("column as_of is empty");
+  return month(row, "as_of");
+}
+
 /// "8.6" as 86.
 std::string capability(const Row& row, const std::string& column) {
   const std::string& value = row.at(column);
@@ -164,7 +170,7 @@ void write_branch(std::ofstream& out, const Row& row) {
   once(seen, row.at("branch"));
   out << "{" << number(row, "branch") << "," << text(row, "type") << "," << month(row, "first_release") << ","
       << version(row, "max_cuda") << "," << month(row, "end_of_life") << "," << text(row, "note") << ","
-      << text(row, "source") << "},\n";
+      << text(row, "source") << "," << as_of(row) << "},\n";
 }
 
 void write_torch(std::ofstream& out, const Row& row) {
@@ -174,12 +180,22 @@ void write_torch(std::ofstream& out, const Row& row) {
   out << "{" << version(row, "torch") << "," << month(row, "released") << "," << needed(row, "build") << ","
       << (row.at("default") == "yes" ? "true" : "false") << "," << needed(row, "architectures") << ","
       << version(row, "min_driver") << "," << version(row, "python_lowest") << "," << version(row, "python_highest")
-      << "," << text(row, "source") << "},\n";
+      << "," << text(row, "source") << "," << as_of(row) << "},\n";
 }
 
 void write_vllm(std::ofstream& out, const Row& row) {
   out << "{" << version(row, "first") << "," << version(row, "last") << "," << version(row, "torch") << ","
-      << version(row, "cuda") << "," << capability(row, "min_capability") << "," << text(row, "source") << "},\n";
+      << version(row, "cuda") << "," << capability(row, "min_capability") << "," << text(row, "source") << ","
+      << version(row, "other_cuda") << "," << as_of(row) << "},\n";
+}
+
+void write_package(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("package") + " " + row.at("first"));
+  const std::string least = row.at("min_capability").empty() ? "0" : capability(row, "min_capability");
+  out << "{" << needed(row, "package") << "," << version(row, "first") << "," << version(row, "last") << "," << least
+      << "," << version(row, "min_driver") << "," << version(row, "cuda") << "," << version(row, "torch") << ","
+      << text(row, "note") << "," << text(row, "source") << "," << as_of(row) << "},\n";
 }
 
 void write_component(std::ofstream& out, const Row& row) {
@@ -269,7 +285,8 @@ const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
     {"vllm", write_vllm},        {"components", write_component},
     {"xid", write_xid},          {"variables", write_variable},
     {"catalog", write_catalog},  {"planning", write_planning_figure},
-    {"usable", write_usable},    {"loss", write_loss}};
+    {"usable", write_usable},    {"loss", write_loss},
+    {"packages", write_package}, {"torch_aarch64", write_torch}};
 
 }  // namespace
 

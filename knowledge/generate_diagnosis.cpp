@@ -284,19 +284,21 @@ std::string cause_row(Writer& writer, const Entry& entry) {
 }
 
 void check_role(const Entry& entry, const std::set<std::string>& causes) {
-  static const std::set<std::string> roles{"root", "symptom", "weak", "context", "silence", "ordinary"};
+  static const std::set<std::string> roles{"root", "symptom", "weak", "context", "silence", "ordinary", "harmless"};
   const std::string role = needed(entry, "role");
   if (!roles.contains(role)) stop(entry, "role '" + role + "' is not known");
   const bool names_cause = role == "root" || role == "symptom" || role == "weak";
   if (names_cause && !causes.contains(text(entry, "cause")))
     stop(entry, "there is no cause '" + text(entry, "cause") + "'");
   if (!names_cause && !text(entry, "cause").empty()) stop(entry, "a rule with role " + role + " has no cause");
+  if (role == "harmless" && text(entry, "says").empty()) stop(entry, "a harmless line needs what it says");
   if ((role == "context") == text(entry, "context").empty()) stop(entry, "context: a tag, and only with role context");
 }
 
 std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::string>& causes) {
-  check_keys(entry, {"id", "cause", "role", "pattern", "extract", "needs", "lines", "before", "set", "when", "unless",
-                     "context", "any_level", "strength", "overlaps", "examples", "link"});
+  check_keys(entry, {"id",       "cause",    "role", "pattern", "extract", "needs",     "lines",
+                     "before",   "set",      "when", "unless",  "context", "any_level", "strength",
+                     "overlaps", "examples", "link", "says",    "fix",     "reject",    "inspired_by"});
   check_role(entry, causes);
   std::map<std::string, std::string> set;
   if (entry.node["set"])
@@ -312,7 +314,9 @@ std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::str
   row += "," + writer.list(texts(entry, "unless"));
   row += "," + writer.piece(text(entry, "context")) + "," + (text(entry, "any_level") == "true" ? "true" : "false");
   row += "," + std::to_string(strength(entry)) + "," + writer.list(texts(entry, "overlaps"));
-  return row + "," + writer.examples(entry) + "},\n";
+  row +=
+      "," + writer.examples(entry) + "," + writer.piece(text(entry, "says")) + "," + writer.list(texts(entry, "fix"));
+  return row + "," + writer.piece(text(entry, "reject")) + "," + writer.list(texts(entry, "inspired_by")) + "},\n";
 }
 
 std::vector<Entry> entries_of(const std::string& file) {

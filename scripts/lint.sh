@@ -27,6 +27,9 @@ build/python-venv/bin/mypy --no-error-summary
 say "docs/messages.md is up to date"
 scripts/messages.py --check
 
+say "docs/python/reference is up to date"
+scripts/python_reference.py --check
+
 say "shell scripts parse"
 for script in scripts/*.sh .ci/run; do bash -n "$script"; done
 

@@ -10,8 +10,12 @@ need_python_venv python-venv scripts/python_requirements.txt
 tools=$PWD/build/python-venv/bin
 [ -x "$tools/python" ] || die "no build/python-venv: PyPI could not be reached"
 
-say "building the wheel (build/dist)"
+say "what the source distribution holds (build/dist)"
 rm -rf build/dist
+"$tools/python" -c 'import scikit_build_core.build as backend; backend.build_sdist("build/dist")' >/dev/null
+"$tools/python" tests/python/check_sdist.py build/dist/gpuwarden-*.tar.gz
+
+say "building the wheel (build/dist)"
 "$tools/python" -m pip wheel . -q --no-deps --no-build-isolation -w build/dist --disable-pip-version-check \
   --config-settings=build-dir=build/wheel --config-settings=cmake.source-dir=bindings/python \
   --config-settings=build.targets=gpuwarden_python --config-settings=cmake.define.GPUWARDEN_BUILD="$built"

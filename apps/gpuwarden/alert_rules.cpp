@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/telemetry/sinks.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -38,6 +39,11 @@ Result<telemetry::AlertConfig> read_alert_rules(const fs::path& file) {
   if (file.empty()) return telemetry::AlertConfig{telemetry::built_in_rules(), {}};
   GPUWARDEN_TRY(const std::string text, read_file(file, kLargestRules));
   return telemetry::parse_alert_rules(text, file.string());
+}
+
+Result<void> check_alert_sinks(const telemetry::AlertConfig& alerts, const Environment& environment) {
+  const auto path = environment.find("PATH");
+  return telemetry::check_sinks(alerts.sinks, path == environment.end() ? "/bin:/usr/bin" : path->second);
 }
 
 }  // namespace gpuwarden::cli

@@ -14,5 +14,7 @@ namespace gpuwarden::cli {
 std::filesystem::path alert_rules_file(const Context& context);
 /// The file's rules and sinks; the built-in rules where `file` is empty.
 Result<telemetry::AlertConfig> read_alert_rules(const std::filesystem::path& file);
+/// Whether what its sinks start is there and may be started by this user; see telemetry::check_sinks.
+Result<void> check_alert_sinks(const telemetry::AlertConfig& alerts, const Environment& environment);
 
 }  // namespace gpuwarden::cli

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "command.hpp"
+#include "common_options.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -25,7 +26,19 @@ constexpr auto kCommands = std::to_array<const Subcommand*>(
      &kRecordCommand, &kReportCommand,   &kLeaseCommand,      &kDisableCommand, &kEnableCommand, &kCompatCommand,
      &kMemoryCommand, &kSimCommand,      &kCompletionCommand, &kManCommand});
 
+constexpr auto kWithoutMachine = std::to_array<std::string_view>({"report", "completion", "man"});
+constexpr auto kAboutTheMachine = std::to_array<std::string_view>({"simulate", "timeout", "probe", "wake"});
+
 }  // namespace
+
+std::vector<Option> common_options_of(const Subcommand& command) {
+  std::vector<Option> options(kCommonOptions.begin(), kCommonOptions.end());
+  if (std::ranges::find(kWithoutMachine, command.name) != kWithoutMachine.end())
+    std::erase_if(options, [](const Option& option) {
+      return std::ranges::find(kAboutTheMachine, key_of(option)) != kAboutTheMachine.end();
+    });
+  return options;
+}
 
 std::span<const Subcommand* const> commands() { return kCommands; }
 
@@ -36,7 +49,7 @@ const Subcommand* find_command(std::string_view name) {
 }
 
 std::vector<Option> options_of(const Subcommand& command) {
-  std::vector<Option> all(kCommonOptions.begin(), kCommonOptions.end());
+  std::vector<Option> all = common_options_of(command);
   for (const OptionGroup& group : command.groups) all.insert(all.end(), group.options.begin(), group.options.end());
   return all;
 }
@@ -76,7 +89,7 @@ std::string help_for(const Subcommand& command) {
     add_options(text, group.options);
   }
   text += "\ncommon options:\n";
-  add_options(text, kCommonOptions);
+  add_options(text, common_options_of(command));
   return text;
 }
 

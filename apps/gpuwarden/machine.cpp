@@ -11,6 +11,7 @@
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
+#include "gpuwarden/logs/recognise.hpp"
 #include "gpuwarden/machine/captures.hpp"
 #include "options.hpp"
 
@@ -79,6 +80,12 @@ Result<Machine> open_machine(const Context& context) {
   return Machine::open(std::move(source), std::move(options));
 }
 
+Result<Machine> open_told_machine(const Context& context, machine::Captured captured) {
+  machine::Options options = machine::options_from(context.environment);
+  options.overlays = overlays_of(context);
+  return Machine::open(std::move(captured), std::move(options));
+}
+
 Result<Machine> open_fleet(const Context& context, const std::string& spec) {
   return Machine::open(machine::Simulated{spec}, machine::options_from(context.environment));
 }
@@ -93,8 +100,15 @@ fs::path lease_directory(const Context& context) {
 }
 
 Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
-  auto whole = machine::read_captures(files);
-  if (!whole) return whole;
+  GPUWARDEN_TRY(const auto texts, machine::read_texts(files));
+  auto whole = machine::captures_of(texts);
+  if (!whole) {
+    // What is no facts may be a log of a failure, which another command reads.
+    const auto unread = std::ranges::find_if(
+        texts, [](const machine::NamedText& file) { return !capture::read_capture(file.text, file.name); });
+    if (unread == texts.end() || whole.error().code != ErrorCode::corrupt) return whole;
+    return std::unexpected(logs::without_facts(unread->text, unread->name));
+  }
   for (const std::string& warning : whole->warnings) warn(printable(warning));
   return whole;
 }
@@ -116,6 +130,12 @@ machine::SurveyOptions survey_options(const Context& context) {
 
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request) {
   return machine.survey(survey_options(context), request);
+}
+
+Result<bool> is_watched(const Args& args) {
+  if (args.has("count") && !args.has("watch"))
+    return fail(ErrorCode::invalid_argument, "--count requires --watch", "--watch --count 3 shows it three times");
+  return args.has("watch");
 }
 
 Result<int> show_again_and_again(const Context& context, const Machine& machine,

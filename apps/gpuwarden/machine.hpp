@@ -16,6 +16,8 @@ using machine::Machine;
 /// Reads --from, --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, --probe, and the GPUWARDEN_* variables that
 /// machine::options_from knows.
 Result<Machine> open_machine(const Context& context);
+/// A machine of which somebody told: the capture of --from, which was read already.
+Result<Machine> open_told_machine(const Context& context, machine::Captured captured);
 /// The fleet of this name; of options only what the environment says.
 Result<Machine> open_fleet(const Context& context, const std::string& spec);
 
@@ -36,6 +38,8 @@ machine::SurveyOptions survey_options(const Context& context);
 /// All facts that judges look at, by these options.
 facts::Snapshot read_everything(const Context& context, const Machine& machine, const probe::ReadRequest& request);
 
+/// Whether --watch is there; fails where --count is without it.
+Result<bool> is_watched(const Args& args);
 /// --watch and --count: shows until a signal, an error, the count or the end of standard output; the last code.
 Result<int> show_again_and_again(const Context& context, const Machine& machine,
                                  const std::function<Result<int>()>& show);

@@ -103,8 +103,10 @@ std::optional<std::uint64_t> plain(const std::optional<Bytes>& bytes) {
 
 /// Index, UUID, used, free and total memory of each GPU: what is read most often, so without JSON.
 std::vector<MemoryRow> gpu_memory(OpenMachine& self) {
-  const facts::Snapshot snapshot =
-      self.read({.detail = probe::Detail::basic, .processes = false, .every = std::chrono::milliseconds(1000)});
+  const facts::Snapshot snapshot = self.read({.detail = probe::Detail::basic,
+                                              .processes = false,
+                                              .every = std::chrono::milliseconds(1000),
+                                              .memory_alone = true});
   std::vector<MemoryRow> rows;
   for (const facts::GpuRecord& record : snapshot.gpus) {
     const facts::GpuSample& sample = record.sample;

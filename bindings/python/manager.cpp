@@ -13,6 +13,7 @@
 
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/manager/gpu_manager.hpp"
+#include "support/attentive.hpp"
 #include "support/held.hpp"
 #include "support/open_machine.hpp"
 
@@ -32,7 +33,7 @@ std::optional<Bytes> bytes_of(std::optional<std::uint64_t> bytes) {
   return bytes ? std::optional(Bytes(*bytes)) : std::nullopt;
 }
 
-/// A GpuManager with the lock that its own calls need.
+/// A GpuManager with the lock that its own calls need; nothing that calls Python is done within it.
 struct SharedManager {
   explicit SharedManager(Options options) : manager(std::move(options)) {}
   std::mutex mutex;
@@ -47,6 +48,7 @@ using HeldContext = Held<DeviceContext>;
 
 Options options_with(const OpenMachine& machine, const std::string& config, const std::string& parts) {
   Options options = options_for(machine.get());
+  options.clock = &attentive_clock();
   const json given = read_options(parts);
   options.config = unwrap(gpu_config_from_json(read_options(config)));
   options.cuda = unwrap(cuda_config_from_json(given.value("cuda", json::object())));
@@ -88,8 +90,18 @@ std::string initialize(const HeldManager& self) {
   return ask(self, [](GpuManager& manager) { return to_json(manager.status()); });
 }
 
+/// What does not say counts as on that device.
+bool holds(const PythonFunction& asked, const Device& device) {
+  const nb::gil_scoped_acquire locked;
+  try {
+    return nb::cast<bool>(asked.function()(json_text(to_json(device))));
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
 void add_releasable(const HeldManager& self, const std::string& name, const std::string& kind, nb::callable size,
-                    nb::callable release) {
+                    nb::callable release, std::optional<nb::callable> is_on) {
   const auto shared = self.share();
   if (!shared->manager.initialized()) raise({ErrorCode::unavailable, "this GPUManager is not initialised", ""});
   const PythonFunction measure(std::move(size));
@@ -114,6 +126,8 @@ void add_releasable(const HeldManager& self, const std::string& name, const std:
       return fail(ErrorCode::failed, name + ": " + error.what());
     }
   };
+  if (is_on)
+    one.is_on = [asked = PythonFunction(std::move(*is_on))](const Device& device) { return holds(asked, device); };
   shared->manager.releases().add(std::move(one));
 }
 
@@ -149,10 +163,14 @@ void bind_gpu_manager(nb::module_& module) {
       .def(
           "emergency_release",
           [](const HeldManager& self, std::optional<std::uint64_t> needed) {
-            return ask(self, [&](GpuManager& manager) { return to_json(manager.emergency_release(bytes_of(needed))); });
+            // What is let go of is Python's, and may ask this manager.
+            const auto book = part<ReleaseBook>(self, "GPUManager", [](GpuManager& all) { return &all.releases(); });
+            const auto releases = book->share();
+            return json_text(without_gil([&] { return to_json(releases->release(bytes_of(needed))); }));
           },
           nb::arg("needed").none())
-      .def("add_releasable", &add_releasable)
+      .def("add_releasable", &add_releasable, nb::arg("name"), nb::arg("kind"), nb::arg("size"), nb::arg("release"),
+           nb::arg("is_on").none() = nb::none())
       .def("remove_releasable", [](const HeldManager& self,
                                    const std::string& name) { return self.share()->manager.releases().remove(name); })
       .def("cuda",
@@ -198,7 +216,11 @@ std::string run(const HeldCuda& self, const std::string& operation, nb::callable
     }
     return fail(ErrorCode::invalid_argument, nb::cast<std::string>(failed[nb::int_(1)]));
   };
-  const WorkDone done = unwrap(without_gil([&] { return cuda->run(operation, once, index_of(first)); }));
+  // In this thread: PyTorch's modes are a thread's own. Ctrl-C is heard in `work`, and while it waits to try again.
+  const WorkDone done = unwrap(attentive([&](const std::stop_token& stop) {
+    const nb::gil_scoped_release without_gil;
+    return cuda->run(operation, once, index_of(first), stop);
+  }));
   json failures = json::array();
   for (const DeviceError& failure : done.failures) failures.push_back(to_json(failure));
   return json_text({{"device", to_json(done.device)}, {"failures", std::move(failures)}});
@@ -215,11 +237,12 @@ std::unique_ptr<HeldCuda> make_cuda(const OpenMachine& machine, const std::strin
   CudaSources sources;
   sources.read = [machine_kept](const probe::ReadRequest& what) { return machine_kept->read(what); };
   sources.visibility = placement::visibility_from(options.environment);
-  sources.disabled = [machine_kept]() -> std::vector<facts::Disabling> {
-    if (machine_kept->captured()) return {};
-    auto view = machine_kept->disablings().read();
-    return view ? std::move(view->disabled) : std::vector<facts::Disabling>{};
+  sources.disabled = [machine_kept]() -> Result<std::vector<facts::Disabling>> {
+    if (machine_kept->captured()) return std::vector<facts::Disabling>{};
+    GPUWARDEN_TRY(auto view, machine_kept->disablings().read());
+    return std::move(view.disabled);
   };
+  sources.clock = &attentive_clock();
   sources.cuda_library = options.cuda_library;
   const CudaConfig checked = unwrap(cuda_config_from_json(read_options(config)));
   return std::make_unique<HeldCuda>(std::make_shared<CudaManager>(checked, std::move(sources)), "CUDAManager");
@@ -387,8 +410,10 @@ void bind_performance_monitor(nb::module_& module) {
       .def("wait",
            [](const HeldMonitor& self, double seconds) {
              const auto monitor = self.share();
-             const auto time = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-             return without_gil([&] { return monitor->telemetry().wait_for_reading({}, time) != nullptr; });
+             return wait_attentively(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)),
+                                     [&](std::chrono::milliseconds time) {
+                                       return monitor->telemetry().wait_for_reading({}, time) != nullptr;
+                                     });
            })
       .def("current",
            [](const HeldMonitor& self) {

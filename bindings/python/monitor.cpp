@@ -12,6 +12,7 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/placement/names.hpp"
+#include "support/held.hpp"
 #include "support/open_machine.hpp"
 
 namespace gpuwarden::python {
@@ -28,39 +29,6 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 double unix_time(WallTime time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
-
-bool interpreter_lives() {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsInitialized() != 0 && Py_IsFinalizing() == 0;
-#else
-  return Py_IsInitialized() != 0 && _Py_IsFinalizing() == 0;
-#endif
-}
-
-/// A Python function that a thread of the library calls: it takes the interpreter's lock, and what the function raises
-/// goes to sys.unraisablehook.
-class Listener {
- public:
-  explicit Listener(nb::object function) : function_(new nb::object(std::move(function)), &forget) {}
-
-  void tell(const json& news) const {
-    if (!interpreter_lives()) return;
-    const nb::gil_scoped_acquire gil;
-    try {
-      (*function_)(json_text(news));
-    } catch (nb::python_error& raised) {
-      raised.discard_as_unraisable(*function_);
-    }
-  }
-
- private:
-  static void forget(nb::object* function) {
-    if (!interpreter_lives()) return;  // the process ends: nobody's memory any more
-    const nb::gil_scoped_acquire gil;
-    delete function;
-  }
-  std::shared_ptr<nb::object> function_;
-};
 
 Result<telemetry::MonitorOptions> monitor_options(const machine::Machine& machine, const json& given) {
   telemetry::MonitorOptions options;
@@ -86,9 +54,10 @@ class PyMonitor {
     const auto machine = open.share();
     auto options = unwrap(monitor_options(*machine, read_options(text)));
     // It holds no machine: a simulated one ends when it is closed, whoever still has a monitor of it.
-    options.disabled = [disablings = machine->disablings()] {
-      const auto view = disablings.read();
-      return view ? view->disabled : std::vector<facts::Disabling>{};
+    // What cannot be read now is as it was.
+    options.disabled = [disablings = machine->disablings(), last = std::make_shared<std::vector<facts::Disabling>>()] {
+      if (auto now = disablings.read()) *last = std::move(now->disabled);
+      return *last;
     };
     const nb::gil_scoped_release without_gil;
     monitor_ = std::make_unique<telemetry::PerformanceMonitor>(std::move(options));
@@ -111,6 +80,32 @@ class PyMonitor {
   }
   bool here() const { return owner_.here(); }
 
+  /// The monitor calls the function with its news until the garbage collector finds that nobody has the monitor but
+  /// the function itself. `add` is given what the library calls.
+  template <class News, class Add, class Write>
+  void listen(nb::callable function, Add add, Write write) {
+    const PythonFunction listener(std::move(function));
+    const auto id = add(get(), [listener, write](const News& news) { listener(json_text(write(news))); });
+    listeners_.emplace_back(id, listener);
+  }
+
+  static int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    for (const auto& [id, listener] : nb::inst_ptr<PyMonitor>(self)->listeners_) Py_VISIT(listener.object());
+    return 0;
+  }
+  static int clear(PyObject* self) {
+    auto* const monitor = nb::inst_ptr<PyMonitor>(self);
+    auto listeners = std::move(monitor->listeners_);
+    monitor->listeners_.clear();
+    if (!monitor->here()) return 0;
+    const nb::gil_scoped_release without_gil;  // a callback may be waiting for the lock
+    for (const auto& [id, listener] : listeners) monitor->monitor_->remove_callback(id);
+    listeners.clear();
+    return 0;
+  }
+
   /// A GPU by index, UUID or the beginning of one, as the last reading has it.
   Uuid gpu(const std::string& name) const {
     const auto reading = get().latest();
@@ -123,6 +118,7 @@ class PyMonitor {
 
  private:
   Owner owner_;
+  std::vector<std::pair<telemetry::CallbackId, PythonFunction>> listeners_;
   std::unique_ptr<telemetry::PerformanceMonitor> monitor_;
 };
 
@@ -211,29 +207,33 @@ std::optional<std::string> energy(const PyMonitor& self, const std::string& gpu,
 
 void silence(const PyMonitor& self, const std::string& rule, const std::string& gpu, double for_s,
              const std::string& by, const std::string& comment) {
-  self.get().silence({.rule = rule,
-                      .uuid = gpu.empty() ? Uuid() : self.gpu(gpu),
-                      .until = system_clock().wall_now() + milliseconds(for_s),
-                      .by = by,
-                      .comment = comment});
+  unwrap(self.get().silence({.rule = rule,
+                             .uuid = gpu.empty() ? Uuid() : self.gpu(gpu),
+                             .until = system_clock().wall_now() + milliseconds(for_s),
+                             .by = by,
+                             .comment = comment}));
 }
 
 template <class Bound>
 void bind_callbacks(Bound& bound) {
-  bound.def("add_reading_callback", [](const PyMonitor& self, nb::object callback) {
-    self.get().add_reading_callback([listener = Listener(std::move(callback))](const telemetry::Reading& reading) {
-      listener.tell(reading_json(reading));
-    });
+  using telemetry::PerformanceMonitor;
+  bound.def("add_reading_callback", [](PyMonitor& self, nb::callable callback) {
+    self.listen<telemetry::Reading>(
+        std::move(callback),
+        [](PerformanceMonitor& monitor, auto tell) { return monitor.add_reading_callback(std::move(tell)); },
+        [](const telemetry::Reading& reading) { return reading_json(reading); });
   });
-  bound.def("add_alert_callback", [](const PyMonitor& self, nb::object callback) {
-    self.get().add_alert_callback([listener = Listener(std::move(callback))](const telemetry::AlertChange& change) {
-      listener.tell(telemetry::to_json(change));
-    });
+  bound.def("add_alert_callback", [](PyMonitor& self, nb::callable callback) {
+    self.listen<telemetry::AlertChange>(
+        std::move(callback),
+        [](PerformanceMonitor& monitor, auto tell) { return monitor.add_alert_callback(std::move(tell)); },
+        [](const telemetry::AlertChange& change) { return telemetry::to_json(change); });
   });
-  bound.def("add_health_callback", [](const PyMonitor& self, nb::object callback) {
-    self.get().add_health_callback([listener = Listener(std::move(callback))](const telemetry::HealthChange& change) {
-      listener.tell(change_json(change));
-    });
+  bound.def("add_health_callback", [](PyMonitor& self, nb::callable callback) {
+    self.listen<telemetry::HealthChange>(
+        std::move(callback),
+        [](PerformanceMonitor& monitor, auto tell) { return monitor.add_health_callback(std::move(tell)); },
+        [](const telemetry::HealthChange& change) { return change_json(change); });
   });
 }
 
@@ -261,7 +261,11 @@ void bind_answers(Bound& bound) {
 }  // namespace
 
 void bind_monitor(nb::module_& module) {
-  nb::class_<PyMonitor> bound(module, "Monitor", nb::is_weak_referenceable());
+  // Callbacks often hold the object that holds the monitor.
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&PyMonitor::traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(&PyMonitor::clear)},
+                                {0, nullptr}};
+  nb::class_<PyMonitor> bound(module, "Monitor", nb::is_weak_referenceable(), nb::type_slots(slots));
   bound.def(nb::init<const OpenMachine&, const std::string&>(), nb::arg("machine"), nb::arg("options"));
   bound.def("start",
             [](const PyMonitor& self) { unwrap(without_gil([&monitor = self.get()] { return monitor.start(); })); });

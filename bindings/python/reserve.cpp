@@ -10,7 +10,9 @@
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/lease/json.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/machine/fleets.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/machine/reserve.hpp"
 #include "gpuwarden/placement/json.hpp"
 #include "gpuwarden/placement/names.hpp"
@@ -244,7 +246,9 @@ std::string enable(const OpenMachine& self, const std::vector<std::string>& gpus
   const auto machine = self.share();
   return json_text(unwrap(without_gil([&]() -> Result<json> {
     GPUWARDEN_TRY(const auto uuids, named(*machine, gpus));
-    GPUWARDEN_CHECK(machine->disablings().enable(uuids));
+    const machine::EnableRequest request{
+        .gpus = uuids, .reason = "", .by = "", .seen = machine::unfit_in(machine->read({.processes = false}))};
+    GPUWARDEN_CHECK(machine::enable(machine->options().environment, machine->reader(), request, system_clock()));
     return disabled_json(*machine);
   })));
 }

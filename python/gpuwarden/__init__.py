@@ -16,36 +16,40 @@ from __future__ import annotations
 
 import os as _os
 from importlib import import_module as _import_module
-from importlib.util import find_spec as _find_spec
-from typing import Any as _Any
 
 from gpuwarden._core import version as __version__
-from gpuwarden._error import Error
-from gpuwarden._functions import (
-    compat,
-    diagnose,
-    disable,
-    doctor,
-    enable,
-    fleets,
-    gpu_memory,
-    leases,
-    memory,
-    metrics,
-    models,
-    parse_duration,
-    parse_size,
-    plan,
-    replay,
-    reserve,
-    run,
-    select,
-    snapshot,
-)
-from gpuwarden._machine import GpuMemory, Machine, Reservation, default_machine
-from gpuwarden._monitor import Monitor
-from gpuwarden._simulation import Simulation, simulate
-from gpuwarden._values import Snapshot, Value
+
+# What is asked for is imported then: `import gpuwarden` takes a few milliseconds.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any as _Any
+
+    from gpuwarden._error import Error
+    from gpuwarden._functions import (
+        compat,
+        diagnose,
+        disable,
+        doctor,
+        enable,
+        fleets,
+        gpu_memory,
+        leases,
+        memory,
+        metrics,
+        models,
+        parse_duration,
+        parse_size,
+        plan,
+        replay,
+        reserve,
+        run,
+        select,
+        snapshot,
+    )
+    from gpuwarden._machine import GpuMemory, Machine, Reservation, default_machine
+    from gpuwarden._monitor import Monitor
+    from gpuwarden._simulation import Simulation, simulate
+    from gpuwarden._values import Snapshot, Value
 
 __all__ = [
     "Error",
@@ -80,24 +84,41 @@ __all__ = [
     "snapshot",
 ]
 
-# Modules whose names stand here as well, imported when the first of them is asked for.
-_MODULES = ("distributed", "environment", "gpu", "profile", "steps", "training", "torch")
+# The modules in which these names are.
+_WHERE = {
+    "Error": "_error",
+    "GpuMemory": "_machine",
+    "Machine": "_machine",
+    "Monitor": "_monitor",
+    "Reservation": "_machine",
+    "Simulation": "_simulation",
+    "Snapshot": "_values",
+    "Value": "_values",
+    "default_machine": "_machine",
+    "simulate": "_simulation",
+}
+# Modules that are found here, and whose names stand here as well.
+_MODULES = ("distributed", "environment", "gpu", "profile", "torch")
 
 
 def __getattr__(name: str) -> _Any:
-    if name.startswith("_"):
-        raise AttributeError(f"module 'gpuwarden' has no attribute '{name}'")
-    if _find_spec(f"gpuwarden.{name}") is not None:
+    if name in __all__:
+        found = getattr(_import_module(f"gpuwarden.{_WHERE.get(name, '_functions')}"), name)
+        globals()[name] = found
+        return found
+    if name in _MODULES:
         return _import_module(f"gpuwarden.{name}")
-    for module in _MODULES:
-        if _find_spec(f"gpuwarden.{module}") is None:
-            continue
+    for module in () if name.startswith("_") else _MODULES:
         loaded = _import_module(f"gpuwarden.{module}")
         if name in getattr(loaded, "__all__", ()):
             found = getattr(loaded, name)
             globals()[name] = found
             return found
     raise AttributeError(f"module 'gpuwarden' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})
 
 
 # Asked for by the environment: tell `gpuwarden memory` what PyTorch holds in this process.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import weakref
 from collections.abc import Iterator, Mapping
@@ -166,8 +167,17 @@ def register_model(core: Any, name: str, model: Any) -> Any:
         _empty_cache()
         return freed
 
-    core.add_releasable(name, "model", size, release)
+    def is_on(device: str) -> bool:
+        there = known()
+        return there is not None and any(str(one.device) == _torch_name(device) for one in there.parameters())
+
+    core.add_releasable(name, "model", size, release, is_on)
     return known
+
+
+def _torch_name(device: str) -> str:
+    ordinal = json.loads(device).get("cuda_ordinal")
+    return "cpu" if ordinal is None else f"cuda:{ordinal}"
 
 
 def set_up_distributed(setup: dict[str, Any], init_process_group: bool) -> dict[str, Any]:

@@ -373,7 +373,8 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
   if (capture->parts.empty()) {
     return fail(ErrorCode::corrupt, fmt::format("{}: {}", name, describe_unread(text)),
                 "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
-                "amd-smi and xpu-smi JSON, collect_env and similar reports, nvcc, Slurm, gpuwarden snapshot");
+                "amd-smi and xpu-smi JSON, collect_env and similar reports, nvcc, Slurm, gpuwarden snapshot; of a log "
+                "of a failure: gpuwarden diagnose FILE");
   }
   // What gpuwarden wrote comes back as it was.
   if (capture->parts[0].kind != Kind::gpuwarden_json) capture->snapshot.origin = origin_of(name, capture->parts);

@@ -59,6 +59,28 @@ constexpr auto kMessages = std::to_array<Message>({
     {"host_compiler_missing", "Failed to find C compiler", "", "", Take::nothing},
     {"header_missing", "fatal error: ", "No such file or directory", "fatal error: ", Take::word},
     {"unsupported_host_compiler", "unsupported GNU version", "", "", Take::nothing},
+    // source: NVIDIA/open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c and nv.c; the legacy GPUs' notice of nv-acpi
+    {"nvrm_open_needed", "requires use of the NVIDIA open kernel modules", "", "", Take::nothing},
+    {"nvrm_legacy_branch", "supported through the NVIDIA ", "Legacy", "supported through the NVIDIA ", Take::number},
+    {"nvrm_legacy_branch", "supported through the ", ".xx Legacy", "supported through the ", Take::number},
+    {"nvrm_ignores_gpu", "NVIDIA driver will ignore", "", "The ", Take::number},
+    {"nvrm_init_failed", "RmInitAdapter failed!", "", "RmInitAdapter failed! (", Take::rest},
+    {"nvrm_no_gpu", "NVRM: No NVIDIA GPU found", "", "", Take::nothing},
+    {"nvrm_no_gpu", "NVRM: No NVIDIA graphics adapter found", "", "", Take::nothing},
+    {"nvrm_no_gpu", "NVRM: None of the NVIDIA", "initialized", "", Take::nothing},
+    {"nvrm_other_driver", "The NVIDIA probe routine was not called for", "", "", Take::nothing},
+    {"nvrm_no_memory_window", "NVRM: BAR", "is 0M", "NVRM: ", Take::word},
+    {"nvrm_no_memory_window", "PCI I/O region assigned to your NVIDIA device is invalid", "", "", Take::nothing},
+    {"module_key_rejected", "Key was rejected by service", "nvidia", "", Take::nothing},
+    {"module_key_rejected", "Required key not available", "nvidia", "", Take::nothing},
+    {"module_not_found", "Module nvidia not found in directory ", "", "in directory /lib/modules/", Take::rest},
+    {"dkms_build_failed", "Bad return status for module build on kernel: ", "", "build on kernel: ", Take::rest},
+    {"dkms_build_log", "Consult /var/lib/dkms/", "make.log", "Consult /var/lib/dkms/", Take::word},
+    {"ptxas_arch", "is not defined for option 'gpu-name'", "ptxas", "Value 'sm_", Take::word},
+    {"container_needs_cuda", "unsatisfied condition: cuda>=", "", "condition: cuda>=", Take::number},
+    {"container_without_toolkit", "could not select device driver", "[[gpu]]", "", Take::nothing},
+    {"container_without_toolkit", "unresolvable CDI devices nvidia.com/gpu", "", "", Take::nothing},
+    {"fabric_version_differs", "match with driver version ", "abric", "match with driver version ", Take::number},
 });
 
 constexpr std::string_view kSupported = "The current PyTorch install supports CUDA capabilities ";

@@ -203,7 +203,93 @@ VersionLines read_version_lines(std::span<const Line> lines, std::size_t& end) {
   return result;
 }
 
+namespace {
+
+/// NVML's own words for why it gives up, as its bindings, container tools and device plugins print them.
+struct NvmlWord {
+  std::string_view text;
+  FailureKind kind;
+};
+
+/// source: nvml.h, nvmlReturn_t; pynvml's exception names; libnvidia-container, nvc.c; NVIDIA/k8s-device-plugin
+constexpr NvmlWord kNvmlWords[] = {
+    {"ERROR_DRIVER_NOT_LOADED", FailureKind::not_loaded},
+    {"NVMLError_DriverNotLoaded", FailureKind::not_loaded},
+    {"nvml error: driver not loaded", FailureKind::not_loaded},
+    {"ERROR_LIB_RM_VERSION_MISMATCH", FailureKind::mismatch},
+    {"NVMLError_LibRmVersionMismatch", FailureKind::mismatch},
+    {"nvml error: driver/library version mismatch", FailureKind::mismatch},
+    {"NVML: Driver/library version mismatch", FailureKind::mismatch},
+    {"NVMLError_LibraryNotFound", FailureKind::no_library},
+    {"ERROR_LIBRARY_NOT_FOUND", FailureKind::no_library},
+    {"NVML Shared Library Not Found", FailureKind::no_library},
+    {"could not load NVML library", FailureKind::no_library},
+    {"load library failed: libnvidia-ml.so", FailureKind::no_library},
+    {"NVMLError_NoPermission", FailureKind::no_permission},
+    {"NVML_ERROR_NO_PERMISSION", FailureKind::no_permission},
+    {"nvml error: insufficient permissions", FailureKind::no_permission},
+    {"NVMLError_Unknown", FailureKind::unknown_error},
+    {"NVML_ERROR_UNKNOWN", FailureKind::unknown_error},
+    {"initialize NVML: ERROR_UNKNOWN", FailureKind::unknown_error},
+    {"nvml error: unknown error", FailureKind::unknown_error},
+};
+
+struct NvmlCode {
+  std::int64_t code;
+  FailureKind kind;
+};
+/// source: nvml.h, nvmlReturn_t
+constexpr NvmlCode kNvmlCodes[] = {{4, FailureKind::no_permission},
+                                   {9, FailureKind::not_loaded},
+                                   {12, FailureKind::no_library},
+                                   {18, FailureKind::mismatch},
+                                   {999, FailureKind::unknown_error}};
+
+/// Source code and documents name the constants without meaning them.
+bool is_source_code(std::string_view line) {
+  return line.contains("==") || line.contains("!=") || line.contains("case ") || line.contains("#define") ||
+         line.contains("except ") || line.contains("//");
+}
+
+/// 18 of "nvmlInit_v2() failed: 18" and "nvmlInit returned 18".
+std::optional<FailureKind> kind_of_init_code(std::string_view line) {
+  const std::size_t at = line.find("nvmlInit");
+  if (at == std::string_view::npos) return std::nullopt;
+  if (!line.contains("fail") && !line.contains("return") && !line.contains("rror")) return std::nullopt;
+  for (std::string_view word : split_words(line.substr(at + 8))) {
+    while (!word.empty() && (word.back() == ')' || word.back() == '.' || word.back() == ',')) word.remove_suffix(1);
+    while (!word.empty() && (word.front() == '(' || word.front() == '=')) word.remove_prefix(1);
+    const auto number = parse_integer(word);
+    const auto* const known = std::ranges::find_if(kNvmlCodes, [&](const NvmlCode& one) { return one.code == number; });
+    if (number && known != std::end(kNvmlCodes)) return known->kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<FailureKind> nvml_kind_of(std::string_view line) {
+  if (is_source_code(line)) return std::nullopt;
+  for (const NvmlWord& word : kNvmlWords) {
+    if (contains_ignoring_case(line, word.text)) return word.kind;
+  }
+  return kind_of_init_code(line);
+}
+
+/// The failure of that kind, in the words of the first phrase for it.
+std::optional<SmiFailure> nvml_failure_of(std::string_view line) {
+  const auto kind = nvml_kind_of(line);
+  if (!kind) return std::nullopt;
+  for (const Phrase& phrase : kFailures) {
+    if (phrase.kind == *kind)
+      return SmiFailure{
+          {*kind, {phrase.code, std::string(phrase.meaning), std::string(phrase.hint)}}, printable(trim(line)), {}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<SmiFailure> smi_failure_of(std::string_view line) {
+  if (auto failure = nvml_failure_of(line)) return failure;
   // Prose may hold the same words; nvidia-smi's own lines begin in few ways.
   static constexpr std::string_view kBeginnings[] = {"NVIDIA-SMI",
                                                      "Failed",

@@ -96,7 +96,8 @@ CudaAnswer answer_cuda(const Asked& asked, const Version& cuda) {
     if (wheel.build == build) answer.torch.push_back(wheel_name(wheel));
   }
   for (const auto& release : asked.knowledge.vllm_releases()) {
-    if (release_of(release.cuda) == release_of(cuda)) answer.vllm.push_back(releases_of(release));
+    if (release_of(release.cuda) == release_of(cuda) || release_of(release.other_cuda) == release_of(cuda))
+      answer.vllm.push_back(releases_of(release));
   }
   add_generations(asked, answer);
   if (answer.toolkit == nullptr && !answer.native && !answer.minor) answer.positive = false;

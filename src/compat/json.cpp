@@ -45,7 +45,7 @@ Json of(const Recommendation& recommended) {
   }
   if (recommended.vllm != nullptr) {
     json["vllm"] = three_numbers(recommended.vllm->first);
-    json["vllm_command"] = "pip install vllm==" + three_numbers(recommended.vllm->first);
+    json["vllm_command"] = recommended.vllm_command;
   }
   return json;
 }
@@ -165,7 +165,7 @@ Json to_json(const VllmAnswer& answer) {
                {"cuda", to_string(answer.row->cuda)},
                {"min_compute_capability", capability_text(answer.row->min_capability)},
                {"min_driver", of(answer.min_driver)},
-               {"command", "pip install vllm==" + three_numbers(*answer.version)},
+               {"command", answer.command},
                {"here", nullptr}});
   if (answer.obstacle) json["here"] = {{"runs", answer.obstacle->empty()}, {"why", *answer.obstacle}};
   if (answer.instead) json["recommended"] = of(*answer.instead);

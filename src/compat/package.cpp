@@ -70,13 +70,14 @@ std::string obstacle_to(const Asked& asked, const VllmRelease& row) {
     if (gpu.architecture && *gpu.architecture < row.min_capability)
       return fmt::format("{} has compute capability {}", printable(gpu.name), capability_text(*gpu.architecture));
   }
-  if (asked.place.driver) {
+  const auto other = knowledge::vllm_cuda_for(asked.knowledge, row, asked.place.driver);
+  if (asked.place.driver && !other) {
     const RunsOn how = runs_here(asked, row.cuda);
     if (how != RunsOn::natively && how != RunsOn::by_minor_version)
       return fmt::format("driver {} runs CUDA {} {}", to_string(*asked.place.driver), to_string(row.cuda),
                          words_for(how));
   }
-  const TorchBuild* wheel = asked.knowledge.torch(row.torch, knowledge::build_of_cuda(row.cuda));
+  const TorchBuild* wheel = asked.knowledge.torch(row.torch, knowledge::build_of_cuda(other.value_or(row.cuda)));
   if (wheel != nullptr && !knowledge::is_fit(fit_here(asked, *wheel)))
     return fmt::format("its PyTorch {}: {}", wheel_name(*wheel), words_for(fit_here(asked, *wheel)));
   return "";
@@ -122,6 +123,7 @@ VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& tex
   if (answer.row == nullptr) return answer;
   answer.estimated = *answer.version > answer.row->last;
   answer.min_driver = asked.knowledge.min_driver(answer.row->cuda, false);
+  answer.command = vllm_command(asked, *answer.row, *answer.version, asked.place.driver);
   answer.sources.push_back(fmt::format("vLLM {}: {}", three_numbers(answer.row->first), answer.row->source));
   if (asked.place.is_empty()) return answer;
   answer.obstacle = obstacle_to(asked, *answer.row);

@@ -39,13 +39,15 @@ bool any_runs(const std::vector<Wheel>& wheels) {
 Recommendation recommend(const Asked& asked, Verdict& verdict) {
   const auto driver = driver_to_take(asked);
   const auto architectures = asked.place.architectures();
-  const Recommendation recommended{driver != asked.place.driver ? driver : std::nullopt,
-                                   knowledge::newest_torch_for(asked.knowledge, architectures, driver),
-                                   knowledge::newest_vllm_for(asked.knowledge, architectures, driver)};
+  Recommendation recommended{driver != asked.place.driver ? driver : std::nullopt,
+                             knowledge::newest_torch_for(asked.knowledge, architectures, driver),
+                             knowledge::newest_vllm_for(asked.knowledge, architectures, driver), ""};
   if (const auto* torch = recommended.torch)
     verdict.sources.push_back(fmt::format("PyTorch {}: {}", wheel_name(*torch), torch->source));
-  if (const auto* vllm = recommended.vllm)
+  if (const auto* vllm = recommended.vllm) {
+    recommended.vllm_command = vllm_command(asked, *vllm, vllm->first, driver);
     verdict.sources.push_back(fmt::format("vLLM {}: {}", three_numbers(vllm->first), vllm->source));
+  }
   return recommended;
 }
 

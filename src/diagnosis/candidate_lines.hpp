@@ -21,7 +21,7 @@ inline constexpr std::size_t kLongestLine = std::size_t{16} << 10;
 /// A stretch begins so many bytes before its first literal, unless the line, or what a '\r' or a NUL begins, does.
 inline constexpr std::size_t kStretchLead = std::size_t{4} << 10;
 inline constexpr std::size_t kMostBefore = 3;
-inline constexpr std::size_t kMostAfter = 40;
+inline constexpr std::size_t kMostAfter = 120;
 /// Lines before and after are cut to so many bytes, and not looked for further away than these.
 inline constexpr std::size_t kLongestNeighbour = std::size_t{4} << 10;
 inline constexpr std::size_t kLookBehind = std::size_t{64} << 10;

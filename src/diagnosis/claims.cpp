@@ -40,9 +40,14 @@ Role role_of(const Event& event, const Reading& reading) {
   return (gated || survived) && event.rule->role == Role::root ? Role::weak : event.rule->role;
 }
 
-Claim claim_of(const Event& event, const Reading& reading) {
+Claim claim_of(const Event& event, const Reading& reading, bool about_code) {
   Claim claim{&event, std::string(event.rule->cause), role_of(event, reading), event.rule->strength, "", ""};
   if (event.quoted) claim.strength *= 0.93;
+  // The description of a change of code tells of errors that happen to nobody.
+  if (event.quoted && about_code) {
+    claim.role = Role::weak;
+    claim.strength *= 0.5;
+  }
   const bool survived = claim.role == Role::weak && event.rule->role == Role::root;
   if (claim.role == Role::weak && (survived || event.level == Level::info)) claim.strength *= 0.8;
   if (claim.cause != kOutOfMemory) return claim;
@@ -135,7 +140,7 @@ std::vector<Claim> claims_of(const Reading& reading, const std::set<std::string>
   std::vector<Claim> claims;
   for (const Event& event : reading.events) {
     if (!event.silenced && !event.rule->cause.empty() && holds(*event.rule, tags))
-      claims.push_back(claim_of(event, reading));
+      claims.push_back(claim_of(event, reading, tags.contains("about_code")));
   }
   find_leaks(claims);
   follow_the_numbers(claims);

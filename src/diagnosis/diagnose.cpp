@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "diagnosis/reasoning.hpp"
 #include "diagnosis/values.hpp"
@@ -40,12 +41,55 @@ std::optional<std::string> filled(std::string_view text, const Facts& facts, boo
   return result;
 }
 
-std::vector<std::string> filled_all(std::span<const std::string_view> texts, const Facts& facts) {
-  std::vector<std::string> all;
-  for (const std::string_view text : texts) {
-    if (auto step = filled(text, facts, true)) all.push_back(std::move(*step));
+using Tags = std::set<std::string>;
+
+/// "[vllm,sglang] step": the step, where the log is of one of these programs; nothing where it is of another.
+std::optional<std::string_view> for_program(std::string_view step, const Tags& tags) {
+  const std::size_t close = step.find("] ");
+  if (!step.starts_with('[') || close == std::string_view::npos) return step;
+  for (const std::string_view program : split(step.substr(1, close - 1), ',')) {
+    if (tags.contains(std::string(trim(program)))) return step.substr(close + 2);
   }
-  return all;
+  return std::nullopt;
+}
+
+/// The steps that what is known allows, each once.
+void add_filled(std::vector<std::string>& all, std::span<const std::string_view> texts, const Suspect& suspect,
+                const Tags& tags) {
+  for (const std::string_view text : texts) {
+    const auto step = for_program(text, tags);
+    auto words = step ? filled(*step, suspect.facts, true) : std::nullopt;
+    if (words && std::ranges::find(all, *words) == all.end()) all.push_back(std::move(*words));
+  }
+}
+
+/// What is to be done: first what the lines themselves ask for, in their order, then what helps with the cause at all.
+std::vector<std::string> steps_of(const Suspect& suspect, const Tags& tags) {
+  std::vector<std::string> steps;
+  for (const Event* event : suspect.events) {
+    if (event->rule->cause == suspect.cause->id) add_filled(steps, event->rule->fix, suspect, tags);
+  }
+  add_filled(steps, suspect.cause->fix, suspect, tags);
+  return steps;
+}
+
+/// The sentence that says most: with the numbers that decided, of the line itself, else of the cause.
+std::string summary_of(const Suspect& suspect) {
+  if (!suspect.summary.empty()) return suspect.summary;
+  for (const Event* event : suspect.events) {
+    if (event->rule->says.empty() || event->rule->cause != suspect.cause->id) continue;
+    if (auto text = filled(event->rule->says, suspect.facts, false)) return std::move(*text);
+  }
+  for (const std::string_view summary : suspect.cause->summary) {
+    if (auto text = filled(summary, suspect.facts, false)) return std::move(*text);
+  }
+  return "";
+}
+
+std::vector<std::string> confirmations_of(const Suspect& suspect, const Tags& tags) {
+  std::vector<std::string> steps;
+  add_filled(steps, suspect.cause->confirm, suspect, tags);
+  return steps;
 }
 
 Evidence evidence_of(const Event& event) { return {event.file, event.line, event.text}; }
@@ -87,26 +131,18 @@ Consequence consequence_of(const Suspect& effect) {
   return {std::string(effect.cause->id), text + ", " + place_of(event), evidence_of(event)};
 }
 
-Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all) {
+Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all, const Tags& tags) {
   Cause cause{.id = std::string(suspect.cause->id),
               .confidence = suspect.confidence,
               .title = std::string(suspect.cause->title),
-              .summary = "",
+              .summary = summary_of(suspect),
               .facts = suspect.facts,
               .evidence = {},
               .reasons = suspect.reasons,
-              .fix = filled_all(suspect.cause->fix, suspect.facts),
-              .confirm = filled_all(suspect.cause->confirm, suspect.facts),
+              .fix = steps_of(suspect, tags),
+              .confirm = confirmations_of(suspect, tags),
               .consequences = {},
               .link = std::string(suspect.cause->link)};
-  cause.summary = suspect.summary;
-  for (const std::string_view summary : suspect.cause->summary) {
-    if (!cause.summary.empty()) break;
-    if (auto text = filled(summary, suspect.facts, false)) {
-      cause.summary = std::move(*text);
-      break;
-    }
-  }
   for (const Event* event : suspect.events) {
     const Evidence evidence = evidence_of(*event);
     const bool known = std::ranges::find(cause.evidence, evidence) != cause.evidence.end();
@@ -139,6 +175,73 @@ bool came_before(const Event& event, const Event& other) {
   return event.file != other.file || event.order <= other.order;
 }
 
+/// Whether a line speaks for a cause that is told.
+bool is_told(const Diagnosis& diagnosis, const std::string& file, std::uint64_t line) {
+  return std::ranges::any_of(diagnosis.causes, [&](const Cause& cause) {
+    return std::ranges::any_of(cause.evidence, [&](const Evidence& e) { return e.file == file && e.line == line; });
+  });
+}
+
+/// Whether any rule that names a cause sees the line.
+bool names_a_cause(const Reading& reading, const std::string& file, std::uint64_t line) {
+  return std::ranges::any_of(reading.events, [&](const Event& event) {
+    return event.file == file && event.line == line && !event.rule->cause.empty();
+  });
+}
+
+/// The error of the program itself: what a rule knows as such, else what ended the first traceback that no cause
+/// explains.
+void tell_plain_failure(const Reading& reading, const Event* plain, Diagnosis& diagnosis) {
+  constexpr double kSure = 0.6;
+  if (plain != nullptr && !is_told(diagnosis, plain->file, plain->line)) diagnosis.ordinary = evidence_of(*plain);
+  const bool sure = !diagnosis.causes.empty() && diagnosis.causes.front().confidence >= kSure;
+  for (const Traceback& end : reading.tracebacks) {
+    const bool is_of_plain = diagnosis.ordinary && diagnosis.ordinary->file == end.file && plain != nullptr &&
+                             (diagnosis.ordinary->line == end.line || diagnosis.ordinary->text == end.exception);
+    if (is_of_plain) diagnosis.ordinary_frame = end.frame;
+    if (diagnosis.ordinary || sure || names_a_cause(reading, end.file, end.line)) continue;
+    diagnosis.ordinary = Evidence{end.file, end.line, end.exception};
+    diagnosis.ordinary_frame = end.frame;
+  }
+  if (diagnosis.ordinary || sure) return;
+  // An error line without a traceback, of which nothing more is known.
+  const auto bare = std::ranges::find_if(reading.events, [&](const Event& event) {
+    return event.rule->role == knowledge::Role::ordinary && !event.silenced && !event.quoted &&
+           !names_a_cause(reading, event.file, event.line) && event.level != Level::info &&
+           event.level != Level::warning;
+  });
+  if (bare != reading.events.end()) diagnosis.ordinary = evidence_of(*bare);
+}
+
+void tell_harmless(const Reading& reading, Diagnosis& diagnosis) {
+  constexpr std::size_t kMost = 5;
+  for (const Event& event : reading.events) {
+    if (event.rule->role != knowledge::Role::harmless || event.silenced || diagnosis.harmless.size() == kMost) continue;
+    const auto text = filled(event.rule->says, event.facts, false);
+    const bool known = std::ranges::any_of(diagnosis.harmless, [&](const Note& note) { return note.text == text; });
+    if (text && !known) diagnosis.harmless.push_back({evidence_of(event), *text});
+  }
+}
+
+/// The suspect behind the first cause.
+const Suspect* suspect_of(const std::vector<Suspect>& suspects, const Diagnosis& diagnosis) {
+  if (diagnosis.causes.empty()) return nullptr;
+  const auto found =
+      std::ranges::find_if(suspects, [&](const Suspect& one) { return one.cause->id == diagnosis.causes.front().id; });
+  return found == suspects.end() ? nullptr : &*found;
+}
+
+/// Whether the lines only tell what others saw of a failure elsewhere: such causes lie with another rank or process.
+bool is_seen_by_others(const Suspect& suspect) {
+  const bool elsewhere = suspect.cause->area == "communication" || suspect.cause->id == "crash_secondary" ||
+                         suspect.cause->id == "dataloader_worker_killed" || suspect.cause->id == "rendezvous_failure";
+  return suspect.role == knowledge::Role::symptom && elsewhere;
+}
+
+void be_calibrated(std::vector<Cause>& causes) {
+  for (Cause& cause : causes) cause.confidence = calibrated(cause.confidence);
+}
+
 bool is_symptom(const std::vector<Suspect>& suspects, const std::string& id) {
   const auto found = std::ranges::find(suspects, id, [](const Suspect& suspect) { return suspect.cause->id; });
   return found != suspects.end() && found->role == knowledge::Role::symptom;
@@ -147,34 +250,37 @@ bool is_symptom(const std::vector<Suspect>& suspects, const std::string& id) {
 }  // namespace
 
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
-  Diagnosis diagnosis{
-      .causes = {}, .only_consequences = false, .look_at = "", .lines = reading.lines, .bytes = reading.bytes};
+  Diagnosis diagnosis;
+  diagnosis.lines = reading.lines;
+  diagnosis.bytes = reading.bytes;
   const std::vector<Suspect> suspects = reason(reading, machine, report);
   for (const Suspect& suspect : suspects) {
     if (!suspect.explained_by.empty() || suspect.confidence < kLeastConfidence) continue;
-    Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects));
+    Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
     if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
   std::ranges::stable_sort(diagnosis.causes,
                            [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });
+  if (!diagnosis.causes.empty()) be_calibrated(diagnosis.causes);
   const bool only_symptoms = !suspects.empty() && suspects.front().role != knowledge::Role::root;
   const Event* plain = plain_failure(reading);
   // An error of another kind is what the symptoms followed from.
   if (plain != nullptr && only_symptoms && came_before(*plain, *suspects.front().events.front())) {
     std::erase_if(diagnosis.causes, [&](const Cause& cause) { return is_symptom(suspects, cause.id); });
   }
-  if (plain != nullptr && diagnosis.causes.empty()) diagnosis.ordinary = evidence_of(*plain);
-  const bool any = !diagnosis.causes.empty();
-  if (any && suspects.front().role == knowledge::Role::symptom) {
+  tell_plain_failure(reading, plain, diagnosis);
+  tell_harmless(reading, diagnosis);
+  const Suspect* first = suspect_of(suspects, diagnosis);
+  if (first != nullptr && is_seen_by_others(*first)) {
     diagnosis.only_consequences = true;
-    diagnosis.look_at = look_at(suspects.front(), reading);
+    diagnosis.look_at = look_at(*first, reading);
   }
   return diagnosis;
 }
 
-Diagnosis diagnose_text(std::string_view text, std::string file) {
+Diagnosis diagnose_text(std::string_view text, std::string file, RulesLeftOut left_out) {
   const auto capture = capture::read_capture(text, file);
-  const Reading reading = read_log(text, std::move(file));
+  const Reading reading = read_log(text, std::move(file), std::move(left_out));
   return diagnose(reading, nullptr, capture ? &capture->snapshot : nullptr);
 }
 

@@ -57,6 +57,11 @@ nlohmann::json to_json(const Diagnosis& diagnosis) {
                       {"bytes", diagnosis.bytes}};
   json["look_at"] = diagnosis.look_at.empty() ? nlohmann::json() : nlohmann::json(diagnosis.look_at);
   json["ordinary"] = diagnosis.ordinary ? to_json(*diagnosis.ordinary) : nlohmann::json();
+  json["ordinary_frame"] =
+      diagnosis.ordinary_frame.empty() ? nlohmann::json() : nlohmann::json(diagnosis.ordinary_frame);
+  json["harmless"] = nlohmann::json::array();
+  for (const Note& note : diagnosis.harmless)
+    json["harmless"].push_back({{"evidence", to_json(note.evidence)}, {"text", note.text}});
   json["causes"] = nlohmann::json::array();
   for (const Cause& cause : diagnosis.causes) json["causes"].push_back(to_json(cause));
   return json;

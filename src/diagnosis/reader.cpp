@@ -10,6 +10,7 @@
 #include "diagnosis/line.hpp"
 #include "diagnosis/rules.hpp"
 #include "diagnosis/shapes.hpp"
+#include "diagnosis/traceback.hpp"
 #include "diagnosis/values.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/json.hpp"
@@ -24,6 +25,7 @@ constexpr std::size_t kMostOfOneRule = 64;
 /// And of all files together.
 constexpr std::size_t kMostEvents = 20000;
 constexpr std::size_t kLongestShown = 500;
+constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 
 /// Cut so that no character of several bytes is split.
 std::string cut(std::string text) {
@@ -60,6 +62,12 @@ bool is_conditional(const knowledge::DiagnosisRule& rule) { return !rule.when.em
 
 /// Whether a logger said that it did not end the work.
 bool is_harmless(const Event& event) { return event.level == Level::info || event.level == Level::warning; }
+
+/// Whether a rule for the same line says that the line is no failure.
+bool is_taken_back(const Event& event, const std::vector<Event>& events) {
+  const auto is_harmless = [](const Event& other) { return other.rule->role == Role::harmless; };
+  return event.rule->role != Role::harmless && std::ranges::any_of(events, is_harmless);
+}
 
 /// Whether another rule reads more from the same line for the same cause, or names the cause of what is otherwise a
 /// plain exception.
@@ -102,17 +110,18 @@ bool is_broken(std::string_view line, std::string_view next) {
 
 /// A terminal breaks lines in their middle: what only the line and the next together say. Empty where the next line
 /// begins anew.
-View continued(const View& view, const Rules& rules, const Candidate& candidate) {
+template <class Fitting>
+View continued(const View& view, const Fitting& fitting, const Candidate& candidate) {
   constexpr std::size_t kShortestBroken = 30;
   const auto after = candidate.after(1);
   if (after.empty() || view.text.size() < kShortestBroken) return {};
   const Line next = normalise(after[0]);
   if (next.clock != 0 || next.rank || next.level != Level::unknown || !is_broken(view.text, next.text)) return {};
   View whole{view.text + ' ' + next.text, {}, {}};
-  const std::vector<int> of_next = rules.fitting(next.text);
-  for (const int index : rules.fitting(whole.text)) {
+  const std::vector<int> of_next = fitting(next.text);
+  for (const int index : fitting(whole.text)) {
     const bool known = std::ranges::binary_search(view.fitting, index) || std::ranges::binary_search(of_next, index);
-    if (!known && !rules.rule(index).cause.empty()) whole.fitting.push_back(index);
+    if (!known && !Rules::all().rule(index).cause.empty()) whole.fitting.push_back(index);
   }
   return whole;
 }
@@ -120,12 +129,15 @@ View continued(const View& view, const Rules& rules, const Candidate& candidate)
 }  // namespace
 
 struct LogReader::State {
-  explicit State(std::string name)
+  State(std::string name, RulesLeftOut without)
       : file(std::move(name)),
+        left_out(std::move(without)),
         lines(Rules::all().scanner(), [this](const Candidate& candidate) { look_at(candidate); }) {}
 
   void look_at(const Candidate& candidate);
   void look_at_line(const Candidate& candidate, std::string_view raw);
+  std::vector<int> fitting(const std::string& line) const;
+  void keep_traceback(const Candidate& candidate);
   bool is_full(int index);
   void set_tags(const std::vector<int>& fitting);
   bool is_silenced(const std::vector<int>& fitting, std::uint64_t number);
@@ -135,6 +147,7 @@ struct LogReader::State {
   void replace(Event& first, Event event);
 
   std::string file;
+  RulesLeftOut left_out;
   CandidateReader lines;
   Reading reading;
   std::map<std::string, std::size_t> known;  ///< where an event of the same words stands
@@ -150,7 +163,7 @@ Surroundings around_of(const Candidate& candidate, const std::vector<int>& fitti
   std::size_t after = 0;
   for (const int index : fitting) {
     const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
-    if (rule.cause.empty()) continue;
+    if (rule.cause.empty() && rule.role != Role::harmless) continue;
     before = std::max(before, static_cast<std::size_t>(rule.before));
     after = std::max({after, static_cast<std::size_t>(rule.lines), Rules::kNearLines});
   }
@@ -179,18 +192,19 @@ void LogReader::State::look_at(const Candidate& candidate) {
 }
 
 void LogReader::State::look_at_line(const Candidate& candidate, std::string_view raw) {
-  const Rules& rules = Rules::all();
+  if (is_line_of_diff(raw)) return;
   const Line line = normalise(raw);
   if (line.build) reading.tags.insert("docker_build");
-  View view{line.text, rules.fitting(line.text), {}};
+  if (line.text.contains(kTraceback)) keep_traceback(candidate);
+  View view{line.text, fitting(line.text), {}};
   // A prefix may tell where this ran: "(RayWorkerWrapper pid=9)".
-  set_tags(line.text.size() == line.whole.size() ? view.fitting : rules.fitting(line.whole));
+  set_tags(line.text.size() == line.whole.size() ? view.fitting : fitting(line.whole));
   if (is_silenced(view.fitting, candidate.number)) return;
   // More of what has been kept so often already says nothing new.
   std::erase_if(view.fitting, [&](int index) { return is_full(index); });
   if (view.fitting.empty()) return;
   view.around = around_of(candidate, view.fitting, 0);
-  View whole = continued(view, rules, candidate);
+  View whole = continued(view, [this](const std::string& text) { return fitting(text); }, candidate);
   if (!whole.fitting.empty()) {
     whole.around = around_of(candidate, whole.fitting, 1);
     add_events(line, whole, candidate.number);
@@ -203,7 +217,8 @@ void LogReader::State::add_events(const Line& line, const View& view, std::uint6
   std::vector<Event> events;
   for (const int index : view.fitting) {
     const knowledge::DiagnosisRule& rule = rules.rule(index);
-    if (rule.role == Role::context || rule.role == Role::silence) continue;
+    if (rule.role == Role::context || rule.role == Role::silence || rules.rejects(index, view.text, view.around))
+      continue;
     Facts facts = rules.facts(index, view.text, view.around);
     const auto is_missing = [&](std::string_view key) { return !facts.contains(std::string(key)); };
     if (std::ranges::any_of(rule.needs, is_missing)) continue;
@@ -214,10 +229,27 @@ void LogReader::State::add_events(const Line& line, const View& view, std::uint6
     if (!event.rank) event.rank = diagnosis::number(event.facts, "rank");
   }
   std::vector<bool> redundant;
-  for (const Event& event : events) redundant.push_back(is_said_better(event, events));
+  for (const Event& event : events) redundant.push_back(is_said_better(event, events) || is_taken_back(event, events));
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (!redundant[i]) add(std::move(events[i]));
   }
+}
+
+std::vector<int> LogReader::State::fitting(const std::string& line) const {
+  std::vector<int> indices = Rules::all().fitting(line);
+  if (!left_out.empty())
+    std::erase_if(indices, [&](int index) { return left_out.contains(Rules::all().rule(index).id); });
+  return indices;
+}
+
+void LogReader::State::keep_traceback(const Candidate& candidate) {
+  if (reading.tracebacks.size() >= kMostOfOneRule) return;
+  const auto end = read_traceback(candidate.after());
+  if (!end) return;
+  const bool told = std::ranges::any_of(reading.tracebacks, [&](const Traceback& one) {
+    return one.exception == cut(end->exception) && one.frame == end->frame;
+  });
+  if (!told) reading.tracebacks.push_back({file, candidate.number + end->line, cut(end->exception), end->frame});
 }
 
 bool LogReader::State::is_full(int index) {
@@ -240,8 +272,8 @@ bool LogReader::State::is_silenced(const std::vector<int>& fitting, std::uint64_
   bool silenced = false;
   for (const int index : fitting) {
     const knowledge::DiagnosisRule& rule = Rules::all().rule(index);
-    if (rule.role != Role::silence) continue;
-    silenced = true;
+    if (rule.role != Role::silence && rule.role != Role::harmless) continue;
+    silenced = silenced || rule.role == Role::silence;
     for (std::size_t i = reading.events.size(); i-- > 0;) {
       Event& event = reading.events[i];
       if (event.line + static_cast<std::uint64_t>(rule.before) < number) break;
@@ -286,7 +318,8 @@ void LogReader::State::add(Event event) {
   reading.events.push_back(std::move(event));
 }
 
-LogReader::LogReader(std::string file) : state_(std::make_unique<State>(std::move(file))) {}
+LogReader::LogReader(std::string file, RulesLeftOut left_out)
+    : state_(std::make_unique<State>(std::move(file), std::move(left_out))) {}
 LogReader::LogReader(LogReader&&) noexcept = default;
 LogReader& LogReader::operator=(LogReader&&) noexcept = default;
 LogReader::~LogReader() = default;
@@ -302,8 +335,8 @@ Reading LogReader::finish() {
   return reading;
 }
 
-Reading read_log(std::string_view text, std::string file) {
-  LogReader reader(std::move(file));
+Reading read_log(std::string_view text, std::string file, RulesLeftOut left_out) {
+  LogReader reader(std::move(file), std::move(left_out));
   reader.feed(text);
   return reader.finish();
 }
@@ -318,6 +351,7 @@ void add_reading(Reading& whole, Reading part) {
     event.order += base;
     whole.events.push_back(std::move(event));
   }
+  whole.tracebacks.insert(whole.tracebacks.end(), part.tracebacks.begin(), part.tracebacks.end());
   whole.tags.merge(part.tags);
   whole.newest_first = whole.newest_first || part.newest_first;
   // A file that ended well says nothing about the others.

@@ -217,11 +217,14 @@ void weigh(std::vector<Suspect>& suspects, bool ordinary) {
 }
 
 bool ends_work(const Event& event) {
-  return event.rule->role == Role::ordinary && !event.silenced && event.level != Level::info &&
-         event.level != Level::warning;
+  constexpr double kOfAnyError = 0.25;  // below: an error line of which nothing is known, which may be the cause's own
+  return event.rule->role == Role::ordinary && event.rule->strength > kOfAnyError && !event.silenced &&
+         event.level != Level::info && event.level != Level::warning;
 }
 
 }  // namespace
+
+double calibrated(double raw) { return raw; }
 
 const Event* plain_failure(const Reading& reading) {
   constexpr double kNamesAFailure = 0.5;

@@ -51,7 +51,7 @@ const RE2& current_device() {
   return pattern;
 }
 
-using Groups = std::map<std::string, std::string_view>;
+using Groups = std::map<std::string, std::string>;
 
 /// Adds what the named groups of one match hold. A pid beside what it holds is a process.
 void add_groups_of_match(const Groups& groups, Facts& facts) {
@@ -68,6 +68,18 @@ void add_groups_of_match(const Groups& groups, Facts& facts) {
   }
 }
 
+/// "3.22" of "(3.22/4.0 GiB)" is in the unit that follows: with it. Other values as they are.
+std::string with_unit(const std::string& name, std::string_view value, std::string_view behind) {
+  static const RE2 bare(R"(^[\d.,_]+$)");
+  static const RE2 unit_follows(R"(^ ?(?:/|of|out of|to|-) ?[\d.,]+ ?([KMGT]i?B|[kmgt]b|bytes)\b)");
+  std::string unit;
+  if (name.find("_bytes") == std::string::npos || !RE2::FullMatch(re2::StringPiece(value.data(), value.size()), bare))
+    return std::string(value);
+  if (!RE2::PartialMatch(re2::StringPiece(behind.data(), behind.size()), unit_follows, &unit))
+    return std::string(value);
+  return std::string(value) + " " + unit;
+}
+
 /// Adds what the named groups of every match in `text` hold.
 void add_groups(const RE2& pattern, const std::string& text, Facts& facts) {
   const auto& names = pattern.CapturingGroupNames();
@@ -81,7 +93,9 @@ void add_groups(const RE2& pattern, const std::string& text, Facts& facts) {
     Groups groups;
     for (const auto& [group, name] : names) {
       const re2::StringPiece& value = values[static_cast<std::size_t>(group)];
-      if (value.data() != nullptr) groups.emplace(name, std::string_view(value.data(), value.size()));
+      if (value.data() == nullptr) continue;
+      const auto behind = static_cast<std::size_t>(value.data() - text.data()) + value.size();
+      groups.emplace(name, with_unit(name, {value.data(), value.size()}, std::string_view(text).substr(behind)));
     }
     add_groups_of_match(groups, facts);
     const auto end = static_cast<std::size_t>(values[0].data() - text.data()) + values[0].size();
@@ -95,6 +109,7 @@ struct Rules::Compiled {
   std::once_flag once;
   std::unique_ptr<RE2> pattern;
   std::vector<std::unique_ptr<RE2>> extract;
+  std::unique_ptr<RE2> reject;
 };
 
 namespace {
@@ -149,6 +164,8 @@ const Rules::Compiled& Rules::compiled(int index) const {
     entry.pattern = std::make_unique<RE2>(re2::StringPiece(rule.pattern.data(), rule.pattern.size()), options());
     for (const std::string_view pattern : rule.extract)
       entry.extract.push_back(std::make_unique<RE2>(re2::StringPiece(pattern.data(), pattern.size()), options()));
+    if (!rule.reject.empty())
+      entry.reject = std::make_unique<RE2>(re2::StringPiece(rule.reject.data(), rule.reject.size()), options());
   });
   return entry;
 }
@@ -159,6 +176,15 @@ const Rules& Rules::all() {
 }
 
 bool Rules::fits(int index, const std::string& line) const { return RE2::PartialMatch(line, *compiled(index).pattern); }
+
+bool Rules::rejects(int index, const std::string& line, const Surroundings& around) const {
+  if (rule(index).reject.empty()) return false;
+  const RE2& pattern = *compiled(index).reject;
+  if (RE2::PartialMatch(line, pattern)) return true;
+  const std::size_t most = std::min(around.after.size(), static_cast<std::size_t>(rule(index).lines));
+  return std::any_of(around.after.begin(), around.after.begin() + static_cast<std::ptrdiff_t>(most),
+                     [&](const std::string& after) { return RE2::PartialMatch(after, pattern); });
+}
 
 std::vector<int> Rules::fitting(const std::string& line) const {
   std::vector<int> indices;

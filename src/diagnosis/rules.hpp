@@ -31,6 +31,8 @@ class Rules {
   /// Finds the literals of which a line needs one to be worth looking at: those of every rule that may speak.
   const LiteralScanner& scanner() const { return speaking_->scanner; }
   bool fits(int index, const std::string& line) const;
+  /// Whether the line, or those after it that the rule looks at, tell that it is not meant.
+  bool rejects(int index, const std::string& line, const Surroundings& around) const;
   /// The rules that fit a normalised line, by index. Those that only silence are asked where another fits.
   std::vector<int> fitting(const std::string& line) const;
   const knowledge::DiagnosisRule& rule(int index) const { return rules_[static_cast<std::size_t>(index)]; }

@@ -225,7 +225,10 @@ void unknown_model(const Subject& subject, Report& report) {
 constexpr auto kDeviceChecks = std::to_array<Check>({
     {"no-gpu", Area::device, Severity::info, "whether there is a GPU", "Most checks are about GPUs.", "gpuwarden list",
      "", none_seen,
-     "purpose-without-gpu driver-missing machine-without-cuda container-without-gpu container-given-no-gpu"},
+     "purpose-without-gpu driver-missing machine-without-cuda container-without-gpu container-given-no-gpu "
+     "driver-in-trouble driver-library-mismatch nvml-unknown-error told-open-module-needed told-legacy-gpu "
+     "told-other-driver told-init-failed told-no-memory-window told-no-gpu-served told-key-rejected told-build-failed "
+     "told-module-missing told-container-needs-cuda told-container-without-toolkit"},
     {"gpu-lost", Area::device, Severity::critical, "GPUs that fell off the bus",
      "Nothing on such a GPU works until the machine is restarted.", "nvml.h NVML_ERROR_GPU_IS_LOST; Xid 79", kXids,
      lost},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
@@ -113,10 +114,45 @@ void library_broken(const Subject& subject, Report& report) {
   }
 }
 
-void driver_in_trouble(const Subject& subject, Report& report) {
-  // What a capture shows of a failed call may be about anything; only the driver's own failure is told here.
+/// A text in which a GPU answers may quote a failed call of another time or place, and a driver is no matter of a
+/// machine with other makers' GPUs.
+bool is_told_dead(const Subject& subject) {
+  using enum ProblemKind;
   const auto& problem = subject.snapshot.problem;
-  if (!problem || !subject.snapshot.origin.empty()) return;
+  const bool other_maker = std::ranges::any_of(subject.snapshot.gpus, [](const GpuRecord& gpu) {
+    return gpu.gpu.vendor != "NVIDIA" && !gpu.gpu.vendor.empty();
+  });
+  if (!problem || other_maker || std::ranges::any_of(subject.snapshot.gpus, facts::is_usable)) return false;
+  return problem->kind == not_loaded || problem->kind == no_library || problem->kind == no_devices ||
+         problem->kind == no_permission || (problem->kind == other && problem->code == ErrorCode::unavailable);
+}
+
+std::vector<std::string> steps_for(const Subject& subject, const facts::DriverProblem& problem) {
+  using enum ProblemKind;
+  std::vector<std::string> steps;
+  if (problem.kind == not_loaded)
+    steps = {"sudo modprobe nvidia", "sudo dmesg | grep -i -E 'nvrm|nvidia' | tail -20   # if that fails, why",
+             "dkms status   # is there a module for the running kernel?"};
+  if (problem.kind == no_library && is_container(subject))
+    steps = {"docker run --gpus all ...   # the toolkit mounts the driver's libraries"};
+  else if (problem.kind == no_library)
+    steps = driver_steps(subject, 0);
+  if (problem.kind == no_devices)
+    steps = {"sudo dmesg | grep -i nvrm | tail -20   # why the driver takes no GPU", "lspci -nnk -d 10de:"};
+  if (problem.kind == no_permission) steps = {"ls -l /dev/nvidia*", "sudo usermod -aG video,render $USER"};
+  if (problem.kind == other) steps = {"sudo dmesg | grep -i -E 'nvrm|xid' | tail -20"};
+  if (!problem.hint.empty() && steps.empty()) steps.push_back(problem.hint);
+  if (std::string more = send_also(subject); !more.empty()) steps.push_back(std::move(more));
+  return steps;
+}
+
+void driver_in_trouble(const Subject& subject, Report& report) {
+  const auto& problem = subject.snapshot.problem;
+  if (is_elsewhere(subject)) {
+    if (is_told_dead(subject)) report.say(problem->message, steps_for(subject, *problem));
+    return;
+  }
+  if (!problem) return;
   const bool forbidden = problem->kind == ProblemKind::no_permission && nvidia_gpus(subject).empty();
   if (problem->kind != ProblemKind::other && problem->kind != ProblemKind::no_devices && !forbidden) return;
   std::vector<std::string> steps{"sudo dmesg | grep -i -E 'nvrm|xid' | tail -20"};
@@ -193,7 +229,10 @@ void too_new_for_gpu(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   report.say(fmt::format("driver branch {} no longer knows {} ({}): {} is the last that does", *branch, name_gpus(gpus),
                          gpus[0]->gpu.name, last),
-             {fmt::format("gpuwarden driver plan --branch {} --module proprietary", last), "sudo reboot"});
+             is_elsewhere(subject)
+                 ? install_proprietary_driver(subject, last)
+                 : std::vector<std::string>{fmt::format("gpuwarden driver plan --branch {} --module proprietary", last),
+                                            "sudo reboot"});
 }
 
 void end_of_life(const Subject& subject, Report& report) {
@@ -205,15 +244,17 @@ void end_of_life(const Subject& subject, Report& report) {
   const std::string end = row->end_of_life == "past" ? "" : fmt::format(" since {}", row->end_of_life);
   if (next == 0) return;
   report.say(fmt::format("driver branch {} gets no more fixes{}; branch {} does", *branch, end, next),
-             {fmt::format("gpuwarden driver plan --branch {}", next)});
+             driver_steps(subject, next));
 }
 
 void newer_than_known(const Subject& subject, Report& report) {
   const auto branch = driver_branch(subject);
   if (!branch || *branch <= subject.knowledge.newest_branch()) return;
-  report.say(fmt::format("driver branch {} is newer than this version's knowledge (newest: {}); it is judged as that",
-                         *branch, subject.knowledge.newest_branch()),
-             {"give it a newer file: gpuwarden doctor --knowledge FILE"});
+  report.say(
+      fmt::format("driver branch {} is newer than this version's knowledge (newest: {}, as of {}); it is judged as "
+                  "that",
+                  *branch, subject.knowledge.newest_branch(), subject.knowledge.as_of()),
+      {"update gpuwarden, or describe the branch in a file for --knowledge (docs/knowledge.md)"});
 }
 
 void unsigned_under_secure_boot(const Subject& subject, Report& report) {
@@ -236,6 +277,26 @@ void not_built_for_kernel(const Subject& subject, Report& report) {
       fmt::format("DKMS has not built driver {} for kernel {}, which the next boot may start", *driver.dkms_version,
                   newest),
       {install_kernel_headers(subject.environment), fmt::format("sudo dkms autoinstall -k {}", shell_word(newest))});
+}
+
+/// No module for the kernel that runs; where it is not known, for none of the installed ones.
+void module_not_built(const Subject& subject, Report& report) {
+  const auto& driver = subject.environment.driver;
+  const auto& host = subject.environment.host;
+  if (!driver.dkms_version || driver.loaded_version || driver.on_disk_version || driver_of(subject)) return;
+  if (nvidia_gpus(subject).empty() && !is_elsewhere(subject)) return;
+  const auto is_built = [&](const std::string& kernel) {
+    return std::ranges::find(driver.dkms_built_for, kernel) != driver.dkms_built_for.end();
+  };
+  const bool running = host.kernel && !host.kernel->empty();
+  const auto& kernels = host.installed_kernels;
+  if (running ? is_built(*host.kernel) : kernels.empty() || std::ranges::any_of(kernels, is_built)) return;
+  const std::string& kernel = running ? *host.kernel : kernels.back();
+  report.say(
+      fmt::format("DKMS has not built driver {} for {}kernel {}: there is no module to load", *driver.dkms_version,
+                  running ? "the running " : "", kernel),
+      {install_kernel_headers(subject.environment), fmt::format("sudo dkms autoinstall -k {}", shell_word(kernel)),
+       "sudo modprobe nvidia", "send also: /var/lib/dkms/nvidia/*/build/make.log, if the build fails"});
 }
 
 void headers_missing(const Subject& subject, Report& report) {
@@ -347,7 +408,9 @@ constexpr auto kDriverChecks = std::to_array<Check>({
      "gpuwarden reads NVML in a process of its own", "", library_broken},
     {"driver-in-trouble", Area::driver, Severity::critical, "any other failure of the driver",
      "A driver that refuses to start serves no GPU.", "nvml.h, return codes of nvmlInit", "", driver_in_trouble,
-     "nouveau-loaded driver-missing driver-not-loaded"},
+     "nouveau-loaded driver-missing driver-not-loaded driver-library-mismatch told-open-module-needed told-legacy-gpu "
+     "told-other-driver told-init-failed told-no-memory-window told-no-gpu-served told-key-rejected told-build-failed "
+     "told-module-missing driver-module-not-built"},
     {"reading-has-gaps", Area::driver, Severity::error, "what the driver did not report though its GPUs answer",
      "A call that hangs or crashes for one part of a reading may soon do so for others.",
      "gpuwarden's own deadline (--timeout)", "", reading_has_gaps},
@@ -374,11 +437,15 @@ constexpr auto kDriverChecks = std::to_array<Check>({
     {"driver-newer-than-known", Area::driver, Severity::info, "a branch that came after this program",
      "What is new is judged by the newest known rules, not refused.", "gpuwarden's knowledge base", "",
      newer_than_known},
+    {"driver-module-not-built", Area::driver, Severity::critical, "DKMS against the running kernel",
+     "A driver that is installed as source serves no GPU until its module is built for the kernel.", "dkms(8)",
+     kKernelModules, module_not_built, "told-build-failed told-module-missing"},
     {"driver-not-built-for-kernel", Area::driver, Severity::warning, "DKMS against the installed kernels",
-     "After the next boot the driver would be missing.", "dkms(8)", "", not_built_for_kernel, "kernel-headers-missing"},
+     "After the next boot the driver would be missing.", "dkms(8)", "", not_built_for_kernel,
+     "kernel-headers-missing driver-module-not-built"},
     {"kernel-headers-missing", Area::driver, Severity::warning, "headers for DKMS",
      "The next driver or kernel update cannot build the module.", "NVIDIA driver installation guide", kKernelModules,
-     headers_missing},
+     headers_missing, "driver-module-not-built"},
     {"gsp-firmware-mismatch", Area::driver, Severity::error, "the GSP firmware against the driver",
      "Turing and newer load firmware of exactly the driver's version; another fails in RmInitAdapter.",
      "NVIDIA driver README, GSP firmware; open-gpu-kernel-modules#820", "", firmware_missing},

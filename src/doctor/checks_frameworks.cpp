@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
@@ -22,20 +23,15 @@ using knowledge::Version;
 
 constexpr std::string_view kGetStarted = "https://pytorch.org/get-started/locally/";
 
-/// The command for a PyTorch that fits all GPUs and the driver; a sentence where there is none.
-std::string fitting_torch(const Subject& subject, const PythonEnvironment& python, std::optional<Version> driver) {
-  const auto architectures = all_architectures(subject);
-  if (architectures.empty())
-    return fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStarted);
-  const auto* wheel = knowledge::newest_torch_for(subject.knowledge, architectures, driver);
-  if (wheel == nullptr) return "no PyTorch wheel fits this GPU and driver; gpuwarden compat shows what would";
-  return pip_install_torch(python, to_string(wheel->torch), wheel->build);
-}
-
 /// The same as another way out.
 std::string build_for_driver(const Subject& subject, const PythonEnvironment& python, const Version& driver) {
   const std::string step = fitting_torch(subject, python, driver);
   return is_command(step) ? step + "   # or a build for this driver" : step;
+}
+
+std::vector<std::string> with(std::vector<std::string> steps, std::string more) {
+  if (std::ranges::find(steps, more) == steps.end()) steps.push_back(std::move(more));
+  return steps;
 }
 
 void cpu_build(const Subject& subject, Report& report) {
@@ -79,8 +75,8 @@ void driver_too_old(const Subject& subject, Report& report) {
                fmt::format("PyTorch {} (CUDA {}){} needs driver {} or newer; {} is installed{}", torch.version,
                            to_string(knowledge::release_of(*torch.cuda)), where(*torch.python), to_string(*needed),
                            to_string(*driver), works ? ", and runs by cuda-compat" : ""),
-               {fmt::format("gpuwarden driver plan --cuda {}", to_string(knowledge::release_of(*torch.cuda))),
-                build_for_driver(subject, *torch.python, *driver)});
+               with(driver_steps_for_cuda(subject, knowledge::release_of(*torch.cuda)),
+                    build_for_driver(subject, *torch.python, *driver)));
   }
 }
 
@@ -96,7 +92,7 @@ void by_minor_version(const Subject& subject, Report& report) {
         fmt::format("PyTorch {} (CUDA {}){} runs on driver {}, whose own CUDA is {}: what is compiled runs; what "
                     "is compiled at run time may ask for the newer driver",
                     torch.version, release, where(*torch.python), to_string(*driver), to_string(*own)),
-        {fmt::format("gpuwarden driver plan --cuda {}", release)});
+        driver_steps_for_cuda(subject, knowledge::release_of(*torch.cuda)));
     return;
   }
 }
@@ -178,12 +174,25 @@ std::optional<int> torchvision_minor(const Version& torch) {
   return std::nullopt;
 }
 
+/// "torchvision 0.21.0+cu126 (PyTorch is built for cu124)": its kernels want the other CUDA's libraries.
+void add_other_builds(const Torch& torch, std::vector<std::string>& wrong) {
+  if (!torch.build.starts_with("cu")) return;
+  for (const std::string_view name : {"torchvision", "torchaudio"}) {
+    const auto* package = facts::find_package(*torch.python, name);
+    if (package == nullptr || !package->version.contains("+cu") || package->version.ends_with("+" + torch.build))
+      continue;
+    wrong.push_back(fmt::format("{} {} (PyTorch is built for {})", name, package->version, torch.build));
+  }
+}
+
 void companions_differ(const Subject& subject, Report& report) {
   for (const Torch& torch : torches(subject)) {
     const auto own = Version::parse(torch.version);
     const auto vision = package_version(*torch.python, "torchvision");
     const auto audio = package_version(*torch.python, "torchaudio");
     const auto wanted = own ? torchvision_minor(*own) : std::nullopt;
+    // A nightly's companions have the numbers of the release before, until theirs are counted up.
+    if (torch.version.contains("dev")) continue;
     std::vector<std::string> wrong;
     // From 2.9 on torchaudio is released on its own.
     if (vision && wanted && vision->major == 0 && vision->minor != *wanted)
@@ -191,6 +200,7 @@ void companions_differ(const Subject& subject, Report& report) {
     if (audio && own && own->major == 2 && own->minor <= 8 &&
         knowledge::release_of(*audio) != knowledge::release_of(*own))
       wrong.push_back(fmt::format("torchaudio {}", to_string(*audio)));
+    if (wrong.empty()) add_other_builds(torch, wrong);
     if (wrong.empty()) continue;
     // A nightly, or a build of somebody else, is on no index that is known here.
     const bool released = subject.knowledge.torch(*own, torch.build) != nullptr && !torch.build.empty();
@@ -205,7 +215,7 @@ void python_not_served(const Subject& subject, Report& report) {
   for (const Torch& torch : torches(subject)) {
     const auto own = Version::parse(torch.version);
     const auto python = Version::parse(torch.python->version.value_or(""));
-    const auto* row = own ? subject.knowledge.torch(*own, torch.build) : nullptr;
+    const auto* row = own ? subject.knowledge.torch(*own, torch.build, wheel_machine(subject)) : nullptr;
     if (row == nullptr || !python) continue;
     const Version release = knowledge::release_of(*python);
     if (release >= row->python_lowest && release <= Version{row->python_highest.major, row->python_highest.minor + 1})

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
@@ -166,6 +167,8 @@ void fewer_than_devices(const Subject& subject, Report& report) {
   }));
   const auto listed = nvidia_gpus(subject).size();
   if (count == 0 || subject.snapshot.problem || listed >= count || subject.snapshot.simulated) return;
+  // Files of another system tell nothing of who is listed there.
+  if (listed == 0 && is_elsewhere(subject)) return;
   report.say(fmt::format("{} GPUs have a device file, {} are listed", count, listed),
              {"sudo dmesg | grep -i -E 'nvrm|xid' | tail -20", "lspci -d 10de: -nn"});
 }

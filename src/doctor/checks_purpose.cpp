@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
@@ -24,30 +25,84 @@ const facts::PythonEnvironment& any_python(const Subject& subject) {
   return subject.environment.pythons.empty() ? kNone : subject.environment.pythons.front();
 }
 
+/// The version that is judged: the one asked for, else the one installed, else the newest that runs here.
+struct Wanted {
+  std::optional<Version> version;
+  std::optional<std::string> build;
+  bool installed = false;
+};
+
+std::optional<Wanted> installed_one(const Subject& subject, const Purpose::Package& package) {
+  if (package.name == "torch") {
+    const auto all = torches(subject);
+    if (all.empty()) return std::nullopt;
+    const Torch& torch = all.front();
+    return Wanted{Version::parse(torch.version), torch.build.empty() ? std::nullopt : std::optional(torch.build), true};
+  }
+  for (const auto& python : subject.environment.pythons) {
+    if (const auto version = package_version(python, package.name)) return Wanted{version, std::nullopt, true};
+  }
+  return std::nullopt;
+}
+
+Wanted newest_here(const Subject& subject, std::string_view name) {
+  const auto architectures = all_architectures(subject);
+  if (name == "vllm") {
+    const auto releases = subject.knowledge.vllm_releases();
+    const auto* row = knowledge::newest_vllm_for(subject.knowledge, architectures, driver_of(subject));
+    if (row == nullptr && !releases.empty()) row = &releases.back();
+    return {row == nullptr ? std::nullopt : std::optional(row->first), std::nullopt, false};
+  }
+  if (name != "torch") return {};
+  const auto* wheel =
+      knowledge::newest_torch_for(subject.knowledge, architectures, driver_of(subject), wheel_machine(subject));
+  return {wheel == nullptr ? subject.knowledge.newest_torch() : wheel->torch, std::nullopt, false};
+}
+
+Wanted wanted(const Subject& subject) {
+  const auto& package = *subject.purpose.package;
+  if (package.version) return {Version::parse(*package.version), package.build, false};
+  if (package.build) return {subject.knowledge.newest_torch(), package.build, false};
+  if (const auto found = installed_one(subject, package)) return *found;
+  return newest_here(subject, package.name);
+}
+
+/// "vllm 0.18.0, which is installed,", or the purpose as it was written.
+std::string name_of(const Subject& subject) {
+  const auto& package = *subject.purpose.package;
+  const Wanted one = wanted(subject);
+  if (package.version || !one.version) return subject.purpose.text;
+  return fmt::format("{} {}{}", package.name, to_string(*one.version), one.installed ? ", which is installed," : "");
+}
+
 /// The release of vLLM that is wanted, by the needs of the nearest one that is known; nullptr: none is wanted.
 const knowledge::VllmRelease* vllm_wanted(const Subject& subject) {
   if (!subject.purpose.package || subject.purpose.package->name != "vllm") return nullptr;
-  const auto& text = subject.purpose.package->version;
-  const auto releases = subject.knowledge.vllm_releases();
-  const auto version = text ? Version::parse(*text) : std::nullopt;
-  if (version) return subject.knowledge.vllm_near(*version);
-  return releases.empty() ? nullptr : &releases.back();
+  const Wanted one = wanted(subject);
+  return one.version ? subject.knowledge.vllm_near(*one.version) : nullptr;
 }
 
-/// The wheels that the purpose names; for vLLM and others, those of the PyTorch that they need.
+/// What is known of another package that is wanted; nullptr: nothing.
+const knowledge::PackageNeeds* needs_wanted(const Subject& subject) {
+  if (!subject.purpose.package) return nullptr;
+  return subject.knowledge.package(subject.purpose.package->name, wanted(subject).version);
+}
+
+/// The wheels that the purpose names; for vLLM those of the PyTorch that it takes, for the CUDA of one of its wheels.
 std::vector<const TorchBuild*> wheels_for(const Subject& subject) {
   const auto& package = *subject.purpose.package;
-  std::optional<Version> torch;
-  if (package.name == "torch" && package.version) torch = Version::parse(*package.version);
-  if (package.name == "torch" && !package.version) torch = subject.knowledge.newest_torch();
-  // vLLM's wheel is built for one CUDA release, and takes the PyTorch of that.
+  const Wanted one = wanted(subject);
   const auto* vllm = vllm_wanted(subject);
-  if (vllm != nullptr) torch = vllm->torch;
   std::vector<const TorchBuild*> wheels;
+  if (package.name != "torch" && vllm == nullptr) return wheels;
+  const auto torch = vllm != nullptr ? std::optional(vllm->torch) : one.version;
   if (!torch) return wheels;
-  for (const TorchBuild* wheel : subject.knowledge.torch_builds_of(*torch)) {
-    if (vllm != nullptr && !package.build && !wheel->build.contains(fmt::format("cu{}", vllm->cuda.major))) continue;
-    if (!package.build || wheel->build == *package.build) wheels.push_back(wheel);
+  const auto cuda =
+      vllm == nullptr ? std::nullopt : knowledge::vllm_cuda_for(subject.knowledge, *vllm, driver_of(subject));
+  const int major = cuda ? cuda->major : vllm != nullptr ? vllm->cuda.major : 0;
+  for (const TorchBuild* wheel : subject.knowledge.torch_builds_of(*torch, wheel_machine(subject))) {
+    if (vllm != nullptr && !one.build && !wheel->build.contains(fmt::format("cu{}", major))) continue;
+    if (!one.build || wheel->build == *one.build) wheels.push_back(wheel);
   }
   return wheels;
 }
@@ -70,17 +125,25 @@ void no_such_build(const Subject& subject, Report& report) {
       {pip_install_torch(any_python(subject), to_string(*version), builds.back())});
 }
 
+/// The least driver of what is wanted; empty: not known.
+std::optional<Version> driver_wanted(const Subject& subject) {
+  const auto wheels = wheels_for(subject);
+  if (!wheels.empty()) return std::ranges::min(wheels, {}, &TorchBuild::min_driver)->min_driver;
+  const auto* needs = needs_wanted(subject);
+  if (needs == nullptr) return std::nullopt;
+  if (needs->min_driver) return needs->min_driver;
+  return needs->cuda ? subject.knowledge.min_driver(needs->cuda, false) : std::nullopt;
+}
+
 void purpose_driver(const Subject& subject, Report& report) {
   const auto driver = driver_of(subject);
   if (!subject.purpose.package || !driver) return;
-  const auto wheels = wheels_for(subject);
-  if (wheels.empty() || std::ranges::any_of(wheels, [&](const auto* wheel) { return *driver >= wheel->min_driver; }))
-    return;
-  const Version needed = std::ranges::min(wheels, {}, &TorchBuild::min_driver)->min_driver;
-  report.say(fmt::format("{} needs driver {} or newer; {} is installed", subject.purpose.text, to_string(needed),
+  const auto least = driver_wanted(subject);
+  if (!least || *driver >= *least) return;
+  const Version needed = *least;
+  report.say(fmt::format("{} needs driver {} or newer; {} is installed", name_of(subject), to_string(needed),
                          to_string(*driver)),
-             {fmt::format("gpuwarden driver plan --branch {}",
-                          subject.knowledge.recommended_branch(needed.major, 0, subject.snapshot.taken_at))});
+             driver_steps(subject, fitting_branch(subject, needed.major)));
 }
 
 void purpose_gpu(const Subject& subject, Report& report) {
@@ -94,26 +157,24 @@ void purpose_gpu(const Subject& subject, Report& report) {
   });
   if (gpus.empty()) return;
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
-  const auto* other = subject.knowledge.torch_for(architecture, driver_of(subject));
-  report.say(fmt::format("{} has no code for {} ({}, sm_{})", subject.purpose.text, name_gpus(gpus), gpus[0]->gpu.name,
+  report.say(fmt::format("{} has no code for {} ({}, sm_{})", name_of(subject), name_gpus(gpus), gpus[0]->gpu.name,
                          architecture),
-             {other != nullptr ? pip_install_torch(any_python(subject), to_string(other->torch), other->build)
-                               : "gpuwarden compat   # what runs on this GPU"});
+             {fitting_torch(subject)});
 }
 
-/// The least compute capability of what is wanted; 0: not known. FlashAttention 2's README names Ampere.
+/// The least compute capability of what is wanted; 0: not known.
 int least_capability(const Subject& subject) {
   if (!subject.purpose.package) return 0;
   if (const auto* vllm = vllm_wanted(subject)) return vllm->min_capability;
-  constexpr int kAmpere = 80;
-  return subject.purpose.package->name == "flash-attn" ? kAmpere : 0;
+  const auto* needs = needs_wanted(subject);
+  return needs == nullptr ? 0 : needs->min_capability;
 }
 
 void purpose_capability(const Subject& subject, Report& report) {
   const int least = least_capability(subject);
   const auto gpus = gpus_below(subject, least);
   if (least == 0 || gpus.empty()) return;
-  report.say(fmt::format("{} needs compute capability {}; {} {} ({})", subject.purpose.text, capability_text(least),
+  report.say(fmt::format("{} needs compute capability {}; {} {} ({})", name_of(subject), capability_text(least),
                          name_gpus(gpus, "has", "have"),
                          capability_text(architecture_of(subject, gpus[0]->gpu).value_or(0)), gpus[0]->gpu.name),
              {"gpuwarden compat   # what runs on this GPU"});
@@ -132,17 +193,46 @@ void purpose_not_known(const Subject& subject, Report& report) {
   const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
   const auto* vllm = vllm_wanted(subject);
   if (vllm != nullptr && version && *version > subject.knowledge.vllm_releases().back().last) {
-    report.say(fmt::format("vLLM {} is newer than this version's knowledge; it was judged as {}", *package.version,
-                           to_string(vllm->first)));
+    report.say(fmt::format("vLLM {} is newer than what this program knows (as of {}); it was judged as {}",
+                           *package.version, subject.knowledge.as_of(), to_string(vllm->first)));
     return;
   }
-  const bool judged = vllm != nullptr || least_capability(subject) != 0 ||
+  if (package.name == "torch" && version && *version > subject.knowledge.newest_torch()) {
+    report.say(fmt::format("PyTorch {} is newer than what this program knows (as of {}; newest: {}): it was not judged",
+                           *package.version, subject.knowledge.as_of(), to_string(subject.knowledge.newest_torch())));
+    return;
+  }
+  const bool judged = vllm != nullptr || needs_wanted(subject) != nullptr ||
                       (package.name == "torch" && (!wheels_for(subject).empty() || package.build));
   if (judged) return;
   report.say(
       fmt::format("what {} needs of driver and GPU is not in the knowledge base: only what is installed was judged",
                   purpose.text),
       {"gpuwarden compat " + shell_word(package.name)});
+}
+
+/// Nobody has asked for a version, and none is installed: which one was judged.
+void purpose_chosen(const Subject& subject, Report& report) {
+  const auto& package = subject.purpose.package;
+  if (!package || package->version || package->build || subject.snapshot.gpus.empty()) return;
+  const Wanted one = wanted(subject);
+  if (one.installed || !one.version) return;
+  const auto* vllm = vllm_wanted(subject);
+  const auto cuda =
+      vllm == nullptr ? std::nullopt : knowledge::vllm_cuda_for(subject.knowledge, *vllm, driver_of(subject));
+  if (vllm == nullptr) {
+    report.say(fmt::format("PyTorch is not installed; {} is the newest that runs here", to_string(*one.version)),
+               {fitting_torch(subject)});
+    return;
+  }
+  const bool other = cuda && *cuda != vllm->cuda;
+  report.say(fmt::format("vLLM is not installed; {} is the newest {}", to_string(*one.version),
+                         cuda ? fmt::format("that runs here, with its wheel for CUDA {}", to_string(*cuda))
+                              : "that is known, and does not run on this driver"),
+             {fmt::format("uv pip install 'vllm=={}'{}", to_string(*one.version),
+                          other ? fmt::format(" --torch-backend={}   # its wheel is on https://wheels.vllm.ai",
+                                              knowledge::build_of_cuda(*cuda))
+                                : "")});
 }
 
 void purpose_architecture(const Subject& subject, Report& report) {
@@ -189,10 +279,11 @@ void purpose_memory(const Subject& subject, Report& report) {
 
 constexpr auto kPurposeChecks = std::to_array<Check>({
     {"purpose-without-gpu", Area::device, Severity::critical, "whether there is a GPU for the purpose",
-     "It would run on the CPU at best.", "gpuwarden list", "", purpose_no_gpu},
+     "Nothing says that this machine has a GPU: no GPU was seen, or the text does not show one.", "gpuwarden list", "",
+     purpose_no_gpu},
     {"purpose-build-unknown", Area::frameworks, Severity::error, "whether the build that is wanted exists",
-     "pip would not find it.", "PyTorch build matrix (pytorch/test-infra)",
-     "https://pytorch.org/get-started/previous-versions/", no_such_build},
+     "No such wheel is known here; a newer one than the knowledge would be said to be so.",
+     "PyTorch build matrix (pytorch/test-infra)", "https://pytorch.org/get-started/previous-versions/", no_such_build},
     {"purpose-needs-newer-driver", Area::driver, Severity::error, "the driver against what is wanted",
      "CUDA would not start.", "PyTorch RELEASE.md; CUDA compatibility guide",
      "https://docs.nvidia.com/deploy/cuda-compatibility/", purpose_driver},
@@ -204,6 +295,8 @@ constexpr auto kPurposeChecks = std::to_array<Check>({
      purpose_capability, "purpose-has-no-code-for-gpu"},
     {"purpose-not-known", Area::frameworks, Severity::info, "purposes of which nothing is known",
      "That nothing was found then says little.", "gpuwarden's knowledge base", "", purpose_not_known},
+    {"purpose-version-chosen", Area::frameworks, Severity::info, "which version is judged where none is installed",
+     "The newest release may ask for another driver than this one.", "vllm and torch tables", "", purpose_chosen},
     {"purpose-architecture-not-built", Area::toolkit, Severity::error, "the toolkits against the architecture",
      "nvcc would answer \"Unsupported gpu architecture\".", "CUDA release notes", "", purpose_architecture},
     {"purpose-needs-more-memory", Area::device, Severity::error, "the GPUs' memory against the model",

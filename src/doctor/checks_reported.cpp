@@ -72,14 +72,19 @@ constexpr auto kCudaErrors = std::to_array<CudaError>({
     {"101", "CUDA_VISIBLE_DEVICES names a GPU that does not exist", "nvidia-smi -L; unset CUDA_VISIBLE_DEVICES"},
     {"802", "the NVSwitch fabric is not ready", "sudo systemctl restart nvidia-fabricmanager"},
     {"803", "libcuda does not fit the kernel module, usually a stale cuda-compat",
-     "remove /compat folders from LD_LIBRARY_PATH"},
+     "take cuda-compat off the loader's path: /compat in LD_LIBRARY_PATH, cuda-compat.conf in /etc/ld.so.conf.d "
+     "(vLLM's "
+     "images from 0.15 on); then run ldconfig"},
     {"804", "cuda-compat was loaded on a GPU that it does not serve", "remove /compat folders from LD_LIBRARY_PATH"},
     {"999", "the driver gave no reason; after a suspend it is usually nvidia_uvm",
      "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm"},
 });
 
 void cuda_errors(const Subject& subject, Report& report) {
+  const bool fabric_is_told = !of_kind(subject, "fabric_version_differs").empty();
   for (const auto* message : of_kind(subject, "cuda_error")) {
+    // The fabric manager's own words say why, and a restart would not help.
+    if (message->value == "802" && fabric_is_told) continue;
     const auto* const known = std::ranges::find(kCudaErrors, message->value, &CudaError::number);
     if (known == kCudaErrors.end())
       report.say(fmt::format("CUDA does not start: error {}{}", message->value, at_line(*message)),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "doctor/groups.hpp"
@@ -24,7 +25,7 @@ std::vector<Check> join_groups() {
   for (const auto group :
        {driver_checks(), device_checks(), fault_checks(), health_checks(), burn_in_checks(), toolkit_checks(),
         framework_checks(), serving_checks(), library_checks(), variable_checks(), container_checks(),
-        multi_gpu_checks(), system_checks(), cluster_checks(), reported_checks(), purpose_checks()})
+        multi_gpu_checks(), system_checks(), cluster_checks(), told_checks(), reported_checks(), purpose_checks()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
@@ -206,6 +207,28 @@ Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledg
     }
   }
   return {};
+}
+
+void add_told(Examination& examination, std::vector<ToldFinding> told, const Choice& choice) {
+  const auto is_said = [&](const ToldFinding& one) {
+    return std::ranges::any_of(examination.findings, [&](const Finding& finding) {
+      return std::ranges::find(one.same_as, finding.id) != one.same_as.end();
+    });
+  };
+  std::erase_if(told, is_said);
+  for (ToldFinding& one : told) {
+    Finding& finding = one.finding;
+    if (!is_wanted(choice, finding.id, finding.area)) continue;
+    // That nothing of a GPU is seen is no news beside a failure on one.
+    std::erase_if(examination.findings, [](const Finding& other) { return other.id == kNoGpu; });
+    examination.worst = std::max(examination.worst, finding.severity);
+    Status& area = examination.areas.try_emplace(finding.area, Status::not_judged).first->second;
+    area = std::max(area, status_of(finding.severity, false));
+    examination.overall = std::max(examination.overall, status_of(finding.severity, false));
+    const auto place =
+        std::ranges::upper_bound(examination.findings, finding.severity, std::greater<>(), &Finding::severity);
+    examination.findings.insert(place, std::move(finding));
+  }
 }
 
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose,

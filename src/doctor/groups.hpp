@@ -28,6 +28,7 @@ std::span<const Check> multi_gpu_checks();
 std::span<const Check> system_checks();
 std::span<const Check> cluster_checks();
 std::span<const Check> reported_checks();
+std::span<const Check> told_checks();
 std::span<const Check> purpose_checks();
 
 }  // namespace gpuwarden::doctor

@@ -28,7 +28,19 @@ constexpr auto kPackages = std::to_array<Alias>({{"torch", "torch"},
                                                  {"jax", "jax"},
                                                  {"flash-attn", "flash-attn"},
                                                  {"flash-attention", "flash-attn"},
-                                                 {"triton", "triton"}});
+                                                 {"triton", "triton"},
+                                                 {"sglang", "sglang"},
+                                                 {"deepspeed", "deepspeed"},
+                                                 {"tensorrt-llm", "tensorrt-llm"},
+                                                 {"tensorrt_llm", "tensorrt-llm"},
+                                                 {"trtllm", "tensorrt-llm"},
+                                                 {"llama.cpp", "llama.cpp"},
+                                                 {"llama-cpp", "llama.cpp"},
+                                                 {"llama-cpp-python", "llama.cpp"},
+                                                 {"ollama", "ollama"},
+                                                 {"xformers", "xformers"},
+                                                 {"bitsandbytes", "bitsandbytes"},
+                                                 {"bnb", "bitsandbytes"}});
 
 constexpr auto kTraining = std::to_array<std::string_view>({"train", "pretrain", "pre-train", "finetune", "fine-tune"});
 constexpr auto kServing = std::to_array<std::string_view>({"serve", "infer", "inference", "run", "deploy"});

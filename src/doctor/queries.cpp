@@ -65,7 +65,11 @@ Torch torch_of(const Subject& subject, const facts::PythonEnvironment& python, c
   torch.architectures = python.torch_architectures;
   torch.own_word = !torch.architectures.empty();
   const auto number = Version::parse(torch.version);
-  const auto* row = !torch.own_word && number ? subject.knowledge.torch(*number, torch.build) : nullptr;
+  const auto* row =
+      !torch.own_word && number
+          ? subject.knowledge.torch(*number, torch.build,
+                                    subject.environment.host.machine.value_or(std::string(knowledge::kUsualMachine)))
+          : nullptr;
   if (row == nullptr) return torch;
   for (const auto entry : split(row->architectures, ';')) torch.architectures.emplace_back(entry);
   return torch;

@@ -45,6 +45,8 @@ constexpr auto kDistributions = std::to_array<Distribution>({
 constexpr std::string_view kReboot = "sudo reboot";
 /// First branch with NVIDIA's open kernel module.
 constexpr int kFirstWithOpenModule = 515;
+/// From this branch on NVIDIA's apt repository pins a branch by a package of its own.
+constexpr int kFirstPinnedBranch = 575;
 /// Services that hold the driver while they run.
 constexpr auto kHolders =
     std::to_array<std::string_view>({"nvidia-persistenced", "nvidia-fabricmanager", "nvidia-dcgm"});
@@ -57,9 +59,18 @@ struct DriverWish {
   int branch = 0;  ///< 0: the distribution's own
   bool proprietary = false;
   bool open_only = false;
+  bool elsewhere = false;  ///< gpuwarden's own plan is of no use: the machine is only told of
 };
 
+/// For a machine that is only told of: what its administrator is to install.
+std::string advice(const DriverWish& wish) {
+  return fmt::format("install NVIDIA's driver{} with the {} kernel module, from NVIDIA's repository for that system",
+                     wish.branch > 0 ? fmt::format(" of branch {}", wish.branch) : "",
+                     wish.proprietary ? "proprietary" : "open");
+}
+
 std::string plan(const DriverWish& wish) {
+  if (wish.elsewhere) return advice(wish);
   return fmt::format("gpuwarden driver plan{}{}", wish.branch > 0 ? fmt::format(" --branch {}", wish.branch) : "",
                      wish.proprietary ? " --module proprietary" : "");
 }
@@ -108,6 +119,9 @@ std::vector<std::string> install_steps(const facts::Environment& environment, co
       return install_on_ubuntu(wish);
     case Family::debian:
       // Debian's own package has no branch in its name and the proprietary module; NVIDIA's repository pins one.
+      if (wish.elsewhere && wish.branch >= kFirstPinnedBranch)
+        return {"sudo apt update", fmt::format("sudo apt install nvidia-driver-pinning-{} {}   # NVIDIA's repository",
+                                               wish.branch, wish.proprietary ? "cuda-drivers" : "nvidia-open")};
       if (wish.branch > 0 || wish.proprietary || wish.open_only) return {plan(wish)};
       return {"sudo apt update", "sudo apt install nvidia-driver firmware-misc-nonfree   # needs contrib non-free"};
     case Family::redhat:
@@ -161,11 +175,25 @@ std::vector<std::string> install_driver(const Subject& subject, int branch) {
   const auto any = [&](auto needs) {
     return std::ranges::any_of(nvidia_gpus(subject), [&](const auto* gpu) { return needs(subject, gpu->gpu); });
   };
-  DriverWish wish{branch, any(needs_proprietary_module), any(needs_open_module)};
+  DriverWish wish{branch, any(needs_proprietary_module), any(needs_open_module), !subject.snapshot.origin.empty()};
   // A distribution's own driver is of any branch, so for GPUs that new ones have left behind the branch is said.
   const int last = last_driver_branch(subject);
   if (last > 0 && (wish.branch == 0 || wish.branch > last)) wish.branch = last;
   std::vector<std::string> steps = install_steps(subject.environment, wish);
+  steps.emplace_back(kReboot);
+  return steps;
+}
+
+std::vector<std::string> install_open_driver(const Subject& subject, int branch) {
+  std::vector<std::string> steps =
+      install_steps(subject.environment, {branch, false, true, !subject.snapshot.origin.empty()});
+  steps.emplace_back(kReboot);
+  return steps;
+}
+
+std::vector<std::string> install_proprietary_driver(const Subject& subject, int branch) {
+  std::vector<std::string> steps =
+      install_steps(subject.environment, {branch, true, false, !subject.snapshot.origin.empty()});
   steps.emplace_back(kReboot);
   return steps;
 }

@@ -28,6 +28,9 @@ std::string install_command(const facts::Environment& environment, const Package
 /// How a driver of this branch (0: the distribution's own) is installed, with the kernel module that the machine's GPUs
 /// can use and no newer than the last branch that serves them; ends with the reboot.
 std::vector<std::string> install_driver(const Subject& subject, int branch);
+/// The same with a module of one kind, whatever is known of the GPUs.
+std::vector<std::string> install_open_driver(const Subject& subject, int branch);
+std::vector<std::string> install_proprietary_driver(const Subject& subject, int branch);
 /// Headers of the running kernel.
 std::string install_kernel_headers(const facts::Environment& environment);
 std::string rebuild_initramfs(const facts::Environment& environment);

@@ -197,7 +197,9 @@ Error no_packages(const facts::Snapshot& snapshot) {
                       : captured         ? " in the capture: it does not tell the machine's packages"
                                          : ": this distribution's packages are not known here";
   return {ErrorCode::unsatisfied, fmt::format("neither dpkg nor rpm was found{}", where),
-          snapshot.simulated ? "without --simulate it is this machine that is asked about"
+          snapshot.simulated ? "name one: --distribution ubuntu:22.04; without --simulate it is this machine's"
+          : captured         ? "name its distribution, --distribution ubuntu:22.04, or use NVIDIA's .run installer: "
+                               "--runfile FILE"
                              : "use NVIDIA's .run installer: --runfile FILE"};
 }
 

@@ -21,7 +21,8 @@ using Text = std::optional<std::string>;
 struct Row {
   const Snapshot& snapshot;
   const GpuRecord& record;
-  const Lease* lease;  ///< nullptr: it is not leased, or that is not known
+  const Lease* lease;         ///< nullptr: it is not leased, or that is not known
+  const Disabling* disabled;  ///< nullptr: it is in use, or that is not known
 };
 
 /// A field of the inventory, under nvidia-smi's name where it has one.
@@ -84,6 +85,8 @@ Text processes_of(const Row& row) {
 
 /// The state as one who looks for a free GPU needs it: "available" is what is free as far as can be seen.
 Text state_of(const Row& row) {
+  // What nobody may have is neither free nor leased; what does not answer says more by its own state.
+  if (row.disabled != nullptr && is_usable(row.record)) return row.disabled->judged ? "unfit" : "disabled";
   const Use use = use_of(row.record);
   if (row.lease != nullptr && (use == Use::free || use == Use::unknown)) return "leased";
   switch (use) {
@@ -114,6 +117,11 @@ Text lease_pid_of(const Row& row) {
   return of_holders(row, [](const LeaseHolder& holder) { return fmt::format("{}", holder.pid.value); });
 }
 
+Text disabled_of(const Row& row) {
+  if (row.disabled == nullptr) return std::nullopt;
+  return describe_disabling(*row.disabled, row.snapshot.taken_at);
+}
+
 constexpr auto kInventory = std::to_array<InventoryField>({
     {"index", "", [](const Row& row) { return Text(fmt::format("{}", row.record.gpu.index.value)); }},
     {"name", "", [](const Row& row) { return filled(row.record.gpu.name); }},
@@ -124,6 +132,7 @@ constexpr auto kInventory = std::to_array<InventoryField>({
     {"timestamp", "", [](const Row& row) { return Text(format_utc(row.snapshot.taken_at)); }},
     {"driver_version", "", [](const Row& row) { return row.snapshot.driver_version; }},
     {"state", "", state_of},
+    {"disabled", "", disabled_of},
     {"lease.user", "", lease_user_of},
     {"lease.pid", "", lease_pid_of},
     {"processes", "", processes_of},
@@ -287,7 +296,7 @@ std::span<const std::string_view> default_csv_fields() {
 }
 
 Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string> fields, const CsvStyle& style,
-                           std::span<const Lease> leases) {
+                           std::span<const Lease> leases, std::span<const Disabling> disabled) {
   std::vector<Column> columns;
   std::vector<std::string> cells;
   for (const std::string& field : fields) {
@@ -300,7 +309,7 @@ Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string
   std::string text = style.header ? join(cells, ", ") + "\n" : "";
   for (const GpuRecord& record : snapshot.gpus) {
     cells.clear();
-    const Row row{snapshot, record, find_lease(leases, record)};
+    const Row row{snapshot, record, find_lease(leases, record), find_disabling(disabled, identity_of(record))};
     for (const Column& column : columns) cells.push_back(cell(column, value_of(column, row), style));
     text += join(cells, ", ") + "\n";
   }

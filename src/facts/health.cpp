@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/facts/health.hpp"
 
+#include <algorithm>
+
 #include "facts/archive.hpp"
 #include "facts/names.hpp"
 #include "gpuwarden/facts/json.hpp"
@@ -33,14 +35,19 @@ const Disabling* find_disabling(std::span<const Disabling> disabled, const Uuid&
 }
 
 std::string describe_disabling(const Disabling& disabling, std::chrono::system_clock::time_point now) {
+  const std::string what = (disabling.judged ? "" : "disabled: ") + disabling.reason;
+  // What a look at the GPU shows is nobody's word.
+  if (disabling.by.empty()) return what;
   const auto age = now - disabling.since;
   const auto in = [&](auto unit) { return std::to_string(age / unit); };
   const std::string when = age < std::chrono::minutes(1)  ? "just now"
                            : age < std::chrono::hours(1)  ? in(std::chrono::minutes(1)) + " min ago"
                            : age < std::chrono::hours(24) ? in(std::chrono::hours(1)) + " h ago"
                                                           : in(std::chrono::hours(24)) + " d ago";
-  return "disabled: " + disabling.reason + " (by " + disabling.by + ", " + when + ")";
+  return what + " (by " + disabling.by + ", " + when + ")";
 }
+
+bool lasts_until_reset(const Health& health) { return std::ranges::any_of(health.causes, &HealthCause::until_reset); }
 
 std::string_view to_string(HealthState state) { return name_of(kHealthStates, state); }
 std::optional<HealthState> health_state_from(std::string_view name) { return named(kHealthStates, name); }
@@ -48,6 +55,14 @@ std::optional<HealthState> health_state_from(std::string_view name) { return nam
 // Found by argument-dependent lookup, which does not look into unnamed namespaces.
 std::optional<HealthState> enum_named(const std::string& name, HealthState);
 std::optional<HealthState> enum_named(const std::string& name, HealthState) { return health_state_from(name); }
+
+template <class A>
+static void describe(A& a, HealthCause& cause) {
+  a.field("id", cause.id);
+  a.field("reason", cause.reason);
+  a.field("next_step", cause.next_step);
+  a.field("until_reset", cause.until_reset);
+}
 
 template <class A>
 static void describe(A& a, Health& health) {
@@ -59,6 +74,7 @@ static void describe(A& a, Health& health) {
   a.field("since_unix_ms", health.since);
   a.field("failures", health.failures);
   a.field("next_try_unix_ms", health.next_try);
+  a.field("causes", health.causes);
 }
 
 template <class A>
@@ -68,6 +84,8 @@ static void describe(A& a, Disabling& disabling) {
   a.field("by", disabling.by);
   a.field("for_everybody", disabling.for_everybody);
   a.field("since_unix_ms", disabling.since);
+  a.field("judged", disabling.judged);
+  a.field("next_step", disabling.next_step);
 }
 
 Json to_json(const Health& health) { return Writer::encode(health); }

@@ -61,6 +61,16 @@ std::vector<const GpuModel*> models_named(const Knowledge& knowledge, std::strin
   for (const GpuModel& model : knowledge.models()) {
     if (has_words(model.name, words)) found.push_back(&model);
   }
+  // "V100 32GB": the words of a name need not stand beside each other.
+  const auto parts = split_words(words);
+  const auto has_all = [&](const GpuModel& model) {
+    return std::ranges::all_of(parts, [&](std::string_view part) { return has_words(model.name, part); });
+  };
+  if (found.empty() && parts.size() > 1) {
+    for (const GpuModel& model : knowledge.models()) {
+      if (has_all(model)) found.push_back(&model);
+    }
+  }
   const std::string wanted = to_lower(short_name(trim(words)));
   std::ranges::stable_partition(found,
                                 [&](const GpuModel* model) { return to_lower(short_name(model->name)) == wanted; });
@@ -80,7 +90,7 @@ WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::opt
 }
 
 const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver) {
+                                   std::optional<Version> driver, std::string_view machine) {
   const auto fits = [&](const TorchBuild& build) {
     if (!is_fit(wheel_fit(knowledge, build, std::nullopt, driver))) return false;
     return std::ranges::all_of(architectures,
@@ -90,10 +100,20 @@ const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector
     return std::tuple(build.torch, build.is_default, cuda_of_build(build.build).value_or(Version{}));
   };
   const TorchBuild* best = nullptr;
-  for (const TorchBuild& build : knowledge.torch_builds()) {
+  for (const TorchBuild& build : knowledge.torch_builds(machine)) {
     if (fits(build) && (best == nullptr || key(*best) < key(build))) best = &build;
   }
   return best;
+}
+
+std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelease& row,
+                                     std::optional<Version> driver) {
+  for (const Version& cuda : {row.cuda, row.other_cuda}) {
+    if (!cuda) continue;
+    const RunsOn how = driver ? knowledge.runs_on(cuda, *driver) : RunsOn::natively;
+    if (how == RunsOn::natively || how == RunsOn::by_minor_version) return cuda;
+  }
+  return std::nullopt;
 }
 
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
@@ -101,10 +121,10 @@ const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector
   const VllmRelease* best = nullptr;
   for (const VllmRelease& row : knowledge.vllm_releases()) {
     if (std::ranges::any_of(architectures, [&](int one) { return one < row.min_capability; })) continue;
-    const RunsOn how = driver ? knowledge.runs_on(row.cuda, *driver) : RunsOn::natively;
-    if (how != RunsOn::natively && how != RunsOn::by_minor_version) continue;
+    const auto cuda = vllm_cuda_for(knowledge, row, driver);
+    if (!cuda) continue;
     // Its wheel brings the PyTorch that it was built with, and that one must have code for the GPU.
-    const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(row.cuda));
+    const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(*cuda));
     const bool has_all = wheel == nullptr || std::ranges::all_of(architectures, [&](int one) {
                            return is_fit(wheel_fit(knowledge, *wheel, one, driver));
                          });

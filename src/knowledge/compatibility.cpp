@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/site_rules.hpp"
 #include "knowledge/names.hpp"
+#include "knowledge/other_names.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
@@ -23,6 +25,12 @@ constexpr DriverBranch kBranches[] = {
 };
 constexpr TorchBuild kTorch[] = {
 #include "knowledge/torch.inc"
+};
+constexpr TorchBuild kTorchAarch64[] = {
+#include "knowledge/torch_aarch64.inc"
+};
+constexpr PackageNeeds kPackages[] = {
+#include "knowledge/packages.inc"
 };
 constexpr VllmRelease kVllm[] = {
 #include "knowledge/vllm.inc"
@@ -120,6 +128,8 @@ const Knowledge& Knowledge::built_in() {
     knowledge.architectures_.assign(std::begin(kArchitectures), std::end(kArchitectures));
     knowledge.branches_.assign(std::begin(kBranches), std::end(kBranches));
     knowledge.torch_.assign(std::begin(kTorch), std::end(kTorch));
+    knowledge.torch_aarch64_.assign(std::begin(kTorchAarch64), std::end(kTorchAarch64));
+    knowledge.packages_.assign(std::begin(kPackages), std::end(kPackages));
     knowledge.vllm_.assign(std::begin(kVllm), std::end(kVllm));
     knowledge.components_.assign(std::begin(kComponents), std::end(kComponents));
     knowledge.xids_.assign(std::begin(kXids), std::end(kXids));
@@ -242,16 +252,40 @@ std::optional<bool> Knowledge::host_compiler_fits(const Version& cuda, std::stri
   return major <= most.major;
 }
 
-std::vector<const TorchBuild*> Knowledge::torch_builds_of(const Version& torch) const {
+std::span<const TorchBuild> Knowledge::torch_builds(std::string_view machine) const {
+  if (machine == kUsualMachine) return torch_;
+  return machine == "aarch64" ? std::span<const TorchBuild>(torch_aarch64_) : std::span<const TorchBuild>();
+}
+
+std::string_view Knowledge::as_of() const {
+  std::string_view latest;
+  for (const auto& row : torch_) latest = std::max(latest, row.as_of);
+  for (const auto& row : vllm_) latest = std::max(latest, row.as_of);
+  for (const auto& row : packages_) latest = std::max(latest, row.as_of);
+  for (const auto& row : branches_) latest = std::max(latest, row.as_of);
+  return latest;
+}
+
+const PackageNeeds* Knowledge::package(std::string_view name, const std::optional<Version>& version) const {
+  const PackageNeeds* best = nullptr;
+  for (const PackageNeeds& row : packages_) {
+    if (row.package != name || (version && *version < row.first)) continue;
+    if (version && row.last && *version > row.last) continue;
+    if (best == nullptr || best->first < row.first) best = &row;
+  }
+  return best;
+}
+
+std::vector<const TorchBuild*> Knowledge::torch_builds_of(const Version& torch, std::string_view machine) const {
   std::vector<const TorchBuild*> result;
-  for (const TorchBuild& row : torch_) {
+  for (const TorchBuild& row : torch_builds(machine)) {
     if (release_of(row.torch) == release_of(torch)) result.push_back(&row);
   }
   return result;
 }
 
-const TorchBuild* Knowledge::torch(const Version& torch, std::string_view build) const {
-  for (const TorchBuild* row : torch_builds_of(torch)) {
+const TorchBuild* Knowledge::torch(const Version& torch, std::string_view build, std::string_view machine) const {
+  for (const TorchBuild* row : torch_builds_of(torch, machine)) {
     if (row->build == build) return row;
   }
   return nullptr;
@@ -315,6 +349,11 @@ const GpuModel* Knowledge::model(std::string_view name, std::optional<std::uint3
 }
 
 std::optional<int> Knowledge::architecture_of_name(std::string_view name) const {
+  const std::string board = board_of_vgpu(name);
+  for (const GpuModel& row : models_) {
+    if (!board.empty() && has_words(row.name, board)) return row.capability_major * 10 + row.capability_minor;
+  }
+  if (const auto product = architecture_of_product(name)) return product;
   const GpuModel* longest = model(name);
   const std::string_view wanted = without_maker(name);
   for (const GpuModel& row : models_) {

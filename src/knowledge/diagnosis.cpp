@@ -65,6 +65,10 @@ struct RuleRow {
   double strength;
   Range overlaps;
   Range examples;
+  Piece says;
+  Range fix;
+  Piece reject;
+  Range inspired_by;
 };
 
 #pragma GCC diagnostic push
@@ -130,7 +134,11 @@ class Tables {
                       .any_level = row.any_level,
                       .strength = row.strength,
                       .overlaps = texts(row.overlaps),
-                      .examples = part_of(examples_, row.examples)});
+                      .examples = part_of(examples_, row.examples),
+                      .says = text_of(row.says),
+                      .fix = texts(row.fix),
+                      .reject = text_of(row.reject),
+                      .inspired_by = texts(row.inspired_by)});
   }
 
   std::vector<std::string_view> texts_;
@@ -162,6 +170,8 @@ std::string_view to_string(Role role) {
       return "silence";
     case Role::ordinary:
       return "ordinary";
+    case Role::harmless:
+      return "harmless";
   }
   return "unknown";
 }

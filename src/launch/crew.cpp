@@ -67,15 +67,26 @@ Result<void> Crew::start(const sigset_t& ignored, std::vector<std::string>& warn
   return wait_for_programs();
 }
 
+Result<void> Crew::choose_port() {
+  if (!spec_.master_port) {
+    GPUWARDEN_TRY(held_port_, HeldPort::any());
+    port_ = held_port_->number();
+    return {};
+  }
+  port_ = *spec_.master_port;
+  // Rank 0 is to listen there: better said now than by a program that hangs until its time is over.
+  return spec_.node_rank == 0 ? check_port(port_) : Result<void>{};
+}
+
 Result<void> Crew::plan_ranks(std::vector<std::string>& warnings) {
-  GPUWARDEN_TRY(const std::uint16_t port, spec_.master_port ? *spec_.master_port : find_free_port());
-  const bool capture = spec_.ranks > 1 || spec_.log_directory.has_value();
-  for (std::uint32_t local = 0; local < spec_.ranks; ++local) GPUWARDEN_CHECK(add_rank(local, capture, port, warnings));
+  GPUWARDEN_CHECK(choose_port());
+  for (std::uint32_t local = 0; local < spec_.ranks; ++local) GPUWARDEN_CHECK(add_rank(local, warnings));
   return {};
 }
 
-Result<void> Crew::add_rank(std::uint32_t local, bool capture, std::uint16_t port, std::vector<std::string>& warnings) {
-  RankPlan rank{ExecArray(rank_environment(spec_, local, port)), choose_input(local, !plan_.own_groups), {}, {}};
+Result<void> Crew::add_rank(std::uint32_t local, std::vector<std::string>& warnings) {
+  const bool capture = spec_.ranks > 1 || spec_.log_directory.has_value() || spec_.keep_last_words;
+  RankPlan rank{ExecArray(rank_environment(spec_, local, port_)), choose_input(local, !plan_.own_groups), {}, {}};
   Pipe out;
   Pipe err;
   if (capture) {
@@ -86,13 +97,27 @@ Result<void> Crew::add_rank(std::uint32_t local, bool capture, std::uint16_t por
     for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->read_end.get(), F_SETFL, O_NONBLOCK);
   }
   const std::uint32_t number = spec_.node_rank * spec_.ranks + local;
-  const std::string prefix = spec_.ranks == 1 || !spec_.prefix_lines ? "" : fmt::format("[rank {}] ", number);
-  const auto stream = [&](Pipe& pipe, Outlet& outlet, const char* ending) {
-    return Stream{std::move(pipe.read_end), LineWriter(prefix, outlet, open_log(number, ending, warnings))};
-  };
-  members.push_back({number, local, {}, stream(out, standard_output, "out"), stream(err, standard_error, "err")});
+  members.push_back({number,
+                     local,
+                     {},
+                     make_stream(local, false, std::move(out.read_end), warnings),
+                     make_stream(local, true, std::move(err.read_end), warnings)});
   plan_.ranks.push_back(std::move(rank));
   return {};
+}
+
+Stream Crew::make_stream(std::uint32_t local, bool error, UniqueFd from, std::vector<std::string>& warnings) {
+  const std::uint32_t number = spec_.node_rank * spec_.ranks + local;
+  const std::string prefix = spec_.ranks == 1 || !spec_.prefix_lines ? "" : fmt::format("[rank {}] ", number);
+  const std::uint8_t bit = error ? 2 : 1;
+  const bool shown_too = (spec_.tee.of(local) & bit) != 0;
+  const bool redirected = (spec_.redirects.of(local) & bit) != 0;
+  const bool logged = shown_too || redirected || (spec_.redirects.none() && spec_.tee.none());
+  Outlet& ours = error ? standard_error : standard_output;
+  LineWriter writer(prefix, redirected && !shown_too ? nowhere : ours,
+                    logged ? open_log(number, error ? "err" : "out", warnings) : UniqueFd());
+  if (spec_.keep_last_words) writer.keep_end();
+  return {std::move(from), std::move(writer)};
 }
 
 UniqueFd Crew::open_log(std::uint32_t number, const char* ending, std::vector<std::string>& warnings) const {
@@ -108,6 +133,7 @@ Result<void> Crew::wait_for_programs() {
   char byte = 0;
   while (::read(plan_.exec_report.read_end.get(), &byte, 1) < 0 && errno == EINTR) continue;
   plan_.exec_report.read_end.reset();
+  if (held_port_) held_port_->hand_over();
   for (Member& member : members) {
     const Seat& seat = board_.seat(member.local);
     if (const int error = seat.exec_error.load(); error != 0) {

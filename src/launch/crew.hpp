@@ -13,6 +13,7 @@
 #include "launch/guardian.hpp"
 #include "launch/output.hpp"
 #include "launch/parts.hpp"
+#include "launch/port.hpp"
 #include "launch/process.hpp"
 #include "launch/record.hpp"
 
@@ -59,18 +60,23 @@ class Crew {
   std::vector<Member> members;
   Outlet standard_output{1};
   Outlet standard_error{2};
+  Outlet nowhere{-1};  ///< for streams that are redirected into a log
   std::optional<Guardians> guardians;
 
  private:
   std::vector<pid_t> running_ranks() const;
   Result<void> plan_ranks(std::vector<std::string>& warnings);
-  Result<void> add_rank(std::uint32_t local, bool capture, std::uint16_t port, std::vector<std::string>& warnings);
+  Result<void> choose_port();
+  Result<void> add_rank(std::uint32_t local, std::vector<std::string>& warnings);
+  Stream make_stream(std::uint32_t local, bool error, UniqueFd from, std::vector<std::string>& warnings);
   UniqueFd open_log(std::uint32_t number, const char* ending, std::vector<std::string>& warnings) const;
   Result<void> wait_for_programs();
 
   const JobSpec& spec_;
   Board board_;
   Plan plan_;
+  std::uint16_t port_ = 0;
+  std::optional<HeldPort> held_port_;
   std::optional<JobGroup> group_;
   std::optional<RunRecord> record_;
 };

@@ -1,48 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <random>
+#include <charconv>
 
-#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "launch/parts.hpp"
 
 namespace gpuwarden::launch {
 namespace {
 
-/// Where the kernel's own choice of ports begins.
-std::uint16_t ephemeral_start() {
-  const auto range = read_line("/proc/sys/net/ipv4/ip_local_port_range");
-  const auto words = range ? split_words(*range) : std::vector<std::string_view>{};
-  const auto first = words.empty() ? std::nullopt : parse_integer(words[0]);
-  return static_cast<std::uint16_t>(first && *first > 20000 && *first < 65000 ? *first : 32768);
-}
-
-bool is_free(std::uint16_t port) {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+/// What torchrun's agent sets beside the ranks' numbers.
+void add_elastic(const JobSpec& spec, std::uint32_t rank, Environment& env) {
+  env["TORCHELASTIC_RUN_ID"] = spec.rendezvous_id.empty() ? spec.run_id : spec.rendezvous_id;
+  env["TORCHELASTIC_RESTART_COUNT"] = env["GPUWARDEN_RESTART_COUNT"] = std::to_string(spec.restart_count);
+  env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(spec.max_restarts);
+  // Rank 0 makes the store itself; "True" would have it wait for an agent's.
+  env["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  env.erase("TORCHELASTIC_ERROR_FILE");  // of a job around this one
+  if (spec.log_directory) env["TORCHELASTIC_ERROR_FILE"] = error_file(*spec.log_directory, rank).string();
+  // PyTorch before 2.2 knows the second name alone.
+  env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  env.try_emplace("NCCL_ASYNC_ERROR_HANDLING", "1");
 }
 
 }  // namespace
 
-Result<std::uint16_t> find_free_port() {
-  const std::uint16_t end = ephemeral_start();
-  const std::uint16_t begin = 15000;
-  std::random_device random;
-  const std::uint32_t span = end - begin;
-  std::uint32_t at = random() % span;
-  for (std::uint32_t i = 0; i < span; ++i, at = (at + 1) % span) {
-    const auto port = static_cast<std::uint16_t>(begin + at);
-    if (is_free(port)) return port;
+std::filesystem::path error_file(const std::filesystem::path& folder, std::uint32_t rank) {
+  return std::filesystem::absolute(folder) / fmt::format("rank-{}.error.json", rank);
+}
+
+Result<StreamChoice> StreamChoice::parse(std::string_view text) {
+  const auto refuse = [&] {
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' names no streams", printable(std::string(text))),
+                "1: standard output, 2: standard error, 3: both; for single ranks 0:3,12:1");
+  };
+  const auto bits = [](std::string_view digit) -> std::optional<std::uint8_t> {
+    if (digit.size() != 1 || digit[0] < '0' || digit[0] > '3') return std::nullopt;
+    return static_cast<std::uint8_t>(digit[0] - '0');
+  };
+  StreamChoice choice;
+  for (const auto part : split(text, ',')) {
+    const auto colon = part.find(':');
+    const auto streams = bits(colon == std::string_view::npos ? part : part.substr(colon + 1));
+    if (!streams) return refuse();
+    if (colon == std::string_view::npos) {
+      choice.everywhere = *streams;
+      continue;
+    }
+    std::uint32_t rank = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + colon, rank);
+    if (error != std::errc() || end != part.data() + colon) return refuse();
+    choice.by_rank[rank] = *streams;
   }
-  return fail(ErrorCode::unavailable, "no free port for MASTER_PORT was found", "name one with --master-port");
+  return choice;
+}
+
+std::uint8_t StreamChoice::of(std::uint32_t local_rank) const {
+  const auto found = by_rank.find(local_rank);
+  return found == by_rank.end() ? everywhere : found->second;
 }
 
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port) {
@@ -56,14 +71,11 @@ Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std:
   env["LOCAL_WORLD_SIZE"] = std::to_string(spec.ranks);
   env["GROUP_RANK"] = std::to_string(spec.node_rank);
   env["GROUP_WORLD_SIZE"] = std::to_string(spec.nodes);
-  env["ROLE_NAME"] = "default";
+  env["ROLE_NAME"] = spec.role;
   env["MASTER_ADDR"] = spec.master_address;
   env["MASTER_PORT"] = std::to_string(port);
-  env["TORCHELASTIC_RUN_ID"] = spec.run_id;
-  env["TORCHELASTIC_RESTART_COUNT"] = "0";
-  env["TORCHELASTIC_MAX_RESTARTS"] = "0";
-  env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  if (spec.ranks > 1) env.try_emplace("OMP_NUM_THREADS", "1");
+  add_elastic(spec, rank, env);
+  if (spec.ranks > 1) env.try_emplace("OMP_NUM_THREADS", std::to_string(spec.threads.value_or(1)));
   std::string devices = spec.visible_devices;
   if (spec.one_device_per_rank && !devices.empty()) {
     const auto all = split(spec.visible_devices, ',');

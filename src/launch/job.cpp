@@ -104,7 +104,9 @@ class Supervisor {
     for (const pid_t pid : left) warn(fmt::format("process {} of the job could not be ended", pid));
     for (const Member& member : crew_.members) {
       const auto status = status_of(member);
-      RankEnd rank{member.number, crew_.pid(member), std::nullopt, std::nullopt};
+      RankEnd rank{.rank = member.number, .pid = crew_.pid(member)};
+      rank.last_output = member.out.writer.end();
+      rank.last_words = member.err.writer.end();
       if (WIFSIGNALED(status))
         rank.signal = WTERMSIG(status);
       else

@@ -34,7 +34,7 @@ bool is_device(int fd) {
 }  // namespace
 
 void Outlet::write(std::string_view text) {
-  if (reader_gone_ || terminal_gone_ || error_) return;
+  if (fd_ < 0 || reader_gone_ || terminal_gone_ || error_) return;
   kept_ += text;
   // Small lines are gathered into blocks by the caller's pump().
   if (kept_.size() - at_ >= kBlock) pump();
@@ -91,7 +91,13 @@ void LineWriter::flush() {
   line_.clear();
 }
 
+std::string LineWriter::end() const { return end_.size() <= kMostKept ? end_ : end_.substr(end_.size() - kMostKept); }
+
 void LineWriter::keep(std::string_view data) {
+  if (keeps_end_) {
+    end_ += data;
+    if (end_.size() > 2 * kMostKept) end_.erase(0, end_.size() - kMostKept);
+  }
   while (log_ && !data.empty()) {
     const ssize_t done = ::write(log_.get(), data.data(), data.size());
     if (done < 0 && errno == EINTR) continue;

@@ -10,8 +10,8 @@
 
 namespace gpuwarden::launch {
 
-/// One of our standard streams. Never waits for its reader: what cannot be written at once is kept, so that signals are
-/// heard meanwhile.
+/// One of our standard streams, or with -1 none: what is written there is dropped. Never waits for its reader: what
+/// cannot be written at once is kept, so that signals are heard meanwhile.
 class Outlet {
  public:
   explicit Outlet(int fd) : fd_(fd) {}
@@ -51,6 +51,10 @@ class LineWriter {
   /// Closes the log; errno of what could not be written to it, if anything.
   std::optional<int> close_log();
   std::optional<int> log_error() const { return log_error_; }
+  /// From here on the last kMostKept bytes are kept.
+  void keep_end() { keeps_end_ = true; }
+  std::string end() const;
+  static constexpr std::size_t kMostKept = 65536;
 
  private:
   void emit(std::string_view line, char ending);
@@ -60,6 +64,8 @@ class LineWriter {
   Outlet* target_;
   UniqueFd log_;
   std::optional<int> log_error_;
+  std::string end_;  ///< grows to twice what is kept, then is cut
+  bool keeps_end_ = false;
 };
 
 }  // namespace gpuwarden::launch

@@ -22,6 +22,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr auto kFirstPause = std::chrono::milliseconds(25);
+/// How long a reading waits for one GPU before it goes on without it.
+constexpr std::chrono::milliseconds kPatience{2000};
 /// More than anybody reads of one run.
 constexpr std::size_t kMostHappenings = 1000;
 
@@ -56,6 +58,19 @@ void add_figures(GpuReport& report) {
   if (!gpu.energy) return;
   report.energy_joules = gpu.energy->joules;
   report.energy_is_estimate = !gpu.energy->from_counter;
+}
+
+/// A reading that says nothing of what the job did: what is left is good for its energy and for the GPUs' limits. So a
+/// recording of the run comes to what the run's report says.
+telemetry::Reading beside_the_job(telemetry::Reading reading) {
+  for (facts::GpuRecord& record : reading.snapshot.gpus) {
+    facts::GpuSample kept;
+    kept.energy = record.sample.energy;
+    kept.memory_total = record.sample.memory_total;
+    kept.power_limit = record.sample.power_limit;
+    record.sample = std::move(kept);
+  }
+  return reading;
 }
 
 /// Whose events are a job's: of a MIG instance its GPU's, which only all of them are sure to hold. One that hangs and
@@ -163,16 +178,18 @@ struct Sampler::Impl {
   void sample() {
     if (inbox) inbox->keep_watching(clock.now());
     telemetry::Reading reading{.snapshot = {}, .leases = {}, .events = {}, .when = clock.now(), .took = {}};
-    reading.snapshot = reader.read({.processes = hear != nullptr});
+    // One GPU that hangs does not keep the others' readings waiting.
+    reading.snapshot = reader.read({.processes = hear != nullptr, .every = kPatience});
     reading.took = clock.now() - reading.when;
     if (inbox) reading.events = inbox->take();
+    bool during = false;
     {
       const std::scoped_lock lock(mutex);
-      const bool during = job_runs_since && *job_runs_since <= reading.when;
+      during = job_runs_since && *job_runs_since <= reading.when;
       builder.add(reading.snapshot, clock.now(), during ? Moment::during_job : Moment::around_job);
     }
     note_happenings(reading);
-    if (hear) hear(std::move(reading));
+    if (hear) hear(during ? std::move(reading) : beside_the_job(std::move(reading)));
   }
 
   void note_happenings(const telemetry::Reading& reading) {
@@ -257,6 +274,8 @@ std::vector<std::string> gpu_warnings(const RunReport& report) {
 recording::Summary summary_of(const RunReport& report) {
   recording::Summary summary;
   summary.info.simulated = report.simulated;
+  summary.info.fleet = report.fleet;
+  summary.info.host = report.host;
   summary.info.command = report.command;
   summary.info.exit_code = report.end.exit_code;
   summary.info.finished = true;
@@ -309,6 +328,8 @@ Json to_json(const RunReport& report) {
   }
   return {{"schema", facts::kJsonSchema},
           {"simulated", report.simulated},
+          {"fleet", report.fleet},
+          {"host", report.host},
           {"run_id", report.run_id},
           {"command", report.command},
           {"started", format_utc(report.started)},

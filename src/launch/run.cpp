@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/launch/run.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -33,6 +36,11 @@ OnRankStarted declare_to(const machine::Machine& machine, const machine::Simulat
   };
 }
 
+std::string own_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? printable(name.data()) : "";
+}
+
 /// How busy the CPUs are is needed only where a rule looks at it; the file costs nothing.
 std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
 
@@ -57,6 +65,8 @@ ReadyRun ready(const RunPlan& plan, const machine::Machine& machine, const place
 Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, const RunOptions& options, Clock& clock) {
   RunReport report;
   report.simulated = machine.simulated();
+  report.fleet = machine.reader().fleet;
+  report.host = own_host();
   report.run_id = ready.job.run_id;
   report.command = ready.job.argv;
   report.started = clock.wall_now();

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +19,8 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "lease/kernel_locks.hpp"
+#include "lease/state_files.hpp"
 
 namespace gpuwarden::lease {
 namespace {
@@ -34,11 +35,6 @@ constexpr std::size_t kLargestNotice = std::size_t{1} << 20U;
 constexpr std::size_t kMostNotices = 256;
 constexpr std::chrono::seconds kHeartbeat{30};
 
-std::string name_of_user(uid_t user) {
-  const passwd* entry = ::getpwuid(user);
-  return entry != nullptr ? entry->pw_name : "uid " + std::to_string(user);
-}
-
 std::int64_t unix_milliseconds(NoticeTime time) {
   return std::chrono::floor<milliseconds>(time.time_since_epoch()).count();
 }
@@ -50,7 +46,7 @@ bool ends_in_notice(const fs::path& file) {
 
 /// One file: what it says, or why it is not believed. Neither where it is nobody's word any more.
 struct Notice {
-  std::vector<facts::Disabling> unfit;
+  std::vector<Verdict> unfit;
   std::string warning;
 };
 
@@ -59,21 +55,23 @@ Notice not_believed(const fs::path& file, std::string_view why) {
 }
 
 /// The words of a file that is somebody's own; empty where they are damaged.
-std::optional<std::vector<facts::Disabling>> parse_notice(const std::string& text, uid_t owner, NoticeTime now) {
+std::optional<std::vector<Verdict>> parse_notice(const std::string& text, uid_t owner, NoticeTime now) {
   const Json json = Json::parse(text, nullptr, false);
   const auto is_integer = [&](const char* key) { return json.contains(key) && json[key].is_number_integer(); };
   const bool whole = json.is_object() && json.value("schema", Json()) == facts::kJsonSchema &&
                      is_integer("good_until_unix_ms") && is_integer("pid") &&
                      json.value("program", Json()).is_string() && json.value("unfit", Json()).is_array();
   if (!whole) return std::nullopt;
-  if (json["good_until_unix_ms"].get<std::int64_t>() < unix_milliseconds(now)) return std::vector<facts::Disabling>{};
-  const std::string by = printable(fmt::format("{}'s {} (pid {})", name_of_user(owner),
-                                               json["program"].get<std::string>(), json["pid"].get<std::int64_t>()));
-  std::vector<facts::Disabling> list;
+  if (json["good_until_unix_ms"].get<std::int64_t>() < unix_milliseconds(now)) return std::vector<Verdict>{};
+  const std::string by = printable(fmt::format("{}'s {} (pid {})", user_name(owner), json["program"].get<std::string>(),
+                                               json["pid"].get<std::int64_t>()));
+  std::vector<Verdict> list;
   for (const Json& entry : json["unfit"]) {
-    const auto health = facts::health_from_json(entry);
+    auto health = facts::health_from_json(entry);
     if (!health || health->uuid.value.empty()) return std::nullopt;
-    list.push_back({health->uuid, "judged unfit: " + printable(health->reason), by, owner == 0, health->since});
+    health->reason = printable(health->reason);
+    health->next_step = printable(health->next_step);
+    list.push_back({std::move(*health), by, owner == 0, {}});
   }
   return list;
 }
@@ -116,16 +114,26 @@ Notice read_notice(const fs::path& file, NoticeTime now) {
   return {};
 }
 
-/// Makes the folder; another's is not written to.
-Result<void> make_folder(const fs::path& folder) {
-  std::error_code error;
-  const bool made = fs::create_directories(folder, error);
-  if (error)
-    return fail(error == std::errc::permission_denied ? ErrorCode::permission_denied : ErrorCode::failed,
-                fmt::format("cannot make {}: {}", folder.string(), error.message()));
-  // All must be able to read root's word, whatever root's umask is.
-  if (made && ::geteuid() == 0) fs::permissions(folder, fs::perms(0755), error);
-  return {};
+/// Root's word is undone by root's alone.
+bool is_undone(const Verdict& verdict, std::span<const Acceptance> accepted) {
+  return std::ranges::any_of(accepted, [&](const Acceptance& one) {
+    return (one.for_everybody || !verdict.for_everybody) && is_accepted({&one, 1}, verdict.health);
+  });
+}
+
+void add_verdict(HealthView& view, Verdict verdict, std::span<const Acceptance> accepted) {
+  const auto same = [&](const Verdict& one) { return one.health.uuid == verdict.health.uuid; };
+  if (is_undone(verdict, accepted) || std::ranges::any_of(view.verdicts, same)) return;
+  view.verdicts.push_back(std::move(verdict));
+}
+
+/// Those of them that last, in words that tell when one has changed.
+std::string words_of(const facts::Health& health) {
+  std::string words;
+  for (const facts::HealthCause& cause : health.causes) {
+    if (cause.until_reset) words += fmt::format("{}: {}\n", cause.id, cause.reason);
+  }
+  return words;
 }
 
 /// A name of its own for each publisher of a process.
@@ -137,10 +145,20 @@ std::string notice_name() {
 }  // namespace
 
 HealthPlaces health_places(const DisablingPlaces& disablings) {
-  return {disablings.everybody / "health", disablings.own.empty() ? fs::path() : disablings.own / "health"};
+  return {disablings.everybody / "health", disablings.own.empty() ? fs::path() : disablings.own / "health", {}};
 }
 
-HealthView read_health(const HealthPlaces& places, NoticeTime now) {
+facts::Disabling disabling_of(const Verdict& verdict) {
+  return {verdict.health.uuid,
+          "judged unfit: " + verdict.health.reason,
+          verdict.by,
+          verdict.for_everybody,
+          verdict.health.since,
+          true,
+          verdict.health.next_step};
+}
+
+HealthView read_health(const HealthPlaces& places, NoticeTime now, const VerdictView& known) {
   HealthView view;
   std::vector<fs::path> folders{places.everybody};
   if (!places.own.empty() && places.own != places.everybody) folders.push_back(places.own);
@@ -150,12 +168,12 @@ HealthView read_health(const HealthPlaces& places, NoticeTime now) {
       if (!ends_in_notice(file) || ++read > kMostNotices) continue;
       Notice notice = read_notice(file, now);
       if (!notice.warning.empty()) view.warnings.push_back(std::move(notice.warning));
-      for (facts::Disabling& one : notice.unfit) {
-        if (facts::find_disabling(view.unfit, one.uuid) == nullptr) view.unfit.push_back(std::move(one));
-      }
+      for (Verdict& one : notice.unfit) add_verdict(view, std::move(one), known.accepted);
     }
   }
-  std::ranges::stable_partition(view.unfit, &facts::Disabling::for_everybody);
+  for (const Verdict& one : known.verdicts) add_verdict(view, one, known.accepted);
+  std::ranges::stable_partition(view.verdicts, &Verdict::for_everybody);
+  for (const Verdict& one : view.verdicts) view.unfit.push_back(disabling_of(one));
   return view;
 }
 
@@ -173,7 +191,40 @@ void HealthPublisher::take_back() {
   told_.clear();
 }
 
-Result<void> HealthPublisher::publish(std::span<const facts::Health> health, NoticeTime now, Clock::SteadyTime when) {
+Result<void> HealthPublisher::keep_lasting(std::span<const facts::Health> health, std::span<const ResetMark> marks) {
+  if (!kept_) {
+    GPUWARDEN_TRY(const VerdictView before, read_verdicts(places_));
+    kept_.emplace();
+    for (const Verdict& one : before.verdicts) (*kept_)[one.health.uuid.value] = words_of(one.health);
+  }
+  auto kept = *kept_;
+  std::vector<Verdict> unfit;
+  std::vector<Uuid> fit;
+  for (const facts::Health& one : health) {
+    const auto known = kept.find(one.uuid.value);
+    const std::string words = words_of(one);
+    if (one.state == facts::HealthState::error && !words.empty() && (known == kept.end() || known->second != words)) {
+      const auto mark = std::ranges::find(marks, one.uuid, &ResetMark::uuid);
+      unfit.push_back({one, fmt::format("{}'s {}", user_name(::geteuid()), program_), true,
+                       mark == marks.end() ? ResetMark{} : *mark});
+      kept[one.uuid.value] = words;
+    }
+    // Who is disabled, or in error by something else, may have it still.
+    const bool well = one.state == facts::HealthState::available || one.state == facts::HealthState::busy;
+    if (well && known != kept.end()) {
+      fit.push_back(one.uuid);
+      kept.erase(known);
+    }
+  }
+  if (unfit.empty() && fit.empty()) return {};
+  GPUWARDEN_CHECK(keep_verdicts(places_, unfit, fit));
+  kept_ = std::move(kept);
+  return {};
+}
+
+Result<void> HealthPublisher::publish(std::span<const facts::Health> health, NoticeTime now, Clock::SteadyTime when,
+                                      std::span<const ResetMark> marks) {
+  const auto kept = keep_lasting(health, marks);
   std::vector<facts::Health> unfit;
   std::string words;
   for (const facts::Health& one : health) {
@@ -183,18 +234,18 @@ Result<void> HealthPublisher::publish(std::span<const facts::Health> health, Not
   }
   if (unfit.empty()) {
     take_back();
-    return {};
+    return kept;
   }
-  if (words == told_ && when - written_ < kHeartbeat) return {};
+  if (words == told_ && when - written_ < kHeartbeat) return kept;
   GPUWARDEN_CHECK(write(unfit, now));
   told_ = std::move(words);
   written_ = when;
-  return {};
+  return kept;
 }
 
 Result<void> HealthPublisher::write(const std::vector<facts::Health>& unfit, NoticeTime now) {
   const fs::path& folder = ::geteuid() == 0 || places_.own.empty() ? places_.everybody : places_.own;
-  GPUWARDEN_CHECK(make_folder(folder));
+  GPUWARDEN_CHECK(make_state_folder(folder));
   if (file_.empty()) file_ = folder / notice_name();
   Json list = Json::array();
   for (const facts::Health& one : unfit) list.push_back(facts::to_json(one));

@@ -23,19 +23,33 @@ Result<std::string> read_file_or_pipe(const std::string& file) {
   return read_descriptor(pipe.get(), file);
 }
 
-Result<capture::Capture> read_one(const std::string& file) {
+Result<NamedText> read_one(const std::string& file) {
   const std::string name = file == "-" ? "standard input" : file;
   GPUWARDEN_TRY(std::string bytes, file == "-" ? read_descriptor(STDIN_FILENO, name) : read_file_or_pipe(file));
-  GPUWARDEN_TRY(const std::string text, bundle::capture_text(std::move(bytes), name));
-  return capture::read_capture(text, name);
+  GPUWARDEN_TRY(std::string text, bundle::capture_text(std::move(bytes), name));
+  return NamedText{name, std::move(text)};
 }
 
 }  // namespace
 
-Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
-  capture::Capture whole;
+Result<std::vector<NamedText>> read_texts(const std::vector<std::string>& files) {
+  std::vector<NamedText> texts;
   for (const std::string& file : files) {
-    GPUWARDEN_TRY(capture::Capture part, read_one(file));
+    GPUWARDEN_TRY(NamedText text, read_one(file));
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
+  GPUWARDEN_TRY(const auto texts, read_texts(files));
+  return captures_of(texts);
+}
+
+Result<capture::Capture> captures_of(const std::vector<NamedText>& texts) {
+  capture::Capture whole;
+  for (const NamedText& file : texts) {
+    GPUWARDEN_TRY(capture::Capture part, capture::read_capture(file.text, file.name));
     if (whole.parts.empty())
       whole = std::move(part);
     else

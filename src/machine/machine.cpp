@@ -2,12 +2,12 @@
 #include "gpuwarden/machine/machine.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/users.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/machine/reservation.hpp"
 #include "machine/fleet_source.hpp"
@@ -20,11 +20,6 @@ namespace fs = std::filesystem;
 std::string value(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
-}
-
-std::string user_name() {
-  const passwd* entry = ::getpwuid(::geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
 }
 
 }  // namespace
@@ -95,7 +90,7 @@ Result<lease::LeaseStore> Machine::open_leases(const std::string& run_id, const 
   options.directory_required = !options_.lease_directory.empty();
   if (options.directory_required) options.directory = options_.lease_directory;
   if (simulated()) options.prefix = lease::kSimulatedPrefix;
-  options.self = {Pid{::getpid()}, user_name(), run_id, command, system_clock().wall_now()};
+  options.self = {Pid{::getpid()}, name_of_user(::geteuid()), run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());
 }
 

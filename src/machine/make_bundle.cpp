@@ -2,7 +2,6 @@
 #include "gpuwarden/machine/make_bundle.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/users.hpp"
 #include "gpuwarden/bundle/gather.hpp"
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/facts/json.hpp"
@@ -43,9 +43,9 @@ std::vector<std::string> search_domains() {
 /// Who and where this is: the caller's names, besides those in the facts.
 redact::Identities identities(const Environment& environment, const facts::Snapshot& snapshot) {
   redact::Identities names = bundle::identities_of(snapshot);
-  if (const passwd* entry = ::getpwuid(::geteuid()); entry != nullptr) {
-    names.users.emplace_back(entry->pw_name);
-    names.homes.emplace_back(entry->pw_dir);
+  if (auto user = find_user(::geteuid())) {
+    names.users.push_back(std::move(user->name));
+    names.homes.push_back(std::move(user->home));
   }
   for (const char* name : {"USER", "LOGNAME", "SUDO_USER"}) {
     const auto found = environment.find(name);

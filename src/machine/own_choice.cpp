@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "gpuwarden/lease/line.hpp"
-#include "gpuwarden/machine/out_of_use.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/visible_devices.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
@@ -35,7 +35,7 @@ std::set<Uuid> free_devices(const facts::Snapshot& snapshot, const std::vector<f
   return found;
 }
 
-/// What is told of leases, line and disabled devices; nothing of a capture.
+/// What is told of leases, line and devices that are out of use; of a capture the last alone.
 struct Others {
   std::vector<facts::Lease> leases;
   std::vector<Uuid> spoken_for;
@@ -45,6 +45,8 @@ struct Others {
 Result<Others> others_on(const Machine& machine, const facts::Snapshot& snapshot, const Chooser& chooser,
                          Clock& clock) {
   Others others;
+  GPUWARDEN_TRY(lease::Disablings::View view, out_of_use_in(machine, snapshot, clock.wall_now()));
+  others.disabled = std::move(view.disabled);
   if (machine.captured()) return others;
   GPUWARDEN_TRY(const lease::LeaseStore store, machine.open_leases(chooser.run_id, ""));
   lease::Situation situation = store.inspect(machine.lease_devices(snapshot));
@@ -52,9 +54,6 @@ Result<Others> others_on(const Machine& machine, const facts::Snapshot& snapshot
   others.spoken_for = line.look(situation, "", free_devices(snapshot, situation.leases), clock.now()).spoken_for;
   std::erase_if(situation.leases, [&](const facts::Lease& lease) { return holds(lease, chooser); });
   others.leases = std::move(situation.leases);
-  GPUWARDEN_TRY(lease::Disablings::View view,
-                out_of_use(machine.options().environment, machine.reader(), clock.wall_now()));
-  others.disabled = std::move(view.disabled);
   return others;
 }
 

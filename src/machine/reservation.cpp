@@ -107,7 +107,7 @@ class Acquisition {
     someone_goes_first_ = view.someone_can_go;
     std::vector<facts::Disabling> disabled;
     if (source_.disabled && !request_.gpus.force_cpu) {
-      GPUWARDEN_TRY(disabled, source_.disabled());
+      GPUWARDEN_TRY(disabled, source_.disabled(result_.snapshot_));
     }
     GPUWARDEN_TRY(result_.decision_,
                   placement::select(request_.gpus, {result_.snapshot_, situation.leases, view.spoken_for,

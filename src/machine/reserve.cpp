@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "gpuwarden/machine/out_of_use.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
 
 namespace gpuwarden::machine {
@@ -23,13 +23,10 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
                    .sys_root = machine.reader().sys_root,
                    .proc_root = machine.reader().driver_proc_root};
   source.read = [&](const probe::ReadRequest& what) { return captured ? *machine.captured() : reader.read(what); };
-  if (!captured) {
-    source.disabled = [&]() -> Result<std::vector<facts::Disabling>> {
-      GPUWARDEN_TRY(lease::Disablings::View view,
-                    out_of_use(machine.options().environment, machine.reader(), clock.wall_now()));
-      return std::move(view.disabled);
-    };
-  }
+  source.disabled = [&](const facts::Snapshot& snapshot) -> Result<std::vector<facts::Disabling>> {
+    GPUWARDEN_TRY(lease::Disablings::View view, out_of_use_in(machine, snapshot, clock.wall_now()));
+    return std::move(view.disabled);
+  };
   source.advise = [&](const placement::Decision& decision, const facts::Snapshot& snapshot) -> std::string {
     if (decision.may_come_true) return "--wait waits in line for them; --explain of gpuwarden select tells more";
     return placement::ways_to_fit(request.gpus, {snapshot, {}, {}, request.visibility}, decision);

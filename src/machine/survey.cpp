@@ -5,6 +5,7 @@
 
 #include "gpuwarden/machine/machine.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
+#include "gpuwarden/probe/root_gpus.hpp"
 
 namespace gpuwarden::machine {
 namespace {
@@ -50,6 +51,7 @@ facts::Snapshot Machine::survey(const SurveyOptions& options, const probe::ReadR
   const bool here = !captured_ && !simulated();
   if (!here && !elsewhere) return snapshot;
   if (options.software) snapshot.environment = software(options, root, options_.environment);
+  if (elsewhere && !captured_) probe::list_root_gpus(root, snapshot);
   if (here && !elsewhere && !snapshot.gpus.empty()) add_kernel_faults(snapshot);
   return snapshot;
 }

@@ -36,17 +36,19 @@ MonitorConfig monitor_part(const Options& options) {
   return config;
 }
 
-std::function<std::vector<facts::Disabling>()> disablings_of(const Environment& environment) {
-  return [environment] {
-    auto view = lease::Disablings(lease::disabling_places(environment)).read();
-    return view ? std::move(view->disabled) : std::vector<facts::Disabling>{};
-  };
+Result<std::vector<facts::Disabling>> read_disablings(const Environment& environment) {
+  GPUWARDEN_TRY(auto view, lease::Disablings(lease::disabling_places(environment)).read());
+  return std::move(view.disabled);
 }
 
 telemetry::MonitorOptions monitoring(const Options& options) {
   telemetry::MonitorOptions monitor;
   monitor.reader = options.reader;
-  monitor.disabled = disablings_of(options.environment);
+  // What cannot be read now is as it was.
+  monitor.disabled = [environment = options.environment, last = std::make_shared<std::vector<facts::Disabling>>()] {
+    if (auto now = read_disablings(environment)) *last = std::move(*now);
+    return *last;
+  };
   monitor.clock = options.clock;
   return monitor;
 }
@@ -84,10 +86,10 @@ Result<void> GpuManager::initialize(const std::stop_token& stop) {
   CudaSources sources;
   sources.read = [reader = reader_](const probe::ReadRequest& what) { return reader->read(what); };
   sources.visibility = placement::visibility_from(options_.environment);
-  sources.disabled = disablings_of(options_.environment);
+  sources.disabled = [environment = options_.environment] { return read_disablings(environment); };
   sources.cuda_library = options_.cuda_library;
   sources.clock = options_.clock;
-  sources.out_of_memory = [releases = parts->releases](const Device&) { releases->release(); };
+  sources.out_of_memory = [releases = parts->releases](const Device& device) { releases->release({}, &device); };
   parts->cuda = std::make_unique<CudaManager>(cuda_part(options_), std::move(sources));
   GPUWARDEN_TRY(parts->monitor, PerformanceMonitor::make(monitor_part(options_), monitoring(options_)));
   GPUWARDEN_CHECK(parts->cuda->initialize(stop));

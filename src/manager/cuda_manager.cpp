@@ -4,14 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/manager/gpu_manager.hpp"
 #include "manager/device_book.hpp"
+#include "telemetry/orphans.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -89,11 +92,28 @@ class CudaManager::Impl {
   }
 
   void observe(const telemetry::Reading& reading) {
-    const auto disabled = sources_.disabled ? sources_.disabled() : std::vector<facts::Disabling>{};
+    const auto disabled = disabled_among(reading.snapshot);
     change([&](DeviceBook& book) {
       book.observe(reading, disabled);
       return true;
     });
+  }
+
+  std::vector<facts::Disabling> disabled_among(const facts::Snapshot& snapshot) {
+    if (!sources_.disabled) return {};
+    auto told = sources_.disabled();
+    const std::scoped_lock lock(mutex_);
+    if (told) return *(disabled_ = std::move(*told));
+    if (disabled_) return *disabled_;
+    std::vector<facts::Disabling> all;
+    for (const facts::GpuRecord& record : snapshot.gpus) {
+      all.push_back({.uuid = facts::identity_of(record),
+                     .reason = "what is disabled is not known: " + told.error().message,
+                     .by = {},
+                     .since = clock().wall_now(),
+                     .next_step = told.error().hint});
+    }
+    return all;
   }
 
   void tell(const DeviceError& error) const {
@@ -129,10 +149,15 @@ class CudaManager::Impl {
     const bool runs = thread_.joinable() && !thread_.get_stop_token().stop_requested();
     if (!config_.enable_health_check || runs || is_checking()) return;
     ended = std::move(thread_);
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      while (clock().sleep_for(config_.health_check_interval, stop)) observe(read({}));
+    ended_ = std::make_shared<std::atomic<bool>>(false);
+    thread_ = std::jthread([this, done = ended_](const std::stop_token& stop) {
+      while (!stop.stop_requested() && clock().sleep_for(config_.health_check_interval, stop)) observe(read({}));
+      *done = true;
     });
   }
+  bool is_checking() const { return thread_.get_id() == std::this_thread::get_id(); }
+  /// Whether its thread has nothing left to do.
+  bool has_ended() const { return *ended_; }
   void stop_checks() {
     std::jthread ended;
     const std::scoped_lock lock(thread_mutex_);
@@ -182,20 +207,31 @@ class CudaManager::Impl {
     });
   }
 
+  Device best(const std::vector<GpuIndex>& except) const {
+    return ask([&](const DeviceBook& book) { return book.best(except); });
+  }
+  std::optional<Device> next_device(const std::string& operation, const Error& error, const Device& failed,
+                                    std::vector<GpuIndex>& tried) {
+    if (failed.is_cpu() || !is_transient(error)) return std::nullopt;
+    if (error.code != ErrorCode::unsatisfied) mark(failed, operation, error);
+    tried.push_back(*failed.gpu);
+    return config_.enable_failover ? std::optional(best(tried)) : std::nullopt;
+  }
+
   mutable std::mutex mutex_;
   std::vector<std::function<void(const DeviceError&)>> error_callbacks_;
   std::vector<std::function<void(const DeviceStatus&, const DeviceStatus&)>> state_callbacks_;
   bool initialized_ = false;
 
  private:
-  bool is_checking() const { return thread_.get_id() == std::this_thread::get_id(); }
-
   const CudaConfig config_;
   const CudaSources sources_;
   std::minstd_rand random_;
   DeviceBook book_;
+  std::optional<std::vector<facts::Disabling>> disabled_;  ///< as it was told last
   std::mutex thread_mutex_;
-  std::jthread thread_;  ///< last: it ends before what it reads
+  std::shared_ptr<std::atomic<bool>> ended_;  ///< the thread has nothing left to do
+  std::jthread thread_;                       ///< last: it ends before what it reads
 };
 
 struct DeviceContext::Hold {
@@ -215,9 +251,14 @@ DeviceContext::~DeviceContext() {
 
 CudaManager::CudaManager(CudaConfig config, CudaSources sources)
     : impl_(std::make_shared<Impl>(std::move(config), std::move(sources))) {}
-CudaManager::~CudaManager() { impl_->stop_checks(); }
+CudaManager::~CudaManager() {
+  impl_->stop_checks();
+  // A thread cannot wait for its own end.
+  if (impl_->is_checking()) telemetry::orphans<Impl>().add(std::move(impl_));
+}
 
 Result<void> CudaManager::initialize(const std::stop_token& stop) {
+  telemetry::orphans<Impl>().clear_ended();
   GPUWARDEN_CHECK(cuda_config_from_json(to_json(impl_->config())));
   GPUWARDEN_CHECK(impl_->first_reading(stop));
   {
@@ -249,9 +290,7 @@ std::optional<std::string> CudaManager::driver_version() const {
   return impl_->ask([](const DeviceBook& book) { return book.snapshot().driver_version; });
 }
 
-Device CudaManager::best_device(const std::vector<GpuIndex>& except) const {
-  return impl_->ask([&](const DeviceBook& book) { return book.best(except); });
-}
+Device CudaManager::best_device(const std::vector<GpuIndex>& except) const { return impl_->best(except); }
 Result<Device> CudaManager::device(GpuIndex gpu) const {
   return impl_->ask([&](const DeviceBook& book) { return book.fit_device(gpu); });
 }
@@ -295,56 +334,58 @@ Result<WorkDone> CudaManager::run(const std::string& operation, const Work& work
   if (first) {
     GPUWARDEN_TRY(device, this->device(*first));
   }
+  const auto kept = impl_;
   WorkDone done;
   std::vector<GpuIndex> tried;
   for (;;) {
-    const auto result = impl_->attempt(operation, work, device, stop, done.failures);
+    const auto result = kept->attempt(operation, work, device, stop, done.failures);
     done.device = device;
     if (result) return done;
-    const auto next = next_device(operation, result.error(), device, tried);
+    const auto next = kept->next_device(operation, result.error(), device, tried);
     const bool go_on = next && !stop.stop_requested();
     // with_retries() has told of each failure but the last.
     if (go_on) done.failures.back().failover = *next;
-    impl_->tell(done.failures.back());
+    kept->tell(done.failures.back());
     if (!go_on) return std::unexpected(result.error());
     device = *next;
   }
 }
 
-std::optional<Device> CudaManager::next_device(const std::string& operation, const Error& error, const Device& failed,
-                                               std::vector<GpuIndex>& tried) {
-  if (failed.is_cpu() || !is_transient(error)) return std::nullopt;
-  if (error.code != ErrorCode::unsatisfied) impl_->mark(failed, operation, error);
-  tried.push_back(*failed.gpu);
-  return impl_->config().enable_failover ? std::optional(best_device(tried)) : std::nullopt;
-}
-
 Result<void> CudaManager::report_error(GpuIndex gpu, const std::string& operation, const Error& error) {
   GPUWARDEN_CHECK(impl_->ask([&](const DeviceBook& book) { return book.check_managed(gpu); }));
-  const Device device = *impl_->ask([&](const DeviceBook& book) { return book.find(gpu); });
-  impl_->mark(device, operation, error);
-  impl_->tell({device, operation, error, 1, false, best_device({gpu})});
+  const auto kept = impl_;
+  const Device device = *kept->ask([&](const DeviceBook& book) { return book.find(gpu); });
+  kept->mark(device, operation, error);
+  kept->tell({device, operation, error, 1, false, kept->best({gpu})});
   return {};
 }
 
 Result<void> CudaManager::disable(GpuIndex gpu, const std::string& reason) {
-  return impl_->change([&](DeviceBook& book) -> Result<void> {
+  const auto kept = impl_;
+  return kept->change([&](DeviceBook& book) -> Result<void> {
     GPUWARDEN_CHECK(book.check_managed(gpu));
-    book.disable(gpu, reason, impl_->clock().wall_now());
+    book.disable(gpu, reason, kept->clock().wall_now());
     return {};
   });
 }
 
 Result<void> CudaManager::enable(GpuIndex gpu) {
-  return impl_->change([&](DeviceBook& book) -> Result<void> {
+  const auto kept = impl_;
+  return kept->change([&](DeviceBook& book) -> Result<void> {
     GPUWARDEN_CHECK(book.check_managed(gpu));
     book.enable(gpu);
     return {};
   });
 }
 
-void CudaManager::check() { impl_->observe(impl_->read({})); }
-void CudaManager::observe(const telemetry::Reading& reading) { impl_->observe(reading); }
+void CudaManager::check() {
+  const auto kept = impl_;
+  kept->observe(kept->read({}));
+}
+void CudaManager::observe(const telemetry::Reading& reading) {
+  const auto kept = impl_;
+  kept->observe(reading);
+}
 
 void CudaManager::add_error_callback(std::function<void(const DeviceError&)> callback) {
   const std::scoped_lock lock(impl_->mutex_);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
 #include "manager/parts.hpp"
 
@@ -76,9 +77,10 @@ Result<machine::Reservation> GpuManager::choose(const machine::ReservationReques
   lease::StoreOptions options = options_.leases;
   if (options.self.pid.value == 0) options.self = lease::this_process(*options_.clock);
   GPUWARDEN_TRY(const lease::LeaseStore leases, lease::LeaseStore::open(std::move(options), *options_.clock));
-  const auto disabled = [this]() -> Result<std::vector<facts::Disabling>> {
+  const auto disabled = [this](const facts::Snapshot& snapshot) -> Result<std::vector<facts::Disabling>> {
     GPUWARDEN_TRY(lease::Disablings::View view,
                   machine::out_of_use(options_.environment, options_.reader, options_.clock->wall_now()));
+    machine::add_unfit_at_sight(view, snapshot);
     return std::move(view.disabled);
   };
   const machine::GpuSource source{.read = [this](const probe::ReadRequest& what) { return read(what); },

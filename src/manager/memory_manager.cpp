@@ -65,27 +65,18 @@ class MemoryManager::Impl {
   Impl(MemoryConfig config, MemoryPlace place, Clock& clock)
       : config_(config), place_(std::move(place)), clock_(clock) {}
 
-  Result<MemoryStore*> store() {
+  Result<std::shared_ptr<MemoryStore>> store() {
     const std::scoped_lock lock(mutex_);
-    if (opened_.store) return opened_.store.get();
+    if (opened_.store) return opened_.store;
     GPUWARDEN_CHECK(memory_config_from_json(to_json(config_)));
     GPUWARDEN_TRY(opened_, open_store(config_, place_, clock_));
-    MemoryStore* const store = opened_.store.get();
-    if (config_.enable_pooling) {
-      releases_->add({.name = pool_name(),
-                      .kind = ReleaseKind::pool,
-                      .size = [store]() -> std::optional<Bytes> {
-                        const StoreFigures now = store->figures();
-                        return now.reserved - now.live;
-                      },
-                      .release = [store] { return store->trim({}); }});
-    }
-    return store;
+    if (config_.enable_pooling) releases_->add(pool_of(opened_.store));
+    return opened_.store;
   }
 
-  MemoryStore* store_if_open() const {
+  std::shared_ptr<MemoryStore> store_if_open() const {
     const std::scoped_lock lock(mutex_);
-    return opened_.store.get();
+    return opened_.store;
   }
 
   MemoryStatus status() const {
@@ -134,6 +125,23 @@ class MemoryManager::Impl {
   std::atomic<std::uint64_t> recovered_ = 0;
 
  private:
+  /// Somebody may be letting go of it while its manager ends.
+  Releasable pool_of(const std::weak_ptr<MemoryStore>& known) const {
+    return {.name = pool_name(),
+            .kind = ReleaseKind::pool,
+            .size = [known]() -> std::optional<Bytes> {
+              const auto store = known.lock();
+              if (!store) return Bytes{};
+              const StoreFigures now = store->figures();
+              return now.reserved - now.live;
+            },
+            .release = [known]() -> Result<Bytes> {
+              const auto store = known.lock();
+              return store ? store->trim({}) : Bytes{};
+            },
+            .is_on = [gpu = place_.device.gpu](const Device& device) { return device.gpu == gpu; }};
+  }
+
   mutable std::mutex mutex_;
   OpenedStore opened_;
 };
@@ -143,7 +151,7 @@ MemoryManager::MemoryManager(MemoryConfig config, MemoryPlace place, Clock& cloc
 MemoryManager::~MemoryManager() { impl_->releases_->remove(impl_->pool_name()); }
 
 Result<DeviceAddress> MemoryManager::allocate(Bytes size, StreamId stream) {
-  GPUWARDEN_TRY(MemoryStore* const store, impl_->store());
+  GPUWARDEN_TRY(const auto store, impl_->store());
   auto address = store->allocate(size, stream);
   if (address || address.error().code != ErrorCode::unsatisfied) return address;
   ++impl_->out_of_memory_;
@@ -155,25 +163,25 @@ Result<DeviceAddress> MemoryManager::allocate(Bytes size, StreamId stream) {
 }
 
 Result<void> MemoryManager::deallocate(DeviceAddress address, StreamId stream) {
-  MemoryStore* const store = impl_->store_if_open();
+  const auto store = impl_->store_if_open();
   if (store == nullptr) return fail(ErrorCode::invalid_argument, fmt::format("{:#x} was not given out", address.value));
   return store->deallocate(address, stream);
 }
 
 Result<Bytes> MemoryManager::trim(Bytes keep) {
-  MemoryStore* const store = impl_->store_if_open();
+  const auto store = impl_->store_if_open();
   return store == nullptr ? Bytes{} : store->trim(keep);
 }
 
 Result<Defragmentation> MemoryManager::defragment() {
-  MemoryStore* const store = impl_->store_if_open();
+  const auto store = impl_->store_if_open();
   return store == nullptr ? Defragmentation{} : store->defragment();
 }
 
 Result<void> MemoryManager::set_memory_fraction(double fraction) { return impl_->set_fraction(fraction); }
 
 ReleaseReport MemoryManager::emergency_release(std::optional<Bytes> needed) {
-  return impl_->releases_->release(needed);
+  return impl_->releases_->release(needed, &impl_->place_.device);
 }
 
 ReleaseBook& MemoryManager::releases() { return *impl_->releases_; }

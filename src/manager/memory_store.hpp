@@ -39,7 +39,7 @@ class MemoryStore {
 
 /// A store with its name and, where the GPU could not be used, why.
 struct OpenedStore {
-  std::unique_ptr<MemoryStore> store;
+  std::shared_ptr<MemoryStore> store;
   std::string backing;
   std::string fallback;
   Bytes total;  ///< of the device

@@ -164,7 +164,7 @@ nlohmann::json PerformanceMonitor::status() {
   return {{"running", monitor_->running()},
           {"alerts", std::move(alerts)},
           {"current", current()},
-          {"operations", profile::to_json(profiler_.results())}};
+          {"operations", profile::to_json(profiler_.results()).at("operations")}};
 }
 
 }  // namespace gpuwarden::manager

@@ -66,12 +66,13 @@ std::vector<std::string> ReleaseBook::names() const {
   return names;
 }
 
-ReleaseReport ReleaseBook::release(std::optional<Bytes> needed) const {
+ReleaseReport ReleaseBook::release(std::optional<Bytes> needed, const Device* device) const {
   std::vector<Releasable> all;
   {
     const std::scoped_lock lock(mutex_);
     all = all_;
   }
+  if (device != nullptr) std::erase_if(all, [&](const Releasable& one) { return one.is_on && !one.is_on(*device); });
   std::vector<ReleaseEntry> entries;
   for (const Releasable& one : all) entries.push_back({one.kind, one.size ? one.size() : std::nullopt});
   ReleaseReport report;

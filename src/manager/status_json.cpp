@@ -23,7 +23,7 @@ nlohmann::json to_json(const ManagerStatus& status) {
             {"memory", std::move(memory)},
             {"monitoring", status.monitoring},
             {"alerts", std::move(alerts)},
-            {"operations", profile::to_json(status.operations)},
+            {"operations", profile::to_json(status.operations).at("operations")},
             {"optimization", to_json(status.optimization)},
             {"releasable", status.releasable},
             {"config", to_json(status.config)}};

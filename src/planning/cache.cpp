@@ -23,6 +23,44 @@ double sliding_share(const ModelShape& model, double tokens) {
   return 1 - sliding + sliding * model.sliding_window / tokens;
 }
 
+namespace {
+
+/// What an engine's layout adds to weights: rotary tables, padded vocabularies and workspaces beside 16-bit ones;
+/// beside packed ones the kernels' own layouts; mxfp4's experts are padded to whole tiles of 256 in both directions
+/// (vLLM's mxfp4 layers, which run gpt-oss's 2880 as 3072).
+double layout_bytes(const ModelFigures& model, const Settings& settings, double weights) {
+  constexpr double kBeside16 = 0.02;
+  constexpr double kBesidePacked = 0.04;
+  constexpr double kTile = 256;
+  if (settings.quantization == Quantization::none) return kBeside16 * weights;
+  if (settings.quantization != Quantization::mxfp4) return kBesidePacked * weights;
+  const auto padded = [](double width) { return width > 0 ? std::ceil(width / kTile) * kTile / width : 1; };
+  const double growth = padded(model.shape.hidden) * padded(model.shape.experts.intermediate) - 1;
+  const double experts = frozen_bytes(Quantization::mxfp4, 2) * local_parameters(model, settings).experts;
+  return kBeside16 * weights + growth * experts;
+}
+
+/// The pool of engines that keep the most and the least besides.
+void add_ends(const ModelFigures& model, const Settings& settings, const ServingBudget& budget, ServingPool& pool) {
+  const bool measured = budget.activations.value > 0;
+  const double ranks = settings.parallel.gpus();
+  const double outside_most =
+      std::max(pool.outside, ranks > 1 ? figures().serving_outside_ranks_most : figures().serving_outside_most);
+  const double outside_least = std::min(pool.outside, figures().serving_outside_least);
+  // Routed tokens are copied for each of their experts in the profiling run; dense layers' runs differ by half.
+  const double most = measured ? 1 : settings.quantization == Quantization::mxfp4 ? 4 : 1.5;
+  pool.weights_low = pool.weights * (settings.quantization == Quantization::none ? 0.998 : 0.97);
+  pool.weights_high = pool.weights + layout_bytes(model, settings, pool.weights);
+  const double total = budget.utilization * static_cast<double>(budget.gpu.usable.value);
+  const auto left = [&](double weights, double outside, double activations) {
+    return std::max(0.0, total - weights - outside - activations);
+  };
+  pool.cache_low = left(pool.weights_high, outside_most, most * pool.activations);
+  pool.cache_high = left(pool.weights_low, outside_least, (measured ? 1 : 0.4) * pool.activations);
+}
+
+}  // namespace
+
 Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& settings, const ServingBudget& budget) {
   GPUWARDEN_CHECK(check(settings));
   if (budget.utilization <= 0 || budget.utilization > 1 || budget.block_tokens == 0) {
@@ -41,12 +79,18 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   pool.outside = static_cast<double>(budget.outside.value);
   const double total = static_cast<double>(budget.gpu.usable.value);
   pool.cache = std::max(0.0, budget.utilization * total - pool.weights - pool.outside - pool.activations);
-  const double token = kv_bytes_per_token(model, settings);
-  const double blocks = token > 0 ? std::floor(pool.cache / (token * budget.block_tokens)) : 0;
-  pool.tokens = static_cast<std::uint64_t>(blocks) * budget.block_tokens;
+  // A request's sliding layers stop at their window, so that its tokens take less each the longer it is.
+  const double token = kv_bytes_per_token(model, settings) * sliding_share(model.shape, settings.sequence);
+  const auto tokens_in = [&](double cache) {
+    const double blocks = token > 0 ? std::floor(cache / (token * budget.block_tokens)) : 0;
+    return static_cast<std::uint64_t>(blocks) * budget.block_tokens;
+  };
+  pool.tokens = tokens_in(pool.cache);
+  add_ends(model, settings, budget, pool);
+  pool.tokens_low = tokens_in(pool.cache_low);
+  pool.tokens_high = tokens_in(pool.cache_high);
   const double whole = std::ceil(settings.sequence / static_cast<double>(budget.block_tokens)) * budget.block_tokens;
-  const double request = whole * sliding_share(model.shape, settings.sequence);
-  pool.requests = request > 0 ? static_cast<double>(pool.tokens) / request : 0;
+  pool.requests = whole > 0 ? static_cast<double>(pool.tokens) / whole : 0;
   return pool;
 }
 

@@ -51,6 +51,9 @@ const Figures& figures() {
       .link_network_bytes = value_of("link_network_bytes"),
       .host_adam = ends_of("host_adam"),
       .host_adam_torch = ends_of("host_adam_torch"),
+      .serving_outside_least = ends_of("serving_outside").low,
+      .serving_outside_most = ends_of("serving_outside").high,
+      .serving_outside_ranks_most = ends_of("serving_outside_ranks").high,
       .usable_share = value_of("usable_share"),
       .usable_share_ecc = value_of("usable_share_ecc"),
   };

@@ -41,6 +41,9 @@ struct Figures {
   double link_network_bytes;
   knowledge::PlanningFigure host_adam;
   knowledge::PlanningFigure host_adam_torch;
+  double serving_outside_least;
+  double serving_outside_most;
+  double serving_outside_ranks_most;
   double usable_share;
   double usable_share_ecc;
 };

@@ -172,7 +172,13 @@ Json pool_json(const std::optional<ServingPool>& pool) {
   return {{"cache_bytes", whole(pool->cache)},
           {"tokens", pool->tokens},
           {"requests", pool->requests},
+          {"cache_bytes_low", whole(pool->cache_low)},
+          {"cache_bytes_high", whole(pool->cache_high)},
+          {"tokens_low", pool->tokens_low},
+          {"tokens_high", pool->tokens_high},
           {"weights_bytes", whole(pool->weights)},
+          {"weights_bytes_low", whole(pool->weights_low)},
+          {"weights_bytes_high", whole(pool->weights_high)},
           {"activations_bytes", whole(pool->activations)},
           {"outside_bytes", whole(pool->outside)}};
 }

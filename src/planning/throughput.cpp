@@ -22,10 +22,19 @@ struct Prior {
 constexpr std::array kPriors{
     Prior{"A100-SXM4-40", "mfu_a100_40"},
     Prior{"A100-PCIE-40", "mfu_a100_40"},
+    Prior{"A800-SXM4-40", "mfu_a100_40"},
+    Prior{"A800 40GB", "mfu_a100_40"},
     Prior{"A100", "mfu_a100"},
-    Prior{"H100", "mfu_h100"},
+    Prior{"A800", "mfu_a100"},
     Prior{"H200", "mfu_h100"},
+    Prior{"H20", "mfu_h20"},
+    Prior{"H100", "mfu_h100"},
+    Prior{"H800", "mfu_h100"},
 };
+
+/// GPUs on NVSwitch for which steps of Megatron's kind were published, Hopper's and, by the same code, Blackwell's.
+constexpr std::array<std::string_view, 8> kWholeSteps{"H100 80GB HBM3", "H200", "H800",  "GH200",
+                                                      "B200",           "B300", "GB200", "GB300"};
 
 /// llm-foundry's smallest model has 125 million parameters.
 constexpr double kLeastPublished = 1e8;
@@ -56,6 +65,21 @@ Utilization utilization_prior(std::string_view gpu_model, Precision precision, b
   }
   if (precision == Precision::fp32) found.low *= 0.7;  // TF32's peak is reached less often
   return found;
+}
+
+std::optional<Utilization> whole_step_utilization(const ModelFigures& model, const Settings& settings,
+                                                  std::string_view gpu_model) {
+  const bool published = std::ranges::any_of(
+      kWholeSteps, [&](std::string_view name) { return gpu_model.contains(name) && !gpu_model.contains("PCIe"); });
+  if (!published || !settings.trains() || settings.precision == Precision::fp32) return std::nullopt;
+  if (settings.framework != Framework::megatron || settings.parallel.offload != Offload::none) return std::nullopt;
+  const bool eight = settings.fp8 != Fp8::none;
+  const bool experts = model.shape.experts.experts > 0;
+  const std::string_view row =
+      experts ? (eight ? "mfu_experts_fp8" : "mfu_experts") : (eight ? "mfu_megatron_fp8" : "mfu_megatron");
+  const knowledge::PlanningFigure* const figure = knowledge::find_planning_figure(row);
+  if (figure == nullptr) return std::nullopt;
+  return Utilization{figure->low, figure->value, figure->high, figure->source};
 }
 
 bool speed_known(const ModelFigures& model) { return model.active >= kLeastPublished; }
@@ -126,15 +150,19 @@ Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std:
     return fail(ErrorCode::invalid_argument, fmt::format("a utilization of {}", *measured),
                 "give a share: 0.4 for 40%");
   }
-  Utilization share = utilization_prior(gpu_model, settings.precision, settings.fp8 != Fp8::none);
+  // What whole steps reach has their links and pipelines in it, as what a user measured has.
+  const auto whole = measured ? std::nullopt : whole_step_utilization(model, settings, gpu_model);
+  const bool told = measured.has_value() || whole.has_value();
+  Utilization share = whole ? *whole : utilization_prior(gpu_model, settings.precision, settings.fp8 != Fp8::none);
   if (measured) share = {*measured, *measured, *measured, "measured, given by the user"};
   const StepWork work = step_work(model, settings);
   const double replicas = static_cast<double>(settings.parallel.data);
   const double micro = static_cast<double>(settings.micro_batch) * settings.sequence * replicas;
   // A pipeline idles while it fills and drains (GPipe, arXiv 1811.06965); a measured utilization has that in it.
   const double stages = settings.parallel.pipeline;
-  const double busy = measured ? 1 : settings.accumulation / (settings.accumulation + stages - 1);
-  const Traffic traffic = measured ? Traffic{} : traffic_of(model, settings, links);
+  const double plain = settings.accumulation / (settings.accumulation + stages - 1);
+  const double busy = told ? 1 : plain;
+  const Traffic traffic = told ? Traffic{} : traffic_of(model, settings, links);
   const double ideal = work.model_flops / peak_flops;
   const double slowest = (measured ? work.model_flops : work.hardware_flops) / peak_flops;
   const auto rate = [&](const MicroSeconds& each) { return micro / each.total(); };
@@ -142,7 +170,8 @@ Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std:
   const MicroSeconds expected =
       seconds_of({share.expected, f.cost_overlap, 1, traffic.host_step}, ideal, traffic, busy);
   Speed speed;
-  speed.low = rate(seconds_of({share.low, f.cost_overlap_low, 1, traffic.host_step_most}, slowest, traffic, busy));
+  speed.low = rate(
+      seconds_of({share.low, f.cost_overlap_low, 1, traffic.host_step_most}, slowest, traffic, measured ? 1 : plain));
   speed.expected = rate(expected);
   speed.high = rate(seconds_of({share.high, f.cost_overlap_high, 0.5, traffic.host_step_least}, ideal, traffic, busy));
   speed.achieved = ideal / expected.total();

@@ -189,16 +189,6 @@ std::optional<Count> retired_pages(const Functions& nvml, Device device, int cau
 void read_repairs(const Functions& nvml, Device device, GpuSample& sample) {
   sample.retired_pages_single_bit = retired_pages(nvml, device, nvml::kRetiredSingleBit);
   sample.retired_pages_double_bit = retired_pages(nvml, device, nvml::kRetiredDoubleBit);
-  unsigned corrected = 0;
-  unsigned uncorrected = 0;
-  unsigned pending = 0;
-  unsigned failed = 0;
-  if (call(nvml.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected, &pending, &failed) == nvml::kSuccess) {
-    sample.remapped_rows_corrected = Count(corrected);
-    sample.remapped_rows_uncorrected = Count(uncorrected);
-    sample.remapped_rows_pending = Count(pending != 0 ? 1 : 0);
-    sample.remapped_rows_failed = Count(failed != 0 ? 1 : 0);
-  }
   nvml::RowRemapperHistogram banks{};
   if (call(nvml.nvmlDeviceGetRowRemapperHistogram, device, &banks) == nvml::kSuccess) {
     sample.remap_availability = facts::RemapAvailability{Count(banks.max), Count(banks.high), Count(banks.partial),
@@ -334,8 +324,6 @@ constexpr SampleRow kDetailRows[] = {
     {read_violation<&GpuSample::slowdown_reliability, nvml::kPolicyReliability>, Pace::slow},
     {read_fans, Pace::slow},
     {read_ecc_locations, Pace::slow},
-    {read_zero_or_one<&GpuSample::retired_pages_pending, &Functions::nvmlDeviceGetRetiredPagesPendingStatus>,
-     Pace::slow},
     {read_repairs, Pace::slow},
     {read_nvlink_states, Pace::series},
 };

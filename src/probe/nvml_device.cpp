@@ -121,7 +121,7 @@ void read_utilization(const Functions& nvml, Device device, GpuSample& sample) {
   if (rates.memory <= 100) sample.utilization_memory = Percent(rates.memory);
 }
 
-void read_memory(const Functions& nvml, Device device, GpuSample& sample) {
+nvml::Return read_memory_figures(const Functions& nvml, Device device, GpuSample& sample) {
   nvml::MemoryV2 v2{};
   v2.version = nvml::kMemoryV2;
   if (call(nvml.nvmlDeviceGetMemoryInfo_v2, device, &v2) == nvml::kSuccess) {
@@ -129,14 +129,18 @@ void read_memory(const Functions& nvml, Device device, GpuSample& sample) {
     sample.memory_used = Bytes(v2.used);
     sample.memory_free = Bytes(v2.free);
     sample.memory_reserved = Bytes(v2.reserved);
-    return;
+    return nvml::kSuccess;
   }
   nvml::Memory v1{};
-  if (call(nvml.nvmlDeviceGetMemoryInfo, device, &v1) != nvml::kSuccess) return;
+  const nvml::Return code = call(nvml.nvmlDeviceGetMemoryInfo, device, &v1);
+  if (code != nvml::kSuccess) return code;
   sample.memory_total = Bytes(v1.total);
   sample.memory_used = Bytes(v1.used);
   sample.memory_free = Bytes(v1.free);
+  return code;
 }
+
+void read_memory(const Functions& nvml, Device device, GpuSample& sample) { read_memory_figures(nvml, device, sample); }
 
 void read_temperature(const Functions& nvml, Device device, GpuSample& sample) {
   nvml::TemperatureV1 v{nvml::kTemperatureV1, nvml::kTemperatureGpu, 0};
@@ -170,6 +174,20 @@ void read_energy(const Functions& nvml, Device device, GpuSample& sample) {
   }
 }
 
+/// Broken memory keeps work away, so that whoever chooses has to know of it.
+void read_remapped_rows(const Functions& nvml, Device device, GpuSample& sample) {
+  unsigned corrected = 0;
+  unsigned uncorrected = 0;
+  unsigned pending = 0;
+  unsigned failed = 0;
+  if (call(nvml.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected, &pending, &failed) != nvml::kSuccess)
+    return;
+  sample.remapped_rows_corrected = Count(corrected);
+  sample.remapped_rows_uncorrected = Count(uncorrected);
+  sample.remapped_rows_pending = Count(pending != 0 ? 1 : 0);
+  sample.remapped_rows_failed = Count(failed != 0 ? 1 : 0);
+}
+
 /// What every reading tells. What NVML tells by a plain getter is a row here and nothing else.
 constexpr auto kSampleRows = std::to_array<SampleRow>({
     {read_utilization},
@@ -190,6 +208,9 @@ constexpr auto kSampleRows = std::to_array<SampleRow>({
     {read_ecc_total<&GpuSample::ecc_uncorrected_volatile, nvml::kEccUncorrected, nvml::kEccVolatile>, Pace::slow},
     {read_ecc_total<&GpuSample::ecc_corrected_aggregate, nvml::kEccCorrected, nvml::kEccAggregate>, Pace::slow},
     {read_ecc_total<&GpuSample::ecc_uncorrected_aggregate, nvml::kEccUncorrected, nvml::kEccAggregate>, Pace::slow},
+    {read_remapped_rows, Pace::slow},
+    {read_zero_or_one<&GpuSample::retired_pages_pending, &Functions::nvmlDeviceGetRetiredPagesPendingStatus>,
+     Pace::slow},
     {read_energy},
 });
 
@@ -318,6 +339,13 @@ void read_settings(const Functions& nvml, Device device, facts::Gpu& gpu) {
 
 void read_basic_rows(const Functions& nvml, Device device, RowSet set, GpuSample& sample) {
   read_rows(kSampleRows, set, nvml, device, sample);
+}
+
+void read_memory_alone(const Functions& nvml, Device device, GpuRecord& record) {
+  const nvml::Return code = read_memory_figures(nvml, device, record.sample);
+  doubt_memory(record);
+  facts::drop_impossible(record.sample);
+  note_trouble(code, "nvmlDeviceGetMemoryInfo", record);
 }
 
 void read_sample(const Functions& nvml, Device device, GpuRecord& record, RowSet set) {

@@ -19,6 +19,8 @@ void read_inventory(const nvml::Functions& nvml, nvml::Device device, facts::Gpu
 void read_settings(const nvml::Functions& nvml, nvml::Device device, facts::Gpu& gpu);
 /// Fills the reading, by the rows of a set, and the state where a call says that the GPU is in trouble.
 void read_sample(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record, RowSet set = RowSet::all);
+/// Fills what the GPU's memory holds, and the state where that call says that the GPU is in trouble.
+void read_memory_alone(const nvml::Functions& nvml, nvml::Device device, facts::GpuRecord& record);
 /// The rows of a set alone.
 void read_basic_rows(const nvml::Functions& nvml, nvml::Device device, RowSet set, facts::GpuSample& sample);
 /// Fills pid, kind, memory and instances of the processes; names come from /proc (processes.hpp).

@@ -40,6 +40,7 @@ Json json_of(const ReadRequest& request, const std::vector<std::uint32_t>& skip)
           {"processes", request.processes},
           {"links", request.links},
           {"cuda_order", request.cuda_order},
+          {"memory_alone", request.memory_alone},
           {"series", request.every.has_value()},
           {"refresh", request.refresh}};
 }

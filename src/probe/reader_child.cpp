@@ -187,6 +187,16 @@ class Server {
     return known == by_index_.end() || asleep_.contains(known->second);
   }
 
+  /// False where the GPU gives no handle; the record says why then.
+  bool find_device(unsigned index, Remembered& known, GpuRecord& record) const {
+    const nvml::Return code = handle_of(index, &known.device);
+    if (code == nvml::kSuccess) return true;
+    known.device = nullptr;
+    known.slow_read.reset();
+    if (!note_trouble(code, "getting its handle", record)) note_trouble(nvml::kUnknown, "getting its handle", record);
+    return false;
+  }
+
   Done read_gpu(unsigned index, const Json& request) {
     Done done;
     GpuRecord& record = done.record;
@@ -198,19 +208,14 @@ class Server {
     }
     const bool series = request.value("series", false);
     Remembered& known = remembered_[index];
-    if (!series || known.device == nullptr) {
-      if (const nvml::Return code = handle_of(index, &known.device); code != nvml::kSuccess) {
-        known.device = nullptr;
-        known.slow_read.reset();
-        if (!note_trouble(code, "getting its handle", record))
-          note_trouble(nvml::kUnknown, "getting its handle", record);
-        return done;
-      }
-    }
+    if (!(series && known.device != nullptr) && !find_device(index, known, record)) return done;
     done.device = known.device;
     const auto detail = static_cast<Detail>(request.value("detail", 0));
     read_inventory_once(known, detail, record);
-    if (series) {
+    if (request.value("memory_alone", false)) {
+      record.gpu = known.inventory;
+      read_memory_alone(nvml_, known.device, record);
+    } else if (series) {
       read_paced(known, detail, request.value("refresh", false), done);
     } else {
       record.gpu = known.inventory;
@@ -218,7 +223,8 @@ class Server {
       read_readings(known.device, detail, done);
     }
     if (facts::is_usable(record)) {
-      if (request.value("processes", true)) add_processes(known.device, detail, record);
+      if (request.value("processes", true) && !request.value("memory_alone", false))
+        add_processes(known.device, detail, record);
     } else {
       known.device = nullptr;
       known.slow_read.reset();

@@ -49,7 +49,15 @@ class CudaTimer final : public DeviceTimer {
     const auto slot = take(context);
     if (!slot) return 0;
     if (driver_.cuEventRecord(slot->event, queue) == kSuccess) return slot->number;
+    // An event of a context that is gone cannot be recorded, and a new context may have its address.
+    const auto fresh = make(context);
+    if (fresh && driver_.cuEventRecord(fresh->event, queue) == kSuccess) {
+      forget(context);
+      return fresh->number;
+    }
+    // The stream is at fault, not the event.
     release(slot->number);
+    if (fresh) release(fresh->number);
     return 0;
   }
 
@@ -81,17 +89,30 @@ class CudaTimer final : public DeviceTimer {
 
   /// An event of the context, one that was given back if there is one.
   std::optional<Slot> take(cuda::Context context) {
-    const std::scoped_lock lock(mutex_);
-    auto& free = free_[context];
-    if (!free.empty()) {
-      const Mark number = free.back();
-      free.pop_back();
-      return slots_[number - 1];
+    {
+      const std::scoped_lock lock(mutex_);
+      auto& free = free_[context];
+      if (!free.empty()) {
+        const Mark number = free.back();
+        free.pop_back();
+        return slots_[number - 1];
+      }
     }
+    return make(context);
+  }
+
+  std::optional<Slot> make(cuda::Context context) {
     cuda::Event event = nullptr;
     if (driver_.cuEventCreate(&event, 0) != kSuccess) return std::nullopt;
+    const std::scoped_lock lock(mutex_);
     slots_.push_back({.number = slots_.size() + 1, .context = context, .event = event});
     return slots_.back();
+  }
+
+  /// What was given back of a context that was at this address before.
+  void forget(cuda::Context context) {
+    const std::scoped_lock lock(mutex_);
+    free_.erase(context);
   }
 
   std::optional<Slot> find(Mark mark) {

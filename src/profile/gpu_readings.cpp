@@ -97,18 +97,32 @@ void GpuReadings::add(const GpuReading& reading) {
   if (readings.size() > capacity_) readings.pop_front();
 }
 
+bool GpuReadings::is_gone(const Readings& readings) const {
+  constexpr std::size_t kRounds = 3;
+  return std::ranges::any_of(gpus_ | std::views::values, [&](const Readings& others) {
+    return others.size() >= kRounds && others[others.size() - kRounds].when > readings.back().when;
+  });
+}
+
 bool GpuReadings::reach(Time time) const {
-  return !gpus_.empty() &&
-         std::ranges::all_of(gpus_ | std::views::values, [time](const auto& r) { return r.back().when >= time; });
+  return !gpus_.empty() && std::ranges::all_of(gpus_ | std::views::values, [&](const Readings& readings) {
+    return readings.back().when >= time || is_gone(readings);
+  });
 }
 
 std::optional<GpuSpan> GpuReadings::span(Time start, Time end) const {
   GpuSpan result{.joules = 0.0, .utilization = {}, .memory_peak = {}};
   double utilization = 0;
   unsigned told = 0;
+  bool read = false;
   for (const auto& readings : gpus_ | std::views::values) {
     const auto touched = around(readings, start, end);
-    if (!touched) return std::nullopt;
+    if (!touched && !is_gone(readings)) return std::nullopt;
+    if (!touched) {
+      if (readings.back().when > start) result.joules.reset();
+      continue;
+    }
+    read = true;
     auto joules = joules_in(*touched, start, end, true);
     if (!joules) joules = joules_in(*touched, start, end, false);
     result.joules = joules && result.joules ? std::optional(*result.joules + *joules) : std::nullopt;
@@ -118,7 +132,7 @@ std::optional<GpuSpan> GpuReadings::span(Time start, Time end) const {
     }
     for (const auto& reading : *touched) result.memory_peak = std::max(result.memory_peak, reading.memory_used);
   }
-  if (gpus_.empty()) return std::nullopt;
+  if (!read) return std::nullopt;
   if (told > 0) result.utilization = utilization / told;
   return result;
 }

@@ -121,7 +121,7 @@ Profiler& default_profiler() {
 void Scope::begin(std::string_view name, Profiler& profiler, DeviceTimer::StreamHandle stream) {
   auto& impl = *profiler.impl_;
   entry_ = &impl.entry_of(name);
-  instruments_ = impl.instruments.load(std::memory_order_acquire);
+  instruments_ = impl.current_instruments();
   stream_ = stream;
   const auto opened = open_scopes().open(&profiler);
   number_ = opened.number;
@@ -155,10 +155,11 @@ void Scope::finish() {
   const auto serial = impl.log.add(
       {.name = &entry_->name, .start = start_, .wall = wall, .thread = thread_number(), .depth = depth_, .device = {}});
   if (end_mark != 0) {
-    impl.expect(Profiler::Impl::Timing{entry_, serial, instruments_->device.get(), mark_, end_mark});
+    impl.expect(Profiler::Impl::Timing{entry_, serial, instruments_->device, mark_, end_mark});
   } else if (mark_ != 0) {
     instruments_->device->release(mark_);
   }
+  instruments_.reset();
   if (impl.heard.load(std::memory_order_relaxed)) impl.expect(Profiler::Impl::Span{entry_, start_, end});
 }
 

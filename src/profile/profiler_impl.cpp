@@ -43,9 +43,13 @@ Profiler::Impl::Impl(ProfilerOptions options)
       wall_origin(clock.wall_now()),
       log(options.max_events),
       readings(options.max_readings) {
-  all_instruments.push_back(std::make_unique<const Instruments>(
-      Instruments{std::move(options.device), std::move(options.ranges), std::move(options.memory)}));
-  instruments = all_instruments.back().get();
+  instruments = std::make_shared<const Instruments>(
+      Instruments{std::move(options.device), std::move(options.ranges), std::move(options.memory)});
+}
+
+std::shared_ptr<const Profiler::Instruments> Profiler::Impl::current_instruments() {
+  const std::scoped_lock lock(instruments_mutex);
+  return instruments;
 }
 
 Profiler::Entry& Profiler::Impl::entry_of(std::string_view name) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gpuwarden/profile/profiler.hpp"
@@ -56,7 +57,7 @@ struct Profiler::Impl {
   struct Timing {
     Entry* entry = nullptr;
     std::uint64_t serial = 0;
-    DeviceTimer* timer = nullptr;
+    std::shared_ptr<DeviceTimer> timer;
     DeviceTimer::Mark start = 0;
     DeviceTimer::Mark end = 0;
   };
@@ -71,6 +72,7 @@ struct Profiler::Impl {
   /// Changes one of the instruments; scopes that are open keep what they began with.
   template <class Change>
   void change_instruments(Change change);
+  std::shared_ptr<const Instruments> current_instruments();
   void expect(const Timing& timing);
   void expect(const Span& span);
   /// Notes the device times that are known, of all timings or of the oldest ones.
@@ -89,9 +91,7 @@ struct Profiler::Impl {
   std::atomic<std::size_t> names{0};
 
   std::mutex instruments_mutex;
-  /// All that were ever set: open scopes may still use them.
-  std::vector<std::unique_ptr<const Instruments>> all_instruments;
-  std::atomic<const Instruments*> instruments;
+  std::shared_ptr<const Instruments> instruments;
 
   Log log;
   std::mutex timings_mutex;
@@ -105,11 +105,11 @@ struct Profiler::Impl {
 
 template <class Change>
 void Profiler::Impl::change_instruments(Change change) {
+  std::shared_ptr<const Instruments> before;  // ends without the lock
   const std::scoped_lock lock(instruments_mutex);
-  auto changed = std::make_unique<Instruments>(*instruments.load());
+  auto changed = std::make_shared<Instruments>(*instruments);
   change(*changed);
-  instruments.store(changed.get(), std::memory_order_release);
-  all_instruments.push_back(std::move(changed));
+  before = std::exchange(instruments, std::move(changed));
 }
 
 template <class Action>

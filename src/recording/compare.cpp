@@ -56,7 +56,8 @@ constexpr auto kCompared = std::to_array<Compared>({
        return t.peak_memory ? std::optional(static_cast<double>(t.peak_memory->value)) : std::nullopt;
      }},
     {"Mean power of all GPUs", "mean_power_watts", "W", [](const Summary&, const Totals& t) { return t.mean_watts; }},
-    {"Energy", "energy_joules", "J", [](const Summary&, const Totals& t) { return t.joules; }},
+    {"Energy", "energy_joules", "J",
+     [](const Summary&, const Totals& t) { return t.without_energy == 0 ? t.joules : std::nullopt; }},
     {"Mean SM clock", "mean_clock_sm_megahertz", "MHz",
      [](const Summary& s, const Totals&) { return mean_over_gpus(s, "clock_sm"); }},
     {"Mean temperature", "mean_temperature_celsius", "°C",
@@ -73,6 +74,20 @@ std::string value_text(std::string_view unit, double value) {
   return quantity_text(value, unit);
 }
 
+bool is_share(std::string_view unit) { return unit == "%" || unit == "share"; }
+
+/// Whether a difference in percent of the first means something: a percentage of a percentage misleads, a temperature
+/// has no zero, and GPUs are counted.
+bool is_relative(std::string_view unit) { return !is_share(unit) && !unit.empty() && unit != "°C"; }
+
+/// "12 points" of percent; else as values are written.
+std::string size_text(std::string_view unit, double size) {
+  if (!is_share(unit)) return value_text(unit, size);
+  const double points = unit == "share" ? size * 100 : size;
+  const std::string text = quantity_text(points, "");
+  return text + (text == "1" ? " point" : " points");
+}
+
 Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 }  // namespace
@@ -81,7 +96,7 @@ std::optional<double> ComparedFigure::difference() const { return a && b ? std::
 
 std::optional<double> ComparedFigure::percent() const {
   const auto change = difference();
-  if (!change || *a == 0) return std::nullopt;
+  if (!change || *a == 0 || !is_relative(unit)) return std::nullopt;
   return *change / std::abs(*a) * 100;
 }
 
@@ -101,12 +116,10 @@ std::string text_of(const ComparedFigure& figure, const std::optional<double>& v
 std::string difference_text(const ComparedFigure& figure) {
   const auto change = figure.difference();
   if (!change) return "-";
-  const std::string size = value_text(figure.unit, std::abs(*change));
-  if (size == value_text(figure.unit, 0)) return "no change";
+  const std::string size = size_text(figure.unit, std::abs(*change));
+  if (size == size_text(figure.unit, 0)) return "no change";
   const char* sign = *change > 0 ? "+" : "-";
-  // A percentage of a percentage misleads.
-  const bool relative = figure.unit != "%" && figure.unit != "share" && !figure.unit.empty() && figure.unit != "°C";
-  const auto percent = relative ? figure.percent() : std::nullopt;
+  const auto percent = figure.percent();
   const bool tells = percent && std::abs(*percent) >= 0.5;
   return tells ? fmt::format("{}{} ({}{:.0f} %)", sign, size, sign, std::abs(*percent)) : sign + size;
 }
@@ -116,6 +129,7 @@ Json to_json(const std::vector<ComparedFigure>& figures, const Summary& a, const
   for (const ComparedFigure& figure : figures)
     list.push_back({{"key", std::string(figure.key)},
                     {"title", std::string(figure.title)},
+                    {"unit", std::string(figure.unit)},
                     {"a", number_or_null(figure.a)},
                     {"b", number_or_null(figure.b)},
                     {"difference", number_or_null(figure.difference())},

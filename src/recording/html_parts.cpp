@@ -63,7 +63,7 @@ std::vector<Tile> tiles_for(const Summary& summary) {
   const auto& first = summary.gpus.empty() ? std::nullopt : summary.gpus[0].memory_total;
   tiles.push_back({"Peak memory", totals.peak_memory ? format_size(*totals.peak_memory) : "-",
                    totals.peak_memory && first ? "of " + format_size(*first) : ""});
-  tiles.push_back({"Energy", totals.joules ? energy_text(*totals.joules, totals.joules_are_estimate) : "-", ""});
+  tiles.push_back({"Energy", total_energy_text(totals, summary.gpus.size()), ""});
   tiles.push_back({"Highest temperature", quantity_text(totals.peak_temperature, "°C"), ""});
   tiles.push_back({"Throttled", share_text(totals.throttled_share), totals.throttled_share ? "of GPU time" : ""});
   return tiles;
@@ -168,8 +168,10 @@ std::string head_of(const Summary& summary, std::string_view title) {
     text +=
         fmt::format("<p><code>{}</code>{}</p>\n", safe(command),
                     info.exit_code ? fmt::format(" <span class=\"faint\">exit code</span> {}", *info.exit_code) : "");
-  text += fmt::format("<p class=\"faint\">{} to {}{}{}{}</p>\n</header>\n", format_utc(summary.window.from),
-                      format_utc(summary.window.to),
+  text += fmt::format("<p class=\"faint\">{}{}{}{}</p>\n</header>\n",
+                      summary.has_readings()
+                          ? fmt::format("{} to {}", format_utc(summary.window.from), format_utc(summary.window.to))
+                          : "no reading",
                       info.interval.count() > 0 ? ", a reading every " + duration_text(info.interval) : "",
                       info.driver_version.empty() ? "" : ", driver " + safe(info.driver_version),
                       summary.run_id.empty() ? "" : ", run " + safe(summary.run_id));

@@ -45,13 +45,11 @@ std::string facts_of(const Summary& summary) {
   if (const std::string command = command_text(summary); !command.empty())
     text += fmt::format("- Command: {}{}\n", code(command),
                         summary.info.exit_code ? fmt::format(", exit code {}", *summary.info.exit_code) : "");
-  text += fmt::format("- From {} to {} ({})\n", format_utc(summary.window.from), format_utc(summary.window.to),
-                      duration_text(summary.duration()));
+  text += fmt::format("- {}{}\n", summary.has_readings() ? "From " : "", window_text(summary));
   const Totals totals = totals_of(summary);
   text += fmt::format("- {} GPUs{}, mean utilization {}, energy {}\n", summary.gpus.size(),
                       totals.used ? fmt::format(", {} of them worked", *totals.used) : "",
-                      quantity_text(totals.mean_utilization, "%"),
-                      totals.joules ? energy_text(*totals.joules, totals.joules_are_estimate) : "-");
+                      quantity_text(totals.mean_utilization, "%"), total_energy_text(totals, summary.gpus.size()));
   return text;
 }
 

@@ -45,9 +45,19 @@ Error about_file(const fs::path& file, Error error) {
 }
 
 /// An end of a stretch: a duration after the beginning, or a moment.
-Result<WallTime> end_from(const std::string& text, WallTime begin) {
+Result<WallTime> end_from(const char* option, const std::string& text, WallTime begin) {
   if (const auto after = parse_duration(text)) return begin + *after;
-  return moment_from(text, begin);
+  auto moment = moment_from(text, begin);
+  if (moment) return *moment;
+  Error error = std::move(moment).error();
+  error.message = fmt::format("{}: {}", option, error.message);
+  return std::unexpected(std::move(error));
+}
+
+/// One end of a stretch that lies outside of what was recorded.
+std::unexpected<Error> outside(const char* option, const std::string& text, const char* where, const Window& covers) {
+  return fail(ErrorCode::invalid_argument, fmt::format("{} {} is {} the recording", option, printable(text), where),
+              fmt::format("it goes from {} to {}", format_utc(covers.from), format_utc(covers.to)));
 }
 
 Result<std::optional<Window>> window_from(const telemetry::Store& store, const Within& within) {
@@ -56,12 +66,16 @@ Result<std::optional<Window>> window_from(const telemetry::Store& store, const W
   if (!covers) return std::nullopt;
   Window window = *covers;
   if (!within.from.empty()) {
-    GPUWARDEN_TRY(window.from, end_from(within.from, covers->from));
+    GPUWARDEN_TRY(window.from, end_from("--from", within.from, covers->from));
+    if (window.from >= covers->to) return outside("--from", within.from, "after the end of", *covers);
   }
   if (!within.to.empty()) {
-    GPUWARDEN_TRY(window.to, end_from(within.to, covers->from));
+    GPUWARDEN_TRY(window.to, end_from("--to", within.to, covers->from));
+    if (window.to <= covers->from) return outside("--to", within.to, "before the beginning of", *covers);
   }
-  if (window.from >= window.to) return fail(ErrorCode::invalid_argument, "--from is not before --to");
+  if (window.from >= window.to)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--from {} is not before --to {}", printable(within.from), printable(within.to)));
   return window;
 }
 

@@ -25,9 +25,9 @@ using telemetry::Use;
 constexpr std::size_t kMostRemembered = 10'000;
 constexpr std::size_t kMostUses = 50'000;
 
-Error exists_error(const fs::path& file) {
+Error exists_error(const fs::path& file, const RecorderOptions& options) {
   return {ErrorCode::invalid_argument, fmt::format("{} exists already", printable(file.string())),
-          "choose another name with -o; --append goes on with a recording, --force replaces the file"};
+          options.if_it_exists};
 }
 
 Result<void> check_append(const fs::path& file, const telemetry::StoreInfo& info) {
@@ -48,7 +48,7 @@ Result<void> prepare(const fs::path& file, const RecorderOptions& options) {
   if (!fs::is_regular_file(status))
     return fail(ErrorCode::invalid_argument, fmt::format("{} is not a regular file", printable(file.string())),
                 "--csv and --jsonl write into pipes and devices");
-  if (options.existing == Existing::refuse) return std::unexpected(exists_error(file));
+  if (options.existing == Existing::refuse) return std::unexpected(exists_error(file, options));
   if (options.existing == Existing::append) return check_append(file, options.info);
   // SQLite keeps these beside a database that was not closed; another database's would be taken for this one's.
   for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
@@ -223,6 +223,7 @@ class Recorder::Impl {
     recording.uses = uses_;
     recording.happenings = happenings_;
     recording.held = !options_.held_by.empty();
+    join_nameless(recording);
     Told told{.summary = summarize(recording), .readings = {}};
     told.readings = std::move(recording);
     return told;

@@ -83,6 +83,28 @@ Result<Window> window_of(const telemetry::Store& store, const std::optional<Wind
 
 }  // namespace
 
+void join_nameless(Recording& recording) {
+  for (std::size_t i = 0; i < recording.gpus.size();) {
+    const Uuid nameless = recording.gpus[i].gpu.uuid;
+    const GpuIndex index = recording.gpus[i].gpu.index;
+    const auto same = std::ranges::find_if(recording.gpus, [&](const GpuHistory& other) {
+      return other.gpu.index == index && other.gpu.uuid != nameless;
+    });
+    // What it told without a name stays apart: two stretches of one metric cannot be put together here.
+    const bool joins =
+        nameless == place_name(index) && recording.gpus[i].series.empty() && same != recording.gpus.end();
+    if (!joins) {
+      ++i;
+      continue;
+    }
+    const Uuid name = same->gpu.uuid;
+    for (Happening& one : recording.happenings) {
+      if (one.gpu == nameless) one.gpu = name;
+    }
+    recording.gpus.erase(recording.gpus.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 std::span<const Figure> figures() { return kFigures; }
 std::span<const std::string_view> tracked_metrics() { return kTracked; }
 
@@ -132,6 +154,7 @@ Result<Recording> read_recording(const telemetry::Store& store, const std::optio
   // The store's end is behind the last reading; people mean the reading.
   recording.window.to -= milliseconds(1);
   std::erase_if(recording.happenings, [&](const Happening& one) { return one.time < recording.window.from; });
+  join_nameless(recording);
   return recording;
 }
 

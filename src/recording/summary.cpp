@@ -111,6 +111,16 @@ void add_peaks(const GpuSummary& gpu, Totals& totals) {
     keep_largest(totals.peak_temperature, *celsius);
 }
 
+/// What is known counts: one GPU that is lost does not take the others' energy away.
+void add_energy(const GpuSummary& gpu, Totals& totals) {
+  if (!gpu.energy) {
+    ++totals.without_energy;
+    return;
+  }
+  totals.joules = totals.joules.value_or(0) + gpu.energy->joules;
+  totals.joules_are_estimate = totals.joules_are_estimate || !gpu.energy->from_counter;
+}
+
 /// A mean over GPUs of a value between 0 and 1, or percent, by the time for which each is known.
 class SharedMean {
  public:
@@ -203,7 +213,7 @@ Summary summarize(const Recording& recording) {
 
 Totals totals_of(const Summary& summary) {
   Totals totals;
-  totals.joules = totals.mean_watts = 0;
+  totals.mean_watts = 0;
   totals.used = 0;
   SharedMean utilization;
   SharedMean idle;
@@ -215,8 +225,7 @@ Totals totals_of(const Summary& summary) {
     utilization.add(mean_of(gpu.figure("utilization")), std::max(watched, milliseconds(1)));
     idle.add(gpu.idle_share(), watched);
     throttled.add(gpu.throttled_share, std::max(watched, milliseconds(1)));
-    add_up(totals.joules, gpu.energy ? std::optional(gpu.energy->joules) : std::nullopt);
-    totals.joules_are_estimate = totals.joules_are_estimate || (gpu.energy && !gpu.energy->from_counter);
+    add_energy(gpu, totals);
     add_up(totals.mean_watts, mean_of(gpu.figure("power")));
     add_peaks(gpu, totals);
     const auto used = gpu.used();

@@ -86,19 +86,36 @@ void ThrottleMeter::add(WallTime time, std::optional<std::vector<ThrottleReason>
   since_ = time;
 }
 
+Uuid place_name(GpuIndex index) {
+  GpuRecord nameless;
+  nameless.gpu.index = index;
+  return facts::identity_of(nameless);
+}
+
 void Watch::identify(facts::Snapshot& snapshot) {
   for (GpuRecord& record : snapshot.gpus) {
     if (!record.gpu.uuid.value.empty()) continue;
     const auto place =
         std::ranges::find_if(seen_, [&](const auto& entry) { return entry.second.index == record.gpu.index; });
-    if (place != seen_.end()) record.gpu.uuid = place->first;
+    // One that never told its UUID is called by its place from the first reading on, not from the second.
+    record.gpu.uuid = place != seen_.end() ? place->first : facts::identity_of(record);
   }
+}
+
+/// A GPU that tells its UUID at last is the one that was known by its place.
+void Watch::take_over(const GpuRecord& record, Seen& seen) {
+  if (record.gpu.uuid == place_name(record.gpu.index)) return;
+  const auto nameless = seen_.find(place_name(record.gpu.index));
+  if (nameless == seen_.end()) return;
+  seen = std::move(nameless->second);
+  seen_.erase(nameless);
 }
 
 void Watch::judge_gpu(const GpuRecord& record, WallTime time, std::vector<Happening>& out) {
   const Uuid uuid = facts::identity_of(record);
   const auto [entry, first] = seen_.try_emplace(uuid);
   Seen& seen = entry->second;
+  if (first) take_over(record, seen);
   seen.index = record.gpu.index;
   const bool usable = facts::is_usable(record);
   const bool was_usable = seen.usable && seen.listed;

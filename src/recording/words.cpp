@@ -53,6 +53,12 @@ std::string duration_text(std::chrono::milliseconds duration) {
   return text;
 }
 
+std::string window_text(const Summary& summary) {
+  if (!summary.has_readings()) return "no reading";
+  return fmt::format("{} to {} ({})", format_utc(summary.window.from), format_utc(summary.window.to),
+                     duration_text(summary.duration()));
+}
+
 std::string level_text(telemetry::AlertLevel level) { return to_lower(telemetry::to_string(level)); }
 
 std::string energy_text(double joules, bool estimated) {
@@ -67,6 +73,13 @@ std::string energy_text(double joules, bool estimated) {
 
 std::string energy_text(const std::optional<telemetry::Energy>& energy) {
   return energy ? energy_text(energy->joules, !energy->from_counter) : "-";
+}
+
+std::string total_energy_text(const Totals& totals, std::size_t gpus) {
+  if (!totals.joules) return "-";
+  const std::string text = energy_text(*totals.joules, totals.joules_are_estimate);
+  const std::size_t told = gpus - std::min(gpus, totals.without_energy);
+  return told == gpus ? text : fmt::format("{} (of {} GPU{})", text, told, told == 1 ? "" : "s");
 }
 
 std::string share_text(const std::optional<double>& share) {
@@ -148,7 +161,7 @@ std::vector<std::string> caveats_of(const Summary& summary) {
     caveats.push_back(
         fmt::format("the recording was not ended in order (it goes on, or what made it was killed): "
                     "what is told here ends at {}",
-                    format_utc(summary.window.to)));
+                    summary.has_readings() ? format_utc(summary.window.to) : "its beginning"));
   if (auto gaps = gap_text(summary); !gaps.empty()) caveats.push_back(std::move(gaps));
   return caveats;
 }

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/users.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "serve/call.hpp"
 #include "serve/helper_request.hpp"
+#include "serve/names.hpp"
 
 namespace gpuwarden::serve {
 namespace {
@@ -25,21 +28,29 @@ std::string text_in(const Json& body, const char* key) {
   return found != body.end() && found->is_string() ? printable(found->get<std::string>()) : std::string();
 }
 
-/// How the one who acts is named: as he says, since a token is nobody's name.
-std::string actor(const Json& body) {
+/// What is known of the one who acts beside that he has the token: the kernel tells whose a socket of this machine is.
+std::string known_of(const Peer& peer) {
+  if (peer.user) return "user " + name_of_user(*peer.user);
+  return peer.address.empty() ? "" : "from " + peer.address;
+}
+
+/// Who acts: as he says, which is not more than his word, and as far as the server can tell.
+std::string actor(const Call& call, const Json& body) {
   const std::string by = text_in(body, "by");
+  const std::string known = known_of(call.request.peer);
   constexpr std::size_t kLongest = 64;
   std::size_t length = std::min(by.size(), kLongest);
   // Half a character would be no text, which cannot be kept.
   while (length < by.size() && (static_cast<unsigned char>(by[length]) & 0xC0U) == 0x80U) --length;
-  return by.empty() ? "page" : by.substr(0, length);
+  if (by.empty()) return known.empty() ? "a holder of the token" : known;
+  return known.empty() ? by.substr(0, length) : fmt::format("{} ({})", by.substr(0, length), known);
 }
 
 Result<void> acknowledge(const Call& call) {
   const auto id = parse_integer(call.parameter("id").value_or(""));
   if (!id || *id < 0) return fail(ErrorCode::invalid_argument, "the alert's id is not a number");
   GPUWARDEN_TRY(const Json body, call.body());
-  return call.sources.watch->acknowledge(static_cast<std::uint64_t>(*id), actor(body));
+  return call.sources.watch->acknowledge(static_cast<std::uint64_t>(*id), actor(call, body));
 }
 
 Result<void> silence(const Call& call) {
@@ -47,12 +58,11 @@ Result<void> silence(const Call& call) {
   GPUWARDEN_TRY(const auto duration, parse_duration(text_in(body, "for")));
   if (duration.count() <= 0 || duration > kLongestSilence)
     return fail(ErrorCode::invalid_argument, "`for` must be greater than 0 and at most 30d", "for example \"1h\"");
-  call.sources.watch->silence({.rule = text_in(body, "rule"),
-                               .uuid = Uuid(text_in(body, "uuid")),
-                               .until = call.now() + duration,
-                               .by = actor(body),
-                               .comment = text_in(body, "comment")});
-  return {};
+  return call.sources.watch->silence({.rule = text_in(body, "rule"),
+                                      .uuid = Uuid(text_in(body, "uuid")),
+                                      .until = call.now() + duration,
+                                      .by = actor(call, body),
+                                      .comment = text_in(body, "comment")});
 }
 
 Result<void> end_silence(const Call& call) {
@@ -75,7 +85,9 @@ Result<void> signal(const Call& call) {
   if (!call.sources.actions.signal) return fail(ErrorCode::unavailable, "this server sends no signals");
   const auto pid = parse_integer(call.parameter("pid").value_or(""));
   GPUWARDEN_TRY(const Json body, call.body());
-  const std::string name = text_in(body, "signal");
+  std::string name = text_in(body, "signal");
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (name.starts_with("SIG")) name.erase(0, 3);
   const auto* const row = std::ranges::find(kSignals, name, &SignalName::name);
   if (row == kSignals.end())
     return fail(ErrorCode::invalid_argument, fmt::format("unknown signal '{}'", name),
@@ -92,11 +104,7 @@ Result<void> signal(const Call& call) {
 
 Result<Uuid> named_gpu(const Call& call) {
   const std::string name = call.parameter("gpu").value_or("");
-  if (const auto reading = call.sources.watch->latest()) {
-    for (const facts::GpuRecord& record : reading->snapshot.gpus) {
-      if (record.gpu.uuid.value == name || std::to_string(record.gpu.index.value) == name) return record.gpu.uuid;
-    }
-  }
+  if (const auto reading = call.sources.watch->latest()) return gpu_named(name, reading->snapshot);
   return fail(ErrorCode::not_found, fmt::format("there is no GPU '{}'", printable(name)),
               "/api/v1/inventory lists them");
 }
@@ -108,7 +116,7 @@ Result<void> disable(const Call& call) {
   const std::string reason = text_in(body, "reason");
   if (reason.empty())
     return fail(ErrorCode::invalid_argument, "`reason` is missing", "{\"reason\": \"what others should know\"}");
-  return call.sources.actions.disable({.uuid = uuid, .reason = reason, .by = actor(body), .since = call.now()});
+  return call.sources.actions.disable({.uuid = uuid, .reason = reason, .by = actor(call, body), .since = call.now()});
 }
 
 Result<void> enable(const Call& call) {

@@ -43,6 +43,14 @@ std::optional<Error> not_fresh(const Sources& sources) {
                "gpuwarden doctor"};
 }
 
+std::optional<Error> not_ready(const Sources& sources) {
+  if (auto problem = not_fresh(sources)) return problem;
+  const auto reading = sources.watch->latest();
+  if (!reading->snapshot.problem) return std::nullopt;
+  const Error& why = *reading->snapshot.problem;
+  return Error{why.code, why.message, why.hint};
+}
+
 cluster::Node own_node(const Sources& sources) {
   cluster::Node node;
   node.name = sources.host;

@@ -51,8 +51,8 @@ std::vector<std::string> dcgm_labels(const NodeMetrics& node, const facts::GpuRe
   std::string labels = identity(record);
   const facts::Snapshot& snapshot = node.reading->snapshot;
   const bool legacy = options.dialect == Dialect::dcgm_legacy;
-  if (options.hostname_label || !node.name.empty())
-    add_label(labels, legacy ? "Hostname" : "hostname", node.name.empty() ? snapshot.host : node.name);
+  // dcgm-exporter has it unless it is told not to.
+  add_label(labels, legacy ? "Hostname" : "hostname", node.name.empty() ? snapshot.host : node.name);
   if (snapshot.driver_version)
     add_label(labels, legacy ? "DCGM_FI_DRIVER_VERSION" : "DCGM_FI_SYSTEM_DRIVER_VERSION", *snapshot.driver_version);
   const auto jobs = jobs_of(node, record);

@@ -146,11 +146,13 @@ void write_identity(Exposition& out, std::span<const GpuLine> lines) {
   }
 }
 
-std::string xid_labels(const NodeMetrics& node, const XidCount& count) {
+std::string xid_labels(const NodeMetrics& node, const XidCount& count, const MetricsOptions& options) {
   std::string labels;
   add_node(labels, node);
   add_label(labels, "gpu", std::to_string(count.index.value));
   add_label(labels, "uuid", count.gpu.value);
+  if (options.hostname_label) add_label(labels, "hostname", node.reading->snapshot.host);
+  if (node.reading->snapshot.simulated) add_label(labels, "simulated", "true");
   add_label(labels, "xid", std::to_string(count.xid));
   return labels;
 }
@@ -169,11 +171,11 @@ void write_xid_sums(Exposition& out, std::span<const GpuLine> lines) {
   }
 }
 
-void write_xids(Exposition& out, std::span<const NodeMetrics> nodes) {
+void write_xids(Exposition& out, std::span<const NodeMetrics> nodes, const MetricsOptions& options) {
   const auto each = [&](const auto& value) {
     for (const NodeMetrics& node : nodes) {
       if (!node.counts || !node.reading) continue;
-      for (const XidCount& count : node.counts->xids) out.sample(xid_labels(node, count), value(count));
+      for (const XidCount& count : node.counts->xids) out.sample(xid_labels(node, count, options), value(count));
     }
   };
   out.family("gpuwarden_gpu_xid_errors_total", MetricKind::counter,
@@ -245,8 +247,11 @@ void write_machine(Exposition& out, std::span<const NodeMetrics> nodes, const Me
       write(labels, node);
     }
   };
-  out.family("gpuwarden_up", MetricKind::gauge, "1 if the machine's GPUs were read a short time ago, else 0.");
-  each([&](const std::string& labels, const NodeMetrics& node) { out.sample(labels, node.reading ? 1 : 0); });
+  out.family("gpuwarden_up", MetricKind::gauge,
+             "1 if the machine's GPUs were read a short time ago and its driver answers, else 0.");
+  each([&](const std::string& labels, const NodeMetrics& node) {
+    out.sample(labels, node.reading && !node.reading->snapshot.problem ? 1 : 0);
+  });
   out.family("gpuwarden_info", MetricKind::gauge, "The machine and its driver; always 1.");
   each([&](std::string labels, const NodeMetrics& node) {
     if (!node.reading) return;
@@ -321,7 +326,7 @@ std::string render_metrics(std::span<const NodeMetrics> nodes, const MetricsOpti
   write_table(out, lines);
   write_states(out, lines);
   write_xid_sums(out, lines);
-  write_xids(out, nodes);
+  write_xids(out, nodes, options);
   write_alerts(out, nodes);
   write_user_series(out, lines, options.most_series);
   return out.finish();

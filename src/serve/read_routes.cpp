@@ -14,6 +14,8 @@
 #include "gpuwarden/lease/json.hpp"
 #include "gpuwarden/telemetry/variables.hpp"
 #include "serve/call.hpp"
+#include "serve/encoding.hpp"
+#include "serve/names.hpp"
 
 namespace gpuwarden::serve {
 namespace {
@@ -85,7 +87,7 @@ std::string text_of(const Call& call, cluster::Node node, const Counts* counts, 
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The metrics that are asked for by ids; fails with the nearest known id.
+/// The metrics that are asked for, by whatever name they have; fails with the nearest known one.
 struct Asked {
   std::vector<const facts::Metric*> metrics;
   std::vector<const telemetry::DerivedMetric*> derived;
@@ -100,16 +102,11 @@ Result<Asked> asked_metrics(const std::optional<std::string>& list) {
   std::vector<std::string_view> ids(kUsualMetrics.begin(), kUsualMetrics.end());
   if (list && !list->empty()) ids = split(*list, ',');
   for (const std::string_view id : ids) {
-    if (const facts::Metric* metric = facts::find_metric(id)) {
+    GPUWARDEN_TRY(const std::string meant, metric_named(trim(id)));
+    if (const facts::Metric* metric = facts::find_metric(meant)) {
       asked.metrics.push_back(metric);
-    } else if (const telemetry::DerivedMetric* derived = telemetry::find_derived_metric(id)) {
+    } else if (const telemetry::DerivedMetric* derived = telemetry::find_derived_metric(meant)) {
       asked.derived.push_back(derived);
-    } else {
-      std::vector<std::string> known;
-      for (const facts::Metric& row : facts::metrics()) known.emplace_back(row.id);
-      const std::string close = closest_match(id, known);
-      return fail(ErrorCode::invalid_argument, fmt::format("unknown metric '{}'", printable(id)),
-                  close.empty() ? "/metrics and docs/metrics.md list them" : fmt::format("did you mean '{}'?", close));
     }
   }
   return asked;
@@ -157,7 +154,9 @@ NodeMetrics metrics_of(cluster::Node node, bool several) {
   return metrics;
 }
 
-Response no_reading(const Error& error) { return text_answer(503, error.message + "\n"); }
+Response no_reading(const Error& error) {
+  return text_answer(503, error.message + "\n" + (error.hint.empty() ? "" : "hint: " + error.hint + "\n"));
+}
 
 }  // namespace
 
@@ -179,18 +178,23 @@ Response get_metrics(const Call& call) {
   response.type = content_type_of(format);
   // One reading is written once, however many ask.
   response.body = sources.texts->get(response.type, state, render);
+  if (!takes_gzip(call.request.header("accept-encoding"))) return response;
+  std::string packed = sources.texts->get(response.type + " gzip", state, [&response] { return gzip(response.body); });
+  if (packed.empty()) return response;
+  response.body = std::move(packed);
+  response.headers.emplace_back("Content-Encoding", "gzip");
   return response;
 }
 
 Response get_health_of_server(const Call& call) {
-  const auto problem = not_fresh(call.sources);
+  const auto problem = not_ready(call.sources);
   // While the first reading is made the server is well, only not ready yet.
   if (problem && call.sources.watch->latest()) return no_reading(*problem);
   return text_answer(200, "healthy\n");
 }
 
 Response get_ready(const Call& call) {
-  if (const auto problem = not_fresh(call.sources)) return no_reading(*problem);
+  if (const auto problem = not_ready(call.sources)) return no_reading(*problem);
   return text_answer(200, "ready\n");
 }
 
@@ -199,7 +203,8 @@ Response get_openapi(const Call& call) { return json_answer(openapi(call.sources
 Response get_inventory(const Call& call) {
   if (const auto problem = not_fresh(call.sources)) return error_answer(*problem);
   const auto reading = call.sources.watch->latest();
-  return json_answer(lease::to_json(shown_to(call, reading->snapshot), shown_to(call, reading->leases)));
+  const auto disabled = call.sources.disabled ? call.sources.disabled() : std::vector<facts::Disabling>{};
+  return json_answer(lease::to_json(shown_to(call, reading->snapshot), shown_to(call, reading->leases), disabled));
 }
 
 Response get_samples(const Call& call) {
@@ -268,7 +273,7 @@ Response get_health(const Call& call) {
     }
   }
   Json answer = document();
-  const auto problem = not_fresh(call.sources);
+  const auto problem = not_ready(call.sources);
   answer["ready"] = !problem;
   answer["problem"] = error_json(problem);
   answer["gpus"] = std::move(list);

@@ -2,6 +2,7 @@
 #include "gpuwarden/serve/routes.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,16 +10,19 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "serve/call.hpp"
+#include "serve/encoding.hpp"
 
 namespace gpuwarden::serve {
 namespace {
 
-constexpr auto kGpuPath = std::to_array<Parameter>({{"gpu", "string", "the GPU's UUID or index", true}});
+constexpr auto kGpuPath =
+    std::to_array<Parameter>({{"gpu", "string", "the GPU's index, UUID or its beginning, or PCI bus id", true}});
 constexpr auto kIdPath = std::to_array<Parameter>({{"id", "integer", "the alert's id", true}});
 constexpr auto kPidPath = std::to_array<Parameter>({{"pid", "integer", "the process's id", true}});
 constexpr auto kSampleParameters = std::to_array<Parameter>({
     {"metrics", "string",
-     "ids of metrics, with commas between; \"all\" for all; else the ones that are looked at most"},
+     "ids or aliases of metrics, or their names for Prometheus or DCGM, with commas between; \"all\" for all; else "
+     "the ones that are looked at most"},
     {"node", "string", "this machine alone"},
 });
 constexpr auto kNodeParameters = std::to_array<Parameter>({
@@ -27,8 +31,8 @@ constexpr auto kNodeParameters = std::to_array<Parameter>({
     {"gpu", "string", "the UUID of a GPU that a brief answer tells all about"},
 });
 constexpr auto kHistoryParameters = std::to_array<Parameter>({
-    {"gpu", "string", "the GPU's UUID or index", true},
-    {"metric", "string", "the metric's id", true},
+    {"gpu", "string", "the GPU's index, UUID or its beginning, or PCI bus id", true},
+    {"metric", "string", "the metric's id, an alias (temp), or its name for Prometheus or DCGM", true},
     {"from", "string", "seconds since 1970, 2026-11-23T13:04:05Z, or -15m (15 minutes ago, which is the default)"},
     {"to", "string", "likewise; now"},
     {"step", "string", "10s, 5m, 90: at least so long; as long as it takes for 500 points"},
@@ -55,7 +59,7 @@ constexpr auto kRoutes = std::to_array<Route>({
      "text/plain"},
     {Method::get,
      "/healthz",
-     "200 while the GPUs are read, else 503 with the reason",
+     "200 while the GPUs are read and the driver answers, else 503 with the reason",
      get_health_of_server,
      false,
      true,
@@ -64,7 +68,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {Method::get, "/-/healthy", "as /healthz", get_health_of_server, false, true, {}, "text/plain"},
     {Method::get,
      "/-/ready",
-     "200 when the GPUs were read, else 503 with the reason",
+     "200 when the GPUs were read and the driver answers, else 503 with the reason",
      get_ready,
      false,
      true,
@@ -256,6 +260,30 @@ Response no_route(const Sources& sources, const Request& request, const Route* o
   return response;
 }
 
+/// What is wrong with the query of an API's route: a key that it does not have, or what is neither true nor false.
+std::optional<Error> wrong_query(const Route& route, const Request& request) {
+  if (!route.path.starts_with("/api/")) return std::nullopt;
+  std::vector<std::string> known;
+  for (const Parameter& parameter : route.parameters) {
+    if (route.path.find(fmt::format("{{{}}}", parameter.name)) == std::string_view::npos)
+      known.emplace_back(parameter.name);
+  }
+  for (const auto& [name, value] : request.query) {
+    const auto parameter = std::ranges::find(route.parameters, name, &Parameter::name);
+    if (parameter == route.parameters.end() || std::ranges::find(known, name) == known.end()) {
+      const std::string close = closest_match(name, known);
+      const std::string all = known.empty() ? "it has none" : fmt::format("there are {}", fmt::join(known, ", "));
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("{} has no parameter '{}'", printable(request.path), printable(name)),
+                   close.empty() ? all : fmt::format("did you mean '{}'?", close)};
+    }
+    if (parameter->type == "boolean" && value != "true" && value != "false")
+      return Error{ErrorCode::invalid_argument, fmt::format("{}: '{}' is not true or false", name, printable(value)),
+                   fmt::format("{}=true", name)};
+  }
+  return std::nullopt;
+}
+
 Response dispatch(const Sources& sources, const Request& request) {
   auto [found, other, parameters] = find_route(request);
   if (found == nullptr) return no_route(sources, request, other);
@@ -265,6 +293,7 @@ Response dispatch(const Sources& sources, const Request& request) {
   if (found->changes) {
     if (auto refusal = refuse_change(call)) return std::move(*refusal);
   }
+  if (const auto wrong = wrong_query(*found, request)) return error_answer(*wrong);
   return found->answer(call);
 }
 
@@ -307,6 +336,8 @@ Response answer(const Sources& sources, const Request& request) {
     response = error_answer(
         {ErrorCode::failed, fmt::format("unexpected: {}", exception.what()), "this is a bug: please report it"});
   }
+  make_readable(response, request);
+  compress(response, request);
   add_headers(response);
   return response;
 }

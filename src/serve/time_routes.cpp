@@ -11,6 +11,7 @@
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/telemetry/variables.hpp"
 #include "serve/call.hpp"
+#include "serve/names.hpp"
 
 namespace gpuwarden::serve {
 namespace {
@@ -47,17 +48,17 @@ Result<milliseconds> step_of(const Call& call, const telemetry::Window& window) 
   return step;
 }
 
-/// By UUID or index, of this machine.
+/// Of this machine.
 Result<Uuid> gpu_of(const Call& call) {
   const std::string text = call.parameter("gpu").value_or("");
   if (text.empty()) return fail(ErrorCode::invalid_argument, "`gpu` is missing", "a GPU's UUID or index");
   const auto reading = call.sources.watch->latest();
-  const auto index = parse_integer(text);
-  if (!reading || !index) return Uuid(text);
-  for (const facts::GpuRecord& record : reading->snapshot.gpus) {
-    if (record.gpu.index.value == *index) return record.gpu.uuid;
-  }
-  return fail(ErrorCode::not_found, fmt::format("there is no GPU {}", printable(text)));
+  if (!reading) return Uuid(text);
+  auto named = gpu_named(text, reading->snapshot);
+  // One that is gone has a history all the same.
+  const bool is_uuid = text.starts_with("GPU-") || text.starts_with("MIG-");
+  if (!named && named.error().code == ErrorCode::not_found && is_uuid) return Uuid(text);
+  return named;
 }
 
 std::string_view unit_of(std::string_view id) {
@@ -114,8 +115,9 @@ std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 
 Response get_history(const Call& call) {
   const auto ask = [&]() -> Result<telemetry::Series> {
-    const std::string metric = call.parameter("metric").value_or("");
-    if (metric.empty()) return fail(ErrorCode::invalid_argument, "`metric` is missing", "for example metric=power");
+    const std::string name = call.parameter("metric").value_or("");
+    if (name.empty()) return fail(ErrorCode::invalid_argument, "`metric` is missing", "for example metric=power");
+    GPUWARDEN_TRY(const std::string metric, metric_named(name));
     GPUWARDEN_TRY(const Uuid gpu, gpu_of(call));
     GPUWARDEN_TRY(const telemetry::Window window, window_of(call, "-15m"));
     GPUWARDEN_TRY(const milliseconds step, step_of(call, window));

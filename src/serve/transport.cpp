@@ -4,9 +4,11 @@
 #include <event2/listener.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -139,7 +141,12 @@ class Server::Impl {
     sockaddr_storage name{};
     socklen_t length = sizeof(name);
     Peer peer;
-    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0 || !is_loopback(name)) return peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) return peer;
+    std::array<char, NI_MAXHOST> text{};
+    if (::getnameinfo(reinterpret_cast<const sockaddr*>(&name), length, text.data(), text.size(), nullptr, 0,
+                      NI_NUMERICHOST) == 0)
+      peer.address = text.data();
+    if (!is_loopback(name)) return peer;
     peer.loopback = true;
     peer.user = connections_.user_of(fd);
     peer.descriptor = fd;

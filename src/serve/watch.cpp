@@ -18,7 +18,7 @@ class MonitorWatch final : public Watch {
   Result<void> acknowledge(std::uint64_t alert, std::string by) override {
     return monitor_.acknowledge(alert, std::move(by));
   }
-  void silence(telemetry::Silence silence) override { monitor_.silence(std::move(silence)); }
+  Result<void> silence(telemetry::Silence silence) override { return monitor_.silence(std::move(silence)); }
   std::vector<telemetry::Silence> silences() const override { return monitor_.silences(); }
   bool end_silence(std::string_view rule, const Uuid& gpu) override { return monitor_.end_silence(rule, gpu); }
   std::vector<telemetry::Use> uses(telemetry::Window window) const override { return monitor_.uses(window); }

@@ -152,7 +152,7 @@ Result<void> read_words(const RuleFile& file, const YAML::Node& map, AlertRule& 
 Result<AlertRule> read_rule(const RuleFile& file, const YAML::Node& map) {
   GPUWARDEN_CHECK(yaml::check_keys(
       map, file.name(), "a rule",
-      {"id", "when", "for", "until", "clear_for", "level", "message", "next_step", "repeat", "sinks"}));
+      {"id", "when", "for", "until", "clear_for", "level", "message", "next_step", "repeat", "sinks", "part_of"}));
   AlertRule rule;
   GPUWARDEN_TRY(const auto id, file.text(map, "id"));
   if (!id) return std::unexpected(file.wrong(map, "a rule has no id", "for example id: hot"));
@@ -168,6 +168,7 @@ Result<AlertRule> read_rule(const RuleFile& file, const YAML::Node& map) {
   if (rule.repeat && *rule.repeat < std::chrono::seconds(1))
     return std::unexpected(file.wrong(yaml::child(map, "repeat"), "repeat must be at least 1s"));
   GPUWARDEN_TRY(rule.sinks, file.texts(map, "sinks"));
+  GPUWARDEN_TRY(rule.part_of, file.texts(map, "part_of"));
   return rule;
 }
 
@@ -288,6 +289,24 @@ Result<void> check_names(const RuleFile& file, const YAML::Node& root, const Ale
   return {};
 }
 
+/// A rule that follows from one that there is not is a slip of the pen; from one that is left out it follows no more.
+Result<void> check_parts(const RuleFile& file, const YAML::Node& root, const AlertConfig& config) {
+  std::vector<std::string> known{std::string(kAnyError)};
+  for (const AlertRule& rule : built_in_rules()) known.push_back(rule.id);
+  for (const AlertRule& rule : config.rules) known.push_back(rule.id);
+  for (std::size_t i = 0; i < config.rules.size(); ++i) {
+    for (const std::string& id : config.rules[i].part_of) {
+      if (std::ranges::find(known, id) != known.end()) continue;
+      const std::string meant = closest_match(id, known);
+      return std::unexpected(file.wrong(
+          yaml::child(yaml::child(root, "rules")[i], "part_of"), fmt::format("unknown rule '{}'", printable(id)),
+          meant.empty() ? "the id of another rule, or \"*\" for all of level ERROR or CRITICAL"
+                        : fmt::format("did you mean '{}'?", meant)));
+    }
+  }
+  return {};
+}
+
 /// The built-in rules that are left in, before the file's own.
 Result<void> add_built_in(const RuleFile& file, const YAML::Node& root, AlertConfig& config) {
   const YAML::Node at = yaml::child(root, "built_in");
@@ -335,6 +354,7 @@ Result<AlertConfig> parse_alert_rules(std::string_view text, std::string_view na
   GPUWARDEN_TRY(config.sinks, read_list(file, root, "sinks", read_sink));
   name_sinks(config.sinks);
   GPUWARDEN_CHECK(check_names(file, root, config));
+  GPUWARDEN_CHECK(check_parts(file, root, config));
   GPUWARDEN_CHECK(add_built_in(file, root, config));
   return config;
 }

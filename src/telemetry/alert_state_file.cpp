@@ -22,7 +22,10 @@ Result<std::optional<nlohmann::json>> read_alert_state(const std::filesystem::pa
   if (!text && text.error().code == ErrorCode::not_found) return std::nullopt;
   if (!text) return std::unexpected(text.error());
   const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("alerts")) return damaged_alert_state(file, "not a state of alerts");
+  // It may be somebody's who knows nothing of gpuwarden: nobody is told to remove it.
+  if (!json.is_object() || !json.contains("alerts"))
+    return fail(ErrorCode::corrupt, file.string() + ": not a state of alerts",
+                "name another file, or move this one away");
   if (!json.contains("schema") || json["schema"] != kAlertStateSchema)
     return damaged_alert_state(file, "written by another version of gpuwarden");
   return json["alerts"];

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <tuple>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/use.hpp"
+#include "telemetry/alert_moment.hpp"
 #include "telemetry/alert_rule_text.hpp"
 #include "telemetry/columns_metrics.hpp"
 #include "telemetry/elapsed.hpp"
@@ -64,6 +66,8 @@ std::string fill(std::string_view text, const Alert& alert, const Subject& subje
 void refresh_words(Alert& alert, const AlertRule& rule, const Subject& subject) {
   alert.message = fill(rule.message, alert, subject);
   alert.next_step = fill(rule.next_step, alert, subject);
+  // Nothing but a name of which nothing is known.
+  if (alert.next_step == "-") alert.next_step.clear();
 }
 
 /// What is known of a GPU that the driver does not list any more.
@@ -77,31 +81,12 @@ facts::GpuRecord missing(const facts::Gpu& gpu) {
 
 }  // namespace
 
-/// A reading while it is judged.
-struct AlertBook::Moment {
-  Time now;
-  Time before;  ///< the reading before
-  const Reading& reading;
-  std::span<const facts::Health> health;
-  std::map<std::string, std::vector<facts::GpuEvent>> events;
-  std::vector<std::string> seen;
-  std::vector<AlertChange> changes;
-  bool gpu_is_missing = false;  ///< of the GPU that is being judged
-};
-
 std::string_view to_string(AlertChange::Kind kind) {
   static constexpr std::array<std::string_view, 3> kNames{"began", "repeated", "ended"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
 AlertBook::AlertBook(std::vector<AlertRule> rules) { set_rules(std::move(rules)); }
-
-void AlertBook::set_rules(std::vector<AlertRule> rules) {
-  rules_ = std::move(rules);
-  needs_before_ = std::ranges::any_of(rules_, [](const AlertRule& rule) {
-    return rule.when.about_increases() || (rule.until && rule.until->about_increases());
-  });
-}
 
 const AlertRule* AlertBook::find_rule(std::string_view id) const {
   const auto found = std::ranges::find(rules_, id, &AlertRule::id);
@@ -126,7 +111,9 @@ std::vector<AlertChange> AlertBook::judge(const Reading& reading, std::span<cons
   for (const auto& record : reading.snapshot.gpus) judge_gpu(record, key_of(record), moment);
   // A driver that does not answer lists no GPUs, or not by their names: that says nothing about any of them.
   if (!reading.snapshot.problem) judge_missing(moment);
+  free_orphans();
   judged_ = now;
+  for (AlertChange& change : moment.changes) change.alert.also = parts_of(change.alert.id);
   return std::move(moment.changes);
 }
 
@@ -146,9 +133,15 @@ void AlertBook::resume(Time now, const Reading& reading) {
   std::map<std::string, bool> listed;
   for (const auto& record : reading.snapshot.gpus) listed[key_of(record)] = true;
   if (!reading.snapshot.problem) {
+    // With what was folded into it.
+    std::set<std::uint64_t> acknowledged;
+    for (const auto& [key, track] : tracks_) {
+      if (track.alert && !track.alert->acknowledged_by.empty()) acknowledged.insert(track.alert->id);
+    }
     std::erase_if(tracks_, [&](const auto& entry) {
       const auto& [key, track] = entry;
-      return !listed[key.second] && track.alert && !track.alert->acknowledged_by.empty();
+      return !listed[key.second] && track.alert &&
+             (acknowledged.contains(track.alert->id) || acknowledged.contains(track.alert->part_of));
     });
     std::erase_if(gpus_, [&](const auto& entry) {
       return !listed[entry.first] &&
@@ -162,7 +155,7 @@ void AlertBook::end_without_rule(Moment& moment) {
   for (auto at = tracks_.begin(); at != tracks_.end();) {
     auto& [key, track] = *at;
     const bool orphan = find_rule(key.first) == nullptr;
-    if (orphan && track.alert) {
+    if (orphan && track.alert && track.alert->part_of == 0) {
       track.alert->ended = moment.now;
       moment.changes.push_back({AlertChange::Kind::ended, *track.alert, !track.told});
     }
@@ -196,7 +189,7 @@ void AlertBook::judge_gpu(const facts::GpuRecord& record, const std::string& uui
   if (known.has_before) subject.before = &known.before;
   moment.seen.push_back(uuid);
   if (named) known.gpu = record.gpu;
-  for (const AlertRule& rule : rules_) judge_rule(rule, subject, moment);
+  for (const std::size_t index : order_) judge_rule(rules_[index], subject, moment);
   if (needs_before_) remember(record.sample, known);
 }
 
@@ -261,10 +254,17 @@ void AlertBook::begin(const AlertRule& rule, const Subject& subject, Track& trac
   refresh_value(alert, rule.when, subject);
   refresh_words(alert, rule, subject);
   const bool silenced = is_silenced(alert, moment.now);
+  const Alert* root = root_for(rule, moment.seen.back());
   track = {};
+  if (root != nullptr) {
+    alert.part_of = root->id;
+    track.alert = std::move(alert);
+    return;
+  }
   if (!silenced) track.told = moment.now;
   moment.changes.push_back({AlertChange::Kind::began, alert, silenced});
   track.alert = std::move(alert);
+  take_over(*track.alert, moment);
 }
 
 void AlertBook::go_on(const AlertRule& rule, const Subject& subject, Track& track, Moment& moment) {
@@ -278,7 +278,12 @@ void AlertBook::go_on(const AlertRule& rule, const Subject& subject, Track& trac
   if (holds == true) over = false;
   if (moment.gpu_is_missing && over == true) over.reset();
   follow(track.clear_since, over, moment.now, moment.before);
-  if (!has_held(track.clear_since, over, moment.now, rule.clear_for)) return remind(rule, track, moment);
+  const bool is_over = has_held(track.clear_since, over, moment.now, rule.clear_for);
+  if (!is_over || has_parts(track.alert->id)) return remind(rule, track, moment);
+  if (track.alert->part_of != 0) {
+    track = {};
+    return;
+  }
   track.alert->ended = moment.now;
   moment.changes.push_back({AlertChange::Kind::ended, *track.alert, !track.told});
   track = {};
@@ -286,7 +291,8 @@ void AlertBook::go_on(const AlertRule& rule, const Subject& subject, Track& trac
 
 /// Tells of it again, or for the first time where a silence has ended.
 void AlertBook::remind(const AlertRule& rule, Track& track, Moment& moment) const {
-  if (!track.alert->acknowledged_by.empty() || is_silenced(*track.alert, moment.now)) return;
+  if (track.alert->part_of != 0 || !track.alert->acknowledged_by.empty() || is_silenced(*track.alert, moment.now))
+    return;
   const bool due = !track.told || (rule.repeat && moment.now - *track.told >= *rule.repeat);
   if (!due) return;
   track.told = moment.now;
@@ -303,7 +309,9 @@ bool AlertBook::is_silenced(const Alert& alert, Time now) const {
 std::vector<Alert> AlertBook::active() const {
   std::vector<Alert> alerts;
   for (const auto& [key, track] : tracks_) {
-    if (track.alert) alerts.push_back(*track.alert);
+    if (!track.alert || track.alert->part_of != 0) continue;
+    alerts.push_back(*track.alert);
+    alerts.back().also = parts_of(track.alert->id);
   }
   std::ranges::sort(alerts, [](const Alert& a, const Alert& b) {
     return std::tuple(b.level, a.since, a.id) < std::tuple(a.level, b.since, b.id);

@@ -134,6 +134,12 @@ Result<Alert> read_alert(const Json& json, const std::string& name) {
   in.read("ended_unix_ms", alert.ended);
   in.read("acknowledged_by", alert.acknowledged_by);
   in.read("simulated", alert.simulated);
+  in.read("part_of", alert.part_of);
+  in.each("also", [&](const Json& entry, const std::string& at) -> Result<void> {
+    if (!entry.is_string()) return fail(ErrorCode::corrupt, fmt::format("'{}' should be a text", at));
+    alert.also.push_back(entry.get<std::string>());
+    return {};
+  });
   const auto known = alert_level_from(level);
   if (!known) in.complain("level", "INFO, WARNING, ERROR or CRITICAL");
   if (gpu > UINT32_MAX) in.complain("gpu", "an index");
@@ -173,7 +179,9 @@ Json to_json(const Alert& alert) {
           {"since_unix_ms", milliseconds_of(alert.since)},
           {"ended_unix_ms", milliseconds_of(alert.ended)},
           {"acknowledged_by", alert.acknowledged_by},
-          {"simulated", alert.simulated}};
+          {"simulated", alert.simulated},
+          {"part_of", alert.part_of == 0 ? Json() : Json(alert.part_of)},
+          {"also", alert.also}};
 }
 
 Result<Alert> alert_from_json(const Json& json) { return read_alert(json, "alert"); }

@@ -21,6 +21,7 @@ struct BuiltIn {
   std::string_view message;
   std::string_view next_step;
   std::string_view source;
+  std::string_view part_of = {};  ///< ids, with blanks between
 };
 
 constexpr std::string_view kThresholds =
@@ -50,23 +51,25 @@ constexpr auto kBuiltIn = std::to_array<BuiltIn>({
      "NVML: nvmlClocksEventReasonHwPowerBrakeSlowdown (an external brake is asserted)"},
     {"gpu_lost", AlertLevel::critical, "state in (lost, needs_reset)", "", "30s", "GPU {gpu} ({name}) is {state}",
      "see `gpuwarden list`; a lost GPU mostly needs a reboot",
-     "NVML: GPU_IS_LOST, RESET_REQUIRED; dcgm-exporter rule sets alert when a UUID is absent"},
+     "NVML: GPU_IS_LOST, RESET_REQUIRED; dcgm-exporter rule sets alert when a UUID is absent",
+     "xid_off_the_bus xid_fatal xid_memory"},
     {"not_answering", AlertLevel::error, "state in (not_answering, faulty) for 10s", "", "30s",
      "GPU {gpu} does not answer or answers nonsense", "see `gpuwarden list` and the kernel's log",
-     "the reader's own judgement (docs/internals/probe.md)"},
-    {"unfit", AlertLevel::error, "health == error", "", "", "GPU {gpu} is judged unfit for work",
-     "see `gpuwarden list`", "docs/health.md"},
+     "the reader's own judgement (docs/internals/probe.md)", "xid_off_the_bus xid_fatal xid_engine gpu_lost"},
+    {"unfit", AlertLevel::error, "health == error", "", "", "GPU {gpu} is judged unfit for work: {health_reason}",
+     "{health_next_step}", "docs/health.md", "*"},
     {"xid_memory", AlertLevel::critical, "xid in (48, 95, 140)", "", "",
-     "GPU {gpu} reported Xid {value}: a memory error that could not be corrected", kReset, kXids},
+     "GPU {gpu} reported Xid {value}: a memory error that could not be corrected", kReset, kXids, "ecc_uncorrected"},
     {"xid_memory_contained", AlertLevel::error, "xid == 94", "", "",
-     "GPU {gpu} reported Xid 94: a memory error that hit one application only", "start that application again", kXids},
+     "GPU {gpu} reported Xid 94: a memory error that hit one application only", "start that application again", kXids,
+     "xid_memory"},
     {"xid_remapping_failed", AlertLevel::critical, "xid == 64", "", "",
-     "GPU {gpu} reported Xid 64: a memory row could not be remapped", kReset, kXids},
+     "GPU {gpu} reported Xid 64: a memory row could not be remapped", kReset, kXids, "xid_memory remapping_failed"},
     {"xid_remapping", AlertLevel::warning, "xid in (63, 92)", "", "",
      "GPU {gpu} reported Xid {value}: memory is being repaired, or has many errors", "reset the GPU when it is idle",
-     kXids},
+     kXids, "xid_memory ecc_uncorrected"},
     {"xid_off_the_bus", AlertLevel::critical, "xid == 79", "", "", "GPU {gpu} reported Xid 79: it fell off the bus",
-     "reboot the machine; if it happens again check power and seating", kXids},
+     "reboot the machine; if it happens again check power and seating", kXids, "gpu_lost"},
     {"xid_fatal", AlertLevel::critical, "xid in (54, 143, 151, 158)", "", "",
      "GPU {gpu} reported Xid {value}: it cannot go on", "see `gpuwarden diagnose --explain {value}`", kXids},
     {"xid_link", AlertLevel::error, "xid in (74, 136, 155)", "", "", "GPU {gpu} reported Xid {value}: an NVLink error",
@@ -75,19 +78,21 @@ constexpr auto kBuiltIn = std::to_array<BuiltIn>({
      "GPU {gpu} reported Xid {value}: its firmware or an engine stopped", kReset, kXids},
     {"xid_application", AlertLevel::info, "xid in (8, 13, 31, 43, 45, 68, 69)", "", "",
      "GPU {gpu} reported Xid {value}: most often an error of an application",
-     "see `gpuwarden diagnose --explain {value}`", kXids},
+     "see `gpuwarden diagnose --explain {value}`", kXids,
+     "xid_memory xid_memory_contained xid_off_the_bus xid_fatal xid_engine"},
     {"ecc_uncorrected", AlertLevel::critical, "increase(ecc_uncorrected_volatile) > 0", "", "",
      "GPU {gpu} has new uncorrected memory errors ({ecc_uncorrected_volatile} since the driver was loaded)", kReset,
-     "AWS HyperPod's default: double bit errors above 0 are critical"},
+     "AWS HyperPod's default: double bit errors above 0 are critical", "xid_memory xid_memory_contained"},
     {"remapping_failed", AlertLevel::critical, "remapped_rows_failed > 0", "", "",
      "GPU {gpu} has no spare memory rows left where one is needed", "have the board replaced",
-     "NVIDIA GPU memory error management: a row remapping failure is a reason for an RMA"},
+     "NVIDIA GPU memory error management: a row remapping failure is a reason for an RMA",
+     "xid_remapping_failed xid_memory"},
     {"remapping_pending", AlertLevel::warning, "remapped_rows_pending > 0", "", "",
      "GPU {gpu} will replace rows of its memory at its next reset", "reset the GPU when it is idle",
-     "NVIDIA GPU memory error management"},
+     "NVIDIA GPU memory error management", "xid_memory xid_remapping ecc_uncorrected"},
     {"retirement_pending", AlertLevel::warning, "retired_pages_pending > 0", "", "",
      "GPU {gpu} will retire pages of its memory at its next reset", "reset the GPU when it is idle",
-     "NVIDIA dynamic page retirement"},
+     "NVIDIA dynamic page retirement", "xid_memory xid_remapping ecc_uncorrected"},
     {"memory_full", AlertLevel::info, "memory_used_percent > 95 for 30s", "memory_used_percent < 90", "30s",
      "The memory of GPU {gpu} is {value} full", "see `gpuwarden memory`",
      "public rule sets of dcgm-exporter: above 90 % for 10 minutes"},
@@ -124,6 +129,7 @@ AlertRule rule_of(const BuiltIn& row) {
   rule.message = row.message;
   rule.next_step = row.next_step;
   rule.source = row.source;
+  for (const std::string_view id : split_words(row.part_of)) rule.part_of.emplace_back(id);
   rule.built_in = true;
   return rule;
 }

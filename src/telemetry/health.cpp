@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "gpuwarden/facts/use.hpp"
-#include "telemetry/symptoms.hpp"
 
 namespace gpuwarden::telemetry {
 
@@ -24,6 +23,9 @@ struct HealthBook::Track {
   // What is wrong with it.
   std::map<std::string_view, SteadyTime> seen_since;  ///< by symptom, without a break
   std::vector<Ailment> lasting;                       ///< told by events alone: until a reset is seen
+  std::vector<Ailment> seen;                          ///< all that is wrong now
+  bool recalled = false;                              ///< judged by an earlier monitor, and not seen since
+  std::chrono::system_clock::time_point accepted{};   ///< when somebody last enabled it all the same
   std::optional<Ailment> error;
   std::optional<SteadyTime> well_since;
   SteadyTime next_try{};
@@ -55,10 +57,14 @@ bool was_reset(const GpuRecord& before, const GpuRecord& now) {
          count_fell(old.ecc_uncorrected_volatile, sample.ecc_uncorrected_volatile);
 }
 
-std::vector<facts::GpuEvent> events_on(const Reading& reading, const Uuid& uuid) {
+/// Those that nobody has accepted already.
+std::vector<facts::GpuEvent> events_on(const Reading& reading, const Uuid& uuid,
+                                       std::chrono::system_clock::time_point accepted) {
   std::vector<facts::GpuEvent> events;
-  std::ranges::copy_if(reading.events, std::back_inserter(events),
-                       [&](const facts::GpuEvent& event) { return event.uuid == uuid; });
+  const bool any = accepted != std::chrono::system_clock::time_point{};
+  std::ranges::copy_if(reading.events, std::back_inserter(events), [&](const facts::GpuEvent& event) {
+    return event.uuid == uuid && !(any && event.time <= accepted);
+  });
   return events;
 }
 
@@ -152,6 +158,8 @@ Health health_of(const Track& track, const Reading& reading, std::span<const fac
   health.state = track.error ? HealthState::error : track.busy ? HealthState::busy : HealthState::available;
   health.since = track.health && track.health->state == health.state ? track.health->since : reading.snapshot.taken_at;
   if (track.error) {
+    for (const Ailment& one : track.seen) health.causes.push_back(cause_of(one));
+    if (health.causes.empty()) health.causes.push_back(cause_of(*track.error));
     health.reason = track.error->reason;
     health.next_step = track.error->next_step;
     health.failures = track.failures;
@@ -161,6 +169,7 @@ Health health_of(const Track& track, const Reading& reading, std::span<const fac
   const auto word = std::ranges::find(disabled, health.uuid, &facts::Disabling::uuid);
   if (word == disabled.end()) return health;
   health.state = HealthState::disabled;
+  health.causes.clear();
   health.reason = "disabled by " + word->by + ": " + word->reason;
   health.next_step = "gpuwarden enable " + std::to_string(health.index.value);
   health.since = word->since;
@@ -205,17 +214,46 @@ HealthBook::HealthBook(HealthBook&&) noexcept = default;
 HealthBook& HealthBook::operator=(HealthBook&&) noexcept = default;
 HealthBook::~HealthBook() = default;
 
-std::vector<HealthChange> HealthBook::judge(const Reading& reading, std::span<const facts::Disabling> disabled) {
+void HealthBook::recall(std::span<const lease::Verdict> verdicts) {
+  for (const lease::Verdict& verdict : verdicts) {
+    if (tracks_.contains(verdict.health.uuid.value)) continue;
+    std::vector<Ailment> lasting;
+    for (const facts::HealthCause& cause : verdict.health.causes) {
+      const auto row = std::ranges::find(symptoms(), std::string_view(cause.id), &Symptom::id);
+      if (row != symptoms().end() && !row->passes) lasting.push_back({&*row, cause.reason, cause.next_step});
+    }
+    if (lasting.empty()) continue;
+    Track track;
+    track.recalled = true;
+    track.lasting = std::move(lasting);
+    track.last.gpu.uuid = verdict.health.uuid;
+    track.last.gpu.index = verdict.health.index;
+    const auto count = [](const auto& value) { return value ? std::optional(Count(*value)) : std::nullopt; };
+    if (verdict.mark.energy_millijoules) track.last.sample.energy = Millijoules(*verdict.mark.energy_millijoules);
+    track.last.sample.ecc_corrected_volatile = count(verdict.mark.ecc_corrected);
+    track.last.sample.ecc_uncorrected_volatile = count(verdict.mark.ecc_uncorrected);
+    tracks_.emplace(verdict.health.uuid.value, std::move(track));
+  }
+}
+
+std::vector<HealthChange> HealthBook::judge(const Reading& reading, std::span<const facts::Disabling> disabled,
+                                            std::span<const lease::Acceptance> accepted) {
   for (auto& [id, track] : tracks_) track.listed = false;
   for (const GpuRecord& record : reading.snapshot.gpus) {
     if (record.gpu.vendor != "NVIDIA") continue;
     name_track(tracks_, record);
     Track& track = tracks_[key_of(record)];
-    look_at(track, record, reading);
+    look_at(track, record, reading, accepted);
   }
+  // Whom an earlier monitor knew, and who has not been seen since, is nobody that could be missing.
   std::vector<HealthChange> changes;
   for (auto& [id, track] : tracks_) {
-    if (!track.listed) judge_track(track, {absence_in(reading.snapshot)}, reading.when, policy_, random_);
+    if (!track.listed && track.recalled) continue;
+    if (!track.listed) {
+      track.seen = track.lasting;
+      track.seen.insert(track.seen.begin(), absence_in(reading.snapshot));
+      judge_track(track, track.seen, reading.when, policy_, random_);
+    }
     if (!track.listed) track.busy = false;
     track.was_missing = !track.listed && !reading.snapshot.problem;
     Health now = health_of(track, reading, disabled);
@@ -229,8 +267,9 @@ std::vector<HealthChange> HealthBook::judge(const Reading& reading, std::span<co
 }
 
 Ailment HealthBook::absence_in(const facts::Snapshot& snapshot) {
-  if (snapshot.problem) return {&symptom_named(kNoDriver), snapshot.problem->message, snapshot.problem->hint};
-  return {&symptom_named(kMissing), "the GPU was there before and is not listed any more",
+  if (snapshot.problem)
+    return {&fitness::symptom_named(fitness::kNoDriver), snapshot.problem->message, snapshot.problem->hint};
+  return {&fitness::symptom_named(fitness::kMissing), "the GPU was there before and is not listed any more",
           "look for its Xid in the kernel log (dmesg | grep -i xid)"};
 }
 
@@ -244,22 +283,52 @@ std::string HealthBook::key_of(const GpuRecord& record) const {
   return facts::identity_of(record).value;
 }
 
-void HealthBook::look_at(Track& track, const GpuRecord& record, const Reading& reading) {
-  const auto events = events_on(reading, facts::identity_of(record));
-  if (track.health && (track.was_missing || was_reset(track.last, record))) track.lasting.clear();
+namespace {
+
+/// Somebody enabled it in spite of what is known: that is over, and what was accepted counts no more while it is the
+/// same. A GPU that does not answer is not fit by anybody's word.
+template <class Track>
+void heed(Track& track, const GpuRecord& record, const lease::Acceptance* acceptance) {
+  if (acceptance == nullptr || acceptance->since <= track.accepted) return;
+  track.accepted = acceptance->since;
+  if (track.recalled) return;
+  track.lasting.clear();
+  if (facts::is_usable(record)) track.error.reset();
+}
+
+template <class Track>
+void leave_out_accepted(Track& track, const GpuRecord& record, const lease::Acceptance* acceptance) {
+  if (acceptance == nullptr || !facts::is_usable(record)) return;
+  std::erase_if(track.seen, [&](const Ailment& one) {
+    const bool told_later = has_symptom(track.lasting, one.symptom);
+    return !told_later && lease::accepts(*acceptance, cause_of(one));
+  });
+}
+
+}  // namespace
+
+void HealthBook::look_at(Track& track, const GpuRecord& record, const Reading& reading,
+                         std::span<const lease::Acceptance> accepted) {
+  const auto* acceptance = lease::find_acceptance(accepted, facts::identity_of(record));
+  heed(track, record, acceptance);
+  const auto events = events_on(reading, facts::identity_of(record), track.accepted);
+  const bool known = track.health || track.recalled;
+  if (known && (track.was_missing || was_reset(track.last, record))) track.lasting.clear();
+  track.recalled = false;
   GpuRecord now = record;
   if (now.gpu.uuid.value.empty() && !track.last.gpu.uuid.value.empty()) now.gpu.uuid = track.last.gpu.uuid;
   track.last = std::move(now);
   track.listed = true;
   track.busy = record.state == GpuState::busy || facts::find_lease(reading.leases, record) != nullptr;
-  const auto ailments = all_ailments(record, events, track.lasting);
-  if (record.state == GpuState::suspended && ailments.empty()) {
+  track.seen = all_ailments(record, events, track.lasting);
+  leave_out_accepted(track, record, acceptance);
+  if (record.state == GpuState::suspended && track.seen.empty()) {
     // Who sleeps is not asked: it is neither worse than before nor well.
     track.seen_since.clear();
     track.well_since.reset();
     return;
   }
-  judge_track(track, ailments, reading.when, policy_, random_);
+  judge_track(track, track.seen, reading.when, policy_, random_);
 }
 
 std::vector<Health> HealthBook::all() const {

@@ -20,6 +20,7 @@
 #include "telemetry/listeners.hpp"
 #include "telemetry/monitor_store.hpp"
 #include "telemetry/orphans.hpp"
+#include "telemetry/told_health.hpp"
 
 namespace gpuwarden::telemetry {
 namespace {
@@ -54,7 +55,8 @@ class PerformanceMonitor::Impl {
         config_(options_.alerts),
         book_(config_.rules),
         health_book_(options_.health, std::random_device{}()),
-        history_(options_.remember) {}
+        history_(options_.remember),
+        told_health_(options_.publish_health, options_.publish_as, options_.sampler.interval, logger()) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() { stop(); }
@@ -72,8 +74,7 @@ class PerformanceMonitor::Impl {
       set_store(std::make_shared<MonitorStore>(std::move(opened), options_.store, logger()));
     }
     set_sinks(std::make_shared<SinkRunner>(config_.sinks, logger(), clock_));
-    if (options_.publish_health)
-      publisher_.emplace(*options_.publish_health, options_.publish_as, options_.sampler.interval);
+    told_health_.begin();
     running_ = true;
     const std::scoped_lock sampler_lock(sampler_mutex_);
     sampler_ = std::make_unique<Sampler>(
@@ -151,12 +152,14 @@ class PerformanceMonitor::Impl {
     save_state();
     return {};
   }
-  void silence(Silence silence) {
+  Result<void> silence(Silence silence) {
     {
       const std::scoped_lock lock(mutex_);
+      GPUWARDEN_CHECK(book_.check(silence));
       book_.silence(std::move(silence));
     }
     save_state();
+    return {};
   }
   std::vector<Silence> silences() const {
     const auto now = clock_.wall_now();
@@ -251,28 +254,20 @@ class PerformanceMonitor::Impl {
 
   void take_in(Reading reading) {
     // Files are looked into outside of the lock.
+    const auto verdicts = told_health_.hear();
     const auto disabled = options_.disabled ? options_.disabled() : std::vector<facts::Disabling>{};
     const auto shared = std::make_shared<const Reading>(std::move(reading));
     history_.add(*shared);
-    const News news = judge(shared, disabled);
+    const News news = judge(shared, disabled, verdicts);
     if (const auto kept = store()) kept->add(*shared, news.uses, news.happenings);
     if (!news.alerts.empty()) save_state();
     came_.notify_all();
     for (const AlertChange& change : news.alerts) tell_sinks(change);
-    publish(*shared);
+    told_health_.tell(health(), *shared);
     const auto failed = [this](const char* what) { log(std::string("a callback failed: ") + what); };
     for (const HealthChange& change : news.health) health_listeners.tell(change, failed);
     for (const AlertChange& change : news.alerts) alert_listeners.tell(change, failed);
     reading_listeners.tell(*shared, failed);
-  }
-
-  /// In the sampler's thread, as all that changes the publisher while it runs.
-  void publish(const Reading& reading) {
-    if (!publisher_) return;
-    const auto told = publisher_->publish(health(), reading.snapshot.taken_at, reading.when);
-    if (!told && !std::exchange(publish_failed_, true))
-      log("other processes cannot be told of unfit GPUs: " + told.error().message);
-    if (told) publish_failed_ = false;
   }
 
   /// Waits for the sampler's thread.
@@ -287,7 +282,7 @@ class PerformanceMonitor::Impl {
   /// What is done once no reading comes any more; once.
   void close() {
     if (!running_.exchange(false)) return;
-    publisher_.reset();
+    told_health_.end();
     const std::vector<Use> uses = end_uses();
     if (const auto kept = store()) {
       kept->finish(latest(), uses);
@@ -301,10 +296,12 @@ class PerformanceMonitor::Impl {
     came_.notify_all();
   }
 
-  News judge(const std::shared_ptr<const Reading>& reading, const std::vector<facts::Disabling>& disabled) {
+  News judge(const std::shared_ptr<const Reading>& reading, const std::vector<facts::Disabling>& disabled,
+             const std::vector<lease::Verdict>& verdicts) {
     const std::scoped_lock lock(mutex_);
     News news;
-    news.health = health_book_.judge(*reading, disabled);
+    health_book_.recall(verdicts);
+    news.health = health_book_.judge(*reading, disabled, told_health_.accepted());
     health_ = health_book_.all();
     news.alerts = book_.judge(*reading, health_);
     meter_.add(*reading);
@@ -412,8 +409,7 @@ class PerformanceMonitor::Impl {
   std::shared_ptr<MonitorStore> store_;
   std::shared_ptr<SinkRunner> sinks_;
   History history_;
-  std::optional<lease::HealthPublisher> publisher_;
-  bool publish_failed_ = false;
+  ToldHealth told_health_;            ///< the sampler's thread's own, while that runs
   std::unique_ptr<Sampler> sampler_;  ///< last: it ends before what it reports to
 };
 
@@ -471,7 +467,7 @@ std::vector<AlertChange> PerformanceMonitor::alert_log(std::size_t most) const {
 Result<void> PerformanceMonitor::acknowledge(std::uint64_t alert, std::string by) {
   return impl_->acknowledge(alert, std::move(by));
 }
-void PerformanceMonitor::silence(Silence silence) { impl_->silence(std::move(silence)); }
+Result<void> PerformanceMonitor::silence(Silence silence) { return impl_->silence(std::move(silence)); }
 std::vector<Silence> PerformanceMonitor::silences() const { return impl_->silences(); }
 bool PerformanceMonitor::end_silence(std::string_view rule, const Uuid& gpu) { return impl_->end_silence(rule, gpu); }
 void PerformanceMonitor::set_alerts(AlertConfig config) { impl_->set_alerts(std::move(config)); }

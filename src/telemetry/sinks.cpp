@@ -173,6 +173,7 @@ std::string line_of(const AlertChange& change) {
   std::string line = fmt::format("{} {}: {}{}{} [{}]", to_string(alert.level), to_string(change.kind),
                                  alert.host.empty() ? "" : alert.host + ": ", alert.message,
                                  alert.count > 1 ? fmt::format(" ({} times)", alert.count) : "", alert.rule);
+  for (const std::string& other : alert.also) line += "; also: " + other;
   if (change.kind != AlertChange::Kind::ended && !alert.next_step.empty()) line += "; next: " + alert.next_step;
   return printable(alert.simulated ? "simulated: " + line : line);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "gpuwarden/base/text.hpp"
@@ -141,7 +142,12 @@ const std::map<std::string_view, const Variable*>& variables_by_name() {
 std::string show_number(double number, std::string_view unit) {
   if (unit == "B" && number >= 0) return format_size(Bytes(static_cast<std::uint64_t>(number)));
   if (unit == "B/s" && number >= 0) return format_size(Bytes(static_cast<std::uint64_t>(number))) + "/s";
-  std::string digits = fmt::format("{:.6g}", number);
+  // Counters of millions are read digit by digit, not as powers of ten.
+  constexpr double kManyDigits = 1e5;
+  constexpr double kMostDigits = 1e15;
+  const bool whole =
+      std::abs(number) < kMostDigits && (std::abs(number) >= kManyDigits || std::trunc(number) == number);
+  std::string digits = whole ? fmt::format("{:.0f}", number) : fmt::format("{:.6g}", number);
   if (unit.empty()) return digits;
   return digits + (unit == "%" ? "" : " ") + std::string(unit);
 }

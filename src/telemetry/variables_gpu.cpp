@@ -69,6 +69,16 @@ Value read_state(const Subject& subject) {
   return subject.gpu == nullptr ? Value() : one_text(std::string(to_string(subject.gpu->state)));
 }
 
+Value read_health_reason(const Subject& subject) {
+  const bool told = subject.health != nullptr && !subject.health->reason.empty();
+  return told ? one_text(subject.health->reason) : Value();
+}
+
+Value read_health_next_step(const Subject& subject) {
+  const bool told = subject.health != nullptr && !subject.health->next_step.empty();
+  return told ? one_text(subject.health->next_step) : Value();
+}
+
 Value read_health(const Subject& subject) {
   return subject.health == nullptr ? Value() : one_text(std::string(facts::to_string(subject.health->state)));
 }
@@ -196,6 +206,14 @@ std::vector<Variable> condition_variables() {
        .help = "Whether the GPU is fit for work, as judged over time.",
        .values = names_up_to(facts::HealthState::disabled),
        .read = read_health},
+      {.name = "health_reason",
+       .kind = VariableKind::texts,
+       .help = "Why the GPU is judged unfit or disabled.",
+       .read = read_health_reason},
+      {.name = "health_next_step",
+       .kind = VariableKind::texts,
+       .help = "What to do about a GPU that is judged unfit.",
+       .read = read_health_next_step},
       {.name = "throttle",
        .kind = VariableKind::texts,
        .help = "Why clocks are below their maximum. Alone: held back by power, heat or a fault. `throttle thermal`, "

@@ -57,10 +57,17 @@ std::string shares(const facts::GpuSample& sample) {
   return text;
 }
 
+void add_instances(const facts::GpuRecord& record, std::vector<Figure>& all) {
+  for (const facts::MigDevice& mig : record.mig_devices)
+    all.push_back({fmt::format("MIG {} {} {}", mig.index, mig.profile.value_or("?"),
+                               memory_words(mig.memory_used, mig.memory_total))});
+}
+
 /// The small figures of a card, most wanted first; what is not known is left out.
 std::vector<Figure> figures_of(const facts::GpuRecord& record, bool ascii) {
   const facts::GpuSample& sample = record.sample;
   std::vector<Figure> all;
+  add_instances(record, all);
   const std::string slowdown =
       record.gpu.temperature_slowdown ? "/" + heat_words(record.gpu.temperature_slowdown, ascii) : "";
   if (sample.temperature) all.push_back({heat_words(sample.temperature, ascii) + slowdown, heat_tone(record)});

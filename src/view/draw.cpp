@@ -78,7 +78,7 @@ void settle_list(ViewState& state, const Scene& scene, const Rows& rows, Extent 
   }
   if (state.page == Page::help) {
     const auto in_sight = static_cast<std::size_t>(std::max(1, extent.height - 2));
-    const std::size_t all = help_lines();
+    const std::size_t all = help_lines(extent.width);
     state.first_line = std::min(state.first_line, all > in_sight ? all - in_sight : 0);
   }
 }

@@ -52,8 +52,8 @@ struct AlertRow {
   const telemetry::Alert* alert = nullptr;
 };
 std::vector<AlertRow> alert_rows(const Scene& scene);
-/// Lines of the help, and how many rows of the detail page are metrics that the GPU tells.
-std::size_t help_lines();
+/// Lines of the help on a page of this width, and how many rows of the detail page are metrics that the GPU tells.
+std::size_t help_lines(int width);
 std::vector<std::size_t> told_metrics(const facts::GpuRecord& record);
 /// Rows that are in sight of a page with a list.
 std::size_t detail_rows_in_sight(Extent extent);

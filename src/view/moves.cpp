@@ -80,7 +80,7 @@ void move_selection(ViewState& state, const Situation& situation, int by) {
       state.alert = moved(state.alert, by, alert_rows(situation.scene).size());
       return;
     case Page::help:
-      state.first_line = moved(state.first_line, by, help_lines());
+      state.first_line = moved(state.first_line, by, help_lines(situation.extent.width));
       return;
   }
 }

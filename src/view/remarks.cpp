@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/use.hpp"
@@ -52,7 +53,8 @@ Tone tone_of(telemetry::AlertLevel level) {
 }
 
 void add_health(const facts::Health& health, std::vector<Remark>& remarks) {
-  if (health.state == facts::HealthState::disabled) remarks.push_back({"disabled", Tone::warning});
+  if (health.state == facts::HealthState::disabled)
+    remarks.push_back({health.reason.empty() ? "disabled" : health.reason, Tone::warning});
   if (health.state == facts::HealthState::error)
     remarks.push_back({health.reason.empty() ? "unhealthy" : health.reason, Tone::fault});
 }
@@ -66,10 +68,25 @@ void add_condition(const facts::GpuRecord& record, std::vector<Remark>& remarks)
   }
 }
 
-/// Of a GPU that nobody is seen to hold.
-Remark use_words(facts::Use use) {
+/// Of a GPU that nobody is seen to hold. Where it is not known whether somebody has reserved it, it is not free.
+Remark use_words(facts::Use use, bool leases_known) {
+  if (use == facts::Use::free && !leases_known) return {"leases unknown", Tone::warning};
   if (use == facts::Use::free) return {"free", Tone::good};
   return use == facts::Use::in_use ? Remark{"in use", Tone::plain} : Remark{spaced(facts::to_string(use)), Tone::dim};
+}
+
+/// "MIG 3g.20gb, 2g.10gb, 2 x 1g.5gb": what a GPU is divided into.
+std::string instance_words(const facts::GpuRecord& record) {
+  std::vector<std::pair<std::string, int>> profiles;
+  for (const facts::MigDevice& mig : record.mig_devices) {
+    const std::string profile = mig.profile.value_or("?");
+    if (profiles.empty() || profiles.back().first != profile) profiles.emplace_back(profile, 0);
+    ++profiles.back().second;
+  }
+  std::string text;
+  for (const auto& [profile, count] : profiles)
+    text += (text.empty() ? "MIG " : ", ") + (count > 1 ? fmt::format("{} x ", count) : "") + profile;
+  return text;
 }
 
 }  // namespace
@@ -123,7 +140,10 @@ std::vector<Remark> remarks_on(const GpuRow& row, const Scene& scene) {
   if (row.alert != nullptr && remarks.empty())
     remarks.push_back({row.alert->message.empty() ? row.alert->rule : row.alert->message, tone_of(row.alert->level)});
   if (const std::string holder = holder_words(row); !holder.empty()) remarks.push_back({holder, Tone::plain});
-  if (remarks.empty()) remarks.push_back(use_words(facts::use_of(record)));
+  // Nobody can have the GPU as a whole: that it is free would say the wrong thing.
+  if (const std::string instances = instance_words(record); !instances.empty())
+    remarks.push_back({instances, Tone::plain});
+  if (remarks.empty()) remarks.push_back(use_words(facts::use_of(record), !row.node->leases_problem));
   return remarks;
 }
 

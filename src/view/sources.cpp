@@ -2,7 +2,6 @@
 #include "gpuwarden/view/sources.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +9,9 @@
 #include <memory>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/users.hpp"
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/machine/lease_watch.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
 
@@ -19,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string own_name() {
-  const passwd* entry = ::getpwuid(::geteuid());
-  return entry == nullptr ? fmt::format("uid {}", ::geteuid()) : entry->pw_name;
+  const auto user = find_user(::geteuid());
+  return user ? printable(user->name) : fmt::format("uid {}", ::geteuid());
 }
 
 }  // namespace
@@ -34,13 +36,40 @@ LeaveTerminalSignals::LeaveTerminalSignals() {
 
 LeaveTerminalSignals::~LeaveTerminalSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::chrono::milliseconds interval) {
+void Unknowns::set_leases(std::optional<Error> problem) {
+  const std::scoped_lock lock(mutex_);
+  leases_ = std::move(problem);
+}
+
+void Unknowns::set_health(std::optional<Error> problem) {
+  const std::scoped_lock lock(mutex_);
+  health_ = std::move(problem);
+}
+
+void Unknowns::tell(cluster::Node& node) const {
+  const std::scoped_lock lock(mutex_);
+  node.leases_problem = leases_;
+  node.health_problem = health_;
+}
+
+telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::chrono::milliseconds interval,
+                                          const std::shared_ptr<Unknowns>& unknowns) {
   telemetry::MonitorOptions options;
   options.reader = machine.reader();
   options.sampler.interval = interval;
   options.sampler.detail = probe::Detail::slow;
   options.sampler.quick_first = true;
-  options.leases = machine::watch_leases(machine);
+  options.leases = machine::watch_leases(machine, machine::kHolderPace, system_clock(),
+                                         [unknowns](const std::optional<Error>& problem) {
+                                           if (unknowns) unknowns->set_leases(problem);
+                                         });
+  // What cannot be read now is as it was.
+  options.disabled = [&machine, unknowns, last = std::make_shared<std::vector<facts::Disabling>>()] {
+    auto view = machine.disablings().read();
+    if (unknowns) unknowns->set_health(view ? std::nullopt : std::optional(view.error()));
+    if (view) *last = std::move(view->disabled);
+    return *last;
+  };
   options.publish_health = machine::health_places(machine.options().environment, machine.reader());
   options.publish_as = "gpuwarden top";
   // The view keeps what it shows itself.
@@ -48,7 +77,8 @@ telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::
   return options;
 }
 
-WatchedMachine::WatchedMachine(telemetry::MonitorOptions options) : monitor_(std::move(options)) {}
+WatchedMachine::WatchedMachine(telemetry::MonitorOptions options, std::shared_ptr<Unknowns> unknowns)
+    : unknowns_(std::move(unknowns)), monitor_(std::move(options)) {}
 WatchedMachine::~WatchedMachine() { monitor_.stop(); }
 
 Result<void> WatchedMachine::start(std::function<void()> heard) {
@@ -62,6 +92,7 @@ std::vector<cluster::Node> WatchedMachine::nodes() const {
   node.reading = monitor_.latest();
   node.health = monitor_.health();
   node.alerts = monitor_.alerts();
+  if (unknowns_) unknowns_->tell(node);
   if (node.reading != nullptr) {
     node.name = node.reading->snapshot.host;
     node.seen = node.reading->snapshot.taken_at;
@@ -71,8 +102,21 @@ std::vector<cluster::Node> WatchedMachine::nodes() const {
   return {std::move(node)};
 }
 
-cluster::Node node_of(facts::Snapshot snapshot, std::vector<facts::Lease> leases) {
+cluster::Node node_of(facts::Snapshot snapshot, std::vector<facts::Lease> leases,
+                      std::span<const facts::Disabling> out_of_use) {
   cluster::Node node;
+  for (const facts::GpuRecord& record : snapshot.gpus) {
+    const auto* word = facts::find_disabling(out_of_use, facts::identity_of(record));
+    if (word == nullptr) continue;
+    facts::Health health;
+    health.uuid = record.gpu.uuid;
+    health.index = record.gpu.index;
+    health.state = word->judged ? facts::HealthState::error : facts::HealthState::disabled;
+    health.reason = facts::describe_disabling(*word, snapshot.taken_at);
+    health.next_step = word->next_step;
+    health.since = word->since;
+    node.health.push_back(std::move(health));
+  }
   node.name = snapshot.host.empty() ? "this machine" : snapshot.host;
   node.seen = snapshot.taken_at;
   node.problem = snapshot.problem;

@@ -111,6 +111,25 @@ TEST_F(DoctorCommand, OptionsThatDoNotGoTogetherAreTold) {
   expect_error({"doctor", "word"}, 2, "doctor: unexpected argument 'word'");
 }
 
+TEST_F(DoctorCommand, AMachineIsHeldAgainstAnInventory) {
+  const std::string rack = file("rack.yaml", "gpus: {count: 8, model: H100, memory_gb: 80}\n");
+  const auto fine = run({"doctor", "--simulate", "h100x8", "--only", "cluster", "--expect", rack});
+  EXPECT_EQ(fine.exit_code, 0) << fine.standard_output;
+  const auto lacking = run({"doctor", "--simulate", "h100x16", "--only", "cluster", "--expect", rack, "--json"});
+  EXPECT_EQ(lacking.exit_code, 1);
+  EXPECT_THAT(lacking.standard_output, HasSubstr("8 H100 GPUs are expected, 16 found"));
+  EXPECT_THAT(lacking.standard_output, HasSubstr("expected:count"));
+  expect_error({"doctor", "--simulate", "h100x8", "--expect", file("bad.yaml", "gpus: {modle: H100}\n")}, 2,
+               "bad.yaml:1:");
+}
+
+TEST_F(DoctorCommand, ALogWithoutFactsIsHandedOver) {
+  const std::string log = file("run.log",
+                               "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a "
+                               "total capacity of 79.15 GiB of which 5.25 MiB is free.\n");
+  expect_error({"list", "--from", log}, 2, "a log of a failure");
+}
+
 TEST_F(DoctorCommand, ComparingNamesTheOddOneOut) {
   const auto snapshot = [&](const std::string& name, const std::string& fleet) {
     const std::string path = (dir_ / name).string();

@@ -114,6 +114,23 @@ TEST_F(DriverCommand, AppliesNothingToACapture) {
                2, "cannot be applied");
 }
 
+TEST_F(DriverCommand, PreparesAScriptForAMachineElsewhere) {
+  const auto done =
+      run({"driver", "plan", "--script", "--simulate", "h100x8", "--distribution", "ubuntu:22.04", "--branch", "580"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output, AllOf(HasSubstr("apt"), HasSubstr("580")));
+  const auto other =
+      run({"driver", "plan", "--script", "--from", file("p100.txt", kPascal), "--distribution", "rhel:9"});
+  EXPECT_EQ(other.exit_code, 0) << other.standard_error;
+  EXPECT_THAT(other.standard_output, HasSubstr("dnf"));
+}
+
+TEST_F(DriverCommand, NamesADistributionOnlyForAMachineElsewhere) {
+  expect_error({"driver", "plan", "--distribution", "ubuntu:22.04"}, 2, "--distribution requires --from or --simulate");
+  expect_error({"driver", "plan", "--simulate", "h100x8", "--distribution", "beos:5"}, 2,
+               "'beos:5' is not a known distribution");
+}
+
 TEST_F(DriverCommand, RefusesWrongWords) {
   const std::string root = debian_root();
   expect_error({"driver", "upgrade"}, 2, "unknown action 'upgrade'");

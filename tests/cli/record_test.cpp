@@ -162,7 +162,13 @@ TEST_F(Record, ReportSaysWhatIsWrongWithAFile) {
   ASSERT_GT(bytes.size(), 8192U);
   bytes.resize(bytes.size() / 2);
   expect_error({"report", file("half.db", bytes)}, 2, "half.db");
-  expect_error({"report", db, "--from", "noon"}, 2, "'noon' is not a time");
+  expect_error({"report", db, "--from", "noon"}, 2, "--from: 'noon' is not a time");
+  expect_error({"report", db, "--from", "2h"}, 2, "--from 2h is after the end of the recording");
+  expect_error({"record", "--duration", "0"}, 2, "--duration must be longer than 0");
+  file("there.html", "mine");
+  expect_error({"report", db, "--html", path("there.html")}, 2, "exists already");
+  EXPECT_EQ(read_file(path("there.html")).value_or(""), "mine");
+  EXPECT_EQ(run({"report", db, "--html", path("there.html"), "--force"}).exit_code, 0);
   expect_error({"report", db, "--html", "/no/such/folder/a.html"}, 2, "cannot write");
   expect_error({"report", db, "--html", "-", "--json"}, 2, "standard output can take one");
   expect_error({"report", db, db}, 2, "unexpected argument");
@@ -183,6 +189,8 @@ TEST_F(Record, ARunKeepsARecordingAndSaysWhatWasWasted) {
   EXPECT_EQ(summary["waste"][0]["id"], "unused_gpus");
   EXPECT_THAT(run({"report", path("run.json")}).standard_output, HasSubstr("8 GPUs held, none used"));
   expect_error({"run", "-n", "1", "--record", path("run.db"), "--", "true"}, 2, "exists already");
+  EXPECT_THAT(run({"run", "-n", "1", "--record", path("run.db"), "--", "true"}).standard_error,
+              HasSubstr("name another file with --record"));
 }
 
 TEST_F(Record, ARunHearsOfXidsAndTellsThemInItsReportAndItsRecording) {

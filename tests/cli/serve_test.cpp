@@ -114,6 +114,40 @@ TEST_F(ServeProgram, ShowsAFaultSoon) {
       << api("/api/v1/health").dump();
 }
 
+TEST_F(ServeProgram, WhatItJudgedOutlivesItUntilSomebodyEnablesTheGpu) {
+  start_fleet("h100x8");
+  start({}, "lab");
+  ASSERT_EQ(run({"sim", "fault", "lab", "--gpu", "2", "xid=119"}).exit_code, 0);
+  ASSERT_TRUE(eventually(kSoon, [&] { return api("/api/v1/health")["gpus"][2]["state"] == "error"; }));
+  server_.reset();
+  environment_["GPUWARDEN_SIMULATE"] = "lab";
+  const auto disabled = [&] { return json({"list"})["gpus"][2]["disabled"]; };
+  ASSERT_TRUE(disabled().is_object());
+  EXPECT_EQ(disabled()["judged"], true);
+  EXPECT_THAT(disabled()["reason"].get<std::string>(), HasSubstr("judged unfit: Xid 119"));
+  EXPECT_THAT(disabled()["by"].get<std::string>(), HasSubstr("gpuwarden serve"));
+  expect_error({"select", "--gpu-ids", "2"}, 1, "Xid 119");
+  EXPECT_THAT(run({"enable", "2"}).standard_output, HasSubstr("GPU 2 is enabled although it is unfit: Xid 119"));
+  EXPECT_TRUE(disabled().is_null());
+  EXPECT_EQ(run({"select", "--gpu-ids", "2", "--index"}).standard_output, "2\n");
+}
+
+TEST_F(ServeProgram, WithoutADriverItIsNotReadyAndSaysSo) {
+  start_fleet("t4x1");
+  start({}, "lab");
+  ASSERT_EQ(run({"sim", "fault", "lab", "driver_not_loaded"}).exit_code, 0);
+  EXPECT_TRUE(eventually(kSoon, [&] { return ask("/-/ready").starts_with("HTTP/1.1 503"); })) << ask("/-/ready");
+  EXPECT_THAT(ask("/metrics"), HasSubstr("\ngpuwarden_up 0\n"));
+  EXPECT_TRUE(eventually(kSoon, [&] { return log().find("gpuwarden: not ready: ") != std::string::npos; })) << log();
+}
+
+TEST_F(ServeProgram, ASinkWhoseProgramIsMissingIsRefusedAtTheStart) {
+  const std::string rules = file("rules.yaml", "sinks:\n  - {name: mail, command: [/no/such/mailer, root]}\n");
+  const auto done = run({"serve", "--simulate", "t4x1", "--listen", "127.0.0.1:0", "--rules", rules});
+  EXPECT_NE(done.exit_code, 0);
+  EXPECT_THAT(done.standard_error, HasSubstr("alert sink 'mail': /no/such/mailer is not a file"));
+}
+
 TEST_F(ServeProgram, MetricsArePrometheuss) {
   start({}, "h100x8");
   const std::string text = ask("/metrics");

@@ -138,6 +138,16 @@ constexpr auto kDriverCases = std::to_array<Case>({
      [](Snapshot& m) { use_bare_driver(m, "580.65.06"); }, "branch 545"},
     {"driver-newer-than-known", [](Snapshot& m) { use_bare_driver(m, "900.10.01"); },
      [](Snapshot& m) { use_bare_driver(m, "615.10.01"); }, "branch 900"},
+    {"driver-module-not-built",
+     [](Snapshot& m) {
+       forget_driver(m);
+       build_with_dkms(m, {"6.8.0-47-generic"});
+     },
+     [](Snapshot& m) {
+       forget_driver(m);
+       build_with_dkms(m, {"6.8.0-45-generic", "6.8.0-47-generic"});
+     },
+     "running kernel 6.8.0-45-generic"},
     {"driver-not-built-for-kernel", [](Snapshot& m) { build_with_dkms(m, {"6.8.0-45-generic"}); },
      [](Snapshot& m) { build_with_dkms(m, {"6.8.0-45-generic", "6.8.0-47-generic"}); }, "6.8.0-47-generic"},
     {"kernel-headers-missing",

@@ -120,6 +120,16 @@ TEST(FrameworkChecks, ATorchThatRunsByCudaCompatIsNoError) {
   EXPECT_EQ(found.worst, doctor::Severity::info) << found.findings[0].title;
 }
 
+TEST(FrameworkChecks, ACompanionForAnotherCudaDoesNotGoWithPyTorch) {
+  Snapshot machine = healthy_machine();
+  set_package(machine, "torchvision", "0.24.1+cu126");
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings[0].id, "torch-companions-differ");
+  EXPECT_TRUE(found.findings[0].title.contains("torchvision 0.24.1+cu126 (PyTorch is built for cu130)"))
+      << found.findings[0].title;
+}
+
 TEST(FrameworkChecks, TheFixForADroppedGpuIsAWheelThatHasItsCode) {
   Snapshot machine = healthy_machine();
   use_v100(machine);

@@ -85,5 +85,6 @@ std::span<const Case> system_cases();
 std::span<const Case> cluster_cases();
 std::span<const Case> reported_cases();
 std::span<const Case> purpose_cases();
+std::span<const Case> told_cases();
 
 }  // namespace gpuwarden::testing

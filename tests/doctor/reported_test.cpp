@@ -48,7 +48,7 @@ constexpr auto kReported = std::to_array<Case>({
 constexpr auto kPurpose = std::to_array<Case>({
     {"purpose-gpu-too-old", use_v100_without_cuda, [](Snapshot&) {},
      "flash-attn needs compute capability 8.0; GPUs 0-3 have 7.0", "flash-attn"},
-    {"purpose-not-known", [](Snapshot&) {}, [](Snapshot&) {}, "what jax needs of driver and GPU", "jax",
+    {"purpose-not-known", [](Snapshot&) {}, [](Snapshot&) {}, "what jax==0.2.0 needs of driver and GPU", "jax==0.2.0",
      "vllm==0.11.0"},
     {"purpose-without-gpu", remove_gpus, [](Snapshot&) {}, "there is no GPU for pytorch==2.9.1+cu130",
      "pytorch==2.9.1+cu130"},
@@ -62,6 +62,8 @@ constexpr auto kPurpose = std::to_array<Case>({
      remove_cuda_software, "570.211.01 is installed", "pytorch==2.9.1+cu130"},
     {"purpose-has-no-code-for-gpu", use_v100_without_cuda, use_t4_without_cuda, "has no code for GPUs 0-3",
      "pytorch==2.9.1+cu130"},
+    {"purpose-version-chosen", [](Snapshot& m) { remove_package(m, "vllm"); },
+     [](Snapshot& m) { remove_package(m, "vllm"); }, "vLLM is not installed;", "vllm", "pytorch"},
     {"purpose-architecture-not-built", [](Snapshot&) {}, [](Snapshot&) {}, "needs CUDA 9.0 to 12.9", "sm_70", "sm_89"},
     {"purpose-needs-more-memory", [](Snapshot&) {}, [](Snapshot&) {}, "train llama-3-70b needs about",
      "train llama-3-70b", "train llama-3-8b"},
@@ -93,6 +95,14 @@ TEST(ReportedChecks, AnUnknownCudaErrorIsNamedByItsNumber) {
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_TRUE(found.findings[0].title.contains("719")) << found.findings[0].title;
+}
+
+TEST(ReportedChecks, AFabricManagerOfAnotherVersionIsTheReasonForError802) {
+  Snapshot machine = healthy_machine();
+  quote(machine, "cuda_error", "802");
+  EXPECT_EQ(found_in(machine), "reported-cuda-error");
+  quote(machine, "fabric_version_differs", "570.133.20");
+  EXPECT_EQ(found_in(machine), "told-fabric-version");
 }
 
 TEST(PurposeChecks, AMachineThatMeetsItsPurposeIsOptimal) {

@@ -11,7 +11,7 @@ namespace {
 
 using facts::Snapshot;
 
-facts::PythonEnvironment& python(Snapshot& machine) { return software(machine).pythons.front(); }
+facts::PythonEnvironment& serving_python(Snapshot& machine) { return software(machine).pythons.front(); }
 void use_5090(Snapshot& machine) { use_gpus(machine, "NVIDIA GeForce RTX 5090", {12, 0}); }
 void use_t4(Snapshot& machine) { use_gpus(machine, "Tesla T4", {7, 5}); }
 
@@ -23,7 +23,7 @@ void use_vllm_on_torch_27(Snapshot& machine, std::string_view vllm) {
 
 void use_vllm_20(Snapshot& machine) {
   use_torch(machine, "2.11.0+cu126", "12.6", "0.26.0");
-  python(machine).torch_architectures = {"sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"};
+  serving_python(machine).torch_architectures = {"sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"};
   add_package(machine, "vllm", "0.20.0");
 }
 
@@ -31,7 +31,7 @@ void use_only_vllm_20(Snapshot& machine, std::string_view driver) {
   remove_toolkits(machine);
   use_driver(machine, driver);
   remove_package(machine, "torch");
-  python(machine).torch_cuda.reset();
+  serving_python(machine).torch_cuda.reset();
   add_package(machine, "vllm", "0.20.0");
 }
 
@@ -45,7 +45,7 @@ void divide(Snapshot& machine) {
 void use_vllm_beside_cuda_eleven(Snapshot& machine, std::string_view vllm) {
   remove_toolkits(machine);
   use_torch(machine, "2.4.0+cu118", "11.8", "0.19.0");
-  python(machine).torch_architectures = {"sm_80", "sm_90"};
+  serving_python(machine).torch_architectures = {"sm_80", "sm_90"};
   add_package(machine, "vllm", vllm);
 }
 

@@ -36,6 +36,7 @@ std::vector<Group> groups() {
           {"system", doctor::system_checks(), system_cases()},
           {"cluster", doctor::cluster_checks(), cluster_cases()},
           {"reported", doctor::reported_checks(), reported_cases()},
+          {"told", doctor::told_checks(), told_cases()},
           {"purpose", doctor::purpose_checks(), purpose_cases()}};
 }
 

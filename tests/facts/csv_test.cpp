@@ -70,6 +70,18 @@ TEST(Csv, AGpuIsAvailableOnlyWhereItIsFree) {
   EXPECT_EQ(state_after([](GpuRecord& gpu) { gpu.state = GpuState::busy; }, leases), "busy\n");
 }
 
+TEST(Csv, AGpuThatIsOutOfUseIsNotAvailable) {
+  Snapshot snapshot = two_gpus();
+  snapshot.gpus[0].sample.utilization_gpu = Percent(0);
+  const std::vector<std::string> fields{"state", "disabled"};
+  std::vector<Disabling> word{{snapshot.gpus[0].gpu.uuid, "fan is loud", "root", true, snapshot.taken_at}};
+  EXPECT_EQ(to_csv(snapshot, fields, {.header = false}, {}, word).value_or("refused"),
+            "disabled, \"disabled: fan is loud (by root, just now)\"\nlost, [N/A]\n");
+  word[0] = {.uuid = snapshot.gpus[0].gpu.uuid, .reason = "unfit: broken memory", .judged = true};
+  EXPECT_EQ(to_csv(snapshot, fields, {.header = false}, {}, word).value_or("refused"),
+            "unfit, unfit: broken memory\nlost, [N/A]\n");
+}
+
 TEST(Csv, LeasesHaveTheirHoldersNamed) {
   LeaseHolder ada;
   ada.pid = Pid{41};

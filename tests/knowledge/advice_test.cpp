@@ -23,6 +23,9 @@ TEST(Advice, FindsModelsByWordsOfTheirNames) {
   EXPECT_EQ(models_named(known(), "L4").size(), 1U);
   EXPECT_EQ(models_named(known(), "T4")[0]->name, "Tesla T4");
   EXPECT_TRUE(models_named(known(), "Voodoo").empty());
+  const auto large = models_named(known(), "V100 32GB");
+  ASSERT_FALSE(large.empty());
+  for (const auto* model : large) EXPECT_EQ(model->memory_gb, 32) << model->name;
 }
 
 TEST(Advice, AWheelNeedsCodeForTheGpuAndADriverOfItsMajor) {
@@ -60,11 +63,29 @@ TEST(Advice, TheNewestVllmHasAWheelForGpuAndDriver) {
   EXPECT_EQ(newest_vllm_for(known(), {90}, Version{580, 65, 6})->first, known().vllm_releases().back().first);
   const VllmRelease* old = newest_vllm_for(known(), {90}, Version{550, 54, 15});
   ASSERT_NE(old, nullptr);
-  EXPECT_EQ(old->cuda.major, 12) << "since 0.20 its wheel is CUDA 13";
+  EXPECT_EQ(vllm_cuda_for(known(), *old, Version{550, 54, 15})->major, 12) << "its index has wheels for CUDA 12.9";
+  EXPECT_FALSE(vllm_cuda_for(known(), known().vllm_releases().back(), Version{550, 54, 15})) << "CUDA 13 alone";
   const VllmRelease* blackwell = newest_vllm_for(known(), {120}, Version{570, 86, 16});
   ASSERT_NE(blackwell, nullptr);
   EXPECT_GE(blackwell->first, (Version{0, 9, 0}));
   EXPECT_EQ(newest_vllm_for(known(), {61}, std::nullopt), nullptr) << "Pascal is below every release's needs";
+}
+
+TEST(Advice, WheelsForAarch64AreATableOfTheirOwn) {
+  EXPECT_EQ(newest_torch_for(known(), {70}, Version{580, 65, 6}, "aarch64"), nullptr) << "no Arm machine has a Volta";
+  const TorchBuild* thor = newest_torch_for(known(), {110}, std::nullopt, "aarch64");
+  ASSERT_NE(thor, nullptr);
+  EXPECT_TRUE(thor->architectures.contains("11.0"));
+  EXPECT_TRUE(known().torch_builds("ppc64le").empty()) << "of those none are known";
+}
+
+TEST(Advice, EveryPackageRowSaysWhenItWasCheckedAndReleasesDoNotOverlap) {
+  for (const PackageNeeds& row : known().packages()) {
+    EXPECT_EQ(row.as_of.size(), 7U) << row.package;
+    EXPECT_EQ(known().package(row.package, row.first), &row) << row.package << " " << to_string(row.first);
+  }
+  EXPECT_EQ(known().package("jax", Version{0, 2, 0}), nullptr);
+  EXPECT_EQ(known().package("ollama", std::nullopt)->min_driver, Version{550});
 }
 
 TEST(Advice, PipGetsTheIndexOfTheBuild) {

@@ -224,6 +224,12 @@ TEST(Compatibility, GpusAreFoundByNameIdAndCutName) {
   EXPECT_EQ(known().model("NVIDIA A100-SXM4-80GB MIG 1g.10gb"), known().model("NVIDIA A100-SXM4-80GB"));
   EXPECT_EQ(known().architecture_of_name("NVIDIA GeForce RTX 3070 Laptop GPU"), 86);
   EXPECT_EQ(known().architecture_of_name("Voodoo"), std::nullopt);
+  for (const auto& [name, architecture] :
+       {std::pair("GRID A100-40C", 80), std::pair("GRID A100D-80C", 80), std::pair("GRID V100DX-32Q", 70),
+        std::pair("GRID T4-16Q", 75), std::pair("GRID RTX6000-24Q", 75), std::pair("NVIDIA L40S-48C", 89),
+        std::pair("NVIDIA RTX6000-Ada-48Q", 89), std::pair("NVIDIA H100XM-80C", 90), std::pair("NVIDIA A100-2-10C", 80),
+        std::pair("NVIDIA Jetson AGX Orin", 87), std::pair("Jetson Thor", 110), std::pair("NVIDIA Rubin", 107)})
+    EXPECT_EQ(known().architecture_of_name(name), architecture) << name;
 }
 
 // ---- what judges get wrong most easily

@@ -42,6 +42,39 @@ TEST_F(Machines, AnotherSystemsFilesAreJudgedWithoutThisMachinesGpusAndVariables
                                    [](const auto& variable) { return variable.name == "CUDA_HOME"; }));
 }
 
+TEST_F(Machines, AnotherSystemsFilesTellOfTheGpusOnItsBus) {
+  const std::string device = "root/sys/bus/pci/devices/0000:3b:00.0/";
+  file(device + "vendor", "0x10de\n");
+  file(device + "device", "0x2330\n");
+  file(device + "class", "0x030200\n");
+  file("root/sys/bus/pci/drivers/nouveau/bind", "");
+  std::filesystem::create_symlink("../../../../bus/pci/drivers/nouveau", dir_ / (device + "driver"));
+  const auto machine = Machine::open(Real{}, options());
+  ASSERT_THAT(machine, IsOk());
+  const facts::Snapshot snapshot = machine->survey({.root = dir_ / "root"});
+  ASSERT_EQ(snapshot.gpus.size(), 1U);
+  EXPECT_EQ(snapshot.gpus[0].gpu.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(snapshot.gpus[0].state, facts::GpuState::disabled);
+  EXPECT_THAT(snapshot.gpus[0].cause, ::testing::HasSubstr("nouveau"));
+  ASSERT_TRUE(snapshot.environment);
+  EXPECT_THAT(snapshot.environment->driver.loaded_modules, ::testing::ElementsAre("nouveau"));
+}
+
+TEST_F(Machines, AGpuThatItsOwnDriverServesElsewhereIsNotInTrouble) {
+  const std::string device = "root/sys/bus/pci/devices/0000:3b:00.0/";
+  file(device + "vendor", "0x10de\n");
+  file(device + "device", "0x2330\n");
+  file(device + "class", "0x030200\n");
+  file("root/proc/driver/nvidia/version",
+       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release\n");
+  const auto machine = Machine::open(Real{}, options());
+  ASSERT_THAT(machine, IsOk());
+  const facts::Snapshot snapshot = machine->survey({.root = dir_ / "root"});
+  ASSERT_EQ(snapshot.gpus.size(), 1U);
+  EXPECT_EQ(snapshot.gpus[0].state, facts::GpuState::available);
+  EXPECT_EQ(snapshot.kernel_module_version, "580.65.06");
+}
+
 TEST_F(Machines, ASimulatedFleetHasNoSoftwareOfItsOwn) {
   const auto machine = Machine::open(Simulated{"t4x1"}, options());
   ASSERT_THAT(machine, IsOk());

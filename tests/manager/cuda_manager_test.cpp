@@ -206,6 +206,61 @@ TEST(HealthChecks, LookByThemselves) {
   EXPECT_EQ(reads, then + 1);
 }
 
+TEST(HealthChecks, EndWithAManagerThatACallbackOfTheirsDestroys) {
+  std::atomic<bool> lost = false;
+  std::atomic<bool> destroyed = false;
+  CudaConfig config;
+  config.health_check_interval = 10ms;
+  CudaSources sources;
+  sources.read = [&](const probe::ReadRequest&) {
+    facts::Snapshot snapshot = fleet(2);
+    if (lost) snapshot.gpus[1].state = facts::GpuState::lost;
+    return snapshot;
+  };
+  auto manager = std::make_unique<CudaManager>(config, std::move(sources));
+  ASSERT_THAT(manager->initialize(), IsOk());
+  manager->add_state_callback([&](const DeviceStatus&, const DeviceStatus& now) {
+    EXPECT_EQ(now.health.state, HealthState::error);
+    manager.reset();
+    destroyed = true;
+  });
+  lost = true;
+  EXPECT_TRUE(eventually(kSoon, [&] { return destroyed.load(); }));
+}
+
+TEST_F(Devices, MayBeDestroyedByACallbackOfTheirOwn) {
+  ASSERT_THAT(make().initialize(), IsOk());
+  manager_->add_state_callback([&](const DeviceStatus&, const DeviceStatus&) { manager_.reset(); });
+  snapshot_.gpus[2].state = facts::GpuState::lost;
+  manager_->check();
+  EXPECT_FALSE(manager_);
+  ASSERT_THAT(make().initialize(), IsOk());
+  manager_->add_error_callback([&](const DeviceError&) { manager_.reset(); });
+  EXPECT_THAT(manager_->report_error(GpuIndex{0}, "copy", {ErrorCode::failed, "bad", ""}), IsOk());
+  EXPECT_FALSE(manager_);
+}
+
+TEST_F(Devices, AreNotUsedWhileNobodyKnowsWhatIsDisabled) {
+  Result<std::vector<facts::Disabling>> told = fail(ErrorCode::corrupt, "disabled.json is torn", "remove it");
+  CudaSources sources;
+  sources.read = [this](const probe::ReadRequest&) { return snapshot_; };
+  sources.disabled = [&told] { return told; };
+  CudaManager& manager = manager_.emplace(config_, std::move(sources));
+  ASSERT_THAT(manager.initialize(), IsOk());
+  EXPECT_TRUE(manager.best_device().is_cpu());
+  EXPECT_EQ(state(0), HealthState::disabled);
+  EXPECT_THAT(manager.devices().at(0).health.reason, HasSubstr("disabled.json is torn"));
+  told = std::vector<facts::Disabling>{
+      {.uuid = snapshot_.gpus[1].gpu.uuid, .reason = "loud", .by = "eve", .next_step = {}}};
+  manager.check();
+  EXPECT_EQ(state(0), HealthState::available);
+  EXPECT_EQ(state(1), HealthState::disabled);
+  told = fail(ErrorCode::corrupt, "disabled.json is torn again", "");
+  manager.check();
+  EXPECT_EQ(state(0), HealthState::available);
+  EXPECT_EQ(state(1), HealthState::disabled);
+}
+
 TEST(Distributed, TakesTheLaunchersWordOrStandsAlone) {
   const std::vector<Device> devices{{GpuIndex{0}, Uuid("GPU-a"), "a", CudaOrdinal{0}},
                                     {GpuIndex{1}, Uuid("GPU-b"), "b", CudaOrdinal{1}}};

@@ -141,6 +141,50 @@ TEST_F(Memory, WhenItIsOutWhatIsRegisteredIsLetGoOf) {
   EXPECT_FALSE(asked);
 }
 
+TEST_F(Memory, WhatLiesOnAnotherGpuIsKept) {
+  MemoryManager& memory = manager_.emplace(
+      small_pool(),
+      MemoryPlace{.device = {GpuIndex{1}, Uuid("GPU-b"), "b", {}}, .cuda_library = {}, .host_capacity = {}},
+      system_clock());
+  std::vector<std::string> asked;
+  for (const std::uint32_t gpu : {0U, 1U}) {
+    memory.releases().add({"model " + std::to_string(gpu),
+                           ReleaseKind::model,
+                           {},
+                           [&asked, gpu]() -> Result<Bytes> {
+                             asked.push_back("model " + std::to_string(gpu));
+                             return Bytes{};
+                           },
+                           [gpu](const Device& device) { return device.gpu == GpuIndex{gpu}; }});
+  }
+  memory.releases().add({"garbage", ReleaseKind::cache, {}, [&]() -> Result<Bytes> {
+                           asked.emplace_back("garbage");
+                           return Bytes{};
+                         }});
+  memory.emergency_release();
+  EXPECT_THAT(asked, ::testing::ElementsAre("garbage", "model 1"));
+  asked.clear();
+  memory.releases().release();
+  EXPECT_THAT(asked, ::testing::ElementsAre("garbage", "model 0", "model 1"));
+}
+
+TEST_F(Memory, MayEndWhileItIsLetGoOf) {
+  const auto book = std::make_shared<ReleaseBook>();
+  make(small_pool()).share_releases(book);
+  take(1_MiB);
+  // Is asked for its size before the pool is trimmed.
+  book->add({"ends it", ReleaseKind::model,
+             [this]() -> std::optional<Bytes> {
+               manager_.reset();
+               return Bytes{};
+             },
+             []() -> Result<Bytes> { return Bytes{}; }});
+  const auto report = book->release();
+  EXPECT_FALSE(manager_);
+  EXPECT_EQ(report.freed, Bytes{});
+  EXPECT_TRUE(book->names() == std::vector<std::string>{"ends it"});
+}
+
 TEST_F(Memory, DefragmentationMergesAndGivesBack) {
   make(small_pool());
   std::vector<memory::DeviceAddress> all;

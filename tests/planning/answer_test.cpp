@@ -173,7 +173,10 @@ TEST(Serving, AWindowedModelFitsWhereItsPoolHoldsARequest) {
       EXPECT_EQ(plan->fits, plan->pool->requests >= 1) << model << gpus;
       const auto best = best_strategy(plan->figures, request.work, request.gpus, 8);
       EXPECT_EQ(best->fit != Fit::does_not_fit, plan->fits) << model << gpus;
-      if (plan->fits && plan->pool->tokens < 131'072) ++windowed;
+      const ModelShape& shape = plan->figures.shape;
+      const double all_layers = 2.0 * static_cast<double>(kv_elements_per_layer(shape)) * shape.layers;
+      if (plan->fits && plan->pool->cache < 131'072 * all_layers) ++windowed;
+      EXPECT_EQ(plan->fits, plan->pool->tokens >= 131'072U) << model << gpus;
       EXPECT_TRUE(!plan->fits || plan->search.changes.empty());
     }
   }

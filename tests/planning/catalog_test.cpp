@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/knowledge/model_catalog.hpp"
@@ -68,6 +70,54 @@ TEST(Catalog, AnUnknownNameIsToldWithThoseLikeIt) {
   EXPECT_FALSE(find_model(""));
   EXPECT_FALSE(find_model("///"));
   EXPECT_FALSE(find_model(std::string(100'000, 'x')));
+}
+
+TEST(Catalog, QuantisedNamesHaveTheirModelsShapeAndTheirOwnBits) {
+  const struct {
+    const char* name;
+    const char* model;
+    const char* stored;
+    std::uint32_t bits;
+  } cases[] = {{"Qwen/Qwen3-8B-AWQ", "Qwen/Qwen3-8B", "awq", 4},
+               {"Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-7B", "int4", 4},
+               {"Qwen2.5-7B-Instruct-GPTQ-Int8", "Qwen/Qwen2.5-7B", "int8", 8},
+               {"Qwen/Qwen3-8B-FP8", "Qwen/Qwen3-8B", "fp8", 8},
+               {"unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "meta-llama/Llama-3.1-8B", "bitsandbytes", 4},
+               {"nvidia/Llama-3.1-8B-Instruct-NVFP4", "meta-llama/Llama-3.1-8B", "nvfp4", 4},
+               {"Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "Qwen/Qwen3-30B-A3B", "fp8", 8}};
+  for (const auto& one : cases) {
+    const auto model = find_model(one.name);
+    ASSERT_TRUE(model) << one.name;
+    EXPECT_EQ(model->name, one.model) << one.name;
+    EXPECT_EQ(model->quantization, one.stored) << one.name;
+    EXPECT_EQ(model->quantization_bits, one.bits) << one.name;
+    EXPECT_FALSE(model->notes.empty()) << one.name;
+  }
+}
+
+TEST(Catalog, DatedNamesHaveTheirModelsShapeWithANote) {
+  const std::pair<const char*, const char*> cases[] = {{"Qwen3-235B-A22B-Instruct-2507", "Qwen/Qwen3-235B-A22B"},
+                                                       {"deepseek-ai/DeepSeek-V3-0324", "deepseek-ai/DeepSeek-V3"},
+                                                       {"deepseek-ai/DeepSeek-R1-0528", "deepseek-ai/DeepSeek-R1"}};
+  for (const auto& [name, known] : cases) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name;
+    EXPECT_EQ(model->name, known);
+    EXPECT_FALSE(model->notes.empty()) << name;
+  }
+}
+
+TEST(Catalog, NamesOfFilesOfManyWidthsAreRefused) {
+  const auto model = find_model("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF");
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().hint.find("--quantization"), std::string::npos);
+}
+
+TEST(Catalog, APartOfANameIsToldWithThoseThatHoldIt) {
+  const auto model = find_model("llama3");
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().hint.find("Llama-3"), std::string::npos) << model.error().hint;
+  EXPECT_EQ(model.error().hint.find("huggyllama"), std::string::npos) << model.error().hint;
 }
 
 TEST(FindModel, GemmasWithAVisionTowerHaveItsRows) {

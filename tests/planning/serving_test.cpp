@@ -57,6 +57,29 @@ TEST(ServingPool, SlidingLayersKeepOnlyTheirWindow) {
   EXPECT_NEAR(windowed / all, 1 / (0.25 + 0.75 / 32), 0.05);
 }
 
+TEST(ServingPool, TokensAndRequestsAgreeWhereLayersSlide) {
+  ModelShape gemma = testing::llama3_8b();
+  gemma.sliding_window = 1024;
+  gemma.sliding_layers = 24;
+  Settings settings;
+  settings.task = Task::serving;
+  settings.sequence = 131'072;
+  const ServingPool pool = *serving_pool(figures_of(gemma), settings, {.gpu = {gib(79.22)}});
+  EXPECT_DOUBLE_EQ(pool.requests, static_cast<double>(pool.tokens) / 131'072);
+}
+
+TEST(ServingPool, FiguresLieWithinTheirRanges) {
+  Settings settings;
+  settings.task = Task::serving;
+  const ServingPool pool = *serving_pool(figures_of(testing::llama3_8b()), settings, {.gpu = {gib(79.22)}});
+  EXPECT_LT(pool.weights_low, pool.weights);
+  EXPECT_GT(pool.weights_high, pool.weights);
+  EXPECT_LT(pool.cache_low, pool.cache);
+  EXPECT_GT(pool.cache_high, pool.cache);
+  EXPECT_LT(pool.tokens_low, pool.tokens);
+  EXPECT_GT(pool.tokens_high, pool.tokens);
+}
+
 TEST(ServingPool, RefusesAnImpossibleUtilization) {
   EXPECT_FALSE(serving_pool(figures_of(testing::llama3_8b()), {}, {.gpu = {gib(80)}, .utilization = 1.2}));
   EXPECT_FALSE(serving_pool(figures_of(testing::llama3_8b()), {}, {.gpu = {gib(80)}, .block_tokens = 0}));

@@ -347,5 +347,37 @@ TEST(UtilizationPrior, EightBitsReachLessOfTheirOwnPeak) {
   EXPECT_GT(utilization_prior("some GPU", Precision::mixed, true).expected, 0);
 }
 
+TEST(WholeStepUtilization, IsMegatronsOnNvswitchAlone) {
+  const ModelFigures model = figures_of(llama3_8b());
+  Settings settings;
+  settings.framework = Framework::megatron;
+  EXPECT_TRUE(whole_step_utilization(model, settings, "NVIDIA H100 80GB HBM3"));
+  EXPECT_TRUE(whole_step_utilization(model, settings, "NVIDIA H800"));
+  EXPECT_FALSE(whole_step_utilization(model, settings, "NVIDIA H800 PCIe"));
+  EXPECT_FALSE(whole_step_utilization(model, settings, "NVIDIA A100-SXM4-80GB"));
+  settings.framework = Framework::transformers;
+  EXPECT_FALSE(whole_step_utilization(model, settings, "NVIDIA H100 80GB HBM3"));
+}
+
+TEST(WholeStepUtilization, ExpertsReachLessThanDenseModels) {
+  ModelFigures model = figures_of(llama3_8b());
+  Settings settings;
+  settings.framework = Framework::megatron;
+  const auto dense = whole_step_utilization(model, settings, "NVIDIA H100 80GB HBM3");
+  model.shape.experts.experts = 64;
+  const auto experts = whole_step_utilization(model, settings, "NVIDIA H100 80GB HBM3");
+  ASSERT_TRUE(dense && experts);
+  EXPECT_LT(experts->expected, dense->low);
+}
+
+TEST(UtilizationPrior, RestrictedVariantsHaveTheirOriginalsRows) {
+  EXPECT_EQ(utilization_prior("NVIDIA A800-SXM4-80GB", Precision::bf16).expected,
+            utilization_prior("NVIDIA A100-SXM4-80GB", Precision::bf16).expected);
+  EXPECT_EQ(utilization_prior("NVIDIA H800", Precision::bf16).expected,
+            utilization_prior("NVIDIA H100 80GB HBM3", Precision::bf16).expected);
+  EXPECT_NE(utilization_prior("NVIDIA H20", Precision::bf16).expected,
+            utilization_prior("NVIDIA H200", Precision::bf16).expected);
+}
+
 }  // namespace
 }  // namespace gpuwarden::planning

@@ -126,6 +126,31 @@ TEST_F(Simulated, OneGpusTroubleNeverHidesTheOthers) {
                                              GpuState::no_permission, GpuState::not_answering, GpuState::available));
 }
 
+TEST_F(Simulated, MemoryAloneIsReadAndNothingElse) {
+  const std::string file = fleet("gpus:\n- {model: Tesla T4}\n- {model: Tesla T4, faults: [lost]}\n");
+  NvmlReader reader(options(file));
+  for (int i = 0; i < 2; ++i) {
+    const auto snapshot = reader.read({.every = std::chrono::seconds(20), .memory_alone = true});
+    ASSERT_EQ(snapshot.gpus.size(), 2U);
+    const auto& record = snapshot.gpus[0];
+    EXPECT_TRUE(record.gpu.uuid.value.starts_with("GPU-"));
+    EXPECT_TRUE(record.sample.memory_total && record.sample.memory_used && record.sample.memory_free);
+    EXPECT_FALSE(record.sample.temperature || record.sample.power || record.processes);
+    EXPECT_EQ(snapshot.gpus[1].state, GpuState::lost);
+  }
+  const auto whole = reader.read({.every = std::chrono::seconds(20)});
+  EXPECT_TRUE(whole.gpus.at(0).sample.temperature) << "the next reading may be a whole one";
+}
+
+TEST_F(Simulated, WhatKeepsWorkAwayIsReadWithTheLeastDetail) {
+  const std::string file = fleet("gpus:\n- {model: NVIDIA H100 80GB HBM3, faults: [ecc_uncorrected=2]}\n");
+  const auto snapshot = read_snapshot(options(file));
+  ASSERT_EQ(snapshot.gpus.size(), 1U);
+  EXPECT_EQ(snapshot.gpus[0].sample.ecc_uncorrected_volatile, Count(2));
+  EXPECT_TRUE(snapshot.gpus[0].sample.remapped_rows_pending);
+  EXPECT_TRUE(snapshot.gpus[0].sample.remapped_rows_failed);
+}
+
 TEST_F(Simulated, GpusThatHangAreReportedAndTheOthersRead) {
   const std::string file = fleet(
       "gpus:\n- {model: Tesla T4}\n- {model: Tesla T4, faults: [hang]}\n- {model: Tesla T4}\n- {model: Tesla T4, "

@@ -118,5 +118,31 @@ TEST(ReadingsOf, TakesWhatAnswersAndNothingElse) {
   EXPECT_FALSE(readings[0].energy);
 }
 
+TEST(GpuReadings, AGpuThatIsGoneIsNotWaitedFor) {
+  auto readings = of({reading(0ms), reading(0ms, 1), reading(1000ms), reading(2000ms)});
+  EXPECT_FALSE(readings.reach(at(1500ms)));
+  EXPECT_FALSE(readings.span(at(500ms), at(1500ms)));
+  auto third = reading(3000ms);
+  third.utilization = Percent(40);
+  readings.add(third);
+  EXPECT_TRUE(readings.reach(at(2500ms)));
+  EXPECT_TRUE(readings.span(at(500ms), at(1500ms)));
+  EXPECT_DOUBLE_EQ(readings.span(at(2100ms), at(2900ms))->utilization.value(), 40);
+}
+
+TEST(GpuReadings, WhatAGpuUsedThatWasLostMeanwhileIsNotKnown) {
+  GpuReadings readings;
+  for (const auto when : {0ms, 1000ms, 2000ms, 3000ms, 4000ms}) {
+    for (const std::uint32_t gpu : {0U, 1U}) {
+      auto one = reading(when, gpu);
+      one.power = 100_W;
+      if (gpu == 0 || when <= 1000ms) readings.add(one);
+    }
+  }
+  EXPECT_NEAR(readings.span(at(0ms), at(1000ms))->joules.value(), 200, 1e-9);
+  EXPECT_FALSE(readings.span(at(500ms), at(1500ms))->joules);
+  EXPECT_NEAR(readings.span(at(2000ms), at(3000ms))->joules.value(), 100, 1e-9);
+}
+
 }  // namespace
 }  // namespace gpuwarden::profile

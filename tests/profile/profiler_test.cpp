@@ -221,6 +221,19 @@ TEST_F(ProfilerTest, ADeviceThatIsBehindOrLostLeavesNoMarksBehind) {
   EXPECT_EQ(device->live(), 0U);
 }
 
+TEST_F(ProfilerTest, WhatIsNoLongerSetIsLetGoOfWithTheLastScopeThatUsesIt) {
+  auto device = std::make_shared<HandDevice>();
+  const std::weak_ptr<HandDevice> known = device;
+  profiler.set_device(std::move(device));
+  {
+    const Scope open("kernel", profiler);
+    profiler.set_device(nullptr);
+    EXPECT_FALSE(known.expired());
+  }
+  EXPECT_EQ(result("kernel").device->total, 5ms);
+  EXPECT_TRUE(known.expired());
+}
+
 /// Notes what begins and ends.
 class NotedRanges final : public Ranges {
  public:

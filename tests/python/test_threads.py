@@ -2,11 +2,13 @@
 """Threads, signals, forks, and callbacks from the library's threads."""
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -37,6 +39,9 @@ def test_other_threads_go_on_while_one_waits():
         "gpuwarden.reserve(count=1, wait_s=-1)",
         "gpuwarden.run(['sleep', '600'], cpu=True)",
         "monitor.wait(timeout_s=600)",
+        # All GPUs are lost on it: it waits before it tries again.
+        "devices.run(lambda device: (_ for _ in ()).throw(gpuwarden.Error('unavailable', 'lost', '')))",
+        "unread.wait_for_reading(600)",
     ],
 )
 def test_ctrl_c_ends_a_wait(waiting):
@@ -49,6 +54,12 @@ with gpuwarden.simulate("h100x8"):
     monitor = gpuwarden.Monitor(interval_s=600).start()
     while monitor.latest() is None:
         monitor.wait(0.1)
+    from gpuwarden.gpu import CUDAManager, PerformanceMonitor
+    devices = CUDAManager({{"retry_delay": 60, "retry_max_delay": 600}})
+    devices.initialize()
+    unread = PerformanceMonitor()
+    # Never begins to read.
+    unread.start_monitoring = lambda: None
     sent = []
     def interrupt():
         time.sleep(0.5)
@@ -149,6 +160,63 @@ m.wait(30)
 print("fine")
 """)
     assert (done.returncode, done.stdout.strip()) == (0, "fine"), done.stderr
+
+
+def test_a_monitor_that_its_callback_holds_is_collected():
+    class Holder:
+        pass
+
+    with gpuwarden.simulate("h100x8"):
+        holder = Holder()
+        holder.monitor = gpuwarden.Monitor(interval_s=0.1)
+        holder.monitor.add_reading_callback(lambda reading, kept=holder: None)
+        holder.monitor.add_alert_callback(lambda change, kept=holder: None)
+        holder.monitor.start()
+        assert holder.monitor.wait(PATIENCE_S) is not None
+        known = weakref.ref(holder)
+        del holder
+        deadline = time.monotonic() + PATIENCE_S
+        while known() is not None and time.monotonic() < deadline:
+            gc.collect()  # a callback may just be running
+        assert known() is None
+
+
+def test_what_is_let_go_of_may_ask_its_manager_and_end_it():
+    done = run_python("""
+import gpuwarden
+from gpuwarden.gpu import GPUManager
+with gpuwarden.simulate("h100x8"):
+    manager = GPUManager({"enable_monitoring": False})
+    def release():
+        print(len(manager.get_status()["gpus"]), manager.emergency_release(1)["enough"], flush=True)
+        return 5
+    asked = []
+    manager.register_releasable("asks", lambda: 0 if asked else (asked.append(1) or 7), release)
+    print(manager.emergency_release(5)["enough"])
+    manager.register_releasable("ends", lambda: 7, lambda: manager.close() or 5)
+    manager.emergency_release()
+    manager = GPUManager(cuda={"health_check_interval": 0.01}, config={"enable_monitoring": False})
+    ended = []
+    manager.cuda_manager.add_state_callback(lambda before, now: (manager.close(), ended.append(now.state)))
+    manager.cuda_manager.report_error(3, "lost")
+    print(ended)
+""")
+    assert done.stdout.splitlines() == ["8 False", "True", "['error']"], done.stdout + done.stderr
+
+
+def test_a_manager_may_be_closed_by_its_own_health_check():
+    done = run_python("""
+import threading, gpuwarden
+from gpuwarden.gpu import CUDAManager
+with gpuwarden.simulate("h100x8") as fleet:
+    manager = CUDAManager({"health_check_interval": 0.01})
+    manager.initialize()
+    ended = threading.Event()
+    manager.add_state_callback(lambda before, now: (manager.close(), ended.set()))
+    fleet.fault(3, "off_the_bus")
+    print(ended.wait(30))
+""")
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
 
 
 def test_wrong_rules_name_the_place():

@@ -164,7 +164,8 @@ TEST(Compare, TellsDifferencesAndLeavesUnknownUnknown) {
   const auto of = [&](std::string_view key) { return *std::ranges::find(figures, key, &ComparedFigure::key); };
   EXPECT_EQ(of("duration_seconds").difference(), 600);
   EXPECT_EQ(difference_text(of("duration_seconds")), "+10 min (+100 %)");
-  EXPECT_EQ(difference_text(of("mean_utilization_percent")), "+15 %");
+  EXPECT_EQ(difference_text(of("mean_utilization_percent")), "+15 points");
+  EXPECT_EQ(of("mean_utilization_percent").percent(), std::nullopt) << "a percentage of a percentage misleads";
   EXPECT_EQ(difference_text(of("peak_memory_bytes")), "+10 GiB (+100 %)");
   EXPECT_EQ(difference_text(of("peak_temperature_celsius")), "no change");
   EXPECT_EQ(difference_text(of("mean_clock_sm_megahertz")), "-");

@@ -48,6 +48,50 @@ TEST(Summary, EnergyIsTheCountersDifferenceElsePowerIntegrated) {
   EXPECT_TRUE(totals.joules_are_estimate);
 }
 
+TEST(Summary, EnergyIsThatOfTheGpusThatTellIt) {
+  const auto summary = summarize(record(2, 3, 10s, [](facts::Snapshot& snapshot, int i) {
+    snapshot.gpus[0].sample.energy = Millijoules(1'000'000 + 500'000 * i);
+    snapshot.gpus[1].state = facts::GpuState::lost;
+  }));
+  const Totals totals = totals_of(summary);
+  EXPECT_DOUBLE_EQ(*totals.joules, 1000);
+  EXPECT_EQ(totals.without_energy, 1U);
+  EXPECT_EQ(total_energy_text(totals, 2), "1000 J (of 1 GPU)");
+  EXPECT_EQ(total_energy_text(totals_of(Summary{}), 0), "-");
+}
+
+TEST(Summary, AGpuThatTellsItsUuidAtLastIsCountedOnce) {
+  const auto summary = summarize([] {
+    auto recording = record(2, 4, 5s, [](facts::Snapshot& snapshot, int i) {
+      if (i >= 2) return;
+      snapshot.gpus[1].gpu.uuid = Uuid("");
+      snapshot.gpus[1].state = facts::GpuState::needs_reset;
+    });
+    join_nameless(recording);
+    return recording;
+  }());
+  ASSERT_EQ(summary.gpus.size(), 2U);
+  EXPECT_EQ(summary.gpus[1].uuid, gpuwarden::testing::fleet(2).gpus[1].gpu.uuid);
+  EXPECT_FALSE(summary.gpus[1].lost) << "it came back";
+}
+
+TEST(Summary, AGpuThatNeverTellsItsUuidIsCountedOnceToo) {
+  const auto summary = summarize(record(2, 3, 5s, [](facts::Snapshot& snapshot, int) {
+    for (auto& one : snapshot.gpus) {
+      one.gpu.uuid = Uuid("");
+      one.state = facts::GpuState::lost;
+    }
+  }));
+  EXPECT_EQ(summary.gpus.size(), 2U);
+}
+
+TEST(Summary, WithoutAReadingNothingIsDatedTo1970) {
+  const Summary summary = summarize(Recording{});
+  EXPECT_FALSE(summary.has_readings());
+  EXPECT_EQ(window_text(summary), "no reading");
+  EXPECT_TRUE(to_json(summary)["from"].is_null());
+}
+
 TEST(Summary, IdleTimeAndItsLongestStretchAreFound) {
   const auto summary = summarize(record(1, 10, 60s, [](facts::Snapshot& snapshot, int i) {
     set_load(snapshot.gpus[0], i >= 2 && i < 6 ? 0 : i == 8 ? 1 : 90, 1_GiB);

@@ -34,7 +34,11 @@ class FakeWatch final : public serve::Watch {
     acknowledged = std::move(by);
     return {};
   }
-  void silence(telemetry::Silence value) override { silenced = std::move(value); }
+  Result<void> silence(telemetry::Silence value) override {
+    if (value.rule == "hto") return fail(ErrorCode::not_found, "there is no alert rule 'hto'", "did you mean 'hot'?");
+    silenced = std::move(value);
+    return {};
+  }
   std::vector<telemetry::Silence> silences() const override {
     return silenced ? std::vector{*silenced} : std::vector<telemetry::Silence>{};
   }

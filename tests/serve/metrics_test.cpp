@@ -103,10 +103,8 @@ TEST(Metrics, Dcgm49IsAsItWas) {
   expect_golden("dcgm-4.9.txt", Box().render(now));
 }
 
-TEST(Metrics, LabelsOfDcgmStandInItsOrder) {
-  MetricsOptions legacy = options(Dialect::dcgm_legacy);
-  legacy.hostname_label = true;
-  EXPECT_THAT(Box().render(legacy),
+TEST(Metrics, LabelsOfDcgmStandInItsOrderWithTheHostsNameAsItHasIt) {
+  EXPECT_THAT(Box().render(options(Dialect::dcgm_legacy)),
               HasSubstr("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-0000-test\",pci_bus_id=\"00000000:10:00.0\","
                         "device=\"nvidia3\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"node1\","
                         "DCGM_FI_DRIVER_VERSION=\"550.54.15\",hpc_job=\"4711\"} 97\n"));

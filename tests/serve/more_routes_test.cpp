@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Silences, power limits, what is not known, brief answers, and what is kept between requests.
+#include <zlib.h>
+
+#include "serve/encoding.hpp"
 #include "serve/fake_server.hpp"
 #include "serve/schema_check.hpp"
 #include "support/matchers.hpp"
@@ -11,6 +14,20 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using Json = nlohmann::json;
+
+std::string unpacked(std::string_view bytes) {
+  z_stream stream{};
+  EXPECT_EQ(inflateInit2(&stream, MAX_WBITS + 16), Z_OK);
+  std::string text(std::size_t{1} << 20U, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = static_cast<uInt>(text.size());
+  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  text.resize(stream.total_out);
+  inflateEnd(&stream);
+  return text;
+}
 
 class MoreRoutes : public testing::FakeServer {
  protected:
@@ -216,6 +233,49 @@ TEST_F(MoreRoutes, WhatReadsFilesIsNotForTheThreadOfAll) {
   for (const char* target : {"/metrics", "/api/v1/health", "/-/ready", "/nothing", "/"})
     EXPECT_FALSE(may_wait(request(target))) << target;
   EXPECT_TRUE(may_wait(request("/api/v1/gpus/0/power-limit", Method::post)));
+}
+
+TEST_F(MoreRoutes, LongAnswersAreCompressedForThoseWhoTakeIt) {
+  for (const char* target : {"/metrics", "/api/v1/openapi.json"}) {
+    Request asked = request(target);
+    const auto plain = answer(sources_, asked);
+    EXPECT_EQ(testing::header_of(plain, "Content-Encoding"), "") << target;
+    EXPECT_EQ(testing::header_of(plain, "Vary"), "Accept-Encoding") << target;
+    asked.headers.emplace_back("accept-encoding", "deflate, gzip;q=0.8");
+    for (int again = 0; again < 2; ++again) {
+      const auto packed = answer(sources_, asked);
+      EXPECT_EQ(testing::header_of(packed, "Content-Encoding"), "gzip") << target;
+      EXPECT_EQ(packed.type, plain.type) << target;
+      EXPECT_LT(packed.body.size(), plain.body.size() / 2) << target;
+      EXPECT_EQ(unpacked(packed.body), plain.body) << target;
+    }
+  }
+  Request small = request("/-/ready");
+  small.headers.emplace_back("accept-encoding", "gzip");
+  EXPECT_EQ(answer(sources_, small).body, "ready\n");
+}
+
+TEST(AcceptEncoding, IsReadAsTheStandardHasIt) {
+  for (const char* header : {"gzip", "deflate, GZIP", "gzip;q=0.1", "*", "br;q=1, *;q=0.5", "x-gzip"})
+    EXPECT_TRUE(takes_gzip(header)) << header;
+  for (const char* header : {"", "br", "gzip;q=0", "gzip; q=0.0, *", "*;q=0", "identity"})
+    EXPECT_FALSE(takes_gzip(header)) << header;
+}
+
+TEST_F(MoreRoutes, SeriesOfXidsOfSimulatedGpusSaySo) {
+  telemetry::Reading& reading = next_reading();
+  reading.snapshot.simulated = true;
+  facts::GpuEvent event;
+  event.kind = facts::GpuEventKind::xid;
+  event.uuid = Uuid("GPU-0000-test");
+  event.data = 79;
+  reading.events = {event};
+  tally_.add(reading);
+  const std::string metrics = get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("gpuwarden_gpu_xid_errors_total{gpu=\"0\",uuid=\"GPU-0000-test\","
+                                 "simulated=\"true\",xid=\"79\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("gpuwarden_gpu_xid_last_timestamp_seconds{gpu=\"0\",uuid=\"GPU-0000-test\","
+                                 "simulated=\"true\",xid=\"79\"}"));
 }
 
 TEST_F(MoreRoutes, EveryGpuHasACounterOfXidsFromTheStart) {

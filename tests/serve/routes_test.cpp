@@ -109,6 +109,94 @@ TEST_F(Routes, AnOldReadingIsNotReadyAndMetricsSaySo) {
   EXPECT_THAT(json("/api/v1/nodes")["nodes"][0]["problem"]["message"], HasSubstr("do not answer since"));
 }
 
+TEST_F(Routes, WithoutADriverTheServerIsNotReadyAndSaysWhy) {
+  watch_.reading->snapshot.gpus.clear();
+  watch_.reading->snapshot.problem = facts::DriverProblem(
+      facts::DriverProblem::Kind::no_library, {ErrorCode::unavailable, "no NVIDIA driver is installed", "install it"});
+  for (const char* target : {"/-/ready", "/-/healthy", "/healthz"}) {
+    EXPECT_EQ(get(target).status, 503) << target;
+    EXPECT_EQ(get(target).body, "no NVIDIA driver is installed\nhint: install it\n") << target;
+  }
+  EXPECT_THAT(get("/metrics").body, HasSubstr("\ngpuwarden_up 0\n"));
+  const Json health = json("/api/v1/health");
+  EXPECT_FALSE(health["ready"]);
+  EXPECT_EQ(health["problem"]["message"], "no NVIDIA driver is installed");
+  EXPECT_EQ(json("/api/v1/inventory")["problem"]["message"], "no NVIDIA driver is installed");
+}
+
+TEST_F(Routes, TheInventorySaysWhatIsOutOfUse) {
+  sources_.disabled = [] {
+    facts::Disabling one;
+    one.uuid = Uuid("GPU-1000-test");
+    one.reason = "fan is loud";
+    return std::vector{one};
+  };
+  const Json gpus = json("/api/v1/inventory")["gpus"];
+  EXPECT_TRUE(gpus[0]["disabled"].is_null());
+  EXPECT_EQ(gpus[1]["disabled"]["reason"], "fan is loud");
+}
+
+TEST_F(Routes, AnUnknownParameterIsRefusedWithTheNearest) {
+  const auto unknown = get("/api/v1/samples?metric=power");
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_THAT(unknown.body, HasSubstr("has no parameter 'metric'"));
+  EXPECT_THAT(unknown.body, HasSubstr("did you mean 'metrics'?"));
+  EXPECT_EQ(get("/api/v1/leases?x=1").status, 400);
+  EXPECT_EQ(get("/api/v1/nodes?own=yes").status, 400);
+  EXPECT_EQ(get("/api/v1/nodes?own=true").status, 200);
+  EXPECT_EQ(get("/metrics?collect=all").status, 200) << "scrapers add parameters of their own";
+}
+
+TEST_F(Routes, MetricsAndGpusHaveTheNamesThatTheCommandLineTakes) {
+  for (const char* name : {"power", "pwr", "gpuwarden_gpu_power_watts", "DCGM_FI_DEV_POWER_USAGE"}) {
+    const Json values = json(std::string("/api/v1/samples?metrics=") + name)["nodes"][0]["gpus"][0]["values"];
+    EXPECT_EQ(values["power"], 300) << name;
+    EXPECT_EQ(json(std::string("/api/v1/history?gpu=0&metric=") + name)["metric"], "power") << name;
+  }
+  for (const char* name : {"1", "GPU-1000-test", "GPU-1"})
+    EXPECT_EQ(json(std::string("/api/v1/history?metric=power&gpu=") + name)["uuid"], "GPU-1000-test") << name;
+  EXPECT_EQ(get("/api/v1/history?metric=power&gpu=GPU-").status, 200) << "a GPU that is gone has a history";
+}
+
+TEST_F(Routes, WhatIsDoneIsRecordedWithWhatIsKnownOfTheCaller) {
+  allow_actions();
+  const auto acknowledge = [&](const Json& body, const Peer& peer) {
+    Request asked = request("/api/v1/alerts/7/acknowledge", Method::post);
+    asked.headers.emplace_back("content-type", "application/json");
+    asked.headers.emplace_back("authorization", std::string("Bearer ") + kToken);
+    asked.body = body.dump();
+    asked.peer = peer;
+    EXPECT_EQ(answer(sources_, asked).status, 200);
+    return watch_.acknowledged;
+  };
+  EXPECT_EQ(acknowledge(Json::object(), {}), "a holder of the token");
+  EXPECT_EQ(acknowledge(Json::object(), {.loopback = false, .address = "10.1.2.3", .user = {}}), "from 10.1.2.3");
+  EXPECT_EQ(acknowledge({{"by", "ann"}}, {.loopback = false, .address = "10.1.2.3", .user = {}}),
+            "ann (from 10.1.2.3)");
+  EXPECT_EQ(acknowledge({{"by", "ann"}}, {.loopback = true, .address = "127.0.0.1", .user = 0}), "ann (user root)");
+}
+
+TEST_F(Routes, ASilenceOfWhatThereIsNotIsRefusedWithTheNearest) {
+  allow_actions();
+  const auto refused = post("/api/v1/silences", {{"rule", "hto"}, {"for", "1h"}}, kToken);
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_THAT(refused.body, HasSubstr("did you mean 'hot'?"));
+  EXPECT_FALSE(watch_.silenced.has_value());
+}
+
+TEST_F(Routes, BrowsersGetErrorsAsAPageAndProgramsAsJson) {
+  Request asked = request("/nothing<script>");
+  asked.headers.emplace_back("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+  const auto page = answer(sources_, asked);
+  EXPECT_EQ(page.status, 404);
+  EXPECT_EQ(page.type, "text/html; charset=utf-8");
+  EXPECT_THAT(page.body, HasSubstr("<h1>404 Not Found</h1>"));
+  EXPECT_THAT(page.body, HasSubstr("/nothing&lt;script&gt;"));
+  asked.path = "/api/v1/nothing";
+  EXPECT_EQ(answer(sources_, asked).type, "application/json");
+  EXPECT_EQ(get("/nothing").type, "application/json");
+}
+
 TEST_F(Routes, BeforeTheFirstReadingTheServerIsHealthyButNotReady) {
   watch_.reading = nullptr;
   EXPECT_EQ(get("/-/ready").status, 503);

@@ -45,6 +45,18 @@ Result<bool> decidable_of(const json& row) {
   return fail(ErrorCode::invalid_argument, "'decidable_from_text' is neither true nor false");
 }
 
+/// "owner/repository#17" of a corpus' `source` or of a thread's URL; a case without a thread is its own source.
+std::string source_of(const json& row, const std::string& id) {
+  static constexpr std::string_view kSite = "https://github.com/";
+  const std::string source = row.contains("source") && row["source"].is_string() ? row["source"] : json("");
+  const std::string url = row.contains("url") && row["url"].is_string() ? row["url"] : json("");
+  if (url.starts_with(kSite)) {
+    const auto parts = split(std::string_view(url).substr(kSite.size()), '/');
+    if (parts.size() >= 4) return fmt::format("{}/{}#{}", parts[0], parts[1], parts[3]);
+  }
+  return source.contains('#') ? source : id;
+}
+
 Result<json> facts_of(const json& row) {
   const auto found = row.find("facts");
   if (found == row.end() || found->is_null()) return json::object();
@@ -73,6 +85,7 @@ Result<DiagnosisCase> case_of(std::string_view line) {
   GPUWARDEN_TRY(one.composite, composite_of(row));
   GPUWARDEN_TRY(one.decidable, decidable_of(row));
   GPUWARDEN_TRY(one.facts, facts_of(row));
+  one.source = source_of(row, one.id);
   return one;
 }
 

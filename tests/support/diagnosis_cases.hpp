@@ -23,6 +23,7 @@ struct DiagnosisCase {
   std::string kind;               ///< "log", "quoted_in_prose", "long" ...
   bool composite = false;         ///< the first match is known to mislead
   bool decidable = true;          ///< false: the cause is known from elsewhere, not from the text
+  std::string source;             ///< the thread it is from: "owner/repository#17", else its own id
   nlohmann::json facts;           ///< an object; empty where nothing is to be extracted
 
   bool is_long() const { return kind == "long"; }

@@ -41,6 +41,9 @@ TEST(BuiltInRules, AreNamedOnceAndSayWhereTheyAreFrom) {
       EXPECT_EQ(rule.clear_for, 10min) << rule.id;
     }
   }
+  for (const AlertRule& rule : built_in_rules()) {
+    for (const std::string& root : rule.part_of) EXPECT_TRUE(root == kAnyError || ids.contains(root)) << root;
+  }
   EXPECT_GE(ids.size(), 20U);
 }
 

@@ -218,6 +218,114 @@ TEST_F(AlertBookTest, UsesHealthAndLeases) {
   EXPECT_THAT(book.judge(reading_), IsEmpty()) << "unknown health ends nothing";
 }
 
+constexpr const char* kFolding =
+    "- {id: crash, when: xid == 48, level: CRITICAL}\n"
+    "- {id: unfit, when: health == error, level: ERROR, part_of: '*'}\n"
+    "- {id: worst, when: temp > 100, level: CRITICAL, part_of: hot}\n"
+    "- {id: hot, when: temp > 80, level: ERROR}\n";
+
+TEST_F(AlertBookTest, OneEventIsOneAlertWithWhatFollowsFromItFoldedIn) {
+  AlertBook book(rules_of(kFolding));
+  facts::Health health{.uuid = reading_.snapshot.gpus[0].gpu.uuid, .state = facts::HealthState::error};
+  const auto judge = [&](std::chrono::milliseconds later) {
+    reading_.snapshot.taken_at += later;
+    changes_ = book.judge(reading_, {&health, 1});
+    reading_.events.clear();
+    return changes_.size();
+  };
+  xid(48);
+  ASSERT_EQ(judge(1s), 1U) << "one of them is told";
+  EXPECT_EQ(changes_[0].alert.rule, "crash");
+  EXPECT_THAT(changes_[0].alert.also, ElementsAre("GPU 0: health == error"));
+  ASSERT_EQ(book.active().size(), 1U);
+  EXPECT_THAT(book.active()[0].also, ElementsAre("GPU 0: health == error"));
+  EXPECT_EQ(judge(1s), 0U);
+  EXPECT_EQ(judge(11min), 0U) << "it lasts as long as what follows from it";
+  AlertBook restarted(rules_of(kFolding));
+  ASSERT_THAT(restarted.restore(book.state()), IsOk());
+  ASSERT_EQ(restarted.active().size(), 1U);
+  EXPECT_THAT(restarted.active()[0].also, ElementsAre("GPU 0: health == error"));
+  health.state = facts::HealthState::available;
+  EXPECT_EQ(judge(1s), 0U) << "the folded one ends quietly";
+  ASSERT_EQ(judge(1s), 1U);
+  EXPECT_EQ(changes_[0].alert.rule, "crash");
+  EXPECT_EQ(changes_[0].kind, AlertChange::Kind::ended);
+  EXPECT_THAT(book.active(), IsEmpty());
+}
+
+TEST_F(AlertBookTest, WhatWasToldBeforeItsCauseEndsAsAnAlertOfItsOwn) {
+  AlertBook book(rules_of(kFolding));
+  facts::Health health{.uuid = reading_.snapshot.gpus[0].gpu.uuid, .state = facts::HealthState::error};
+  ASSERT_EQ(book.judge(reading_, {&health, 1}).size(), 1U);
+  reading_.snapshot.taken_at += 1s;
+  xid(48);
+  const auto changes = book.judge(reading_, {&health, 1});
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].alert.rule, "crash");
+  EXPECT_EQ(changes[1].alert.rule, "unfit");
+  EXPECT_EQ(changes[1].kind, AlertChange::Kind::ended);
+  EXPECT_EQ(changes[1].alert.part_of, changes[0].alert.id);
+  EXPECT_EQ(book.active().size(), 1U);
+}
+
+TEST_F(AlertBookTest, WhatIsWorseThanItsCauseOrOnAnotherGpuStandsForItself) {
+  AlertBook book(rules_of(kFolding));
+  EXPECT_THAT(read(book, 85), ElementsAre("began hot"));
+  EXPECT_THAT(read(book, 105), ElementsAre("began worst"));
+  facts::Health health{.uuid = Uuid("GPU-elsewhere"), .state = facts::HealthState::error};
+  EXPECT_THAT(book.judge(reading_, {&health, 1}), IsEmpty());
+  EXPECT_EQ(book.active().size(), 2U);
+}
+
+TEST_F(AlertBookTest, WhatWasFoldedIntoARuleThatIsGoneStandsForItself) {
+  AlertBook book(rules_of(kFolding));
+  facts::Health health{.uuid = reading_.snapshot.gpus[0].gpu.uuid, .state = facts::HealthState::error};
+  xid(48);
+  book.judge(reading_, {&health, 1});
+  book.set_rules(rules_of("- {id: unfit, when: health == error, level: ERROR}"));
+  reading_.events.clear();
+  std::vector<std::string> told;
+  for (int i = 0; i < 2; ++i) {
+    reading_.snapshot.taken_at += 1s;
+    for (const auto& change : book.judge(reading_, {&health, 1}))
+      told.push_back(fmt::format("{} {}", to_string(change.kind), change.alert.rule));
+  }
+  EXPECT_THAT(told, ElementsAre("ended crash", "repeated unfit"));
+}
+
+TEST_F(AlertBookTest, ASilenceIsForARuleAndAGpuThatThereAre) {
+  AlertBook book(rules_of(kFolding));
+  EXPECT_THAT(book.check({.uuid = Uuid("GPU-any")}), IsOk()) << "no GPU is known yet";
+  read(book, 20);
+  EXPECT_THAT(book.check({.rule = "hot", .uuid = reading_.snapshot.gpus[0].gpu.uuid}), IsOk());
+  EXPECT_THAT(book.check({}), IsOk());
+  const auto rule = book.check({.rule = "hto"});
+  EXPECT_THAT(rule, FailsWith(ErrorCode::not_found, HasSubstr("no alert rule 'hto'")));
+  EXPECT_EQ(rule.error().hint, "did you mean 'hot'?");
+  EXPECT_THAT(book.check({.uuid = Uuid("GPU-any")}), FailsWith(ErrorCode::not_found, HasSubstr("no GPU 'GPU-any'")));
+}
+
+TEST(BuiltInAlerts, AnUncorrectableMemoryErrorIsOneAlert) {
+  AlertBook book(built_in_rules());
+  Reading reading;
+  reading.snapshot = testing::fleet(1);
+  reading.snapshot.taken_at = WallTime(1'700'000'000s);
+  facts::GpuRecord& record = reading.snapshot.gpus[0];
+  record.sample.ecc_uncorrected_volatile = Count(0);
+  facts::Health health{.uuid = record.gpu.uuid, .state = facts::HealthState::available};
+  EXPECT_THAT(book.judge(reading, {&health, 1}), IsEmpty());
+  reading.snapshot.taken_at += 1s;
+  record.sample.ecc_uncorrected_volatile = Count(1);
+  health.state = facts::HealthState::error;
+  health.reason = "an uncorrectable memory error";
+  reading.events = {{.kind = facts::GpuEventKind::xid, .uuid = record.gpu.uuid, .data = 48, .time = {}}};
+  const auto changes = book.judge(reading, {&health, 1});
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].alert.rule, "xid_memory");
+  ASSERT_EQ(changes[0].alert.also.size(), 2U);
+  EXPECT_THAT(changes[0].alert.also[1], HasSubstr("is judged unfit for work: an uncorrectable memory error"));
+}
+
 TEST_F(AlertBookTest, TakesAMissingGpuForLostAndEndsNothingOfIt) {
   reading_.snapshot = testing::fleet(2);
   reading_.snapshot.taken_at = WallTime(1'700'000'000s);
@@ -358,6 +466,8 @@ TEST(AlertJson, IsReadBackWithoutLoss) {
   alert.ended = WallTime(2345678ms);
   alert.acknowledged_by = "ann";
   alert.simulated = true;
+  alert.part_of = 3;
+  alert.also = {"it is hot, too"};
   const auto back = alert_from_json(to_json(alert));
   ASSERT_THAT(back, IsOk());
   EXPECT_EQ(*back, alert);

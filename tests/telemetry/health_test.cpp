@@ -160,7 +160,7 @@ class HealthBookTest : public ::testing::Test {
     reading.when = Clock::SteadyTime(now_);
     reading.events = std::move(events);
     reading.leases = leases_;
-    return book_.judge(reading, disabled_);
+    return book_.judge(reading, disabled_, accepted_);
   }
   facts::Health health() const { return book_.all().at(0); }
   /// How long it takes until GPU 0 is in that state; nothing: longer than `most`.
@@ -176,6 +176,7 @@ class HealthBookTest : public ::testing::Test {
   facts::Snapshot snapshot_ = fleet(2);
   std::vector<facts::Lease> leases_;
   std::vector<facts::Disabling> disabled_;
+  std::vector<lease::Acceptance> accepted_;
   std::chrono::milliseconds now_{1000s};
   HealthPolicy policy_;
   HealthBook book_{policy_, 7};
@@ -268,6 +269,69 @@ TEST_F(HealthBookTest, AnXidThatMeansABrokenGpuLastsUntilTheGpuWasReset) {
   first().sample.energy = Millijoules(10);
   judge();
   EXPECT_TRUE(time_until(HealthState::available, 1200s)) << "its counters begin anew: it was reset";
+}
+
+TEST_F(HealthBookTest, GoesOnWithWhatAnEarlierMonitorJudgedUntilAResetIsSeen) {
+  first().sample.energy = Millijoules(6000);
+  lease::Verdict verdict;
+  verdict.health.uuid = first().gpu.uuid;
+  verdict.health.state = HealthState::error;
+  verdict.health.causes = {{"xid", "Xid 48: double bit ECC error", "reset it", true}};
+  verdict.mark = {first().gpu.uuid, 5000, std::nullopt, std::nullopt};
+  const std::vector verdicts{verdict};
+  book_.recall(verdicts);
+  EXPECT_TRUE(book_.all().empty()) << "it was not seen yet";
+  ASSERT_EQ(judge().size(), 1U);
+  EXPECT_EQ(health().reason, "Xid 48: double bit ECC error");
+  EXPECT_FALSE(time_until(HealthState::available, 7200s));
+  first().sample.energy = Millijoules(10);
+  EXPECT_TRUE(time_until(HealthState::available, 1200s));
+}
+
+TEST_F(HealthBookTest, WhoWasResetWhileNobodyWatchedIsFit) {
+  first().sample.energy = Millijoules(10);
+  lease::Verdict verdict;
+  verdict.health.uuid = first().gpu.uuid;
+  verdict.health.causes = {{"xid", "Xid 48: double bit ECC error", "reset it", true}};
+  verdict.mark = {first().gpu.uuid, 5000, std::nullopt, std::nullopt};
+  book_.recall(std::vector{verdict});
+  judge();
+  EXPECT_EQ(health().state, HealthState::available);
+}
+
+TEST_F(HealthBookTest, WhatWasAcceptedIsNotHeldAgainstAGpuUntilSomethingElseIsWrong) {
+  using WallTime = std::chrono::system_clock::time_point;
+  judge();
+  GpuEvent xid = event(GpuEventKind::xid, 48);
+  xid.time = WallTime(now_ + 1s);
+  judge({xid});
+  ASSERT_EQ(health().state, HealthState::error);
+  lease::Acceptance word;
+  word.uuid = first().gpu.uuid;
+  word.since = WallTime(now_ + 500ms);
+  word.causes = health().causes;
+  accepted_ = {word};
+  judge();
+  EXPECT_EQ(health().state, HealthState::available) << "at once, since a person said so";
+  judge({xid});
+  EXPECT_EQ(health().state, HealthState::available) << "it happened before that";
+  xid.data = 119;
+  xid.time = WallTime(now_ + 1s);
+  judge({xid});
+  EXPECT_EQ(health().state, HealthState::error);
+  EXPECT_THAT(health().reason, HasSubstr("Xid 119"));
+}
+
+TEST_F(HealthBookTest, AGpuThatDoesNotAnswerIsNotFitByAnybodysWord) {
+  first().state = GpuState::not_answering;
+  judge();
+  lease::Acceptance word;
+  word.uuid = first().gpu.uuid;
+  word.since = std::chrono::system_clock::time_point(now_ + 500ms);
+  word.causes = health().causes;
+  accepted_ = {word};
+  judge();
+  EXPECT_EQ(health().state, HealthState::error);
 }
 
 TEST_F(HealthBookTest, AnEventOfAnotherGpuIsNone) {

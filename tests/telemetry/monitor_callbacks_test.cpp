@@ -122,12 +122,15 @@ TEST_F(MonitorCallbacks, WhoWaitsForAReadingIsToldThatTheMonitorStopped) {
 TEST_F(MonitorCallbacks, SilencesAreListedAndEnded) {
   PerformanceMonitor monitor(options());
   const auto now = std::chrono::system_clock::now();
-  monitor.silence({.rule = "xid", .uuid = {}, .until = now + 1h, .by = "ann", .comment = ""});
-  monitor.silence({.rule = "past", .uuid = {}, .until = now - 1h, .by = "ann", .comment = ""});
+  ASSERT_THAT(monitor.silence({.rule = "too_hot", .uuid = {}, .until = now + 1h, .by = "ann", .comment = ""}), IsOk());
+  ASSERT_THAT(monitor.silence({.rule = "hot", .uuid = {}, .until = now - 1h, .by = "ann", .comment = ""}), IsOk());
   ASSERT_EQ(monitor.silences().size(), 1U);
-  EXPECT_EQ(monitor.silences()[0].rule, "xid");
+  EXPECT_EQ(monitor.silences()[0].rule, "too_hot");
+  EXPECT_THAT(monitor.silence({.rule = "to_hot", .uuid = {}, .until = now + 1h, .by = "ann", .comment = ""}),
+              FailsWith(ErrorCode::not_found, HasSubstr("no alert rule 'to_hot'")));
+  EXPECT_EQ(monitor.silences().size(), 1U);
   EXPECT_FALSE(monitor.end_silence("none", {}));
-  EXPECT_TRUE(monitor.end_silence("xid", {}));
+  EXPECT_TRUE(monitor.end_silence("too_hot", {}));
   EXPECT_TRUE(monitor.silences().empty());
 }
 

@@ -318,5 +318,53 @@ TEST(SinkCommands, AreKilledWithAllTheyStarted) {
   }));
 }
 
+SinkSpec command_sink(std::vector<std::string> argv) {
+  SinkSpec sink;
+  sink.name = "mail";
+  sink.kind = SinkSpec::Kind::command;
+  sink.command = std::move(argv);
+  return sink;
+}
+
+TEST(CheckSinks, AProgramMustBeThereAndExecutable) {
+  testing::TempDir dir;
+  testing::put(dir / "bin/tell", "#!/bin/sh\n");
+  testing::put(dir / "bin/plain", "#!/bin/sh\n");
+  std::filesystem::permissions(dir / "bin/tell", std::filesystem::perms(0755));
+  std::filesystem::permissions(dir / "bin/plain", std::filesystem::perms(0644));
+  const std::string path = "/nowhere:" + (dir / "bin").string();
+  const auto check = [&](std::vector<std::string> argv) { return check_sinks({command_sink(std::move(argv))}, path); };
+  EXPECT_THAT(check({"tell", "all"}), IsOk());
+  EXPECT_THAT(check({(dir / "bin/tell").string()}), IsOk());
+  EXPECT_THAT(check({"tel"}),
+              FailsWith(ErrorCode::not_found, HasSubstr("sink 'mail': there is no program tel in PATH")));
+  EXPECT_THAT(check({"plain"}), FailsWith(ErrorCode::not_found, HasSubstr("plain")));
+  EXPECT_THAT(check({(dir / "bin/none").string()}), FailsWith(ErrorCode::not_found, HasSubstr("is not a file")));
+  EXPECT_THAT(check({(dir / "bin/plain").string()}),
+              FailsWith(ErrorCode::permission_denied, HasSubstr("is not executable")));
+}
+
+TEST(CheckSinks, OfAShellsLineTheFirstProgramIsLookedFor) {
+  const auto check = [](const std::string& line) {
+    return check_sinks({command_sink({"/bin/sh", "-c", line})}, "/usr/bin:/bin");
+  };
+  for (const char* line : {"cat > /dev/null", "echo hot | cat", "if true; then cat; fi", "$PROGRAM now", "X=1 cat", ""})
+    EXPECT_THAT(check(line), IsOk()) << line;
+  EXPECT_THAT(check("no-such-mailer root"), FailsWith(ErrorCode::not_found, HasSubstr("no-such-mailer")));
+  EXPECT_THAT(check("/no/such/mailer; true"), FailsWith(ErrorCode::not_found, HasSubstr("/no/such/mailer")));
+}
+
+TEST(CheckSinks, TheFolderOfALogMustBeThere) {
+  testing::TempDir dir;
+  SinkSpec sink;
+  sink.name = "log";
+  sink.target = (dir / "alerts.log").string();
+  EXPECT_THAT(check_sinks({sink}, ""), IsOk());
+  sink.target = (dir / "none/alerts.log").string();
+  EXPECT_THAT(check_sinks({sink}, ""), FailsWith(ErrorCode::not_found, HasSubstr("is not a directory")));
+  sink.target.clear();
+  EXPECT_THAT(check_sinks({sink}, ""), IsOk()) << "the program's own log";
+}
+
 }  // namespace
 }  // namespace gpuwarden::telemetry

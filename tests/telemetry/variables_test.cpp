@@ -178,6 +178,8 @@ TEST(Variables, TakeNoContainerForAnAnswerAndNotForUnknown) {
 TEST(Variables, ShowNumbersWithTheirUnits) {
   EXPECT_EQ(show(87.0, "°C"), "87 °C");
   EXPECT_EQ(show(97.25, "%"), "97.25%");
+  EXPECT_EQ(show(1234567.0, ""), "1234567");
+  EXPECT_EQ(show(123456.7, "MHz"), "123457 MHz");
   EXPECT_EQ(show(static_cast<double>((20_GiB).value), "B"), "20 GiB");
   EXPECT_EQ(show(Texts{{"ann", "b\x1b[1mob"}, true}, ""), "ann, b?[1mob");
   EXPECT_EQ(show(Value(), "W"), "-");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/view/draw.hpp"
 
+#include <set>
+
+#include "gpuwarden/base/text.hpp"
 #include "view/scenes.hpp"
 
 namespace gpuwarden::view {
@@ -214,6 +217,46 @@ TEST(Draw, TheHelpHasEveryKeyOfTheTable) {
   state.page = Page::help;
   const std::string text = drawn(state, stage.scene, {100, 60});
   for (const KeyRow& row : key_rows()) EXPECT_THAT(text, HasSubstr(std::string(row.help)));
+}
+
+TEST(Draw, NothingOfTheHelpIsCutOffInASmallTerminal) {
+  const Stage stage(1, 1);
+  constexpr Extent kSmall{80, 24};
+  ViewState state;
+  state.page = Page::help;
+  EXPECT_THAT(drawn(state, stage.scene, kSmall), HasSubstr("more lines: PgDn"));
+  // Whatever a page shows, read line by line as one scrolls.
+  std::set<std::string> words;
+  for (int i = 0; i < 60; ++i) {
+    settle(state, stage.scene, kSmall);
+    const std::string page = drawn(state, stage.scene, kSmall);
+    EXPECT_THAT(page, Not(HasSubstr("…")));
+    for (const auto word : split_words(page)) words.emplace(word);
+    apply({KeyCode::down}, state, stage.scene, kSmall);
+  }
+  for (const KeyRow& row : key_rows()) {
+    for (const auto word : split_words(row.help)) EXPECT_TRUE(words.contains(std::string(word))) << word;
+  }
+  EXPECT_THAT(drawn(state, stage.scene, kSmall), Not(HasSubstr("more lines: PgDn"))) << "at the end";
+}
+
+TEST(Draw, AGpuThatIsDisabledIsNotFreeAndWhereLeasesAreUnknownNoneIs) {
+  Stage stage(2, 1);
+  stage.show(testing::fleet(2));
+  cluster::Node& node = stage.scene.nodes[0];
+  stage.scene.captured = true;
+  facts::Health health;
+  health.uuid = node.reading->snapshot.gpus[0].gpu.uuid;
+  health.state = facts::HealthState::disabled;
+  health.reason = "disabled by root: fan is loud";
+  node.health = {health};
+  std::string text = drawn({}, stage.scene, {120, 30});
+  EXPECT_THAT(text, HasSubstr("disabled by root: fan is loud"));
+  EXPECT_THAT(text, HasSubstr("free")) << "the other one";
+  node.leases_problem = Error{ErrorCode::permission_denied, "cannot read", ""};
+  text = drawn({}, stage.scene, {120, 30});
+  EXPECT_THAT(text, HasSubstr("leases unknown"));
+  EXPECT_THAT(text, Not(HasSubstr("free ")));
 }
 
 TEST(Draw, ATerminalThatIsTooSmallSaysSo) {

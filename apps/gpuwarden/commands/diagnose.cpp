@@ -29,7 +29,8 @@ constexpr auto kDiagnoseOptions = std::to_array<Option>({
     {"-n,--top", OptionKind::text, "N", "show so many causes (3)"},
     {"--all", OptionKind::flag, "", "show every cause, every line and every consequence"},
     {"--list", OptionKind::flag, "", "show every cause that is known"},
-    {"--explain", OptionKind::text, "WHAT", "look up a cause, xid=79, a CUDA error code, words, or a line of a log"},
+    {"--explain", OptionKind::text, "WHAT",
+     "look up a cause, xid=79, a CUDA error code, memory (its words), words, or a line of a log"},
 });
 
 using diagnosis::Diagnosis;
@@ -126,17 +127,18 @@ Result<int> diagnose_logs(Context& context) {
   GPUWARDEN_TRY(const auto operands, operands_of(context.args));
   GPUWARDEN_TRY(const Style style, style_of(context));
   GPUWARDEN_TRY(const auto given, given_machine(context));
-  logs::Report report = logs::diagnose(operands, {given ? &*given : nullptr, options.min_confidence});
+  GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
+  logs::Report report = logs::diagnose(operands, {given ? &*given : nullptr, options.min_confidence, &knowledge});
   tell_what_was_not_read(report.logs);
   Diagnosis& found = report.diagnosis;
-  const bool failed = !found.causes.empty() || found.only_consequences;
+  const bool failed = !found.causes.empty() || found.only_consequences || !report.environment.empty();
   const std::size_t most = options.all ? found.causes.size() : options.top.value_or(DiagnosisView{}.causes);
   if (context.args.has("json")) {
     if (options.top && found.causes.size() > *options.top) found.causes.resize(*options.top);
     print_json(logs::to_json(report));
   } else if (!report.logs.files.empty()) {
     const DiagnosisView view{report.logs.files.size(), report.machine, most, options.all, report.doubtful};
-    fmt::print("{}", diagnosis_text(found, view, style));
+    fmt::print("{}{}", diagnosis_text(found, view, style), environment_text(report.environment, style));
   }
   if (!report.logs.problems.empty() || report.logs.files.empty()) return kWrongUsage;
   return failed ? kNo : kFine;

@@ -10,6 +10,8 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/use.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "machine.hpp"
 #include "render/print_json.hpp"
@@ -18,27 +20,22 @@
 namespace gpuwarden::cli {
 namespace {
 
+using facts::Disabling;
+
 constexpr auto kDisableOptions =
     std::to_array<Option>({{"--reason", OptionKind::text, "TEXT", "why: shown to whoever wants the GPU"}});
+constexpr auto kEnableOptions = std::to_array<Option>({
+    {"--all", OptionKind::flag, "", "all GPUs that are out of use, as the operand `all`"},
+    {"--reason", OptionKind::text, "TEXT", "why GPUs that are judged unfit are used all the same: kept with the word"},
+});
+
+bool means_all(const Args& args) { return args.has("all") || args.rest == std::vector<std::string>{"all"}; }
 
 Result<Machine> open_own_machine(Context& context) {
-  if (context.args.rest.empty())
+  if (context.args.rest.empty() && !context.args.has("all"))
     return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden {}: which GPUs?", context.command->name),
                 "an index, a UUID or its beginning, or a PCI bus id: gpuwarden list shows them");
   return open_machine(context);
-}
-
-/// The GPUs that the operands name, as they stand in the list.
-Result<facts::Snapshot> named_gpus(const Context& context, const Machine& machine) {
-  facts::Snapshot snapshot = machine.read({.processes = false});
-  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.rest), snapshot));
-  return snapshot;
-}
-
-std::vector<Uuid> uuids_of(const facts::Snapshot& snapshot) {
-  std::vector<Uuid> uuids;
-  for (const facts::GpuRecord& record : snapshot.gpus) uuids.push_back(facts::identity_of(record));
-  return uuids;
 }
 
 std::string by_whom(const Environment& environment) {
@@ -46,9 +43,9 @@ std::string by_whom(const Environment& environment) {
   return found == environment.end() || found->second.empty() ? "" : printable(found->second) + " with sudo";
 }
 
-int show_disablings(const Context& context, const std::vector<facts::Disabling>& disabled) {
+int show_disablings(const Context& context, const std::vector<Disabling>& disabled) {
   nlohmann::json list = nlohmann::json::array();
-  for (const facts::Disabling& one : disabled) list.push_back(facts::to_json(one));
+  for (const Disabling& one : disabled) list.push_back(facts::to_json(one));
   if (context.args.has("json")) print_json({{"schema", facts::kJsonSchema}, {"disabled", list}});
   return kFine;
 }
@@ -59,9 +56,12 @@ Result<int> run_disable(Context& context) {
     return fail(ErrorCode::invalid_argument, "gpuwarden disable requires --reason",
                 "--reason 'fan is loud, ticket 4711': whoever wants the GPU reads it");
   GPUWARDEN_TRY(const Machine machine, open_own_machine(context));
-  GPUWARDEN_TRY(const facts::Snapshot gpus, named_gpus(context, machine));
+  facts::Snapshot gpus = machine.read({.processes = false});
+  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.rest), gpus));
+  std::vector<Uuid> uuids;
+  for (const facts::GpuRecord& record : gpus.gpus) uuids.push_back(facts::identity_of(record));
   const auto disablings = machine.disablings();
-  GPUWARDEN_CHECK(disablings.disable(uuids_of(gpus), reason, by_whom(context.environment), system_clock()));
+  GPUWARDEN_CHECK(disablings.disable(uuids, reason, by_whom(context.environment), system_clock()));
   GPUWARDEN_TRY(const auto view, disablings.read());
   for (const facts::GpuRecord& record : gpus.gpus) {
     const auto* word = facts::find_disabling(view.disabled, facts::identity_of(record));
@@ -72,33 +72,83 @@ Result<int> run_disable(Context& context) {
   return show_disablings(context, view.disabled);
 }
 
+/// A GPU that is to be enabled, and how it is called: one that was taken out has no index.
+struct Wanted {
+  Uuid uuid;
+  std::string name;
+};
+
+Wanted wanted_of(const facts::Snapshot& snapshot, const Uuid& uuid) {
+  for (const facts::GpuRecord& record : snapshot.gpus) {
+    if (facts::identity_of(record) == uuid) return {uuid, fmt::format("GPU {}", record.gpu.index.value)};
+  }
+  return {uuid, uuid.value};
+}
+
 /// Operands that name no GPU of this machine may still name one that is disabled: it may have been taken out.
-Result<std::vector<Uuid>> named_or_gone(const Context& context, const Machine& machine,
-                                        const lease::Disablings::View& view) {
-  std::vector<Uuid> gone;
-  Context there = context;
-  std::erase_if(there.args.rest, [&](const std::string& name) {
-    const auto* word = facts::find_disabling(view.disabled, Uuid(name));
-    if (word != nullptr) gone.push_back(word->uuid);
+Result<std::vector<Wanted>> wanted_gpus(const Context& context, const facts::Snapshot& snapshot,
+                                        const std::vector<Disabling>& disabled) {
+  std::vector<Wanted> wanted;
+  if (means_all(context.args)) {
+    for (const Disabling& one : disabled) wanted.push_back(wanted_of(snapshot, one.uuid));
+    return wanted;
+  }
+  std::vector<std::string> names = context.args.rest;
+  std::erase_if(names, [&](const std::string& name) {
+    const auto* word = facts::find_disabling(disabled, Uuid(name));
+    if (word != nullptr) wanted.push_back(wanted_of(snapshot, word->uuid));
     return word != nullptr;
   });
-  if (there.args.rest.empty()) return gone;
-  GPUWARDEN_TRY(const facts::Snapshot gpus, named_gpus(there, machine));
-  for (Uuid& uuid : uuids_of(gpus)) gone.push_back(std::move(uuid));
-  return gone;
+  if (names.empty()) return wanted;
+  facts::Snapshot named = snapshot;
+  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(names), named));
+  for (const facts::GpuRecord& record : named.gpus) wanted.push_back(wanted_of(snapshot, facts::identity_of(record)));
+  return wanted;
+}
+
+std::string causes_of(const lease::Acceptance& accepted) {
+  std::string causes;
+  for (const facts::HealthCause& cause : accepted.causes) {
+    if (causes.find(cause.reason) == std::string::npos) causes += (causes.empty() ? "" : "; ") + cause.reason;
+  }
+  return causes;
+}
+
+/// What became of one GPU.
+std::string line_of(const Wanted& gpu, const machine::EnabledGpus& enabled, const std::vector<Disabling>& before) {
+  const auto accepted = std::ranges::find(enabled.accepted, gpu.uuid, &lease::Acceptance::uuid);
+  const bool was_disabled = std::ranges::find(enabled.disabled, gpu.uuid) != enabled.disabled.end();
+  std::string line;
+  if (was_disabled) {
+    const auto* word = facts::find_disabling(before, gpu.uuid);
+    line += fmt::format("{} is enabled{}\n", gpu.name,
+                        word == nullptr ? "" : fmt::format(" (it was disabled by {}: {})", word->by, word->reason));
+  }
+  if (accepted != enabled.accepted.end())
+    line += fmt::format(
+        "{} is enabled although it is unfit: {}\n  that counts until the driver is loaded anew; what "
+        "else is found takes it out of use again\n",
+        gpu.name, causes_of(*accepted));
+  return line.empty() ? gpu.name + " was not disabled\n" : line;
 }
 
 Result<int> run_enable(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_own_machine(context));
-  const auto disablings = machine.disablings();
-  GPUWARDEN_TRY(const auto before, disablings.read());
-  GPUWARDEN_TRY(const auto wanted, named_or_gone(context, machine, before));
-  GPUWARDEN_TRY(const auto enabled, disablings.enable(wanted));
-  for (const Uuid& uuid : wanted) {
-    const bool done = std::ranges::find(enabled, uuid) != enabled.end();
-    if (!context.args.has("json")) fmt::print("{} {}\n", uuid.value, done ? "is enabled" : "was not disabled");
+  const facts::Snapshot snapshot = machine.read({.processes = false});
+  GPUWARDEN_TRY(const auto before, machine::out_of_use_in(machine, snapshot, system_clock().wall_now()));
+  GPUWARDEN_TRY(const auto wanted, wanted_gpus(context, snapshot, before.disabled));
+  machine::EnableRequest request{.gpus = {},
+                                 .reason = context.args.text("reason").value_or(""),
+                                 .by = by_whom(context.environment),
+                                 .seen = machine::unfit_in(snapshot)};
+  for (const Wanted& gpu : wanted) request.gpus.push_back(gpu.uuid);
+  GPUWARDEN_TRY(const auto enabled,
+                machine::enable(machine.options().environment, machine.reader(), request, system_clock()));
+  for (const Wanted& gpu : wanted) {
+    if (!context.args.has("json")) fmt::print("{}", line_of(gpu, enabled, before.disabled));
   }
-  GPUWARDEN_TRY(const auto view, disablings.read());
+  if (wanted.empty() && !context.args.has("json")) fmt::print("no GPU is out of use\n");
+  GPUWARDEN_TRY(const auto view, machine::out_of_use_in(machine, snapshot, system_clock().wall_now()));
   return show_disablings(context, view.disabled);
 }
 
@@ -115,12 +165,15 @@ constinit const Subcommand kDisableCommand{
         "restarts of the machine, until `gpuwarden enable`. What runs on the GPU goes on.",
     .run = run_disable};
 
-constinit const Subcommand kEnableCommand{.name = "enable",
-                                          .summary = "put disabled GPUs back into use",
-                                          .usage = "gpuwarden enable GPU...",
-                                          .groups = {},
-                                          .rest = Rest::operands,
-                                          .details = "Undoes `gpuwarden disable`. Only root undoes root's word.",
-                                          .run = run_enable};
+constinit const Subcommand kEnableCommand{
+    .name = "enable",
+    .summary = "put GPUs back into use that are disabled or judged unfit",
+    .usage = "gpuwarden enable GPU...|all [--reason TEXT]",
+    .groups = {OptionGroup{kEnableOptions}},
+    .rest = Rest::operands,
+    .details =
+        "Undoes `gpuwarden disable`. A GPU that is judged unfit is used all the same until the driver is loaded "
+        "anew, or something else is found wrong with it. Only root undoes what root, or a monitor of root's, said.",
+    .run = run_enable};
 
 }  // namespace gpuwarden::cli

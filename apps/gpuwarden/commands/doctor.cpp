@@ -12,11 +12,13 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/expect.hpp"
 #include "gpuwarden/doctor/fixes.hpp"
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/doctor/site_purpose.hpp"
 #include "machine.hpp"
 #include "options.hpp"
+#include "patient.hpp"
 #include "render/doctor_text.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
@@ -26,6 +28,7 @@ namespace {
 
 constexpr auto kDoctorOptions = std::to_array<Option>({
     {"--for", OptionKind::text, "PURPOSE", "judge for: pytorch==2.5.1+cu124, vllm, sm_90, \"train llama-3-8b\""},
+    {"--expect", OptionKind::text, "FILE", "compare with a site's inventory: count, model, memory, driver, link width"},
     {"--only", OptionKind::list, "ID...", "only these checks or areas"},
     {"--skip", OptionKind::list, "ID...", "not these checks or areas"},
     {"--fail-on", OptionKind::text, "SEVERITY", "exit code 1 from this severity on (error)",
@@ -59,6 +62,15 @@ Result<Severity> fail_on(const Args& args) {
     return fail(ErrorCode::invalid_argument, fmt::format("--fail-on: unknown severity '{}'", printable(*text)),
                 "info, warning, error or critical");
   return *severity;
+}
+
+/// --expect FILE
+Result<std::optional<doctor::Expected>> read_expected(const Args& args) {
+  const auto file = args.text("expect");
+  if (!file) return std::nullopt;
+  GPUWARDEN_TRY(const std::string text, read_file(*file));
+  GPUWARDEN_TRY(auto expected, doctor::parse_expected(text, *file));
+  return expected;
 }
 
 /// The file's name without its ending; the path where two files have the same name.
@@ -159,6 +171,7 @@ Result<void> check_options(const Context& context) {
       {"compare", "junit", "--json is for programs"},
       {"compare", "fix", "judge one machine to fix it: --from FILE --fix"},
       {"compare", "for", "judge each machine for it"},
+      {"compare", "expect", "judge each machine by it"},
       {"compare", "from", "the machines are the operands of --compare"},
       {"compare", "deep", "--deep is for one machine"},
       {"list", "json", "the list is text"},
@@ -186,11 +199,15 @@ Result<int> examine_machine(Context& context) {
   }
   const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
   GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
-  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  GPUWARDEN_TRY(const auto expected, read_expected(context.args));
+  GPUWARDEN_TRY(const Patient patient, read_patient(context));
+  const Machine& machine = patient.machine;
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
   GPUWARDEN_TRY(const auto burn_in, run_burn_in(context, machine, snapshot, knowledge));
-  const Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, burn_in ? &*burn_in : nullptr);
+  Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, burn_in ? &*burn_in : nullptr);
+  doctor::add_told(examination, patient.told, choice);
+  if (expected) doctor::add_expected(examination, snapshot, *expected);
   GPUWARDEN_TRY(const auto fixed, fix(context, machine, examination, least));
   if (fixed) return *fixed;
   return print(context, {snapshot, purpose, burn_in, examination}, least);

@@ -31,6 +31,8 @@ constexpr auto kDriverOptions = std::to_array<Option>({
     {"--module", OptionKind::text, "WHICH", "the open or the proprietary kernel module", "open proprietary"},
     {"--cuda", OptionKind::text, "VERSION", "programs of this CUDA version shall run"},
     {"--for", OptionKind::text, "PURPOSE", "a driver for: pytorch==2.5.1+cu124, vllm, sm_90"},
+    {"--distribution", OptionKind::text, "ID[:VERSION]",
+     "plan for a machine with it, with the GPUs of --from or --simulate: ubuntu:22.04, rhel:9"},
     {"--compute-only", OptionKind::flag, "", "no graphics libraries"},
     {"--through-reboot", OptionKind::flag, "", "do not unload modules: reboot instead"},
     {"--script", OptionKind::flag, "", "plan: print it as a shell script"},
@@ -65,6 +67,22 @@ struct Look {
   bool on_paper = false;  ///< of a capture or a simulated fleet alone: nothing can be applied to it
 };
 
+/// --distribution ubuntu:22.04: what the text of another machine does not tell, or another one than it tells.
+Result<void> assume_distribution(const Args& args, Look& look) {
+  const auto text = args.text("distribution");
+  if (!text) return {};
+  if (!look.on_paper)
+    return fail(ErrorCode::invalid_argument, "--distribution requires --from or --simulate",
+                "the GPUs of the other machine: gpuwarden driver plan --from smi.txt --distribution ubuntu:22.04");
+  auto& environment = look.facts.snapshot.environment;
+  if (!environment) environment.emplace();
+  const std::size_t colon = text->find(':');
+  environment->host.distribution = to_lower(text->substr(0, colon));
+  if (colon != std::string::npos) environment->host.distribution_version = text->substr(colon + 1);
+  environment->host.distribution_name = printable(*text);
+  return {};
+}
+
 Result<Look> look(Context& context) {
   const fs::path root = root_of(context);
   if (!fs::is_directory(root))
@@ -73,10 +91,18 @@ Result<Look> look(Context& context) {
   Look result;
   result.facts.snapshot = read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
   result.on_paper = root == "/" && (machine.captured() || machine.simulated());
+  GPUWARDEN_CHECK(assume_distribution(context.args, result));
+  // What is on the bus of another root is read with its packages.
+  if (root != "/") result.facts.snapshot.gpus.clear();
   if (result.on_paper)
     driver::assume_manager(result.facts);
   else
     driver::read_driver_facts(root, result.facts);
+  if (context.args.has("distribution") && result.facts.manager == driver::PackageManager::none)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--distribution: '{}' is not a known distribution", printable(*context.args.text("distribution"))),
+        "debian, ubuntu, rhel, fedora, rocky, almalinux, ol, centos, amzn, sles or opensuse-leap");
   return result;
 }
 

@@ -12,8 +12,9 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json_text.hpp"
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/lease/json.hpp"
-#include "gpuwarden/machine/out_of_use.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
@@ -48,13 +49,14 @@ std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snaps
   return std::move(situation.leases);
 }
 
-/// What is out of use, by people or by a running monitor; where that cannot be known a listing says so and goes on.
-std::vector<facts::Disabling> read_disablings(const Machine& machine) {
-  if (machine.captured()) return {};
-  auto view = machine::out_of_use(machine.options().environment, machine.reader(), system_clock().wall_now());
+/// What is out of use, by people, by a monitor or as this look shows; where the first cannot be known a listing says so
+/// and goes on.
+std::vector<facts::Disabling> read_disablings(const Machine& machine, const facts::Snapshot& snapshot) {
+  auto view = machine::out_of_use_in(machine, snapshot, system_clock().wall_now());
   if (!view) {
     warn(fmt::format("{} ({})", view.error().message, view.error().hint));
-    return {};
+    view.emplace();
+    machine::add_unfit_at_sight(*view, snapshot);
   }
   for (const std::string& warning : view->warnings) warn(warning);
   return std::move(view->disabled);
@@ -89,18 +91,21 @@ std::string over_the_last(std::string_view text) {
 }
 
 /// What the exit code says of the GPUs.
-int judged(const Machine& machine, const facts::Snapshot& snapshot) {
+int judged(const Machine& machine, const facts::Snapshot& snapshot, std::span<const facts::Disabling> disabled) {
   if (snapshot.problem) {
     complain(*snapshot.problem);
     return kUnavailable;
   }
   if (machine.captured() && snapshot.gpus.empty()) {
-    warn(fmt::format("there is no GPU in {}", printable(snapshot.origin)));
+    warn(fmt::format("there is no GPU in {}; gpuwarden doctor --from FILE judges what it tells",
+                     printable(snapshot.origin)));
     return kNo;
   }
-  const bool trouble = std::ranges::any_of(snapshot.gpus, [](const GpuRecord& record) {
+  const bool trouble = std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) {
     // Other makers' GPUs are told of; what state they are in is no trouble of this program's users.
     if (record.gpu.vendor != "NVIDIA") return false;
+    const auto* word = facts::find_disabling(disabled, facts::identity_of(record));
+    if (word != nullptr && word->judged) return true;
     return !facts::is_usable(record) && record.state != facts::GpuState::suspended;
   });
   return trouble ? kNo : kFine;
@@ -123,10 +128,10 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
   // The whole frame goes out at once, over the one before: no flicker, nothing cleared that stays as it is.
   const bool redraws = again && ::isatty(STDOUT_FILENO) == 1 && !csv && !context.args.has("json");
   const auto leases = read_leases(machine, snapshot);
-  const auto disabled = read_disablings(machine);
+  const auto disabled = read_disablings(machine, snapshot);
   if (!machine.captured()) show_leftovers(context, true);
   if (csv) {
-    GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(context.args), *csv, leases));
+    GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(context.args), *csv, leases, disabled));
     fmt::print("{}", text);
   } else if (context.args.has("json")) {
     const auto json = lease::to_json(snapshot, leases, disabled);
@@ -141,17 +146,16 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
     fmt::print("{}", redraws ? over_the_last(table) : table);
   }
   for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
-  return judged(machine, snapshot);
+  return judged(machine, snapshot, disabled);
 }
 
 Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
   if (context.args.text("fields") == "help") return show_fields();
   GPUWARDEN_TRY(const auto csv, csv_style(context.args));
-  if (context.args.has("count") && !context.args.has("watch"))
-    return fail(ErrorCode::invalid_argument, "--count requires --watch");
+  GPUWARDEN_TRY(const bool again, is_watched(context.args));
   GPUWARDEN_TRY(const auto machine, open_machine(context));
-  const Listing listing{style, csv, context.args.has("watch")};
+  const Listing listing{style, csv, again};
   const auto show = [&] { return show_list(context, machine, listing); };
   return listing.again ? show_again_and_again(context, machine, show) : show();
 }

@@ -9,12 +9,14 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/machine/lease_watch.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/recording/words.hpp"
-#include "gpuwarden/telemetry/sampler.hpp"
+#include "gpuwarden/telemetry/monitor.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "recording.hpp"
@@ -72,7 +74,8 @@ bool writes_to_stdout(const Args& args) { return args.text("csv") == "-" || args
 
 /// The GPUs that are asked for, as they are now.
 Result<facts::Snapshot> first_look(const Context& context, const Machine& machine) {
-  facts::Snapshot snapshot = machine.read({.processes = false});
+  // As one of a series: a GPU that hangs does not keep the recording from beginning.
+  facts::Snapshot snapshot = machine.read({.processes = false, .every = seconds(1)});
   if (snapshot.problem) return std::unexpected(Error(*snapshot.problem));
   if (snapshot.gpus.empty())
     return fail(ErrorCode::unavailable, "there is no GPU to record", "gpuwarden doctor says why none is seen");
@@ -94,7 +97,7 @@ recording::RecorderOptions recorder_options(const Context& context, const facts:
                                          : recording::Existing::refuse;
   options.info = recording_info(snapshot, args.rest, interval);
   if (args.has("gpu")) {
-    for (const facts::GpuRecord& record : snapshot.gpus) options.gpus.push_back(record.gpu.uuid);
+    for (const facts::GpuRecord& record : snapshot.gpus) options.gpus.push_back(facts::identity_of(record));
   }
   return options;
 }
@@ -149,12 +152,29 @@ Result<int> run_program(const Context& context, const Machine& machine) {
   return launch::run_in_foreground(context.args.rest, environment);
 }
 
+/// Judges health too, so that other processes hear of GPUs that turn out unfit; alerts are the recorder's.
+telemetry::MonitorOptions monitor_options(const Machine& machine, milliseconds interval) {
+  telemetry::MonitorOptions options;
+  options.reader = machine.reader();
+  options.sampler.interval = interval;
+  options.leases = machine::watch_leases(machine);
+  options.alerts = {};
+  options.remember = {};
+  options.publish_health = machine::health_places(machine.options().environment, machine.reader());
+  options.publish_as = "gpuwarden record";
+  options.log = [](const std::string& line) { warn(line); };
+  return options;
+}
+
 Result<int> run_record(Context& context) {
   const Args& args = context.args;
   GPUWARDEN_CHECK(check_what_is_asked(args));
   GPUWARDEN_TRY(const auto style, style_of(context));
   GPUWARDEN_TRY(const auto interval, read_interval(args));
   GPUWARDEN_TRY(const auto duration, duration_option(args, "duration"));
+  if (duration && *duration <= milliseconds(0))
+    return fail(ErrorCode::invalid_argument, "--duration must be longer than 0",
+                "10m records ten minutes; without --duration Ctrl-C ends it");
   const bool has_command = !args.rest.empty();
   if (has_command) {
     if (const auto found = launch::check_program(args.rest[0], context.environment); !found)
@@ -168,14 +188,15 @@ Result<int> run_record(Context& context) {
   // A command has the terminal's signals to itself; without one they end the recording.
   std::optional<StopOnSignals> signals;
   if (!has_command) signals.emplace();
-  telemetry::Sampler sampler(machine.reader(), {.interval = interval}, machine::watch_leases(machine),
-                             recording_into(*recorder), system_clock());
+  telemetry::PerformanceMonitor monitor(monitor_options(machine, interval));
+  monitor.add_reading_callback(recording_into(*recorder));
+  GPUWARDEN_CHECK(monitor.start());
   Result<int> code = kFine;
   if (has_command)
     code = run_program(context, machine);
   else
     wait(args, *recorder, *signals, duration);
-  sampler.stop();
+  monitor.stop();
   const auto told = recorder->finish(has_command && code ? std::optional(*code) : std::nullopt);
   const auto progress = recorder->progress();
   say_losses(progress);

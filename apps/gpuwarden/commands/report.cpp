@@ -2,7 +2,9 @@
 // gpuwarden report: what a recording or a run comes to, as text, JSON, Markdown and HTML.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
@@ -23,6 +25,7 @@ using recording::Told;
 constexpr auto kReportOptions = std::to_array<Option>({
     {"--html", OptionKind::text, "FILE", "write one HTML file with charts that needs no network (-: standard output)"},
     {"--markdown", OptionKind::text, "FILE", "write Markdown, for a ticket (-: standard output)"},
+    {"--force", OptionKind::flag, "", "replace files that are there"},
     {"--compare", OptionKind::list, "FILE...", "show two side by side: report A --compare B"},
     {"--from", OptionKind::text, "TIME", "from then on: 14:03, 2026-11-20T14:03:07Z (UTC), 10m after the beginning"},
     {"--to", OptionKind::text, "TIME", "up to then"},
@@ -50,6 +53,11 @@ Result<void> check_outputs(const Args& args) {
   for (const char* option : {"html", "markdown"}) {
     const auto file = args.text(option);
     taken += file == "-" ? 1 : 0;
+    // Pipes and devices are written to as they are.
+    std::error_code ignored;
+    if (file && *file != "-" && !args.has("force") && std::filesystem::is_regular_file(*file, ignored))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{}: {} exists already", option, printable(*file)),
+                  "choose another name, or replace it with --force");
     if (file && !can_write_output(*file))
       return fail(ErrorCode::invalid_argument, fmt::format("--{}: cannot write {}", option, printable(*file)));
   }

@@ -177,6 +177,7 @@ Result<std::unique_ptr<recording::Recorder>> open_recorder(const Context& contex
   GPUWARDEN_CHECK(placement::keep_named(names, held));
   for (const facts::GpuRecord& record : held.gpus) options.gpus.push_back(record.gpu.uuid);
   options.held_by = job.run_id;
+  options.if_it_exists = "name another file with --record, or remove this one where nobody needs it";
   return recording::Recorder::open(std::move(options), system_clock());
 }
 

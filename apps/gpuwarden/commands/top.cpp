@@ -8,6 +8,8 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/machine/lease_watch.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/view/app.hpp"
 #include "gpuwarden/view/curses_screen.hpp"
@@ -42,17 +44,30 @@ constexpr auto kOthersOptions = std::to_array<Option>({
     {"--token-file", OptionKind::text, "FILE", "the bearer token that they want"},
 });
 
-std::vector<facts::Lease> leases_on(const Machine& machine, const facts::Snapshot& snapshot) {
-  if (machine.captured()) return {};
-  const auto store = machine.open_leases("", "");
-  return store ? store->inspect(machine.lease_devices(snapshot)).leases : std::vector<facts::Lease>{};
-}
-
 cluster::Node read_node(const Machine& machine) {
   facts::Snapshot snapshot = machine.read({.detail = probe::Detail::slow});
   if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
-  auto leases = leases_on(machine, snapshot);
-  return view::node_of(std::move(snapshot), std::move(leases));
+  const auto read_at = system_clock().wall_now();
+  view::Unknowns unknowns;
+  auto leases = machine::watch_leases(machine, machine::kHolderPace, system_clock(),
+                                      [&](const auto& problem) { unknowns.set_leases(problem); })(snapshot);
+  auto out_of_use = machine::out_of_use_in(machine, snapshot, read_at);
+  if (!out_of_use) {
+    unknowns.set_health(out_of_use.error());
+    out_of_use.emplace();
+    machine::add_unfit_at_sight(*out_of_use, snapshot);
+  }
+  cluster::Node node = view::node_of(std::move(snapshot), std::move(leases), out_of_use->disabled);
+  // One GPU that keeps the reading waiting does not make the others' figures old.
+  if (!machine.captured()) node.seen = read_at;
+  unknowns.tell(node);
+  return node;
+}
+
+/// What a frame cannot show.
+void warn_of_unknowns(const cluster::Node& node) {
+  if (node.leases_problem) warn("who has leased the GPUs is unknown: " + node.leases_problem->message);
+  if (node.health_problem) warn(node.health_problem->message);
 }
 
 void print_nodes(std::vector<cluster::Node> nodes, const TopSettings& settings, bool captured) {
@@ -63,6 +78,7 @@ void print_nodes(std::vector<cluster::Node> nodes, const TopSettings& settings, 
 Result<int> print_frame(const Machine& machine, const TopSettings& settings) {
   cluster::Node node = read_node(machine);
   const auto problem = node.problem;
+  warn_of_unknowns(node);
   facts::Snapshot named = node.reading->snapshot;
   std::vector<placement::GpuName> names;
   for (const std::string& name : settings.state.only) names.push_back({name});
@@ -85,9 +101,10 @@ Result<int> show_live(const Machine& machine, const TopSettings& settings) {
     view::run({.screen = *screen, .nodes = node, .actions = actions}, settings.state, options, signals.token());
     return kFine;
   }
-  telemetry::MonitorOptions monitor = view::monitor_options(machine, settings.interval);
+  const auto unknowns = std::make_shared<view::Unknowns>();
+  telemetry::MonitorOptions monitor = view::monitor_options(machine, settings.interval, unknowns);
   monitor.alerts = settings.alerts;
-  view::WatchedMachine watched(std::move(monitor));
+  view::WatchedMachine watched(std::move(monitor), unknowns);
   GPUWARDEN_CHECK(watched.start([&screen = *screen] { screen.wake(); }));
   view::HostProcesses host(machine.reader().proc_roots);
   view::LocalActions actions(machine.reader().proc_roots, &watched.monitor());

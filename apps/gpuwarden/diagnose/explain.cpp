@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
 #include "gpuwarden/diagnosis/causes.hpp"
+#include "gpuwarden/diagnosis/terms.hpp"
 #include "machine.hpp"
 #include "render/compat_text.hpp"
 #include "render/diagnosis_text.hpp"
@@ -27,7 +28,17 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kExamples = 4;
 
-std::vector<std::string> texts_of(std::span<const std::string_view> texts) { return {texts.begin(), texts.end()}; }
+/// "[vllm,sglang] step" as "vllm,sglang: step".
+std::vector<std::string> texts_of(std::span<const std::string_view> texts) {
+  std::vector<std::string> all;
+  for (const std::string_view text : texts) {
+    const std::size_t close = text.find("] ");
+    const bool of_program = text.starts_with('[') && close != std::string_view::npos;
+    all.push_back(of_program ? fmt::format("{}: {}", text.substr(1, close - 1), text.substr(close + 2))
+                             : std::string(text));
+  }
+  return all;
+}
 
 /// The areas in the order of the data.
 std::vector<std::string_view> areas() {
@@ -49,6 +60,7 @@ std::string_view words_for(Role role) {
     case Role::context:
     case Role::silence:
     case Role::ordinary:
+    case Role::harmless:
       break;
   }
   return "names no cause";
@@ -149,6 +161,13 @@ Result<int> explain(const Context& context) {
                 "a cause (--list shows all), xid=79, or a line of a log in quotes");
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   GPUWARDEN_TRY(const Style style, style_of(context));
+  if (to_lower(what) == "memory") {
+    if (context.args.has("json"))
+      print_json({{"question", what}, {"found", true}, {"terms", diagnosis::memory_terms_json()}});
+    else
+      fmt::print("{}", memory_terms_text(style));
+    return kFine;
+  }
   const Lookup lookup = diagnosis::look_up(what, knowledge);
   std::optional<compat::XidAnswer> xid;
   if (lookup.xid) xid = compat::answer_xid(knowledge, *lookup.xid);

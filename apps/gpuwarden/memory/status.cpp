@@ -52,10 +52,8 @@ Result<int> show(const Context& context, const Machine& machine, const Style& st
 
 Result<int> memory_status(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
-  if (context.args.has("count") && !context.args.has("watch"))
-    return fail(ErrorCode::invalid_argument, "--count requires --watch");
+  GPUWARDEN_TRY(const bool again, is_watched(context.args));
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  const bool again = context.args.has("watch");
   const auto show_once = [&] { return show(context, machine, style, again); };
   return again ? show_again_and_again(context, machine, show_once) : show_once();
 }

@@ -85,9 +85,8 @@ std::string recommendation_text(const compat::Asked& asked, const compat::Recomm
   if (recommended.driver) text += command_line("  driver", branch_text(asked, recommended.driver->major));
   if (recommended.torch != nullptr) text += command_line("  PyTorch", knowledge::pip_command(*recommended.torch));
   if (recommended.vllm != nullptr)
-    text += command_line(
-        "  vLLM", fmt::format("pip install vllm=={}   (brings PyTorch {})",
-                              compat::three_numbers(recommended.vllm->first), to_string(recommended.vllm->torch)));
+    text += command_line("  vLLM", fmt::format("{}   (brings PyTorch {})", recommended.vllm_command,
+                                               to_string(recommended.vllm->torch)));
   if (recommended.torch == nullptr && recommended.vllm == nullptr) text += "  nothing that is known runs here\n";
   return text;
 }

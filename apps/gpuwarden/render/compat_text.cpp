@@ -43,7 +43,8 @@ std::string driver_of_place(const Wording& to) {
     return to.line("driver", "unknown: toolkits and frameworks are judged for the GPUs alone");
   const Version driver = *to.asked.place.driver;
   const auto highest = to.asked.knowledge.max_cuda(driver);
-  const bool newer = driver.major > to.asked.knowledge.newest_branch();
+  const auto* row = to.asked.knowledge.branch(driver.major);
+  const bool newer = driver.major > to.asked.knowledge.newest_branch() || (row != nullptr && !row->max_cuda);
   const std::string offers =
       highest ? fmt::format("; offers CUDA {}{}", to_string(*highest), newer ? " at least" : "") : "";
   return to.line("driver",
@@ -166,11 +167,12 @@ std::string text_of(const Wording& to, const CudaAnswer& answer) {
   if (row != nullptr && !row->released.empty()) title += fmt::format(", released {}", row->released);
   std::string text = to.bold(title) + "\n";
   if (row == nullptr)
-    text += to.line("note", answer.newer_than_known
-                                ? fmt::format("newer than this knowledge base, which ends with {}: judged by the rules "
-                                              "of its major release, as far as they are known",
-                                              to_string(to.asked.knowledge.newest_toolkit()))
-                                : "no toolkit of this number is in this knowledge base");
+    text +=
+        to.line("note", answer.newer_than_known
+                            ? fmt::format("newer than this knowledge base, which ends with {} (as of {}): judged by "
+                                          "the rules of its major release, as far as they are known",
+                                          to_string(to.asked.knowledge.newest_toolkit()), to.asked.knowledge.as_of())
+                            : "no toolkit of this number is in this knowledge base");
   text += drivers(to, answer) + here(to, answer) + compilers(to, answer);
   if (!answer.torch.empty()) text += to.line("PyTorch", join(answer.torch, ", "));
   if (!answer.vllm.empty()) text += to.line("vLLM", join(answer.vllm, ", ") + " (their default wheels)");
@@ -180,10 +182,12 @@ std::string text_of(const Wording& to, const CudaAnswer& answer) {
 // ---- a framework
 
 std::string unknown_release(const Wording& to, const TorchAnswer& answer) {
-  std::string text = fmt::format("PyTorch {} is {}\n", to_string(*answer.version),
-                                 answer.newer_than_known ? "newer than this knowledge base, which ends with " +
-                                                               three_numbers(to.asked.knowledge.newest_torch())
-                                                         : "not in this knowledge base");
+  std::string text =
+      fmt::format("PyTorch {} is {}\n", to_string(*answer.version),
+                  answer.newer_than_known
+                      ? fmt::format("newer than this knowledge base, which ends with {} (as of {})",
+                                    three_numbers(to.asked.knowledge.newest_torch()), to.asked.knowledge.as_of())
+                      : "not in this knowledge base");
   if (answer.min_driver)
     text += to.line("driver", fmt::format("{} or newer, as every program built with CUDA {}",
                                           to_string(*answer.min_driver), to_string(*answer.cuda)));
@@ -243,7 +247,7 @@ std::string text_of(const Wording& to, const VllmAnswer& answer) {
   text += to.line("CUDA", to_string(row.cuda) + " in the default wheel");
   if (answer.min_driver) text += to.line("driver", to_string(*answer.min_driver) + " or newer");
   text += to.line("GPU", fmt::format("compute capability {} or higher", capability_text(row.min_capability)));
-  text += command_line("install", "pip install vllm==" + three_numbers(*answer.version));
+  text += command_line("install", answer.command);
   if (answer.obstacle) text += to.line("here", answer.obstacle->empty() ? "runs" : "no: " + *answer.obstacle);
   return text + (answer.instead ? recommendation_text(to.asked, *answer.instead, to.style) : "");
 }
@@ -287,7 +291,9 @@ std::string hardware(const Wording& to, const knowledge::GpuModel& model) {
     if (model.*rate.value > 0) known.push_back(fmt::format("{} {:g}", rate.label, model.*rate.value));
   }
   if (!known.empty()) text += to.line("rates", join(known, ", ") + " (tera-operations per second, dense)");
-  std::vector<std::string> parts{fmt::format("{} SMs", model.multiprocessors)};
+  std::vector<std::string> parts;
+  if (model.cuda_cores > 0) parts.push_back(fmt::format("{} CUDA cores", model.cuda_cores));
+  if (model.multiprocessors > 0) parts.push_back(fmt::format("{} SMs", model.multiprocessors));
   if (model.tdp_watts > 0) parts.push_back(fmt::format("{:g} W", model.tdp_watts));
   parts.push_back(model.nvlink_gb_s > 0 ? fmt::format("NVLink {:g} GB/s", model.nvlink_gb_s) : "no NVLink");
   parts.push_back(model.mig_max_instances > 0 ? fmt::format("MIG: up to {} instances", model.mig_max_instances)

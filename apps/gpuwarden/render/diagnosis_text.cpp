@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/overview.hpp"
+#include "gpuwarden/diagnosis/terms.hpp"
 #include "gpuwarden/doctor/finding.hpp"
 
 namespace gpuwarden::cli {
@@ -18,9 +19,9 @@ using diagnosis::Diagnosis;
 using diagnosis::Evidence;
 
 constexpr std::size_t kEvidenceIndent = 3;
-constexpr std::size_t kEvidence = 3;
+constexpr std::size_t kEvidence = 2;
 constexpr std::size_t kConsequences = 5;
-constexpr std::size_t kLongestLine = 300;
+constexpr std::size_t kLongestLine = 200;
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
@@ -105,12 +106,39 @@ std::string amount_text(const Diagnosis& diagnosis, std::size_t files) {
   return text;
 }
 
-/// "; a plain failure is there: run.log:3: KeyError: 'loss'".
+/// "a plain failure is there: run.log:3: KeyError: 'loss' (at train.py:88 in main)"; empty where there is none.
 std::string plain_failure(const Diagnosis& diagnosis) {
   if (!diagnosis.ordinary) return "";
   const Evidence& evidence = *diagnosis.ordinary;
-  return fmt::format("; a plain failure is there: {}:{}: {}", printable(evidence.file), evidence.line,
-                     beginning_of(evidence.text));
+  const std::string frame =
+      diagnosis.ordinary_frame.empty() ? "" : fmt::format(" (at {})", printable(diagnosis.ordinary_frame));
+  return fmt::format("a plain failure is there: {}:{}: {}{}", printable(evidence.file), evidence.line,
+                     beginning_of(evidence.text), frame);
+}
+
+/// Failures and remarks beside the causes.
+void add_remarks(std::string& text, const Diagnosis& diagnosis, bool causes_shown, const Style& style) {
+  if (const std::string plain = plain_failure(diagnosis); causes_shown && !plain.empty())
+    text += "\n" + wrapped("Beside it, " + plain, 0, 0, style.width) + "\n";
+  for (const diagnosis::Note& note : diagnosis.harmless) {
+    const Evidence& line = note.evidence;
+    text += wrapped(fmt::format("harmless: {} ({}:{}: {})", printable(note.text), printable(line.file), line.line,
+                                beginning_of(line.text)),
+                    0, 3, style.width) +
+            "\n";
+  }
+}
+
+/// The words of the message, for who reads one for the first time.
+std::string words_of_memory(const Diagnosis& diagnosis, std::size_t shown, const Style& style) {
+  const bool any = std::any_of(diagnosis.causes.begin(), diagnosis.causes.begin() + static_cast<std::ptrdiff_t>(shown),
+                               diagnosis::speaks_of_memory);
+  if (!any) return "";
+  std::string words = "words: ";
+  for (const diagnosis::Term& term : diagnosis::memory_terms().first(4))
+    words += fmt::format("{}: {}; ", term.name, term.meaning);
+  words += "more: gpuwarden diagnose --explain memory";
+  return "\n" + wrapped(words, 0, 3, style.width) + "\n";
 }
 
 }  // namespace
@@ -151,6 +179,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view
             "\n",
         Tone::warning);
   const std::size_t shown = std::min(view.causes, diagnosis.causes.size());
+  const std::string plain = plain_failure(diagnosis);
   if (const std::size_t failures = diagnosis::independent_failures(diagnosis);
       failures > 1 && !diagnosis.only_consequences)
     text += fmt::format("{} independent failures: none explains another\n", failures);
@@ -164,11 +193,37 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view
   if (shown == 0 && !diagnosis.only_consequences) {
     const std::string sentence =
         fmt::format("{} found in {}{}", view.doubtful == 0 ? "nothing GPU-related" : "nothing that is likely",
-                    amount_text(diagnosis, view.files), plain_failure(diagnosis));
+                    amount_text(diagnosis, view.files), plain.empty() ? "" : "; " + plain);
     text += wrapped(sentence, 0, 0, style.width) + "\n";
   }
+  text += words_of_memory(diagnosis, shown, style);
+  add_remarks(text, diagnosis, shown > 0 || diagnosis.only_consequences, style);
   if (view.doubtful > 0 && (view.all_evidence || shown == 0))
     text += fmt::format("{} below --min-confidence\n", counted(view.doubtful, "cause is", "causes are"));
+  return text;
+}
+
+std::string environment_text(const std::vector<doctor::Finding>& findings, const Style& style) {
+  constexpr std::size_t kMost = 3;
+  if (findings.empty()) return "";
+  std::string text = "\nThe environment in the same text:\n";
+  for (std::size_t i = 0; i < std::min(kMost, findings.size()); ++i) {
+    text += fmt::format(" - {}  {}\n", wrapped(printable(findings[i].title), 3, 3, style.width),
+                        style.paint(fmt::format("[{}]", printable(findings[i].id)), Tone::dim));
+    text += steps_text("do", findings[i].fix, kEvidenceIndent, style);
+  }
+  if (findings.size() > kMost)
+    text += fmt::format(" - {}: gpuwarden doctor --from FILE\n",
+                        counted(findings.size() - kMost, "more finding", "more findings"));
+  return text;
+}
+
+std::string memory_terms_text(const Style& style) {
+  std::string text = "What messages about GPU memory call what:\n";
+  for (const diagnosis::Term& term : diagnosis::memory_terms()) {
+    const std::string head = fmt::format("   {}: ", term.name);
+    text += head + wrapped(term.meaning, head.size(), 6, style.width) + "\n";
+  }
   return text;
 }
 

@@ -127,13 +127,19 @@ std::string capability_text(const facts::Gpu& gpu) {
   return capability ? fmt::format("{}.{}", capability->major, capability->minor) : "-";
 }
 
-std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, bool disabled, const Columns& columns,
-                    const Style& style) {
+/// Of a GPU that is out of use that, unless it is in no state to be used.
+std::string state_text(const GpuRecord& record, const facts::Lease* lease, const facts::Disabling* word) {
+  if (word == nullptr || (word->judged && !facts::is_usable(record))) return holder_text(record, lease);
+  return word->judged ? "unfit" : "disabled";
+}
+
+std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const facts::Disabling* word,
+                    const Columns& columns, const Style& style) {
   const auto& sample = record.sample;
   const std::string temperature = sample.temperature ? fmt::format("{}C", sample.temperature->value) : "-";
-  const std::string state = disabled ? "disabled" : holder_text(record, lease);
+  const std::string state = state_text(record, lease, word);
   Tone tone = state == "free" ? Tone::good : Tone::warning;
-  if (!facts::is_usable(record)) tone = Tone::bad;
+  if (!facts::is_usable(record) || (word != nullptr && word->judged)) tone = Tone::bad;
   if (record.gpu.vendor != "NVIDIA") tone = Tone::dim;
   Row row(style);
   row.add(std::to_string(record.gpu.index.value), columns.index, true);
@@ -230,6 +236,14 @@ std::string mig_rows(const GpuRecord& record, const Columns& columns, const Styl
   return text;
 }
 
+/// Who or what keeps the GPU out of use, and what would help.
+std::string word_lines(const facts::Disabling* word, const facts::Snapshot& snapshot, const Style& style) {
+  if (word == nullptr) return "";
+  const std::string why = facts::describe_disabling(*word, snapshot.taken_at);
+  const std::string text = painted_lines(why, 3, style, word->judged ? Tone::bad : Tone::warning);
+  return word->next_step.empty() ? text : text + painted_lines("-> " + word->next_step, 3, style, Tone::plain);
+}
+
 /// What a kernel log told, each kind of fault once: "Xid 79 at 0000:91:00, 3 times: GPU has fallen off the bus."
 std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
   const auto faults = snapshot.kernel_faults.value_or(std::vector<facts::KernelFault>{});
@@ -277,9 +291,7 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
   for (const GpuRecord& record : snapshot.gpus) {
     const facts::Lease* lease = facts::find_lease(leases, record);
     const facts::Disabling* word = facts::find_disabling(disabled, facts::identity_of(record));
-    text += gpu_row(record, lease, word != nullptr, columns, style);
-    if (word != nullptr)
-      text += painted_lines(facts::describe_disabling(*word, snapshot.taken_at), 3, style, Tone::warning);
+    text += gpu_row(record, lease, word, columns, style) + word_lines(word, snapshot, style);
     if (!record.cause.empty())
       text += painted_lines(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
     if (!record.next_step.empty()) text += painted_lines("-> " + record.next_step, 3, style, Tone::plain);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "common_options.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "shared_options.hpp"
 
@@ -117,7 +118,7 @@ std::string command_man_page(const Subcommand& command) {
     text += options_section(group.title == title ? "" : group.title, group.options);
     title = group.title;
   }
-  text += options_section("common options", kCommonOptions);
+  text += options_section("common options", common_options_of(command));
   text += kExitCodes;
   if (command.rest == Rest::command) text += kRunCodes;
   return text + std::string(kEnvironment) + ".SH SEE ALSO\n.BR gpuwarden (1)\n";

@@ -214,10 +214,14 @@ std::string serving(const PlanAnswer& answer) {
   if (!answer.pool) return "";
   const ServingPool& pool = *answer.pool;
   const bool one = answer.best().settings.parallel.gpus() == 1;
-  return fmt::format(
+  std::string text = fmt::format(
       "\nserving: {} of KV cache{} at {:.0f}% utilization hold {} tokens: {:.1f} requests of {} tokens at once\n",
       gib(pool.cache), one ? "" : " on each GPU", answer.request.work.serving_utilization * 100, pool.tokens,
       pool.requests, answer.best().settings.sequence);
+  text +=
+      fmt::format("  by engine and version: weights {} to {}, cache {} to {}, {} to {} tokens\n", gib(pool.weights_low),
+                  gib(pool.weights_high), gib(pool.cache_low), gib(pool.cache_high), pool.tokens_low, pool.tokens_high);
+  return text;
 }
 
 std::string verdict(const PlanAnswer& answer, const Style& style) {

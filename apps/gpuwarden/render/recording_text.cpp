@@ -39,8 +39,8 @@ std::string level_word(AlertLevel level) { return level == AlertLevel::info ? "n
 
 std::string heading(const Summary& summary, const Style& style) {
   std::string text = style.paint(recording::host_text(summary), Tone::bold);
-  text += fmt::format(": {} GPUs, {} to {} ({})\n", summary.gpus.size(), format_utc(summary.window.from),
-                      format_utc(summary.window.to), recording::duration_text(summary.duration()));
+  text += fmt::format(": {} GPU{}, {}\n", summary.gpus.size(), summary.gpus.size() == 1 ? "" : "s",
+                      recording::window_text(summary));
   const std::string command = recording::command_text(summary);
   if (!command.empty())
     text += cut(fmt::format("command: {}", command), style) +
@@ -66,7 +66,7 @@ std::string total_line(const Summary& summary) {
   const recording::Totals totals = recording::totals_of(summary);
   std::string text =
       fmt::format("\nall GPUs: mean utilization {}, energy {}", recording::quantity_text(totals.mean_utilization, "%"),
-                  totals.joules ? recording::energy_text(*totals.joules, totals.joules_are_estimate) : "-");
+                  recording::total_energy_text(totals, summary.gpus.size()));
   if (totals.used) text += fmt::format(", {} of {} worked", *totals.used, summary.gpus.size());
   return text + "\n";
 }

@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/serve_actions.hpp"
 
-#include <pwd.h>
 #include <unistd.h>
 
+#include "gpuwarden/base/users.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/probe/power_limit.hpp"
 #include "gpuwarden/view/host_processes.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
-std::string own_user_name() {
-  const passwd* entry = ::getpwuid(::geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
-}
-
 Result<void> disable_here(const Machine& machine, const facts::Disabling& wanted) {
   return machine.disablings().disable({wanted.uuid}, wanted.reason, wanted.by, system_clock());
 }
 
+/// What the GPU itself shows is accepted, too, as `gpuwarden enable` does it.
 Result<void> enable_here(const Machine& machine, const Uuid& uuid) {
-  GPUWARDEN_CHECK(machine.disablings().enable({uuid}));
+  const machine::EnableRequest request{
+      .gpus = {uuid},
+      .reason = "",
+      .by = name_of_user(::geteuid()) + "'s gpuwarden serve",
+      .seen = machine::unfit_in(machine.read({.processes = false})),
+  };
+  GPUWARDEN_CHECK(machine::enable(machine.options().environment, machine.reader(), request, system_clock()));
   return {};
 }
 
@@ -67,7 +71,7 @@ serve::Actions actions_of(const Machine& machine, const KeptRights& rights, serv
     actions.disable = [&machine](const facts::Disabling& wanted) { return disable_here(machine, wanted); };
     actions.enable = [&machine](const Uuid& uuid) { return enable_here(machine, uuid); };
   }
-  if (!rights.disable && ::geteuid() != 0) actions.disables_for = own_user_name();
+  if (!rights.disable && ::geteuid() != 0) actions.disables_for = name_of_user(::geteuid());
   return actions;
 }
 

@@ -107,6 +107,7 @@ class Service {
         watch_(serve::watch_of(monitor_)),
         watchdog_(serve::watchdog_interval(context.environment)) {
     monitor_.add_reading_callback([this](const telemetry::Reading& reading) {
+      note_readiness(reading.snapshot.problem);
       tally_.add(reading);
       serve::tell_reading(events_, reading);
     });
@@ -148,6 +149,7 @@ class Service {
     sources.redact = [this](std::string_view text) { return redact::redact_secrets(text, secrets_).text; };
     sources.quotes_commands = [this](std::string_view rule) { return quotes_commands(rule); };
     sources.leases_problem = [this] { return unknowns_.leases_problem(); };
+    sources.disabled = [this] { return unknowns_.out_of_use(); };
     sources.disablings_problem = [this] { return unknowns_.disablings_problem(); };
     sources.actions = actions_of(machine_, settings_.keep, helper_);
     sources.metrics = settings_.metrics;
@@ -157,9 +159,21 @@ class Service {
     return sources;
   }
 
+  /// Says what keeps the server from being ready, once, and that it is over. In the monitor's thread.
+  void note_readiness(const std::optional<facts::DriverProblem>& problem) {
+    const std::string words = problem ? problem->message : "";
+    if (std::exchange(unready_, words) == words) return;
+    log_line(words.empty() ? "ready: the driver answers" : "not ready: " + words);
+    if (problem && !problem->hint.empty()) log_line("hint: " + problem->hint);
+  }
+
   void reload_rules() {
     tell_system(serve::reloading_message());
     auto rules = read_alert_rules(settings_.rules);
+    if (rules) {
+      const auto fine = check_alert_sinks(*rules, context_.environment);
+      if (!fine) rules = std::unexpected(fine.error());
+    }
     if (rules) {
       log_line(fmt::format("read {} alert rules", rules->rules.size()));
       quoting_.set(rules_quoting(*rules));
@@ -201,6 +215,7 @@ class Service {
   const ReloadSignal* reload_ = nullptr;
   std::optional<std::chrono::microseconds> watchdog_;
   bool complained_ = false;
+  std::string unready_;  ///< why; the monitor's thread's own
 };
 
 /// The user whom root has become, who has files of his own: root's home is neither his nor open to him.
@@ -245,6 +260,8 @@ Result<int> run_server(Context& context) {
     settle_in(context, user);
     GPUWARDEN_TRY(machine, open_machine(context));
   }
+  // As the user who will start them.
+  GPUWARDEN_CHECK(check_alert_sinks(alerts, context.environment));
   const ReloadSignal reload;
   const StopOnSignals stop;
   reload.arm();

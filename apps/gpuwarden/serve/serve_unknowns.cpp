@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "gpuwarden/machine/out_of_use.hpp"
+
 namespace gpuwarden::cli {
 
 std::vector<facts::Lease> Unknowns::leases(const facts::Snapshot& snapshot) {
@@ -13,9 +15,13 @@ std::vector<facts::Lease> Unknowns::leases(const facts::Snapshot& snapshot) {
 }
 
 std::vector<facts::Disabling> Unknowns::disabled() {
-  auto view = machine_.disablings().read();
+  auto view = machine::out_of_use(machine_.options().environment, machine_.reader(), system_clock().wall_now());
   disablings_problem_.set(view ? std::nullopt : std::optional(view.error()));
-  if (view) known_ = std::move(view->disabled);
+  if (!view) return known_;
+  out_of_use_.set(view->disabled);
+  // What monitors judge is no word of a person's: this server's own monitor judges for itself.
+  std::erase_if(view->disabled, [](const facts::Disabling& one) { return one.judged; });
+  known_ = std::move(view->disabled);
   return known_;
 }
 

@@ -41,6 +41,8 @@ class Unknowns {
   std::vector<facts::Lease> leases(const facts::Snapshot& snapshot);
   /// Where that is not known now, as it was known last: nothing is enabled by a file that cannot be read.
   std::vector<facts::Disabling> disabled();
+  /// As disabled() found it last, with the GPUs that monitors judge unfit. From any thread.
+  std::vector<facts::Disabling> out_of_use() const { return out_of_use_.get(); }
 
   std::optional<Error> leases_problem() const { return leases_problem_.get(); }
   std::optional<Error> disablings_problem() const { return disablings_problem_.get(); }
@@ -48,6 +50,7 @@ class Unknowns {
  private:
   const Machine& machine_;
   std::vector<facts::Disabling> known_;  ///< the monitor's thread's own
+  Shared<std::vector<facts::Disabling>> out_of_use_{std::vector<facts::Disabling>{}};
   Shared<std::optional<Error>> leases_problem_{std::nullopt};
   Shared<std::optional<Error>> disablings_problem_{std::nullopt};
 };

@@ -12,6 +12,16 @@
 
 namespace gpuwarden::python {
 
+/// Whether Python code can still be run: a thread of the library that asks for the interpreter's lock while the
+/// interpreter ends is stopped for ever.
+inline bool interpreter_lives() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() != 0 && Py_IsFinalizing() == 0;
+#else
+  return Py_IsInitialized() != 0 && _Py_IsFinalizing() == 0;
+#endif
+}
+
 /// An object that is closed once. It ends without the interpreter's lock, since its threads may wait for that; in a
 /// forked child it is let be: its threads are not there.
 template <class T>
@@ -51,7 +61,7 @@ class PythonFunction {
  public:
   explicit PythonFunction(nb::callable function)
       : function_(new nb::callable(std::move(function)), [](nb::callable* last) {
-          if (Py_IsInitialized() == 0) return;
+          if (!interpreter_lives()) return;  // the process ends: nobody's memory any more
           const nb::gil_scoped_acquire locked;
           delete last;
         }) {}
@@ -59,7 +69,7 @@ class PythonFunction {
   /// Calls it with texts.
   template <class... Texts>
   void operator()(const Texts&... texts) const {
-    if (Py_IsInitialized() == 0) return;
+    if (!interpreter_lives()) return;
     const nb::gil_scoped_acquire locked;
     try {
       (*function_)(texts...);
@@ -68,6 +78,8 @@ class PythonFunction {
     }
   }
   const nb::callable& function() const { return *function_; }
+  /// What the garbage collector visits.
+  PyObject* object() const { return function_->ptr(); }
 
  private:
   std::shared_ptr<nb::callable> function_;

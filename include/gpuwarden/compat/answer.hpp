@@ -48,6 +48,7 @@ struct Recommendation {
   std::optional<Version> driver;  ///< another one than the place has; empty: that one will do, or none is known
   const knowledge::TorchBuild* torch = nullptr;
   const knowledge::VllmRelease* vllm = nullptr;
+  std::string vllm_command;  ///< installs it, with the wheel of a CUDA that the driver runs; empty: there is none
 };
 
 /// A GPU that the place's driver cannot drive.
@@ -125,6 +126,7 @@ struct VllmAnswer : Verdict {
   std::string asked;                            ///< the version as it was typed
   const knowledge::VllmRelease* row = nullptr;  ///< nullptr: not known
   bool estimated = false;                       ///< the needs are those of the nearest release before it
+  std::string command;                          ///< installs it, with the wheel of a CUDA that the place's driver runs
   std::optional<Version> min_driver;
   std::optional<std::string> obstacle;  ///< at the place: why it does not run, or ""; empty: no place is known
   std::optional<Recommendation> instead;
@@ -231,6 +233,10 @@ std::string_view words_for(knowledge::RunsOn how);
 std::string capability_text(int architecture);
 /// "2.5.1+cu124".
 std::string wheel_name(const knowledge::TorchBuild& build);
+/// "pip install vllm==0.28.0"; where only the wheel of the row's other CUDA runs on the driver (empty: any), with the
+/// index that has it.
+std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
+                         std::optional<Version> driver);
 /// "2.5.1", with all three numbers.
 std::string three_numbers(const Version& version);
 

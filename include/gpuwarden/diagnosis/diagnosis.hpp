@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpuwarden/diagnosis/event.hpp"
+#include "gpuwarden/diagnosis/reader.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -40,10 +41,18 @@ struct Cause {
   std::string link;
 };
 
+/// A line that sounds like a failure and is none.
+struct Note {
+  Evidence evidence;
+  std::string text;  ///< why nothing has to be done, a sentence
+};
+
 struct Diagnosis {
   std::vector<Cause> causes;       ///< likeliest first; empty: nothing that has to do with GPUs
   bool only_consequences = false;  ///< what is visible follows from something that is not: look earlier, at other ranks
-  std::optional<Evidence> ordinary;  ///< where no cause is found: an error that has nothing to do with GPUs
+  std::optional<Evidence> ordinary;  ///< an error that has nothing to do with GPUs; it may be there beside causes
+  std::string ordinary_frame;        ///< "train.py:88 in main": where in the program's own code; may be empty
+  std::vector<Note> harmless;        ///< what sounds worse than it is
   std::string look_at;               ///< where: "earlier in run.log", "rank 3"
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
@@ -55,6 +64,6 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine = null
                    const facts::Snapshot* report = nullptr);
 
 /// A text of any kind: its events, and whatever it tells about the machine (collect_env, nvidia-smi tables).
-Diagnosis diagnose_text(std::string_view text, std::string file);
+Diagnosis diagnose_text(std::string_view text, std::string file, RulesLeftOut left_out = {});
 
 }  // namespace gpuwarden::diagnosis

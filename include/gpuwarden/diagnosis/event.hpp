@@ -51,11 +51,20 @@ struct Event {
   int clock = 0;               ///< which kind of time stamp the line had; 0: none
 };
 
+/// A Python traceback: the exception that ended it.
+struct Traceback {
+  std::string file;
+  std::uint64_t line = 0;  ///< of the exception
+  std::string exception;   ///< "KeyError: 'loss'", at most 500 characters
+  std::string frame;       ///< "train.py:88 in main": the last of the program's own code
+};
+
 /// All that was read of one file, or of several.
 struct Reading {
-  std::vector<Event> events;   ///< in the order of the lines; bounded, whatever the file
-  std::set<std::string> tags;  ///< "container", "rocm" ...
-  bool newest_first = false;   ///< the time stamps run backwards
+  std::vector<Event> events;          ///< in the order of the lines; bounded, whatever the file
+  std::vector<Traceback> tracebacks;  ///< the first of each exception, bounded
+  std::set<std::string> tags;         ///< "container", "rocm" ...
+  bool newest_first = false;          ///< the time stamps run backwards
   /// How many events came before the last line that tells of success; empty: no such line, or several files.
   std::optional<std::size_t> ended_well;
   std::uint64_t lines = 0;

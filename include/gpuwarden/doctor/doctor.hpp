@@ -82,6 +82,15 @@ struct Examination {
   std::vector<std::pair<std::string, Area>> ran;  ///< ids of the checks, and of the site's rules ("site:ID"), that ran
 };
 
+/// A finding that somebody else made of what the same text tells.
+struct ToldFinding {
+  Finding finding;
+  std::vector<std::string> same_as;  ///< checks whose findings say the same: with one of them it is left out
+};
+
+/// Adds them to the verdict, each behind the checks' own findings of its severity. The choice is heeded by areas.
+void add_told(Examination& examination, std::vector<ToldFinding> told, const Choice& choice = {});
+
 /// Runs the checks, and the site's rules of `knowledge`.
 Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge, const Purpose& purpose = {},
                     const Choice& choice = {}, const facts::BurnInRun* burn_in = nullptr);

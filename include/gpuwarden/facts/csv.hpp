@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
@@ -28,10 +29,10 @@ Result<std::optional<CsvStyle>> csv_style_from(std::span<const std::string> word
 std::vector<std::string> csv_field_names();
 /// What is printed where no fields were named.
 std::span<const std::string_view> default_csv_fields();
-/// The snapshot's GPUs, a line each; "[N/A]" where a GPU does not tell, or is not leased. Values with a comma in them
-/// stand between double quotes. Fails with invalid_argument on a field that does not exist; the hint lists those that
-/// are like it.
+/// The snapshot's GPUs, a line each; "[N/A]" where a GPU does not tell, is not leased, or is not disabled. Values with
+/// a comma in them stand between double quotes. Fails with invalid_argument on a field that does not exist; the hint
+/// lists those that are like it.
 Result<std::string> to_csv(const Snapshot& snapshot, std::span<const std::string> fields, const CsvStyle& style,
-                           std::span<const Lease> leases = {});
+                           std::span<const Lease> leases = {}, std::span<const Disabling> disabled = {});
 
 }  // namespace gpuwarden::facts

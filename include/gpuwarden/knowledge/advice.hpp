@@ -34,8 +34,11 @@ constexpr bool is_fit(WheelFit fit) { return fit == WheelFit::runs || fit == Whe
 
 /// The newest wheel that runs on all of these GPUs, of one release the default build first; nullptr: there is none.
 const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver);
-/// The newest vLLM whose default wheel runs there.
+                                   std::optional<Version> driver, std::string_view machine = kUsualMachine);
+/// Which of the release's wheels runs on a driver, by the CUDA that it is built for: the default one, else the other
+/// one; empty: none does, of those that are known.
+std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelease& row, std::optional<Version> driver);
+/// The newest vLLM of which a wheel runs there.
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver);
 /// The index that pip needs for a wheel; empty for the default build, which PyPI has.

@@ -54,9 +54,13 @@ struct DriverBranch {
   std::string_view end_of_life;    ///< "2028-06"; "past": over, month not known; empty: not known
   std::string_view note;
   std::string_view source;
+  std::string_view as_of;  ///< "2026-11": when the row was last held against its source
 };
 
-/// One wheel of PyTorch on Linux x86_64.
+/// The processor's architecture that wheels are for where nobody names another.
+inline constexpr std::string_view kUsualMachine = "x86_64";
+
+/// One wheel of PyTorch on Linux.
 struct TorchBuild {
   Version torch;
   std::string_view released;
@@ -67,6 +71,7 @@ struct TorchBuild {
   Version python_lowest;
   Version python_highest;
   std::string_view source;
+  std::string_view as_of;  ///< "2026-11"
 };
 
 /// vLLM releases with one set of needs.
@@ -77,6 +82,22 @@ struct VllmRelease {
   Version cuda;  ///< of the default wheel
   int min_capability = 0;
   std::string_view source;
+  Version other_cuda;      ///< of wheels that its own index has besides; empty: there are none
+  std::string_view as_of;  ///< "2026-11"
+};
+
+/// What releases of a package need of driver, GPU and PyTorch, in its maintainers' words.
+struct PackageNeeds {
+  std::string_view package;  ///< by its name on PyPI, or as people call the program
+  Version first;
+  Version last;            ///< empty: still
+  int min_capability = 0;  ///< 80 of 8.0; 0: whatever its PyTorch serves
+  Version min_driver;      ///< empty: that of its CUDA, or of its PyTorch
+  Version cuda;            ///< major release of its wheels; empty: its PyTorch's
+  Version torch;           ///< the least PyTorch; empty: not said
+  std::string_view note;
+  std::string_view source;
+  std::string_view as_of;  ///< "2026-11"
 };
 
 /// A release of a library or framework, in its maintainers' words.
@@ -142,12 +163,17 @@ class Knowledge {
   std::span<const Architecture> architectures() const { return architectures_; }
   std::span<const DriverBranch> branches() const { return branches_; }
   std::span<const TorchBuild> torch_builds() const { return torch_; }
+  /// Wheels for processors of this architecture ("x86_64", "aarch64"); of others none are known.
+  std::span<const TorchBuild> torch_builds(std::string_view machine) const;
   std::span<const VllmRelease> vllm_releases() const { return vllm_; }
+  std::span<const PackageNeeds> packages() const { return packages_; }
   std::span<const ComponentRelease> components() const { return components_; }
   std::span<const XidCode> xids() const { return xids_; }
   std::span<const GpuModel> models() const { return models_; }
   /// A site's own; there are none built in.
   std::span<const SiteRule> rules() const { return rules_; }
+  /// The latest month in which any of the tables was held against its sources: "2026-11".
+  std::string_view as_of() const;
 
   /// The release that `version` ("12.4.131" of nvcc, "12.4") belongs to: the newest of that MAJOR.MINOR; nullptr where
   /// it is not known. From 13.4 on the third number is a build, not an update.
@@ -177,9 +203,9 @@ class Knowledge {
   std::optional<bool> host_compiler_fits(const Version& cuda, std::string_view compiler, int major) const;
 
   /// The wheel's row; of the same MAJOR.MINOR where the exact release has none. nullptr where that is not known.
-  const TorchBuild* torch(const Version& torch, std::string_view build) const;
+  const TorchBuild* torch(const Version& torch, std::string_view build, std::string_view machine = kUsualMachine) const;
   /// All wheels of a release.
-  std::vector<const TorchBuild*> torch_builds_of(const Version& torch) const;
+  std::vector<const TorchBuild*> torch_builds_of(const Version& torch, std::string_view machine = kUsualMachine) const;
   Version newest_torch() const;
   /// The newest wheel that runs on this architecture and driver (empty: any); nullptr where there is none. Of several
   /// builds of a release the default one is taken if it fits.
@@ -187,6 +213,8 @@ class Knowledge {
   const VllmRelease* vllm(const Version& version) const;
   /// The same, else the nearest release before it that is known.
   const VllmRelease* vllm_near(const Version& version) const;
+  /// What this release of a package needs (no version: its newest); nullptr where that is not known.
+  const PackageNeeds* package(std::string_view name, const std::optional<Version>& version) const;
 
   const XidCode* xid(int code) const;
 
@@ -204,7 +232,9 @@ class Knowledge {
   std::vector<Architecture> architectures_;
   std::vector<DriverBranch> branches_;
   std::vector<TorchBuild> torch_;
+  std::vector<TorchBuild> torch_aarch64_;
   std::vector<VllmRelease> vllm_;
+  std::vector<PackageNeeds> packages_;
   std::vector<ComponentRelease> components_;
   std::vector<XidCode> xids_;
   std::vector<GpuModel> models_;

@@ -18,6 +18,7 @@ enum class Role {
   context,   ///< sets a tag ("container", "rocm") and nothing else
   silence,   ///< no evidence, whatever other rules see in the line: advice, legends, harmless plugins
   ordinary,  ///< an error that has nothing to do with GPUs: a plain exception, an HTTP error
+  harmless,  ///< sounds like a failure and is none: `says` tells why nothing has to be done
 };
 std::string_view to_string(Role role);
 
@@ -47,6 +48,10 @@ struct DiagnosisRule {
   double strength;                             ///< 0 to 1: how sure the line alone makes its cause
   std::span<const std::string_view> overlaps;  ///< rules of other causes that rightly see its examples
   std::span<const DiagnosisExample> examples;
+  std::string_view says;  ///< a sentence with {facts} that this line allows; before the cause's own. Empty: none
+  std::span<const std::string_view> fix;  ///< steps for this very line; they come before the cause's own
+  std::string_view reject;  ///< a pattern: where it fits the line or those after it, the rule is silent. Empty: none
+  std::span<const std::string_view> inspired_by;  ///< public threads without which nobody would have written it
 };
 
 /// A cause of failure, by the id under which it is reported.
@@ -55,7 +60,7 @@ struct DiagnosisCause {
   std::string_view area;
   std::string_view title;
   std::span<const std::string_view> summary;  ///< sentences with {facts}, most telling first; the last has none
-  std::span<const std::string_view> fix;
+  std::span<const std::string_view> fix;  ///< "[vllm,sglang] step": only where the log is of one of these (tags)
   std::span<const std::string_view> confirm;
   std::string_view link;
   std::string_view source;

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpuwarden/base/clock.hpp"
@@ -18,6 +20,16 @@
 
 namespace gpuwarden::launch {
 
+/// Which of each rank's two streams are meant: bit 0 standard output, bit 1 standard error, as torchrun counts them.
+struct StreamChoice {
+  std::uint8_t everywhere = 0;                    ///< of ranks that are not named
+  std::map<std::uint32_t, std::uint8_t> by_rank;  ///< of these, by LOCAL_RANK
+  /// "3", or "0:3,12:1" for single ranks. Fails with invalid_argument.
+  static Result<StreamChoice> parse(std::string_view text);
+  std::uint8_t of(std::uint32_t local_rank) const;
+  bool none() const { return everywhere == 0 && by_rank.empty(); }
+};
+
 /// What to run and how.
 struct JobSpec {
   std::vector<std::string> argv;
@@ -26,6 +38,11 @@ struct JobSpec {
   std::uint32_t node_rank = 0;
   std::string master_address = "127.0.0.1";
   std::optional<std::uint16_t> master_port;  ///< empty: a free one
+  std::string rendezvous_id;                 ///< TORCHELASTIC_RUN_ID; empty: run_id
+  std::string role = "default";              ///< ROLE_NAME
+  std::uint32_t restart_count = 0;           ///< how often the job was started before
+  std::uint32_t max_restarts = 0;
+  std::optional<std::uint32_t> threads;  ///< OMP_NUM_THREADS of each of several ranks, where it is not set; empty: 1
   /// Value of CUDA_VISIBLE_DEVICES, comma-separated; empty for the CPU.
   std::string visible_devices;
   /// Each rank sees only its own entry of visible_devices, as device 0 (MIG instances need this).
@@ -35,6 +52,12 @@ struct JobSpec {
   std::string run_id;                 ///< unique; reaches the job as GPUWARDEN_RUN_ID
   std::vector<int> held_descriptors;  ///< lease locks every rank and the guardian hold
   std::optional<std::filesystem::path> log_directory;
+  /// Streams that go to the log alone, and those that go there and to our own; with either of them the other streams
+  /// are not logged, without both of them all are logged and shown. Need a log directory.
+  StreamChoice redirects;
+  StreamChoice tee;
+  /// Keep the end of each rank's output (RankEnd::last_output, last_words), which then goes through a pipe.
+  bool keep_last_words = false;
   bool prefix_lines = true;  ///< "[rank 3] " before each line when there are several ranks
   std::chrono::milliseconds grace = std::chrono::seconds(10);  ///< between SIGTERM and SIGKILL
   /// The calling program is nothing but this job's launcher: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT,
@@ -53,6 +76,9 @@ struct RankEnd {
   Pid pid;
   std::optional<int> exit_code;
   std::optional<int> signal;
+  /// The end of its standard output and error, at most 64 KiB of each; empty unless JobSpec::keep_last_words.
+  std::string last_output;
+  std::string last_words;
 };
 
 /// How the job ended. exit_code is what a shell would report: the first failing rank's code, 128 + signal for a

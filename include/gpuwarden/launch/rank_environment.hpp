@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <string_view>
 
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/base/subprocess.hpp"
@@ -11,8 +13,15 @@
 namespace gpuwarden::launch {
 
 /// A port that nobody has bound, drawn at random from [15000, start of the ephemeral range) so that no outgoing
-/// connection takes it and two launchers hardly ever meet. Rank 0 binds it itself, so it cannot be held for it.
+/// connection takes it. run_job() holds such a port against other launchers for as long as the job lasts.
 Result<std::uint16_t> find_free_port();
+
+/// The port on which the nodes of a job meet who know nothing of each other but its id: the same for the same id and
+/// attempt, in the range of find_free_port().
+std::uint16_t port_of_job(std::string_view id, std::uint32_t attempt);
+
+/// The directory's file in which a rank's program may note down its error, as torchrun's do (TORCHELASTIC_ERROR_FILE).
+std::filesystem::path error_file(const std::filesystem::path& folder, std::uint32_t rank);
 
 /// The variables of one rank: torchrun's (source: torch.distributed.elastic's local agent), CUDA's and gpuwarden's.
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port);

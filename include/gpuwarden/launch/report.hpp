@@ -50,6 +50,8 @@ struct SiteFinding {
 
 struct RunReport {
   bool simulated = false;
+  std::string fleet;  ///< the simulated one's name
+  std::string host;
   std::string run_id;
   std::vector<std::string> command;
   std::chrono::system_clock::time_point started{};

@@ -10,6 +10,7 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/health.hpp"
+#include "gpuwarden/lease/verdicts.hpp"
 
 namespace gpuwarden::lease {
 
@@ -28,6 +29,7 @@ class Disablings {
 
   struct View {
     std::vector<facts::Disabling> disabled;  ///< root's before the caller's own; each GPU once
+    std::vector<Acceptance> accepted;        ///< of machine::out_of_use: what may not be held against GPUs
     std::vector<std::string> warnings;       ///< files that are not believed: another user's, or open to others
   };
   /// What holds for the caller. Fails where a file that counts cannot be read (permission_denied) or is damaged

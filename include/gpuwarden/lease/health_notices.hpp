@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,14 +16,10 @@
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/lease/disablings.hpp"
+#include "gpuwarden/lease/verdicts.hpp"
 
 namespace gpuwarden::lease {
 
-/// The folders of the files. A monitor of root's writes to the first one, another user's to his own.
-struct HealthPlaces {
-  std::filesystem::path everybody;
-  std::filesystem::path own;  ///< empty: the first one
-};
 /// Beside what is disabled: DISABLINGS/health.
 HealthPlaces health_places(const DisablingPlaces& disablings);
 
@@ -29,11 +27,17 @@ struct HealthView {
   /// As if somebody had disabled them: `reason` is "judged unfit: ...", `by` names whose program judged. Root's before
   /// the caller's own; each GPU once.
   std::vector<facts::Disabling> unfit;
+  /// The same, with their causes.
+  std::vector<Verdict> verdicts;
   std::vector<std::string> warnings;  ///< files that are not believed: another user's, open to others, or damaged
 };
 /// What holds for the caller at `now`: the word of root's monitors and of his own. What a monitor wrote that has ended,
 /// or has not judged for longer than it said it would, is nobody's word.
-HealthView read_health(const HealthPlaces& places, std::chrono::system_clock::time_point now);
+/// A verdict that lasts goes on without its monitor (`known`, of read_verdicts()); what was accepted counts no more.
+HealthView read_health(const HealthPlaces& places, std::chrono::system_clock::time_point now,
+                       const VerdictView& known = {});
+/// As a disabling is told.
+facts::Disabling disabling_of(const Verdict& verdict);
 
 /// One monitor's file. Not thread-safe.
 class HealthPublisher {
@@ -42,15 +46,17 @@ class HealthPublisher {
   HealthPublisher(HealthPlaces places, std::string program, std::chrono::milliseconds interval);
   HealthPublisher(const HealthPublisher&) = delete;
   HealthPublisher& operator=(const HealthPublisher&) = delete;
-  ~HealthPublisher();  ///< takes its word back
+  ~HealthPublisher();  ///< takes its word back, but for verdicts that last
 
   /// Tells which of these GPUs are in error. Writes where that has changed, and every 30 s while there is one; where
-  /// there is none there is no file. Fails where the file cannot be written; the next call tries again.
+  /// there is none there is no file. What lasts is kept as a verdict, with its mark, until the GPU is seen to be fit.
+  /// Fails where a file cannot be written; the next call tries again.
   Result<void> publish(std::span<const facts::Health> health, std::chrono::system_clock::time_point now,
-                       Clock::SteadyTime when);
+                       Clock::SteadyTime when, std::span<const ResetMark> marks = {});
 
  private:
   Result<void> write(const std::vector<facts::Health>& unfit, std::chrono::system_clock::time_point now);
+  Result<void> keep_lasting(std::span<const facts::Health> health, std::span<const ResetMark> marks);
   void take_back();
 
   HealthPlaces places_;
@@ -60,6 +66,7 @@ class HealthPublisher {
   UniqueFd lock_;               ///< of the file: who reads it sees by it that this process lives
   std::string told_;
   Clock::SteadyTime written_{};
+  std::optional<std::map<std::string, std::string>> kept_;  ///< by UUID: what stands in the file of verdicts
 };
 
 }  // namespace gpuwarden::lease

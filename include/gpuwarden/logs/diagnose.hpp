@@ -11,7 +11,12 @@
 #include <vector>
 
 #include "gpuwarden/diagnosis/diagnosis.hpp"
+#include "gpuwarden/doctor/finding.hpp"
 #include "gpuwarden/logs/read.hpp"
+
+namespace gpuwarden::knowledge {
+class Knowledge;
+}
 
 namespace gpuwarden::logs {
 
@@ -22,12 +27,16 @@ struct Options {
   /// The machine on which it happened, where its facts are known; else only the logs tell of theirs.
   const facts::Snapshot* machine = nullptr;
   double min_confidence = kLeastConfidence;
+  /// Where it is given, the doctor judges the environment that the same text tells of.
+  const knowledge::Knowledge* knowledge = nullptr;
 };
 
 /// What was read, and what was concluded from it.
 struct Report {
   Logs logs;
   diagnosis::Diagnosis diagnosis;
+  /// What the doctor finds wrong (errors and worse) with the environment in the text, beyond what the causes say.
+  std::vector<doctor::Finding> environment;
   std::string machine;       ///< whose facts were looked at beside the logs: "SIMULATED h100x8"; empty: nobody's
   bool simulated = false;    ///< that machine is
   std::size_t doubtful = 0;  ///< causes that were left out: less sure than min_confidence

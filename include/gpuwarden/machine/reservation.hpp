@@ -43,8 +43,8 @@ struct GpuSource {
   std::function<facts::Snapshot(const probe::ReadRequest&)> read;
   /// nullptr: a machine whose leases are not known, as a captured one's; nothing of it can be held.
   const lease::LeaseStore* leases = nullptr;
-  /// Which of them are out of use for the caller; empty: none. Where it fails nothing is chosen.
-  std::function<Result<std::vector<facts::Disabling>>()> disabled;
+  /// Which of those that were read are out of use for the caller; empty: none. Where it fails nothing is chosen.
+  std::function<Result<std::vector<facts::Disabling>>(const facts::Snapshot&)> disabled;
   bool captured = false;   ///< the past does not change: nothing is waited for
   bool simulated = false;  ///< no CUDA to ask for its order
   std::filesystem::path sys_root = "/sys";

@@ -58,8 +58,9 @@ struct CudaSources {
   /// Reads the GPUs; safe to call from several threads.
   std::function<facts::Snapshot(const probe::ReadRequest&)> read;
   placement::Visibility visibility;
-  /// Who has disabled what; may be empty.
-  std::function<std::vector<facts::Disabling>()> disabled;
+  /// Who has disabled what; may be empty. Where it fails what it said last holds; where it never answered every GPU
+  /// counts as disabled, with its error as the reason.
+  std::function<Result<std::vector<facts::Disabling>>()> disabled;
   /// The CUDA driver, for contexts; empty: there is none that this process can use.
   std::filesystem::path cuda_library = "libcuda.so.1";
   /// Called when work on a device runs out of memory, before it is tried again; may be empty.
@@ -116,8 +117,8 @@ class DeviceContext {
   std::shared_ptr<Hold> hold_;
 };
 
-/// Thread-safe. Callbacks are called without a lock, from the thread in which it happens; they may call everything but
-/// the destructor.
+/// Thread-safe. Callbacks are called without a lock, from the thread in which it happens; they may call everything, and
+/// destroy the manager.
 class CudaManager {
  public:
   using Work = std::function<Result<void>(const Device&)>;
@@ -179,8 +180,6 @@ class CudaManager {
   friend class DeviceContext;
   class Impl;
   Result<Device> wanted_device(std::optional<GpuIndex> gpu, std::string& fallback) const;
-  std::optional<Device> next_device(const std::string& operation, const Error& error, const Device& failed,
-                                    std::vector<GpuIndex>& tried);
   std::shared_ptr<Impl> impl_;
 };
 

@@ -101,7 +101,7 @@ class MemoryManager {
   /// Another share of the device's total from now on. Fails with invalid_argument for a share that is none, with
   /// unsatisfied where live memory exceeds it.
   Result<void> set_memory_fraction(double fraction);
-  /// Lets go of registered things and of the pool's idle memory until `needed` is free.
+  /// Lets go of registered things that are on this device, and of the pool's idle memory, until `needed` is free.
   ReleaseReport emergency_release(std::optional<Bytes> needed = std::nullopt);
 
   /// What can be let go of, the pool itself among it; shared with share_releases().

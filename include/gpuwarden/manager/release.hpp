@@ -11,6 +11,7 @@
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/manager/device.hpp"
 
 namespace gpuwarden::manager {
 
@@ -30,6 +31,8 @@ struct Releasable {
   std::function<std::optional<Bytes>()> size;
   /// Lets go; how much came free.
   std::function<Result<Bytes>()> release;
+  /// Whether it is that device's memory that comes free; empty: not known, so of any.
+  std::function<bool(const Device&)> is_on = {};
 };
 
 /// One that was let go of, or could not be.
@@ -64,8 +67,9 @@ class ReleaseBook {
   /// Whether there was one.
   bool remove(const std::string& name);
   std::vector<std::string> names() const;
-  /// Lets go in release_order() until `needed` has come free; of all where that is empty.
-  ReleaseReport release(std::optional<Bytes> needed = std::nullopt) const;
+  /// Lets go in release_order() until `needed` has come free; of all where that is empty. With `device` only of what
+  /// is on it: what lies on another GPU would be lost for nothing.
+  ReleaseReport release(std::optional<Bytes> needed = std::nullopt, const Device* device = nullptr) const;
 
  private:
   mutable std::mutex mutex_;

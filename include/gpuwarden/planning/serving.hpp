@@ -32,9 +32,12 @@ struct ServingPool {
   double weights = 0;
   double activations = 0;
   double outside = 0;
-  double cache = 0;          ///< 0: the model leaves no room
-  std::uint64_t tokens = 0;  ///< that the pool holds, all requests together
-  double requests = 0;       ///< of settings.sequence tokens each, at once
+  double cache = 0;                          ///< 0: the model leaves no room
+  std::uint64_t tokens = 0;                  ///< that the pool holds, all requests together
+  double weights_low = 0, weights_high = 0;  ///< as engines lay them out: padded, with what kernels keep beside them
+  double cache_low = 0, cache_high = 0;      ///< by version of the engine: what it keeps outside, its profiling run
+  std::uint64_t tokens_low = 0, tokens_high = 0;
+  double requests = 0;  ///< of settings.sequence tokens each, at once
   bool operator==(const ServingPool&) const = default;
 };
 

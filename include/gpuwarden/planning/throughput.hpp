@@ -28,6 +28,11 @@ struct Utilization {
 /// With `fp8`, of the 8-bit peak.
 Utilization utilization_prior(std::string_view gpu_model, Precision precision, bool fp8 = false);
 
+/// Of steps that were published whole, what their links and pipelines take included: Megatron's on NVSwitch, dense
+/// models and models of experts apart. Empty where nobody published one; then utilization_prior and traffic_of tell.
+std::optional<Utilization> whole_step_utilization(const ModelFigures& model, const Settings& settings,
+                                                  std::string_view gpu_model);
+
 struct StepWork {
   double model_flops = 0;  ///< of one micro-batch on one GPU: 6 N T + 12 L q s T (PaLM, arXiv 2204.02311, appendix B)
   double hardware_flops = 0;  ///< with what is computed again: the forward pass again under full recomputation: x 4/3,

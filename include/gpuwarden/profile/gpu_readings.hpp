@@ -47,9 +47,11 @@ class GpuReadings {
   /// A reading that is not later than the GPU's last one is dropped.
   void add(const GpuReading& reading);
   bool empty() const { return gpus_.empty(); }
-  /// Whether every GPU was read at or after `time`.
+  /// Whether every GPU was read at or after `time`, but for those that are gone: that were not read while another one
+  /// was three times.
   bool reach(Clock::SteadyTime time) const;
-  /// Nothing where a GPU was not read both before (or at) `start` and after (or at) `end`. Energy by the difference of
+  /// Nothing where a GPU was not read both before (or at) `start` and after (or at) `end`; one that was gone by `start`
+  /// does not count, and of one that is gone since the joules are not known. Energy by the difference of
   /// the GPU's counter, between readings linear; else its power by the trapezoidal rule.
   std::optional<GpuSpan> span(Clock::SteadyTime start, Clock::SteadyTime end) const;
   /// All that are kept, GPU by GPU, in the order of time.
@@ -57,6 +59,7 @@ class GpuReadings {
   void clear() { gpus_.clear(); }
 
  private:
+  bool is_gone(const std::deque<GpuReading>& readings) const;
   std::size_t capacity_;
   std::map<GpuIndex, std::deque<GpuReading>> gpus_;
 };

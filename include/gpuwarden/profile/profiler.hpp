@@ -135,7 +135,7 @@ class Scope {
 
   Profiler* profiler_ = nullptr;  ///< empty: off, or ended
   Profiler::Entry* entry_ = nullptr;
-  const Profiler::Instruments* instruments_ = nullptr;
+  std::shared_ptr<const Profiler::Instruments> instruments_;  ///< as they were when it began
   std::uint64_t number_ = 0;
   Clock::SteadyTime start_{};
   unsigned depth_ = 0;

@@ -21,12 +21,13 @@ struct ComparedFigure {
   std::optional<double> b;
 
   std::optional<double> difference() const;  ///< b - a
-  std::optional<double> percent() const;     ///< of a; nothing where a is 0
+  /// Of a; nothing where a is 0, and for what is no quantity: shares, percentages, temperatures, counts.
+  std::optional<double> percent() const;
 };
 std::vector<ComparedFigure> compare(const Summary& a, const Summary& b);
 /// A value of a compared figure as people read it; "-" where it is unknown.
 std::string text_of(const ComparedFigure& figure, const std::optional<double>& value);
-/// "+12 W (+3 %)", "no change", "-".
+/// "+12 W (+3 %)", of percentages "+12 points"; "no change", "-".
 std::string difference_text(const ComparedFigure& figure);
 
 nlohmann::json to_json(const std::vector<ComparedFigure>& figures, const Summary& a, const Summary& b);

@@ -33,6 +33,9 @@ struct RecorderOptions {
   telemetry::StoreInfo info;
   std::vector<Uuid> gpus;  ///< only these; empty: all
   std::string held_by;     ///< the run that the GPUs were reserved for; empty: none
+  /// What helps where a file is there already, in the words of who asked.
+  std::string if_it_exists =
+      "choose another name with -o; --append goes on with a recording, --force replaces the file";
 };
 
 /// "gpuwarden-HOST-20261120-140307.db".

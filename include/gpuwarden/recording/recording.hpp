@@ -67,6 +67,9 @@ void for_each_stretch(const telemetry::Series& series,
 /// The usual time between points: their median distance; zero below two points.
 std::chrono::milliseconds usual_step(const std::vector<telemetry::Point>& points);
 
+/// A GPU that told its UUID only later is one GPU: what happened to it while it was known by its place is its own.
+void join_nameless(Recording& recording);
+
 /// Reads what a summary needs; with `within` only that stretch. Fails as telemetry::Store does, and with not_found
 /// where there is no reading in it.
 Result<Recording> read_recording(const telemetry::Store& store,

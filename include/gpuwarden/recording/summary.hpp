@@ -75,14 +75,17 @@ struct Summary {
   std::vector<Waste> waste;
 
   std::chrono::milliseconds duration() const;
+  /// Without one the window says nothing.
+  bool has_readings() const { return window.from != telemetry::WallTime{}; }
 };
 
-/// All GPUs together. Empty where it is not known of one of them.
+/// All GPUs together. Empty where it is not known of one of them, but for energy, which is that of those that tell it.
 struct Totals {
   std::chrono::milliseconds gpu_time{};    ///< the GPUs' watched time
   std::optional<double> mean_utilization;  ///< percent, by watched time
   std::optional<double> joules;
   bool joules_are_estimate = false;
+  std::size_t without_energy = 0;  ///< GPUs whose energy is not known
   std::optional<double> mean_watts;
   std::optional<Bytes> peak_memory;  ///< of the GPU with most
   std::optional<double> peak_temperature;

@@ -45,10 +45,14 @@ class ThrottleMeter {
   std::optional<std::vector<facts::ThrottleReason>> reasons_;
 };
 
+/// How a GPU is called that never told its UUID: "index-3".
+Uuid place_name(GpuIndex index);
+
 /// Compares each reading with the one before.
 class Watch {
  public:
-  /// Gives the GPUs that no longer tell their UUID the one that was seen in their place before.
+  /// Gives the GPUs that no longer tell their UUID the one that was seen in their place before, and those that never
+  /// did their place's name (place_name()).
   void identify(facts::Snapshot& snapshot);
   /// What happened since the last reading, which `identify` has seen.
   std::vector<telemetry::Happening> judge(const telemetry::Reading& reading);
@@ -64,6 +68,7 @@ class Watch {
   /// What an event tells that no reading has told before.
   void judge_event(const facts::GpuEvent& event, const facts::Snapshot& snapshot,
                    std::vector<telemetry::Happening>& out);
+  void take_over(const facts::GpuRecord& record, Seen& seen);
   void judge_gpu(const facts::GpuRecord& record, telemetry::WallTime time, std::vector<telemetry::Happening>& out);
   void judge_missing(const facts::Snapshot& snapshot, std::vector<telemetry::Happening>& out);
 

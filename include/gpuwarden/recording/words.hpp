@@ -13,6 +13,9 @@
 
 namespace gpuwarden::recording {
 
+/// "2026-11-20T14:03:07Z to 2026-11-20T14:08:07Z (5 min)"; "no reading" where there is none.
+std::string window_text(const Summary& summary);
+
 /// "54 %", "61.2 GiB", "412 W", "71 °C", "1980 MHz"; "-" for NaN.
 std::string quantity_text(double value, std::string_view unit);
 /// "-" where it is not known.
@@ -24,6 +27,8 @@ std::string level_text(telemetry::AlertLevel level);
 /// "850 J", "2.41 Wh", "12.3 kWh"; with "~" before it where it is estimated.
 std::string energy_text(double joules, bool estimated = false);
 std::string energy_text(const std::optional<telemetry::Energy>& energy);
+/// Of all GPUs: "850 J"; "850 J (of 7 GPUs)" where others do not tell theirs; "-".
+std::string total_energy_text(const Totals& totals, std::size_t gpus);
 /// Of a share from 0 to 1: "12 %", "0.4 %"; "-" where it is not known.
 std::string share_text(const std::optional<double>& share);
 /// "GPU 3", "GPUs 0-3 and 5"; "no GPU".

@@ -42,6 +42,7 @@ Result<Fields> parse_query(std::string_view text);
 /// Who is at the other end.
 struct Peer {
   bool loopback = false;
+  std::string address = {};  ///< without its port; empty where it is not known
   /// The user whose socket it is, where the kernel tells: on loopback alone.
   std::optional<std::uint32_t> user;
   /// The connection's socket, open for as long as the request is answered; -1 where there is none.

@@ -36,7 +36,7 @@ Format format_for(std::string_view accept, Dialect dialect);
 
 struct MetricsOptions {
   Dialect dialect = Dialect::gpuwarden;
-  bool hostname_label = false;    ///< the host's name as a label of every series of a GPU
+  bool hostname_label = false;    ///< the host's name as a label of every series of a GPU; dialects of DCGM have it
   std::size_t most_series = 500;  ///< of processes and users, each; what is beyond is counted
   std::string version;
 };

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/quantity.hpp"
@@ -75,6 +76,8 @@ struct Sources {
   /// Why it is not known who has reserved GPUs, or which are disabled; empty, or giving nothing: it is.
   std::function<std::optional<Error>()> leases_problem;
   std::function<std::optional<Error>()> disablings_problem;
+  /// What is out of use now, by people or by what monitors judge; empty: that is not looked up.
+  std::function<std::vector<facts::Disabling>()> disabled;
   Actions actions;
   MetricsOptions metrics;
   std::chrono::milliseconds interval = std::chrono::seconds(1);  ///< between readings
@@ -85,6 +88,9 @@ struct Sources {
 /// Why what is known of this machine must not be shown as its state: there is no reading, or it is older than three
 /// intervals and ten seconds. Nothing while it may.
 std::optional<Error> not_fresh(const Sources& sources);
+/// Why this server has nothing to tell of GPUs that work could be given to: not_fresh(), or the driver as a whole does
+/// not answer. Nothing where it is ready.
+std::optional<Error> not_ready(const Sources& sources);
 
 /// One parameter of a query, or of a path ("{id}").
 struct Parameter {

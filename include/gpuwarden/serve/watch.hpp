@@ -28,7 +28,7 @@ class Watch {
   virtual std::vector<telemetry::Alert> alerts() const = 0;
   virtual std::vector<telemetry::AlertChange> alert_log(std::size_t most) const = 0;
   virtual Result<void> acknowledge(std::uint64_t alert, std::string by) = 0;
-  virtual void silence(telemetry::Silence silence) = 0;
+  virtual Result<void> silence(telemetry::Silence silence) = 0;
   virtual std::vector<telemetry::Silence> silences() const = 0;
   virtual bool end_silence(std::string_view rule, const Uuid& gpu) = 0;
   virtual std::vector<telemetry::Use> uses(telemetry::Window window) const = 0;

@@ -17,6 +17,9 @@ enum class AlertLevel { info, warning, error, critical };
 std::string_view to_string(AlertLevel level);
 std::optional<AlertLevel> alert_level_from(std::string_view name);
 
+/// In AlertRule::part_of.
+inline constexpr std::string_view kAnyError = "*";
+
 /// Where alerts go.
 struct SinkSpec {
   enum class Kind { log, command, webhook };
@@ -45,6 +48,9 @@ struct AlertRule {
   std::string next_step;                            ///< may be empty
   std::optional<std::chrono::milliseconds> repeat;  ///< told again while it lasts; nothing: once
   std::vector<std::string> sinks;                   ///< names of sinks; empty: all
+  /// Rules from whose alerts on the same GPU this one follows (kAnyError: from any of level ERROR or CRITICAL); its
+  /// alert is folded into theirs unless it is worse.
+  std::vector<std::string> part_of;
   bool built_in = false;
   std::string source;  ///< of a built-in rule: where its threshold and level are from
 };

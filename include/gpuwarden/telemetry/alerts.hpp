@@ -41,6 +41,8 @@ struct Alert {
   std::optional<std::chrono::system_clock::time_point> ended;
   std::string acknowledged_by;  ///< empty: by nobody; an acknowledged alert is not repeated
   bool simulated = false;
+  std::uint64_t part_of = 0;      ///< the alert that it is folded into, since it follows from it; 0: none
+  std::vector<std::string> also;  ///< messages of those that are folded into it
 
   bool operator==(const Alert&) const = default;
 };
@@ -69,8 +71,9 @@ std::string_view to_string(AlertChange::Kind kind);
 ///
 /// What is not known neither begins nor ends an alert, and its time does not count. A GPU that was read before and is
 /// missing from a reading whose driver answers is judged as one whose state is `lost`, of which nothing else is known;
-/// until it is back nothing of it ends. After restore() acknowledged alerts of a GPU that is missing are dropped: it
-/// was taken out of the machine.
+/// until it is back nothing of it ends. What follows from another alert of the GPU (AlertRule::part_of) is folded into
+/// it: it is neither told nor listed, and that one lasts until all of it has ended. After restore() acknowledged alerts
+/// of a GPU that is missing are dropped: it was taken out of the machine.
 class AlertBook {
  public:
   explicit AlertBook(std::vector<AlertRule> rules);
@@ -79,10 +82,12 @@ class AlertBook {
   /// back neither begins nor ends anything; readings without it are counted by the time of day, and a clock that is set
   /// back is then taken as standing still. Silences end by the time of day.
   std::vector<AlertChange> judge(const Reading& reading, std::span<const facts::Health> health = {});
-  /// Those that last, worst and oldest first.
+  /// Those that last, worst and oldest first, without those that are folded into others.
   std::vector<Alert> active() const;
   /// Fails with not_found for an id that is not active.
   Result<void> acknowledge(std::uint64_t id, std::string by);
+  /// Fails with not_found where it is for a rule that there is not, or a GPU that never was, with the nearest.
+  Result<void> check(const Silence& silence) const;
   void silence(Silence silence);
   const std::vector<Silence>& silences() const { return silences_; }
   /// Ends the silences of just this rule and GPU; whether there was one.
@@ -127,9 +132,16 @@ class AlertBook {
   void go_on(const AlertRule& rule, const Subject& subject, Track& track, Moment& moment);
   void remind(const AlertRule& rule, Track& track, Moment& moment) const;
   bool is_silenced(const Alert& alert, Time now) const;
+  const Alert* root_for(const AlertRule& rule, const std::string& uuid) const;
+  void take_over(const Alert& root, Moment& moment);
+  void move_parts(std::uint64_t from, std::uint64_t to);
+  bool has_parts(std::uint64_t id) const;
+  void free_orphans();
+  std::vector<std::string> parts_of(std::uint64_t id) const;
   std::string key_of(const facts::GpuRecord& record) const;
 
   std::vector<AlertRule> rules_;
+  std::vector<std::size_t> order_;  ///< in which the rules are judged: what others follow from comes first
   bool needs_before_ = false;
   std::map<Key, Track> tracks_;
   std::map<std::string, Known> gpus_;  ///< by UUID

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "gpuwarden/facts/health.hpp"
+#include "gpuwarden/fitness/symptoms.hpp"
+#include "gpuwarden/lease/verdicts.hpp"
 #include "gpuwarden/telemetry/reading.hpp"
 
 namespace gpuwarden::telemetry {
@@ -27,23 +29,10 @@ struct HealthPolicy {
   std::chrono::milliseconds last_retry = std::chrono::minutes(10);
 };
 
-/// What is wrong with a GPU in one reading: a row of the table of symptoms.
-struct Symptom {
-  std::string_view id;    ///< "fell_off_the_bus"
-  bool at_once = true;    ///< false: only after HealthPolicy::patience
-  bool passes = true;     ///< false: only a reset of the GPU or the machine ends it (an Xid 79, a failed remapping)
-  std::string_view help;  ///< what it is and where that is documented
-};
-std::span<const Symptom> symptoms();
-
-/// A symptom that was seen, in words.
-struct Ailment {
-  const Symptom* symptom = nullptr;
-  std::string reason;
-  std::string next_step;
-};
-/// Everything that is wrong with one GPU in a reading, worst first.
-std::vector<Ailment> ailments_of(const facts::GpuRecord& record, std::span<const facts::GpuEvent> events);
+using fitness::Ailment;
+using fitness::ailments_of;
+using fitness::Symptom;
+using fitness::symptoms;
 
 struct HealthChange {
   facts::Health before;
@@ -56,7 +45,11 @@ class HealthBook {
   /// `seed` feeds the jitter.
   explicit HealthBook(HealthPolicy policy = {}, unsigned seed = 0);
   /// Judges a reading. GPUs that were there before and are missing now are in error.
-  std::vector<HealthChange> judge(const Reading& reading, std::span<const facts::Disabling> disabled = {});
+  /// What was accepted is not held against a GPU that answers, while it is the same.
+  std::vector<HealthChange> judge(const Reading& reading, std::span<const facts::Disabling> disabled = {},
+                                  std::span<const lease::Acceptance> accepted = {});
+  /// Goes on with what an earlier monitor judged, of GPUs that were not seen yet.
+  void recall(std::span<const lease::Verdict> verdicts);
   /// In the order of their indices.
   std::vector<facts::Health> all() const;
 
@@ -64,7 +57,8 @@ class HealthBook {
   struct Track;
   static Ailment absence_in(const facts::Snapshot& snapshot);
   std::string key_of(const facts::GpuRecord& record) const;
-  void look_at(Track& track, const facts::GpuRecord& record, const Reading& reading);
+  void look_at(Track& track, const facts::GpuRecord& record, const Reading& reading,
+               std::span<const lease::Acceptance> accepted);
 
   HealthPolicy policy_;
   std::minstd_rand random_;

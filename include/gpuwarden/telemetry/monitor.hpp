@@ -49,8 +49,9 @@ struct MonitorOptions {
   StoreInfo store_info;
   /// A file for what alerts and silences there are, which survives a restart; empty: none.
   std::filesystem::path state;
-  /// Where GPUs that are judged unfit are told to other processes (`list`, `select`, `run`) while this one runs; empty:
-  /// nowhere. machine::Machine::health_places() names them.
+  /// Where GPUs that are judged unfit are told to other processes (`list`, `select`, `run`) while this one runs, and
+  /// after it where that lasts until a reset; what was accepted there is not judged again. Empty: nowhere.
+  /// machine::Machine::health_places() names them.
   std::optional<lease::HealthPlaces> publish_health;
   std::string publish_as = "gpuwarden";  ///< the program that judges: "gpuwarden serve"
   /// Lines for the program's log (a store that cannot be written, a webhook that fails); may be empty. Must not stop
@@ -105,7 +106,8 @@ class PerformanceMonitor {
   /// The last changes of alerts, newest first, at most `most`.
   std::vector<AlertChange> alert_log(std::size_t most = 100) const;
   Result<void> acknowledge(std::uint64_t alert, std::string by);
-  void silence(Silence silence);
+  /// Fails with not_found for a rule that there is not, or a GPU that is neither there nor was, with the nearest.
+  Result<void> silence(Silence silence);
   /// Those that last.
   std::vector<Silence> silences() const;
   /// Ends the silences of this rule and GPU (empty: of all rules, or all GPUs, as they were made); whether there was

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpuwarden/base/clock.hpp"
@@ -25,6 +26,10 @@ using Post = std::function<Result<void>(const std::string& url, const std::strin
 std::string line_of(const AlertChange& change);
 /// What a webhook or a command is given: {"schema":1,"kind":"began","text":"...","alert":{...}}, or what a chat takes.
 std::string body_of(const AlertChange& change, SinkSpec::Body body = SinkSpec::Body::json);
+
+/// Whether the programs that sinks start are there (in `search_path`, as PATH) and may be started by this user, and the
+/// folders of their logs are there. Fails with not_found or permission_denied for the first that is not.
+Result<void> check_sinks(const std::vector<SinkSpec>& sinks, std::string_view search_path);
 
 /// Hands changes to the sinks of a configuration, each with a thread and a queue of its own of at most kMost changes;
 /// where it is full the oldest is dropped and counted. Webhooks are tried again with exponential backoff and jitter, at

@@ -8,10 +8,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "gpuwarden/base/result.hpp"
 #include "gpuwarden/cluster/node.hpp"
+#include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/machine/machine.hpp"
 #include "gpuwarden/telemetry/monitor.hpp"
 #include "gpuwarden/view/app.hpp"
@@ -30,10 +36,24 @@ class LeaveTerminalSignals {
   sigset_t before_{};
 };
 
+/// What a monitor could not find out beside its readings, and why. Thread-safe.
+class Unknowns {
+ public:
+  void set_leases(std::optional<Error> problem);
+  void set_health(std::optional<Error> problem);
+  void tell(cluster::Node& node) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> leases_;
+  std::optional<Error> health_;
+};
+
 /// This machine (or a simulated one), watched in the background.
 class WatchedMachine final : public cluster::NodeSource {
  public:
-  explicit WatchedMachine(telemetry::MonitorOptions options);
+  /// `unknowns` are those of monitor_options(); nullptr: everything is known.
+  explicit WatchedMachine(telemetry::MonitorOptions options, std::shared_ptr<Unknowns> unknowns = nullptr);
   ~WatchedMachine() override;
 
   /// `heard` is called from the monitor's threads with each reading. Fails as PerformanceMonitor::start().
@@ -42,12 +62,15 @@ class WatchedMachine final : public cluster::NodeSource {
   telemetry::PerformanceMonitor& monitor() { return monitor_; }
 
  private:
+  std::shared_ptr<Unknowns> unknowns_;
   telemetry::PerformanceMonitor monitor_;
 };
 
-/// What a monitor of a machine works with: its reader, who has leased its GPUs, and that its first reading is a quick
-/// one, which leaves out what takes GPUs long to tell. The machine must outlive it.
-telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::chrono::milliseconds interval);
+/// What a monitor of a machine works with: its reader, who has leased and who has disabled its GPUs, and that its first
+/// reading is a quick one, which leaves out what takes GPUs long to tell. What of this cannot be read is told to
+/// `unknowns`, which may be nullptr. The machine must outlive it.
+telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::chrono::milliseconds interval,
+                                          const std::shared_ptr<Unknowns>& unknowns = nullptr);
 
 /// A node that does not change.
 class FixedNode final : public cluster::NodeSource {
@@ -58,8 +81,9 @@ class FixedNode final : public cluster::NodeSource {
  private:
   std::vector<cluster::Node> nodes_;
 };
-/// A snapshot as a node.
-cluster::Node node_of(facts::Snapshot snapshot, std::vector<facts::Lease> leases = {});
+/// A snapshot as a node; what is out of use makes its health.
+cluster::Node node_of(facts::Snapshot snapshot, std::vector<facts::Lease> leases = {},
+                      std::span<const facts::Disabling> out_of_use = {});
 
 /// Signals to this machine's processes; alerts of a monitor, which may be nullptr. Processes that a simulated fleet
 /// merely tells of get no signal (invalid_argument): theirs may be the pid of a real one. Beside a simulated fleet only

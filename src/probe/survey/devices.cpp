@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/base/users.hpp"
 #include "probe/survey/probes.hpp"
 
 namespace gpuwarden::probe {
@@ -26,10 +26,12 @@ using facts::Environment;
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 
 std::string owner_of(const struct stat& status) {
-  const passwd* user = ::getpwuid(status.st_uid);
-  const group* entry = ::getgrgid(status.st_gid);
-  return fmt::format("{}:{}", user != nullptr ? user->pw_name : std::to_string(status.st_uid),
-                     entry != nullptr ? entry->gr_name : std::to_string(status.st_gid));
+  group entry{};
+  group* found = nullptr;
+  std::array<char, 16384> buffer{};
+  const bool named = ::getgrgid_r(status.st_gid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
+  return fmt::format("{}:{}", name_of_user(status.st_uid),
+                     named ? printable(found->gr_name) : std::to_string(status.st_gid));
 }
 
 /// Minor numbers of GPUs that sleep: opening /dev/nvidiaN would wake them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of symptoms: what is wrong with a GPU in one reading.
-#include "telemetry/symptoms.hpp"
+#include "gpuwarden/fitness/symptoms.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,10 @@
 #include <array>
 #include <string>
 
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
-namespace gpuwarden::telemetry {
+namespace gpuwarden::fitness {
 namespace {
 
 using facts::GpuEventKind;
@@ -254,4 +255,51 @@ std::vector<Ailment> ailments_of(const GpuRecord& record, std::span<const facts:
   return ailments;
 }
 
-}  // namespace gpuwarden::telemetry
+facts::HealthCause cause_of(const Ailment& ailment) {
+  return {std::string(ailment.symptom->id), ailment.reason, ailment.next_step, !ailment.symptom->passes};
+}
+
+namespace {
+
+/// "0000:17:00" of a log and "00000000:17:00.0" of NVML are one place.
+bool is_at(const facts::KernelFault& fault, const facts::Gpu& gpu) {
+  if (!fault.pci_bus_id || gpu.pci_bus_id.empty()) return false;
+  const auto place = [](std::string_view id) {
+    const std::size_t domain = id.find_first_not_of('0');
+    std::string text(domain == std::string_view::npos ? "" : id.substr(std::min(domain, id.find(':'))));
+    text = text.substr(0, text.find('.'));
+    std::ranges::transform(text, text.begin(),
+                           [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    return text;
+  };
+  return place(*fault.pci_bus_id) == place(gpu.pci_bus_id);
+}
+
+/// Xids of the memory. Where NVML tells its counters these say more than a log: they begin anew with a reset, of which
+/// a log knows nothing, and the flags of remapping stay.
+bool counters_know_better(const facts::KernelFault& fault, const facts::GpuSample& sample) {
+  constexpr auto kOfMemory = std::to_array<std::uint32_t>({48, 63, 64, 94, 95});
+  return sample.ecc_uncorrected_volatile && std::ranges::find(kOfMemory, fault.code) != kOfMemory.end();
+}
+
+}  // namespace
+
+std::vector<facts::HealthCause> unfit_at_sight(const GpuRecord& record, const facts::Snapshot& snapshot) {
+  if (record.gpu.vendor != "NVIDIA" || !facts::is_usable(record)) return {};
+  std::vector<facts::GpuEvent> events;
+  for (const facts::KernelFault& fault : snapshot.kernel_faults.value_or(std::vector<facts::KernelFault>{})) {
+    if (fault.kind != "xid" || !is_at(fault, record.gpu) || counters_know_better(fault, record.sample)) continue;
+    facts::GpuEvent event;
+    event.kind = GpuEventKind::xid;
+    event.uuid = facts::identity_of(record);
+    event.data = fault.code;
+    events.push_back(std::move(event));
+  }
+  std::vector<facts::HealthCause> causes;
+  for (const Ailment& one : ailments_of(record, events)) {
+    if (one.symptom->at_once) causes.push_back(cause_of(one));
+  }
+  return causes;
+}
+
+}  // namespace gpuwarden::fitness

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/fitting.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "doctor/queries.hpp"
+#include "doctor/remedies.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/advice.hpp"
+
+namespace gpuwarden::doctor {
+
+namespace {
+
+using knowledge::Version;
+
+constexpr std::string_view kGetStartedPage = "https://pytorch.org/get-started/locally/";
+
+/// GPUs inside a Jetson's own processor, by their architectures: desktop wheels have no code for them (source: CUDA
+/// programming guide, binary compatibility: not between desktop and Tegra).
+bool is_jetson(int architecture) {
+  return architecture == 53 || architecture == 62 || architecture == 72 || architecture == 87;
+}
+
+std::string no_wheel(const Subject& subject, const std::vector<int>& architectures) {
+  if (std::ranges::any_of(architectures, is_jetson))
+    return "install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: https://pypi.jetson-ai-lab.io";
+  std::vector<std::string> texts;
+  for (const int one : architectures) texts.push_back("sm_" + std::to_string(one));
+  const auto driver = driver_of(subject);
+  return fmt::format("no PyTorch wheel for {} that is known here has code for {}{}", wheel_machine(subject),
+                     join(texts, ", "), driver ? " and runs on driver " + to_string(*driver) : "");
+}
+
+}  // namespace
+
+bool is_elsewhere(const Subject& subject) { return !subject.snapshot.origin.empty(); }
+
+std::string wheel_machine(const Subject& subject) {
+  const auto& machine = subject.environment.host.machine;
+  return machine && !machine->empty() ? *machine : std::string(knowledge::kUsualMachine);
+}
+
+std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment& python,
+                          std::optional<Version> driver) {
+  const auto architectures = all_architectures(subject);
+  if (architectures.empty() && is_elsewhere(subject) && nvidia_gpus(subject).empty())
+    return "send also: nvidia-smi, for the wheel that fits GPU and driver";
+  if (architectures.empty())
+    return fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStartedPage);
+  const auto* wheel = knowledge::newest_torch_for(subject.knowledge, architectures, driver, wheel_machine(subject));
+  if (wheel == nullptr) return no_wheel(subject, architectures);
+  return pip_install_torch(python, to_string(wheel->torch), wheel->build);
+}
+
+std::string fitting_torch(const Subject& subject) {
+  static const facts::PythonEnvironment kNone;
+  const auto& pythons = subject.environment.pythons;
+  return fitting_torch(subject, pythons.empty() ? kNone : pythons.front(), driver_of(subject));
+}
+
+std::vector<std::string> driver_steps(const Subject& subject, int branch) {
+  if (is_elsewhere(subject)) return install_driver(subject, branch);
+  return {branch > 0 ? fmt::format("gpuwarden driver plan --branch {}", branch) : "gpuwarden driver plan"};
+}
+
+std::vector<std::string> driver_steps_for_cuda(const Subject& subject, const Version& cuda) {
+  const auto needed = subject.knowledge.min_driver(cuda, false);
+  const int last = last_driver_branch(subject);
+  if (needed && last > 0 && needed->major > last)
+    return {fmt::format("no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last),
+            fitting_torch(subject)};
+  if (!is_elsewhere(subject)) return {fmt::format("gpuwarden driver plan --cuda {}", to_string(cuda))};
+  return driver_steps(subject, needed ? fitting_branch(subject, needed->major) : 0);
+}
+
+std::string send_also(const Subject& subject) {
+  if (!is_elsewhere(subject)) return {};
+  std::vector<std::string> wanted;
+  if (subject.snapshot.gpus.empty() || !driver_of(subject)) wanted.emplace_back("nvidia-smi");
+  const auto& problem = subject.snapshot.problem;
+  if (problem || (subject.snapshot.gpus.empty() && !subject.snapshot.kernel_faults))
+    wanted.emplace_back("sudo dmesg | grep -i -E 'nvrm|xid'");
+  if (subject.environment.pythons.empty()) wanted.emplace_back("python -m torch.utils.collect_env");
+  if (!subject.environment.host.distribution) wanted.emplace_back("cat /etc/os-release");
+  return wanted.empty() ? "" : "send also: " + join(wanted, ", ");
+}
+
+}  // namespace gpuwarden::doctor

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fits a machine, as steps: the wheel of PyTorch, the driver; for a machine that is only told of, what those who
+// sit at it type, and what they should send besides.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/doctor/doctor.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
+
+namespace gpuwarden::doctor {
+
+/// The facts are of a text or a folder: what is found is to be mended elsewhere, where gpuwarden may not be installed.
+bool is_elsewhere(const Subject& subject);
+/// The processor's architecture for which wheels are sought: "x86_64" where nothing tells.
+std::string wheel_machine(const Subject& subject);
+
+/// The command for the newest PyTorch that runs on all GPUs with this driver (empty: any); a sentence where there is
+/// none, or where it cannot be told.
+std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment& python,
+                          std::optional<knowledge::Version> driver);
+/// The same with the driver that the machine has, for its first Python.
+std::string fitting_torch(const Subject& subject);
+
+/// How a driver of this branch gets onto the machine: gpuwarden's own plan here, the distribution's commands elsewhere.
+std::vector<std::string> driver_steps(const Subject& subject, int branch);
+/// A driver that runs programs of this CUDA version; where the GPUs' last branch does not, a build for an older one.
+std::vector<std::string> driver_steps_for_cuda(const Subject& subject, const knowledge::Version& cuda);
+
+/// "send also: nvidia-smi, cat /etc/os-release": what a told machine's text lacks; empty where nothing does.
+std::string send_also(const Subject& subject);
+
+}  // namespace gpuwarden::doctor
