@@ -97,13 +97,13 @@ TEST(ServeCaller, SeesCommandsWithTheTokenOrAsTheServersUserOnLoopback) {
   Request request;
   const auto sees = [&] { return caller_of(request, access, sessions, {}).sees_commands; };
   EXPECT_FALSE(sees());
-  request.peer = {true, 1001};
+  request.peer = {true, "", 1001};
   EXPECT_FALSE(sees());
-  request.peer = {true, 1000};
+  request.peer = {true, "", 1000};
   EXPECT_TRUE(sees());
-  request.peer = {true, 0};
+  request.peer = {true, "", 0};
   EXPECT_TRUE(sees());
-  request.peer = {false, 1000};
+  request.peer = {false, "", 1000};
   EXPECT_FALSE(sees());
   request.headers = {{"authorization", "bearer 0123456789abcdef"}};
   EXPECT_TRUE(sees());
