@@ -78,7 +78,7 @@ std::string plan(const DriverWish& wish) {
 std::vector<std::string> install_on_ubuntu(const DriverWish& wish) {
   if (wish.branch == 0) return {wish.proprietary ? plan(wish) : "sudo ubuntu-drivers install"};
   const bool open = !wish.proprietary && wish.branch >= kFirstWithOpenModule;
-  return {"sudo apt update", fmt::format("sudo apt install nvidia-driver-{}{}", wish.branch, open ? "-open" : "")};
+  return {fmt::format("sudo apt update && sudo apt install nvidia-driver-{}{}", wish.branch, open ? "-open" : "")};
 }
 
 /// NVIDIA's repository has module streams for these; others have dnf without modules.
@@ -120,10 +120,10 @@ std::vector<std::string> install_steps(const facts::Environment& environment, co
     case Family::debian:
       // Debian's own package has no branch in its name and the proprietary module; NVIDIA's repository pins one.
       if (wish.elsewhere && wish.branch >= kFirstPinnedBranch)
-        return {"sudo apt update", fmt::format("sudo apt install nvidia-driver-pinning-{} {}   # NVIDIA's repository",
-                                               wish.branch, wish.proprietary ? "cuda-drivers" : "nvidia-open")};
+        return {fmt::format("sudo apt update && sudo apt install nvidia-driver-pinning-{} {}   # NVIDIA's repository",
+                            wish.branch, wish.proprietary ? "cuda-drivers" : "nvidia-open")};
       if (wish.branch > 0 || wish.proprietary || wish.open_only) return {plan(wish)};
-      return {"sudo apt update", "sudo apt install nvidia-driver firmware-misc-nonfree   # needs contrib non-free"};
+      return {"sudo apt update && sudo apt install nvidia-driver firmware-misc-nonfree   # needs contrib non-free"};
     case Family::redhat:
       return install_on_redhat(environment.host, wish);
     case Family::suse:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/base/orphans.hpp"
 #include "gpuwarden/manager/cuda_manager.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/manager/gpu_manager.hpp"
 #include "manager/device_book.hpp"
-#include "telemetry/orphans.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -254,11 +254,11 @@ CudaManager::CudaManager(CudaConfig config, CudaSources sources)
 CudaManager::~CudaManager() {
   impl_->stop_checks();
   // A thread cannot wait for its own end.
-  if (impl_->is_checking()) telemetry::orphans<Impl>().add(std::move(impl_));
+  if (impl_->is_checking()) orphans<Impl>().add(std::move(impl_));
 }
 
 Result<void> CudaManager::initialize(const std::stop_token& stop) {
-  telemetry::orphans<Impl>().clear_ended();
+  orphans<Impl>().clear_ended();
   GPUWARDEN_CHECK(cuda_config_from_json(to_json(impl_->config())));
   GPUWARDEN_CHECK(impl_->first_reading(stop));
   {

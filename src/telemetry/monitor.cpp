@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/base/orphans.hpp"
 #include "gpuwarden/telemetry/monitor.hpp"
 
 #include <unistd.h>
@@ -19,7 +20,6 @@
 #include "telemetry/happened.hpp"
 #include "telemetry/listeners.hpp"
 #include "telemetry/monitor_store.hpp"
-#include "telemetry/orphans.hpp"
 #include "telemetry/told_health.hpp"
 
 namespace gpuwarden::telemetry {

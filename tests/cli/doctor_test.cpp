@@ -44,7 +44,7 @@ TEST_F(DoctorCommand, NamesTheOneThingToDoFirstAndFailsOnErrors) {
   const auto done = run({"doctor", "--from", report()});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.standard_output, HasSubstr("incompatible: 1 error"));
-  EXPECT_THAT(done.standard_output, HasSubstr("\nFirst: gpuwarden driver plan --cuda 13.0\n"));
+  EXPECT_THAT(done.standard_output, HasSubstr("\nFirst: sudo apt update && sudo apt install nvidia-driver-580-open\n"));
   EXPECT_THAT(done.standard_output, HasSubstr("[torch-needs-newer-driver]"));
   EXPECT_EQ(run({"doctor", "--from", report(), "--fail-on", "critical"}).exit_code, 0);
   EXPECT_EQ(run({"doctor", "--from", report(), "--skip", "frameworks"}).exit_code, 0);

@@ -117,17 +117,17 @@ TEST_F(ServeProgram, ShowsAFaultSoon) {
 TEST_F(ServeProgram, WhatItJudgedOutlivesItUntilSomebodyEnablesTheGpu) {
   start_fleet("h100x8");
   start({}, "lab");
-  ASSERT_EQ(run({"sim", "fault", "lab", "--gpu", "2", "xid=119"}).exit_code, 0);
+  ASSERT_EQ(run({"sim", "fault", "lab", "--gpu", "2", "xid=64"}).exit_code, 0);
   ASSERT_TRUE(eventually(kSoon, [&] { return api("/api/v1/health")["gpus"][2]["state"] == "error"; }));
   server_.reset();
   environment_["GPUWARDEN_SIMULATE"] = "lab";
   const auto disabled = [&] { return json({"list"})["gpus"][2]["disabled"]; };
   ASSERT_TRUE(disabled().is_object());
   EXPECT_EQ(disabled()["judged"], true);
-  EXPECT_THAT(disabled()["reason"].get<std::string>(), HasSubstr("judged unfit: Xid 119"));
+  EXPECT_THAT(disabled()["reason"].get<std::string>(), HasSubstr("judged unfit: Xid 64"));
   EXPECT_THAT(disabled()["by"].get<std::string>(), HasSubstr("gpuwarden serve"));
-  expect_error({"select", "--gpu-ids", "2"}, 1, "Xid 119");
-  EXPECT_THAT(run({"enable", "2"}).standard_output, HasSubstr("GPU 2 is enabled although it is unfit: Xid 119"));
+  expect_error({"select", "--gpu-ids", "2"}, 1, "Xid 64");
+  EXPECT_THAT(run({"enable", "2"}).standard_output, HasSubstr("GPU 2 is enabled although it is unfit: Xid 64"));
   EXPECT_TRUE(disabled().is_null());
   EXPECT_EQ(run({"select", "--gpu-ids", "2", "--index"}).standard_output, "2\n");
 }

@@ -87,15 +87,15 @@ TEST(CandidateReader, ReadsOnBehindGapsOfNuls) {
   EXPECT_EQ(report.found[1].line, "a\0needle"s);
 }
 
-TEST(CandidateReader, GivesThreeLinesBeforeAndFortyAfter) {
+TEST(CandidateReader, GivesThreeLinesBeforeAndTheNextOnes) {
   std::string text;
-  for (int i = 1; i <= 100; ++i) text += i == 50 ? "needle\n" : std::to_string(i) + "\n";
+  for (int i = 1; i <= 200; ++i) text += i == 50 ? "needle\n" : std::to_string(i) + "\n";
   const Report report = read(text);
   ASSERT_THAT(report.found, SizeIs(1));
   EXPECT_THAT(report.found[0].before, ElementsAre("49", "48", "47"));
-  ASSERT_THAT(report.found[0].after, SizeIs(40));
+  ASSERT_THAT(report.found[0].after, SizeIs(kMostAfter));
   EXPECT_EQ(report.found[0].after.front(), "51");
-  EXPECT_EQ(report.found[0].after.back(), "90");
+  EXPECT_EQ(report.found[0].after.back(), std::to_string(50 + kMostAfter));
 }
 
 TEST(CandidateReader, GivesAsFewNeighboursAsAreAskedFor) {

@@ -71,14 +71,14 @@ class WholeText {
 
   Found around(std::size_t line, std::size_t begin, std::size_t end) const {
     Found found{.number = line + 1, .line = shown(begin, end)};
-    for (std::size_t i = line; i-- > 0 && found.before.size() < 3;) {
+    for (std::size_t i = line; i-- > 0 && found.before.size() < kMostBefore;) {
       // Seen to begin: its own beginning, or the line end before it, is near enough.
       const bool in_reach = i == 0 ? begin <= kLookBehind : begins_[i] - 1 + kLookBehind >= begin;
       if (!in_reach) break;
       found.before.push_back(neighbour(i, text_.size()));
     }
     const std::size_t reach = std::min(text_.size(), end + kLookAhead);
-    for (std::size_t i = line + 1; i < lines() && found.after.size() < 40; ++i) {
+    for (std::size_t i = line + 1; i < lines() && found.after.size() < kMostAfter; ++i) {
       if (begins_[i] >= reach) break;
       const bool ends = ends_[i] < reach || reach == text_.size();
       if (!ends && reach - begins_[i] <= kLongestNeighbour) break;

@@ -299,8 +299,8 @@ TEST_F(AlertBookTest, ASilenceIsForARuleAndAGpuThatThereAre) {
   read(book, 20);
   EXPECT_THAT(book.check({.rule = "hot", .uuid = reading_.snapshot.gpus[0].gpu.uuid}), IsOk());
   EXPECT_THAT(book.check({}), IsOk());
-  const auto rule = book.check({.rule = "hto"});
-  EXPECT_THAT(rule, FailsWith(ErrorCode::not_found, HasSubstr("no alert rule 'hto'")));
+  const auto rule = book.check({.rule = "hoot"});
+  EXPECT_THAT(rule, FailsWith(ErrorCode::not_found, HasSubstr("no alert rule 'hoot'")));
   EXPECT_EQ(rule.error().hint, "did you mean 'hot'?");
   EXPECT_THAT(book.check({.uuid = Uuid("GPU-any")}), FailsWith(ErrorCode::not_found, HasSubstr("no GPU 'GPU-any'")));
 }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpuwarden::telemetry {
+namespace gpuwarden {
 
 /// They end when what destroyed them has returned, and somebody else has to wait for their threads: whoever makes the
 /// next one, where that takes no time, or the end of the program.
@@ -38,4 +38,4 @@ Orphans<Owner>& orphans() {
   return all;
 }
 
-}  // namespace gpuwarden::telemetry
+}  // namespace gpuwarden
