@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/base/orphans.hpp"
 #include "gpuwarden/manager/cuda_manager.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "gpuwarden/base/orphans.hpp"
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/manager/gpu_manager.hpp"
 #include "manager/device_book.hpp"

@@ -3,9 +3,10 @@
 //
 // A message is a 4-byte length and a CBOR map. Requests: {"only": [index...] or null for all, "skip": [index...],
 // "detail", "processes", "memory_alone", "links", "cuda_order", "series": one of many, so that what changes slowly is
-// carried on, "refresh": but not now}. Answers: {"driver": {...}} once; to each request {"count": n}, then {"reading": index}
-// before each GPU, {"known": record} as soon as it is known which GPU it is, {"gpu": record} after it, which comes with
-// the next one's "reading"; records are packed (facts/packed.hpp). Then, where asked, {"part": name} before and
+// carried on, "refresh": but not now}. Answers: {"driver": {...}} once; to each request {"count": n}, then {"reading":
+// index} before each GPU, {"known": record} as soon as it is known which GPU it is, {"gpu": record} after it, which
+// comes with the next one's "reading"; records are packed (facts/packed.hpp). Then, where asked, {"part": name} before
+// and
 // {"gpu": record}..., {"links": [...]}, {"cuda_order": [...]} after each part for which no one GPU can be blamed; then
 // {"done": true}. {"problem": driver_problem} instead of "driver" or
 // "count" when the driver does not answer. {"stale": true} instead of "count" when it was replaced.

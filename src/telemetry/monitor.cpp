@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/base/orphans.hpp"
 #include "gpuwarden/telemetry/monitor.hpp"
 
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpuwarden/base/orphans.hpp"
 #include "telemetry/alert_state_file.hpp"
 #include "telemetry/happened.hpp"
 #include "telemetry/listeners.hpp"

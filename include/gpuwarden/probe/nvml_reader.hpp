@@ -80,8 +80,8 @@ struct ReadRequest {
   /// docs/internals/probe.md) every ten seconds and carried on in between. A GPU that does not answer within this time
   /// is `not_answering` until it does, and nobody waits for it any more. Empty: everything is read, and waited for.
   std::optional<std::chrono::milliseconds> every;
-  /// Of each GPU its memory alone, and who it is: a call to NVML for each. All other figures are unknown then, and so is
-  /// who uses it.
+  /// Of each GPU its memory alone, and who it is: a call to NVML for each. All other figures are unknown then, and so
+  /// is who uses it.
   bool memory_alone = false;
   /// In a series: read now what changes slowly, too (something has happened).
   bool refresh = false;
