@@ -271,7 +271,8 @@ std::vector<std::string> literals_of(const Entry& entry, const std::string& patt
 }
 
 std::string cause_row(Writer& writer, const Entry& entry) {
-  check_keys(entry, {"id", "area", "title", "summary", "fix", "confirm", "link", "source", "explains"});
+  check_keys(entry,
+             {"id", "area", "title", "summary", "fix", "confirm", "link", "source", "explains", "restart", "remedy"});
   const auto summary = texts(entry, "summary");
   if (summary.empty() || summary.back().find('{') != std::string::npos)
     stop(entry, "the last summary must stand without facts");
@@ -280,7 +281,14 @@ std::string cause_row(Writer& writer, const Entry& entry) {
                     writer.piece(needed(entry, "title")) + "," + writer.list(summary);
   row += "," + writer.list(texts(entry, "fix")) + "," + writer.list(texts(entry, "confirm"));
   row += "," + writer.piece(needed(entry, "link")) + "," + writer.piece(needed(entry, "source"));
-  return row + "," + writer.list(texts(entry, "explains")) + "},\n";
+  static const std::set<std::string> restarts{"", "again", "other_gpus", "never"};
+  const std::string restart = text(entry, "restart");
+  if (!restarts.contains(restart)) stop(entry, "restart: '" + restart + "' is none of again, other_gpus, never");
+  std::map<std::string, std::string> remedy;
+  if (entry.node["remedy"])
+    for (const auto& pair : entry.node["remedy"]) remedy[pair.first.as<std::string>()] = pair.second.as<std::string>();
+  row += "," + writer.list(texts(entry, "explains")) + ",Restart::" + (restart.empty() ? "again" : restart);
+  return row + "," + writer.pairs(remedy) + "},\n";
 }
 
 void check_role(const Entry& entry, const std::set<std::string>& causes) {

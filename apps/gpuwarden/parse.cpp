@@ -22,6 +22,12 @@ bool looks_like_option(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
 }
 
+std::string hyphenated(std::string_view name) {
+  std::string result(name);
+  std::ranges::replace(result, '_', '-');
+  return result;
+}
+
 /// One command line on its way into Args.
 class Parser {
  public:
@@ -69,6 +75,8 @@ class Parser {
   Result<void> take_long(std::string_view word) {
     const std::size_t equals = word.find('=');
     const Option* option = find(word.substr(0, equals));
+    // torchrun's "--nproc_per_node", too.
+    if (option == nullptr) option = find(hyphenated(word.substr(0, equals)));
     if (option == nullptr) return std::unexpected(unknown(word));
     if (equals == std::string_view::npos) return take(*option, std::nullopt);
     return take(*option, std::string(word.substr(equals + 1)));

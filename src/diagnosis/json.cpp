@@ -42,7 +42,67 @@ nlohmann::json to_json(const Cause& cause) {
   return json;
 }
 
+std::string text_in(const nlohmann::json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::vector<std::string> texts_in(const nlohmann::json& json, const char* key) {
+  std::vector<std::string> texts;
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_array()) return texts;
+  for (const auto& item : *found) {
+    if (item.is_string()) texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+Evidence evidence_from(const nlohmann::json& json) {
+  Evidence evidence{text_in(json, "file"), 0, text_in(json, "text")};
+  if (const auto line = json.find("line"); line != json.end() && line->is_number_unsigned())
+    evidence.line = line->get<std::uint64_t>();
+  return evidence;
+}
+
+Cause cause_from(const nlohmann::json& json) {
+  Cause cause{.id = text_in(json, "id"),
+              .title = text_in(json, "title"),
+              .summary = text_in(json, "summary"),
+              .reasons = texts_in(json, "reasons"),
+              .fix = texts_in(json, "fix"),
+              .confirm = texts_in(json, "confirm"),
+              .link = text_in(json, "link")};
+  if (const auto number = json.find("confidence"); number != json.end() && number->is_number())
+    cause.confidence = number->get<double>();
+  if (const auto lines = json.find("evidence"); lines != json.end() && lines->is_array()) {
+    for (const auto& line : *lines) cause.evidence.push_back(evidence_from(line));
+  }
+  for (std::string& text : texts_in(json, "consequences")) cause.consequences.push_back({"", std::move(text), {}});
+  return cause;
+}
+
 }  // namespace
+
+Result<Diagnosis> diagnosis_from_json(const nlohmann::json& json) {
+  const auto causes = json.is_object() ? json.find("causes") : json.end();
+  if (!json.is_object() || causes == json.end() || !causes->is_array())
+    return fail(ErrorCode::corrupt, "it holds no diagnosis");
+  Diagnosis diagnosis;
+  for (const auto& cause : *causes) {
+    if (cause.is_object()) diagnosis.causes.push_back(cause_from(cause));
+  }
+  diagnosis.only_consequences = json.value("only_consequences", nlohmann::json(false)) == true;
+  diagnosis.look_at = text_in(json, "look_at");
+  diagnosis.ordinary_frame = text_in(json, "ordinary_frame");
+  if (const auto plain = json.find("ordinary"); plain != json.end() && plain->is_object())
+    diagnosis.ordinary = evidence_from(*plain);
+  for (const char* key : {"lines", "bytes"}) {
+    const auto number = json.find(key);
+    if (number == json.end() || !number->is_number_unsigned()) continue;
+    (std::string_view(key) == "lines" ? diagnosis.lines : diagnosis.bytes) = number->get<std::uint64_t>();
+  }
+  return diagnosis;
+}
 
 nlohmann::json to_json(const Facts& facts) {
   auto json = nlohmann::json::object();

@@ -45,6 +45,8 @@ struct CauseRow {
   Piece link;
   Piece source;
   Range explains;
+  Restart restart;
+  Range remedy;
 };
 
 struct RuleRow {
@@ -114,7 +116,9 @@ class Tables {
                        .confirm = texts(row.confirm),
                        .link = text_of(row.link),
                        .source = text_of(row.source),
-                       .explains = texts(row.explains)});
+                       .explains = texts(row.explains),
+                       .restart = row.restart,
+                       .remedy = part_of(pairs_, row.remedy)});
   }
 
   void add(const RuleRow& row) {
@@ -155,6 +159,18 @@ const Tables& tables() {
 }
 
 }  // namespace
+
+std::string_view to_string(Restart restart) {
+  switch (restart) {
+    case Restart::again:
+      return "again";
+    case Restart::other_gpus:
+      return "other_gpus";
+    case Restart::never:
+      return "never";
+  }
+  return "";
+}
 
 std::string_view to_string(Role role) {
   switch (role) {

@@ -68,6 +68,10 @@ Result<void> Crew::start(const sigset_t& ignored, std::vector<std::string>& warn
 }
 
 Result<void> Crew::choose_port() {
+  if (!spec_.master_port && spec_.nodes > 1) {
+    port_ = port_of_job(spec_.rendezvous_id, spec_.restart_count);
+    return spec_.node_rank == 0 ? check_port(port_) : Result<void>{};
+  }
   if (!spec_.master_port) {
     GPUWARDEN_TRY(held_port_, HeldPort::any());
     port_ = held_port_->number();
@@ -86,7 +90,8 @@ Result<void> Crew::plan_ranks(std::vector<std::string>& warnings) {
 
 Result<void> Crew::add_rank(std::uint32_t local, std::vector<std::string>& warnings) {
   const bool capture = spec_.ranks > 1 || spec_.log_directory.has_value() || spec_.keep_last_words;
-  RankPlan rank{ExecArray(rank_environment(spec_, local, port_)), choose_input(local, !plan_.own_groups), {}, {}};
+  RankPlan rank{ExecArray(rank_environment(spec_, local, port_)), choose_input(local, !plan_.own_groups), {}, {}, {}};
+  if (local < spec_.cpus.size()) rank.cpus = affinity_mask(spec_.cpus[local]);
   Pipe out;
   Pipe err;
   if (capture) {

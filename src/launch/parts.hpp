@@ -53,7 +53,11 @@ struct RankPlan {
   UniqueFd in;  ///< empty: our standard input
   UniqueFd out;
   UniqueFd err;
+  std::vector<unsigned long> cpus;  ///< an affinity mask as the kernel has it; empty: the launcher's
 };
+
+/// The mask of these CPUs.
+std::vector<unsigned long> affinity_mask(const std::vector<unsigned>& cpus);
 
 /// What the guardians need to know of a job.
 struct Plan {

@@ -39,6 +39,16 @@ void take_stream(const UniqueFd& fd, int as) {
 
 }  // namespace
 
+std::vector<unsigned long> affinity_mask(const std::vector<unsigned>& cpus) {
+  constexpr unsigned kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask;
+  for (const unsigned cpu : cpus) {
+    if (mask.size() <= cpu / kBits) mask.resize(cpu / kBits + 1);
+    mask[cpu / kBits] |= 1UL << (cpu % kBits);
+  }
+  return mask;
+}
+
 void become_rank(const Plan& plan, std::uint32_t local_rank) {
   Seat& seat = plan.board->seat(local_rank);
   seat.pid.store(::getpid());
@@ -47,6 +57,9 @@ void become_rank(const Plan& plan, std::uint32_t local_rank) {
   restore_signals(plan.ignored);
   ::setrlimit(RLIMIT_NOFILE, &plan.files);
   const RankPlan& rank = plan.ranks[local_rank];
+  // The system call, since cpu_set_t ends at 1024 CPUs.
+  if (!rank.cpus.empty())
+    ::syscall(SYS_sched_setaffinity, 0, rank.cpus.size() * sizeof(unsigned long), rank.cpus.data());
   take_stream(rank.in, 0);
   take_stream(rank.out, 1);
   take_stream(rank.err, 2);

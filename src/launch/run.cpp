@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/launch/run.hpp"
 
+#include <fmt/format.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/run_rules.hpp"
+#include "gpuwarden/probe/cpus.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -36,6 +39,57 @@ OnRankStarted declare_to(const machine::Machine& machine, const machine::Simulat
   };
 }
 
+/// The CPUs that this process may use, with their places.
+std::vector<facts::Cpu> own_cpus(const machine::Machine& machine) {
+  // A simulated fleet's ranks run on the CPUs of this machine.
+  std::vector<facts::Cpu> cpus = probe::read_cpus(machine.simulated() ? "/sys" : machine.reader().sys_root);
+  std::vector<unsigned long> mask(256);
+  const long bytes = ::syscall(SYS_sched_getaffinity, 0, mask.size() * sizeof mask[0], mask.data());
+  constexpr unsigned kBits = 8 * sizeof(unsigned long);
+  std::erase_if(cpus, [&](const facts::Cpu& cpu) {
+    return bytes > 0 &&
+           (cpu.number >= mask.size() * kBits || (mask[cpu.number / kBits] >> (cpu.number % kBits) & 1) == 0);
+  });
+  return cpus;
+}
+
+/// Where the GPUs of a rank are: a rank of several takes one, a single one all, which may lie apart.
+placement::RankPlace place_of_rank(std::uint32_t rank, std::uint32_t ranks, const placement::Decision& decision,
+                                   const facts::Snapshot& snapshot) {
+  std::optional<placement::RankPlace> place;
+  const auto& devices = decision.selected;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (ranks > 1 && i != rank % devices.size()) continue;
+    const auto record =
+        std::ranges::find(snapshot.gpus, devices[i].index, [](const facts::GpuRecord& one) { return one.gpu.index; });
+    if (record == snapshot.gpus.end()) return {};
+    const placement::RankPlace here = placement::place_of(record->gpu);
+    if (place && place->numa_node != here.numa_node) return {};
+    place = here;
+  }
+  return place.value_or(placement::RankPlace{});
+}
+
+/// Binds the ranks as the plan wants it, and lets each have as many compute threads as it has cores to itself.
+void bind(placement::BindTo to, const machine::Machine& machine, const placement::Decision& decision,
+          const facts::Snapshot& snapshot, ReadyRun& run) {
+  std::vector<placement::RankPlace> places;
+  for (std::uint32_t rank = 0; rank < run.job.ranks; ++rank)
+    places.push_back(place_of_rank(rank, run.job.ranks, decision, snapshot));
+  const auto bindings = placement::bind_ranks(places, own_cpus(machine), to);
+  std::optional<std::size_t> threads;
+  for (std::size_t i = 0; i < bindings.size(); ++i) {
+    run.job.cpus.push_back(bindings[i].cpus);
+    if (!bindings[i].reason.empty())
+      run.warnings.push_back(fmt::format("--numa-binding: rank {}: {}", i, bindings[i].reason));
+    if (bindings[i].cpus.empty()) continue;
+    const auto sharing =
+        static_cast<std::size_t>(std::ranges::count(bindings, bindings[i].cpus, &placement::RankBinding::cpus));
+    threads = std::min(threads.value_or(SIZE_MAX), std::max<std::size_t>(1, bindings[i].cores / sharing));
+  }
+  if (threads) run.job.threads = static_cast<std::uint32_t>(*threads);
+}
+
 std::string own_host() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? printable(name.data()) : "";
@@ -51,11 +105,13 @@ ReadyRun ready(const RunPlan& plan, const machine::Machine& machine, const place
   ReadyRun ready{.job = plan.job,
                  .gpus = {},
                  .workload = join(plan.job.argv, " ") + " " + plan.model,
-                 .driver = knowledge::Version::parse(snapshot.driver_version.value_or(""))};
+                 .driver = knowledge::Version::parse(snapshot.driver_version.value_or("")),
+                 .warnings = {}};
   for (const placement::Device& device : decision.selected) ready.gpus.push_back(device.uuid);
   ready.job.visible_devices = placement::cuda_visible_devices(decision);
   ready.job.held_descriptors = std::move(descriptors);
   resolve_ranks(plan, decision, ready.job);
+  if (plan.bind) bind(*plan.bind, machine, decision, snapshot, ready);
   Environment of_ranks = plan.job.environment;
   for (const auto& [name, value] : plan.job.extra_environment) of_ranks[name] = value;
   for (const auto& [name, value] : machine.simulated_environment(of_ranks)) ready.job.extra_environment[name] = value;
@@ -70,6 +126,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   report.run_id = ready.job.run_id;
   report.command = ready.job.argv;
   report.started = clock.wall_now();
+  if (options.warning) std::ranges::for_each(ready.warnings, options.warning);
   std::optional<Sampler> sampler;
   if (!ready.gpus.empty()) sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock, options.hear);
   const std::string before = cpu_reading();

@@ -32,10 +32,22 @@ Result<void> plan_nodes(const RunRequest& request, JobSpec& job) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("node rank {} does not fit {} nodes", job.node_rank, job.nodes), "ranks count from 0");
   }
-  if (job.nodes > 1 && !job.master_port) {
+  job.rendezvous_id = request.rendezvous_id.value_or("");
+  if (job.nodes > 1 && !job.master_port && job.rendezvous_id.empty()) {
     return fail(ErrorCode::invalid_argument, "several nodes need a master port that all of them know",
-                "for example --master-port 29500");
+                "for example --master-port 29500; or the same --rdzv-id on each, from which the port follows");
   }
+  return {};
+}
+
+/// Streams that are to be logged need a place.
+Result<void> find_log_directory(RunRequest& request, const std::string& run_id) {
+  if (request.log_directory || (request.redirects.none() && request.tee.none())) return {};
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error) / ("gpuwarden-" + run_id);
+  if (error || ::mkdir(folder.c_str(), 0700) != 0)
+    return fail(ErrorCode::failed, "no folder for the ranks' output can be made", "name one with --log-dir");
+  request.log_directory = folder;
   return {};
 }
 
@@ -55,6 +67,18 @@ bool is_file(const fs::path& path) {
 
 bool is_executable(const fs::path& path) { return ::access(path.c_str(), X_OK) == 0; }
 
+/// The command as it is executed: Python's programs and modules by Python.
+std::vector<std::string> as_command(RunRequest& request) {
+  std::vector<std::string> words = std::move(request.argv);
+  const bool script = words[0].ends_with(".py") && is_file(words[0]) && !is_executable(words[0]);
+  if (!script && !request.python_module) return words;
+  const auto named = request.environment.find("PYTHON_EXEC");
+  std::vector<std::string> python{named == request.environment.end() ? "python3" : named->second, "-u"};
+  if (request.python_module) python.emplace_back("-m");
+  words.insert(words.begin(), python.begin(), python.end());
+  return words;
+}
+
 }  // namespace
 
 Result<RunPlan> plan_run(RunRequest request) {
@@ -63,14 +87,19 @@ Result<RunPlan> plan_run(RunRequest request) {
   RunPlan plan;
   GPUWARDEN_CHECK(plan_ranks(request, plan));
   GPUWARDEN_CHECK(plan_nodes(request, plan.job));
+  plan.job.run_id = make_run_id();
+  GPUWARDEN_CHECK(find_log_directory(request, plan.job.run_id));
   GPUWARDEN_CHECK(prepare_logs(request.log_directory));
   plan.model = request.config.model.model_name_or_path.value_or("");
-  plan.job.run_id = make_run_id();
-  plan.job.argv = std::move(request.argv);
+  plan.job.argv = as_command(request);
   plan.job.environment = std::move(request.environment);
   plan.job.extra_environment = placement::job_environment(request.config);
   plan.job.log_directory = std::move(request.log_directory);
+  plan.job.redirects = std::move(request.redirects);
+  plan.job.tee = std::move(request.tee);
+  plan.job.role = request.role.value_or(plan.job.role);
   plan.job.one_device_per_rank = request.one_device_per_rank;
+  plan.bind = request.bind;
   plan.job.grace = request.grace.value_or(plan.job.grace);
   return plan;
 }

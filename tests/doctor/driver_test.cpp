@@ -216,7 +216,7 @@ void lack_driver(Snapshot& machine, std::string_view gpu, facts::ComputeCapabili
 TEST(DriverChecks, GpusBeforeTuringGetTheProprietaryModuleOfTheirLastBranch) {
   Snapshot machine;
   lack_driver(machine, "Tesla V100-SXM2-32GB", {7, 0});
-  EXPECT_EQ(fixes_of(machine), "sudo apt update\nsudo apt install nvidia-driver-580\nsudo reboot");
+  EXPECT_EQ(fixes_of(machine), "sudo apt update && sudo apt install nvidia-driver-580\nsudo reboot");
   use_distribution(machine, "rocky", "9.4");
   EXPECT_EQ(fixes_of(machine), "sudo dnf module install nvidia-driver:580-dkms\nsudo reboot");
   for (const auto& [id, version] : {std::pair{"fedora", "42"}, {"sles", "15.6"}, {"debian", "13"}, {"", ""}}) {

@@ -9,11 +9,13 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/healing/run.hpp"
 #include "gpuwarden/recording/compare.hpp"
 #include "gpuwarden/recording/html.hpp"
 #include "gpuwarden/recording/markdown.hpp"
 #include "gpuwarden/recording/open.hpp"
 #include "options.hpp"
+#include "render/diagnosis_text.hpp"
 #include "render/print_json.hpp"
 #include "render/recording_text.hpp"
 
@@ -100,6 +102,17 @@ constexpr Documents kOfTwo{
         },
 };
 
+/// What it comes to, and of a run that failed why.
+Result<void> show(const std::vector<Told>& told, const Documents& documents, const std::vector<std::string>& files,
+                  const Style& style) {
+  fmt::print("{}", documents.text(told, style));
+  for (const std::string& file : files) {
+    GPUWARDEN_TRY(const auto why, healing::read_post_mortem(file));
+    if (why) fmt::print("\n{}{}", files.size() > 1 ? printable(file) + ":\n" : "", diagnosis_text(*why, {}, style));
+  }
+  return {};
+}
+
 Result<int> run_report(Context& context) {
   const Args& args = context.args;
   GPUWARDEN_TRY(const auto style, style_of(context));
@@ -117,7 +130,7 @@ Result<int> run_report(Context& context) {
   if (args.has("json"))
     print_json(documents.json(told));
   else if (!args.has("html") && !args.has("markdown"))
-    fmt::print("{}", documents.text(told, style));
+    GPUWARDEN_CHECK(show(told, documents, files, style));
   return kFine;
 }
 

@@ -8,30 +8,52 @@
 #include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/healing/run.hpp"
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run.hpp"
-#include "gpuwarden/machine/fleets.hpp"
 #include "gpuwarden/placement/names.hpp"
+#include "gpuwarden/redact/redact.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "plan/workload_options.hpp"
 #include "recording.hpp"
-#include "render/recording_text.hpp"
+#include "run/report_text.hpp"
+#include "run/request.hpp"
 #include "shared_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 constexpr auto kRunOptions = std::to_array<Option>({
-    {"--nproc-per-node", OptionKind::text, "N|gpu", "how many ranks; gpu, auto: one for each GPU (1)", "gpu auto"},
+    {"--nproc-per-node", OptionKind::text, "N|gpu|cpu",
+     "how many ranks; gpu, auto: one for each GPU, cpu: for each CPU (1)", "gpu auto cpu"},
     {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0"},
+    {"-m,--module", OptionKind::flag, "", "the command is a Python module and its arguments"},
+    {"--no-python", OptionKind::flag, "", "torchrun's: the command is no Python program (which is found out anyway)"},
+    {"--numa-binding", OptionKind::text, "node|socket|exclusive|core-complex", "bind each rank to CPUs near its GPU",
+     "node socket exclusive core-complex"},
+    {"--role", OptionKind::text, "NAME", "ROLE_NAME of the ranks (default)"},
+    {"--standalone", OptionKind::flag, "", "torchrun's: one node, a free port (as without it)"},
     {"--nnodes", OptionKind::text, "N", "how many nodes take part (1)"},
-    {"--node-rank", OptionKind::text, "R", "which of them this is (0)"},
+    {"--node-rank", OptionKind::text, "R", "which of them this is (Slurm's, else 0)"},
     {"--master-addr", OptionKind::text, "HOST", "address of node 0 (127.0.0.1)"},
     {"--master-port", OptionKind::text, "PORT", "port of rank 0 (a free one)"},
+    {"--rdzv-endpoint", OptionKind::text, "HOST[:PORT]", "both of these at once (port 29400)"},
+    {"--rdzv-id", OptionKind::text, "ID", "the job's name on all nodes; without a port the port follows from it"},
+    {"--rdzv-backend", OptionKind::text, "c10d|static", "torchrun's: either is the same here", "c10d static"},
     {"--log-dir", OptionKind::text, "DIR", "keep each rank's output there"},
+    {"-r,--redirects", OptionKind::text, "STREAMS",
+     "only into the log: 1 output, 2 errors, 3 both; of single ranks 0:3,12:1"},
+    {"-t,--tee", OptionKind::text, "STREAMS", "into the log and to the terminal, named likewise"},
     {"--grace", OptionKind::text, "DURATION", "time between asking a job to end and killing it (10s)"},
+    {"--max-restarts", OptionKind::text, "N",
+     "start the job again after a failure that may pass, so often at most (0)"},
+    {"--heal", OptionKind::flag, "", "with the settings that keep the failure's cause from coming back"},
+    {"--restart-delay", OptionKind::text, "DURATION", "before the first restart; doubled with each one (1s)"},
+    {"--restart-arg", OptionKind::repeated, "WORD", "added to the command of each restart: --restart-arg=--resume"},
+    {"--post-mortem", OptionKind::text, "FILE", "where the job fails, write why as JSON, for gpuwarden report"},
     {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available"},
     {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
     {"--record", OptionKind::text, "FILE", "keep what the GPUs did, for gpuwarden report"},
@@ -43,49 +65,8 @@ constexpr auto kRunOptions = std::to_array<Option>({
 });
 
 using launch::JobSpec;
-using launch::ReadyRun;
 using launch::RunPlan;
-using launch::RunReport;
 using nlohmann::json;
-/// What is written at the end is tried at the start.
-Result<void> check_report(const Args& args) {
-  const auto file = args.text("report");
-  if (!file || can_write_output(*file)) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("--report: cannot write {}", printable(*file)));
-}
-
-Result<launch::RunOptions> read_run_options(const Args& args) {
-  launch::RunOptions options;
-  GPUWARDEN_TRY(const auto period, duration_option(args, "sample-period"));
-  if (period) options.sample_period = std::max(*period, std::chrono::milliseconds(10));
-  if (const auto text = args.text("sim-load")) {
-    const auto load = machine::parse_load(*text);
-    if (!load) return std::unexpected(about("sim-load", load.error()));
-    options.load = *load;
-  }
-  GPUWARDEN_CHECK(check_report(args));
-  return options;
-}
-
-Result<RunPlan> read_plan(const Context& context, const Selection& selection) {
-  const Args& args = context.args;
-  launch::RunRequest request{.argv = args.rest, .environment = context.environment, .config = selection.config};
-  const auto ranks = args.text("nproc-per-node");
-  const bool per_gpu = ranks == "gpu" || ranks == "auto";  // torchrun's words
-  if (ranks) request.rank_per_gpu = per_gpu;
-  if (ranks && !per_gpu) {
-    GPUWARDEN_TRY(request.ranks, count_option(args, "nproc-per-node", 4096));
-  }
-  GPUWARDEN_TRY(request.nodes, count_option(args, "nnodes", 65536));
-  GPUWARDEN_TRY(request.node_rank, count_option(args, "node-rank", 65535));
-  GPUWARDEN_TRY(const auto port, count_option(args, "master-port", 65535));
-  if (port) request.master_port = static_cast<std::uint16_t>(*port);
-  request.master_address = args.text("master-addr");
-  GPUWARDEN_TRY(request.grace, duration_option(args, "grace"));
-  request.log_directory = args.text("log-dir");
-  request.one_device_per_rank = args.has("one-gpu-per-rank");
-  return launch::plan_run(std::move(request));
-}
 
 /// Without a GPU the job runs on the CPU where that is allowed: the driver absent, or no GPU in the machine.
 bool falls_back(const Context& context, const Error& error) {
@@ -117,49 +98,29 @@ void announce(const Context& context, const machine::Reservation& acquired, cons
       spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
 }
 
-std::string energy_text(const launch::GpuReport& gpu) {
-  if (!gpu.energy_joules) return "-";
-  const double joules = *gpu.energy_joules;
-  const std::string text = joules < 10000 ? fmt::format("{:.0f} J", joules) : fmt::format("{:.2f} Wh", joules / 3600);
-  return gpu.energy_is_estimate ? "~" + text : text;
-}
-
-void print_report(const RunReport& report) {
-  say("\ngpuwarden: {}{} after {}, exit code {}\n", report.simulated ? "[simulated figures] " : "",
-      report.end.exit_code == 0 ? "finished" : "ended", format_duration(report.end.wall_time), report.end.exit_code);
-  if (report.end.first_failure && report.end.ranks.size() > 1)
-    say("  rank {} failed first\n", *report.end.first_failure);
-  for (const auto& gpu : report.gpus) {
-    std::string throttling;
-    for (const auto reason : gpu.throttling)
-      throttling += fmt::format("{}{}", throttling.empty() ? ", throttled: " : " ", facts::to_string(reason));
-    say("  GPU {}: peak memory {}, mean utilization {}, peak temperature {}, energy {}{}{}\n", gpu.index.value,
-        gpu.peak_memory ? format_size(*gpu.peak_memory) : "-",
-        gpu.mean_utilization ? fmt::format("{:.0f} %", *gpu.mean_utilization) : "-",
-        gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu), throttling,
-        gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
-  }
-  say("{}", gpu_errors_text(launch::summary_of(report)));  // one that failed was warned of
-  std::vector<recording::Waste> waste = report.waste;
-  std::erase_if(waste, [](const recording::Waste& one) { return one.id == "gpu_lost"; });
-  say("{}", waste_text(waste, {}, 2));
-  for (const launch::SiteFinding& finding : report.findings)
-    say("  {}: {} [{}]{}\n", finding.severity, finding.message, finding.id,
-        finding.fix.empty() ? "" : ": " + finding.fix);
-}
-
-int finish(const Context& context, const RunReport& report) {
-  for (const std::string& warning : launch::gpu_warnings(report)) warn(warning);
-  if (!context.args.has("no-report") && !context.args.has("quiet")) print_report(report);
-  if (const auto file = context.args.text("report")) {
-    auto written =
-        write_output(*file, launch::to_json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
-    if (!written) {
+/// Writes the report where it is wanted; what could not be written makes a run that ended well fail.
+int write_reports(const Context& context, const healing::Healed& healed) {
+  const int code = healed.report.end.exit_code;
+  const std::vector<std::string> secrets = redact::secret_values(context.environment);
+  const auto write = [&](const std::string& file) {
+    return write_output(file,
+                        healing::to_json(healed, secrets).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  };
+  for (const char* option : {"report", "post-mortem"}) {
+    const auto file = context.args.text(option);
+    if (!file || (std::string_view(option) == "post-mortem" && code == kFine)) continue;
+    if (const auto written = write(*file); !written) {
       complain(written.error());
-      return report.end.exit_code == kFine ? kNo : report.end.exit_code;
+      return code == kFine ? kNo : code;
     }
   }
-  return report.end.exit_code;
+  return code;
+}
+
+int finish(const Context& context, const healing::Healed& healed) {
+  for (const std::string& warning : launch::gpu_warnings(healed.report)) warn(warning);
+  if (!context.args.has("no-report") && !context.args.has("quiet")) say("{}", run_report_text(healed.report));
+  return write_reports(context, healed);
 }
 
 /// Of --record; nullptr without it.
@@ -181,23 +142,53 @@ Result<std::unique_ptr<recording::Recorder>> open_recorder(const Context& contex
   return recording::Recorder::open(std::move(options), system_clock());
 }
 
-int run_acquired(const Context& context, const Machine& machine, machine::Reservation& acquired, const RunPlan& plan,
-                 launch::RunOptions options) {
-  ReadyRun job = launch::ready(plan, machine, acquired.decision(), acquired.snapshot(), acquired.descriptors());
-  job.job.takes_signals = true;
-  job.job.record_directory = lease_directory(context);
-  const auto recorder = open_recorder(context, acquired, job.job, options.sample_period);
+/// The GPUs of another try: as the first ones were chosen, without those that were at fault.
+Result<machine::Reservation> other_gpus(const Machine& machine, Selection selection, const RunPlan& plan,
+                                        const std::vector<Uuid>& without) {
+  // One that does not even tell its UUID any more cannot be chosen, nor left out by it.
+  const facts::Snapshot there = machine.read();
+  for (const Uuid& uuid : without) {
+    std::vector<placement::GpuName> name{{uuid.value}};
+    facts::Snapshot one = there;
+    if (placement::keep_named(name, one)) selection.request.exclude.push_back(std::move(name[0]));
+  }
+  return acquire(machine, selection, true, {plan.job.run_id, join(plan.job.argv, " ")});
+}
+
+/// The job, as often as it takes, on GPUs that are held.
+int run_acquired(const Context& context, const Machine& machine, machine::Reservation gpus, const Selection& selection,
+                 const RunPlan& plan, healing::Options options) {
+  const auto recorder = open_recorder(context, gpus, plan.job, options.run.sample_period);
   if (!recorder) return complain(recorder.error());
-  if (*recorder) options.hear = recording_into(**recorder);
-  announce(context, acquired, job.job);
-  options.look_after = [&acquired] { return acquired.repair(); };
-  const auto report = launch::run(job, machine, options, system_clock());
+  if (*recorder) options.run.hear = recording_into(**recorder);
+  const auto style = style_of(context);
+  if (!style) return complain(style.error());
+  options.starting = [&](JobSpec& job, const machine::Reservation& held) {
+    job.takes_signals = true;
+    job.record_directory = lease_directory(context);
+    announce(context, held, job);
+  };
+  options.failed = [&](const healing::Attempt& attempt) {
+    if (!context.args.has("quiet") && !context.args.has("no-report"))
+      say("{}", attempt_text(attempt, options.policy.max_restarts == 0, *style));
+  };
+  options.gave_up = [](const healing::Attempt& attempt) { say("{}", no_restart_text(attempt)); };
+  options.pause = [](std::chrono::milliseconds pause) {
+    const StopOnSignals signals;
+    return system_clock().sleep_for(pause, signals.token());
+  };
+  // GPUs that were named are those, and no others.
+  if (selection.request.gpu_ids.empty() && !selection.request.force_cpu)
+    options.other_gpus = [&](const std::vector<Uuid>& without) {
+      return other_gpus(machine, selection, plan, without);
+    };
+  const auto healed = healing::run(plan, machine, std::move(gpus), options, system_clock());
   if (*recorder) {
-    (*recorder)->finish(report ? std::optional(report->end.exit_code) : std::nullopt);
+    (*recorder)->finish(healed ? std::optional(healed->report.end.exit_code) : std::nullopt);
     say_losses((*recorder)->progress());
   }
-  if (report) return finish(context, *report);
-  return refuse_program(report.error());
+  if (healed) return finish(context, *healed);
+  return refuse_program(healed.error());
 }
 
 /// What means nothing together: told, not left out in silence.
@@ -211,13 +202,15 @@ Result<int> run_run(Context& context) {
   GPUWARDEN_CHECK(check_what_is_asked(context.args));
   if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   GPUWARDEN_TRY(auto selection, read_selection(context));
-  GPUWARDEN_TRY(auto options, read_run_options(context.args));
+  healing::Options options;
+  GPUWARDEN_TRY(options.run, read_run_options(context.args));
+  GPUWARDEN_TRY(options.policy, read_policy(context.args));
   GPUWARDEN_TRY(const auto plan, read_plan(context, selection));
   if (const auto found = launch::check_program(plan.job.argv[0], context.environment); !found)
     return refuse_program(found.error());
   GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
-  options.rules = knowledge.rules();
-  options.warning = [](const std::string& text) { warn(text); };
+  options.run.rules = knowledge.rules();
+  options.run.warning = [](const std::string& text) { warn(text); };
   show_leftovers(context);
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   launch::complete(plan, selection.request);
@@ -228,7 +221,7 @@ Result<int> run_run(Context& context) {
     return code;
   }
   show_warnings(context, machine, *acquired);
-  return run_acquired(context, machine, *acquired, plan, options);
+  return run_acquired(context, machine, std::move(*acquired), selection, plan, std::move(options));
 }
 
 }  // namespace

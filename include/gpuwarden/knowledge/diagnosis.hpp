@@ -22,6 +22,14 @@ enum class Role {
 };
 std::string_view to_string(Role role);
 
+/// What starting the same work again is worth after a failure.
+enum class Restart {
+  again,       ///< it may pass by itself, or by the time that went by
+  other_gpus,  ///< not on the GPUs that it happened on
+  never,       ///< the next try ends the same way until somebody changes something
+};
+std::string_view to_string(Restart restart);
+
 /// A line as the emitter prints it, with what is to be read from it, and where the emitter's words are published.
 struct DiagnosisExample {
   std::string_view text;
@@ -65,6 +73,9 @@ struct DiagnosisCause {
   std::string_view link;
   std::string_view source;
   std::span<const std::string_view> explains;  ///< causes that are mere consequences where this one came before
+  Restart restart = Restart::again;
+  /// Variables of the environment with which the next try avoids it.
+  std::span<const std::pair<std::string_view, std::string_view>> remedy;
 };
 
 std::span<const DiagnosisRule> diagnosis_rules();

@@ -58,6 +58,8 @@ struct JobSpec {
   StreamChoice tee;
   /// Keep the end of each rank's output (RankEnd::last_output, last_words), which then goes through a pipe.
   bool keep_last_words = false;
+  /// The CPUs of each rank, by LOCAL_RANK; an empty list, or none: it may use those of the launcher.
+  std::vector<std::vector<unsigned>> cpus;
   bool prefix_lines = true;  ///< "[rank 3] " before each line when there are several ranks
   std::chrono::milliseconds grace = std::chrono::seconds(10);  ///< between SIGTERM and SIGKILL
   /// The calling program is nothing but this job's launcher: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT,

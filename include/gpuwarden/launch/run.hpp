@@ -23,6 +23,7 @@
 #include "gpuwarden/launch/job.hpp"
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/machine/machine.hpp"
+#include "gpuwarden/placement/binding.hpp"
 #include "gpuwarden/placement/job_config.hpp"
 #include "gpuwarden/placement/select.hpp"
 
@@ -39,8 +40,15 @@ struct RunRequest {
   std::optional<std::uint32_t> node_rank;
   std::optional<std::string> master_address;
   std::optional<std::uint16_t> master_port;
+  /// What nodes that know no common port derive it from, and TORCHELASTIC_RUN_ID.
+  std::optional<std::string> rendezvous_id;
+  std::optional<std::string> role;
   bool one_device_per_rank = false;
+  bool python_module = false;             ///< argv[0] names a module: python -u -m MODULE ...
+  std::optional<placement::BindTo> bind;  ///< bind each rank to CPUs near its GPU
   std::optional<std::filesystem::path> log_directory;
+  StreamChoice redirects;  ///< with these and no log directory, one for this run is made below the temporary folder
+  StreamChoice tee;
   std::optional<std::chrono::milliseconds> grace;
 };
 
@@ -50,10 +58,13 @@ struct RunPlan {
   std::optional<std::uint32_t> ranks;  ///< empty with rank_per_gpu
   bool rank_per_gpu = false;
   std::string model;  ///< the configuration's model_name_or_path
+  std::optional<placement::BindTo> bind;
 };
 
 /// Works out what needs no GPU, so that wrong input costs none, and makes the log directory. Fails with
 /// invalid_argument where no command is given, the ranks do not fit the nodes, or the log directory cannot be written.
+/// A Python program that is not executable ("train.py") is run by the Python of PYTHON_EXEC, else python3, unbuffered,
+/// as torchrun would.
 Result<RunPlan> plan_run(RunRequest request);
 
 /// Adds what the plan asks of the choice of GPUs.
@@ -69,6 +80,7 @@ struct ReadyRun {
   std::vector<Uuid> gpus;  ///< watched while it runs
   std::string workload;    ///< what rules find their workload in: the command, the model's name
   std::optional<knowledge::Version> driver;
+  std::vector<std::string> warnings;  ///< what is not as it was asked for: a rank that is bound to no CPUs
 };
 
 /// Gives the plan its GPUs: ranks, devices, and what a simulated fleet's programs need. `descriptors` are the locks

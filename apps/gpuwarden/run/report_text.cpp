@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/report_text.hpp"
+
+#include <fmt/format.h>
+
+#include "gpuwarden/base/text.hpp"
+#include "render/diagnosis_text.hpp"
+#include "render/recording_text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+std::string energy_text(const launch::GpuReport& gpu) {
+  if (!gpu.energy_joules) return "-";
+  const double joules = *gpu.energy_joules;
+  const std::string text = joules < 10000 ? fmt::format("{:.0f} J", joules) : fmt::format("{:.2f} Wh", joules / 3600);
+  return gpu.energy_is_estimate ? "~" + text : text;
+}
+
+std::string gpu_line(const launch::GpuReport& gpu) {
+  std::string throttling;
+  for (const auto reason : gpu.throttling)
+    throttling += fmt::format("{}{}", throttling.empty() ? ", throttled: " : " ", facts::to_string(reason));
+  return fmt::format("  GPU {}: peak memory {}, mean utilization {}, peak temperature {}, energy {}{}{}\n",
+                     gpu.index.value, gpu.peak_memory ? format_size(*gpu.peak_memory) : "-",
+                     gpu.mean_utilization ? fmt::format("{:.0f} %", *gpu.mean_utilization) : "-",
+                     gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu),
+                     throttling, gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
+}
+
+std::string settings_text(const Environment& changes) {
+  std::string text;
+  for (const auto& [name, value] : changes)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, printable(value));
+  return text;
+}
+
+/// "rank 1 (standard error):4: what it says".
+std::string line_text(const diagnosis::Evidence& evidence, const Style& style) {
+  constexpr std::size_t kLongest = 160;
+  const std::string text = printable(trim(evidence.text));
+  return "    " +
+         wrapped(
+             fmt::format("{}: {}", printable(evidence.file), width_of(text) > kLongest ? fit(text, kLongest) : text), 4,
+             6, style.width) +
+         "\n";
+}
+
+/// The likeliest cause with its first line and steps; else the program's own error. Empty: nothing is known.
+std::string cause_text(const healing::Attempt& attempt, const Style& style) {
+  constexpr double kWorthSaying = 0.4;
+  constexpr std::size_t kSteps = 3;
+  const diagnosis::Diagnosis& diagnosis = attempt.judgement.diagnosis;
+  if (!diagnosis.causes.empty() && diagnosis.causes.front().confidence >= kWorthSaying) {
+    const diagnosis::Cause& cause = diagnosis.causes.front();
+    const std::string sentence = cause.summary.empty() ? cause.title : cause.summary;
+    std::string text = "  " + style.paint(wrapped("cause: " + printable(sentence), 2, 4, style.width), Tone::bold);
+    text += fmt::format("\n    {}, {:.0f} %  [{}]\n", words_for(cause.confidence), cause.confidence * 100, cause.id);
+    if (!cause.evidence.empty()) text += line_text(cause.evidence.front(), style);
+    std::vector<std::string> steps = cause.fix;
+    if (steps.size() > kSteps) steps.resize(kSteps);
+    return text + steps_text("do", steps, 2, style);
+  }
+  if (!diagnosis.ordinary) return "";
+  diagnosis::Evidence line = *diagnosis.ordinary;
+  if (!diagnosis.ordinary_frame.empty()) line.text += fmt::format(" (at {})", diagnosis.ordinary_frame);
+  return line_text(line, style);
+}
+
+}  // namespace
+
+std::string run_report_text(const launch::RunReport& report) {
+  std::string text = fmt::format(
+      "\ngpuwarden: {}{} after {}, exit code {}\n", report.simulated ? "[simulated figures] " : "",
+      report.end.exit_code == 0 ? "finished" : "ended", format_duration(report.end.wall_time), report.end.exit_code);
+  if (report.end.first_failure && report.end.ranks.size() > 1)
+    text += fmt::format("  rank {} failed first\n", *report.end.first_failure);
+  for (const auto& gpu : report.gpus) text += gpu_line(gpu);
+  text += gpu_errors_text(launch::summary_of(report));  // one that failed was warned of
+  std::vector<recording::Waste> waste = report.waste;
+  std::erase_if(waste, [](const recording::Waste& one) { return one.id == "gpu_lost"; });
+  text += waste_text(waste, {}, 2);
+  for (const launch::SiteFinding& finding : report.findings)
+    text += fmt::format("  {}: {} [{}]{}\n", finding.severity, finding.message, finding.id,
+                        finding.fix.empty() ? "" : ": " + finding.fix);
+  return text;
+}
+
+std::string attempt_text(const healing::Attempt& attempt, bool alone, const Style& style) {
+  if (alone) {
+    const std::string cause = cause_text(attempt, style);
+    return cause.empty() ? "" : "\n" + cause;
+  }
+  std::string text =
+      fmt::format("\ngpuwarden: try {} ended with exit code {} after {}: {}\n", attempt.number + 1,
+                  attempt.end.exit_code, format_duration(attempt.end.wall_time), printable(attempt.judgement.why));
+  text += cause_text(attempt, style);
+  if (!attempt.restarts) return text + fmt::format("  {}\n", printable(attempt.decision));
+  text += fmt::format("  starting again in {:.1f} s{}", std::chrono::duration<double>(attempt.pause).count(),
+                      attempt.judgement.restart == knowledge::Restart::other_gpus ? ", on other GPUs" : "");
+  if (!attempt.changes.empty())
+    text += fmt::format(", with {}", settings_text(attempt.changes));
+  else if (!attempt.judgement.remedy.empty())
+    text += fmt::format("; --heal would set {}", settings_text(attempt.judgement.remedy));
+  return text + "\n";
+}
+
+std::string no_restart_text(const healing::Attempt& attempt) {
+  return fmt::format("gpuwarden: {}\n", printable(attempt.decision));
+}
+
+}  // namespace gpuwarden::cli

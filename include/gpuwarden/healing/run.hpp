@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job that is started again after a failure: after a pause, on other GPUs where these were at fault, and with what
+// keeps the cause from coming back where that is wanted.
+//
+//     auto gpus = machine::reserve(*machine, request, holder, clock);
+//     const auto healed = healing::run(*plan, *machine, std::move(*gpus), {.policy = {.max_restarts = 3}}, clock);
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "gpuwarden/healing/judgement.hpp"
+#include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/machine/reservation.hpp"
+
+namespace gpuwarden::healing {
+
+struct RestartPolicy {
+  std::uint32_t max_restarts = 0;
+  bool heal = false;  ///< with the remedies that the diagnosis knows (Judgement::remedy)
+  /// Before the first restart; doubled with each one, up to the longest, with a fifth of jitter.
+  std::chrono::milliseconds first_pause = std::chrono::seconds(1);
+  std::chrono::milliseconds longest_pause = std::chrono::minutes(5);
+  /// A try that lasted so long was well: the pauses begin anew after it.
+  std::chrono::milliseconds healthy = std::chrono::minutes(10);
+  std::vector<std::string> restart_arguments;  ///< added to the command of every try but the first
+};
+
+/// The pause before restart `number` (1: the first since the job was well). `chance` in [0, 1) is the jitter's.
+std::chrono::milliseconds pause_before(const RestartPolicy& policy, std::uint32_t number, double chance);
+
+/// One try that failed, and what follows.
+struct Attempt {
+  std::uint32_t number = 0;  ///< 0: the first one
+  launch::JobEnd end;        ///< without the ranks' output
+  std::vector<GpuIndex> gpus;
+  Judgement judgement;
+  bool restarts = false;  ///< another try follows, after `pause`, with `changes`
+  std::string decision;   ///< why, or why not: a sentence
+  std::chrono::milliseconds pause{0};
+  Environment changes;
+};
+
+struct Options {
+  RestartPolicy policy;
+  launch::RunOptions run;
+  /// The job of each try before it is started.
+  std::function<void(launch::JobSpec&, const machine::Reservation&)> starting;
+  /// Each try that failed, before the pause.
+  std::function<void(const Attempt&)> failed;
+  /// The last try that failed, where another one was announced and cannot be made after all (Attempt::decision).
+  std::function<void(const Attempt&)> gave_up;
+  /// Waits; false: the job is not to be started again. Empty: the clock's, which RunOptions::stop ends.
+  std::function<bool(std::chrono::milliseconds)> pause;
+  /// GPUs for another try, without those that were at fault so far; called after the old ones were given back. Empty:
+  /// such a failure is the end.
+  std::function<Result<machine::Reservation>(const std::vector<Uuid>& without)> other_gpus;
+};
+
+/// What became of the job in the end.
+struct Healed {
+  launch::RunReport report;         ///< of the last try
+  std::vector<Attempt> failed;      ///< oldest first; the last one is the report's where that failed
+  std::vector<Uuid> gpus_at_fault;  ///< of all tries
+};
+
+/// Runs the job until it ends well, until nothing speaks for another try, or until the tries are used up. Fails as
+/// launch::run() does in the first try; later that ends the job.
+Result<Healed> run(const launch::RunPlan& plan, const machine::Machine& machine, machine::Reservation gpus,
+                   const Options& options, Clock& clock);
+
+/// launch::to_json() of the last try, with "attempts" (each failed one) and "post_mortem" (the last failed one's
+/// diagnosis, or null). Secrets are taken out of what programs wrote; `known` are those values that are secret.
+nlohmann::json to_json(const Healed& healed, std::span<const std::string> known = {});
+
+/// What the JSON of a run says of its failure; nothing where it did not fail, or is another kind of file. Fails with
+/// corrupt.
+Result<std::optional<diagnosis::Diagnosis>> read_post_mortem(const std::filesystem::path& file);
+
+}  // namespace gpuwarden::healing

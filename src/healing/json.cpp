@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/diagnosis/json.hpp"
+#include "gpuwarden/healing/run.hpp"
+#include "gpuwarden/redact/redact.hpp"
+
+namespace gpuwarden::healing {
+namespace {
+
+using Json = nlohmann::json;
+
+Json to_json(const Attempt& attempt) {
+  Json json{{"restart_count", attempt.number},
+            {"exit_code", attempt.end.exit_code},
+            {"wall_seconds", std::chrono::duration<double>(attempt.end.wall_time).count()},
+            {"restart", knowledge::to_string(attempt.judgement.restart)},
+            {"why", attempt.judgement.why},
+            {"restarts", attempt.restarts},
+            {"decision", attempt.decision},
+            {"pause_seconds", std::chrono::duration<double>(attempt.pause).count()},
+            {"changes", attempt.changes}};
+  json["first_failure"] = attempt.end.first_failure ? Json(*attempt.end.first_failure) : Json();
+  json["cause"] =
+      attempt.judgement.diagnosis.causes.empty() ? Json() : Json(attempt.judgement.diagnosis.causes.front().id);
+  json["gpus"] = Json::array();
+  for (const GpuIndex gpu : attempt.gpus) json["gpus"].push_back(gpu.value);
+  json["gpus_at_fault"] = Json::array();
+  for (const Uuid& uuid : attempt.judgement.gpus_at_fault) json["gpus_at_fault"].push_back(uuid.value);
+  return json;
+}
+
+/// Every text in it, without secrets.
+void redact_all(Json& json, std::span<const std::string> known) {
+  if (json.is_string()) json = redact::redact_secrets(json.get_ref<const std::string&>(), known).text;
+  if (json.is_structured()) {
+    for (Json& part : json) redact_all(part, known);
+  }
+}
+
+}  // namespace
+
+Json to_json(const Healed& healed, std::span<const std::string> known) {
+  Json json = launch::to_json(healed.report);
+  Json attempts = Json::array();
+  for (const Attempt& attempt : healed.failed) attempts.push_back(to_json(attempt));
+  Json post_mortem;
+  const bool failed = healed.report.end.exit_code != 0 && !healed.failed.empty();
+  if (failed) {
+    post_mortem = diagnosis::to_json(healed.failed.back().judgement.diagnosis);
+    Json words = Json::object();
+    for (const launch::RankEnd& rank : healed.report.end.ranks)
+      words[std::to_string(rank.rank)] = {{"standard_output", rank.last_output}, {"standard_error", rank.last_words}};
+    post_mortem["last_words"] = std::move(words);
+  }
+  redact_all(json["command"], known);
+  redact_all(attempts, known);
+  redact_all(post_mortem, known);
+  json["attempts"] = std::move(attempts);
+  json["post_mortem"] = std::move(post_mortem);
+  return json;
+}
+
+Result<std::optional<diagnosis::Diagnosis>> read_post_mortem(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  // A recording, a pipe that has been read: not ours to complain about.
+  if (!text || !text->starts_with('{')) return std::nullopt;
+  const auto json = Json::parse(*text, nullptr, false);
+  const auto found = json.is_object() ? json.find("post_mortem") : json.end();
+  if (!json.is_object() || found == json.end() || found->is_null()) return std::nullopt;
+  GPUWARDEN_TRY(auto diagnosis, diagnosis::diagnosis_from_json(*found));
+  return diagnosis;
+}
+
+}  // namespace gpuwarden::healing

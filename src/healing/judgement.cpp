@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/healing/judgement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <csignal>
+#include <utility>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/reader.hpp"
+#include "gpuwarden/fitness/symptoms.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
+
+namespace gpuwarden::healing {
+namespace {
+
+using diagnosis::Diagnosis;
+using diagnosis::Reading;
+using knowledge::Restart;
+using launch::GpuReport;
+using launch::RankEnd;
+using launch::RunReport;
+
+/// Below it a cause does not decide whether the job is started again.
+constexpr double kSureEnough = 0.6;
+constexpr int kFellOffTheBus = 79;
+constexpr int kCannotExecute = 126;
+constexpr int kNotFound = 127;
+constexpr int kWrongUsage = 2;
+
+void add_text(Reading& whole, const std::string& text, const std::string& name, std::uint32_t rank) {
+  if (text.empty()) return;
+  Reading part = diagnosis::read_log(text, name);
+  for (diagnosis::Event& event : part.events) {
+    if (!event.rank) event.rank = rank;
+  }
+  diagnosis::add_reading(whole, std::move(part));
+}
+
+/// The number of an Xid's happening.
+std::optional<std::int64_t> xid_of(const telemetry::Happening& happening) {
+  constexpr std::string_view kHead = "Xid ";
+  if (happening.kind != "xid" || !happening.text.starts_with(kHead)) return std::nullopt;
+  const std::string_view rest = std::string_view(happening.text).substr(kHead.size());
+  return parse_integer(rest.substr(0, rest.find(':')));
+}
+
+/// As the kernel's log tells of an Xid, which the rules know. Nothing for what is no sign of a failure.
+std::string event_line(const telemetry::Happening& event) {
+  const auto xid = event.kind == "lost" ? std::optional<std::int64_t>(kFellOffTheBus) : xid_of(event);
+  if (!xid) return "";
+  const auto* known = knowledge::Knowledge::built_in().xid(static_cast<int>(*xid));
+  return fmt::format("NVRM: Xid ({}): {}, {}\n", event.gpu.value, *xid, known == nullptr ? "" : known->description);
+}
+
+/// Everything that there is to be read of a try.
+Reading read_all(const RunReport& report) {
+  Reading whole;
+  for (const RankEnd& rank : report.end.ranks) {
+    add_text(whole, rank.last_words, fmt::format("rank {} (standard error)", rank.rank), rank.rank);
+    add_text(whole, rank.last_output, fmt::format("rank {} (standard output)", rank.rank), rank.rank);
+  }
+  std::string events;
+  for (const telemetry::Happening& event : report.happenings) events += event_line(event);
+  if (!events.empty()) diagnosis::add_reading(whole, diagnosis::read_log(events, "events of the GPUs"));
+  return whole;
+}
+
+/// Whether what happened keeps a GPU from being used: an Xid of the program's own does not.
+bool spoils(const telemetry::Happening& happening) {
+  if (happening.kind == "lost" || happening.kind == "ecc_double_bit") return true;
+  const auto number = xid_of(happening);
+  if (!number) return false;
+  facts::GpuRecord record;
+  record.gpu.vendor = "NVIDIA";
+  record.gpu.uuid = happening.gpu;
+  const facts::GpuEvent event{.kind = facts::GpuEventKind::xid,
+                              .uuid = happening.gpu,
+                              .data = static_cast<std::uint64_t>(*number),
+                              .time = happening.time};
+  return !fitness::ailments_of(record, {&event, 1}).empty();
+}
+
+/// What spoiled one of the job's GPUs; empty: nothing.
+std::string trouble_of(const GpuReport& gpu, const RunReport& report) {
+  if (gpu.summary.lost) return gpu.summary.lost->text.empty() ? "it was lost" : gpu.summary.lost->text;
+  // What happens to a MIG instance is told of its GPU.
+  const auto found = std::ranges::find_if(report.happenings, [&](const telemetry::Happening& one) {
+    const bool own = one.gpu == gpu.uuid || (gpu.uuid.value.starts_with("MIG-") && report.gpus.size() == 1);
+    return own && spoils(one);
+  });
+  return found == report.happenings.end() ? "" : found->text;
+}
+
+bool printed_usage(const RunReport& report) {
+  return std::ranges::any_of(report.end.ranks, [](const RankEnd& rank) {
+    return rank.last_words.starts_with("usage:") || rank.last_words.contains("\nusage:") ||
+           rank.last_words.starts_with("Usage:") || rank.last_words.contains("\nUsage:");
+  });
+}
+
+/// "a, b" of settings that are written one after another; the remedy alone where there were none.
+std::string added_setting(const std::string& before, std::string_view remedy) {
+  if (before.empty()) return std::string(remedy);
+  if (!remedy.contains(':')) return std::string(remedy);
+  return before + "," + std::string(remedy);
+}
+
+Environment remedy_for(const knowledge::DiagnosisCause& cause, const Environment& environment) {
+  Environment remedy;
+  for (const auto& [name, value] : cause.remedy) {
+    const auto found = environment.find(std::string(name));
+    const std::string before = found == environment.end() ? "" : found->second;
+    const auto settings = split(before, ',');
+    if (std::ranges::find(settings, value) != settings.end()) continue;
+    remedy[std::string(name)] = added_setting(before, value);
+  }
+  return remedy;
+}
+
+void judge_by_cause(const diagnosis::Cause& cause, const Environment& environment, Judgement& judgement) {
+  const knowledge::DiagnosisCause* known = knowledge::diagnosis_cause(cause.id);
+  if (known == nullptr) return;
+  judgement.restart = known->restart;
+  judgement.why = cause.title;
+  judgement.remedy = remedy_for(*known, environment);
+}
+
+/// How it ended, where nothing tells why.
+std::string end_text(const launch::JobEnd& end) {
+  const auto rank = std::ranges::find_if(end.ranks, [&](const RankEnd& one) { return one.rank == end.first_failure; });
+  const std::string who = end.ranks.size() > 1 && end.first_failure ? fmt::format("rank {}", *end.first_failure) : "it";
+  if (rank == end.ranks.end() || !rank->signal) return fmt::format("{} ended with exit code {}", who, end.exit_code);
+  const char* name = sigabbrev_np(*rank->signal);
+  return fmt::format("{} was ended by signal {}{}{}", who, *rank->signal, name == nullptr ? "" : ", SIG",
+                     name == nullptr ? "" : name) +
+         (*rank->signal == SIGKILL ? ", as the kernel does where the machine is out of memory: sudo dmesg -T | tail"
+                                   : "");
+}
+
+void judge_without_cause(const RunReport& report, Judgement& judgement) {
+  const int code = report.end.exit_code;
+  const auto& plain = judgement.diagnosis.ordinary;
+  if (plain && is_of_program(plain->text)) {
+    judgement.restart = Restart::never;
+    judgement.why = plain->text;
+  } else if (code == kCannotExecute || code == kNotFound || (code == kWrongUsage && printed_usage(report))) {
+    judgement.restart = Restart::never;
+    judgement.why = code == kWrongUsage ? "the program does not understand its arguments" : "a program was not found";
+  }
+}
+
+}  // namespace
+
+bool is_of_program(std::string_view exception) {
+  static constexpr auto kOfProgram = std::to_array<std::string_view>(
+      {"ArithmeticError",    "AssertionError",      "AttributeError",    "FileNotFoundError",  "ImportError",
+       "IndentationError",   "IndexError",          "IsADirectoryError", "JSONDecodeError",    "KeyError",
+       "LookupError",        "ModuleNotFoundError", "NameError",         "NotADirectoryError", "NotImplementedError",
+       "RecursionError",     "SyntaxError",         "TabError",          "TypeError",          "UnboundLocalError",
+       "UnicodeDecodeError", "UnicodeEncodeError",  "ValueError",        "ValidationError",    "ZeroDivisionError"});
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  return std::ranges::any_of(kOfProgram, [&](std::string_view name) {
+    for (std::size_t at = exception.find(name); at != std::string_view::npos; at = exception.find(name, at + 1)) {
+      const std::size_t end = at + name.size();
+      const bool begins = at == 0 || !is_word(exception[at - 1]);
+      if (begins && (end == exception.size() || exception[end] == ':')) return true;
+    }
+    return false;
+  });
+}
+
+Judgement judge(const RunReport& report, const Environment& environment) {
+  Judgement judgement;
+  judgement.diagnosis = diagnosis::diagnose(read_all(report));
+  std::string trouble;
+  for (const GpuReport& gpu : report.gpus) {
+    const std::string words = trouble_of(gpu, report);
+    if (words.empty()) continue;
+    judgement.gpus_at_fault.push_back(gpu.uuid);
+    if (trouble.empty()) trouble = fmt::format("GPU {}: {}", gpu.index.value, words);
+  }
+  const auto& causes = judgement.diagnosis.causes;
+  const bool sure = !causes.empty() && causes.front().confidence >= kSureEnough;
+  if (sure)
+    judge_by_cause(causes.front(), environment, judgement);
+  else
+    judge_without_cause(report, judgement);
+  // A GPU that is gone explains whatever the programs say of it.
+  if (!judgement.gpus_at_fault.empty()) {
+    judgement.restart = Restart::other_gpus;
+    judgement.why = trouble;
+  }
+  if (judgement.why.empty()) judgement.why = end_text(report.end);
+  return judgement;
+}
+
+}  // namespace gpuwarden::healing
