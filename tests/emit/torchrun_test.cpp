@@ -89,6 +89,46 @@ TEST_F(CommandLines, GpuwardenRunStartsRanksOfTorch) {
   EXPECT_THAT(lines[1], StartsWith("rank 1 of 2, local 1, sum 3, GPUs GPU-"));
 }
 
+/// Each variable that a launcher may set, with its value; what differs from run to run as "set".
+constexpr const char* kVariablesProgram = R"(import os, sys
+names = "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_NAME ROLE_RANK ROLE_WORLD_SIZE"
+names += " MASTER_ADDR MASTER_PORT OMP_NUM_THREADS NCCL_ASYNC_ERROR_HANDLING TORCH_NCCL_ASYNC_ERROR_HANDLING"
+names += " TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS TORCHELASTIC_RUN_ID TORCHELASTIC_USE_AGENT_STORE"
+varying = ("MASTER_ADDR", "MASTER_PORT")
+with open(sys.argv[1], "a") as out:
+    for name in names.split() + ["TORCHELASTIC_ERROR_FILE"]:
+        value = os.environ.get(name, "-")
+        if value != "-" and (name in varying or name.endswith("FILE")):
+            value = "set"
+        out.write("%s %s=%s\n" % (os.environ["RANK"], name, value))
+)";
+
+TEST_F(CommandLines, GpuwardenRunSetsWhatTorchrunSets) {
+  GPUWARDEN_NEEDS(has_torch(), "PyTorch");
+  const std::string program = file("variables.py", kVariablesProgram);
+  const auto variables = [&](const std::string& launcher, const std::string& name) {
+    const auto out = dir_ / name;
+    const auto done = shell(fmt::format("{} --standalone --nproc_per_node=2 --max_restarts=3 --role=trainer "
+                                        "--rdzv_id=job7 --log_dir={} {} {}",
+                                        launcher, (dir_ / (name + "-logs")).string(), program, out.string()),
+                            {{"GPUWARDEN_SIMULATE", "h100x8"}});
+    EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+    return sorted_lines(out);
+  };
+  auto theirs = variables("torchrun", "theirs");
+  auto ours = variables("gpuwarden run -n 2 -q", "ours");
+  // torchrun names standalone jobs itself; the second name is of PyTorch 2.2 and newer; whose store is used differs.
+  const auto leave_out = [](std::vector<std::string>& lines) {
+    std::erase_if(lines, [](const std::string& line) {
+      return line.contains("RUN_ID") || line.contains(" TORCH_NCCL_") || line.contains("USE_AGENT_STORE");
+    });
+  };
+  leave_out(theirs);
+  leave_out(ours);
+  EXPECT_EQ(theirs, ours);
+  EXPECT_GT(ours.size(), 25U);
+}
+
 TEST_F(CommandLines, GpuwardenRunTakesAllGpusOfANode) {
   const std::string command =
       line({"llama-3.1-8b", "--gpus", "8xh100", "--program", file("rank.py", kPlainProgram)}, "gpuwarden ");

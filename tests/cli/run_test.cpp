@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden run as torchrun's users meet it, and where a job fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/program.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "support/patience.hpp"
+
+namespace gpuwarden::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunCommand : public Program {
+ protected:
+  /// `run` on a simulated node, with these words behind it.
+  Completed launch(std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", "--simulate", "h100x8"});
+    return run(words);
+  }
+  std::string shown(const std::filesystem::path& path) const { return read_file(path).value_or("(none)"); }
+};
+
+TEST_F(RunCommand, APythonProgramIsRunByPython) {
+  const std::string program = file("train.py", "import os, sys\nprint(os.environ['RANK'], sys.argv[1:])\n");
+  const auto done = launch({"-q", "--nproc_per_node", "2", program, "--lr", "3"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output, HasSubstr("[rank 1] 1 ['--lr', '3']\n"));
+  const auto module = launch({"-q", "-m", "json.tool", "--help"});
+  EXPECT_THAT(module.standard_output, HasSubstr("usage: python -m json.tool"));
+}
+
+TEST_F(RunCommand, StreamsGoWhereTorchrunsDigitsSay) {
+  const std::string logs = (dir_ / "logs").string();
+  const auto done = launch({"-q", "--nproc-per-node", "2", "--log-dir", logs, "--redirects", "0:3", "--tee", "1:1",
+                            "--", "sh", "-c", "echo out; echo err >&2"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_EQ(done.standard_output, "[rank 1] out\n");
+  EXPECT_EQ(done.standard_error, "[rank 1] err\n");
+  EXPECT_EQ(shown(dir_ / "logs/rank-0.out"), "out\n");
+  EXPECT_EQ(shown(dir_ / "logs/rank-0.err"), "err\n");
+  EXPECT_EQ(shown(dir_ / "logs/rank-1.out"), "out\n");
+  EXPECT_EQ(shown(dir_ / "logs/rank-1.err"), "(none)") << "not asked for";
+  expect_error({"run", "--simulate", "h100x8", "--tee", "4", "--", "true"}, 2, "'4' names no streams");
+}
+
+TEST_F(RunCommand, WhatCannotBeMeantIsRefused) {
+  expect_error({"run", "--simulate", "h100x8", "--nnodes", "1:4", "--", "true"}, 2, "(1:4) cannot be had");
+  expect_error({"run", "--simulate", "h100x8", "--standalone", "--nnodes", "2", "--", "true"}, 2, "standalone");
+  expect_error({"run", "--simulate", "h100x8", "--nnodes", "2", "--rdzv-endpoint", "a:1", "--", "true"}, 2,
+               "which of the 2 nodes is this?");
+  expect_error({"run", "--simulate", "h100x8", "--rdzv-endpoint", "a:b", "--", "true"}, 2, "is not HOST or HOST:PORT");
+  expect_error({"run", "--simulate", "h100x8", "--rdzv-backend", "etcd", "--", "true"}, 2, "'etcd' is not known");
+  expect_error({"run", "--simulate", "h100x8", "--numa-binding", "x", "--", "true"}, 2, "'x' is not known");
+  expect_error({"run", "--simulate", "h100x8", "--heal", "--", "true"}, 2, "--heal needs --max-restarts");
+  expect_error({"run", "--simulate", "h100x8", "--post-mortem", "/no/such/x", "--", "true"}, 2, "cannot write");
+}
+
+TEST_F(RunCommand, NodesThatShareAnIdFindTheSamePort) {
+  const auto port = [&](const std::string& node) {
+    return launch({"-q", "--nnodes", "2", "--node-rank", node, "--rdzv-id", "job-42", "--", "sh", "-c",
+                   "echo $MASTER_PORT"})
+        .standard_output;
+  };
+  const std::string first = port("0");
+  EXPECT_NE(first, "");
+  EXPECT_EQ(first, port("1"));
+}
+
+TEST_F(RunCommand, AFailedJobIsStartedAgainAndSaysWhy) {
+  const std::string program = file(
+      "flaky.py", "import os\nif os.environ['GPUWARDEN_RESTART_COUNT'] == '0':\n    raise ConnectionError('gone')\n");
+  const auto done = launch({"--max-restarts", "2", "--restart-delay", "10ms", "--nproc-per-node", "2", program});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_error, HasSubstr("try 1 ended with exit code 1"));
+  EXPECT_THAT(done.standard_error, HasSubstr("ConnectionError: gone (at"));
+  EXPECT_THAT(done.standard_error, HasSubstr("starting again in 0.0 s"));
+}
+
+TEST_F(RunCommand, APostMortemIsKeptWithoutSecretsAndShown) {
+  const std::string why = (dir_ / "why.json").string();
+  const std::string program = file("typo.py", "print('hf_abcdefghijklmnopqrstuvwxyzABCDEFGH')\n1 + None\n");
+  const auto done = launch({"--max-restarts", "3", "--post-mortem", why, program});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.standard_error, HasSubstr("another try would end the same way: TypeError"));
+  EXPECT_THAT(shown(why), Not(HasSubstr("hf_abcdef")));
+  const auto report = run({"report", why});
+  EXPECT_EQ(report.exit_code, 0) << report.standard_error;
+  EXPECT_THAT(report.standard_output, HasSubstr("a plain failure is there"));
+  const auto fine = (dir_ / "fine.json").string();
+  EXPECT_EQ(launch({"-q", "--post-mortem", fine, "--", "true"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(fine)) << "it did not fail";
+}
+
+TEST_F(RunCommand, AGpuThatIsLostIsReplaced) {
+  ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "h100x8"}).exit_code, 0);
+  environment_["GPUWARDEN_SIMULATE"] = "lab";
+  const auto done =
+      run({"run", "-n", "2", "--max-restarts", "2", "--restart-delay", "10ms", "--report", (dir_ / "r.json").string(),
+           "--", "sh", "-c",
+           std::string("echo $CUDA_VISIBLE_DEVICES; [ $GPUWARDEN_RESTART_COUNT = 1 ] && exit 0; sleep 1; ") +
+               GPUWARDEN_PROGRAM + " sim fault lab --gpu 0 xid=79; sleep 2; exit 9"});
+  EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_error, HasSubstr("on other GPUs"));
+  const auto json = nlohmann::json::parse(shown(dir_ / "r.json"), nullptr, false);
+  ASSERT_EQ(json["attempts"].size(), 1U);
+  EXPECT_EQ(json["attempts"][0]["cause"], "fell_off_bus");
+  EXPECT_EQ(json["attempts"][0]["gpus_at_fault"].size(), 1U);
+  EXPECT_TRUE(json["post_mortem"].is_null());
+}
+
+}  // namespace
+}  // namespace gpuwarden::testing
