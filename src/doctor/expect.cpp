@@ -38,7 +38,8 @@ class Comparing {
  private:
   static std::string id_of(std::string_view what) { return fmt::format("expected:{}", what); }
 
-  void say(std::string_view what, Area area, Severity severity, std::string title, std::vector<std::string> fix) {
+  void say(std::string_view what, Area area, Severity severity, const std::string& title,
+           const std::vector<std::string>& fix) {
     Finding finding{.id = id_of(what),
                     .area = area,
                     .severity = severity,

@@ -35,7 +35,7 @@ const Disabling* find_disabling(std::span<const Disabling> disabled, const Uuid&
 }
 
 std::string describe_disabling(const Disabling& disabling, std::chrono::system_clock::time_point now) {
-  const std::string what = (disabling.judged ? "" : "disabled: ") + disabling.reason;
+  std::string what = (disabling.judged ? "" : "disabled: ") + disabling.reason;
   // What a look at the GPU shows is nobody's word.
   if (disabling.by.empty()) return what;
   const auto age = now - disabling.since;

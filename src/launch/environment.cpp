@@ -48,8 +48,8 @@ Result<StreamChoice> StreamChoice::parse(std::string_view text) {
       continue;
     }
     std::uint32_t rank = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + colon, rank);
-    if (error != std::errc() || end != part.data() + colon) return refuse();
+    const auto [end, error] = std::from_chars(part.begin(), part.begin() + colon, rank);
+    if (error != std::errc() || end != part.begin() + colon) return refuse();
     choice.by_rank[rank] = *streams;
   }
   return choice;

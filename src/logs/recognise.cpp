@@ -24,7 +24,7 @@ Recognised recognise(std::string_view text, const std::string& name) {
 
 Error without_facts(std::string_view text, const std::string& name) {
   Recognised known = recognise(text, name);
-  const Error unread = known.unread.value_or(Error{ErrorCode::corrupt, name + ": no facts of a machine", ""});
+  Error unread = known.unread.value_or(Error{ErrorCode::corrupt, name + ": no facts of a machine", ""});
   if (known.told.empty()) return unread;
   const std::string file = name == "standard input" ? "-" : shell_word(name);
   return {ErrorCode::corrupt,

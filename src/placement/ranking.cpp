@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <optional>
+#include <set>
 #include <tuple>
+#include <utility>
+
+#include "placement/rings.hpp"
 
 namespace gpuwarden::placement {
 namespace {
-
-/// Brute force over sets is bounded: C(16, 8) sets of 7! / 2 rings would be far too many, so rings are built greedily.
-constexpr std::size_t kMaxPool = 16;
 
 std::size_t position(const std::vector<Uuid>& list, const Uuid& uuid) {
   return static_cast<std::size_t>(std::ranges::find(list, uuid) - list.begin());
@@ -22,69 +23,117 @@ auto key_of(const Candidate& c, const Wanted& wanted) {
   return std::tuple(position(wanted.ids, c.device.uuid), position(wanted.prefer, c.device.uuid), -free_gib, load);
 }
 
-double link_worth(GpuIndex a, GpuIndex b, const std::vector<facts::Link>& links) {
-  if (a == b) return 1000;
-  const auto found = std::ranges::find_if(
-      links, [&](const facts::Link& link) { return (link.a == a && link.b == b) || (link.a == b && link.b == a); });
-  return found == links.end() ? 0 : worth(*found);
+/// How the GPUs of these candidates are linked. Two MIG instances of one GPU are nearer than any two GPUs.
+LinkGraph graph_of(const std::vector<Candidate>& candidates, const std::vector<facts::Link>& links) {
+  constexpr double kSameGpu = 10000;
+  LinkGraph graph(candidates.size());
+  for (std::size_t a = 0; a < candidates.size(); ++a) {
+    for (std::size_t b = a + 1; b < candidates.size(); ++b) {
+      const GpuIndex one = candidates[a].device.index;
+      const GpuIndex other = candidates[b].device.index;
+      if (one == other) graph.set(a, b, kSameGpu);
+      for (const facts::Link& link : links) {
+        if ((link.a == one && link.b == other) || (link.a == other && link.b == one)) graph.set(a, b, worth(link));
+      }
+    }
+  }
+  return graph;
 }
 
-struct Score {
-  double bottleneck = -1;
-  double sum = 0;
-  auto operator<=>(const Score&) const = default;
+/// What decides between sets whose links are as good: fewer NUMA nodes, nearer network adapters, cooler GPUs.
+struct Surroundings {
+  std::size_t nodes = 0;
+  int from_network = 0;
+  std::int64_t heat = 0;
+  auto operator<=>(const Surroundings&) const = default;
 };
 
-/// The ring is found by going to the best-connected unvisited GPU each time, from every start; exact for the sizes and
-/// shapes that real machines have, where links come in a few classes.
-double best_ring(const std::vector<GpuIndex>& set, const std::vector<facts::Link>& links) {
-  double best = 0;
-  for (std::size_t start = 0; start < set.size(); ++start) {
-    std::vector<GpuIndex> left = set;
-    GpuIndex at = left[start];
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(start));
-    double bottleneck = std::numeric_limits<double>::max();
-    while (!left.empty()) {
-      const auto next = std::ranges::max_element(left, {}, [&](GpuIndex gpu) { return link_worth(at, gpu, links); });
-      bottleneck = std::min(bottleneck, link_worth(at, *next, links));
-      at = *next;
-      left.erase(next);
+Surroundings surroundings_of(const std::vector<Candidate>& chosen, const facts::Snapshot& snapshot) {
+  constexpr std::int64_t kStep = 5;  // degrees; less is noise
+  Surroundings result;
+  std::set<int> nodes;
+  for (const Candidate& candidate : chosen) {
+    if (candidate.record->gpu.numa_node) nodes.insert(*candidate.record->gpu.numa_node);
+    std::optional<int> nearest;
+    for (const facts::Nic& nic : snapshot.nics) {
+      for (const auto& distance : nic.distances) {
+        const int level = static_cast<int>(distance.level);
+        if (distance.gpu == candidate.device.index) nearest = std::min(nearest.value_or(level), level);
+      }
     }
-    best = std::max(best, std::min(bottleneck, link_worth(at, set[start], links)));
+    result.from_network += nearest.value_or(0);
+    if (const auto& heat = candidate.record->sample.temperature)
+      result.heat = std::max<std::int64_t>(result.heat, heat->value / kStep);
   }
-  return best;
-}
-
-Score score(const std::vector<GpuIndex>& set, const std::vector<facts::Link>& links) {
-  Score result{best_ring(set, links), 0};
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    for (std::size_t j = i + 1; j < set.size(); ++j) result.sum += link_worth(set[i], set[j], links);
-  }
+  result.nodes = nodes.size();
   return result;
 }
 
-/// Tries every choice of `count` out of `pool` that keeps `fixed`; the first of the best wins, which is the one with
-/// the lowest ranks.
+std::vector<Candidate> members(const std::vector<Candidate>& candidates, DeviceSet set) {
+  std::vector<Candidate> chosen;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if ((set >> i & 1U) != 0) chosen.push_back(candidates[i]);
+  }
+  return chosen;
+}
+
+/// Whether `a` takes the better ranked one where the two first differ.
+bool ranks_before(DeviceSet a, DeviceSet b) {
+  const DeviceSet differ = a ^ b;
+  return (a & differ & (~differ + 1)) != 0;
+}
+
+/// The best of the sets that are as well connected.
+std::vector<Candidate> best_of(const std::vector<Candidate>& candidates, const std::vector<DeviceSet>& sets,
+                               const facts::Snapshot& snapshot) {
+  std::optional<std::pair<Surroundings, DeviceSet>> best;
+  for (const DeviceSet set : sets) {
+    const Surroundings now = surroundings_of(members(candidates, set), snapshot);
+    if (!best || now < best->first || (now == best->first && ranks_before(set, best->second))) best.emplace(now, set);
+  }
+  return members(candidates, best->second);
+}
+
+/// As many of the pool as can be compared: those that are best connected with one of them, and the one itself; in the
+/// order of the pool.
+std::vector<Candidate> around(const std::vector<Candidate>& pool, std::size_t centre, std::size_t most,
+                              const std::vector<facts::Link>& links) {
+  std::vector<std::pair<double, std::size_t>> near;
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    const auto graph = graph_of({pool[centre], pool[i]}, links);
+    near.emplace_back(i == centre ? -std::numeric_limits<double>::infinity() : -graph.worth(0, 1), i);
+  }
+  std::ranges::stable_sort(near, {}, &std::pair<double, std::size_t>::first);
+  near.resize(std::min(near.size(), most));
+  std::ranges::sort(near, {}, &std::pair<double, std::size_t>::second);
+  std::vector<Candidate> chosen;
+  for (const auto& [worth, i] : near) chosen.push_back(pool[i]);
+  return chosen;
+}
+
+/// The best connected `count` of fixed and pool, with all of the fixed ones. Of a pool that is too large to try every
+/// set of it, the neighbourhoods of its members are tried.
 std::vector<Candidate> best_connected(const std::vector<Candidate>& fixed, const std::vector<Candidate>& pool,
-                                      std::size_t count, const std::vector<facts::Link>& links) {
-  std::vector<bool> taken(pool.size());
-  std::fill(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(count), true);
-  std::vector<Candidate> best;
-  Score best_score;
-  do {
-    std::vector<Candidate> set = fixed;
-    for (std::size_t i = 0; i < pool.size(); ++i) {
-      if (taken[i]) set.push_back(pool[i]);
-    }
-    std::vector<GpuIndex> indices;
-    for (const Candidate& c : set) indices.push_back(c.device.index);
-    const Score now = score(indices, links);
-    if (best.empty() || now > best_score) {
-      best = std::move(set);
-      best_score = now;
-    }
-  } while (std::prev_permutation(taken.begin(), taken.end()));
-  return best;
+                                      std::size_t count, const facts::Snapshot& snapshot) {
+  constexpr std::size_t kMostCentres = 12;
+  const std::size_t most = LinkGraph::kMost - fixed.size();
+  const bool all = pool.size() <= most;
+  std::vector<Candidate> chosen;
+  BestSets best;
+  for (std::size_t centre = 0; centre < (all ? 1 : std::min(pool.size(), kMostCentres)); ++centre) {
+    std::vector<Candidate> candidates = fixed;
+    const auto near =
+        all ? pool : around(pool, centre * pool.size() / std::min(pool.size(), kMostCentres), most, *snapshot.links);
+    candidates.insert(candidates.end(), near.begin(), near.end());
+    const DeviceSet free = static_cast<DeviceSet>((std::uint64_t{1} << candidates.size()) - 1);
+    const DeviceSet kept = static_cast<DeviceSet>((std::uint64_t{1} << fixed.size()) - 1);
+    BestSets now = best_sets(graph_of(candidates, *snapshot.links), free, kept, count);
+    if (now.sets.empty()) continue;
+    if (!chosen.empty() && std::tie(now.slowest, now.sum) <= std::tie(best.slowest, best.sum)) continue;
+    chosen = best_of(candidates, now.sets, snapshot);
+    best = std::move(now);
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -120,7 +169,7 @@ void rank(std::vector<Candidate>& fitting, const Wanted& wanted) {
 std::vector<Candidate> pick(const std::vector<Candidate>& ranked, std::size_t count, const Wanted& wanted) {
   std::vector<Candidate> first(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count));
   const auto& links = wanted.inputs.snapshot.links;
-  if (count < 2 || count == ranked.size() || !links || !wanted.ids.empty()) return first;
+  if (count == 0 || count == ranked.size() || count > LinkGraph::kMost || !links || !wanted.ids.empty()) return first;
   // Only where the ranking is tied at the cut do connections decide.
   const auto tie = key_of(ranked[count - 1], wanted);
   std::vector<Candidate> fixed;
@@ -128,11 +177,12 @@ std::vector<Candidate> pick(const std::vector<Candidate>& ranked, std::size_t co
   for (const Candidate& c : ranked) {
     if (key_of(c, wanted) < tie)
       fixed.push_back(c);
-    else if (key_of(c, wanted) == tie && pool.size() < kMaxPool)
+    else if (key_of(c, wanted) == tie)
       pool.push_back(c);
   }
   if (fixed.size() >= count || pool.size() + fixed.size() < count) return first;
-  return best_connected(fixed, pool, count - fixed.size(), *links);
+  const auto chosen = best_connected(fixed, pool, count, wanted.inputs.snapshot);
+  return chosen.size() == count ? chosen : first;
 }
 
 }  // namespace gpuwarden::placement

@@ -12,8 +12,10 @@ namespace gpuwarden::placement {
 /// nothing), least load, index.
 void rank(std::vector<Candidate>& fitting, const Wanted& wanted);
 
-/// The `count` best of ranked candidates. Among those that rank the same the best connected set is taken: highest
-/// bottleneck of the best ring through them first (what NCCL's rings run at), then the sum of links.
+/// The `count` best of ranked candidates. Among those that rank the same the best connected set is taken: the slowest
+/// link of the best ring through them first (what NCCL's rings run at), then that ring's sum, then what is left for the
+/// next job, then fewer NUMA nodes, nearer network adapters, cooler GPUs. So a single GPU, too, is taken where it
+/// is missed least. Exact among up to 16; of more, their neighbourhoods are tried.
 std::vector<Candidate> pick(const std::vector<Candidate>& ranked, std::size_t count, const Wanted& wanted);
 
 /// A link's worth in relative units: NVLinks count by number, PCIe by how far apart (nvidia-smi topo's levels).

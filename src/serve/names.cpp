@@ -69,7 +69,7 @@ Result<Uuid> gpu_named(std::string_view name, const facts::Snapshot& snapshot) {
   std::vector<Uuid> meant;
   std::vector<std::string> known;
   for (const facts::GpuRecord& record : snapshot.gpus) {
-    const Uuid uuid = facts::identity_of(record);
+    Uuid uuid = facts::identity_of(record);
     const bool is_index = parse_integer(name) == static_cast<std::int64_t>(record.gpu.index.value);
     if (is_index || uuid.value == name) return uuid;
     if (is_called(record, name)) meant.push_back(uuid);

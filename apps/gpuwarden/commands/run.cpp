@@ -155,9 +155,16 @@ Result<machine::Reservation> other_gpus(const Machine& machine, Selection select
   return acquire(machine, selection, true, {plan.job.run_id, join(plan.job.argv, " ")});
 }
 
+/// What is to be run, and for which GPUs it asks.
+struct Job {
+  const Selection& selection;
+  const RunPlan& plan;
+  healing::Options options;
+};
+
 /// The job, as often as it takes, on GPUs that are held.
-int run_acquired(const Context& context, const Machine& machine, machine::Reservation gpus, const Selection& selection,
-                 const RunPlan& plan, healing::Options options) {
+int run_acquired(const Context& context, const Machine& machine, machine::Reservation gpus, Job job_asked) {
+  auto& [selection, plan, options] = job_asked;
   const auto recorder = open_recorder(context, gpus, plan.job, options.run.sample_period);
   if (!recorder) return complain(recorder.error());
   if (*recorder) options.run.hear = recording_into(**recorder);
@@ -221,7 +228,7 @@ Result<int> run_run(Context& context) {
     return code;
   }
   show_warnings(context, machine, *acquired);
-  return run_acquired(context, machine, std::move(*acquired), selection, plan, std::move(options));
+  return run_acquired(context, machine, std::move(*acquired), {selection, plan, std::move(options)});
 }
 
 }  // namespace
