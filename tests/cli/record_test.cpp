@@ -196,7 +196,7 @@ TEST_F(Record, ARunKeepsARecordingAndSaysWhatWasWasted) {
 TEST_F(Record, ARunHearsOfXidsAndTellsThemInItsReportAndItsRecording) {
   ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "h100x8"}).exit_code, 0);
   environment_["GPUWARDEN_SIMULATE"] = "lab";
-  const std::string script = "sleep 1; " + std::string(GPUWARDEN_PROGRAM) + " sim fault lab xid=31 --gpu 2; sleep 1";
+  const std::string script = "sleep 2; " + std::string(GPUWARDEN_PROGRAM) + " sim fault lab xid=31 --gpu 2; sleep 2";
   const auto done = run({"run", "--gpu-ids", "2", "--record", path("run.db"), "--report", path("run.json"),
                          "--sample-period", "100ms", "--", "sh", "-c", script});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;

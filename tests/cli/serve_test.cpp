@@ -106,6 +106,11 @@ TEST_F(ServeProgram, ShowsAFaultSoon) {
   HttpClient listener(port_);
   listener.send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_THAT(listener.read_until("event: reading"), HasSubstr("event: reading"));
+  // What it hears of events comes from a process of its own, which may start later.
+  ASSERT_TRUE(eventually(kSoon, [&] {
+    run({"sim", "fault", "lab", "--gpu", "1", "xid=31"});
+    return ask("/metrics").find("gpuwarden_gpu_xid_errors_total{gpu=\"1\"") != std::string::npos;
+  }));
   ASSERT_EQ(run({"sim", "fault", "lab", "--gpu", "2", "xid=79"}).exit_code, 0);
   EXPECT_TRUE(eventually(
       kSoon, [&] { return ask("/metrics").find("gpuwarden_gpu_xid_errors_total{gpu=\"2\"") != std::string::npos; }));
