@@ -242,7 +242,8 @@ Result<Summary> summary_from_json(const Json& json) {
   summary.run_id = keys.text("run_id");
   summary.held = keys.has("run_id") && (keys.flag("held") || !keys.has("held"));
   summary.window.from = keys.time(keys.has("from") ? "from" : "started");
-  summary.window.to = summary.window.from + keys.duration(keys.has("duration_seconds") ? "duration_seconds" : "wall_seconds");
+  summary.window.to =
+      summary.window.from + keys.duration(keys.has("duration_seconds") ? "duration_seconds" : "wall_seconds");
   for (const Keys& gpu : keys.objects("gpus")) {
     summary.gpus.push_back(gpu_from(gpu));
     // Without an index they are told apart by their places.
