@@ -27,11 +27,11 @@ class Comparing {
     examination_.ran.emplace_back(std::move(id), area);
     examination_.areas.try_emplace(area, Status::not_judged);
   }
-  void differs(std::string_view what, Area area, std::string title, std::vector<std::string> fix) {
-    say(what, area, Severity::error, std::move(title), std::move(fix));
+  void differs(std::string_view what, Area area, const std::string& title, const std::vector<std::string>& fix) {
+    say(what, area, Severity::error, title, fix);
   }
-  void not_told(std::string_view what, Area area, std::string title) {
-    say(what, area, Severity::info, std::move(title), {});
+  void not_told(std::string_view what, Area area, const std::string& title) {
+    say(what, area, Severity::info, title, {});
   }
   std::vector<ToldFinding>& findings() { return findings_; }
 

@@ -2,9 +2,9 @@
 #include "placement/ranking.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -48,24 +48,52 @@ struct Surroundings {
   auto operator<=>(const Surroundings&) const = default;
 };
 
-Surroundings surroundings_of(const std::vector<Candidate>& chosen, const facts::Snapshot& snapshot) {
-  constexpr std::int64_t kStep = 5;  // degrees; less is noise
-  Surroundings result;
-  std::set<int> nodes;
-  for (const Candidate& candidate : chosen) {
-    if (candidate.record->gpu.numa_node) nodes.insert(*candidate.record->gpu.numa_node);
-    std::optional<int> nearest;
-    for (const facts::Nic& nic : snapshot.nics) {
-      for (const auto& distance : nic.distances) {
-        const int level = static_cast<int>(distance.level);
-        if (distance.gpu == candidate.device.index) nearest = std::min(nearest.value_or(level), level);
-      }
+/// What of a candidate's place counts for the sets that it is in.
+struct Place {
+  std::uint32_t node = 0;  ///< a bit for each NUMA node
+  int from_network = 0;
+  std::int64_t heat = 0;
+};
+
+int from_network(const Candidate& candidate, const facts::Snapshot& snapshot) {
+  std::optional<int> nearest;
+  for (const facts::Nic& nic : snapshot.nics) {
+    for (const auto& distance : nic.distances) {
+      const int level = static_cast<int>(distance.level);
+      if (distance.gpu == candidate.device.index) nearest = std::min(nearest.value_or(level), level);
     }
-    result.from_network += nearest.value_or(0);
-    if (const auto& heat = candidate.record->sample.temperature)
-      result.heat = std::max<std::int64_t>(result.heat, heat->value / kStep);
   }
-  result.nodes = nodes.size();
+  return nearest.value_or(0);
+}
+
+std::vector<Place> places_of(const std::vector<Candidate>& candidates, const facts::Snapshot& snapshot) {
+  constexpr std::int64_t kStep = 5;  // degrees; less is noise
+  std::vector<Place> places;
+  std::vector<int> nodes;
+  for (const Candidate& candidate : candidates) {
+    Place& place = places.emplace_back();
+    if (const auto node = candidate.record->gpu.numa_node) {
+      const auto known = std::ranges::find(nodes, *node);
+      place.node = std::uint32_t{1} << (known - nodes.begin());
+      if (known == nodes.end()) nodes.push_back(*node);
+    }
+    place.from_network = from_network(candidate, snapshot);
+    const auto& heat = candidate.record->sample.temperature;
+    place.heat = heat ? heat->value / kStep : 0;
+  }
+  return places;
+}
+
+Surroundings surroundings_of(DeviceSet set, const std::vector<Place>& places) {
+  Surroundings result;
+  std::uint32_t nodes = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if ((set >> i & 1U) == 0) continue;
+    nodes |= places[i].node;
+    result.from_network += places[i].from_network;
+    result.heat = std::max(result.heat, places[i].heat);
+  }
+  result.nodes = static_cast<std::size_t>(std::popcount(nodes));
   return result;
 }
 
@@ -86,9 +114,10 @@ bool ranks_before(DeviceSet a, DeviceSet b) {
 /// The best of the sets that are as well connected.
 std::vector<Candidate> best_of(const std::vector<Candidate>& candidates, const std::vector<DeviceSet>& sets,
                                const facts::Snapshot& snapshot) {
+  const std::vector<Place> places = places_of(candidates, snapshot);
   std::optional<std::pair<Surroundings, DeviceSet>> best;
   for (const DeviceSet set : sets) {
-    const Surroundings now = surroundings_of(members(candidates, set), snapshot);
+    const Surroundings now = surroundings_of(set, places);
     if (!best || now < best->first || (now == best->first && ranks_before(set, best->second))) best.emplace(now, set);
   }
   return members(candidates, best->second);

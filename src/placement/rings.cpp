@@ -9,7 +9,7 @@
 namespace gpuwarden::placement {
 namespace {
 
-constexpr double kNoPath = -1;
+constexpr float kNoPath = -1;
 
 DeviceSet only(std::size_t device) { return DeviceSet{1} << device; }
 std::size_t first_of(DeviceSet set) { return static_cast<std::size_t>(std::countr_zero(set)); }
@@ -72,44 +72,40 @@ class Rings {
     return size_of(set) < 2 || (ends[set] & neighbours_[first_of(set)]) != 0;
   }
 
-  /// The largest sum of a ring through the set; kNoPath where there is none.
-  double largest_sum(DeviceSet set) const {
-    std::vector<std::size_t> members;
-    for (DeviceSet left = set; left != 0; left &= left - 1) members.push_back(first_of(left));
-    const std::size_t count = members.size();
-    if (count < 2) return 0;
-    if (count == 2) return linked(members[0], members[1]) ? graph_.worth(members[0], members[1]) : kNoPath;
-    // Of the members but the first, which is the ring's beginning: sums_[subset][last].
-    const std::size_t others = count - 1;
-    std::vector<double> sums((std::size_t{1} << others) * others, kNoPath);
-    for (std::size_t i = 0; i < others; ++i) {
-      if (linked(members[0], members[i + 1]))
-        sums[(std::size_t{1} << i) * others + i] = graph_.worth(members[0], members[i + 1]);
-    }
-    for (std::size_t subset = 1; subset < std::size_t{1} << others; ++subset) {
-      for (std::size_t last = 0; last < others; ++last) {
-        const double so_far = sums[subset * others + last];
-        if (so_far < 0) continue;
-        for (std::size_t next = 0; next < others; ++next) {
-          if ((subset >> next & 1U) != 0 || !linked(members[last + 1], members[next + 1])) continue;
-          double& sum = sums[(subset | std::size_t{1} << next) * others + next];
-          sum = std::max(sum, so_far + graph_.worth(members[last + 1], members[next + 1]));
-        }
+  /// For every set of up to `most` of the devices `free` and each of its members, the largest sum of a path from the
+  /// set's first one to that member that visits all; kNoPath where there is none.
+  std::vector<float> path_sums(DeviceSet free, std::size_t most) const {
+    const std::size_t size = graph_.size();
+    std::vector<float> sums((std::size_t{1} << size) * size, kNoPath);
+    for (DeviceSet left = free; left != 0; left &= left - 1) sums[only(first_of(left)) * size + first_of(left)] = 0;
+    for_each_larger_set(free, most, [&](DeviceSet set, DeviceSet last, std::size_t at) {
+      const float* before = &sums[(set & ~last) * size];
+      float best = kNoPath;
+      for (DeviceSet left = set & ~last & neighbours_[at]; left != 0; left &= left - 1) {
+        const std::size_t from = first_of(left);
+        if (before[from] >= 0) best = std::max(best, before[from] + static_cast<float>(graph_.worth(from, at)));
       }
-    }
+      sums[set * size + at] = best;
+    });
+    return sums;
+  }
+
+  /// The largest sum of a ring through the set, by the sums of its paths; kNoPath where there is none.
+  double largest_sum(DeviceSet set, const std::vector<float>& sums) const {
+    const std::size_t first = first_of(set);
+    if (size_of(set) < 2) return 0;
+    // A pair's only link is its ring: there and back it is one.
+    const bool pair = size_of(set) == 2;
     double best = kNoPath;
-    const std::size_t all = (std::size_t{1} << others) - 1;
-    for (std::size_t last = 0; last < others; ++last) {
-      const double path = sums[all * others + last];
-      if (path >= 0 && linked(members[last + 1], members[0]))
-        best = std::max(best, path + graph_.worth(members[last + 1], members[0]));
+    for (DeviceSet left = set & (set - 1) & neighbours_[first]; left != 0; left &= left - 1) {
+      const std::size_t last = first_of(left);
+      const double path = sums[set * graph_.size() + last];
+      if (path >= 0) best = std::max(best, path + (pair ? 0 : graph_.worth(last, first)));
     }
     return best;
   }
 
  private:
-  bool linked(std::size_t a, std::size_t b) const { return (neighbours_[a] & only(b)) != 0; }
-
   template <class Visit>
   void for_each_larger_set(DeviceSet free, std::size_t most, const Visit& visit) const {
     for (DeviceSet set = 1; set < DeviceSet{1} << graph_.size(); ++set) {
@@ -186,12 +182,14 @@ BestSets best_sets(const LinkGraph& graph, DeviceSet free, DeviceSet fixed, std:
   if (best.sets.empty()) return best;
   best.slowest = least;
   const Rings rings(graph, least);
+  const std::vector<float> sums = rings.path_sums(free, count);
+  const auto ring_sum = [&](DeviceSet set) { return rings.largest_sum(set, sums); };
+  const auto left_over = [&](DeviceSet set) { return sum_within(graph, free & ~set); };
   // Where all links are alike every set is, and what it leaves.
   const bool alike = worths(graph, free).size() < 2;
-  if (count > 1 && !alike) best.sets = largest(best.sets, [&](DeviceSet set) { return rings.largest_sum(set); });
-  if (!alike) best.sets = largest(best.sets, [&](DeviceSet set) { return sum_within(graph, free & ~set); });
-  best.sum = rings.largest_sum(best.sets.front());
-  best.left = sum_within(graph, free & ~best.sets.front());
+  if (!alike) best.sets = largest(largest(best.sets, ring_sum), left_over);
+  best.sum = ring_sum(best.sets.front());
+  best.left = left_over(best.sets.front());
   return best;
 }
 
