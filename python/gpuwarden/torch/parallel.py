@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import time
 import warnings
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, Optional
@@ -72,6 +73,9 @@ def _choose_backend(torch: Any, wanted: Optional[str], device: Any) -> tuple[str
     raise error("unavailable", f"this build of PyTorch has neither {first} nor gloo", "install another build of PyTorch")
 
 
+_LET_GO_S = 0.1
+
+
 @contextlib.contextmanager
 def process_group(backend: Optional[str] = None, *, timeout_s: float = 1800.0,
                   environment: Optional[Mapping[str, str]] = None) -> Iterator[Ranks]:  # fmt: skip
@@ -110,6 +114,14 @@ def process_group(backend: Optional[str] = None, *, timeout_s: float = 1800.0,
         raise error("unavailable", f"{world} ranks did not come together: {first}", "every rank needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: gpuwarden run, torchrun") from problem
     try:
         yield Ranks(rank, local, world, backend, device, reason)
+        if backend == "gloo":
+            # Its threads need the GIL to let go of the tensors of what they did last; at the interpreter's end that
+            # aborts the program (seen with PyTorch 2.13, in ~AsyncAllgatherWork). Groups outlive their end there, so
+            # that nothing waits for the threads: a barrier, which has no tensors, is their last work, and then the GIL
+            # is theirs for a moment.
+            with contextlib.suppress(RuntimeError):
+                dist.barrier()
+            time.sleep(_LET_GO_S)
     finally:
         dist.destroy_process_group()
 
