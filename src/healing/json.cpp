@@ -51,7 +51,8 @@ Json to_json(const Healed& healed, std::span<const std::string> known) {
     post_mortem = diagnosis::to_json(healed.failed.back().judgement.diagnosis);
     Json words = Json::object();
     for (const launch::RankEnd& rank : healed.report.end.ranks)
-      words[std::to_string(rank.rank)] = {{"standard_output", rank.last_output}, {"standard_error", rank.last_words}};
+      words[std::to_string(rank.rank)] = {
+          {"standard_output", rank.last_output}, {"standard_error", rank.last_words}, {"stacks", rank.stacks}};
     post_mortem["last_words"] = std::move(words);
   }
   redact_all(json["command"], known);

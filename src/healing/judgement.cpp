@@ -61,6 +61,7 @@ Reading read_all(const RunReport& report) {
   Reading whole;
   for (const RankEnd& rank : report.end.ranks) {
     add_text(whole, rank.last_words, fmt::format("rank {} (standard error)", rank.rank), rank.rank);
+    add_text(whole, rank.stacks, fmt::format("rank {} (stacks)", rank.rank), rank.rank);
     add_text(whole, rank.last_output, fmt::format("rank {} (standard output)", rank.rank), rank.rank);
   }
   std::string events;
@@ -189,6 +190,11 @@ Judgement judge(const RunReport& report, const Environment& environment) {
     judge_by_cause(causes.front(), environment, judgement);
   else
     judge_without_cause(report, judgement);
+  // What did not get on may do so next time, whatever was printed before.
+  if (!report.end.given_up.empty()) {
+    judgement.restart = Restart::again;
+    judgement.why = report.end.given_up;
+  }
   // A GPU that is gone explains whatever the programs say of it.
   if (!judgement.gpus_at_fault.empty()) {
     judgement.restart = Restart::other_gpus;

@@ -81,6 +81,7 @@ class Supervisor {
       hear_guardians();
       look_at_ranks();
       look_after();
+      look_whether_to_give_up();
       escalate();
     }
     if (hooks_.ranks_ended) hooks_.ranks_ended();
@@ -171,7 +172,7 @@ class Supervisor {
   }
 
   /// Takes what has come; false when there is no more at the moment, or its way out is full.
-  static bool drain(Stream& stream) {
+  bool drain(Stream& stream) {
     std::array<char, 65536> block{};
     for (;;) {
       const ssize_t got = ::read(stream.from.get(), block.data(), block.size());
@@ -182,6 +183,7 @@ class Supervisor {
         return false;
       }
       stream.writer.add(std::string_view(block.data(), static_cast<std::size_t>(got)));
+      if (hooks_.output) hooks_.output();
       return true;
     }
   }
@@ -271,7 +273,7 @@ class Supervisor {
   }
 
   void look_at_ranks() {
-    if (end_.first_failure || end_.interrupted_by) return;
+    if (end_.first_failure || end_.interrupted_by || !end_.given_up.empty()) return;
     const Member* first = nullptr;
     for (const Member& member : crew_.members) {
       const auto status = crew_.status(member);
@@ -300,6 +302,21 @@ class Supervisor {
     looked_after_ = clock_.now();
   }
 
+  void look_whether_to_give_up() {
+    if (!hooks_.give_up || stopping_since_ || clock_.now() - asked_ < kGiveUpPeriod) return;
+    asked_ = clock_.now();
+    std::vector<RankEnd> running;
+    for (const Member& member : crew_.members) {
+      if (!crew_.status(member)) running.push_back({.rank = member.number, .pid = crew_.pid(member)});
+    }
+    end_.given_up = hooks_.give_up(running);
+    if (end_.given_up.empty()) return;
+    warn(end_.given_up);
+    crew_.signal_ranks(SIGTERM);
+    crew_.signal_ranks(SIGCONT);
+    begin_stopping();
+  }
+
   /// After the grace period nobody is asked any more.
   void escalate() {
     if (!stopping_since_ || clock_.now() - *stopping_since_ < spec_.grace) return;
@@ -309,6 +326,7 @@ class Supervisor {
   static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
   int exit_code() const {
+    if (!end_.given_up.empty()) return kGivenUp;
     if (end_.first_failure) {
       const auto failed = std::ranges::find(crew_.members, *end_.first_failure, &Member::number);
       return code_of(status_of(*failed));
@@ -330,6 +348,7 @@ class Supervisor {
   StopDescriptor stop_;
   JobEnd end_;
   Clock::SteadyTime looked_after_ = clock_.now();
+  Clock::SteadyTime asked_ = clock_.now();
   std::optional<Clock::SteadyTime> stopping_since_;
   bool damaged_ = false;    ///< a guardian was killed
   bool abandoned_ = false;  ///< and no other is left

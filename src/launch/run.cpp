@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/run_rules.hpp"
 #include "gpuwarden/probe/cpus.hpp"
+#include "launch/hang.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -95,6 +98,29 @@ std::string own_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? printable(name.data()) : "";
 }
 
+/// Who is told of readings: the caller, and who looks whether the job hangs; nobody where neither wants to.
+std::function<void(telemetry::Reading)> heard_by(const RunOptions& options, std::optional<HangWatch>& watch) {
+  if (!watch) return options.hear;
+  return [&](telemetry::Reading reading) {
+    watch->reading(reading.snapshot);
+    if (options.hear) options.hear(std::move(reading));
+  };
+}
+
+/// Why a job is ended that hangs, and what its ranks were doing then; empty: it does not.
+std::string give_up(HangWatch& watch, const std::vector<RankEnd>& running, const Environment& environment,
+                    std::map<std::uint32_t, std::string>& stacks) {
+  std::vector<Pid> pids;
+  for (const RankEnd& rank : running) pids.push_back(rank.pid);
+  std::string why = watch.stuck(pids);
+  if (why.empty()) return why;
+  // Of many ranks the first ones tell; looking takes time.
+  constexpr std::size_t kMostRanks = 8;
+  for (std::size_t i = 0; i < std::min(kMostRanks, running.size()); ++i)
+    stacks[running[i].rank] = stacks_of(running[i].pid, environment);
+  return why;
+}
+
 /// How busy the CPUs are is needed only where a rule looks at it; the file costs nothing.
 std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
 
@@ -127,29 +153,38 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   report.command = ready.job.argv;
   report.started = clock.wall_now();
   if (options.warning) std::ranges::for_each(ready.warnings, options.warning);
+  std::optional<HangWatch> watch;
+  if (options.hang_timeout.count() > 0) watch.emplace(options.hang_timeout, ready.gpus, clock);
+  JobSpec job = ready.job;
+  job.keep_last_words = job.keep_last_words || watch;
   std::optional<Sampler> sampler;
-  if (!ready.gpus.empty()) sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock, options.hear);
+  if (!ready.gpus.empty())
+    sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock, heard_by(options, watch));
   const std::string before = cpu_reading();
   const OnRankStarted declare = declare_to(machine, options.load, ready);
-  const auto rank_started = [&](std::uint32_t rank, Pid pid) {
+  JobHooks hooks{.warning = options.warning, .stop = options.stop, .look_after = options.look_after};
+  hooks.rank_started = [&](std::uint32_t rank, Pid pid) {
     if (declare) declare(rank, pid);
     if (sampler) sampler->job_started();
   };
-  const auto ranks_ended = [&] {
+  hooks.ranks_ended = [&] {
     if (sampler) sampler->job_ended();
   };
-  auto end = run_job(ready.job, clock,
-                     {.rank_started = rank_started,
-                      .ranks_ended = ranks_ended,
-                      .warning = options.warning,
-                      .stop = options.stop,
-                      .look_after = options.look_after});
+  std::map<std::uint32_t, std::string> stacks;
+  if (watch) {
+    hooks.output = [&] { watch->output(); };
+    hooks.give_up = [&](const std::vector<RankEnd>& running) {
+      return give_up(*watch, running, job.environment, stacks);
+    };
+  }
+  auto end = run_job(job, clock, hooks);
   if (sampler) {
     report.gpus = sampler->finish();
     report.happenings = sampler->happenings();
   }
   if (!end) return std::unexpected(std::move(end).error());
   report.end = std::move(*end);
+  for (RankEnd& rank : report.end.ranks) rank.stacks = stacks[rank.rank];
   report.findings = judge_run(
       report, options.rules,
       {.workload = ready.workload, .driver = ready.driver, .cpu_percent = busy_percent(before, cpu_reading())});

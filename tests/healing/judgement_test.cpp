@@ -112,6 +112,14 @@ TEST(Judgement, ASignalIsNamedWhereNothingElseTells) {
   EXPECT_EQ(judge(report, {}).restart, Restart::again);
 }
 
+TEST(Judgement, WhatHungMayGetOnNextTime) {
+  RunReport report = failed({kTypeError}, 124);
+  report.end.given_up = "it hangs: nothing was printed";
+  EXPECT_EQ(judge(report, {}).restart, Restart::again);
+  EXPECT_EQ(judge(report, {}).why, "it hangs: nothing was printed");
+  EXPECT_EQ(judge(with_event(report, "lost", "gone"), {}).restart, Restart::other_gpus);
+}
+
 TEST(ErrorsOfPrograms, AreKnownByTheirWholeNames) {
   EXPECT_TRUE(is_of_program("[rank1]: TypeError: x"));
   EXPECT_TRUE(is_of_program("json.decoder.JSONDecodeError: Expecting value"));

@@ -53,6 +53,8 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"--heal", OptionKind::flag, "", "with the settings that keep the failure's cause from coming back"},
     {"--restart-delay", OptionKind::text, "DURATION", "before the first restart; doubled with each one (1s)"},
     {"--restart-arg", OptionKind::repeated, "WORD", "added to the command of each restart: --restart-arg=--resume"},
+    {"--hang-timeout", OptionKind::text, "DURATION",
+     "end a job that prints nothing and does no work for so long (never)"},
     {"--post-mortem", OptionKind::text, "FILE", "where the job fails, write why as JSON, for gpuwarden report"},
     {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available"},
     {"--report", OptionKind::text, "FILE", "write the final report as JSON"},

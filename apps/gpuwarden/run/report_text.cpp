@@ -46,6 +46,25 @@ std::string line_text(const diagnosis::Evidence& evidence, const Style& style) {
          "\n";
 }
 
+/// The innermost frames of ranks that were given up, so that one sees where they stand.
+std::string stacks_text(const launch::JobEnd& end, const Style& style) {
+  constexpr std::size_t kRanks = 4;
+  constexpr std::size_t kFrames = 6;
+  std::string text;
+  std::size_t shown = 0;
+  for (const launch::RankEnd& rank : end.ranks) {
+    if (rank.stacks.empty() || ++shown > kRanks) continue;
+    text += fmt::format("  rank {} stood here:\n", rank.rank);
+    std::size_t frames = 0;
+    for (const std::string_view line : split(rank.stacks, '\n')) {
+      if (trim(line).empty() || ++frames > kFrames) continue;
+      const std::string shown_part = fit(printable(trim(line)), std::max<std::size_t>(style.width, 24) - 4);
+      text += fmt::format("    {}\n", shown_part.substr(0, shown_part.find_last_not_of(' ') + 1));
+    }
+  }
+  return text;
+}
+
 /// The likeliest cause with its first line and steps; else the program's own error. Empty: nothing is known.
 std::string cause_text(const healing::Attempt& attempt, const Style& style) {
   constexpr double kWorthSaying = 0.4;
@@ -88,13 +107,13 @@ std::string run_report_text(const launch::RunReport& report) {
 
 std::string attempt_text(const healing::Attempt& attempt, bool alone, const Style& style) {
   if (alone) {
-    const std::string cause = cause_text(attempt, style);
+    const std::string cause = stacks_text(attempt.end, style) + cause_text(attempt, style);
     return cause.empty() ? "" : "\n" + cause;
   }
   std::string text =
       fmt::format("\ngpuwarden: try {} ended with exit code {} after {}: {}\n", attempt.number + 1,
                   attempt.end.exit_code, format_duration(attempt.end.wall_time), printable(attempt.judgement.why));
-  text += cause_text(attempt, style);
+  text += stacks_text(attempt.end, style) + cause_text(attempt, style);
   if (!attempt.restarts) return text + fmt::format("  {}\n", printable(attempt.decision));
   text += fmt::format("  starting again in {:.1f} s{}", std::chrono::duration<double>(attempt.pause).count(),
                       attempt.judgement.restart == knowledge::Restart::other_gpus ? ", on other GPUs" : "");

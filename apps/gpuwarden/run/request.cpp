@@ -174,6 +174,10 @@ Result<launch::RunOptions> read_run_options(const Args& args) {
   launch::RunOptions options;
   GPUWARDEN_TRY(const auto period, duration_option(args, "sample-period"));
   if (period) options.sample_period = std::max(*period, std::chrono::milliseconds(10));
+  GPUWARDEN_TRY(const auto hang, duration_option(args, "hang-timeout"));
+  if (hang && *hang < std::chrono::seconds(1))
+    return wrong("--hang-timeout: at least a second is needed to look twice");
+  options.hang_timeout = hang.value_or(options.hang_timeout);
   if (const auto text = args.text("sim-load")) {
     const auto load = machine::parse_load(*text);
     if (!load) return std::unexpected(about("sim-load", load.error()));

@@ -81,6 +81,7 @@ struct RankEnd {
   /// The end of its standard output and error, at most 64 KiB of each; empty unless JobSpec::keep_last_words.
   std::string last_output;
   std::string last_words;
+  std::string stacks;  ///< what it was doing when the job was given up; empty elsewhere
 };
 
 /// How the job ended. exit_code is what a shell would report: the first failing rank's code, 128 + signal for a
@@ -92,6 +93,7 @@ struct JobEnd {
   std::vector<RankEnd> ranks;
   std::chrono::milliseconds wall_time{0};
   std::optional<int> interrupted_by;  ///< the signal that was forwarded
+  std::string given_up;               ///< JobHooks::give_up's sentence; exit_code is then 124, as timeout(1)'s
   bool lost_output = false;           ///< some of it could not be written: no space, an error of the disk
   std::vector<std::string> warnings;  ///< e.g. a left-over process that could not be ended, a guardian that was killed
 };
@@ -107,7 +109,14 @@ struct JobHooks {
   std::stop_token stop;                             ///< as SIGTERM would
   /// Puts right what the job rests on, every kLookAfterPeriod; what it says becomes a warning.
   std::function<std::vector<std::string>()> look_after;
+  /// Something came out of a rank (through a pipe: see JobSpec::keep_last_words).
+  std::function<void()> output;
+  /// Asked every kGiveUpPeriod about the ranks that run: a sentence where the job is to be ended, as SIGTERM would.
+  std::function<std::string(const std::vector<RankEnd>& running)> give_up;
 };
+
+inline constexpr std::chrono::seconds kGiveUpPeriod{1};
+inline constexpr int kGivenUp = 124;
 
 inline constexpr std::chrono::seconds kLookAfterPeriod{10};
 

@@ -98,6 +98,9 @@ struct RunOptions {
   std::function<std::vector<std::string>()> look_after;
   /// Each reading of the machine's GPUs, from another thread; e.g. recording::Recorder::add. May be empty.
   std::function<void(telemetry::Reading)> hear;
+  /// A job that prints nothing and whose GPUs do no work (none: whose processes use no CPU time) for so long is ended,
+  /// with the stacks of its ranks (RankEnd::stacks). 0: jobs may be silent as long as they like.
+  std::chrono::milliseconds hang_timeout{0};
 };
 
 /// Runs the job to its end, watches its GPUs and judges what they did. Fails as run_job does.
