@@ -89,7 +89,7 @@ std::optional<nlohmann::json> ChildProcess::receive(std::chrono::milliseconds ti
   closed_ = false;
   const std::stop_callback wake(stop, [this] { hang_up(); });
   auto message = receive_message(socket_.get(), timeout, &closed_);
-  if (!stop.stop_requested()) return message;
+  if (!stop.stop_requested() && !hung_up_) return message;
   // It was not the child that closed: nobody waits for it to end by itself.
   closed_ = false;
   return std::nullopt;
@@ -100,7 +100,10 @@ bool ChildProcess::has_news() const {
   return ::poll(&ready, 1, 0) > 0;
 }
 
-void ChildProcess::hang_up() { ::shutdown(socket_.get(), SHUT_RDWR); }
+void ChildProcess::hang_up() {
+  hung_up_ = true;
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
 
 bool ChildProcess::await_end(std::chrono::milliseconds time) const {
   const auto ended = [this] {

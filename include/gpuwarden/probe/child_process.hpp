@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -62,6 +63,7 @@ class ChildProcess {
   pid_t pid_;
   UniqueFd socket_;
   bool closed_ = false;
+  std::atomic<bool> hung_up_ = false;  ///< by us: the child does not know, and has not closed anything
 };
 
 }  // namespace gpuwarden::probe
