@@ -12,6 +12,7 @@
 #include <string>
 
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/manager/gpu_manager.hpp"
 #include "support/attentive.hpp"
 #include "support/held.hpp"
@@ -239,7 +240,8 @@ std::unique_ptr<HeldCuda> make_cuda(const OpenMachine& machine, const std::strin
   sources.visibility = placement::visibility_from(options.environment);
   sources.disabled = [machine_kept]() -> Result<std::vector<facts::Disabling>> {
     if (machine_kept->captured()) return std::vector<facts::Disabling>{};
-    GPUWARDEN_TRY(auto view, machine_kept->disablings().read());
+    GPUWARDEN_TRY(auto view, machine::out_of_use(machine_kept->options().environment, machine_kept->reader(),
+                                                 system_clock().wall_now()));
     return std::move(view.disabled);
   };
   sources.clock = &attentive_clock();

@@ -121,6 +121,7 @@ Stream Crew::make_stream(std::uint32_t local, bool error, UniqueFd from, std::ve
   Outlet& ours = error ? standard_error : standard_output;
   LineWriter writer(prefix, redirected && !shown_too ? nowhere : ours,
                     logged ? open_log(number, error ? "err" : "out", warnings) : UniqueFd());
+  if (spec_.ranks == 1) writer.pass_through();
   if (spec_.keep_last_words) writer.keep_end();
   return {std::move(from), std::move(writer)};
 }

@@ -69,6 +69,7 @@ void Outlet::note_failure(int error) {
 
 void LineWriter::add(std::string_view data) {
   keep(data);
+  if (passes_through_) return target_->write(data);
   while (!data.empty()) {
     // Progress bars end their lines with a carriage return only.
     const std::size_t end = data.find_first_of("\n\r");

@@ -51,6 +51,8 @@ class LineWriter {
   /// Closes the log; errno of what could not be written to it, if anything.
   std::optional<int> close_log();
   std::optional<int> log_error() const { return log_error_; }
+  /// Bytes go on as they come: nobody else writes beside them, so that lines need not be kept whole.
+  void pass_through() { passes_through_ = true; }
   /// From here on the last kMostKept bytes are kept.
   void keep_end() { keeps_end_ = true; }
   std::string end() const;
@@ -66,6 +68,7 @@ class LineWriter {
   std::optional<int> log_error_;
   std::string end_;  ///< grows to twice what is kept, then is cut
   bool keeps_end_ = false;
+  bool passes_through_ = false;
 };
 
 }  // namespace gpuwarden::launch

@@ -192,8 +192,9 @@ void HealthPublisher::take_back() {
 }
 
 Result<void> HealthPublisher::keep_lasting(std::span<const facts::Health> health, std::span<const ResetMark> marks) {
-  if (!kept_) {
+  if (std::string epoch = places_.current_epoch(); !kept_ || epoch != kept_epoch_) {
     GPUWARDEN_TRY(const VerdictView before, read_verdicts(places_));
+    kept_epoch_ = std::move(epoch);
     kept_.emplace();
     for (const Verdict& one : before.verdicts) (*kept_)[one.health.uuid.value] = words_of(one.health);
   }
@@ -201,6 +202,8 @@ Result<void> HealthPublisher::keep_lasting(std::span<const facts::Health> health
   std::vector<Verdict> unfit;
   std::vector<Uuid> fit;
   for (const facts::Health& one : health) {
+    // Known by its place alone: its state says enough, and the name would be another GPU's later.
+    if (one.uuid.value.starts_with("index-")) continue;
     const auto known = kept.find(one.uuid.value);
     const std::string words = words_of(one);
     if (one.state == facts::HealthState::error && !words.empty() && (known == kept.end() || known->second != words)) {

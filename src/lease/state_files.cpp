@@ -43,7 +43,11 @@ Result<StateFile> read_state_file(const fs::path& file, std::size_t largest) {
 
 Result<void> make_state_folder(const fs::path& folder) {
   std::error_code error;
-  const bool made = fs::create_directories(folder, error);
+  // Those above it likewise: nobody gets below what others may not enter.
+  if (folder.has_parent_path() && folder.parent_path() != folder && !fs::exists(folder.parent_path(), error) && !error)
+    GPUWARDEN_CHECK(make_state_folder(folder.parent_path()));
+  error.clear();
+  const bool made = fs::create_directory(folder, error);
   if (error)
     return fail(error == std::errc::permission_denied ? ErrorCode::permission_denied : ErrorCode::failed,
                 fmt::format("cannot make {}: {}", folder.string(), error.message()));

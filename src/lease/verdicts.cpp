@@ -135,9 +135,10 @@ template <class Change>
 Result<void> change_words(const HealthPlaces& places, const Change& change) {
   const fs::path& folder = verdict_folder(places);
   GPUWARDEN_TRY(const UniqueFd lock, lock_state_folder(folder, kVerdictLock));
-  GPUWARDEN_TRY(VerdictWords words, read_verdict_words(folder, places.epoch));
+  const std::string epoch = places.current_epoch();
+  GPUWARDEN_TRY(VerdictWords words, read_verdict_words(folder, epoch));
   change(words);
-  return write_verdict_words(folder, words, places.epoch);
+  return write_verdict_words(folder, words, epoch);
 }
 
 bool is_of(const Verdict& verdict, const Uuid& uuid) { return verdict.health.uuid == uuid; }
@@ -177,8 +178,9 @@ Result<VerdictView> read_verdicts(const HealthPlaces& places) {
   VerdictView view;
   std::vector<fs::path> folders{places.everybody};
   if (!places.own.empty() && places.own != places.everybody) folders.push_back(places.own);
+  const std::string epoch = places.current_epoch();
   for (const fs::path& folder : folders) {
-    GPUWARDEN_TRY(VerdictWords words, read_verdict_words(folder, places.epoch));
+    GPUWARDEN_TRY(VerdictWords words, read_verdict_words(folder, epoch));
     if (!words.warning.empty()) view.warnings.push_back(std::move(words.warning));
     for (Verdict& one : words.verdicts) {
       const bool known = std::ranges::any_of(view.verdicts, [&](const auto& v) { return is_of(v, one.health.uuid); });
@@ -206,7 +208,10 @@ Result<void> accept(const HealthPlaces& places, std::span<const Acceptance> acce
       // What was accepted before stays so.
       Acceptance whole = one;
       for (const Acceptance& old : words.accepted) {
-        if (old.uuid == one.uuid) whole.causes.insert(whole.causes.end(), old.causes.begin(), old.causes.end());
+        if (old.uuid != one.uuid) continue;
+        for (const facts::HealthCause& cause : old.causes) {
+          if (!accepts(whole, cause)) whole.causes.push_back(cause);
+        }
       }
       std::erase_if(words.accepted, [&](const Acceptance& old) { return old.uuid == one.uuid; });
       words.accepted.push_back(std::move(whole));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "gpuwarden/base/users.hpp"
@@ -15,7 +16,9 @@ namespace gpuwarden::machine {
 lease::HealthPlaces health_places(const Environment& environment, const probe::ReaderOptions& reader) {
   if (!reader.simulated) {
     auto places = lease::health_places(lease::disabling_places(environment));
-    places.epoch = lease::driver_epoch(reader.sys_root, reader.driver_proc_root);
+    places.epoch_now = [sys = reader.sys_root, proc = reader.driver_proc_root] {
+      return lease::driver_epoch(sys, proc);
+    };
     return places;
   }
   const auto fleet = reader.variables.find("GPUWARDEN_SIM_FLEET");
@@ -62,7 +65,8 @@ Result<EnabledGpus> enable(const Environment& environment, const probe::ReaderOp
     if (judged == accepted.end())
       accepted.push_back({seen.uuid, request.reason, by, clock.wall_now(), seen.causes, ::geteuid() == 0});
     else
-      judged->causes.insert(judged->causes.end(), seen.causes.begin(), seen.causes.end());
+      std::ranges::copy_if(seen.causes, std::back_inserter(judged->causes),
+                           [&](const facts::HealthCause& cause) { return !lease::accepts(*judged, cause); });
   }
   EnabledGpus enabled;
   GPUWARDEN_TRY(enabled.disabled, lease::Disablings(lease::disabling_places(environment)).enable(request.gpus));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpuwarden/lease/disablings.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 #include "manager/parts.hpp"
 
 namespace gpuwarden::manager {
@@ -38,6 +39,13 @@ MonitorConfig monitor_part(const Options& options) {
 
 Result<std::vector<facts::Disabling>> read_disablings(const Environment& environment) {
   GPUWARDEN_TRY(auto view, lease::Disablings(lease::disabling_places(environment)).read());
+  return std::move(view.disabled);
+}
+
+/// What `choose()` leaves out, too: by people's word, and by what monitors have judged.
+Result<std::vector<facts::Disabling>> read_out_of_use(const Environment& environment,
+                                                      const probe::ReaderOptions& reader) {
+  GPUWARDEN_TRY(auto view, machine::out_of_use(environment, reader, system_clock().wall_now()));
   return std::move(view.disabled);
 }
 
@@ -86,7 +94,9 @@ Result<void> GpuManager::initialize(const std::stop_token& stop) {
   CudaSources sources;
   sources.read = [reader = reader_](const probe::ReadRequest& what) { return reader->read(what); };
   sources.visibility = placement::visibility_from(options_.environment);
-  sources.disabled = [environment = options_.environment] { return read_disablings(environment); };
+  sources.disabled = [environment = options_.environment, reader = options_.reader] {
+    return read_out_of_use(environment, reader);
+  };
   sources.cuda_library = options_.cuda_library;
   sources.clock = options_.clock;
   sources.out_of_memory = [releases = parts->releases](const Device& device) { releases->release({}, &device); };

@@ -142,8 +142,14 @@ class Recorder::Impl {
 
  private:
   /// Of the readings only those GPUs that were asked for.
-  void keep_named(Reading& reading) const {
+  void keep_named(Reading& reading) {
     if (options_.gpus.empty()) return;
+    // One that was named by its place, because it was lost, tells its UUID at last.
+    for (const facts::GpuRecord& record : reading.snapshot.gpus) {
+      const auto place = std::ranges::find(options_.gpus, place_name(record.gpu.index));
+      const bool named = std::ranges::find(options_.gpus, record.gpu.uuid) != options_.gpus.end();
+      if (place != options_.gpus.end() && !named) options_.gpus.push_back(record.gpu.uuid);
+    }
     const auto unnamed = [&](const Uuid& uuid) {
       return std::ranges::find(options_.gpus, uuid) == options_.gpus.end();
     };

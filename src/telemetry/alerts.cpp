@@ -255,6 +255,9 @@ void AlertBook::begin(const AlertRule& rule, const Subject& subject, Track& trac
   refresh_words(alert, rule, subject);
   const bool silenced = is_silenced(alert, moment.now);
   const Alert* root = root_for(rule, moment.seen.back());
+  // What nobody hears of cannot speak for another.
+  if (root != nullptr && !silenced && (is_silenced(*root, moment.now) || !root->acknowledged_by.empty()))
+    root = nullptr;
   track = {};
   if (root != nullptr) {
     alert.part_of = root->id;

@@ -58,6 +58,7 @@ void AlertBook::take_over(const Alert& root, Moment& moment) {
     const AlertRule* rule = find_rule(key.first);
     if (key.second != root.uuid.value || !track.alert || track.alert->part_of != 0 || rule == nullptr) continue;
     if (track.alert->id == root.id || !follows_from(*rule, root)) continue;
+    if (is_silenced(root, moment.now) && !is_silenced(*track.alert, moment.now)) continue;
     track.alert->part_of = root.id;
     Alert told = *track.alert;
     told.ended = moment.now;
@@ -109,6 +110,9 @@ Result<void> AlertBook::check(const Silence& silence) const {
   }
   // Before the first reading no GPU is known.
   if (silence.uuid.value.empty() || gpus_.empty() || gpus_.contains(silence.uuid.value)) return {};
+  // One that never told its UUID has alerts all the same.
+  if (std::ranges::any_of(tracks_, [&](const auto& entry) { return entry.first.second == silence.uuid.value; }))
+    return {};
   std::vector<std::string> known;
   for (const auto& [uuid, gpu] : gpus_) known.push_back(uuid);
   const std::string close = closest_match(silence.uuid.value, known);

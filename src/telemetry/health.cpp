@@ -180,7 +180,9 @@ Health health_of(const Track& track, const Reading& reading, std::span<const fac
 template <class Tracks>
 void name_track(Tracks& tracks, const GpuRecord& record) {
   const std::string& uuid = record.gpu.uuid.value;
-  if (uuid.empty() || tracks.contains(uuid)) return;
+  if (uuid.empty()) return;
+  const auto known = tracks.find(uuid);
+  if (known != tracks.end() && !known->second.recalled) return;
   const auto nameless = std::ranges::find_if(tracks, [&](const auto& entry) {
     const facts::Gpu& gpu = entry.second.last.gpu;
     if (!gpu.uuid.value.empty()) return false;
@@ -189,6 +191,13 @@ void name_track(Tracks& tracks, const GpuRecord& record) {
   if (nameless == tracks.end()) return;
   auto track = tracks.extract(nameless);
   track.key() = uuid;
+  if (known != tracks.end()) {
+    // What an earlier monitor judged still counts, unless a reset is seen.
+    for (Ailment& one : known->second.lasting) {
+      if (!has_symptom(track.mapped().lasting, one.symptom)) track.mapped().lasting.push_back(std::move(one));
+    }
+    tracks.erase(known);
+  }
   tracks.insert(std::move(track));
 }
 
@@ -232,6 +241,11 @@ void HealthBook::recall(std::span<const lease::Verdict> verdicts) {
     if (verdict.mark.energy_millijoules) track.last.sample.energy = Millijoules(*verdict.mark.energy_millijoules);
     track.last.sample.ecc_corrected_volatile = count(verdict.mark.ecc_corrected);
     track.last.sample.ecc_uncorrected_volatile = count(verdict.mark.ecc_uncorrected);
+    // It told nothing when it was judged: once it answers, it was reset.
+    const bool gone = std::ranges::any_of(track.lasting, [](const Ailment& one) {
+      return one.symptom->id == "fell_off_the_bus" || one.symptom->id == "needs_reset";
+    });
+    if (gone && !verdict.mark.energy_millijoules) track.last.state = GpuState::lost;
     tracks_.emplace(verdict.health.uuid.value, std::move(track));
   }
 }
@@ -317,6 +331,11 @@ void HealthBook::look_at(Track& track, const GpuRecord& record, const Reading& r
   track.recalled = false;
   GpuRecord now = record;
   if (now.gpu.uuid.value.empty() && !track.last.gpu.uuid.value.empty()) now.gpu.uuid = track.last.gpu.uuid;
+  // Counters that are not told now are compared with what they were last.
+  const facts::GpuSample& before = track.last.sample;
+  if (!now.sample.energy) now.sample.energy = before.energy;
+  if (!now.sample.ecc_corrected_volatile) now.sample.ecc_corrected_volatile = before.ecc_corrected_volatile;
+  if (!now.sample.ecc_uncorrected_volatile) now.sample.ecc_uncorrected_volatile = before.ecc_uncorrected_volatile;
   track.last = std::move(now);
   track.listed = true;
   track.busy = record.state == GpuState::busy || facts::find_lease(reading.leases, record) != nullptr;

@@ -97,6 +97,27 @@ TEST_F(RunCommand, APostMortemIsKeptWithoutSecretsAndShown) {
   EXPECT_FALSE(std::filesystem::exists(fine)) << "it did not fail";
 }
 
+TEST_F(RunCommand, ASignalInThePauseIsTheJobsEnd) {
+  const std::string script =
+      std::string(GPUWARDEN_PROGRAM) +
+      " run --simulate h100x8 -q --max-restarts 3 --restart-delay 60s -- sh -c 'echo up >&2; exit 5' 2>" +
+      (dir_ / "said").string() + " & pid=$!; while ! grep -q up " + (dir_ / "said").string() +
+      "; do sleep 0.05; done; sleep 1; kill -TERM $pid; wait $pid";
+  Command command{.argv = {"sh", "-c", script}, .environment = environment_};
+  const auto done = run_patiently(command);
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->exit_code, 143);
+}
+
+TEST_F(RunCommand, OneRanksOutputStaysAsItIsToTheByte) {
+  std::string bytes;
+  for (int i = 0; i < 300000; ++i) bytes += static_cast<char>(i * 7 % 256);
+  const std::string data = file("data", bytes);
+  const auto done = launch({"-q", "--max-restarts", "1", "--", "cat", data});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(done.standard_output == bytes);
+}
+
 TEST_F(RunCommand, AGpuThatIsLostIsReplaced) {
   ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "h100x8"}).exit_code, 0);
   environment_["GPUWARDEN_SIMULATE"] = "lab";

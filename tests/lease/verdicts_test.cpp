@@ -104,6 +104,25 @@ TEST_F(Verdicts, WhatIsAcceptedCountsNoMoreUntilSomethingElseIsWrong) {
   EXPECT_THAT(view().unfit, SizeIs(1));
 }
 
+TEST_F(Verdicts, WhatIsAcceptedAgainAndAgainIsKeptOnce) {
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(accept(places(), std::vector{accepted({kXid, kHeat})}), IsOk());
+  const auto known = read_verdicts(places());
+  ASSERT_THAT(known, IsOk());
+  ASSERT_THAT(known->accepted, SizeIs(1));
+  EXPECT_THAT(known->accepted[0].causes, SizeIs(2));
+}
+
+TEST_F(Verdicts, ADriverThatIsLoadedAnewMeanwhileIsSeen) {
+  std::string loading = "boot-1";
+  HealthPlaces watched = places();
+  watched.epoch_now = [&] { return loading; };
+  ASSERT_THAT(accept(watched, std::vector{accepted({kXid})}), IsOk());
+  loading = "boot-2";
+  EXPECT_THAT(read_verdicts(watched)->accepted, IsEmpty());
+  ASSERT_THAT(accept(watched, std::vector{accepted({kHeat})}), IsOk());
+  EXPECT_THAT(read_verdicts(watched)->accepted, SizeIs(1));
+}
+
 TEST_F(Verdicts, WhatPassesIsAcceptedWhateverItsFigures) {
   const auto word = accepted({kHeat});
   facts::HealthCause hotter = kHeat;

@@ -299,6 +299,23 @@ TEST_F(HealthBookTest, WhoWasResetWhileNobodyWatchedIsFit) {
   EXPECT_EQ(health().state, HealthState::available);
 }
 
+TEST_F(HealthBookTest, AGpuThatAnEarlierMonitorLostIsFitAgainOnceItIsBack) {
+  const facts::GpuRecord well = first();
+  lease::Verdict verdict;
+  verdict.health.uuid = well.gpu.uuid;
+  verdict.health.causes = {{"fell_off_the_bus", "it fell off the bus", "restart the machine", true}};
+  book_.recall(std::vector{verdict});
+  // A lost GPU tells no UUID.
+  first().state = facts::GpuState::lost;
+  first().gpu.uuid = Uuid();
+  judge();
+  EXPECT_EQ(health().state, HealthState::error);
+  first() = well;
+  judge();
+  ASSERT_EQ(book_.all().size(), snapshot_.gpus.size()) << "nobody is left under the name of its place";
+  EXPECT_TRUE(time_until(HealthState::available, 1200s));
+}
+
 TEST_F(HealthBookTest, WhatWasAcceptedIsNotHeldAgainstAGpuUntilSomethingElseIsWrong) {
   using WallTime = std::chrono::system_clock::time_point;
   judge();

@@ -182,16 +182,23 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
       say("{}", attempt_text(attempt, options.policy.max_restarts == 0, *style));
   };
   options.gave_up = [](const healing::Attempt& attempt) { say("{}", no_restart_text(attempt)); };
-  options.pause = [](std::chrono::milliseconds pause) {
+  bool ended_in_pause = false;
+  options.pause = [&](std::chrono::milliseconds pause) {
     const StopOnSignals signals;
-    return system_clock().sleep_for(pause, signals.token());
+    ended_in_pause = !system_clock().sleep_for(pause, signals.token());
+    return !ended_in_pause;
   };
   // GPUs that were named are those, and no others.
   if (selection.request.gpu_ids.empty() && !selection.request.force_cpu)
     options.other_gpus = [&](const std::vector<Uuid>& without) {
       return other_gpus(machine, selection, plan, without);
     };
-  const auto healed = healing::run(plan, machine, std::move(gpus), options, system_clock());
+  auto healed = healing::run(plan, machine, std::move(gpus), options, system_clock());
+  // The signal is the job's end, as it is while the ranks run.
+  if (healed && ended_in_pause) {
+    healed->report.end.interrupted_by = StopOnSignals::last_signal();
+    healed->report.end.exit_code = 128 + StopOnSignals::last_signal();
+  }
   if (*recorder) {
     (*recorder)->finish(healed ? std::optional(healed->report.end.exit_code) : std::nullopt);
     say_losses((*recorder)->progress());

@@ -22,7 +22,7 @@ Result<void> enable_here(const Machine& machine, const Uuid& uuid) {
       .gpus = {uuid},
       .reason = "",
       .by = name_of_user(::geteuid()) + "'s gpuwarden serve",
-      .seen = machine::unfit_in(machine.read({.processes = false})),
+      .seen = machine::unfit_in(machine.read({.processes = false, .every = std::chrono::seconds(1)})),
   };
   GPUWARDEN_CHECK(machine::enable(machine.options().environment, machine.reader(), request, system_clock()));
   return {};

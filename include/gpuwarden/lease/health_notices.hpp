@@ -67,6 +67,7 @@ class HealthPublisher {
   std::string told_;
   Clock::SteadyTime written_{};
   std::optional<std::map<std::string, std::string>> kept_;  ///< by UUID: what stands in the file of verdicts
+  std::string kept_epoch_;                                  ///< the loading of the driver that `kept_` is of
 };
 
 }  // namespace gpuwarden::lease

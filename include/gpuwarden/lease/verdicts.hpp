@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -23,6 +24,9 @@ struct HealthPlaces {
   std::filesystem::path own;  ///< empty: the first one
   /// Which loading of the driver this is (driver_epoch()); what was judged or accepted in another is over.
   std::string epoch = {};
+  /// Asked each time, for programs that outlive a loading of the driver; empty: `epoch`.
+  std::function<std::string()> epoch_now = {};
+  std::string current_epoch() const { return epoch_now ? epoch_now() : epoch; }
 };
 /// The machine's boot and the loading of NVIDIA's kernel module: another text after a reboot or a reload.
 std::string driver_epoch(const std::filesystem::path& sys_root, const std::filesystem::path& proc_root);
