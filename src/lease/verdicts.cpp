@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -201,6 +202,12 @@ Result<void> keep_verdicts(const HealthPlaces& places, std::span<const Verdict> 
   });
 }
 
+/// Those of the causes that it does not accept already.
+static void also_accept(Acceptance& acceptance, const std::vector<facts::HealthCause>& causes) {
+  std::ranges::copy_if(causes, std::back_inserter(acceptance.causes),
+                       [&](const facts::HealthCause& cause) { return !accepts(acceptance, cause); });
+}
+
 Result<void> accept(const HealthPlaces& places, std::span<const Acceptance> accepted) {
   return change_words(places, [&](VerdictWords& words) {
     for (const Acceptance& one : accepted) {
@@ -208,10 +215,7 @@ Result<void> accept(const HealthPlaces& places, std::span<const Acceptance> acce
       // What was accepted before stays so.
       Acceptance whole = one;
       for (const Acceptance& old : words.accepted) {
-        if (old.uuid != one.uuid) continue;
-        for (const facts::HealthCause& cause : old.causes) {
-          if (!accepts(whole, cause)) whole.causes.push_back(cause);
-        }
+        if (old.uuid == one.uuid) also_accept(whole, old.causes);
       }
       std::erase_if(words.accepted, [&](const Acceptance& old) { return old.uuid == one.uuid; });
       words.accepted.push_back(std::move(whole));
