@@ -304,9 +304,9 @@ void check_role(const Entry& entry, const std::set<std::string>& causes) {
 }
 
 std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::string>& causes) {
-  check_keys(entry, {"id",       "cause",    "role", "pattern", "extract", "needs",     "lines",
-                     "before",   "set",      "when", "unless",  "context", "any_level", "strength",
-                     "overlaps", "examples", "link", "says",    "fix",     "reject",    "inspired_by"});
+  check_keys(entry, {"id",       "cause",    "role", "pattern", "extract", "needs",      "lines",
+                     "before",   "set",      "when", "unless",  "context", "any_level",  "strength",
+                     "overlaps", "examples", "says", "fix",     "reject",  "inspired_by"});
   check_role(entry, causes);
   std::map<std::string, std::string> set;
   if (entry.node["set"])

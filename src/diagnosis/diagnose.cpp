@@ -238,10 +238,6 @@ bool is_seen_by_others(const Suspect& suspect) {
   return suspect.role == knowledge::Role::symptom && elsewhere;
 }
 
-void be_calibrated(std::vector<Cause>& causes) {
-  for (Cause& cause : causes) cause.confidence = calibrated(cause.confidence);
-}
-
 bool is_symptom(const std::vector<Suspect>& suspects, const std::string& id) {
   const auto found = std::ranges::find(suspects, id, [](const Suspect& suspect) { return suspect.cause->id; });
   return found != suspects.end() && found->role == knowledge::Role::symptom;
@@ -261,7 +257,6 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   }
   std::ranges::stable_sort(diagnosis.causes,
                            [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });
-  if (!diagnosis.causes.empty()) be_calibrated(diagnosis.causes);
   const bool only_symptoms = !suspects.empty() && suspects.front().role != knowledge::Role::root;
   const Event* plain = plain_failure(reading);
   // An error of another kind is what the symptoms followed from.

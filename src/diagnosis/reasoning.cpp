@@ -224,8 +224,6 @@ bool ends_work(const Event& event) {
 
 }  // namespace
 
-double calibrated(double raw) { return raw; }
-
 const Event* plain_failure(const Reading& reading) {
   constexpr double kNamesAFailure = 0.5;
   const Event* first = nullptr;

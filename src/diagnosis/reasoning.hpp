@@ -28,10 +28,6 @@ struct Suspect {
   std::string explained_by;  ///< id of the cause that it follows from; empty: none
 };
 
-/// The confidence that cross-validation supports for what the rules alone would say (bench/diagnose_corpus
-/// --cross-validate); it never falls as `raw` grows.
-double calibrated(double raw);
-
 /// The first error that has nothing to do with GPUs and ended work; nullptr where there is none.
 const Event* plain_failure(const Reading& reading);
 

@@ -55,7 +55,7 @@ std::optional<TracebackEnd> read_traceback(std::span<const std::string_view> aft
 
 bool is_line_of_diff(std::string_view raw) {
   static const RE2 pattern(
-      R"(^[+-](?:\s{2,}\S|\t|(?:raise|def|if|else|return|assert|import|from|throw|class|for|while|with|try|except) ?\b|logger\.|printf|TORCH_CHECK|//|/\*))");
+      R"(^[+-](?:\s{4,}\S|\t|\s{0,3}(?:raise|def|if|else|return|assert|import|from|throw|class|for|while|with|try|except) ?\b|\s{0,3}(?:logger\.|printf|TORCH_CHECK|//|/\*)))");
   return !raw.empty() && (raw.front() == '+' || raw.front() == '-') && RE2::PartialMatch(raw, pattern);
 }
 

@@ -164,7 +164,9 @@ void container_tools(const Subject& subject, Report& report) {
   report.say(fmt::format("the container engine knows no NVIDIA GPUs: the NVIDIA Container Toolkit is missing or not "
                          "configured{}",
                          line_of(*message)),
-             {install_command(subject.environment,
+             {"add NVIDIA's package repository, where the distribution has no such package: "
+              "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html",
+              install_command(subject.environment,
                               {"nvidia-container-toolkit", "nvidia-container-toolkit", "nvidia-container-toolkit",
                                "nvidia-container-toolkit", "nvidia-container-toolkit"}),
               "sudo nvidia-ctk runtime configure --runtime=docker", "sudo systemctl restart docker"});
