@@ -136,6 +136,16 @@ std::string words_of(const facts::Health& health) {
   return words;
 }
 
+/// What is wrong with a GPU, without the word of the person who has disabled it.
+facts::Health as_judged(facts::Health health) {
+  if (health.state != facts::HealthState::disabled) return health;
+  health.state = facts::HealthState::error;
+  const auto lasting = std::ranges::find_if(health.causes, &facts::HealthCause::until_reset);
+  health.reason = lasting->reason;
+  health.next_step = lasting->next_step;
+  return health;
+}
+
 /// A name of its own for each publisher of a process.
 std::string notice_name() {
   static std::atomic<unsigned> count = 0;
@@ -206,9 +216,10 @@ Result<void> HealthPublisher::keep_lasting(std::span<const facts::Health> health
     if (one.uuid.value.starts_with("index-")) continue;
     const auto known = kept.find(one.uuid.value);
     const std::string words = words_of(one);
-    if (one.state == facts::HealthState::error && !words.empty() && (known == kept.end() || known->second != words)) {
+    const bool ill = one.state == facts::HealthState::error || one.state == facts::HealthState::disabled;
+    if (ill && !words.empty() && (known == kept.end() || known->second != words)) {
       const auto mark = std::ranges::find(marks, one.uuid, &ResetMark::uuid);
-      unfit.push_back({one, fmt::format("{}'s {}", user_name(::geteuid()), program_), true,
+      unfit.push_back({as_judged(one), fmt::format("{}'s {}", user_name(::geteuid()), program_), true,
                        mark == marks.end() ? ResetMark{} : *mark});
       kept[one.uuid.value] = words;
     }

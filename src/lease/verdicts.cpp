@@ -13,6 +13,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/use.hpp"
 #include "lease/state_files.hpp"
 
 namespace gpuwarden::lease {
@@ -49,12 +50,21 @@ std::string text_of(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? printable(found->get<std::string>()) : std::string();
 }
 
+void add_mark(Json& json, const ResetMark& mark) {
+  json["energy_millijoules"] = number_json(mark.energy_millijoules);
+  json["ecc_corrected"] = number_json(mark.ecc_corrected);
+  json["ecc_uncorrected"] = number_json(mark.ecc_uncorrected);
+}
+
+ResetMark mark_from(const Json& json, const Uuid& uuid) {
+  return {uuid, number_in(json, "energy_millijoules"), number_in(json, "ecc_corrected"),
+          number_in(json, "ecc_uncorrected")};
+}
+
 Json json_of(const Verdict& verdict) {
   Json json = facts::to_json(verdict.health);
   json["by"] = verdict.by;
-  json["energy_millijoules"] = number_json(verdict.mark.energy_millijoules);
-  json["ecc_corrected"] = number_json(verdict.mark.ecc_corrected);
-  json["ecc_uncorrected"] = number_json(verdict.mark.ecc_uncorrected);
+  add_mark(json, verdict.mark);
   return json;
 }
 
@@ -62,8 +72,7 @@ std::optional<Verdict> verdict_from(const Json& json, bool of_root) {
   auto health = facts::health_from_json(json);
   if (!health || health->uuid.value.empty() || !facts::lasts_until_reset(*health)) return std::nullopt;
   Verdict verdict{std::move(*health), text_of(json, "by"), of_root, {}};
-  verdict.mark = {verdict.health.uuid, number_in(json, "energy_millijoules"), number_in(json, "ecc_corrected"),
-                  number_in(json, "ecc_uncorrected")};
+  verdict.mark = mark_from(json, verdict.health.uuid);
   for (std::string* text : {&verdict.health.reason, &verdict.health.next_step}) *text = printable(*text);
   return verdict;
 }
@@ -77,14 +86,16 @@ Json json_of(const Acceptance& acceptance) {
   health.causes = acceptance.causes;
   Json json = facts::to_json(health);
   json["by"] = acceptance.by;
+  add_mark(json, acceptance.mark);
   return json;
 }
 
 std::optional<Acceptance> acceptance_from(const Json& json, bool of_root) {
   auto health = facts::health_from_json(json);
   if (!health || health->uuid.value.empty()) return std::nullopt;
-  return Acceptance{health->uuid,  printable(health->reason), text_of(json, "by"),
-                    health->since, std::move(health->causes), of_root};
+  return Acceptance{
+      health->uuid, printable(health->reason),    text_of(json, "by"), health->since, std::move(health->causes),
+      of_root,      mark_from(json, health->uuid)};
 }
 
 bool is_list(const Json& json, const char* key) { return json.contains(key) && json[key].is_array(); }
@@ -167,10 +178,25 @@ bool is_accepted(std::span<const Acceptance> accepted, const facts::Health& heal
   });
 }
 
-const Acceptance* find_acceptance(std::span<const Acceptance> accepted, const Uuid& uuid) {
+ResetMark reset_mark_of(const facts::GpuRecord& record) {
+  const auto count = [](const auto& value) { return value ? std::optional(value->value) : std::nullopt; };
+  const facts::GpuSample& sample = record.sample;
+  return {facts::identity_of(record), count(sample.energy), count(sample.ecc_corrected_volatile),
+          count(sample.ecc_uncorrected_volatile)};
+}
+
+bool was_reset_since(const ResetMark& before, const ResetMark& now) {
+  const auto fell = [](const auto& old, const auto& value) { return old && value && *value < *old; };
+  return fell(before.energy_millijoules, now.energy_millijoules) || fell(before.ecc_corrected, now.ecc_corrected) ||
+         fell(before.ecc_uncorrected, now.ecc_uncorrected);
+}
+
+const Acceptance* find_acceptance(std::span<const Acceptance> accepted, const facts::GpuRecord& record) {
+  const ResetMark now = reset_mark_of(record);
   const Acceptance* last = nullptr;
   for (const Acceptance& one : accepted) {
-    if (one.uuid == uuid && (last == nullptr || one.since > last->since)) last = &one;
+    if (one.uuid != now.uuid || was_reset_since(one.mark, now)) continue;
+    if (last == nullptr || one.since > last->since) last = &one;
   }
   return last;
 }

@@ -18,7 +18,7 @@ void add_unfit_at_sight(lease::Disablings::View& view, const facts::Snapshot& sn
     const Uuid uuid = facts::identity_of(record);
     if (facts::find_disabling(view.disabled, uuid) != nullptr) continue;
     std::vector<facts::HealthCause> causes = fitness::unfit_at_sight(record, snapshot);
-    if (const lease::Acceptance* accepted = lease::find_acceptance(view.accepted, uuid); accepted != nullptr)
+    if (const lease::Acceptance* accepted = lease::find_acceptance(view.accepted, record); accepted != nullptr)
       std::erase_if(causes, [&](const facts::HealthCause& cause) { return lease::accepts(*accepted, cause); });
     if (causes.empty()) continue;
     facts::Disabling unfit;

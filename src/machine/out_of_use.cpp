@@ -68,6 +68,10 @@ Result<EnabledGpus> enable(const Environment& environment, const probe::ReaderOp
       std::ranges::copy_if(seen.causes, std::back_inserter(judged->causes),
                            [&](const facts::HealthCause& cause) { return !lease::accepts(*judged, cause); });
   }
+  for (lease::Acceptance& one : accepted) {
+    const auto mark = std::ranges::find(request.marks, one.uuid, &lease::ResetMark::uuid);
+    if (mark != request.marks.end()) one.mark = *mark;
+  }
   EnabledGpus enabled;
   GPUWARDEN_TRY(enabled.disabled, lease::Disablings(lease::disabling_places(environment)).enable(request.gpus));
   if (!accepted.empty()) GPUWARDEN_CHECK(lease::accept(places, accepted));

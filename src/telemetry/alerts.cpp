@@ -282,7 +282,9 @@ void AlertBook::go_on(const AlertRule& rule, const Subject& subject, Track& trac
   if (moment.gpu_is_missing && over == true) over.reset();
   follow(track.clear_since, over, moment.now, moment.before);
   const bool is_over = has_held(track.clear_since, over, moment.now, rule.clear_for);
-  if (!is_over || has_parts(track.alert->id)) return remind(rule, track, moment);
+  // An event is over at once, what came of it is not; a state that has ended holds nothing together.
+  const bool holds_parts = rule.when.about_events() && has_parts(track.alert->id);
+  if (!is_over || holds_parts) return remind(rule, track, moment);
   if (track.alert->part_of != 0) {
     track = {};
     return;

@@ -168,8 +168,8 @@ Health health_of(const Track& track, const Reading& reading, std::span<const fac
   }
   const auto word = std::ranges::find(disabled, health.uuid, &facts::Disabling::uuid);
   if (word == disabled.end()) return health;
+  // What is wrong with it stays known: it is as ill while nobody uses it.
   health.state = HealthState::disabled;
-  health.causes.clear();
   health.reason = "disabled by " + word->by + ": " + word->reason;
   health.next_step = "gpuwarden enable " + std::to_string(health.index.value);
   health.since = word->since;
@@ -323,7 +323,7 @@ void leave_out_accepted(Track& track, const GpuRecord& record, const lease::Acce
 
 void HealthBook::look_at(Track& track, const GpuRecord& record, const Reading& reading,
                          std::span<const lease::Acceptance> accepted) {
-  const auto* acceptance = lease::find_acceptance(accepted, facts::identity_of(record));
+  const auto* acceptance = lease::find_acceptance(accepted, record);
   heed(track, record, acceptance);
   const auto events = events_on(reading, facts::identity_of(record), track.accepted);
   const bool known = track.health || track.recalled;

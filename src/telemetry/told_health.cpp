@@ -3,19 +3,12 @@
 
 #include <utility>
 
-#include "gpuwarden/facts/use.hpp"
-
 namespace gpuwarden::telemetry {
 namespace {
 
 std::vector<lease::ResetMark> reset_marks(const Reading& reading) {
   std::vector<lease::ResetMark> marks;
-  const auto count = [](const auto& value) { return value ? std::optional(value->value) : std::nullopt; };
-  for (const facts::GpuRecord& record : reading.snapshot.gpus) {
-    const facts::GpuSample& sample = record.sample;
-    marks.push_back({facts::identity_of(record), count(sample.energy), count(sample.ecc_corrected_volatile),
-                     count(sample.ecc_uncorrected_volatile)});
-  }
+  for (const facts::GpuRecord& record : reading.snapshot.gpus) marks.push_back(lease::reset_mark_of(record));
   return marks;
 }
 

@@ -123,6 +123,42 @@ TEST_F(Verdicts, ADriverThatIsLoadedAnewMeanwhileIsSeen) {
   EXPECT_THAT(read_verdicts(watched)->accepted, SizeIs(1));
 }
 
+TEST_F(Verdicts, AResetOfTheGpuEndsWhatWasAccepted) {
+  facts::GpuRecord record;
+  record.gpu.uuid = Uuid("GPU-a");
+  record.sample.energy = Millijoules(5000);
+  record.sample.ecc_uncorrected_volatile = Count(2);
+  Acceptance word = accepted({kXid});
+  word.mark = reset_mark_of(record);
+  ASSERT_THAT(accept(places(), std::vector{word}), IsOk());
+  const auto known = read_verdicts(places());
+  ASSERT_THAT(known, IsOk());
+  record.sample.energy = Millijoules(6000);
+  EXPECT_NE(find_acceptance(known->accepted, record), nullptr);
+  record.sample.ecc_uncorrected_volatile.reset();
+  EXPECT_NE(find_acceptance(known->accepted, record), nullptr) << "what is not told says nothing";
+  record.sample.energy = Millijoules(10);
+  EXPECT_EQ(find_acceptance(known->accepted, record), nullptr) << "its counters began anew";
+  record.sample.energy.reset();
+  record.sample.ecc_uncorrected_volatile = Count(1);
+  EXPECT_EQ(find_acceptance(known->accepted, record), nullptr);
+}
+
+TEST_F(Verdicts, WhatIsWrongWithADisabledGpuIsKeptUntilItIsEnabled) {
+  facts::Health disabled = health(facts::HealthState::disabled, {kHeat, kXid});
+  disabled.reason = "disabled by ann: fan is loud";
+  judge(disabled);
+  const auto seen = view();
+  ASSERT_THAT(seen.unfit, SizeIs(1));
+  EXPECT_EQ(seen.unfit[0].reason, "judged unfit: " + kXid.reason) << "not the word of who disabled it";
+  EXPECT_EQ(seen.unfit[0].next_step, kXid.next_step);
+}
+
+TEST_F(Verdicts, ADisabledGpuThatIsWellIsNotJudged) {
+  judge(health(facts::HealthState::disabled, {kHeat}));
+  EXPECT_THAT(view().unfit, IsEmpty());
+}
+
 TEST_F(Verdicts, WhatPassesIsAcceptedWhateverItsFigures) {
   const auto word = accepted({kHeat});
   facts::HealthCause hotter = kHeat;

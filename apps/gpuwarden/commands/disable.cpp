@@ -131,7 +131,8 @@ std::string line_of(const Wanted& gpu, const machine::EnabledGpus& enabled, cons
   }
   if (accepted != enabled.accepted.end())
     line += fmt::format(
-        "{} is enabled although it is unfit: {}\n  that counts until the driver is loaded anew; what "
+        "{} is enabled although it is unfit: {}\n  that counts until the GPU is reset or the driver is loaded anew; "
+        "what "
         "else is found takes it out of use again\n",
         gpu.name, causes_of(*accepted));
   return line.empty() ? gpu.name + " was not disabled\n" : line;
@@ -147,6 +148,7 @@ Result<int> run_enable(Context& context) {
                                  .by = by_whom(context.environment),
                                  .seen = machine::unfit_in(snapshot)};
   for (const Wanted& gpu : wanted) request.gpus.push_back(gpu.uuid);
+  for (const facts::GpuRecord& record : snapshot.gpus) request.marks.push_back(lease::reset_mark_of(record));
   GPUWARDEN_TRY(const auto enabled,
                 machine::enable(machine.options().environment, machine.reader(), request, system_clock()));
   for (const Wanted& gpu : wanted) {
@@ -177,7 +179,8 @@ constinit const Subcommand kEnableCommand{
     .groups = {OptionGroup{kEnableOptions}},
     .rest = Rest::operands,
     .details =
-        "Undoes `gpuwarden disable`. A GPU that is judged unfit is used all the same until the driver is loaded "
+        "Undoes `gpuwarden disable`. A GPU that is judged unfit is used all the same until it is reset, the driver is "
+        "loaded "
         "anew, or something else is found wrong with it. Only root undoes what root, or a monitor of root's, said.",
     .run = run_enable};
 

@@ -18,12 +18,12 @@ Result<void> disable_here(const Machine& machine, const facts::Disabling& wanted
 
 /// What the GPU itself shows is accepted, too, as `gpuwarden enable` does it.
 Result<void> enable_here(const Machine& machine, const Uuid& uuid) {
-  const machine::EnableRequest request{
-      .gpus = {uuid},
-      .reason = "",
-      .by = name_of_user(::geteuid()) + "'s gpuwarden serve",
-      .seen = machine::unfit_in(machine.read({.processes = false, .every = std::chrono::seconds(1)})),
-  };
+  const facts::Snapshot snapshot = machine.read({.processes = false, .every = std::chrono::seconds(1)});
+  machine::EnableRequest request{.gpus = {uuid},
+                                 .reason = "",
+                                 .by = name_of_user(::geteuid()) + "'s gpuwarden serve",
+                                 .seen = machine::unfit_in(snapshot)};
+  for (const facts::GpuRecord& record : snapshot.gpus) request.marks.push_back(lease::reset_mark_of(record));
   GPUWARDEN_CHECK(machine::enable(machine.options().environment, machine.reader(), request, system_clock()));
   return {};
 }
@@ -66,7 +66,11 @@ serve::Actions actions_of(const Machine& machine, const KeptRights& rights, serv
     actions.disable = [helper](const facts::Disabling& wanted) {
       return helper->disable(wanted.uuid, wanted.reason, wanted.by);
     };
-    actions.enable = [helper](const Uuid& uuid) { return helper->enable(uuid); };
+    // What the server itself judges stands in the files of the user whom root has become: that is undone, too.
+    actions.enable = [helper, &machine](const Uuid& uuid) -> Result<void> {
+      GPUWARDEN_CHECK(helper->enable(uuid));
+      return enable_here(machine, uuid);
+    };
   } else {
     actions.disable = [&machine](const facts::Disabling& wanted) { return disable_here(machine, wanted); };
     actions.enable = [&machine](const Uuid& uuid) { return enable_here(machine, uuid); };

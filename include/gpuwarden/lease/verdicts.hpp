@@ -15,6 +15,7 @@
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/health.hpp"
+#include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::lease {
 
@@ -38,6 +39,9 @@ struct ResetMark {
   std::optional<std::int64_t> ecc_corrected;
   std::optional<std::int64_t> ecc_uncorrected;
 };
+ResetMark reset_mark_of(const facts::GpuRecord& record);
+/// Whether a counter has fallen since `before`. What is not told on either side says nothing.
+bool was_reset_since(const ResetMark& before, const ResetMark& now);
 
 /// A GPU that was judged unfit by something that lasts.
 struct Verdict {
@@ -55,14 +59,15 @@ struct Acceptance {
   std::chrono::system_clock::time_point since{};
   std::vector<facts::HealthCause> causes;  ///< what is not held against it any more
   bool for_everybody = true;
+  ResetMark mark = {};  ///< as the GPU's counters were then: a reset ends the acceptance
 };
 /// Whether this cause, which is the case at `seen`, is not held against the GPU: it is the same as then. One that lasts
 /// has to be the same to the letter (another Xid, more errors are new), one that passes may differ in its figures.
 bool accepts(const Acceptance& acceptance, const facts::HealthCause& cause);
 /// Whether all that is wrong with it was accepted after it was judged.
 bool is_accepted(std::span<const Acceptance> accepted, const facts::Health& health);
-/// The last word about a GPU; nullptr where there is none.
-const Acceptance* find_acceptance(std::span<const Acceptance> accepted, const Uuid& uuid);
+/// The last word about a GPU; nullptr where there is none, or the GPU was reset since.
+const Acceptance* find_acceptance(std::span<const Acceptance> accepted, const facts::GpuRecord& record);
 
 struct VerdictView {
   std::vector<Verdict> verdicts;     ///< root's before the caller's own; each GPU once

@@ -27,6 +27,8 @@ struct EnableRequest {
   std::string by;      ///< who says so; empty: the caller
   /// What a look shows to be wrong with them (unfit_in()), of other GPUs too: it is accepted as well.
   std::vector<facts::Health> seen = {};
+  /// The counters of the GPUs now: a reset ends what is accepted.
+  std::vector<lease::ResetMark> marks = {};
 };
 struct EnabledGpus {
   std::vector<Uuid> disabled;               ///< those that a person had disabled
