@@ -89,11 +89,13 @@ const facts::GpuRecord* find(const facts::Snapshot& snapshot, const Uuid& uuid) 
   return found == snapshot.gpus.end() ? nullptr : &*found;
 }
 
-/// Those that are out of use go to options.reserved, and say why. What cannot be known is said of all.
+/// Those that are out of use go to options.reserved, and say why, unless they were named: whoever mends one wants to
+/// know. What cannot be known is said of all.
 void leave_out_disabled(const machine::Machine& machine, const facts::Snapshot& snapshot, Options& options) {
   const auto view = machine::out_of_use(machine.options().environment, machine.reader(), options.clock->wall_now());
   for (const auto& record : snapshot.gpus) {
     const Uuid uuid = facts::identity_of(record);
+    if (view && std::ranges::find(options.gpus, uuid) != options.gpus.end()) continue;
     const auto* word = view ? facts::find_disabling(view->disabled, uuid) : nullptr;
     if (word != nullptr) options.reserved.emplace_back(uuid, facts::describe_disabling(*word, snapshot.taken_at));
     if (!view) options.reserved.emplace_back(uuid, view.error().message);

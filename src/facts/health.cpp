@@ -34,17 +34,19 @@ const Disabling* find_disabling(std::span<const Disabling> disabled, const Uuid&
   return nullptr;
 }
 
+std::string how_long_ago(std::chrono::system_clock::duration age) {
+  const auto in = [&](auto unit) { return std::to_string(age / unit); };
+  if (age < std::chrono::minutes(1)) return "just now";
+  if (age < std::chrono::hours(1)) return in(std::chrono::minutes(1)) + " min ago";
+  if (age < std::chrono::hours(24)) return in(std::chrono::hours(1)) + " h ago";
+  return in(std::chrono::hours(24)) + " d ago";
+}
+
 std::string describe_disabling(const Disabling& disabling, std::chrono::system_clock::time_point now) {
   std::string what = (disabling.judged ? "" : "disabled: ") + disabling.reason;
   // What a look at the GPU shows is nobody's word.
   if (disabling.by.empty()) return what;
-  const auto age = now - disabling.since;
-  const auto in = [&](auto unit) { return std::to_string(age / unit); };
-  const std::string when = age < std::chrono::minutes(1)  ? "just now"
-                           : age < std::chrono::hours(1)  ? in(std::chrono::minutes(1)) + " min ago"
-                           : age < std::chrono::hours(24) ? in(std::chrono::hours(1)) + " h ago"
-                                                          : in(std::chrono::hours(24)) + " d ago";
-  return what + " (by " + disabling.by + ", " + when + ")";
+  return what + " (by " + disabling.by + ", " + how_long_ago(now - disabling.since) + ")";
 }
 
 bool lasts_until_reset(const Health& health) { return std::ranges::any_of(health.causes, &HealthCause::until_reset); }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -146,6 +147,14 @@ facts::Health as_judged(facts::Health health) {
   return health;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name.front() != '\0';
+  std::string host = known ? name.data() : "localhost";
+  std::ranges::replace(host, '/', '_');
+  return host;
+}
+
 /// A name of its own for each publisher of a process.
 std::string notice_name() {
   static std::atomic<unsigned> count = 0;
@@ -155,7 +164,11 @@ std::string notice_name() {
 }  // namespace
 
 HealthPlaces health_places(const DisablingPlaces& disablings) {
-  return {disablings.everybody / "health", disablings.own.empty() ? fs::path() : disablings.own / "health", {}};
+  const fs::path everybody = disablings.everybody / "health";
+  if (disablings.own.empty() || disablings.own == disablings.everybody)
+    return {everybody, disablings.own.empty() ? fs::path() : everybody, {}};
+  // A home may be several machines' own.
+  return {everybody, disablings.own / "health" / host_name(), {}};
 }
 
 facts::Disabling disabling_of(const Verdict& verdict) {

@@ -40,8 +40,18 @@ Json to_json(const LeaseList& list) {
           {"simulated_waiting", array_of(list.fleets.waiting)}};
 }
 
+Json to_json(const Acceptance& acceptance) {
+  facts::Health health;
+  health.since = acceptance.since;
+  health.causes = acceptance.causes;
+  const Json whole = facts::to_json(health);
+  return {{"uuid", acceptance.uuid.value}, {"reason", acceptance.reason},
+          {"by", acceptance.by},           {"for_everybody", acceptance.for_everybody},
+          {"since", whole.at("since")},    {"causes", whole.at("causes")}};
+}
+
 Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,
-             std::span<const facts::Disabling> disabled) {
+             std::span<const facts::Disabling> disabled, std::span<const Acceptance> accepted) {
   Json json = facts::to_json(snapshot);
   for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
     const facts::Lease* lease = facts::find_lease(leases, snapshot.gpus[i]);
@@ -49,6 +59,8 @@ Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& l
     if (lease != nullptr) json["gpus"][i]["lease"]["idle"] = facts::is_idle_lease(snapshot.gpus[i], lease);
     const auto* word = facts::find_disabling(disabled, facts::identity_of(snapshot.gpus[i]));
     json["gpus"][i]["disabled"] = word != nullptr ? facts::to_json(*word) : Json();
+    const Acceptance* acceptance = find_acceptance(accepted, snapshot.gpus[i]);
+    json["gpus"][i]["accepted"] = acceptance != nullptr ? to_json(*acceptance) : Json();
   }
   return json;
 }

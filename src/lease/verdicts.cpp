@@ -2,6 +2,7 @@
 #include "gpuwarden/lease/verdicts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -199,6 +200,16 @@ const Acceptance* find_acceptance(std::span<const Acceptance> accepted, const fa
     if (last == nullptr || one.since > last->since) last = &one;
   }
   return last;
+}
+
+std::string describe_acceptance(const Acceptance& acceptance, VerdictTime now) {
+  std::vector<std::string> causes;
+  for (const facts::HealthCause& cause : acceptance.causes) {
+    if (std::ranges::find(causes, cause.reason) == causes.end()) causes.push_back(cause.reason);
+  }
+  return fmt::format("enabled in spite of: {} (by {}, {}{}{})", fmt::join(causes, "; "), acceptance.by,
+                     facts::how_long_ago(now - acceptance.since), acceptance.reason.empty() ? "" : ": ",
+                     acceptance.reason);
 }
 
 Result<VerdictView> read_verdicts(const HealthPlaces& places) {

@@ -154,6 +154,25 @@ TEST_F(Verdicts, WhatIsWrongWithADisabledGpuIsKeptUntilItIsEnabled) {
   EXPECT_EQ(seen.unfit[0].next_step, kXid.next_step);
 }
 
+TEST_F(Verdicts, AUsersOwnAreOfThisMachineAlone) {
+  const HealthPlaces apart =
+      health_places({.everybody = "/var/lib/gpuwarden", .own = "/home/ann/.local/state/gpuwarden"});
+  EXPECT_EQ(apart.everybody, "/var/lib/gpuwarden/health");
+  EXPECT_EQ(apart.own.parent_path(), "/home/ann/.local/state/gpuwarden/health");
+  EXPECT_FALSE(apart.own.filename().empty());
+  EXPECT_EQ(health_places({.everybody = "/a", .own = "/a"}).own, "/a/health");
+  EXPECT_TRUE(health_places({.everybody = "/a", .own = {}}).own.empty());
+}
+
+TEST_F(Verdicts, AnAcceptanceIsToldWithWhoWhenAndWhy) {
+  EXPECT_EQ(
+      describe_acceptance(accepted({kXid, kXid, kHeat}), clock_.wall_now() + 3h),
+      "enabled in spite of: Xid 48: double bit ECC error; heat holds its clocks back (by ann, 3 h ago: ticket 4711)");
+  Acceptance silent = accepted({kXid});
+  silent.reason.clear();
+  EXPECT_THAT(describe_acceptance(silent, clock_.wall_now()), HasSubstr("(by ann, just now)"));
+}
+
 TEST_F(Verdicts, ADisabledGpuThatIsWellIsNotJudged) {
   judge(health(facts::HealthState::disabled, {kHeat}));
   EXPECT_THAT(view().unfit, IsEmpty());

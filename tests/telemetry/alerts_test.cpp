@@ -253,6 +253,18 @@ TEST_F(AlertBookTest, OneEventIsOneAlertWithWhatFollowsFromItFoldedIn) {
   EXPECT_THAT(book.active(), IsEmpty());
 }
 
+TEST_F(AlertBookTest, AStateThatIsOverEndsThoughWhatWasFoldedIntoItLasts) {
+  AlertBook book(
+      rules_of("- {id: hot, when: temp > 80, level: ERROR}\n"
+               "- {id: slow, when: power < 500, level: WARNING, part_of: hot}\n"));
+  reading_.snapshot.gpus[0].sample.power = Milliwatts(100'000);
+  EXPECT_THAT(read(book, 85), ElementsAre("began hot"));
+  EXPECT_THAT(read(book, 70), ElementsAre("ended hot"));
+  EXPECT_THAT(read(book, 70), ElementsAre("repeated slow")) << "it stands for itself";
+  ASSERT_EQ(book.active().size(), 1U);
+  EXPECT_EQ(book.active()[0].rule, "slow");
+}
+
 TEST_F(AlertBookTest, WhatWasToldBeforeItsCauseEndsAsAnAlertOfItsOwn) {
   AlertBook book(rules_of(kFolding));
   facts::Health health{.uuid = reading_.snapshot.gpus[0].gpu.uuid, .state = facts::HealthState::error};

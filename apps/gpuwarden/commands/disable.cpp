@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/use.hpp"
+#include "gpuwarden/lease/json.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/names.hpp"
@@ -44,10 +45,13 @@ std::string by_whom(const Environment& environment) {
   return found == environment.end() || found->second.empty() ? "" : printable(found->second) + " with sudo";
 }
 
-int show_disablings(const Context& context, const std::vector<Disabling>& disabled) {
+int show_disablings(const Context& context, const lease::Disablings::View& view) {
   nlohmann::json list = nlohmann::json::array();
-  for (const Disabling& one : disabled) list.push_back(facts::to_json(one));
-  if (context.args.has("json")) print_json({{"schema", facts::kJsonSchema}, {"disabled", list}});
+  for (const Disabling& one : view.disabled) list.push_back(facts::to_json(one));
+  nlohmann::json accepted = nlohmann::json::array();
+  for (const lease::Acceptance& one : view.accepted) accepted.push_back(lease::to_json(one));
+  if (context.args.has("json"))
+    print_json({{"schema", facts::kJsonSchema}, {"disabled", list}, {"accepted", accepted}});
   return kFine;
 }
 
@@ -63,14 +67,14 @@ Result<int> run_disable(Context& context) {
   for (const facts::GpuRecord& record : gpus.gpus) uuids.push_back(facts::identity_of(record));
   const auto disablings = machine.disablings();
   GPUWARDEN_CHECK(disablings.disable(uuids, reason, by_whom(context.environment), system_clock()));
-  GPUWARDEN_TRY(const auto view, disablings.read());
+  GPUWARDEN_TRY(const auto view, machine::out_of_use_in(machine, gpus, system_clock().wall_now()));
   for (const facts::GpuRecord& record : gpus.gpus) {
     const auto* word = facts::find_disabling(view.disabled, facts::identity_of(record));
     if (word == nullptr || context.args.has("json")) continue;
     fmt::print("GPU {} is disabled for {}\n", record.gpu.index.value,
                word->for_everybody ? "everybody" : "your own jobs (root can disable it for everybody)");
   }
-  return show_disablings(context, view.disabled);
+  return show_disablings(context, view);
 }
 
 /// A GPU that is to be enabled, and how it is called: one that was taken out has no index.
@@ -156,7 +160,7 @@ Result<int> run_enable(Context& context) {
   }
   if (wanted.empty() && !context.args.has("json")) fmt::print("no GPU is out of use\n");
   GPUWARDEN_TRY(const auto view, machine::out_of_use_in(machine, snapshot, system_clock().wall_now()));
-  return show_disablings(context, view.disabled);
+  return show_disablings(context, view);
 }
 
 }  // namespace

@@ -51,15 +51,14 @@ std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snaps
 
 /// What is out of use, by people, by a monitor or as this look shows; where the first cannot be known a listing says so
 /// and goes on.
-std::vector<facts::Disabling> read_disablings(const Machine& machine, const facts::Snapshot& snapshot) {
+lease::Disablings::View read_disablings(const Machine& machine, const facts::Snapshot& snapshot) {
   auto view = machine::out_of_use_in(machine, snapshot, system_clock().wall_now());
   if (!view) {
     warn(fmt::format("{} ({})", view.error().message, view.error().hint));
     view.emplace();
     machine::add_unfit_at_sight(*view, snapshot);
   }
-  for (const std::string& warning : view->warnings) warn(warning);
-  return std::move(view->disabled);
+  return std::move(*view);
 }
 
 /// How the values are written, or nothing where a table is wanted.
@@ -128,21 +127,22 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
   // The whole frame goes out at once, over the one before: no flicker, nothing cleared that stays as it is.
   const bool redraws = again && ::isatty(STDOUT_FILENO) == 1 && !csv && !context.args.has("json");
   const auto leases = read_leases(machine, snapshot);
-  const auto disabled = read_disablings(machine, snapshot);
+  const auto [disabled, accepted, warnings] = read_disablings(machine, snapshot);
+  for (const std::string& warning : warnings) warn(warning);
   if (!machine.captured()) show_leftovers(context, true);
   if (csv) {
     GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(context.args), *csv, leases, disabled));
     fmt::print("{}", text);
   } else if (context.args.has("json")) {
-    const auto json = lease::to_json(snapshot, leases, disabled);
+    const auto json = lease::to_json(snapshot, leases, disabled, accepted);
     // One line for each listing, so that a program can take them as they come.
     if (again)
       fmt::print("{}", facts::json_line(json));
     else
       print_json(json);
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
-    const std::string table =
-        context.args.has("processes") ? process_table(snapshot, style) : gpu_table(snapshot, leases, style, disabled);
+    const std::string table = context.args.has("processes") ? process_table(snapshot, style)
+                                                            : gpu_table(snapshot, leases, style, disabled, accepted);
     fmt::print("{}", redraws ? over_the_last(table) : table);
   }
   for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);

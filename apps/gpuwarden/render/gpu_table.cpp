@@ -280,7 +280,7 @@ std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style)
 }
 
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& usual,
-                      std::span<const facts::Disabling> disabled) {
+                      std::span<const facts::Disabling> disabled, std::span<const lease::Acceptance> accepted) {
   Style style = usual;
   style.width = style.columns;
   const Columns columns(style.width);
@@ -292,6 +292,8 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
     const facts::Lease* lease = facts::find_lease(leases, record);
     const facts::Disabling* word = facts::find_disabling(disabled, facts::identity_of(record));
     text += gpu_row(record, lease, word, columns, style) + word_lines(word, snapshot, style);
+    if (const auto* acceptance = lease::find_acceptance(accepted, record); acceptance != nullptr)
+      text += painted_lines(lease::describe_acceptance(*acceptance, snapshot.taken_at), 3, style, Tone::warning);
     if (!record.cause.empty())
       text += painted_lines(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
     if (!record.next_step.empty()) text += painted_lines("-> " + record.next_step, 3, style, Tone::plain);

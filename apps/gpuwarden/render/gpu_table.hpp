@@ -9,6 +9,7 @@
 #include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/lease/verdicts.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
@@ -21,7 +22,8 @@ std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style)
 /// Rows for GPUs, their MIG instances, troubles, who disabled them, leases and (a few of) their processes; no line is
 /// wider than the style.
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style,
-                      std::span<const facts::Disabling> disabled = {});
+                      std::span<const facts::Disabling> disabled = {},
+                      std::span<const lease::Acceptance> accepted = {});
 /// A row for each process.
 std::string process_table(const facts::Snapshot& snapshot, const Style& style);
 

@@ -65,6 +65,8 @@ struct Disabling {
 };
 /// What disables a GPU or one of its instances; nullptr where nothing does.
 const Disabling* find_disabling(std::span<const Disabling> disabled, const Uuid& uuid);
+/// "just now", "5 min ago", "3 h ago", "2 d ago".
+std::string how_long_ago(std::chrono::system_clock::duration age);
 /// "disabled: fan is loud (by root, 3 d ago)", "judged unfit: Xid 79 (by root's gpuwarden serve, 3 h ago)".
 std::string describe_disabling(const Disabling& disabling, std::chrono::system_clock::time_point now);
 

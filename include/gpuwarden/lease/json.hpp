@@ -9,6 +9,7 @@
 #include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
+#include "gpuwarden/lease/verdicts.hpp"
 
 namespace gpuwarden::lease {
 
@@ -21,8 +22,10 @@ struct LeaseList {
 };
 
 nlohmann::json to_json(const LeaseList& list);
-/// A snapshot with each GPU's lease, and who has disabled it, as `gpuwarden list --json` prints it.
+nlohmann::json to_json(const Acceptance& acceptance);
+/// A snapshot with each GPU's lease, who has disabled it, and who enabled it in spite of what is wrong with it, as
+/// `gpuwarden list --json` prints it.
 nlohmann::json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,
-                       std::span<const facts::Disabling> disabled = {});
+                       std::span<const facts::Disabling> disabled = {}, std::span<const Acceptance> accepted = {});
 
 }  // namespace gpuwarden::lease

@@ -69,6 +69,9 @@ bool is_accepted(std::span<const Acceptance> accepted, const facts::Health& heal
 /// The last word about a GPU; nullptr where there is none, or the GPU was reset since.
 const Acceptance* find_acceptance(std::span<const Acceptance> accepted, const facts::GpuRecord& record);
 
+/// "enabled in spite of: Xid 48: ... (by ann, 3 h ago: ticket 4711)".
+std::string describe_acceptance(const Acceptance& acceptance, std::chrono::system_clock::time_point now);
+
 struct VerdictView {
   std::vector<Verdict> verdicts;     ///< root's before the caller's own; each GPU once
   std::vector<Acceptance> accepted;  ///< likewise
