@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of 8 GPUs read from Python: gpuwarden (NVML in a process that can be killed) beside nvidia-ml-py and nvitop (in
-the program's own), on a simulated fleet with a latency for each call. And what a monitor at 1 Hz takes of a core.
+the program's own), on a simulated fleet with a latency for each call. And what a monitor at 1 Hz takes of a core: its own
+work (a driver that answers at once), and with that latency, in which the simulated driver keeps the core busy.
 
     python bench/python_memory.py [LATENCY_US [ROUNDS]]     needs gpuwarden, nvidia-ml-py, nvitop
 """
@@ -58,6 +59,19 @@ def peers(rounds):
     print("nvitop", milliseconds(lambda: [one.memory_used() for one in devices], rounds))
 
 
+def monitor_share(folder, call_us, seconds=30):
+    """Of a core; its reader's process included."""
+    import gpuwarden
+
+    fleet = Path(folder, "monitor.yaml")
+    fleet.write_text(FLEET.format(call_us))
+    with gpuwarden.simulate(str(fleet)), gpuwarden.Monitor(interval_s=1) as monitor:
+        monitor.wait(10)
+        begun, used = time.perf_counter(), processor_seconds()
+        time.sleep(seconds)
+        return (processor_seconds() - used) / (time.perf_counter() - begun)
+
+
 def main():
     latency = float(sys.argv[1]) if len(sys.argv) > 1 else 100
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 100
@@ -72,12 +86,9 @@ def main():
             print("gpuwarden", milliseconds(machine.gpu_memory, rounds), flush=True)
             environment = {**os.environ, **machine.simulated_environment()}
             subprocess.run([sys.executable, __file__, "--peers", str(rounds)], env=environment, check=True)
-            with gpuwarden.Monitor(interval_s=1) as monitor:
-                monitor.wait(10)
-                begun, used = time.perf_counter(), processor_seconds()
-                time.sleep(30)
-                share = (processor_seconds() - used) / (time.perf_counter() - begun)
-                print(f"monitor at 1 Hz: {share * 100:.2f} % of a core, its reader's process included")
+        for call_us in (0, latency):
+            share = monitor_share(folder, call_us)
+            print(f"monitor at 1 Hz, {call_us:g} us a call: {share * 100:.2f} % of a core, reader's process included")
 
 
 if __name__ == "__main__":

@@ -45,9 +45,12 @@ Json to_json(const Acceptance& acceptance) {
   health.since = acceptance.since;
   health.causes = acceptance.causes;
   const Json whole = facts::to_json(health);
-  return {{"uuid", acceptance.uuid.value}, {"reason", acceptance.reason},
-          {"by", acceptance.by},           {"for_everybody", acceptance.for_everybody},
-          {"since", whole.at("since")},    {"causes", whole.at("causes")}};
+  return {{"uuid", acceptance.uuid.value},
+          {"reason", acceptance.reason},
+          {"by", acceptance.by},
+          {"for_everybody", acceptance.for_everybody},
+          {"since_unix_ms", whole.at("since_unix_ms")},
+          {"causes", whole.at("causes")}};
 }
 
 Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,

@@ -8,6 +8,7 @@ namespace gpuwarden::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class DisableCli : public Program {
@@ -91,7 +92,14 @@ TEST_F(DisableCli, AGpuThatIsUnfitIsEnabledAllTheSameAndThatIsSaid) {
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_output, HasSubstr("GPU 0 is enabled although it is unfit: 3 uncorrectable memory errors"));
   EXPECT_EQ(run({"select", "--gpu-ids", "0", "--index"}).standard_output, "0\n");
-  EXPECT_TRUE(json({"list"})["gpus"][0]["disabled"].is_null());
+  const auto listed = json({"list"});
+  EXPECT_TRUE(listed["gpus"][0]["disabled"].is_null());
+  EXPECT_EQ(listed["gpus"][0]["accepted"]["reason"], "ticket 4711");
+  EXPECT_TRUE(listed["gpus"][1]["accepted"].is_null());
+  EXPECT_EQ(json({"enable", "1"})["accepted"][0]["causes"][0]["id"], "ecc_uncorrected");
+  EXPECT_THAT(
+      run({"list"}).standard_output,
+      ContainsRegex("enabled in spite of: 3 uncorrectable memory errors.*\\(by [^:]*:[[:space:]]*ticket 4711\\)"));
   EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
 }
 
