@@ -36,6 +36,7 @@ step "Everything that NVML tells" "$gpuwarden" snapshot
 step "A choice" "$gpuwarden" select --explain -n 1
 step "The tests labelled gpu" "$build/bin/gpu_tests"
 step "The GPUs at work" "$gpuwarden" doctor --deep --only device
+step "What the GPUs reach" "$gpuwarden" bench gpu
 step "The main job" "$gpuwarden" run -n 1 --nproc-per-node gpu -- "$build/bin/gpuwarden-example-job"
 [ -x "$build/bin/bench_list" ] && step "Cost of a listing (real library)" "$build/bin/bench_list" --real 20
 if [ -x "$build/bin/memory_bench" ]; then

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctor --deep: which GPUs are tested, with what, and how the figures are shown.
+// doctor --deep and bench gpu: which GPUs are tested, with what, and how the figures are shown.
 #pragma once
 
+#include "gpuwarden/burn_in/burn_in.hpp"
 #include "gpuwarden/facts/burn_in.hpp"
 #include "machine.hpp"
 #include "render/style.hpp"
@@ -14,7 +15,13 @@ Result<std::optional<facts::BurnInRun>> run_burn_in(const Context& context, cons
                                                     const facts::Snapshot& snapshot,
                                                     const knowledge::Knowledge& knowledge);
 
+/// Runs the tests on the GPUs that --gpus names, each for at most `options.deadline`; `command` is what others see on
+/// their reservation.
+Result<facts::BurnInRun> test_gpus(const Context& context, const Machine& machine, const facts::Snapshot& snapshot,
+                                   const knowledge::Knowledge& knowledge, burn_in::Options options,
+                                   std::string command);
+
 /// What each GPU showed, beside what is published.
-std::string burn_in_text(const facts::BurnInRun& run, const Style& style);
+std::string burn_in_text(std::string_view title, const facts::BurnInRun& run, const Style& style);
 
 }  // namespace gpuwarden::cli

@@ -133,6 +133,7 @@ extern const Subcommand kSnapshotCommand;
 extern const Subcommand kDoctorCommand;
 extern const Subcommand kDiagnoseCommand;
 extern const Subcommand kDriverCommand;
+extern const Subcommand kBenchCommand;
 extern const Subcommand kBundleCommand;
 extern const Subcommand kEnvCommand;
 extern const Subcommand kRunCommand;

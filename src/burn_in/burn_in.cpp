@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -193,6 +194,91 @@ class Tester {
   const Listener& listener_;
 };
 
+/// Copies between those GPUs that were tested: in one process, for as long as all of them may take.
+class PairTester {
+ public:
+  PairTester(const Options& options, const Listener& listener) : options_(options), listener_(listener) {}
+
+  /// The pairs that were begun; the last one has failed where the child fell silent.
+  std::vector<facts::BurnInPair> test(const std::vector<int>& ordinals, const std::map<int, const BurnInGpu*>& gpus) {
+    if (ordinals.size() < 2) return {};
+    if (listener_.progress) listener_.progress("copies from GPU to GPU");
+    const auto child = probe::ChildProcess::start([&](int fd) { test_pairs(fd, ordinals, options_); });
+    if (child == nullptr) return {lost("no process could be started for the test")};
+    const auto end = options_.clock->now() + options_.deadline * static_cast<int>(ordinals.size());
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - options_.clock->now());
+      const auto message = child->receive(std::max(left, std::chrono::milliseconds(1)));
+      if (!message) {
+        fail_last(why_silent(*child, "copies from GPU to GPU", options_));
+        break;
+      }
+      if (message->contains("done")) break;
+      if (message->contains("problem")) {
+        fail_last(text_of(*message, "problem"));
+        break;
+      }
+      if (message->contains("begin")) begin((*message)["begin"], gpus);
+      if (message->contains("pair") && !pairs_.empty()) take((*message)["pair"], pairs_.back());
+    }
+    child->end();
+    return std::move(pairs_);
+  }
+
+ private:
+  static facts::BurnInPair lost(std::string why) {
+    facts::BurnInPair pair;
+    pair.failed = std::move(why);
+    return pair;
+  }
+
+  void fail_last(std::string why) {
+    const bool open = !pairs_.empty() && !pairs_.back().figure && !pairs_.back().failed;
+    if (!open) pairs_.emplace_back();
+    pairs_.back().failed = std::move(why);
+  }
+
+  void begin(const Json& json, const std::map<int, const BurnInGpu*>& gpus) {
+    facts::BurnInPair pair;
+    const auto from = gpus.find(json.value("from", -1));
+    const auto to = gpus.find(json.value("to", -1));
+    if (from == gpus.end() || to == gpus.end()) return;
+    pair.from = from->second->uuid;
+    pair.from_index = from->second->index;
+    pair.to = to->second->uuid;
+    pair.to_index = to->second->index;
+    pairs_.push_back(std::move(pair));
+  }
+
+  static void take(const Json& json, facts::BurnInPair& pair) {
+    if (json.contains("problem")) {
+      pair.failed = text_of(json, "problem");
+      return;
+    }
+    pair.direct = json.value("direct", false);
+    pair.figure = facts::BurnInFigure{
+        .id = "peer_copy", .value = json.value("value", 0.0), .unit = "GB/s", .method = text_of(json, "method")};
+  }
+
+  const Options& options_;
+  const Listener& listener_;
+  std::vector<facts::BurnInPair> pairs_;
+};
+
+/// Those that could be tested, by their ordinals.
+std::vector<facts::BurnInPair> between(const std::vector<std::pair<int, std::size_t>>& tested, const BurnInRun& run,
+                                       const Options& options, const Listener& listener) {
+  std::vector<int> ordinals;
+  std::map<int, const BurnInGpu*> gpus;
+  for (const auto& [ordinal, place] : tested) {
+    const BurnInGpu& gpu = run.gpus[place];
+    if (gpu.not_possible || gpu.failed) continue;
+    ordinals.push_back(ordinal);
+    gpus[ordinal] = &gpu;
+  }
+  return PairTester(options, listener).test(ordinals, gpus);
+}
+
 BurnInGpu introduce(const CudaDevice& device, const GpuRecord* record, const Options& options) {
   BurnInGpu gpu;
   gpu.uuid = Uuid(device.uuid);
@@ -231,14 +317,18 @@ BurnInRun run(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowl
   run.library = options.library.string();
   run.stand_in = options.stand_in;
   Tester tester(options, listener);
+  std::vector<std::pair<int, std::size_t>> tested;  // ordinals, and places in the run
   for (const CudaDevice& device : ask_for_devices(options, run)) {
     const GpuRecord* record = find_record(snapshot, device);
     if (!is_wanted(options, device, record)) continue;
     BurnInGpu gpu = introduce(device, record, options);
     if (!gpu.not_possible) tester.test(device, gpu);
     if (record != nullptr) expect(gpu, *record, knowledge);
+    tested.emplace_back(device.ordinal, run.gpus.size());
     run.gpus.push_back(std::move(gpu));
   }
+  if (options.pairs) run.pairs = between(tested, run, options, listener);
+  for (facts::BurnInPair& pair : run.pairs) expect(pair, snapshot);
   if (run.gpus.empty() && !run.not_possible && !run.failed)
     run.not_possible = "CUDA shows none of the chosen GPUs (CUDA_VISIBLE_DEVICES may hide them)";
   return run;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "burn_in/bench.hpp"
+#include "burn_in/pairs.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/burn_in_json.hpp"
 #include "gpuwarden/probe/child_process.hpp"
@@ -114,6 +115,7 @@ Result<void> run_steps(int fd, const cuda::Functions& cuda, int ordinal, const O
        {"arithmetic", test_arithmetic},
        {"matrix", [&](const auto& b, auto& g) { return test_matrix_product(b, options.cublas, g); }}}};
   for (const Step& step : steps) {
+    if (step.phase == "memory" && options.memory_share <= 0) continue;
     send_message(fd, {{"phase", step.phase}});
     bench.set_deadline(after(step.phase == "memory" ? kMemoryTime : 1));
     const auto done = step.run(bench, gpu);
@@ -135,6 +137,16 @@ void list_devices(int fd, const Options& options) {
     send_message(fd, *devices);
   else
     send_problem(fd, devices.error(), 0, {});
+}
+
+void test_pairs(int fd, const std::vector<int>& ordinals, const Options& options) {
+  const auto cuda = start_cuda(fd, options);
+  if (!cuda) return;
+  const auto copied = copy_between(*cuda, ordinals, options, [fd](const Json& message) { send_message(fd, message); });
+  if (!copied)
+    send_problem(fd, copied.error(), 0, {});
+  else
+    send_message(fd, {{"done", true}});
 }
 
 void test_device(int fd, int ordinal, const Options& options) {

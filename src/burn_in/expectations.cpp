@@ -22,6 +22,8 @@ constexpr std::array kLaneRates{0.25, 0.5, 0.9846, 1.9692, 3.9385, 7.5625};
 /// tenth at 256 bytes of payload) and some of a memory to turning between reading and writing.
 constexpr double kPcieShare = 0.7;
 constexpr double kBandwidthShare = 0.75;
+/// gpuwarden's own choice, as that of PCIe: nothing is published of what copies over NVLink reach.
+constexpr double kNvlinkShare = 0.7;
 /// Published arithmetic rates are cores times boost clock; boards at their power limit run below that clock.
 constexpr double kFp32Share = 0.6;
 constexpr double kMatrixShare = 0.5;
@@ -107,6 +109,26 @@ void expect(BurnInGpu& gpu, const facts::GpuRecord& record, const knowledge::Kno
     figure.least = bar->expected * bar->share;
     figure.expected_from = bar->source;
   }
+}
+
+void expect(facts::BurnInPair& pair, const facts::Snapshot& snapshot) {
+  if (!pair.figure || pair.direct != true || !pair.from_index || !pair.to_index || !snapshot.links) return;
+  const auto link = std::ranges::find_if(*snapshot.links, [&](const facts::Link& one) {
+    return (one.a == *pair.from_index && one.b == *pair.to_index) ||
+           (one.a == *pair.to_index && one.b == *pair.from_index);
+  });
+  const auto record = std::ranges::find(snapshot.gpus, *pair.from_index, [](const auto& r) { return r.gpu.index; });
+  if (link == snapshot.links->end() || link->nvlinks <= 0 || record == snapshot.gpus.end()) return;
+  const auto known = std::ranges::find_if(record->sample.nvlinks,
+                                          [](const facts::NvLink& one) { return one.active == true && one.speed; });
+  if (known == record->sample.nvlinks.end() || known->speed->value <= 0) return;
+  const double each = static_cast<double>(known->speed->value) / 1e9;
+  pair.figure->expected = each * link->nvlinks;
+  pair.figure->least = *pair.figure->expected * kNvlinkShare;
+  pair.figure->expected_from = fmt::format(
+      "{} NVLinks of {:.4g} GB/s in each direction, as the driver tells them; packet headers and flow "
+      "control take the rest",
+      link->nvlinks, each);
 }
 
 }  // namespace gpuwarden::burn_in

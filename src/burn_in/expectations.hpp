@@ -16,4 +16,8 @@ std::optional<double> pcie_rate(std::int64_t generation, std::int64_t width);
 /// Writes into each figure what it is to be held against. `record` is the GPU as the snapshot has it.
 void expect(facts::BurnInGpu& gpu, const facts::GpuRecord& record, const knowledge::Knowledge& knowledge);
 
+/// Likewise for copies between two GPUs: the NVLinks between them, as the driver tells their number and speed. Of
+/// copies over PCIe nothing is expected: they share links and bridges that the snapshot does not have.
+void expect(facts::BurnInPair& pair, const facts::Snapshot& snapshot);
+
 }  // namespace gpuwarden::burn_in

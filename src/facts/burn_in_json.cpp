@@ -69,6 +69,17 @@ static void describe(A& a, BurnInGpu& record) {
 }
 
 template <class A>
+static void describe(A& a, BurnInPair& record) {
+  a.field("from", record.from);
+  a.field("to", record.to);
+  a.field("from_index", record.from_index);
+  a.field("to_index", record.to_index);
+  a.field("direct", record.direct);
+  a.field("figure", record.figure);
+  a.field("failed", record.failed);
+}
+
+template <class A>
 static void describe(A& a, BurnInRun& record) {
   a.field("library", record.library);
   a.field("stand_in", record.stand_in);
@@ -77,6 +88,7 @@ static void describe(A& a, BurnInRun& record) {
   a.field("failed", record.failed);
   a.field("next_steps", record.next_steps);
   a.field("gpus", record.gpus);
+  a.field("pairs", record.pairs);
 }
 
 Json to_json(const BurnInGpu& gpu) { return Writer::encode(gpu); }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "burn_in/stand_in.hpp"
 
@@ -46,6 +47,87 @@ TEST(BurnIn, FiguresFollowFromBytesOperationsAndTheGpusOwnClock) {
   EXPECT_NEAR(figure(gpu, "memory_bandwidth").value, 2900, 30);
   EXPECT_NEAR(figure(gpu, "fp32").value, 55, 0.5);
   EXPECT_NEAR(figure(gpu, "tensor_bf16").value, 500, 5);
+}
+
+TEST(BurnIn, WithoutTheTestOfTheMemoryOnlyRatesAreMeasured) {
+  const StandInSettings settings("memory=8");
+  auto options = stand_in_options();
+  options.memory_share = 0;
+  const auto run = run_burn_in(machine_with_gpus(), options);
+  EXPECT_FALSE(only_gpu(run).memory);
+  EXPECT_GE(only_gpu(run).figures.size(), 5U);
+  EXPECT_THAT(run.pairs, IsEmpty()) << "nobody asked for them";
+}
+
+facts::BurnInRun run_pairs(int count, const facts::Snapshot& snapshot) {
+  auto options = stand_in_options();
+  options.memory_share = 0;
+  options.pairs = true;
+  auto run = run_burn_in(snapshot, options);
+  EXPECT_THAT(run.gpus, SizeIs(count));
+  return run;
+}
+
+TEST(BurnInPairs, EveryTwoGpusCopyToOneAnotherBothWays) {
+  const StandInSettings settings("memory=64;devices=3;p2p=380");
+  const auto run = run_pairs(3, machine_with_gpus(3));
+  ASSERT_THAT(run.pairs, SizeIs(6));
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+  for (const auto& pair : run.pairs) {
+    ASSERT_TRUE(pair.figure && pair.from_index && pair.to_index) << pair.failed.value_or("");
+    EXPECT_EQ(pair.direct, true);
+    EXPECT_NEAR(pair.figure->value, 380, 4);
+    EXPECT_FALSE(pair.figure->expected) << "no NVLinks are known";
+    EXPECT_EQ(pair.from, run.gpus[pair.from_index->value].uuid);
+    seen.emplace(pair.from_index->value, pair.to_index->value);
+  }
+  EXPECT_THAT(seen, SizeIs(6));
+}
+
+TEST(BurnInPairs, WithoutAccessTheHostsMemoryLiesBetween) {
+  const StandInSettings settings("memory=64;devices=2;peers=0");
+  const auto run = run_pairs(2, machine_with_gpus(2));
+  ASSERT_THAT(run.pairs, SizeIs(2));
+  EXPECT_EQ(run.pairs[0].direct, false);
+  EXPECT_THAT(run.pairs[0].figure->method, HasSubstr("through the host's memory"));
+}
+
+TEST(BurnInPairs, APairThatFailsOrCrashesSaysSoAndTheGpusKeepTheirFigures) {
+  for (const auto& [fault, words] : {std::pair("fail=cuMemcpyPeerAsync:719", "CUDA_ERROR_LAUNCH_FAILED"),
+                                     {"crash=cuMemcpyPeerAsync", "crashed (signal 11)"}}) {
+    const StandInSettings settings(std::string("memory=64;devices=2;") + fault);
+    const auto run = run_pairs(2, machine_with_gpus(2));
+    ASSERT_FALSE(run.pairs.empty()) << fault;
+    EXPECT_THAT(run.pairs.front().failed.value_or(""), HasSubstr(words));
+    EXPECT_EQ(run.pairs.front().to_index, GpuIndex{1});
+    EXPECT_GE(run.gpus[0].figures.size(), 5U);
+  }
+}
+
+TEST(BurnInPairs, OneGpuHasNobodyToCopyTo) {
+  const StandInSettings settings("memory=8");
+  EXPECT_THAT(run_pairs(1, machine_with_gpus(1)).pairs, IsEmpty());
+}
+
+TEST(BurnInPairs, NvlinksAreHeldAgainstTheirNumberTimesTheirSpeed) {
+  auto machine = machine_with_gpus(2);
+  facts::Link link{GpuIndex{0}, GpuIndex{1}, std::nullopt};
+  link.nvlinks = 18;
+  machine.links = std::vector{link};
+  for (auto& record : machine.gpus) {
+    facts::NvLink one;
+    one.active = true;
+    one.speed = BytesPerSecond(25'000'000'000);
+    record.sample.nvlinks = {one};
+  }
+  const StandInSettings settings("memory=64;devices=2;p2p=200");
+  const auto run = run_pairs(2, machine);
+  ASSERT_THAT(run.pairs, SizeIs(2));
+  for (const auto& pair : run.pairs) {
+    ASSERT_TRUE(pair.figure && pair.figure->expected);
+    EXPECT_DOUBLE_EQ(*pair.figure->expected, 450);
+    EXPECT_LT(pair.figure->value, *pair.figure->least) << "200 of 450";
+  }
 }
 
 TEST(BurnIn, CublasIsTheMeasureOfTheTensorCoresWhereItIsThere) {

@@ -6,7 +6,7 @@
 //
 //   devices=N  uuids=GPU-...,GPU-...  bus=0000:17:00.0,...  name=TEXT  capability=90  sms=4
 //   memory=MIB  free=MIB  piece=MIB (larger allocations fail)  host=MIB (pinned likewise)
-//   h2d= d2h= d2d= (GB/s)  fp32= tensor= gemm= (TFLOPS)
+//   h2d= d2h= d2d= p2p= (GB/s)  peers=0 (no access to one another)  fp32= tensor= gemm= (TFLOPS)
 //   init=CODE  fail=FUNCTION:CODE  hang=FUNCTION  crash=FUNCTION  ptx=CODE  cublas=STATUS
 //   flip=OFFSET:BIT  stuck=OFFSET:BIT (in every filled piece)  wrong=N
 #include <unistd.h>
@@ -19,6 +19,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "burn_in/kernels.hpp"
@@ -283,6 +284,20 @@ cuda::Result cuMemcpyDtoHAsync_v2(void* to, cuda::DevicePointer from, std::size_
 cuda::Result cuMemcpyDtoDAsync_v2(cuda::DevicePointer to, cuda::DevicePointer from, std::size_t bytes, cuda::Stream) {
   std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return spend(2.0 * static_cast<double>(bytes), 1e9 * number("d2d", 2900)), cuda::kSuccess;
+}
+cuda::Result cuDeviceCanAccessPeer(int* can, cuda::Device, cuda::Device) {
+  return *can = number("peers", 1) != 0 ? 1 : 0, cuda::kSuccess;
+}
+cuda::Result cuCtxEnablePeerAccess(cuda::Context, unsigned) {
+  ENTER("cuCtxEnablePeerAccess");
+  static bool enabled = false;
+  return std::exchange(enabled, true) ? cuda::kPeerAccessAlreadyEnabled : cuda::kSuccess;
+}
+cuda::Result cuMemcpyPeerAsync(cuda::DevicePointer to, cuda::Context, cuda::DevicePointer from, cuda::Context,
+                               std::size_t bytes, cuda::Stream) {
+  ENTER("cuMemcpyPeerAsync");
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return spend(static_cast<double>(bytes), 1e9 * number("p2p", 400)), cuda::kSuccess;
 }
 cuda::Result cuStreamCreate(cuda::Stream* stream, unsigned) {
   return *stream = reinterpret_cast<cuda::Stream>(&now_ms), cuda::kSuccess;

@@ -147,5 +147,29 @@ TEST_F(BurnInProgram, AnInterruptEndsItAtOnceAndLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(junit));
 }
 
+TEST_F(BurnInProgram, BenchShowsWhatTheGpusReachAndFromGpuToGpu) {
+  stand_in("memory=64;devices=2;p2p=380;d2d=2900");
+  const auto done = run({"bench", "gpu", "--force"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_output << done.standard_error;
+  for (const char* words : {"What the GPUs reach, CUDA 12.4", "STAND-IN", "memory bandwidth", "GPU to GPU, GB/s"})
+    EXPECT_THAT(done.standard_output, HasSubstr(words));
+  EXPECT_THAT(done.standard_output, ::testing::ContainsRegex("\n +0 +- +380\n +1 +380 +-\n"));
+  EXPECT_THAT(done.standard_output, Not(HasSubstr("patterns"))) << "the memory is not tested";
+  const auto json = this->json({"bench", "gpu", "--force", "--no-pairs"});
+  EXPECT_EQ(json["bench"]["pairs"].size(), 0U);
+  EXPECT_EQ(json["bench"]["gpus"].size(), 2U);
+}
+
+TEST_F(BurnInProgram, BenchFailsWhereAGpuFallsShortAndWhereNothingCanBeMeasured) {
+  stand_in("memory=64;d2d=1000");
+  EXPECT_EQ(run({"bench", "gpu", "--gpus", "0"}).exit_code, 1);
+  environment_.erase("GPUWARDEN_CUDA_LIBRARY");
+  const auto simulated = run({"bench", "gpu"});
+  EXPECT_EQ(simulated.exit_code, 3);
+  EXPECT_THAT(simulated.standard_output, HasSubstr("the fleet is simulated: it computes nothing"));
+  expect_error({"bench"}, 2, "gpuwarden bench: of what?");
+  expect_error({"bench", "disk"}, 2, "there is no bench 'disk'");
+}
+
 }  // namespace
 }  // namespace gpuwarden::testing

@@ -49,6 +49,10 @@ TEST(BurnInJson, UnknownIsNull) {
   EXPECT_TRUE(json["cuda_version"].is_null());
   EXPECT_TRUE(json["failed"].is_null());
   EXPECT_EQ(json["gpus"], nlohmann::json::array());
+  EXPECT_EQ(json["pairs"], nlohmann::json::array());
+  const auto pair = to_json(BurnInRun{.pairs = {{.from = Uuid("GPU-1"), .to = Uuid("GPU-2")}}})["pairs"][0];
+  EXPECT_EQ(pair["to"], "GPU-2");
+  EXPECT_TRUE(pair["direct"].is_null() && pair["figure"].is_null() && pair["failed"].is_null());
 }
 
 TEST(BurnInJson, AWrongTypeIsNamed) {

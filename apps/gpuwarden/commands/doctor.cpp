@@ -158,7 +158,7 @@ Result<int> print(const Context& context, const Verdict& verdict, Severity least
   } else {
     fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
                                  context.args.has("why"), style));
-    if (verdict.burn_in) fmt::print("{}", burn_in_text(*verdict.burn_in, style));
+    if (verdict.burn_in) fmt::print("{}", burn_in_text("Deep test", *verdict.burn_in, style));
   }
   return verdict.examination.worst >= least ? kNo : kFine;
 }

@@ -65,11 +65,60 @@ std::string gpu_text(const BurnInGpu& gpu, const Style& style) {
   return text;
 }
 
+std::string name_in_matrix(const std::optional<GpuIndex>& index) { return index ? std::to_string(index->value) : "?"; }
+
+/// The rates, as nvidia-smi's topology is laid out: the GPU that sends in the first column. `*` where the host's memory
+/// lies between.
+std::string pair_matrix(const std::vector<facts::BurnInPair>& pairs, const Style& style) {
+  std::vector<std::string> names;
+  for (const auto& pair : pairs) {
+    for (const auto& index : {pair.from_index, pair.to_index}) {
+      const std::string name = name_in_matrix(index);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  std::string text = fmt::format("{:>6}", "");
+  for (const std::string& name : names) text += fmt::format("{:>8}", name);
+  text += "\n";
+  for (const std::string& from : names) {
+    text += fmt::format("{:>6}", from);
+    for (const std::string& to : names) {
+      const auto pair = std::ranges::find_if(pairs, [&](const auto& one) {
+        return one.figure && name_in_matrix(one.from_index) == from && name_in_matrix(one.to_index) == to;
+      });
+      if (pair == pairs.end()) {
+        text += fmt::format("{:>8}", "-");
+        continue;
+      }
+      const std::string cell =
+          fmt::format("{:>8}", fmt::format("{:.4g}{}", pair->figure->value, pair->direct == true ? "" : "*"));
+      const bool low = pair->figure->least && pair->figure->value < *pair->figure->least;
+      text += low ? style.paint(cell, Tone::bad) : cell;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string pairs_text(const std::vector<facts::BurnInPair>& pairs, const Style& style) {
+  if (pairs.empty()) return "";
+  const bool host = std::ranges::any_of(pairs, [](const auto& pair) { return pair.direct == false; });
+  std::string text = fmt::format("GPU to GPU, GB/s, one direction{}\n{}", host ? " (*: through the host's memory)" : "",
+                                 pair_matrix(pairs, style));
+  for (const auto& pair : pairs) {
+    const std::string label = fmt::format("{} to {}", name_in_matrix(pair.from_index), name_in_matrix(pair.to_index));
+    if (pair.failed) text += line(label, "stopped early: " + *pair.failed, style);
+    const bool low = pair.figure && pair.figure->least && pair.figure->value < *pair.figure->least;
+    if (low) text += line(label, figure_words(*pair.figure) + "; " + pair.figure->expected_from, style);
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string burn_in_text(const facts::BurnInRun& run, const Style& style) {
+std::string burn_in_text(std::string_view title, const facts::BurnInRun& run, const Style& style) {
   std::string text =
-      fmt::format("\nDeep test{}\n", run.cuda_version ? fmt::format(", CUDA {}", *run.cuda_version) : "");
+      fmt::format("\n{}{}\n", title, run.cuda_version ? fmt::format(", CUDA {}", *run.cuda_version) : "");
   if (run.stand_in)
     text += style.paint(
         fmt::format("STAND-IN {}: these figures are its own, not those of hardware\n", printable(run.library)),
@@ -77,7 +126,7 @@ std::string burn_in_text(const facts::BurnInRun& run, const Style& style) {
   if (run.not_possible) text += line("not possible", *run.not_possible, style);
   if (run.failed) text += line("failed", *run.failed, style);
   for (const BurnInGpu& gpu : run.gpus) text += gpu_text(gpu, style);
-  return text;
+  return text + pairs_text(run.pairs, style);
 }
 
 }  // namespace gpuwarden::cli

@@ -36,8 +36,10 @@ struct Options {
   std::chrono::milliseconds deadline = std::chrono::seconds(30);
   /// How long each rate is looked at, beside the usual 4 s for all: 0.1 is quick and rough.
   double pace = 1;
-  /// Of the memory that is free.
+  /// Of the memory that is free; 0: only rates are measured.
   double memory_share = 0.9;
+  /// Copies between every two of the GPUs that were tested, in both directions.
+  bool pairs = false;
   /// Tests GPUs that others use, too.
   bool force = false;
   /// GPUs that are left alone without `force`, and why: those that others have reserved.

@@ -81,6 +81,19 @@ struct BurnInGpu {
   bool operator==(const BurnInGpu&) const = default;
 };
 
+/// Copies from one GPU's memory to another's.
+struct BurnInPair {
+  Uuid from;
+  Uuid to;
+  std::optional<GpuIndex> from_index;  ///< as BurnInGpu::index
+  std::optional<GpuIndex> to_index;
+  std::optional<bool> direct;          ///< over NVLink or PCIe; else the driver copies through the host's memory
+  std::optional<BurnInFigure> figure;  ///< "peer_copy", one direction
+  std::optional<std::string> failed;   ///< what CUDA or the driver broke off with
+
+  bool operator==(const BurnInPair&) const = default;
+};
+
 /// A run over the GPUs that CUDA showed.
 struct BurnInRun {
   std::string library;    ///< the CUDA driver that was opened
@@ -90,6 +103,7 @@ struct BurnInRun {
   std::optional<std::string> failed;        ///< CUDA is there and does not start
   std::vector<std::string> next_steps;      ///< what to do about that
   std::vector<BurnInGpu> gpus;
+  std::vector<BurnInPair> pairs;  ///< both directions of each two; empty where they were not asked for
 
   bool operator==(const BurnInRun&) const = default;
 };

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden bench
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "burn_in.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/burn_in/on_machine.hpp"
+#include "gpuwarden/facts/burn_in_json.hpp"
+#include "gpuwarden/facts/json.hpp"
+#include "machine.hpp"
+#include "options.hpp"
+#include "render/print_json.hpp"
+#include "shared_options.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+constexpr std::uint32_t kLongestBench = 86'400;
+
+constexpr auto kBenchOptions = std::to_array<Option>({
+    {"--gpus", OptionKind::list, "ID...", "only these GPUs"},
+    {"--seconds", OptionKind::text, "N", "how long each GPU may take (30; about 5 are needed)"},
+    {"--no-pairs", OptionKind::flag, "", "leave out the copies from GPU to GPU"},
+    {"--force", OptionKind::flag, "", "measure GPUs that others use, too: their work slows the figures"},
+});
+
+bool is_low(const facts::BurnInFigure& figure) { return figure.least && figure.value < *figure.least; }
+
+bool is_sound(const facts::BurnInGpu& gpu) {
+  return !gpu.failed && gpu.wrong_results == 0 && std::ranges::none_of(gpu.figures, is_low);
+}
+
+bool is_sound(const facts::BurnInPair& pair) { return !pair.failed && !(pair.figure && is_low(*pair.figure)); }
+
+/// Nothing measured is no good news.
+int exit_code_of_run(const facts::BurnInRun& run) {
+  if (run.not_possible || run.failed) return kUnavailable;
+  const bool measured = std::ranges::any_of(run.gpus, [](const auto& gpu) { return !gpu.figures.empty(); });
+  const bool sound = std::ranges::all_of(run.gpus, [](const auto& gpu) { return is_sound(gpu); }) &&
+                     std::ranges::all_of(run.pairs, [](const auto& pair) { return is_sound(pair); });
+  return measured && sound ? kFine : kNo;
+}
+
+Result<int> run_bench(Context& context) {
+  const Args& args = context.args;
+  if (args.rest != std::vector<std::string>{"gpu"})
+    return fail(ErrorCode::invalid_argument,
+                args.rest.empty() ? "gpuwarden bench: of what?"
+                                  : fmt::format("gpuwarden bench: there is no bench '{}'", printable(args.rest.back())),
+                "gpuwarden bench gpu");
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  GPUWARDEN_TRY(const auto seconds, count_option(args, "seconds", kLongestBench));
+  GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  const facts::Snapshot snapshot = machine.read({.detail = probe::Detail::full, .links = true});
+  burn_in::Options options = burn_in::options_from(context.environment, snapshot);
+  options.memory_share = 0;
+  options.pairs = !args.has("no-pairs");
+  options.force = args.has("force");
+  if (seconds) options.deadline = std::chrono::seconds(std::max(*seconds, 1U));
+  GPUWARDEN_TRY(const auto run,
+                test_gpus(context, machine, snapshot, knowledge, std::move(options), "gpuwarden bench gpu"));
+  if (args.has("json"))
+    print_json({{"schema", facts::kJsonSchema}, {"bench", facts::to_json(run)}});
+  else
+    fmt::print("{}", burn_in_text("What the GPUs reach", run, style).substr(1));
+  return exit_code_of_run(run);
+}
+
+}  // namespace
+
+constinit const Subcommand kBenchCommand{
+    .name = "bench",
+    .summary = "measure GPUs: memory, copies, matrix products, GPU to GPU; beside what is published",
+    .usage = "gpuwarden bench gpu [options]",
+    .groups = {OptionGroup{kBenchOptions}, OptionGroup{kKnowledgeOptions}},
+    .rest = Rest::operands,
+    .actions = "gpu",
+    .details =
+        "Needs a CUDA driver and nothing else; GPUs that others use or have reserved are left alone. The exit code is "
+        "1 where a GPU falls short of what a sound one reaches.",
+    .run = run_bench};
+
+}  // namespace gpuwarden::cli
