@@ -3,10 +3,12 @@
 // product where that library is there.
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <optional>
 
 #include "burn_in/bench.hpp"
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::burn_in {
 
@@ -83,25 +85,53 @@ Result<void> test_sum(const Bench& bench, const Sum& sum, facts::BurnInGpu& gpu)
   return {};
 }
 
-/// Numbers of both signs between 1 and 2: the sign and the fraction are random, the exponent is that of 1.
-Result<void> fill_randomly(const Bench& bench, cuda::Function fill, const Buffer& buffer, bool bf16) {
+/// A product of matrices as cuBLAS makes it. Words of 8 bytes are random but for `keep` and `flip` (see Pattern):
+/// numbers of both signs between 1 and 2, and integers of any size.
+struct Product {
+  std::string_view figure;
+  std::string_view sum;  ///< in what it is added up
+  int capability;        ///< from which on there are units for it
+  std::size_t bytes;     ///< of an element
+  int type;
+  std::size_t result_bytes;
+  int result_type;
+  int compute;
+  unsigned long long keep;
+  unsigned long long flip;
+};
+
+/// The first that a GPU has is the one that it is judged by. Of 8-bit floats cublasGemmEx knows nothing.
+constexpr auto kProducts = std::to_array<Product>({
+    {"matrix_bf16", "summed in fp32", 80, 2, cuda::kReal16Bf, 2, cuda::kReal16Bf, cuda::kCompute32F,
+     0x807F807F807F807FULL, 0x3F803F803F803F80ULL},
+    {"matrix_f16", "summed in fp32", 70, 2, cuda::kReal16F, 2, cuda::kReal16F, cuda::kCompute32F, 0x83FF83FF83FF83FFULL,
+     0x3C003C003C003C00ULL},
+    {"matrix_tf32", "fp32 by tensor cores", 80, 4, cuda::kReal32F, 4, cuda::kReal32F, cuda::kCompute32FFastTf32,
+     0x807FFFFF807FFFFFULL, 0x3F8000003F800000ULL},
+    {"matrix_int8", "summed in int32", 75, 1, cuda::kReal8I, 4, cuda::kReal32I, cuda::kCompute32I,
+     0xFFFFFFFFFFFFFFFFULL, 0},
+    {"matrix_fp32", "without tensor cores", 0, 4, cuda::kReal32F, 4, cuda::kReal32F, cuda::kCompute32F,
+     0x807FFFFF807FFFFFULL, 0x3F8000003F800000ULL},
+});
+
+Result<void> fill_randomly(const Bench& bench, cuda::Function fill, const Buffer& buffer, const Product& product) {
   unsigned long long address = buffer.address();
   unsigned long long words = buffer.bytes() / sizeof(std::uint64_t);
-  unsigned long long keep = bf16 ? 0x807F807F807F807FULL : 0x83FF83FF83FF83FFULL;
-  unsigned long long flip = bf16 ? 0x3F803F803F803F80ULL : 0x3C003C003C003C00ULL;
+  unsigned long long keep = product.keep;
+  unsigned long long flip = product.flip;
   unsigned scramble = 1;
   return bench.launch(fill, static_cast<unsigned>(bench.multiprocessors()) * kBlocksPerMultiprocessor,
                       {&address, &words, &keep, &flip, &scramble});
 }
 
-Result<double> multiply(const Bench& bench, const Cublas& cublas, int size, bool bf16) {
-  const std::size_t bytes = std::size_t{2} * static_cast<std::size_t>(size) * static_cast<std::size_t>(size);
-  GPUWARDEN_TRY(const Buffer a, Buffer::allocate(bench.cuda(), bytes));
-  GPUWARDEN_TRY(const Buffer b, Buffer::allocate(bench.cuda(), bytes));
-  GPUWARDEN_TRY(const Buffer c, Buffer::allocate(bench.cuda(), bytes));
+Result<double> multiply(const Bench& bench, const Cublas& cublas, int size, const Product& product) {
+  const std::size_t elements = static_cast<std::size_t>(size) * static_cast<std::size_t>(size);
+  GPUWARDEN_TRY(const Buffer a, Buffer::allocate(bench.cuda(), elements * product.bytes));
+  GPUWARDEN_TRY(const Buffer b, Buffer::allocate(bench.cuda(), elements * product.bytes));
+  GPUWARDEN_TRY(const Buffer c, Buffer::allocate(bench.cuda(), elements * product.result_bytes));
   GPUWARDEN_TRY(const cuda::Function fill, bench.compile(memory_kernels(), kFill));
-  GPUWARDEN_CHECK(fill_randomly(bench, fill, a, bf16));
-  GPUWARDEN_CHECK(fill_randomly(bench, fill, b, bf16));
+  GPUWARDEN_CHECK(fill_randomly(bench, fill, a, product));
+  GPUWARDEN_CHECK(fill_randomly(bench, fill, b, product));
   const auto& f = cublas.functions;
   const auto unfit = [&](std::string_view call, int status) {
     return fail(ErrorCode::unsatisfied, fmt::format("{} of {} failed with status {}", call, cublas.name, status));
@@ -110,14 +140,21 @@ Result<double> multiply(const Bench& bench, const Cublas& cublas, int size, bool
   if (const int status = f.create(&handle); status != cuda::kCublasSuccess) return unfit("cublasCreate", status);
   if (const int status = f.set_stream(handle, bench.stream()); status != cuda::kCublasSuccess)
     return unfit("cublasSetStream", status);
+  // The factors are of the type in which it is summed; integers are multiplied by tensor cores in this order alone
+  // (source: NVIDIA, cuBLAS, cublasGemmEx).
   const float one = 1;
   const float zero = 0;
-  const int type = bf16 ? cuda::kReal16Bf : cuda::kReal16F;
+  const std::int32_t whole_one = 1;
+  const std::int32_t whole_zero = 0;
+  const bool whole = product.compute == cuda::kCompute32I;
+  const void* alpha = whole ? static_cast<const void*>(&whole_one) : &one;
+  const void* beta = whole ? static_cast<const void*>(&whole_zero) : &zero;
+  const int first = whole ? cuda::kCublasTranspose : cuda::kCublasNoTranspose;
   const auto address = [](const Buffer& buffer) { return std::bit_cast<void*>(buffer.address()); };
   const auto work = [&]() -> Result<void> {
-    const int status =
-        f.multiply(handle, cuda::kCublasNoTranspose, cuda::kCublasNoTranspose, size, size, size, &one, address(a), type,
-                   size, address(b), type, size, &zero, address(c), type, size, cuda::kCompute32F, cuda::kGemmDefault);
+    const int status = f.multiply(handle, first, cuda::kCublasNoTranspose, size, size, size, alpha, address(a),
+                                  product.type, size, address(b), product.type, size, beta, address(c),
+                                  product.result_type, size, product.compute, cuda::kGemmDefault);
     if (status != cuda::kCublasSuccess) return unfit("cublasGemmEx", status);
     return {};
   };
@@ -125,6 +162,24 @@ Result<double> multiply(const Bench& bench, const Cublas& cublas, int size, bool
   bench.announce("load");
   GPUWARDEN_TRY(const Timing timing, bench.time(work, kLongTime));
   return 2.0 * size * size * size / timing.mean / 1e12;
+}
+
+/// Whether this library multiplies; what it does not is noted.
+Result<bool> test_product(const Bench& bench, const Cublas& cublas, const Product& product, facts::BurnInGpu& gpu) {
+  GPUWARDEN_TRY(const Bench::Memory memory, bench.memory());
+  const std::size_t elements = std::size_t{kLargeMatrix} * kLargeMatrix;
+  const bool large = memory.free > elements * (2 * product.bytes + product.result_bytes) * 4 / 3;
+  const int size = large ? kLargeMatrix : kSmallMatrix;
+  const auto rate = multiply(bench, cublas, size, product);
+  if (!rate) {
+    GPUWARDEN_CHECK(left_out(rate.error(), spaced(product.figure), gpu));
+    return false;
+  }
+  gpu.figures.push_back({.id = std::string(product.figure),
+                         .value = *rate,
+                         .unit = product.compute == cuda::kCompute32I ? "TOPS" : "TFLOPS",
+                         .method = fmt::format("cublasGemmEx of {}, {}^3, {}", cublas.name, size, product.sum)});
+  return true;
 }
 
 }  // namespace
@@ -137,25 +192,24 @@ Result<void> test_arithmetic(const Bench& bench, facts::BurnInGpu& gpu) {
 }
 
 Result<void> test_matrix_product(const Bench& bench, const std::vector<std::filesystem::path>& libraries,
-                                 facts::BurnInGpu& gpu) {
-  if (bench.capability() < 70) return {};
-  const bool bf16 = bench.capability() >= 80;
-  GPUWARDEN_TRY(const Bench::Memory memory, bench.memory());
-  const bool large = memory.free > std::size_t{8} * kLargeMatrix * kLargeMatrix;
-  const int size = large ? kLargeMatrix : kSmallMatrix;
+                                 bool all_types, facts::BurnInGpu& gpu) {
+  std::vector<const Product*> products;
+  for (const Product& one : kProducts) {
+    const bool judged = one.capability >= 70 && products.empty();
+    if (bench.capability() >= one.capability && (judged || all_types)) products.push_back(&one);
+  }
+  if (products.empty()) return {};
   for (const auto& library : libraries) {
     const auto cublas = open_cublas(library);
     if (!cublas) continue;
-    const auto rate = multiply(bench, *cublas, size, bf16);
-    if (rate) {
-      gpu.figures.push_back({.id = bf16 ? "matrix_bf16" : "matrix_f16",
-                             .value = *rate,
-                             .unit = "TFLOPS",
-                             .method = fmt::format("cublasGemmEx of {}, {}^3, summed in fp32", cublas->name, size)});
-      return {};
+    // Where it cannot make the first one, another release may go with this driver.
+    GPUWARDEN_TRY(const bool works, test_product(bench, *cublas, *products.front(), gpu));
+    if (!works) continue;
+    for (std::size_t i = 1; i < products.size() && !bench.out_of_time(); ++i) {
+      if (const auto other = test_product(bench, *cublas, *products[i], gpu); !other)
+        return std::unexpected(other.error());
     }
-    // Another release may go with this driver.
-    GPUWARDEN_CHECK(left_out(rate.error(), "matrix product", gpu));
+    return {};
   }
   gpu.notes.emplace_back("matrix product: no working libcublas was found; the tensor figure is our own kernel's");
   return {};

@@ -121,7 +121,7 @@ Result<void> test_memory(const Bench& bench, double share, facts::BurnInGpu& gpu
 Result<void> test_transfers(const Bench& bench, facts::BurnInGpu& gpu);
 Result<void> test_bandwidth(const Bench& bench, facts::BurnInGpu& gpu);
 Result<void> test_arithmetic(const Bench& bench, facts::BurnInGpu& gpu);
-Result<void> test_matrix_product(const Bench& bench, const std::vector<std::filesystem::path>& cublas,
+Result<void> test_matrix_product(const Bench& bench, const std::vector<std::filesystem::path>& cublas, bool all_types,
                                  facts::BurnInGpu& gpu);
 
 }  // namespace gpuwarden::burn_in

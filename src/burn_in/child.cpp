@@ -113,7 +113,8 @@ Result<void> run_steps(int fd, const cuda::Functions& cuda, int ordinal, const O
        {"pcie", test_transfers},
        {"bandwidth", test_bandwidth},
        {"arithmetic", test_arithmetic},
-       {"matrix", [&](const auto& b, auto& g) { return test_matrix_product(b, options.cublas, g); }}}};
+       {"matrix",
+        [&](const auto& b, auto& g) { return test_matrix_product(b, options.cublas, options.all_types, g); }}}};
   for (const Step& step : steps) {
     if (step.phase == "memory" && options.memory_share <= 0) continue;
     send_message(fd, {{"phase", step.phase}});

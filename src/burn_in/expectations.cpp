@@ -83,6 +83,17 @@ std::optional<Bar> model_bar(const GpuModel& model, const BurnInFigure& figure) 
   return Bar{rate, share, source + ", dense, at boost clock; power limits hold clocks below it"};
 }
 
+/// A product beside the one by which the GPU is judged: what is published, and no share that it must reach, since which
+/// kernel a library has for it differs from release to release.
+std::optional<Bar> beside_bar(const GpuModel& model, std::string_view id) {
+  const double rate = id.ends_with("tf32")   ? model.tf32_dense_tflops
+                      : id.ends_with("int8") ? model.int8_dense_tops
+                      : id.ends_with("fp32") ? model.fp32_tflops
+                                             : model.fp16_dense_tflops;
+  if (rate <= 0) return std::nullopt;
+  return Bar{rate, 0, fmt::format("catalogue: {}, dense, at boost clock", model.name)};
+}
+
 bool is_mig(const facts::GpuRecord& record) { return record.gpu.mig_enabled.value_or(false); }
 
 }  // namespace
@@ -96,17 +107,21 @@ void expect(BurnInGpu& gpu, const facts::GpuRecord& record, const knowledge::Kno
   const GpuModel* model = knowledge.model(record.gpu.name, record.gpu.pci_device_id);
   // A MIG instance has a slice of everything.
   if (is_mig(record)) model = nullptr;
-  const bool product =
-      std::ranges::any_of(gpu.figures, [](const BurnInFigure& figure) { return figure.id.starts_with("matrix"); });
+  const auto first =
+      std::ranges::find_if(gpu.figures, [](const BurnInFigure& figure) { return figure.id.starts_with("matrix_"); });
+  const bool product = first != gpu.figures.end() && first->id.ends_with("16");
+  const BurnInFigure* judged = product ? &*first : nullptr;
   for (BurnInFigure& figure : gpu.figures) {
     // The library's product is the better measure of the tensor cores where both are there.
     if (product && figure.id.starts_with("tensor")) continue;
+    const bool beside = figure.id.starts_with("matrix") && &figure != judged;
     const auto bar = figure.id.starts_with("pcie") ? link_bar(gpu, record)
-                     : model != nullptr            ? model_bar(*model, figure)
-                                                   : std::nullopt;
+                     : model == nullptr            ? std::nullopt
+                     : beside                      ? beside_bar(*model, figure.id)
+                                                   : model_bar(*model, figure);
     if (!bar) continue;
     figure.expected = bar->expected;
-    figure.least = bar->expected * bar->share;
+    if (bar->share > 0) figure.least = bar->expected * bar->share;
     figure.expected_from = bar->source;
   }
 }

@@ -228,9 +228,15 @@ inline constexpr int kJitErrorLogBufferSize = 6;
 // cublasStatus_t, cublasOperation_t, cudaDataType, cublasComputeType_t, cublasGemmAlgo_t (source: cuBLAS manual).
 inline constexpr int kCublasSuccess = 0;
 inline constexpr int kCublasNoTranspose = 0;
+inline constexpr int kCublasTranspose = 1;
 inline constexpr int kReal16F = 2;
 inline constexpr int kReal16Bf = 14;
+inline constexpr int kReal32F = 0;
+inline constexpr int kReal8I = 3;
+inline constexpr int kReal32I = 10;
 inline constexpr int kCompute32F = 68;
+inline constexpr int kCompute32FFastTf32 = 77;
+inline constexpr int kCompute32I = 72;
 inline constexpr int kGemmDefault = -1;
 using CublasHandle = struct CublasTag*;
 

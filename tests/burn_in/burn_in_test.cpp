@@ -146,6 +146,22 @@ TEST(BurnIn, CublasIsTheMeasureOfTheTensorCoresWhereItIsThere) {
   EXPECT_THAT(without.notes, Contains(HasSubstr("no working libcublas was found")));
 }
 
+TEST(BurnIn, OfEveryTypeThereIsAProductAndTheFirstJudges) {
+  const StandInSettings settings("memory=256;gemm=700");
+  auto options = stand_in_options();
+  options.memory_share = 0;
+  options.all_types = true;
+  const auto gpu = only_gpu(run_burn_in(machine_with_gpus(), options));
+  for (const char* id : {"matrix_bf16", "matrix_f16", "matrix_tf32", "matrix_int8", "matrix_fp32"}) {
+    EXPECT_NEAR(figure(gpu, id).value, 700, 7) << id;
+    EXPECT_EQ(figure(gpu, id).least.has_value(), std::string_view(id) == "matrix_bf16") << id;
+  }
+  EXPECT_NEAR(figure(gpu, "matrix_int8").expected.value_or(0), 1979, 1);
+  EXPECT_NEAR(figure(gpu, "matrix_tf32").expected.value_or(0), 495, 1);
+  EXPECT_NEAR(figure(gpu, "matrix_fp32").expected.value_or(0), 67, 1);
+  EXPECT_EQ(figure(gpu, "matrix_int8").unit, "TOPS");
+}
+
 TEST(BurnIn, ACublasThatRefusesIsANote) {
   const StandInSettings settings("memory=64;cublas=3");
   auto options = stand_in_options();

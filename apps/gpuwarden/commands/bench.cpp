@@ -23,7 +23,7 @@ constexpr std::uint32_t kLongestBench = 86'400;
 
 constexpr auto kBenchOptions = std::to_array<Option>({
     {"--gpus", OptionKind::list, "ID...", "only these GPUs"},
-    {"--seconds", OptionKind::text, "N", "how long each GPU may take (30; about 5 are needed)"},
+    {"--seconds", OptionKind::text, "N", "how long each GPU may take (30; about 12 are needed)"},
     {"--no-pairs", OptionKind::flag, "", "leave out the copies from GPU to GPU"},
     {"--force", OptionKind::flag, "", "measure GPUs that others use, too: their work slows the figures"},
 });
@@ -59,6 +59,7 @@ Result<int> run_bench(Context& context) {
   const facts::Snapshot snapshot = machine.read({.detail = probe::Detail::full, .links = true});
   burn_in::Options options = burn_in::options_from(context.environment, snapshot);
   options.memory_share = 0;
+  options.all_types = true;
   options.pairs = !args.has("no-pairs");
   options.force = args.has("force");
   if (seconds) options.deadline = std::chrono::seconds(std::max(*seconds, 1U));

@@ -23,6 +23,8 @@ std::string figure_words(const BurnInFigure& figure) {
   if (figure.expected && figure.least && *figure.expected > 0)
     words += fmt::format(" of {:.4g} ({:.0f} %, at least {:.0f} %)", *figure.expected,
                          100 * figure.value / *figure.expected, 100 * *figure.least / *figure.expected);
+  else if (figure.expected && *figure.expected > 0)
+    words += fmt::format(" of {:.4g} ({:.0f} %)", *figure.expected, 100 * figure.value / *figure.expected);
   return words + "; " + figure.method;
 }
 
@@ -65,33 +67,36 @@ std::string gpu_text(const BurnInGpu& gpu, const Style& style) {
   return text;
 }
 
-std::string name_in_matrix(const std::optional<GpuIndex>& index) { return index ? std::to_string(index->value) : "?"; }
+/// One that the listing has not is called by its UUID's beginning.
+std::string name_in_matrix(const std::optional<GpuIndex>& index, const Uuid& uuid) {
+  return index ? std::to_string(index->value) : uuid.value.substr(0, uuid.value.find('-') + 1 + 6);
+}
+std::string sender_of(const facts::BurnInPair& pair) { return name_in_matrix(pair.from_index, pair.from); }
+std::string receiver_of(const facts::BurnInPair& pair) { return name_in_matrix(pair.to_index, pair.to); }
 
 /// The rates, as nvidia-smi's topology is laid out: the GPU that sends in the first column. `*` where the host's memory
 /// lies between.
 std::string pair_matrix(const std::vector<facts::BurnInPair>& pairs, const Style& style) {
   std::vector<std::string> names;
   for (const auto& pair : pairs) {
-    for (const auto& index : {pair.from_index, pair.to_index}) {
-      const std::string name = name_in_matrix(index);
+    for (const std::string& name : {sender_of(pair), receiver_of(pair)}) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }
-  std::string text = fmt::format("{:>6}", "");
-  for (const std::string& name : names) text += fmt::format("{:>8}", name);
+  std::string text = fmt::format("{:>10}", "");
+  for (const std::string& name : names) text += fmt::format(" {:>9}", name);
   text += "\n";
   for (const std::string& from : names) {
-    text += fmt::format("{:>6}", from);
+    text += fmt::format("{:>10}", from);
     for (const std::string& to : names) {
-      const auto pair = std::ranges::find_if(pairs, [&](const auto& one) {
-        return one.figure && name_in_matrix(one.from_index) == from && name_in_matrix(one.to_index) == to;
-      });
+      const auto pair = std::ranges::find_if(
+          pairs, [&](const auto& one) { return one.figure && sender_of(one) == from && receiver_of(one) == to; });
       if (pair == pairs.end()) {
-        text += fmt::format("{:>8}", "-");
+        text += fmt::format(" {:>9}", "-");
         continue;
       }
       const std::string cell =
-          fmt::format("{:>8}", fmt::format("{:.4g}{}", pair->figure->value, pair->direct == true ? "" : "*"));
+          fmt::format(" {:>9}", fmt::format("{:.4g}{}", pair->figure->value, pair->direct == true ? "" : "*"));
       const bool low = pair->figure->least && pair->figure->value < *pair->figure->least;
       text += low ? style.paint(cell, Tone::bad) : cell;
     }
@@ -106,7 +111,7 @@ std::string pairs_text(const std::vector<facts::BurnInPair>& pairs, const Style&
   std::string text = fmt::format("GPU to GPU, GB/s, one direction{}\n{}", host ? " (*: through the host's memory)" : "",
                                  pair_matrix(pairs, style));
   for (const auto& pair : pairs) {
-    const std::string label = fmt::format("{} to {}", name_in_matrix(pair.from_index), name_in_matrix(pair.to_index));
+    const std::string label = fmt::format("{} to {}", sender_of(pair), receiver_of(pair));
     if (pair.failed) text += line(label, "stopped early: " + *pair.failed, style);
     const bool low = pair.figure && pair.figure->least && pair.figure->value < *pair.figure->least;
     if (low) text += line(label, figure_words(*pair.figure) + "; " + pair.figure->expected_from, style);

@@ -38,6 +38,8 @@ struct Options {
   double pace = 1;
   /// Of the memory that is free; 0: only rates are measured.
   double memory_share = 0.9;
+  /// Matrix products of every type that cuBLAS multiplies, not of one with 16 bits alone.
+  bool all_types = false;
   /// Copies between every two of the GPUs that were tested, in both directions.
   bool pairs = false;
   /// Tests GPUs that others use, too.

@@ -16,7 +16,8 @@ namespace gpuwarden::facts {
 
 /// A rate that a test found, beside what it was held against.
 struct BurnInFigure {
-  std::string id;  ///< "pcie_to_device", "pcie_to_host", "memory_bandwidth", "fp32", "tensor_*", "matrix_*" (bf16, f16)
+  std::string id;  ///< "pcie_to_device", "pcie_to_host", "memory_bandwidth", "fp32", "tensor_*" (bf16, f16),
+                   ///< "matrix_*" (bf16, f16, tf32, int8, fp32), "peer_copy"
   double value = 0;
   std::string unit;    ///< "GB/s" (10^9 bytes per second), "TFLOPS"
   std::string method;  ///< how it was found: "cublasGemmEx of libcublas.so.12, 8192^3", "mma.sync in registers"
