@@ -34,8 +34,8 @@ HEAVY = ("nlohmann/json.hpp", "fmt/format.h", "filesystem", "chrono", "ranges", 
 # Fewer files than this are not worth a precompiled header of their own.
 WORTH = 8
 WARNINGS = ("-Wshadow",)
-# Needs nanobind, which comes from PyPI: a build of its own compiles each of its files (scripts/python_env.sh).
-APART = ROOT / "bindings/python"
+# Need nanobind and PyTorch, which come from PyPI: builds of their own compile them (scripts/python_env.sh, torch_test.sh).
+APART = {ROOT / "bindings/python", ROOT / "bindings/libtorch"}
 # Built only where a peer is, or is not, installed.
 OPTIONAL = ("absent_cub.cpp", "absent_vma.cpp", "cub_contenders.cpp", "vma_contenders.cpp")
 
@@ -100,7 +100,7 @@ def files_of(units):
             of_folder.setdefault(folder, options)
     for top in ("include/gpuwarden", "src", "apps", "sim", "preload", "bindings", "bench"):
         for header in sorted((ROOT / top).rglob("*.hpp")):
-            if APART in header.parents:
+            if not APART.isdisjoint(header.parents):
                 continue
             place = header.relative_to(ROOT)
             if top == "include/gpuwarden":
@@ -113,7 +113,7 @@ def nobodys(files):
     """The sources that no target has, so that nobody looks at them here; those that need what is not installed aside."""
     tops = ("src", "apps", "sim", "preload", "bindings", "bench", "examples")
     return [file for top in tops for file in sorted((ROOT / top).rglob("*.cpp"))
-            if file not in files and file.name not in OPTIONAL and APART not in file.parents]
+            if file not in files and file.name not in OPTIONAL and APART.isdisjoint(file.parents)]
 
 
 def precompile(folder, number, heavy, options):

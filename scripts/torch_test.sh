@@ -15,6 +15,12 @@ need_python_venv torch-venv tests/python/pytorch/requirements.txt
 say "tests for PyTorch ($(build/torch-venv/bin/python -c 'import torch; print(torch.__version__)'))"
 GPUWARDEN_REQUIRE_TORCH=1 build/torch-venv/bin/python -m pytest -q -p no:cacheprovider tests/python/pytorch "$@"
 
+say "tests for LibTorch"
+cmake -S bindings/libtorch -B build/libtorch -G Ninja \
+  -DCMAKE_PREFIX_PATH="$(build/torch-venv/bin/python -c 'import torch; print(torch.utils.cmake_prefix_path)')" >/dev/null
+cmake --build build/libtorch -- --quiet
+ctest --test-dir build/libtorch --output-on-failure -j 2
+
 # Debian's PyTorch is older than most of what is offered here: it has to say so, and the rest has to work.
 older=(optimize benchmark memory measure agreement inputs)
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
