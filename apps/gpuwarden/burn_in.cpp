@@ -38,9 +38,9 @@ void show_progress(std::string_view what) { say("gpuwarden: {} ...\n", printable
 }  // namespace
 
 Result<facts::BurnInRun> test_gpus(const Context& context, const Machine& machine, const facts::Snapshot& snapshot,
-                                   const knowledge::Knowledge& knowledge, burn_in::Options options,
-                                   std::string command) {
-  burn_in::MachineRequest request{.gpus = {}, .run_id = launch::make_run_id(), .command = std::move(command)};
+                                   const knowledge::Knowledge& knowledge, burn_in::Options options) {
+  burn_in::MachineRequest request{
+      .gpus = {}, .run_id = launch::make_run_id(), .command = fmt::format("gpuwarden {}", context.command->name)};
   if (::isatty(STDERR_FILENO) != 0) request.progress = show_progress;
   for (const std::string& name : context.args.list("gpus")) request.gpus.push_back({name});
   auto run = burn_in::run_on(machine, snapshot, knowledge, request, std::move(options));
@@ -56,8 +56,7 @@ Result<std::optional<facts::BurnInRun>> run_burn_in(const Context& context, cons
   if (!args.has("deep")) return std::nullopt;
   burn_in::Options options = burn_in::options_from(context.environment, snapshot);
   GPUWARDEN_CHECK(read_options(args, options));
-  GPUWARDEN_TRY(auto run,
-                test_gpus(context, machine, snapshot, knowledge, std::move(options), "gpuwarden doctor --deep"));
+  GPUWARDEN_TRY(auto run, test_gpus(context, machine, snapshot, knowledge, std::move(options)));
   return std::optional(std::move(run));
 }
 

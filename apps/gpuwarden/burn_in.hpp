@@ -15,11 +15,9 @@ Result<std::optional<facts::BurnInRun>> run_burn_in(const Context& context, cons
                                                     const facts::Snapshot& snapshot,
                                                     const knowledge::Knowledge& knowledge);
 
-/// Runs the tests on the GPUs that --gpus names, each for at most `options.deadline`; `command` is what others see on
-/// their reservation.
+/// Runs the tests on the GPUs that --gpus names, each for at most `options.deadline`.
 Result<facts::BurnInRun> test_gpus(const Context& context, const Machine& machine, const facts::Snapshot& snapshot,
-                                   const knowledge::Knowledge& knowledge, burn_in::Options options,
-                                   std::string command);
+                                   const knowledge::Knowledge& knowledge, burn_in::Options options);
 
 /// What each GPU showed, beside what is published.
 std::string burn_in_text(std::string_view title, const facts::BurnInRun& run, const Style& style);

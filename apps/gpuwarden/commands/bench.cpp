@@ -63,8 +63,7 @@ Result<int> run_bench(Context& context) {
   options.pairs = !args.has("no-pairs");
   options.force = args.has("force");
   if (seconds) options.deadline = std::chrono::seconds(std::max(*seconds, 1U));
-  GPUWARDEN_TRY(const auto run,
-                test_gpus(context, machine, snapshot, knowledge, std::move(options), "gpuwarden bench gpu"));
+  GPUWARDEN_TRY(const auto run, test_gpus(context, machine, snapshot, knowledge, std::move(options)));
   if (args.has("json"))
     print_json({{"schema", facts::kJsonSchema}, {"bench", facts::to_json(run)}});
   else
