@@ -29,6 +29,9 @@ bool is_driven(const Subject& subject) {
   return driver_of(subject) && !nvidia_gpus(subject).empty() && !is_container(subject);
 }
 
+/// Podman finds GPUs through CDI, which no runtime needs.
+std::vector<std::string> generate_cdi() { return {"sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"}; }
+
 void no_devices(const Subject& subject, Report& report) {
   const auto& nodes = subject.environment.device_nodes;
   if (!is_container(subject) || nodes.empty() || is_wsl(subject)) return;
@@ -58,12 +61,12 @@ void toolkit_missing(const Subject& subject, Report& report) {
   const auto& containers = subject.environment.containers;
   if (!is_driven(subject) || is_wsl(subject) || containers.engines.empty() || containers.toolkit_version) return;
   if (!has_engine(subject, "docker") && !has_engine(subject, "podman")) return;
+  std::vector<std::string> steps = install_container_toolkit(subject.environment);
+  for (std::string& step : has_engine(subject, "docker") ? configure_docker() : generate_cdi())
+    steps.push_back(std::move(step));
   report.say(fmt::format("{} is installed, the NVIDIA Container Toolkit is not: containers cannot use the GPUs",
                          containers.engines[0]),
-             {install_command(subject.environment,
-                              {"nvidia-container-toolkit", "nvidia-container-toolkit", "nvidia-container-toolkit",
-                               "nvidia-container-toolkit", "nvidia-container-toolkit"}),
-              "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"});
+             std::move(steps));
 }
 
 void runtime_not_configured(const Subject& subject, Report& report) {
@@ -71,18 +74,14 @@ void runtime_not_configured(const Subject& subject, Report& report) {
   if (!is_driven(subject) || !containers.toolkit_version || !has_engine(subject, "docker")) return;
   const bool configured = std::ranges::find(containers.runtimes, "nvidia") != containers.runtimes.end();
   if (configured || !containers.cdi_specifications.empty()) return;
-  report.say("Docker does not know the runtime 'nvidia', and there is no CDI specification",
-             {"sudo nvidia-ctk runtime configure --runtime=docker", "sudo systemctl restart docker"});
+  report.say("Docker does not know the runtime 'nvidia', and there is no CDI specification", configure_docker());
 }
 
 void cdi_missing(const Subject& subject, Report& report) {
   const auto& containers = subject.environment.containers;
   if (!is_driven(subject) || !containers.toolkit_version || !containers.cdi_specifications.empty()) return;
   if (!has_engine(subject, "podman") || has_engine(subject, "docker")) return;
-  report
-      .say("Podman finds GPUs through CDI, and there is no CDI specification",
-           {"sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"})
-      .safe = true;
+  report.say("Podman finds GPUs through CDI, and there is no CDI specification", generate_cdi()).safe = true;
 }
 
 /// CVE-2025-23266 (container escape) is closed in 1.17.8 (source: NVIDIA security bulletin, July 2025; from memory).
@@ -93,9 +92,7 @@ void toolkit_old(const Subject& subject, Report& report) {
   const auto version = text ? Version::parse(*text) : std::nullopt;
   if (!version || *version >= kFirstSafeToolkit) return;
   report.say(fmt::format("NVIDIA Container Toolkit {} lets a container break out (CVE-2025-23266)", *text),
-             {install_command(subject.environment,
-                              {"nvidia-container-toolkit", "nvidia-container-toolkit", "nvidia-container-toolkit",
-                               "nvidia-container-toolkit", "nvidia-container-toolkit"})});
+             install_container_toolkit(subject.environment));
 }
 
 void small_shm(const Subject& subject, Report& report) {

@@ -37,15 +37,15 @@ void manager_not_running(const Subject& subject, Report& report) {
   if (!needs_fabric_manager(subject) || subject.environment.services.empty() || is_container(subject)) return;
   const auto* service = facts::find_service(subject.environment, "nvidia-fabricmanager");
   if (service != nullptr && service->state == "running") return;
-  const std::string driver = subject.snapshot.driver_version.value_or("");
-  const std::string branch = driver.substr(0, driver.find('.'));
+  std::vector<std::string> steps;
+  if (service == nullptr)
+    steps.push_back(install_fabric_manager(subject.environment, subject.snapshot.driver_version.value_or("")).front());
+  else
+    steps.emplace_back("sudo journalctl -u nvidia-fabricmanager -n 50");
+  steps.push_back(enable_service("nvidia-fabricmanager"));
   report.say(service == nullptr ? "this machine has NVSwitches and no fabric manager"
                                 : fmt::format("the fabric manager is {}", service->state),
-             {service == nullptr ? install_command(subject.environment,
-                                                   {"nvidia-fabricmanager-" + branch, "nvidia-fabricmanager-" + branch,
-                                                    "nvidia-fabric-manager", "nvidia-fabricmanager", ""})
-                                 : "sudo journalctl -u nvidia-fabricmanager -n 50",
-              enable_service("nvidia-fabricmanager")});
+             std::move(steps));
 }
 
 void manager_version(const Subject& subject, Report& report) {
@@ -54,7 +54,7 @@ void manager_version(const Subject& subject, Report& report) {
   if (service == nullptr || !service->version || !driver || *service->version == *driver) return;
   report.say(fmt::format("fabric manager {} does not go with driver {}: the two must be equal to the last digit",
                          *service->version, *driver),
-             {fmt::format("install nvidia-fabricmanager {}", *driver), "sudo systemctl restart nvidia-fabricmanager"});
+             install_fabric_manager(subject.environment, *driver));
 }
 
 void fabric_not_ready(const Subject& subject, Report& report) {

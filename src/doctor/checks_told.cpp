@@ -161,28 +161,20 @@ void container_cuda(const Subject& subject, Report& report) {
 void container_tools(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "container_without_toolkit");
   if (message == nullptr) return;
+  std::vector<std::string> steps = install_container_toolkit(subject.environment);
+  for (std::string& step : configure_docker()) steps.push_back(std::move(step));
   report.say(fmt::format("the container engine knows no NVIDIA GPUs: the NVIDIA Container Toolkit is missing or not "
                          "configured{}",
                          line_of(*message)),
-             {"add NVIDIA's package repository, where the distribution has no such package: "
-              "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html",
-              install_command(subject.environment,
-                              {"nvidia-container-toolkit", "nvidia-container-toolkit", "nvidia-container-toolkit",
-                               "nvidia-container-toolkit", "nvidia-container-toolkit"}),
-              "sudo nvidia-ctk runtime configure --runtime=docker", "sudo systemctl restart docker"});
+             std::move(steps));
 }
 
 void fabric_version(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "fabric_version_differs");
   if (message == nullptr) return;
-  const auto driver = Version::parse(message->value);
-  const std::string branch = driver ? fmt::format("-{}", driver->major) : "";
-  const std::string package = "nvidia-fabricmanager" + branch;
-  const std::string exact = driver ? fmt::format("   # version {} exactly", message->value) : "";
   report.say(fmt::format("the fabric manager is of another version than the driver{}{}",
                          message->value.empty() ? "" : " " + message->value, line_of(*message)),
-             {install_command(subject.environment, {package, package, "nvidia-fabricmanager", package, ""}) + exact,
-              "sudo systemctl restart nvidia-fabricmanager"});
+             install_fabric_manager(subject.environment, message->value));
 }
 
 void ptxas(const Subject& subject, Report& report) {

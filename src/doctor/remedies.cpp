@@ -10,6 +10,7 @@
 #include "doctor/queries.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/package_names.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -45,8 +46,6 @@ constexpr auto kDistributions = std::to_array<Distribution>({
 constexpr std::string_view kReboot = "sudo reboot";
 /// First branch with NVIDIA's open kernel module.
 constexpr int kFirstWithOpenModule = 515;
-/// From this branch on NVIDIA's apt repository pins a branch by a package of its own.
-constexpr int kFirstPinnedBranch = 575;
 /// Services that hold the driver while they run.
 constexpr auto kHolders =
     std::to_array<std::string_view>({"nvidia-persistenced", "nvidia-fabricmanager", "nvidia-dcgm"});
@@ -119,7 +118,7 @@ std::vector<std::string> install_steps(const facts::Environment& environment, co
       return install_on_ubuntu(wish);
     case Family::debian:
       // Debian's own package has no branch in its name and the proprietary module; NVIDIA's repository pins one.
-      if (wish.elsewhere && wish.branch >= kFirstPinnedBranch)
+      if (wish.elsewhere && wish.branch >= knowledge::kFirstPinnedBranch)
         return {fmt::format("sudo apt update && sudo apt install nvidia-driver-pinning-{} {}   # NVIDIA's repository",
                             wish.branch, wish.proprietary ? "cuda-drivers" : "nvidia-open")};
       if (wish.branch > 0 || wish.proprietary || wish.open_only) return {plan(wish)};
@@ -134,6 +133,45 @@ std::vector<std::string> install_steps(const facts::Environment& environment, co
       break;
   }
   return {plan(wish)};
+}
+
+/// Where the driver's packages come from, as far as the installed one tells; NVIDIA's repository, where it does not.
+knowledge::PackageSource source_of_driver(const facts::Environment& environment) {
+  using knowledge::PackageSource;
+  const std::string package = environment.driver.package.value_or("");
+  const Family family = family_of(environment);
+  if (family == Family::redhat || family == Family::suse) return PackageSource::nvidia_rpm;
+  if (package.contains("-server") || package.contains("-0ubuntu")) return PackageSource::ubuntu_archive;
+  if (package.contains("~deb")) return PackageSource::debian_archive;
+  return PackageSource::nvidia_apt;
+}
+
+/// Commands of NVIDIA's Container Toolkit installation guide that add its repository.
+std::vector<std::string> add_container_repository(Family family) {
+  switch (family) {
+    case Family::debian:
+    case Family::ubuntu:
+      return {
+          "curl -fsSL https://nvidia.github.io/libnvidia-container/gpgkey | sudo gpg --yes --dearmor -o "
+          "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg",
+          "curl -fsSL https://nvidia.github.io/libnvidia-container/stable/deb/nvidia-container-toolkit.list | sed "
+          "'s#deb https://#deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] https://#g' | sudo "
+          "tee /etc/apt/sources.list.d/nvidia-container-toolkit.list"};
+    case Family::redhat:
+      return {
+          "curl -fsSL https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo | sudo tee "
+          "/etc/yum.repos.d/nvidia-container-toolkit.repo"};
+    case Family::suse:
+      return {
+          "sudo zypper addrepo https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo"};
+    case Family::arch:
+      return {};
+    case Family::unknown:
+      break;
+  }
+  return {
+      "add NVIDIA's package repository, where the distribution has no such package: "
+      "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"};
 }
 
 std::string kernel_of(const facts::Environment& environment) {
@@ -169,6 +207,44 @@ std::string install_command(const facts::Environment& environment, const Package
       break;
   }
   return fmt::format("install {} with your distribution's package manager (that is its name on Debian)", names.debian);
+}
+
+std::vector<std::string> install_fabric_manager(const facts::Environment& environment, std::string_view driver) {
+  const auto version = knowledge::Version::parse(driver);
+  const std::string restart = "sudo systemctl restart nvidia-fabricmanager";
+  if (!version) return {"install the fabric manager's package of exactly the driver's version", restart};
+  const std::string name = knowledge::fabric_manager_package(source_of_driver(environment), version->major);
+  switch (family_of(environment)) {
+    case Family::debian:
+    case Family::ubuntu:
+      return {fmt::format("sudo apt update && sudo apt install --allow-downgrades '{}'",
+                          knowledge::apt_exactly(name, driver)),
+              restart};
+    case Family::redhat:
+      return {fmt::format("sudo dnf install --allowerasing {}", shell_word(knowledge::dnf_exactly(name, driver))),
+              restart};
+    case Family::suse:
+      return {fmt::format("sudo zypper install --oldpackage {}", shell_word(knowledge::zypper_exactly(name, driver))),
+              restart};
+    case Family::arch:
+    case Family::unknown:
+      break;
+  }
+  return {fmt::format("install {} of version {} exactly, from NVIDIA's package repository", name, driver), restart};
+}
+
+std::vector<std::string> install_container_toolkit(const facts::Environment& environment) {
+  const Family family = family_of(environment);
+  std::vector<std::string> steps = add_container_repository(family);
+  const bool apt = family == Family::debian || family == Family::ubuntu;
+  constexpr std::string_view kName = "nvidia-container-toolkit";
+  steps.push_back((apt ? "sudo apt update && " : "") +
+                  install_command(environment, {kName, kName, kName, kName, kName}));
+  return steps;
+}
+
+std::vector<std::string> configure_docker() {
+  return {"sudo nvidia-ctk runtime configure --runtime=docker", "sudo systemctl restart docker"};
 }
 
 std::vector<std::string> install_driver(const Subject& subject, int branch) {

@@ -31,6 +31,13 @@ std::vector<std::string> install_driver(const Subject& subject, int branch);
 /// The same with a module of one kind, whatever is known of the GPUs.
 std::vector<std::string> install_open_driver(const Subject& subject, int branch);
 std::vector<std::string> install_proprietary_driver(const Subject& subject, int branch);
+/// The fabric manager of exactly the driver's version, from where the driver came, and its restart. `driver`:
+/// "580.105.08".
+std::vector<std::string> install_fabric_manager(const facts::Environment& environment, std::string_view driver);
+/// NVIDIA's repository for it, where the distribution needs that, and the package.
+std::vector<std::string> install_container_toolkit(const facts::Environment& environment);
+/// Makes Docker know the runtime 'nvidia'.
+std::vector<std::string> configure_docker();
 /// Headers of the running kernel.
 std::string install_kernel_headers(const facts::Environment& environment);
 std::string rebuild_initramfs(const facts::Environment& environment);

@@ -11,6 +11,7 @@
 #include "driver/repositories.hpp"
 #include "driver/words.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/package_names.hpp"
 
 namespace gpuwarden::driver {
 
@@ -18,8 +19,6 @@ using facts::ModuleFlavour;
 
 namespace {
 
-/// From here on NVIDIA's apt repository pins a branch by a package of its own; before, branches have packages each.
-constexpr int kFirstPinned = 575;
 /// From here on the .run file takes --kernel-module-type; before, -m=kernel-open (source: README of both).
 constexpr int kFirstWithModuleType = 560;
 
@@ -50,7 +49,7 @@ std::vector<std::string> ubuntu_packages(const DriverFacts& facts, const DriverR
 
 std::vector<std::string> cuda_apt_packages(const DriverFacts& facts, const DriverRequest& request,
                                            const Recommendation& target) {
-  const bool pinned = target.branch >= kFirstPinned;
+  const bool pinned = target.branch >= knowledge::kFirstPinnedBranch;
   const std::string suffix = pinned ? "" : fmt::format("-{}", target.branch);
   std::vector<std::string> packages;
   if (pinned) packages.push_back(fmt::format("nvidia-driver-pinning-{}", target.branch));
@@ -69,12 +68,13 @@ std::vector<std::string> cuda_apt_packages(const DriverFacts& facts, const Drive
 
 void add_fabric_manager(const DriverFacts& facts, const Recommendation& target, std::vector<std::string>& packages) {
   if (!wants_fabric_manager(facts)) return;
-  const bool unnumbered = target.packaging == Packaging::cuda_repository &&
-                          (target.branch >= kFirstPinned || facts.manager != PackageManager::apt);
-  const bool debian =
-      target.packaging == Packaging::distribution && environment_of(facts).host.distribution == "debian";
-  packages.push_back(unnumbered || debian ? "nvidia-fabricmanager"
-                                          : fmt::format("nvidia-fabricmanager-{}", target.branch));
+  using knowledge::PackageSource;
+  PackageSource source = PackageSource::debian_archive;
+  if (target.packaging == Packaging::cuda_repository)
+    source = facts.manager == PackageManager::apt ? PackageSource::nvidia_apt : PackageSource::nvidia_rpm;
+  else if (environment_of(facts).host.distribution == "ubuntu")
+    source = PackageSource::ubuntu_archive;
+  packages.push_back(knowledge::fabric_manager_package(source, target.branch));
 }
 
 /// With an exact version asked for, apt takes the newest package revision of it: NAME=VERSION-*.
@@ -82,7 +82,7 @@ std::string apt_operands(const InstallWords& words, const DriverRequest& request
   std::string text;
   for (const std::string& name : words.packages) {
     const bool exact = !request.version.empty() && !name.contains("-pinning-");
-    text += " " + shell_quoted(exact ? fmt::format("{}={}-*", name, request.version) : name);
+    text += " " + shell_quoted(exact ? knowledge::apt_exactly(name, request.version) : name);
   }
   return text;
 }
@@ -138,7 +138,7 @@ InstallWords dnf_words(const DriverFacts& facts, const DriverRequest& request, c
   const bool streams = host.distribution != "fedora" && (major == "8" || major == "9" || host.distribution == "amzn");
   std::string names;
   for (const std::string& name : words.packages)
-    names += " " + shell_quoted(request.version.empty() ? name : fmt::format("{}-{}", name, request.version));
+    names += " " + shell_quoted(request.version.empty() ? name : knowledge::dnf_exactly(name, request.version));
   words.fetch = "dnf -y makecache\n";
   if (streams) {
     words.fetch += fmt::format("dnf -y module reset nvidia-driver\ndnf -y module enable nvidia-driver:{}-{}\n",
@@ -168,7 +168,7 @@ InstallWords zypper_words(const DriverFacts& facts, const DriverRequest& request
   std::string names;
   for (const std::string& name : words.packages)
     names += " " + shell_quoted(request.version.empty() ? fmt::format("{}<{}", name, target.branch + 1)
-                                                        : fmt::format("{}={}", name, request.version));
+                                                        : knowledge::zypper_exactly(name, request.version));
   words.fetch = fmt::format(
       "zypper --non-interactive --gpg-auto-import-keys refresh\n"
       "zypper --non-interactive install --download-only --oldpackage{}\n",
@@ -214,6 +214,7 @@ Result<InstallWords> install_words(const DriverFacts& facts, const DriverRequest
     return runfile_words(request, target);
   }
   const facts::Host& host = environment_of(facts).host;
+  GPUWARDEN_CHECK(check_served(host));
   const bool known = host.distribution == "debian" || host.distribution == "ubuntu";
   if (target.packaging == Packaging::distribution && (facts.manager != PackageManager::apt || !known))
     return fail(ErrorCode::unsatisfied, "only Debian and Ubuntu have driver packages of their own that are known here",

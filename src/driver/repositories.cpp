@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/version.hpp"
 
 namespace gpuwarden::driver {
 
@@ -43,6 +44,26 @@ constexpr auto kDistributions = std::to_array<Distribution>({{"ubuntu", "ubuntu"
 
 constexpr auto kMachines = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"x86_64", "x86_64"}, {"aarch64", "sbsa"}, {"ppc64le", "ppc64le"}});
+
+/// The oldest release of a distribution that NVIDIA's current drivers are packaged for. What is older has neither new
+/// packages of NVIDIA's nor its own distribution's support (source: NVIDIA driver installation guide R580 and CUDA 13
+/// installation guide, supported distributions; the distributions' own life cycles).
+struct OldestServed {
+  std::string_view distribution;
+  knowledge::Version release;
+  std::string_view name;
+};
+
+constexpr auto kOldestServed = std::to_array<OldestServed>({{"ubuntu", {22, 4}, "Ubuntu 22.04"},
+                                                            {"debian", {12}, "Debian 12"},
+                                                            {"rhel", {8}, "Red Hat Enterprise Linux 8"},
+                                                            {"rocky", {8}, "Rocky Linux 8"},
+                                                            {"almalinux", {8}, "AlmaLinux 8"},
+                                                            {"centos", {9}, "Rocky Linux 8 or CentOS Stream 9"},
+                                                            {"ol", {8}, "Oracle Linux 8"},
+                                                            {"amzn", {2023}, "Amazon Linux 2023"},
+                                                            {"sles", {15}, "SLES 15"},
+                                                            {"opensuse-leap", {15}, "openSUSE Leap 15"}});
 
 Result<void> check_plain(std::string_view what, const std::optional<std::string>& word) {
   if (!word || word->empty()) return {};
@@ -111,6 +132,18 @@ bool has_cuda_repository(const std::filesystem::path& root) {
   return std::ranges::any_of(
       std::array{"etc/apt/sources.list.d", "etc/yum.repos.d", "etc/zypp/repos.d"},
       [&](const char* folder) { return std::ranges::any_of(list_directory(root / folder), is_source_of_repository); });
+}
+
+Result<void> check_served(const facts::Host& host) {
+  const auto* const row = std::ranges::find(kOldestServed, host.distribution.value_or(""), &OldestServed::distribution);
+  const auto release = knowledge::Version::parse(host.distribution_version.value_or(""));
+  if (row == kOldestServed.end() || !release || *release >= row->release) return {};
+  return fail(
+      ErrorCode::unsatisfied,
+      fmt::format("{} is no longer served: NVIDIA packages no drivers for it any more",
+                  host.distribution_name.value_or(
+                      fmt::format("{} {}", *host.distribution, printable(*host.distribution_version)))),
+      fmt::format("upgrade the system to {} or newer; or use NVIDIA's .run installer: --runfile FILE", row->name));
 }
 
 Result<Repository> repository_for(const facts::Host& host) {

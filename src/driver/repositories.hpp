@@ -18,6 +18,8 @@ struct Repository {
   std::string url;      ///< without a slash at its end
 };
 
+/// Fails with unsatisfied where the release is so old that nobody packages drivers for it any more.
+Result<void> check_served(const facts::Host& host);
 /// Fails with invalid_argument where what the host says of itself are no plain words (a capture is anybody's file),
 /// with unsatisfied where NVIDIA has no repository for it.
 Result<Repository> repository_for(const facts::Host& host);

@@ -112,6 +112,41 @@ std::span<const Case> container_cases() { return kContainerCases; }
 
 namespace {
 
+TEST(ContainerChecks, TheToolkitComesFromNvidiasRepositoryWhichIsAddedFirst) {
+  struct Expected {
+    std::string_view distribution;
+    std::string_view repository;
+    std::string_view install;
+  };
+  constexpr auto kExpected = std::to_array<Expected>({
+      {"debian", "/etc/apt/sources.list.d/nvidia-container-toolkit.list", "sudo apt update && sudo apt install"},
+      {"fedora", "/etc/yum.repos.d/nvidia-container-toolkit.repo", "sudo dnf install"},
+      {"sles", "sudo zypper addrepo", "sudo zypper install"},
+      {"arch", "", "sudo pacman -S"},
+  });
+  for (const Expected& expected : kExpected) {
+    Snapshot machine = healthy_machine();
+    install_engine(machine, "docker 26.1.0", "");
+    host(machine).distribution = expected.distribution;
+    const auto found = examined(machine);
+    const auto missing = std::ranges::find(found.findings, "container-toolkit-missing", &doctor::Finding::id);
+    ASSERT_NE(missing, found.findings.end()) << expected.distribution;
+    const std::string steps = ::testing::PrintToString(missing->fix);
+    const std::size_t install = steps.find(fmt::format("{} nvidia-container-toolkit", expected.install));
+    EXPECT_NE(install, std::string::npos) << steps;
+    EXPECT_LT(steps.find(expected.repository), install) << steps;
+    EXPECT_TRUE(steps.contains("nvidia-ctk runtime configure --runtime=docker")) << steps;
+  }
+}
+
+TEST(ContainerChecks, PodmanGetsACdiSpecificationAndNoRuntime) {
+  Snapshot machine = healthy_machine();
+  install_engine(machine, "podman 4.3.1", "");
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings[0].fix.back(), "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml");
+}
+
 TEST(ContainerChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(container_cases()); }
 
 TEST(ContainerChecks, ADeviceThatKubernetesDidNotGiveIsAskedForInThePod) {

@@ -96,14 +96,46 @@ namespace {
 
 TEST(MultiGpuChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(multi_gpu_cases()); }
 
-TEST(MultiGpuChecks, AMissingFabricManagerIsInstalledInTheDriversBranch) {
+TEST(MultiGpuChecks, AMissingFabricManagerIsInstalledInTheDriversVersion) {
   Snapshot machine = healthy_machine();
   software(machine).services.pop_back();
   for (auto& record : machine.gpus) record.gpu.fabric->state = "not_started";
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_EQ(found.findings[0].id, "fabric-manager-not-running");
-  EXPECT_TRUE(found.findings[0].fix[0].contains("nvidia-fabricmanager-580")) << found.findings[0].fix[0];
+  EXPECT_TRUE(found.findings[0].fix[0].contains("'nvidia-fabricmanager=580.105.08-*'")) << found.findings[0].fix[0];
+}
+
+TEST(MultiGpuChecks, AnotherFabricManagerIsReplacedByTheDriversVersionOnEveryDistribution) {
+  struct Expected {
+    std::string_view distribution;
+    std::string_view package;  // of the driver
+    std::string_view driver;
+    std::string_view operand;
+  };
+  constexpr auto kExpected = std::to_array<Expected>({
+      {"ubuntu", "nvidia-driver-580-server-open 580.105.08-0ubuntu0.24.04.1", "580.105.08",
+       "'nvidia-fabricmanager-580=580.105.08-*'"},
+      {"ubuntu", "nvidia-open 580.105.08-1ubuntu1", "580.105.08", "'nvidia-fabricmanager=580.105.08-*'"},
+      {"debian", "cuda-drivers-570 570.133.20-1", "570.133.20", "'nvidia-fabricmanager-570=570.133.20-*'"},
+      {"rocky", "nvidia-driver 570.133.20-1.el9", "570.133.20",
+       "dnf install --allowerasing nvidia-fabric-manager-570.133.20"},
+      {"rhel", "", "580.105.08", "dnf install --allowerasing nvidia-fabricmanager-580.105.08"},
+      {"sles", "", "580.105.08", "zypper install --oldpackage nvidia-fabricmanager=580.105.08"},
+      {"gentoo", "", "580.105.08", "nvidia-fabricmanager of version 580.105.08 exactly"},
+  });
+  for (const Expected& expected : kExpected) {
+    Snapshot machine = healthy_machine();
+    software(machine).host.distribution = expected.distribution;
+    software(machine).driver.package = expected.package;
+    software(machine).services[1].version = "555.42.06";
+    machine.driver_version = expected.driver;
+    const auto found = examined(machine);
+    const auto differs = std::ranges::find(found.findings, "fabric-manager-version-differs", &doctor::Finding::id);
+    ASSERT_NE(differs, found.findings.end()) << expected.distribution;
+    EXPECT_TRUE(differs->fix[0].contains(expected.operand)) << differs->fix[0];
+    EXPECT_EQ(differs->fix.back(), "sudo systemctl restart nvidia-fabricmanager");
+  }
 }
 
 TEST(MultiGpuChecks, AStoppedFabricManagerExplainsAFabricThatIsNotReady) {

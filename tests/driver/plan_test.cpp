@@ -154,6 +154,55 @@ TEST(DriverPlan, BringsTheFabricManagerAlongWhereThereAreNvswitches) {
   EXPECT_THAT(step_of(plan_for(machine).value(), "install")->commands, HasSubstr("nvidia-fabricmanager"));
 }
 
+TEST(DriverPlan, NamesTheFabricManagerAsItsRepositoryDoes) {
+  struct Expected {
+    std::string_view distribution;
+    std::string_view version;
+    driver::PackageManager manager;
+    driver::Packaging packaging;
+    int branch;
+    std::string_view name;
+  };
+  using driver::PackageManager;
+  using driver::Packaging;
+  constexpr auto kExpected = std::to_array<Expected>({
+      {"ubuntu", "24.04", PackageManager::apt, Packaging::distribution, 580, "'nvidia-fabricmanager-580'"},
+      {"ubuntu", "24.04", PackageManager::apt, Packaging::cuda_repository, 580, "'nvidia-fabricmanager'"},
+      {"ubuntu", "24.04", PackageManager::apt, Packaging::cuda_repository, 570, "'nvidia-fabricmanager-570'"},
+      {"rocky", "9.4", PackageManager::dnf, Packaging::cuda_repository, 570, "'nvidia-fabric-manager'"},
+      {"rocky", "9.4", PackageManager::dnf, Packaging::cuda_repository, 580, "'nvidia-fabricmanager'"},
+  });
+  for (const Expected& expected : kExpected) {
+    auto machine = testing::bare_machine(expected.distribution, expected.version, expected.manager);
+    machine.nvswitch = true;
+    const auto plan = plan_for(machine, {.branch = expected.branch, .packaging = expected.packaging});
+    ASSERT_TRUE(plan) << expected.distribution;
+    EXPECT_THAT(step_of(*plan, "install")->commands, HasSubstr(expected.name)) << expected.branch;
+  }
+}
+
+TEST(DriverPlan, RefusesReleasesThatNobodyServesAnyMore) {
+  const auto answer = [](std::string_view distribution, std::string_view version, driver::PackageManager manager) {
+    return plan_for(testing::bare_machine(distribution, version, manager));
+  };
+  for (const auto& [distribution, version, manager] :
+       {std::tuple("ubuntu", "18.04", driver::PackageManager::apt),
+        std::tuple("debian", "10", driver::PackageManager::apt), std::tuple("centos", "7", driver::PackageManager::dnf),
+        std::tuple("centos", "8", driver::PackageManager::dnf), std::tuple("amzn", "2", driver::PackageManager::dnf),
+        std::tuple("sles", "12.5", driver::PackageManager::zypper)}) {
+    const auto refused = answer(distribution, version, manager);
+    ASSERT_FALSE(refused) << distribution << version;
+    EXPECT_EQ(refused.error().code, ErrorCode::unsatisfied);
+    EXPECT_THAT(refused.error().message, HasSubstr("no longer served"));
+    EXPECT_THAT(refused.error().hint, HasSubstr("upgrade the system"));
+  }
+  EXPECT_TRUE(answer("ubuntu", "22.04", driver::PackageManager::apt));
+  EXPECT_TRUE(answer("centos", "9", driver::PackageManager::dnf));
+  // The .run installer asks no repository.
+  EXPECT_TRUE(plan_for(testing::bare_machine("ubuntu", "18.04", driver::PackageManager::apt),
+                       {.packaging = driver::Packaging::runfile, .runfile = "/NVIDIA-Linux-x86_64-535.183.01.run"}));
+}
+
 TEST(DriverPlan, SetsTheHoldAgain) {
   auto machine = testing::debian_machine();
   EXPECT_THAT(ids_of(plan_for(machine).value()), Not(Contains("unhold")));
