@@ -17,7 +17,7 @@ constexpr int kFirstWithSecondHyphen = 470;
 }  // namespace
 
 std::string fabric_manager_package(PackageSource source, int branch) {
-  const std::string numbered = fmt::format("nvidia-fabricmanager-{}", branch);
+  std::string numbered = fmt::format("nvidia-fabricmanager-{}", branch);
   switch (source) {
     case PackageSource::ubuntu_archive:
       // Source: packages.ubuntu.com, fabric-manager-580 and its like; they go with the -server drivers.

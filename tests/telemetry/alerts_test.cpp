@@ -253,18 +253,6 @@ TEST_F(AlertBookTest, OneEventIsOneAlertWithWhatFollowsFromItFoldedIn) {
   EXPECT_THAT(book.active(), IsEmpty());
 }
 
-TEST_F(AlertBookTest, AStateThatIsOverEndsThoughWhatWasFoldedIntoItLasts) {
-  AlertBook book(
-      rules_of("- {id: hot, when: temp > 80, level: ERROR}\n"
-               "- {id: slow, when: power < 500, level: WARNING, part_of: hot}\n"));
-  reading_.snapshot.gpus[0].sample.power = Milliwatts(100'000);
-  EXPECT_THAT(read(book, 85), ElementsAre("began hot"));
-  EXPECT_THAT(read(book, 70), ElementsAre("ended hot"));
-  EXPECT_THAT(read(book, 70), ElementsAre("repeated slow")) << "it stands for itself";
-  ASSERT_EQ(book.active().size(), 1U);
-  EXPECT_EQ(book.active()[0].rule, "slow");
-}
-
 TEST_F(AlertBookTest, WhatWasToldBeforeItsCauseEndsAsAnAlertOfItsOwn) {
   AlertBook book(rules_of(kFolding));
   facts::Health health{.uuid = reading_.snapshot.gpus[0].gpu.uuid, .state = facts::HealthState::error};
@@ -303,6 +291,9 @@ TEST_F(AlertBookTest, WhatWasFoldedIntoARuleThatIsGoneStandsForItself) {
       told.push_back(fmt::format("{} {}", to_string(change.kind), change.alert.rule));
   }
   EXPECT_THAT(told, ElementsAre("ended crash", "repeated unfit"));
+  AlertBook states(rules_of("- {id: hot, when: temp > 80}\n- {id: warm, when: temp > 60, part_of: hot}\n"));
+  EXPECT_THAT(read(states, 85), ElementsAre("began hot"));
+  EXPECT_THAT(read(states, 70), ElementsAre("ended hot")) << "a state that is over ends, whatever lasts of it";
 }
 
 TEST_F(AlertBookTest, ASilenceIsForARuleAndAGpuThatThereAre) {
