@@ -34,6 +34,8 @@ endif()
 
 find_program(GPUWARDEN_CCACHE ccache)
 if(GPUWARDEN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Precompiled headers are only cached with these sloppiness settings.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GPUWARDEN_CCACHE})
+  # Precompiled headers are only cached with these sloppiness settings. Paths count from the checkout, so that another
+  # checkout of the same sources is compiled from the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${GPUWARDEN_CCACHE})
 endif()
