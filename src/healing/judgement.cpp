@@ -176,7 +176,7 @@ bool is_of_program(std::string_view exception) {
 
 Judgement judge(const RunReport& report, const Environment& environment) {
   Judgement judgement;
-  judgement.diagnosis = diagnosis::diagnose(read_all(report));
+  judgement.diagnosis = diagnosis::diagnose(read_all(report), report.last_seen ? &*report.last_seen : nullptr);
   std::string trouble;
   for (const GpuReport& gpu : report.gpus) {
     const std::string words = trouble_of(gpu, report);
@@ -195,6 +195,7 @@ Judgement judge(const RunReport& report, const Environment& environment) {
     judgement.restart = Restart::again;
     judgement.why = report.end.given_up;
   }
+  if (report.end.early) judgement.why = report.end.early->why;
   // A GPU that is gone explains whatever the programs say of it.
   if (!judgement.gpus_at_fault.empty()) {
     judgement.restart = Restart::other_gpus;

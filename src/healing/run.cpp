@@ -10,11 +10,13 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "healing/holding.hpp"
 
 namespace gpuwarden::healing {
 namespace {
 
 using knowledge::Restart;
+using launch::EarlyEnd;
 using launch::JobSpec;
 using launch::RunReport;
 using std::chrono::milliseconds;
@@ -28,32 +30,46 @@ std::string settings_text(const Environment& changes) {
   return join(settings, " ");
 }
 
+/// A GPU of an elastic job that is gone has that long before the job, which does not notice, is started again.
+constexpr auto kLostGpuPatience = std::chrono::seconds(10);
+
 class Run {
  public:
   Run(launch::RunPlan plan, const machine::Machine& machine, machine::Reservation gpus, const Options& options,
       Clock& clock)
-      : plan_(std::move(plan)), machine_(machine), gpus_(std::move(gpus)), options_(options), clock_(clock) {
+      : plan_(std::move(plan)),
+        machine_(machine),
+        options_(options),
+        clock_(clock),
+        holding_(std::move(gpus), options, clock) {
     const bool shared = plan_.rank_per_gpu || plan_.ranks.value_or(1) > 1 || plan_.job.log_directory.has_value();
-    plan_.job.keep_last_words = shared || options.policy.max_restarts > 0;
+    plan_.job.keep_last_words = shared || options.policy.max_restarts > 0 || options.elastic;
     plan_.job.max_restarts = options.policy.max_restarts;
+    if (options.elastic && !options.elastic->checkpoint.empty())
+      plan_.job.extra_environment["GPUWARDEN_CHECKPOINT"] =
+          std::filesystem::absolute(options.elastic->checkpoint).string();
   }
 
   Result<Healed> to_its_end() {
     for (std::uint32_t number = 0;; ++number) {
       auto report = once(number);
-      if (!report && number == 0) return std::unexpected(std::move(report).error());
+      if (!report && healed_.failed.empty()) return std::unexpected(std::move(report).error());
       // The failure before it is the job's end.
       if (!report) return without_another(report.error());
       healed_.report = std::move(*report);
-      if (healed_.report.end.exit_code == 0 || healed_.report.end.interrupted_by) return std::move(healed_);
+      const launch::JobEnd& end = healed_.report.end;
+      if (!end.interrupted_by && end.early && end.early->kind == EarlyEnd::Kind::regroup) {
+        ++healed_.regroups;
+        if (options_.regrouped) options_.regrouped(end.early->why);
+        continue;
+      }
+      if (end.exit_code == 0 || end.interrupted_by) return std::move(healed_);
       Attempt attempt = judged(number);
       decide(attempt);
       healed_.failed.push_back(attempt);
       if (options_.failed) options_.failed(healed_.failed.back());
       if (!attempt.restarts || !waits(attempt.pause)) return std::move(healed_);
-      if (attempt.judgement.restart == Restart::other_gpus) {
-        if (auto error = take_other_gpus()) return without_another(*error);
-      }
+      if (auto error = get_ready_again(attempt)) return without_another(*error);
     }
   }
 
@@ -61,14 +77,25 @@ class Run {
   Result<RunReport> once(std::uint32_t number) {
     launch::RunPlan plan = plan_;
     plan.job.restart_count = number;
+    plan.job.counted_restarts = counted_;
     if (number > 0) {
       for (const std::string& word : options_.policy.restart_arguments) plan.job.argv.push_back(word);
       if (plan.job.log_directory) GPUWARDEN_CHECK(make_log_directory(plan.job, number));
     }
-    launch::ReadyRun ready = launch::ready(plan, machine_, gpus_.decision(), gpus_.snapshot(), gpus_.descriptors());
-    if (options_.starting) options_.starting(ready.job, gpus_);
+    machine::Reservation& gpus = holding_.gpus();
+    launch::ReadyRun ready = launch::ready(plan, machine_, gpus.decision(), gpus.snapshot(), gpus.descriptors());
+    if (options_.starting) options_.starting(ready.job, gpus);
     launch::RunOptions run = options_.run;
-    if (!run.look_after) run.look_after = [this] { return gpus_.repair(); };
+    if (!run.look_after) run.look_after = [&gpus] { return gpus.repair(); };
+    holding_.begin();
+    run.glance = [this, next = run.glance](const telemetry::Reading& reading) {
+      holding_.hear(reading);
+      if (next) next(reading);
+    };
+    if (holding_.is_elastic()) {
+      if (!run.regroup) run.regroup = [this] { return holding_.regroup(); };
+      if (run.lost_gpu_patience.count() == 0) run.lost_gpu_patience = kLostGpuPatience;
+    }
     environment_ = ready.job.environment;
     for (const auto& [name, value] : ready.job.extra_environment) environment_[name] = value;
     return launch::run(ready, machine_, run, clock_);
@@ -89,6 +116,7 @@ class Run {
     Attempt attempt{.number = number, .end = report.end, .judgement = judge(report, environment_)};
     for (launch::RankEnd& rank : attempt.end.ranks) rank.last_output = rank.last_words = "";
     for (const launch::GpuReport& gpu : report.gpus) attempt.gpus.push_back(gpu.index);
+    holding_.blame(attempt.judgement.gpus_at_fault);
     for (const Uuid& uuid : attempt.judgement.gpus_at_fault) {
       if (std::ranges::find(healed_.gpus_at_fault, uuid) == healed_.gpus_at_fault.end())
         healed_.gpus_at_fault.push_back(uuid);
@@ -96,13 +124,23 @@ class Run {
     return attempt;
   }
 
+  /// Whether the job goes on with other devices as it was asked to, which is no try that counts.
+  bool changes_devices(const Attempt& attempt) const {
+    if (attempt.judgement.restart != Restart::other_gpus) return false;
+    const bool all = attempt.judgement.gpus_at_fault.size() >= attempt.gpus.size();
+    return holding_.is_elastic() || (options_.cpu_fallback && all);
+  }
+
   void decide(Attempt& attempt) {
     const Judgement& judgement = attempt.judgement;
     const RestartPolicy& policy = options_.policy;
     const auto refuse = [&](std::string why) { attempt.decision = std::move(why); };
+    const auto& early = attempt.end.early;
+    if (early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time))
+      return refuse(policy.max_restarts == 0 ? "" : fmt::format("it is not started again: {}", early->why));
+    if (changes_devices(attempt)) return start_elsewhere(attempt);
     if (policy.max_restarts == 0) return refuse("");
-    if (attempt.number >= policy.max_restarts)
-      return refuse(fmt::format("no restart is left of {}", policy.max_restarts));
+    if (counted_ >= policy.max_restarts) return refuse(fmt::format("no restart is left of {}", policy.max_restarts));
     const bool remedied = policy.heal && !judgement.remedy.empty();
     if (judgement.restart == Restart::never && !remedied)
       return refuse(judgement.remedy.empty()
@@ -111,27 +149,49 @@ class Run {
                                       settings_text(judgement.remedy)));
     if (judgement.restart == Restart::other_gpus && !options_.other_gpus)
       return refuse(fmt::format("there are no other GPUs to be had: {}", judgement.why));
+    in_a_row_ = attempt.end.wall_time >= policy.healthy ? 1 : in_a_row_ + 1;
+    attempt.pause = pause_before(policy, in_a_row_, std::uniform_real_distribution<>(0, 1)(random_));
+    if (!has_time(attempt.pause)) return refuse("no time is left for another try");
+    ++counted_;
     attempt.restarts = true;
     if (remedied) {
       attempt.changes = judgement.remedy;
       for (const auto& [name, value] : judgement.remedy) plan_.job.extra_environment[name] = value;
     }
-    in_a_row_ = attempt.end.wall_time >= policy.healthy ? 1 : in_a_row_ + 1;
-    attempt.pause = pause_before(policy, in_a_row_, std::uniform_real_distribution<>(0, 1)(random_));
     attempt.decision = judgement.why;
   }
 
+  void start_elsewhere(Attempt& attempt) const {
+    attempt.counts = false;
+    attempt.restarts = has_time(milliseconds(0));
+    attempt.decision = attempt.restarts ? attempt.judgement.why : "no time is left for another try";
+  }
+
+  /// Whether there is some before the ranks would have to save what they have done.
+  bool has_time(milliseconds pause) const {
+    const launch::TimeLimit& limit = options_.run.time_limit;
+    const milliseconds needed = limit.signal != 0 ? limit.before : milliseconds(0);
+    return !limit.end || clock_.now() + pause + needed < *limit.end;
+  }
+
   bool waits(milliseconds pause) {
+    if (pause.count() == 0) return !options_.run.stop.stop_requested();
     if (options_.pause) return options_.pause(pause);
     return clock_.sleep_for(pause, options_.run.stop);
   }
 
-  /// Why there are none; nothing: they are held.
-  std::optional<Error> take_other_gpus() {
-    gpus_ = machine::Reservation::of_cpu();  // gives the old ones back
-    auto others = options_.other_gpus(healed_.gpus_at_fault);
-    if (!others) return std::move(others).error();
-    gpus_ = std::move(*others);
+  /// The GPUs of the next try. Why there are none; nothing: they are held.
+  std::optional<Error> get_ready_again(const Attempt& attempt) {
+    if (attempt.judgement.restart != Restart::other_gpus) {
+      holding_.grow();
+      return std::nullopt;
+    }
+    auto error = holding_.replace(attempt.judgement.gpus_at_fault);
+    if (!error || !options_.cpu_fallback) return error;
+    if (options_.run.warning) options_.run.warning(fmt::format("{}: going on on the CPU", error->message));
+    holding_.leave_gpus();
+    plan_.ranks = static_cast<std::uint32_t>(attempt.end.ranks.size());
+    plan_.rank_per_gpu = false;
     return std::nullopt;
   }
 
@@ -146,12 +206,13 @@ class Run {
 
   launch::RunPlan plan_;
   const machine::Machine& machine_;
-  machine::Reservation gpus_;
   const Options& options_;
   Clock& clock_;
+  Holding holding_;
   Healed healed_;
   Environment environment_;  ///< what the ranks of the last try were started with
   std::uint32_t in_a_row_ = 0;
+  std::uint32_t counted_ = 0;  ///< restarts against RestartPolicy::max_restarts
   std::mt19937 random_{std::random_device{}()};
 };
 

@@ -4,11 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
 #include "lease/lock_file.hpp"
 
 namespace gpuwarden::lease {
@@ -85,7 +88,7 @@ facts::LeaseHolder describe(const Process& process, const std::vector<Record>& r
 std::string encode_ticket(const facts::LeaseTicket& ticket) {
   Json candidates = Json::array();
   for (const Uuid& uuid : ticket.candidates) candidates.push_back(uuid.value);
-  return Json{{"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}}.dump(
+  return Json{{"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}, {"priority", ticket.priority}}.dump(
       -1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -98,7 +101,11 @@ std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
   const Json wants = field("wants");
   const Json candidates = field("candidates");
   if (!owner || !wants.is_number_unsigned() || !candidates.is_array()) return std::nullopt;
-  facts::LeaseTicket ticket{0, "", *owner, wants.get<std::uint32_t>(), {}};
+  facts::LeaseTicket ticket{.owner = *owner, .wants = wants.get<std::uint32_t>()};
+  // Older tickets have none.
+  const Json priority = field("priority");
+  if (priority.is_number_integer())
+    ticket.priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(priority.get<std::int64_t>(), -kMostPriority, kMostPriority));
   for (const Json& uuid : candidates) {
     if (uuid.is_string()) ticket.candidates.emplace_back(uuid.get<std::string>());
   }
