@@ -146,11 +146,14 @@ Result<void> fill_count(const Args& args, Request& request) {
     if (count && ranks && *count != *ranks)
       return fail(ErrorCode::invalid_argument, "--num-gpus and --nproc-per-node name different ranges",
                   "a range of ranks has a GPU for each: leave out --num-gpus");
-    if (request.gpu_ids.empty()) count = ranks;
+    count = ranks;
   }
   if (!count) return {};
   request.count = count->most;
   if (count->least == count->most) return {};
+  if (!request.gpu_ids.empty())
+    return fail(ErrorCode::invalid_argument, "GPUs that are named and a range of them cannot be used together",
+                "leave out one of the two");
   request.least = count->least;
   if (args.has("model") || args.has("model-size"))
     return fail(ErrorCode::invalid_argument, "a range of GPUs and a model cannot be used together",

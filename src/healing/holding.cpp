@@ -2,7 +2,6 @@
 #include "healing/holding.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -41,15 +40,7 @@ void Holding::grow() {
     const auto error = replace({});
 }
 
-Holding::Stamp Holding::stamp() const {
-  struct stat info{};
-  if (!is_elastic() || ::stat(options_.elastic->checkpoint.c_str(), &info) != 0) return std::nullopt;
-  constexpr std::int64_t kNanoseconds = 1000000000;
-  return std::pair(info.st_mtim.tv_sec * kNanoseconds + info.st_mtim.tv_nsec, std::int64_t{info.st_size});
-}
-
 void Holding::begin() {
-  done_ = seen_ = stamp();
   const std::scoped_lock lock(mutex_);
   mine_.clear();
   for (const placement::Device& device : gpus_.decision().selected) mine_.push_back(device.uuid);
@@ -80,13 +71,7 @@ bool Holding::has_spare() const {
 }
 
 std::string Holding::regroup() {
-  if (!is_elastic() || options_.elastic->checkpoint.empty() || count() >= options_.elastic->most) return "";
-  const Stamp now = stamp();
-  const bool whole = now && now == seen_;
-  seen_ = now;
-  if (!whole || now == done_) return "";
-  done_ = now;
-  if (!has_spare()) return "";
+  if (!is_elastic() || count() >= options_.elastic->most || !has_spare()) return "";
   const std::uint32_t before = count();
   auto more = options_.elastic->more(0, options_.elastic->most - before, outcasts());
   if (!more) return "";

@@ -29,17 +29,14 @@ class Holding {
   /// An elastic job takes what there is before it is started again.
   void grow();
 
-  /// A try begins: what is saved from now on counts.
+  /// A try begins.
   void begin();
   /// From the sampler's thread.
   void hear(const telemetry::Reading& reading);
-  /// A sentence where the program has just saved its state and there are more GPUs, which are held then.
+  /// For a program that has just saved its state: a sentence where there are more GPUs, which are held then.
   std::string regroup();
 
  private:
-  /// When the checkpoint was last written, and how long it is; empty: there is none.
-  using Stamp = std::optional<std::pair<std::int64_t, std::int64_t>>;
-  Stamp stamp() const;
   bool has_spare() const;
   std::vector<Uuid> outcasts() const { return outcasts_.at(clock_.now()); }
 
@@ -47,8 +44,6 @@ class Holding {
   const Options& options_;
   Clock& clock_;
   Outcasts outcasts_;
-  Stamp done_;  ///< what was saved before, or has been acted upon
-  Stamp seen_;  ///< at the last look: one that is still written changes
 
   mutable std::mutex mutex_;
   std::vector<Uuid> mine_;

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <system_error>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "healing/checkpoint.hpp"
 #include "healing/holding.hpp"
+#include "healing/meeting.hpp"
 
 namespace gpuwarden::healing {
 namespace {
@@ -41,64 +44,139 @@ class Run {
         machine_(machine),
         options_(options),
         clock_(clock),
-        holding_(std::move(gpus), options, clock) {
+        holding_(std::move(gpus), options, clock),
+        checkpoint_(options.checkpoint) {
     const bool shared = plan_.rank_per_gpu || plan_.ranks.value_or(1) > 1 || plan_.job.log_directory.has_value();
     plan_.job.keep_last_words = shared || options.policy.max_restarts > 0 || options.elastic;
     plan_.job.max_restarts = options.policy.max_restarts;
-    if (options.elastic && !options.elastic->checkpoint.empty())
-      plan_.job.extra_environment["GPUWARDEN_CHECKPOINT"] =
-          std::filesystem::absolute(options.elastic->checkpoint).string();
+    if (!options.checkpoint.empty())
+      plan_.job.extra_environment["GPUWARDEN_CHECKPOINT"] = std::filesystem::absolute(options.checkpoint).string();
   }
 
   Result<Healed> to_its_end() {
-    for (std::uint32_t number = 0;; ++number) {
-      auto report = once(number);
-      if (!report && healed_.failed.empty()) return std::unexpected(std::move(report).error());
-      // The failure before it is the job's end.
+    if (options_.meeting) {
+      GPUWARDEN_TRY(meeting_, Meeting::open(*options_.meeting, clock_));
+    }
+    for (bool first = true;; first = false) {
+      auto report = once();
+      if (!report && first) return std::unexpected(std::move(report).error());
+      // What was before it is the job's end.
       if (!report) return without_another(report.error());
       healed_.report = std::move(*report);
-      const launch::JobEnd& end = healed_.report.end;
-      if (!end.interrupted_by && end.early && end.early->kind == EarlyEnd::Kind::regroup) {
-        ++healed_.regroups;
-        if (options_.regrouped) options_.regrouped(end.early->why);
-        continue;
-      }
-      if (end.exit_code == 0 || end.interrupted_by) return std::move(healed_);
-      Attempt attempt = judged(number);
-      decide(attempt);
-      healed_.failed.push_back(attempt);
-      if (options_.failed) options_.failed(healed_.failed.back());
-      if (!attempt.restarts || !waits(attempt.pause)) return std::move(healed_);
-      if (auto error = get_ready_again(attempt)) return without_another(*error);
+      if (const auto next = what_follows(); next == Next::the_end) return std::move(healed_);
     }
   }
 
  private:
-  Result<RunReport> once(std::uint32_t number) {
+  enum class Next { another_try, the_end };
+
+  Next what_follows() {
+    launch::JobEnd& end = healed_.report.end;
+    if (end.interrupted_by) return Next::the_end;
+    const bool regroups = end.early && end.early->kind == EarlyEnd::Kind::regroup;
+    // A failure after another node's follows from it.
+    if (meeting_ && !summons_ && end.exit_code != 0 && !regroups) summons_ = meeting_->summons();
+    if (meeting_ && !summons_ && end.exit_code == 0) summons_ = meeting_->done();
+    if (summons_) return heed(*std::exchange(summons_, std::nullopt));
+    if (regroups) return start_again_with_others(end.early->why);
+    if (end.exit_code == 0) return Next::the_end;
+    return after_failure();
+  }
+
+  Next after_failure() {
+    Attempt attempt = judged();
+    decide(attempt);
+    healed_.failed.push_back(attempt);
+    if (meeting_)
+      meeting_->failed(attempt.restarts, attempt.counts, attempt.end.exit_code, attempt.judgement.why);
+    if (options_.failed) options_.failed(healed_.failed.back());
+    if (!attempt.restarts || !waits(attempt.pause)) return Next::the_end;
+    const auto error = get_ready_again(attempt);
+    if (!error) return Next::another_try;
+    if (meeting_) meeting_->failed(false, false, attempt.end.exit_code, error->message);
+    give_up(*error);
+    return Next::the_end;
+  }
+
+  /// What the first node says of all of them.
+  Next heed(const Summons& summons) {
+    launch::JobEnd& end = healed_.report.end;
+    if (!summons.ends) return start_again_with_others(summons.why);
+    if (summons.exit_code == 0) return Next::the_end;
+    end.exit_code = summons.exit_code;
+    end.warnings.push_back(fmt::format("the job ends on all nodes: {}", summons.why));
+    if (options_.run.warning) options_.run.warning(end.warnings.back());
+    return Next::the_end;
+  }
+
+  Next start_again_with_others(const std::string& why) {
+    ++healed_.regroups;
+    if (options_.regrouped) options_.regrouped(why);
+    const auto at_fault = judge(healed_.report, environment_).gpus_at_fault;
+    if (at_fault.empty() || !holding_.is_elastic()) return Next::another_try;
+    holding_.blame(at_fault);
+    const auto error = holding_.replace(at_fault);
+    if (!error) return Next::another_try;
+    if (meeting_) meeting_->failed(false, false, 1, error->message);
+    if (options_.run.warning) options_.run.warning(fmt::format("it could not be started again: {}", error->message));
+    healed_.report.end.exit_code = std::max(healed_.report.end.exit_code, 1);
+    return Next::the_end;
+  }
+
+  Result<RunReport> once() {
     launch::RunPlan plan = plan_;
-    plan.job.restart_count = number;
-    plan.job.counted_restarts = counted_;
-    if (number > 0) {
-      for (const std::string& word : options_.policy.restart_arguments) plan.job.argv.push_back(word);
-      if (plan.job.log_directory) GPUWARDEN_CHECK(make_log_directory(plan.job, number));
-    }
     machine::Reservation& gpus = holding_.gpus();
     launch::ReadyRun ready = launch::ready(plan, machine_, gpus.decision(), gpus.snapshot(), gpus.descriptors());
+    if (meeting_) GPUWARDEN_CHECK(meet(ready.job));
+    number_ = meeting_ ? ready.job.restart_count : starts_;
+    ready.job.restart_count = number_;
+    ready.job.counted_restarts = counted_;
+    if (starts_++ > 0) {
+      for (const std::string& word : options_.policy.restart_arguments) ready.job.argv.push_back(word);
+      if (ready.job.log_directory) GPUWARDEN_CHECK(make_log_directory(ready.job, number_));
+    }
     if (options_.starting) options_.starting(ready.job, gpus);
-    launch::RunOptions run = options_.run;
-    if (!run.look_after) run.look_after = [&gpus] { return gpus.repair(); };
     holding_.begin();
+    checkpoint_.begin();
+    environment_ = ready.job.environment;
+    for (const auto& [name, value] : ready.job.extra_environment) environment_[name] = value;
+    return launch::run(ready, machine_, run_options(), clock_);
+  }
+
+  launch::RunOptions run_options() {
+    launch::RunOptions run = options_.run;
+    if (!run.look_after) run.look_after = [this] { return holding_.gpus().repair(); };
     run.glance = [this, next = run.glance](const telemetry::Reading& reading) {
       holding_.hear(reading);
       if (next) next(reading);
     };
-    if (holding_.is_elastic()) {
-      if (!run.regroup) run.regroup = [this] { return holding_.regroup(); };
-      if (run.lost_gpu_patience.count() == 0) run.lost_gpu_patience = kLostGpuPatience;
-    }
-    environment_ = ready.job.environment;
-    for (const auto& [name, value] : ready.job.extra_environment) environment_[name] = value;
-    return launch::run(ready, machine_, run, clock_);
+    if (!run.regroup) run.regroup = [this] { return regroup(); };
+    if (holding_.is_elastic() && run.lost_gpu_patience.count() == 0) run.lost_gpu_patience = kLostGpuPatience;
+    return run;
+  }
+
+  /// The numbers of this node's ranks among all.
+  Result<void> meet(JobSpec& job) {
+    GPUWARDEN_TRY(const Round round, meeting_->join(job.ranks));
+    job.nodes = round.nodes;
+    job.node_rank = round.group_rank;
+    job.first_rank = round.first_rank;
+    job.world_size = round.world_size;
+    job.restart_count = round.number;
+    counted_ = round.restarts;
+    return {};
+  }
+
+  /// Whether the ranks that run are to be ended, to be started again with others: a sentence.
+  std::string regroup() {
+    if (meeting_) summons_ = meeting_->summons();
+    if (summons_) return summons_->why;
+    if (!checkpoint_.was_written()) return "";
+    std::string why = holding_.regroup();
+    if (why.empty() && meeting_ && meeting_->has_newcomer())
+      why = "a checkpoint was written and another node has come: starting again with it";
+    if (!why.empty() && meeting_) meeting_->regroup(why);
+    return why;
   }
 
   /// A restart's logs do not replace those of the failure.
@@ -111,9 +189,9 @@ class Run {
                 fmt::format("cannot make {}: {}", printable(job.log_directory->string()), error.message()));
   }
 
-  Attempt judged(std::uint32_t number) {
+  Attempt judged() {
     const RunReport& report = healed_.report;
-    Attempt attempt{.number = number, .end = report.end, .judgement = judge(report, environment_)};
+    Attempt attempt{.number = number_, .end = report.end, .judgement = judge(report, environment_)};
     for (launch::RankEnd& rank : attempt.end.ranks) rank.last_output = rank.last_words = "";
     for (const launch::GpuReport& gpu : report.gpus) attempt.gpus.push_back(gpu.index);
     holding_.blame(attempt.judgement.gpus_at_fault);
@@ -196,11 +274,22 @@ class Run {
   }
 
   /// The job ends as its last try did, though another one was meant to follow.
-  Result<Healed> without_another(const Error& error) {
+  void give_up(const Error& error) {
     Attempt& last = healed_.failed.back();
     last.restarts = false;
     last.decision = fmt::format("it could not be started again: {}", error.message);
     if (options_.gave_up) options_.gave_up(last);
+  }
+
+  Result<Healed> without_another(const Error& error) {
+    if (!healed_.failed.empty()) {
+      give_up(error);
+    } else {
+      // It was ended for another node's sake.
+      healed_.report.end.exit_code = std::max(healed_.report.end.exit_code, 1);
+      if (options_.run.warning) options_.run.warning(fmt::format("it could not be started again: {}", error.message));
+    }
+    if (meeting_) meeting_->failed(false, false, healed_.report.end.exit_code, error.message);
     return std::move(healed_);
   }
 
@@ -209,8 +298,13 @@ class Run {
   const Options& options_;
   Clock& clock_;
   Holding holding_;
+  Checkpoint checkpoint_;
+  std::unique_ptr<Meeting> meeting_;
+  std::optional<Summons> summons_;  ///< what the first node said while ranks ran
   Healed healed_;
   Environment environment_;  ///< what the ranks of the last try were started with
+  std::uint32_t starts_ = 0;  ///< of this node's ranks
+  std::uint32_t number_ = 0;  ///< of the present try, on all nodes
   std::uint32_t in_a_row_ = 0;
   std::uint32_t counted_ = 0;  ///< restarts against RestartPolicy::max_restarts
   std::mt19937 random_{std::random_device{}()};

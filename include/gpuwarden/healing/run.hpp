@@ -44,9 +44,18 @@ struct Elastic {
   /// none of `without`.
   std::function<Result<machine::Reservation>(std::uint32_t least, std::uint32_t most, const std::vector<Uuid>& without)>
       more;
-  /// The file or folder that changes when the program has saved its state. After that a job with fewer than `most` GPUs
-  /// is ended and started again where there are more. Empty: it grows only when it is started again anyway.
-  std::filesystem::path checkpoint;
+};
+
+/// Where the nodes of a job agree on starting and restarting their ranks. All nodes are given the same, but for `node`.
+struct MeetingPlace {
+  std::uint32_t node = 0;  ///< this one's number; 0 is the host of the meeting
+  std::uint32_t least = 2;
+  std::uint32_t most = 2;
+  std::string address;  ///< of node 0
+  std::string key;      ///< what tells this job from others: the ports follow from it
+  /// With fewer than `most` nodes the job starts when none has come for so long.
+  std::chrono::milliseconds last_call = std::chrono::seconds(10);
+  std::chrono::milliseconds patience = std::chrono::minutes(10);  ///< for the nodes to come
 };
 
 /// One try that failed, and what follows.
@@ -65,6 +74,12 @@ struct Attempt {
 struct Options {
   RestartPolicy policy;
   std::optional<Elastic> elastic;
+  /// Several nodes restart together. Empty: each restarts its own ranks.
+  std::optional<MeetingPlace> meeting;
+  /// The file or folder that changes when the program has saved its state. After that a job with fewer GPUs or nodes
+  /// than it may have is ended and started again where there are more. Empty: it grows only when it is started again
+  /// anyway.
+  std::filesystem::path checkpoint;
   /// A GPU that was at fault is chosen again when it has been well for so long; twice as long after each further time,
   /// up to an hour.
   std::chrono::milliseconds probation = std::chrono::minutes(1);

@@ -122,14 +122,16 @@ class ReportBuilder {
   std::optional<std::pair<telemetry::WallTime, Clock::SteadyTime>> first_;
 };
 
+/// Who is told of a sampler's readings.
+struct Hearer {
+  std::function<void(telemetry::Reading)> hear;  ///< from the sampler's thread; may be empty
+  bool processes = true;                         ///< the readings have the processes, too, which costs more
+};
+
 /// Feeds a ReportBuilder every `period` from a thread of its own until stopped, and hears of Xids and the like
 /// meanwhile; a GPU that hangs delays only samples.
 class Sampler {
  public:
-  struct Hearer {
-    std::function<void(telemetry::Reading)> hear;  ///< told each reading, from the thread; may be empty
-    bool processes = true;                         ///< the readings have the processes, too, which costs more
-  };
   /// `places` as ReportBuilder's.
   Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period, Clock& clock,
           Hearer hearer = {}, const std::vector<GpuIndex>& places = {});

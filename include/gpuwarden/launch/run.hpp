@@ -37,6 +37,7 @@ struct RunRequest {
   std::optional<std::uint32_t> ranks;  ///< processes on this machine
   std::optional<bool> rank_per_gpu;    ///< as many as GPUs; empty: where the configuration is distributed
   std::optional<std::uint32_t> nodes;
+  std::optional<std::uint32_t> least_nodes;  ///< so many will do, where the nodes meet (healing::MeetingPlace)
   std::optional<std::uint32_t> node_rank;
   std::optional<std::string> master_address;
   std::optional<std::uint16_t> master_port;
@@ -57,6 +58,7 @@ struct RunPlan {
   JobSpec job;
   std::optional<std::uint32_t> ranks;  ///< empty with rank_per_gpu
   bool rank_per_gpu = false;
+  std::optional<std::uint32_t> least_nodes;
   std::string model;  ///< the configuration's model_name_or_path
   std::optional<placement::BindTo> bind;
 };
