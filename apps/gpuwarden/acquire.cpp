@@ -17,6 +17,7 @@ Result<machine::Reservation> acquire(const Machine& machine, const Selection& se
                           {.gpus = selection.request,
                            .hold = hold,
                            .wait = selection.wait,
+                           .least = selection.least,
                            .priority = selection.priority,
                            .refused = tell},
                           holder, system_clock(), signals.token());

@@ -138,7 +138,8 @@ Result<void> read_device(const std::string& device, Request& request) {
 }
 
 /// -n 4, or -n 2:4. Without it the range of --nproc-per-node 2:4, which has a rank for each GPU.
-Result<void> fill_count(const Args& args, Request& request) {
+Result<void> fill_count(const Args& args, Selection& selection) {
+  Request& request = selection.request;
   GPUWARDEN_TRY(auto count, range_option(args, "num-gpus", 4096));
   const bool ranks_tell = args.text("nproc-per-node").value_or("").contains(':');
   if (ranks_tell) {
@@ -154,17 +155,18 @@ Result<void> fill_count(const Args& args, Request& request) {
   if (!request.gpu_ids.empty())
     return fail(ErrorCode::invalid_argument, "GPUs that are named and a range of them cannot be used together",
                 "leave out one of the two");
-  request.least = count->least;
+  selection.least = count->least;
   if (args.has("model") || args.has("model-size"))
     return fail(ErrorCode::invalid_argument, "a range of GPUs and a model cannot be used together",
                 "name one number of GPUs");
   return {};
 }
 
-Result<void> fill(const Args& args, Request& request) {
+Result<void> fill(const Args& args, Selection& selection) {
+  Request& request = selection.request;
   GPUWARDEN_CHECK(check_lists(args));
   merge_family(args, request);
-  GPUWARDEN_CHECK(fill_count(args, request));
+  GPUWARDEN_CHECK(fill_count(args, selection));
   GPUWARDEN_TRY(request.min_memory, size_option(args, "min-memory"));
   GPUWARDEN_TRY(request.min_free_memory, size_option(args, "min-free-memory"));
   GPUWARDEN_TRY(request.min_compute_capability, capability_option(args));
@@ -279,7 +281,7 @@ Result<Selection> read_selection(Context& context) {
   fall_back_to(context.args, selection.config.run);
   fall_back_to_strategy(context.args, selection.config);
   selection.request = placement::request_from(selection.config);
-  GPUWARDEN_CHECK(fill(context.args, selection.request));
+  GPUWARDEN_CHECK(fill(context.args, selection));
   if (context.args.has("wait")) {
     GPUWARDEN_TRY(const auto wait, duration_option(context.args, "wait"));
     selection.wait = wait.value_or(std::chrono::milliseconds::max());

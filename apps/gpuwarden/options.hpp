@@ -20,6 +20,8 @@ struct Selection {
   placement::JobConfig config;
   std::optional<std::chrono::milliseconds> wait;  ///< given; max() for no limit
   std::int32_t priority = 0;                      ///< of --priority
+  /// Of -n MIN:MAX; request.count is the most then.
+  std::optional<std::uint32_t> least;
 };
 Result<Selection> read_selection(Context& context);
 

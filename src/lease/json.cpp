@@ -24,7 +24,6 @@ Json array_of(const std::vector<facts::LeaseTicket>& tickets) {
                      {"user", ticket.owner.user},
                      {"pid", ticket.owner.pid.value == 0 ? Json() : Json(ticket.owner.pid.value)},
                      {"wants", ticket.wants},
-                     {"priority", ticket.priority},
                      {"command", ticket.owner.command}});
   }
   return array;

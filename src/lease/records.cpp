@@ -85,10 +85,10 @@ facts::LeaseHolder describe(const Process& process, const std::vector<Record>& r
   return holder;
 }
 
-std::string encode_ticket(const facts::LeaseTicket& ticket) {
+std::string encode_ticket(const facts::LeaseTicket& ticket, std::int32_t priority) {
   Json candidates = Json::array();
   for (const Uuid& uuid : ticket.candidates) candidates.push_back(uuid.value);
-  return Json{{"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}, {"priority", ticket.priority}}.dump(
+  return Json{{"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}, {"priority", priority}}.dump(
       -1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -102,14 +102,17 @@ std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
   const Json candidates = field("candidates");
   if (!owner || !wants.is_number_unsigned() || !candidates.is_array()) return std::nullopt;
   facts::LeaseTicket ticket{.owner = *owner, .wants = wants.get<std::uint32_t>()};
-  // Older tickets have none.
-  const Json priority = field("priority");
-  if (priority.is_number_integer())
-    ticket.priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(priority.get<std::int64_t>(), -kMostPriority, kMostPriority));
   for (const Json& uuid : candidates) {
     if (uuid.is_string()) ticket.candidates.emplace_back(uuid.get<std::string>());
   }
   return ticket;
+}
+
+std::int32_t priority_of_ticket(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const Json priority = json.is_object() && json.contains("priority") ? json.at("priority") : Json();
+  if (!priority.is_number_integer()) return 0;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(priority.get<std::int64_t>(), -kMostPriority, kMostPriority));
 }
 
 }  // namespace gpuwarden::lease

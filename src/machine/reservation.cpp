@@ -110,10 +110,15 @@ class Acquisition {
     if (source_.disabled && !request_.gpus.force_cpu) {
       GPUWARDEN_TRY(disabled, source_.disabled(result_.snapshot_));
     }
-    GPUWARDEN_TRY(result_.decision_,
-                  placement::select(request_.gpus, {result_.snapshot_, situation.leases, view.spoken_for,
-                                                    request_.visibility, disabled}));
-    return result_.decision_.satisfied;
+    const placement::Inputs inputs{result_.snapshot_, situation.leases, view.spoken_for, request_.visibility, disabled};
+    placement::Request wanted = request_.gpus;
+    const std::uint32_t most = wanted.count.value_or(1);
+    const std::uint32_t least = std::clamp(request_.least.value_or(most), std::min(1U, most), most);
+    for (std::uint32_t count = most;; --count) {
+      if (request_.least) wanted.count = count;
+      GPUWARDEN_TRY(result_.decision_, placement::select(wanted, inputs));
+      if (result_.decision_.satisfied || count <= least) return result_.decision_.satisfied;
+    }
   }
 
   Result<lease::Choice> choose(const lease::Situation& situation) {

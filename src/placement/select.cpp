@@ -32,10 +32,7 @@ Result<void> check_request(const Request& request, const Wanted& wanted) {
       return bad(fmt::format("{} is both named and excluded", as_typed(request.gpu_ids[i])));
   }
   if (request.nodes == 0) return bad("0 nodes were requested", "1 is this machine alone");
-  if (request.count == 0U || request.least == 0U)
-    return bad("0 GPUs were requested", "use --device cpu to run without a GPU");
-  if (request.least && *request.least > request.count.value_or(1))
-    return bad(fmt::format("at least {} GPUs are more than {}", *request.least, request.count.value_or(1)));
+  if (request.count == 0U) return bad("0 GPUs were requested", "use --device cpu to run without a GPU");
   if (!wanted.ids.empty() && request.count && *request.count != wanted.ids.size()) {
     return bad(fmt::format("{} GPUs are listed, but {} were requested", wanted.ids.size(), *request.count),
                "leave out one of the two");
@@ -75,9 +72,7 @@ std::string label(const Device& device) {
 /// How many are to be taken, out of the fitting ones.
 std::size_t how_many(const Request& request, const Wanted& wanted, std::size_t fitting) {
   if (!wanted.ids.empty()) return wanted.ids.size();
-  if (request.all) return fitting;
-  const std::size_t most = request.count.value_or(1);
-  return std::clamp<std::size_t>(fitting, std::min<std::size_t>(request.least.value_or(most), most), most);
+  return request.all ? fitting : request.count.value_or(1);
 }
 
 /// A line for each device: "  GPU 0: leased by ada": why they cannot be had.

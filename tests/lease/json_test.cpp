@@ -16,7 +16,7 @@ TEST(LeaseJson, NamesHoldersAndWhoWaits) {
   Situation situation;
   situation.leases = {{Uuid("GPU-a"), true, {{.pid = Pid{7}, .user = "ada", .run_id = "run-1", .command = "train"}}}};
   situation.waiting = {{.number = 1, .id = "x", .owner = {.pid = Pid{0}, .user = "bob"}, .wants = 2},
-                       {.number = 2, .id = "y", .owner = {.pid = Pid{9}, .user = "eve", .command = "run"}, .wants = 1, .priority = 5}};
+                       {.number = 2, .id = "y", .owner = {.pid = Pid{9}, .user = "eve", .command = "run"}, .wants = 1}};
   const auto json = to_json(LeaseList{situation, fleets, true});
   EXPECT_EQ(json["schema"], facts::kJsonSchema);
   EXPECT_EQ(json["simulated"], true);
@@ -28,7 +28,7 @@ TEST(LeaseJson, NamesHoldersAndWhoWaits) {
   EXPECT_EQ(json["simulated_waiting"][0]["wants"], 3);
   EXPECT_TRUE(json["waiting"][0]["pid"].is_null()) << "not visible";
   EXPECT_EQ(json["waiting"][1],
-            nlohmann::json({{"number", 2}, {"user", "eve"}, {"pid", 9}, {"wants", 1}, {"priority", 5}, {"command", "run"}}));
+            nlohmann::json({{"number", 2}, {"user", "eve"}, {"pid", 9}, {"wants", 1}, {"command", "run"}}));
 }
 
 TEST(LeaseJson, NothingIsEmptyListsAndNotNull) {

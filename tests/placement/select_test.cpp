@@ -54,21 +54,6 @@ class Select : public ::testing::Test {
 
 TEST_F(Select, OneGpuIsTheDefault) { EXPECT_THAT(chosen({}), ElementsAre(0)); }
 
-TEST_F(Select, ARangeTakesAsManyAsThereAre) {
-  Request request = count(6);
-  request.least = 2;
-  EXPECT_THAT(chosen(request), ::testing::SizeIs(4));
-  request.count = 3;
-  EXPECT_THAT(chosen(request), ::testing::SizeIs(3));
-  request.count = 8;
-  request.least = 5;
-  EXPECT_THAT(missing(request), HasSubstr("only 4 of the 5 requested GPUs are available"));
-  request.least = 9;
-  EXPECT_FALSE(choose(request).has_value());
-  request.least = 0;
-  EXPECT_FALSE(choose(request).has_value());
-}
-
 TEST_F(Select, MostFreeMemoryThenLeastLoadComeFirst) {
   snapshot_.gpus[0].sample.memory_free = 70_GiB;
   snapshot_.gpus[1].sample.utilization_gpu = Percent(9);

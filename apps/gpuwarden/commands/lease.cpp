@@ -39,9 +39,7 @@ void print_situation(const lease::Situation& situation, const char* mark) {
   for (const auto& lease : situation.leases) print_lease(lease, mark);
   for (const auto& ticket : situation.waiting) {
     const std::string pid = ticket.owner.pid.value == 0 ? "" : fmt::format(" pid {}", ticket.owner.pid.value);
-    const std::string priority = ticket.priority == 0 ? "" : fmt::format(" with priority {}", ticket.priority);
-    fmt::print("{}waiting: {}{} for {} GPUs{}: {}\n", mark, ticket.owner.user, pid, ticket.wants, priority,
-               ticket.owner.command);
+    fmt::print("{}waiting: {}{} for {} GPUs: {}\n", mark, ticket.owner.user, pid, ticket.wants, ticket.owner.command);
   }
 }
 

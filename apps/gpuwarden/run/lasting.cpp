@@ -118,7 +118,7 @@ Result<launch::TimeLimit> parse_early_signal(const std::string& text) {
 Result<void> check_lasting(const Context& context, const Selection& selection) {
   GPUWARDEN_CHECK(read_time_limit(context));
   GPUWARDEN_CHECK(duration_option(context.args, "probation"));
-  if (context.args.has("checkpoint") && !selection.request.least && !context.args.text("nnodes").value_or("").contains(':'))
+  if (context.args.has("checkpoint") && !selection.least && !context.args.text("nnodes").value_or("").contains(':'))
     return wrong("--checkpoint requires a range of GPUs or nodes", "for example -n 2:4");
   return {};
 }
@@ -130,22 +130,22 @@ Result<void> make_lasting(const Context& context, const machine::Machine& machin
   options.probation = probation.value_or(options.probation);
   options.cpu_fallback = context.args.has("cpu-fallback");
   options.checkpoint = context.args.text("checkpoint").value_or("");
-  options.meeting = meeting_of(plan, options.policy, selection.request.least.has_value());
+  options.meeting = meeting_of(plan, options.policy, selection.least.has_value());
   const machine::Holder holder{plan.job.run_id, join(plan.job.argv, " ")};
   // GPUs that were named are those, and no others.
   if (!selection.request.gpu_ids.empty() || selection.request.force_cpu) return {};
   options.other_gpus = [&machine, selection, holder](const std::vector<Uuid>& without) {
     return acquire(machine, without_gpus(machine, selection, without), true, holder);
   };
-  if (!selection.request.least) return {};
-  healing::Elastic elastic{.least = *selection.request.least, .most = selection.request.count.value_or(1)};
+  if (!selection.least) return {};
+  healing::Elastic elastic{.least = *selection.least, .most = selection.request.count.value_or(1)};
   elastic.more = [&machine, selection, holder](std::uint32_t least, std::uint32_t most,
                                                const std::vector<Uuid>& without) -> Result<machine::Reservation> {
     Selection more = without_gpus(machine, selection, without);
     more.request.count = most;
-    more.request.least = std::max(least, 1U);
+    more.least = std::max(least, 1U);
     // Ranks may be running, whose launcher has the signals: nobody waits then.
-    if (least == 0) return machine::reserve(machine, {.gpus = more.request}, holder, system_clock());
+    if (least == 0) return machine::reserve(machine, {.gpus = more.request, .least = 1}, holder, system_clock());
     return acquire(machine, more, true, holder);
   };
   options.elastic = std::move(elastic);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,8 +42,6 @@ struct LeaseTicket {
   LeaseHolder owner;
   std::uint32_t wants = 0;
   std::vector<Uuid> candidates;
-  /// Orders the waiting requests of one user among themselves, highest first; the owner's own word.
-  std::int32_t priority = 0;
 
   bool operator==(const LeaseTicket&) const = default;
 };

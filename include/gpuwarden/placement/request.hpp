@@ -27,8 +27,6 @@ struct GpuName {
 struct Request {
   std::vector<GpuName> gpu_ids;          ///< exactly these
   std::optional<std::uint32_t> count;    ///< this many; without gpu_ids, count and a model: one
-  /// With count, and without a model: so many will do where not all of them are available; as many are taken as are.
-  std::optional<std::uint32_t> least;
   bool all = false;                      ///< every GPU that passes
   std::optional<Bytes> min_memory;       ///< total, per GPU
   std::optional<Bytes> min_free_memory;  ///< free right now, per GPU
