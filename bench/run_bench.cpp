@@ -59,9 +59,8 @@ Words torchrun(const std::string& peers) {
 std::optional<double> restart_gap(const Words& launcher) {
   const std::string file = "/tmp/bench-restart-" + std::to_string(::getpid());
   std::remove(file.c_str());
-  const std::string script =
-      "t=$TORCHELASTIC_RESTART_COUNT; echo $t begin $(date +%s%N) >>" + file + "; sleep 0.2; " + "echo $t end $(date +%s%N) >>" +
-      file + "; [ $t = 1 ]";
+  const std::string script = "t=$TORCHELASTIC_RESTART_COUNT; echo $t begin $(date +%s%N) >>" + file + "; sleep 0.2; " +
+                             "echo $t end $(date +%s%N) >>" + file + "; [ $t = 1 ]";
   if (!gpuwarden::bench::succeeds(joined(launcher, {"/bin/sh", "-c", script}))) return std::nullopt;
   std::ifstream notes(file);
   long long ended = 0;
@@ -110,7 +109,8 @@ int main(int argc, char** argv) {
   const Words eight{"--standalone", "--nproc_per_node", "8", "--no_python"};
   if (!peer.empty()) {
     // Seconds a round: a few are enough.
-    field.push_back({.name = "torchrun, 8 ranks", .argv = joined(joined(peer, eight), {"/bin/true"}), .most_rounds = 3});
+    field.push_back(
+        {.name = "torchrun, 8 ranks", .argv = joined(joined(peer, eight), {"/bin/true"}), .most_rounds = 3});
   } else {
     fmt::print("not installed, or does not run: torchrun\n");
   }

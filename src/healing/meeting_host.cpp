@@ -65,7 +65,8 @@ std::string meeting_greeting(const std::string& key) { return "gpuwarden-nodes 1
 
 Result<std::unique_ptr<MeetingHost>> MeetingHost::open(const MeetingPlace& place, Clock& clock) {
   for (const std::uint16_t port : meeting_ports(place.key)) {
-    if (UniqueFd fd = listen_on(port)) return std::unique_ptr<MeetingHost>(new MeetingHost(place, clock, std::move(fd)));
+    if (UniqueFd fd = listen_on(port))
+      return std::unique_ptr<MeetingHost>(new MeetingHost(place, clock, std::move(fd)));
   }
   return fail(ErrorCode::unavailable, "the ports on which the nodes agree about restarts are all in use",
               "give the job another --rdzv-id or --master-port");
@@ -146,9 +147,8 @@ void MeetingHost::heed(Guest& guest, const std::string& line) {
 void MeetingHost::seat(Guest& guest, const std::vector<std::string>& words) {
   const auto node = small_number(words[1]);
   const auto ranks = small_number(words[2]);
-  const bool taken = std::ranges::any_of(guests_, [&](const Guest& other) {
-    return &other != &guest && !other.gone && other.node && other.node == node;
-  });
+  const bool taken = std::ranges::any_of(
+      guests_, [&](const Guest& other) { return &other != &guest && !other.gone && other.node && other.node == node; });
   if (!node || !ranks || *ranks == 0 || taken) {
     guest.line.say(fmt::format("end 1 another node has the number {}", node.value_or(0)));
     guest.gone = true;

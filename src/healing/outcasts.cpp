@@ -45,7 +45,8 @@ void Outcasts::hear(const telemetry::Reading& reading) {
 std::chrono::milliseconds Outcasts::probation_of(const Record& record) const {
   const unsigned doublings = std::min(record.times - 1, kMostDoublings);
   const std::chrono::milliseconds whole = probation_ * (1U << doublings);
-  return std::clamp<std::chrono::milliseconds>(whole, probation_, std::max<std::chrono::milliseconds>(probation_, kLongestProbation));
+  return std::clamp<std::chrono::milliseconds>(whole, probation_,
+                                               std::max<std::chrono::milliseconds>(probation_, kLongestProbation));
 }
 
 std::vector<Uuid> Outcasts::at(Clock::SteadyTime now) const {

@@ -87,8 +87,7 @@ class Run {
     Attempt attempt = judged();
     decide(attempt);
     healed_.failed.push_back(attempt);
-    if (meeting_)
-      meeting_->failed(attempt.restarts, attempt.counts, attempt.end.exit_code, attempt.judgement.why);
+    if (meeting_) meeting_->failed(attempt.restarts, attempt.counts, attempt.end.exit_code, attempt.judgement.why);
     if (options_.failed) options_.failed(healed_.failed.back());
     if (!attempt.restarts || !waits(attempt.pause)) return Next::the_end;
     const auto error = get_ready_again(attempt);
@@ -302,7 +301,7 @@ class Run {
   std::unique_ptr<Meeting> meeting_;
   std::optional<Summons> summons_;  ///< what the first node said while ranks ran
   Healed healed_;
-  Environment environment_;  ///< what the ranks of the last try were started with
+  Environment environment_;   ///< what the ranks of the last try were started with
   std::uint32_t starts_ = 0;  ///< of this node's ranks
   std::uint32_t number_ = 0;  ///< of the present try, on all nodes
   std::uint32_t in_a_row_ = 0;

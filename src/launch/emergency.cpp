@@ -126,7 +126,8 @@ bool is_nearly_out(const MemoryRoom& room) {
   return room.left.value < std::clamp<std::uint64_t>(room.whole.value / 200, (32_MiB).value, (512_MiB).value);
 }
 
-EmergencyWatch::EmergencyWatch(fs::path logs, EmergencyPlaces places) : logs_(std::move(logs)), places_(std::move(places)) {
+EmergencyWatch::EmergencyWatch(fs::path logs, EmergencyPlaces places)
+    : logs_(std::move(logs)), places_(std::move(places)) {
   const auto room = logs_.empty() ? std::nullopt : disk_room(logs_);
   disk_counts_ = room && *room >= kLeastDisk;
 }

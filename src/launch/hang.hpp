@@ -17,7 +17,8 @@
 namespace gpuwarden::launch {
 
 /// Whether the GPU computes or moves memory. One that is busy without reading or writing its memory waits, as NCCL's
-/// kernels do, unless it draws half of its power limit or more; one whose load is not told is taken to work, since a job is not ended for what is not known.
+/// kernels do, unless it draws half of its power limit or more; one whose load is not told is taken to work, since a
+/// job is not ended for what is not known.
 bool does_work(const facts::GpuRecord& record);
 
 /// Notes each sign of progress. Safe to use from several threads.

@@ -321,8 +321,7 @@ class Supervisor {
     const auto due = time_event();
     if (!due || clock_.now() < *due) return;
     const TimeLimit& limit = spec_.time_limit;
-    if (limit.signal == 0 || told_time_)
-      return end_early({EarlyEnd::Kind::out_of_time, "the time limit is reached"});
+    if (limit.signal == 0 || told_time_) return end_early({EarlyEnd::Kind::out_of_time, "the time limit is reached"});
     told_time_ = true;
     const auto left = std::max(*limit.end - clock_.now(), Clock::SteadyTime::duration::zero());
     const char* name = sigabbrev_np(limit.signal);

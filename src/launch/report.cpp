@@ -314,10 +314,8 @@ Json to_json(const RunReport& report) {
   for (const telemetry::Happening& one : report.happenings) happenings.push_back(recording::to_json(one));
   Json stragglers = Json::array();
   for (const Straggler& one : report.stragglers)
-    stragglers.push_back({{"gpu", one.gpu.value},
-                          {"uuid", one.uuid.value},
-                          {"evidence", one.evidence},
-                          {"reason", one.reason}});
+    stragglers.push_back(
+        {{"gpu", one.gpu.value}, {"uuid", one.uuid.value}, {"evidence", one.evidence}, {"reason", one.reason}});
   Json gpus = Json::array();
   const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
   for (const GpuReport& gpu : report.gpus) {

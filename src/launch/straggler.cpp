@@ -15,11 +15,11 @@ namespace {
 using facts::ThrottleReason;
 using std::chrono::milliseconds;
 
-constexpr double kPeersWork = 30;      ///< percent of utilization
-constexpr double kItselfWorks = 10;    ///< percent: the clock of one that idles tells nothing
-constexpr double kSlowClock = 0.8;     ///< of the peers' median
-constexpr double kLittleWork = 0.5;    ///< of the peers' median
-constexpr double kLittlePower = 0.7;   ///< of the peers' median
+constexpr double kPeersWork = 30;     ///< percent of utilization
+constexpr double kItselfWorks = 10;   ///< percent: the clock of one that idles tells nothing
+constexpr double kSlowClock = 0.8;    ///< of the peers' median
+constexpr double kLittleWork = 0.5;   ///< of the peers' median
+constexpr double kLittlePower = 0.7;  ///< of the peers' median
 constexpr double kMostOfTheTime = 0.5;
 constexpr std::size_t kFewestReadings = 5;
 
@@ -40,7 +40,7 @@ std::optional<double> mean_of(const Values& values, Of of) {
 
 /// Of those that are known; nothing where not all are.
 template <class Values>
-std::optional<double> median_of(const Values& values, std::optional<double> Values::value_type::*field) {
+std::optional<double> median_of(const Values& values, std::optional<double> Values::value_type::* field) {
   std::vector<double> known;
   for (const auto& value : values) {
     if (value.*field) known.push_back(*(value.*field));
@@ -81,8 +81,7 @@ struct StragglerWatch::Means {
   std::vector<ThrottleReason> reasons;  ///< for most of the time
 };
 
-StragglerWatch::StragglerWatch(std::vector<Uuid> gpus, milliseconds window)
-    : gpus_(std::move(gpus)), window_(window) {}
+StragglerWatch::StragglerWatch(std::vector<Uuid> gpus, milliseconds window) : gpus_(std::move(gpus)), window_(window) {}
 
 std::vector<Straggler> StragglerWatch::add(const facts::Snapshot& snapshot, Clock::SteadyTime when) {
   for (const facts::GpuRecord& record : snapshot.gpus) {
@@ -149,8 +148,8 @@ std::optional<Straggler> StragglerWatch::judge(const Means& one, const std::vect
     straggler.evidence =
         fmt::format("SM clock {:.0f} MHz, the others' median {:.0f} MHz, for {}", *one.clock, *clock, time);
   } else if (power && one.power && *one.utilization < kLittleWork * *load && *one.power < kLittlePower * *power) {
-    straggler.evidence = fmt::format("utilization {:.0f} %, the others' median {:.0f} %, for {}", *one.utilization,
-                                     *load, time);
+    straggler.evidence =
+        fmt::format("utilization {:.0f} %, the others' median {:.0f} %, for {}", *one.utilization, *load, time);
   } else {
     return std::nullopt;
   }

@@ -88,8 +88,9 @@ facts::LeaseHolder describe(const Process& process, const std::vector<Record>& r
 std::string encode_ticket(const facts::LeaseTicket& ticket, std::int32_t priority) {
   Json candidates = Json::array();
   for (const Uuid& uuid : ticket.candidates) candidates.push_back(uuid.value);
-  return Json{{"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}, {"priority", priority}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return Json{
+      {"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}, {"priority", priority}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
@@ -112,7 +113,8 @@ std::int32_t priority_of_ticket(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   const Json priority = json.is_object() && json.contains("priority") ? json.at("priority") : Json();
   if (!priority.is_number_integer()) return 0;
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(priority.get<std::int64_t>(), -kMostPriority, kMostPriority));
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(priority.get<std::int64_t>(), -kMostPriority, kMostPriority));
 }
 
 }  // namespace gpuwarden::lease

@@ -161,7 +161,8 @@ class Acquisition {
     if (ticket_ || !request_.hold || result_.decision_.satisfied) return;
     const auto wants = static_cast<std::uint32_t>(std::max<std::size_t>(1, result_.decision_.wanted));
     // Without a place it waits all the same, behind those who have one.
-    if (auto ticket = source_.leases->queue(wants, result_.decision_.candidates, stop_, request_.priority)) ticket_ = std::move(*ticket);
+    if (auto ticket = source_.leases->queue(wants, result_.decision_.candidates, stop_, request_.priority))
+      ticket_ = std::move(*ticket);
   }
 
   /// Reading the GPUs costs more than looking at the line: those who wait far behind do not.

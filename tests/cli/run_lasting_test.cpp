@@ -42,13 +42,16 @@ class RunLasting : public Program {
 
 // Rank 0 notes each start down. In the first try it takes its GPU off the bus and fails.
 constexpr const char* kLosesOne =
-    "[ $RANK = 0 ] || exec sleep 60; echo $WORLD_SIZE $GPUWARDEN_RESTART_COUNT $TORCHELASTIC_RESTART_COUNT >>$DIR/tries;"
-    "if [ $GPUWARDEN_RESTART_COUNT = 0 ]; then sleep 0.5; $GPUWARDEN sim fault lab --gpu 0 xid=79; sleep 1; exit 9; fi;";
+    "[ $RANK = 0 ] || exec sleep 60; echo $WORLD_SIZE $GPUWARDEN_RESTART_COUNT $TORCHELASTIC_RESTART_COUNT "
+    ">>$DIR/tries;"
+    "if [ $GPUWARDEN_RESTART_COUNT = 0 ]; then sleep 0.5; $GPUWARDEN sim fault lab --gpu 0 xid=79; sleep 1; exit 9; "
+    "fi;";
 
 TEST_F(RunLasting, AnElasticJobGoesOnWithWhatIsLeft) {
   start_fleet("h100x8");
-  const auto done = run({"run", "-n", "6:8", "--nproc-per-node", "gpu", "--grace", "1s", "--report",
-                         (dir_ / "r.json").string(), "--", "sh", "-c", std::string(kLosesOne) + "kill -TERM 0; exit 0"});
+  const auto done =
+      run({"run", "-n", "6:8", "--nproc-per-node", "gpu", "--grace", "1s", "--report", (dir_ / "r.json").string(), "--",
+           "sh", "-c", std::string(kLosesOne) + "kill -TERM 0; exit 0"});
   EXPECT_EQ(shown("tries"), "8 0 0\n7 1 0\n") << done.standard_error;
   EXPECT_THAT(done.standard_error, HasSubstr("starting again, on what is left"));
   const auto json = nlohmann::json::parse(shown("r.json"), nullptr, false);
@@ -64,12 +67,12 @@ TEST_F(RunLasting, ItGrowsAgainAtTheNextCheckpointWhenTheGpuIsWell) {
                             "[ $WORLD_SIZE = 8 ] && { touch $DIR/finished; exit 0; };"
                             "$GPUWARDEN sim reset lab --gpu 0; i=0; while :; do i=$((i+1));"
                             " echo $i >$GPUWARDEN_CHECKPOINT; sleep 2; done";
-  const std::string ends = "while [ ! -e $DIR/finished ]; do [ $RANK = 0 ] && break; sleep 0.1; done;"
-                           "[ -e $DIR/finished ] && exit 0;";
-  const auto done =
-      run({"run", "-n", "6:8", "--nproc-per-node", "gpu", "--grace", "1s", "--sample-period", "200ms", "--probation",
-           "1s", "--checkpoint", (dir_ / "state").string(), "--report", (dir_ / "r.json").string(), "--", "sh", "-c",
-           ends + grows});
+  const std::string ends =
+      "while [ ! -e $DIR/finished ]; do [ $RANK = 0 ] && break; sleep 0.1; done;"
+      "[ -e $DIR/finished ] && exit 0;";
+  const auto done = run({"run", "-n", "6:8", "--nproc-per-node", "gpu", "--grace", "1s", "--sample-period", "200ms",
+                         "--probation", "1s", "--checkpoint", (dir_ / "state").string(), "--report",
+                         (dir_ / "r.json").string(), "--", "sh", "-c", ends + grows});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_EQ(shown("tries"), "8 0 0\n7 1 0\n8 2 0\n") << done.standard_error;
   EXPECT_THAT(done.standard_error, HasSubstr("starting again with 8 instead of 7"));
@@ -101,8 +104,8 @@ TEST_F(RunLasting, WhenAllGpusFailItGoesOnOnTheCpuWhereThatIsWanted) {
 
 TEST_F(RunLasting, AJobThatDoesNotNoticeThatItsGpusAreGoneIsEnded) {
   start_fleet("t4x1");
-  const auto done = run({"run", "--grace", "1s", "--", "sh", "-c",
-                         "sleep 0.5; $GPUWARDEN sim fault lab --gpu 0 lost; exec sleep 100"});
+  const auto done = run(
+      {"run", "--grace", "1s", "--", "sh", "-c", "sleep 0.5; $GPUWARDEN sim fault lab --gpu 0 lost; exec sleep 100"});
   EXPECT_EQ(done.exit_code, 143);
   EXPECT_THAT(done.standard_error, HasSubstr("GPU 0 is lost, and the job did not end by itself"));
 }
@@ -111,16 +114,16 @@ TEST_F(RunLasting, NodesAgreeOnTheirRestarts) {
   start_fleet("h100x8");
   const auto node = [](int number) {
     return "$GPUWARDEN run -q --nnodes 2 --node-rank " + std::to_string(number) + " --rdzv-id nodes-" +
-           std::to_string(::getpid()) +
-           " --max-restarts 2 --restart-delay 10ms --grace 1s --nproc-per-node " + std::to_string(number + 1) +
+           std::to_string(::getpid()) + " --max-restarts 2 --restart-delay 10ms --grace 1s --nproc-per-node " +
+           std::to_string(number + 1) +
            " -- sh -c 'echo $RANK of $WORLD_SIZE, try $GPUWARDEN_RESTART_COUNT >>$DIR/ranks;"
            " [ $GPUWARDEN_RESTART_COUNT = 1 ] && exit 0; [ $RANK = 2 ] || exec sleep 60; sleep 0.5; exit 7'";
   };
   const auto done = shell("(" + node(0) + ") & first=$!; " + node(1) + "; code=$?; wait $first && exit $code");
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   const std::string ranks = shown("ranks");
-  for (const char* line : {"0 of 3, try 0\n", "1 of 3, try 0\n", "2 of 3, try 0\n", "0 of 3, try 1\n", "1 of 3, try 1\n",
-                           "2 of 3, try 1\n"})
+  for (const char* line : {"0 of 3, try 0\n", "1 of 3, try 0\n", "2 of 3, try 0\n", "0 of 3, try 1\n",
+                           "1 of 3, try 1\n", "2 of 3, try 1\n"})
     EXPECT_THAT(ranks, HasSubstr(line));
 }
 

@@ -15,8 +15,8 @@ namespace gpuwarden::healing {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using testing::FailsWith;
+using ::testing::HasSubstr;
 using testing::IsOk;
 
 /// Nodes of one machine, each with a seat; joining waits for the others, so that it has a thread of its own.

@@ -9,9 +9,9 @@
 namespace gpuwarden::launch {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::put;
 using testing::TempDir;
-using ::testing::HasSubstr;
 
 constexpr const char* kNearlyOut = "MemTotal: 1000000 kB\nMemFree: 10 kB\nMemAvailable: 20000 kB\nSwapFree: 0 kB\n";
 

@@ -68,7 +68,7 @@ TEST_F(Jobs, OneThatIsEndedEarlyKeepsItsOwnCodeAndElseHas1) {
     const auto end =
         run_job(spec, system_clock(), {.end_early = [&](const std::vector<RankEnd>&) -> std::optional<EarlyEnd> {
                   return file("up.0") == "(none)" || file("up.1") == "(none)" ? std::nullopt
-                                                                             : std::optional(EarlyEnd{kind, "why"});
+                                                                              : std::optional(EarlyEnd{kind, "why"});
                 }});
     EXPECT_THAT(end, IsOk());
     EXPECT_TRUE(end->early.has_value());

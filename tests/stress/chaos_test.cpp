@@ -123,8 +123,9 @@ class Chaos {
   fs::path log_of(int number) const { return dir_ / "logs" / std::to_string(number); }
 
   void start(const Job& job) {
-    std::vector<std::string> words{GPUWARDEN_PROGRAM, "run",  "-q", "--wait",          "120s", "--timeout",
-                                   "2s",              "--grace", "1s", "--sample-period", "200ms"};
+    std::vector<std::string> words{
+        GPUWARDEN_PROGRAM, "run",  "-q", "--wait", "120s", "--timeout", "2s", "--grace", "1s",
+        "--sample-period", "200ms"};
     if (job.mode->restarts)
       words.insert(words.end(), {"--max-restarts", "8", "--restart-delay", "10ms", "--probation", "1s"});
     words.insert(words.end(), {"--", GPUWARDEN_CHAOS_JOB, std::to_string(job.number), job.mode->name});

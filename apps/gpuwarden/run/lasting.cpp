@@ -10,13 +10,14 @@
 #include "acquire.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/machine/reserve.hpp"
+#include "gpuwarden/placement/names.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 using std::chrono::milliseconds;
 
-std::unexpected<Error> wrong(std::string what, std::string hint = {}) {
+std::unexpected<Error> refuse_as(std::string what, std::string hint = {}) {
   return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
 }
 
@@ -51,11 +52,11 @@ Result<launch::TimeLimit> read_time_limit(const Context& context) {
   GPUWARDEN_TRY(const auto own, duration_option(context.args, "time-limit"));
   const auto slurm = left_by_slurm(context.environment);
   if (limit.signal != 0 && !own && !slurm)
-    return wrong("--signal requires --time-limit", "or a Slurm job, whose end is known");
-  if (own && own->count() == 0) return wrong("--time-limit must be greater than 0");
+    return refuse_as("--signal requires --time-limit", "or a Slurm job, whose end is known");
+  if (own && own->count() == 0) return refuse_as("--time-limit must be greater than 0");
   if (own && limit.signal != 0 && limit.before >= *own)
-    return wrong(fmt::format("--signal: {} before the end is before the job begins: its time limit is {}",
-                             format_duration(limit.before), format_duration(*own)));
+    return refuse_as(fmt::format("--signal: {} before the end is before the job begins: its time limit is {}",
+                                 format_duration(limit.before), format_duration(*own)));
   const auto now = system_clock().now();
   if (own && (!slurm || *own <= *slurm)) {
     limit.end = now + *own;
@@ -103,7 +104,7 @@ Result<launch::TimeLimit> parse_early_signal(const std::string& text) {
   launch::TimeLimit limit;
   limit.signal = signal_from(rest.substr(0, at));
   if (limit.signal == 0)
-    return wrong(fmt::format("'{}' is not a signal", printable(rest.substr(0, at))), "for example USR1@60");
+    return refuse_as(fmt::format("'{}' is not a signal", printable(rest.substr(0, at))), "for example USR1@60");
   if (at == std::string_view::npos) return limit;
   const std::string_view time = rest.substr(at + 1);
   const auto seconds = parse_integer(time);
@@ -119,7 +120,7 @@ Result<void> check_lasting(const Context& context, const Selection& selection) {
   GPUWARDEN_CHECK(read_time_limit(context));
   GPUWARDEN_CHECK(duration_option(context.args, "probation"));
   if (context.args.has("checkpoint") && !selection.least && !context.args.text("nnodes").value_or("").contains(':'))
-    return wrong("--checkpoint requires a range of GPUs or nodes", "for example -n 2:4");
+    return refuse_as("--checkpoint requires a range of GPUs or nodes", "for example -n 2:4");
   return {};
 }
 

@@ -79,9 +79,9 @@ Result<void> check_program(const std::string& program, const Environment& enviro
 /// A job with its GPUs.
 struct ReadyRun {
   JobSpec job;
-  std::vector<Uuid> gpus;         ///< watched while it runs
+  std::vector<Uuid> gpus;          ///< watched while it runs
   std::vector<GpuIndex> places{};  ///< of each of them, when they were chosen
-  std::string workload;    ///< what rules find their workload in: the command, the model's name
+  std::string workload;            ///< what rules find their workload in: the command, the model's name
   std::optional<knowledge::Version> driver;
   std::vector<std::string> warnings;  ///< what is not as it was asked for: a rank that is bound to no CPUs
 };
