@@ -172,6 +172,8 @@ void MeetingHost::seat(Guest& guest, const std::vector<std::string>& words) {
 
 void MeetingHost::see_off(Guest& guest) {
   if (!guest.node || state_ == State::over) return;
+  // Rank 0 is there, and this host.
+  if (*guest.node == 0) return end(1, "the first node is gone");
   const std::string why = fmt::format("node {} is gone", *guest.node);
   const bool took_part = guest.takes_part && !guest.done;
   guest.ready.reset();

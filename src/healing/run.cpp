@@ -257,13 +257,25 @@ class Run {
     return clock_.sleep_for(pause, options_.run.stop);
   }
 
+  /// Others instead of those at fault. A driver that does not answer may do so later: that is tried as often as
+  /// restarts are left.
+  std::optional<Error> replace(const std::vector<Uuid>& at_fault) {
+    for (;;) {
+      auto error = holding_.replace(at_fault);
+      if (!error || error->code != ErrorCode::unavailable || counted_ >= options_.policy.max_restarts) return error;
+      const milliseconds pause = pause_before(options_.policy, ++in_a_row_, 0.5);
+      if (!has_time(pause) || !waits(pause)) return error;
+      ++counted_;
+    }
+  }
+
   /// The GPUs of the next try. Why there are none; nothing: they are held.
   std::optional<Error> get_ready_again(const Attempt& attempt) {
     if (attempt.judgement.restart != Restart::other_gpus) {
       holding_.grow();
       return std::nullopt;
     }
-    auto error = holding_.replace(attempt.judgement.gpus_at_fault);
+    auto error = replace(attempt.judgement.gpus_at_fault);
     if (!error || !options_.cpu_fallback) return error;
     if (options_.run.warning) options_.run.warning(fmt::format("{}: going on on the CPU", error->message));
     holding_.leave_gpus();

@@ -29,6 +29,13 @@ bool is_gone(const facts::GpuRecord& record) {
   return record.state == GpuState::lost || record.state == GpuState::needs_reset || record.state == GpuState::disabled;
 }
 
+/// What is read before and after the ranks run has no figures of them.
+bool tells(const facts::GpuRecord& record) {
+  const facts::GpuSample& sample = record.sample;
+  return !facts::is_usable(record) || sample.utilization_gpu || sample.memory_used || sample.power ||
+         sample.temperature;
+}
+
 LateReading late_reading(const facts::GpuRecord& record, std::chrono::system_clock::time_point time) {
   const facts::GpuSample& sample = record.sample;
   return {.time = time,
@@ -78,17 +85,20 @@ const facts::GpuRecord* RunWatch::record_of(const facts::Snapshot& snapshot, std
 }
 
 void RunWatch::note_late_readings(const facts::Snapshot& snapshot) {
-  facts::Snapshot seen = snapshot;
-  seen.gpus.clear();
+  if (!last_seen_) last_seen_ = snapshot;
+  std::vector<facts::GpuRecord> seen;
   for (std::size_t i = 0; i < run_.gpus.size(); ++i) {
     const auto* record = record_of(snapshot, i);
-    if (record == nullptr) continue;
-    seen.gpus.push_back(*record);
-    late_.push_back(late_reading(*record, snapshot.taken_at));
+    const auto* before = record_of(*last_seen_, i);
+    if (record != nullptr && tells(*record))
+      late_.push_back(late_reading(*record, snapshot.taken_at));
+    else if (before != nullptr)
+      record = before;
+    if (record != nullptr) seen.push_back(*record);
   }
+  last_seen_->gpus = std::move(seen);
   while (!late_.empty() && (late_.size() > kMostLateReadings || late_.front().time + kLastMinute < snapshot.taken_at))
     late_.pop_front();
-  if (!seen.gpus.empty()) last_seen_ = std::move(seen);
 }
 
 void RunWatch::note_lost(const facts::Snapshot& snapshot) {

@@ -65,7 +65,7 @@ TEST_F(RunLasting, ItGrowsAgainAtTheNextCheckpointWhenTheGpuIsWell) {
   start_fleet("h100x8");
   const std::string grows = std::string(kLosesOne) +
                             "[ $WORLD_SIZE = 8 ] && { touch $DIR/finished; exit 0; };"
-                            "$GPUWARDEN sim reset lab --gpu 0; i=0; while :; do i=$((i+1));"
+                            "$GPUWARDEN sim clear lab --gpu 0; i=0; while :; do i=$((i+1));"
                             " echo $i >$GPUWARDEN_CHECKPOINT; sleep 2; done";
   const std::string ends =
       "while [ ! -e $DIR/finished ]; do [ $RANK = 0 ] && break; sleep 0.1; done;"
@@ -95,7 +95,7 @@ TEST_F(RunLasting, WhenAllGpusFailItGoesOnOnTheCpuWhereThatIsWanted) {
       "echo \"$CUDA_VISIBLE_DEVICES\" >>$DIR/seen; [ -z \"$CUDA_VISIBLE_DEVICES\" ] && exit 0; sleep 0.5;"
       "$GPUWARDEN sim fault lab --gpu 0 xid=79; sleep 1; exit 9";
   EXPECT_EQ(run({"run", "--", "sh", "-c", job}).exit_code, 9);
-  ASSERT_EQ(run({"sim", "reset", "lab", "--gpu", "0"}).exit_code, 0);
+  ASSERT_EQ(run({"sim", "clear", "lab", "--gpu", "0"}).exit_code, 0);
   const auto done = run({"run", "--cpu-fallback", "--", "sh", "-c", job});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_error, HasSubstr("going on on the CPU"));
@@ -179,7 +179,9 @@ TEST_F(RunLasting, WhatCannotBeMeantIsRefused) {
 
 TEST_F(RunLasting, ARangeTakesWhatThereIs) {
   start_fleet("h100x8");
-  const auto done = shell("$GPUWARDEN run -q -n 6 -- sh -c '$GPUWARDEN select -n 1:4; $GPUWARDEN select -n 3:4'");
+  const auto done = shell(
+      "$GPUWARDEN run -q -n 6 -- sh -c 'unset CUDA_VISIBLE_DEVICES; $GPUWARDEN select -n 1:4; $GPUWARDEN select -n "
+      "3:4'");
   EXPECT_EQ(std::ranges::count(done.standard_output, ','), 1) << "two are left: " << done.standard_output;
   EXPECT_THAT(done.standard_error, HasSubstr("only 2 of the 3 requested GPUs are available"));
 }

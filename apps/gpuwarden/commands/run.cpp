@@ -185,7 +185,7 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   };
   options.failed = [&](const healing::Attempt& attempt) {
     if (!context.args.has("quiet") && !context.args.has("no-report"))
-      say("{}", attempt_text(attempt, options.policy.max_restarts == 0, *style));
+      say("{}", attempt_text(attempt, options.policy.max_restarts == 0 && !attempt.restarts, *style));
   };
   options.gave_up = [](const healing::Attempt& attempt) { say("{}", no_restart_text(attempt)); };
   bool ended_in_pause = false;

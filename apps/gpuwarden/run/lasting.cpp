@@ -94,6 +94,19 @@ std::optional<healing::MeetingPlace> meeting_of(const launch::RunPlan& plan, con
   return place;
 }
 
+/// As acquire() without those GPUs. One that is lost just then does not tell its UUID any more, by which it was to be
+/// left out: it is looked for again.
+Result<machine::Reservation> acquire_without(const machine::Machine& machine, const Selection& selection,
+                                             const std::vector<Uuid>& without, const machine::Holder& holder) {
+  constexpr int kMostTimes = 5;
+  for (int times = 1;; ++times) {
+    auto gpus = acquire(machine, without_gpus(machine, selection, without), true, holder);
+    const bool unknown =
+        !gpus && (gpus.error().code == ErrorCode::not_found || gpus.error().code == ErrorCode::invalid_argument);
+    if (!unknown || without.empty() || times == kMostTimes) return gpus;
+  }
+}
+
 }  // namespace
 
 Result<launch::TimeLimit> parse_early_signal(const std::string& text) {
@@ -136,18 +149,19 @@ Result<void> make_lasting(const Context& context, const machine::Machine& machin
   // GPUs that were named are those, and no others.
   if (!selection.request.gpu_ids.empty() || selection.request.force_cpu) return {};
   options.other_gpus = [&machine, selection, holder](const std::vector<Uuid>& without) {
-    return acquire(machine, without_gpus(machine, selection, without), true, holder);
+    return acquire_without(machine, selection, without, holder);
   };
   if (!selection.least) return {};
   healing::Elastic elastic{.least = *selection.least, .most = selection.request.count.value_or(1)};
   elastic.more = [&machine, selection, holder](std::uint32_t least, std::uint32_t most,
                                                const std::vector<Uuid>& without) -> Result<machine::Reservation> {
-    Selection more = without_gpus(machine, selection, without);
+    Selection more = selection;
     more.request.count = most;
     more.least = std::max(least, 1U);
+    if (least > 0) return acquire_without(machine, more, without, holder);
     // Ranks may be running, whose launcher has the signals: nobody waits then.
-    if (least == 0) return machine::reserve(machine, {.gpus = more.request, .least = 1}, holder, system_clock());
-    return acquire(machine, more, true, holder);
+    more = without_gpus(machine, more, without);
+    return machine::reserve(machine, {.gpus = more.request, .least = 1}, holder, system_clock());
   };
   options.elastic = std::move(elastic);
   return {};
