@@ -20,8 +20,9 @@ namespace {
 
 using gpuwarden::bench::Contender;
 
-/// Debian's PyTorch 1.13 under Python 3.11: torchrun cannot read the default of its own option --redirects ("0") there
-/// (enum.IntFlag takes no unknown members any more), and ends with an error whatever it is to run.
+/// Debian's PyTorch 1.13 under Python 3.11: torchrun looks its default of --redirects, "0", up among the members of an
+/// enum.Flag, which leave out the one that is 0 since Python 3.11, and ends with "'NoneType' object has no attribute
+/// 'get'" whatever it is to run. Mended here, so that there is something to compare with.
 constexpr const char* kMendedTorchrun =
     "import torch.distributed.elastic.multiprocessing.api as a\n"
     "a.Std.from_str = classmethod(lambda c, v: a.Std(int(v)) if ':' not in v else {int(p.split(':')[0]): "
