@@ -62,9 +62,9 @@ TEST_F(Stragglers, ClocksThatAreAlittleLowerAreNone) {
 
 TEST_F(Stragglers, OneThatWorksLessAndDrawsLessIsTold) {
   slow().utilization_gpu = 20_pct;
+  slow().pcie_width = Count(4);
   EXPECT_THAT(watch_for(5min), IsEmpty()) << "it draws as much as the others";
   slow().power = 150_W;
-  slow().pcie_width = Count(4);
   const auto found = watch_for(5min);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found[0].evidence, HasSubstr("utilization"));
