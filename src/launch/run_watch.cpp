@@ -92,8 +92,8 @@ void RunWatch::note_late_readings(const facts::Snapshot& snapshot) {
     const auto* before = record_of(*last_seen_, i);
     if (record != nullptr && tells(*record))
       late_.push_back(late_reading(*record, snapshot.taken_at));
-    else if (before != nullptr)
-      record = before;
+    else if (before != nullptr && (record != nullptr || snapshot.problem))
+      record = before;  // a driver that does not answer says nothing of its GPUs
     if (record != nullptr) seen.push_back(*record);
   }
   last_seen_->gpus = std::move(seen);
