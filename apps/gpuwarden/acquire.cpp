@@ -13,7 +13,13 @@ Result<machine::Reservation> acquire(const Machine& machine, const Selection& se
   const auto tell = [](const Decision& refused) {
     for (const std::string& warning : refused.warnings) warn(warning);
   };
-  return machine::reserve(machine, {.gpus = selection.request, .hold = hold, .wait = selection.wait, .refused = tell},
+  return machine::reserve(machine,
+                          {.gpus = selection.request,
+                           .hold = hold,
+                           .wait = selection.wait,
+                           .least = selection.least,
+                           .priority = selection.priority,
+                           .refused = tell},
                           holder, system_clock(), signals.token());
 }
 

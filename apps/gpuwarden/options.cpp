@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
@@ -136,11 +137,36 @@ Result<void> read_device(const std::string& device, Request& request) {
   return {};
 }
 
-Result<void> fill(const Args& args, Request& request) {
+/// -n 4, or -n 2:4. Without it the range of --nproc-per-node 2:4, which has a rank for each GPU.
+Result<void> fill_count(const Args& args, Selection& selection) {
+  Request& request = selection.request;
+  GPUWARDEN_TRY(auto count, range_option(args, "num-gpus", 4096));
+  const bool ranks_tell = args.text("nproc-per-node").value_or("").contains(':');
+  if (ranks_tell) {
+    GPUWARDEN_TRY(const auto ranks, range_option(args, "nproc-per-node", 4096));
+    if (count && ranks && *count != *ranks)
+      return fail(ErrorCode::invalid_argument, "--num-gpus and --nproc-per-node name different ranges",
+                  "a range of ranks has a GPU for each: leave out --num-gpus");
+    count = ranks;
+  }
+  if (!count) return {};
+  request.count = count->most;
+  if (count->least == count->most) return {};
+  if (!request.gpu_ids.empty())
+    return fail(ErrorCode::invalid_argument, "GPUs that are named and a range of them cannot be used together",
+                "leave out one of the two");
+  selection.least = count->least;
+  if (args.has("model") || args.has("model-size"))
+    return fail(ErrorCode::invalid_argument, "a range of GPUs and a model cannot be used together",
+                "name one number of GPUs");
+  return {};
+}
+
+Result<void> fill(const Args& args, Selection& selection) {
+  Request& request = selection.request;
   GPUWARDEN_CHECK(check_lists(args));
   merge_family(args, request);
-  GPUWARDEN_TRY(const auto count, count_option(args, "num-gpus", 4096));
-  if (count) request.count = count;
+  GPUWARDEN_CHECK(fill_count(args, selection));
   GPUWARDEN_TRY(request.min_memory, size_option(args, "min-memory"));
   GPUWARDEN_TRY(request.min_free_memory, size_option(args, "min-free-memory"));
   GPUWARDEN_TRY(request.min_compute_capability, capability_option(args));
@@ -156,6 +182,19 @@ Result<void> fill(const Args& args, Request& request) {
   const auto device = args.text("device");
   if (device) GPUWARDEN_CHECK(read_device(*device, request));
   return fill_model(args, request);
+}
+
+Result<std::int32_t> priority_option(const Args& args) {
+  const auto text = args.text("priority");
+  if (!text) return 0;
+  const auto number = parse_integer(*text);
+  if (!number || *number < -lease::kMostPriority || *number > lease::kMostPriority)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--priority: '{}' is not a whole number from {} to {}", printable(*text),
+                            -lease::kMostPriority, lease::kMostPriority));
+  if (!args.has("wait"))
+    return fail(ErrorCode::invalid_argument, "--priority requires --wait", "it orders your own waiting jobs");
+  return static_cast<std::int32_t>(*number);
 }
 
 }  // namespace
@@ -174,6 +213,22 @@ Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::s
                 fmt::format("--{}: '{}' is not a whole number from 0 to {}", key, printable(*text), most));
   }
   return static_cast<std::uint32_t>(*number);
+}
+
+Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most) {
+  const auto text = args.text(key);
+  if (!text || !text->contains(':')) {
+    GPUWARDEN_TRY(const auto count, count_option(args, key, most));
+    if (!count) return std::nullopt;
+    return CountRange{*count, *count};
+  }
+  const auto parts = split(*text, ':');
+  const auto least = parse_integer(parts[0]);
+  const auto greatest = parse_integer(parts[1]);
+  if (parts.size() != 2 || !least || !greatest || *least < 1 || *greatest < *least || *greatest > most)
+    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is not a range", key, printable(*text)),
+                fmt::format("MIN:MAX, for example 2:4; MIN from 1, MAX up to {}", most));
+  return CountRange{static_cast<std::uint32_t>(*least), static_cast<std::uint32_t>(*greatest)};
 }
 
 Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key) {
@@ -226,11 +281,12 @@ Result<Selection> read_selection(Context& context) {
   fall_back_to(context.args, selection.config.run);
   fall_back_to_strategy(context.args, selection.config);
   selection.request = placement::request_from(selection.config);
-  GPUWARDEN_CHECK(fill(context.args, selection.request));
+  GPUWARDEN_CHECK(fill(context.args, selection));
   if (context.args.has("wait")) {
     GPUWARDEN_TRY(const auto wait, duration_option(context.args, "wait"));
     selection.wait = wait.value_or(std::chrono::milliseconds::max());
   }
+  GPUWARDEN_TRY(selection.priority, priority_option(context.args));
   return selection;
 }
 

@@ -23,7 +23,7 @@ inline constexpr auto kCommonOptions = std::to_array<Option>({
 });
 
 inline constexpr auto kSelectionOptions = std::to_array<Option>({
-    {"-n,--num-gpus", OptionKind::text, "N", "how many GPUs (1)"},
+    {"-n,--num-gpus", OptionKind::text, "N|MIN:MAX", "how many GPUs (1); MIN:MAX: as many as there are of these"},
     {"--gpu-ids", OptionKind::list, "ID...",
      "exactly these: indices (0,2 or 0-3), UUIDs or their beginnings, PCI bus ids"},
     {"--all", OptionKind::flag, "", "every GPU that fits"},
@@ -42,6 +42,7 @@ inline constexpr auto kSelectionOptions = std::to_array<Option>({
     {"--allow-busy", OptionKind::flag, "", "take GPUs although processes without a lease use them"},
     {"--device", OptionKind::text, "cpu|cuda|cuda:N", "cpu: no GPU at all; cuda:1: GPU 1", "cpu cuda"},
     {"--wait", OptionKind::optional, "DURATION", "wait in line until the GPUs are available"},
+    {"--priority", OptionKind::text, "N", "among your own waiting jobs: the highest goes first (0)"},
     {"--config", OptionKind::text, "FILE", "YAML configuration (docs/cli.md)"},
 });
 

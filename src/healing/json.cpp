@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/json.hpp"
 #include "gpuwarden/healing/run.hpp"
 #include "gpuwarden/redact/redact.hpp"
@@ -18,6 +19,7 @@ Json to_json(const Attempt& attempt) {
             {"restart", knowledge::to_string(attempt.judgement.restart)},
             {"why", attempt.judgement.why},
             {"restarts", attempt.restarts},
+            {"counts", attempt.counts},
             {"decision", attempt.decision},
             {"pause_seconds", std::chrono::duration<double>(attempt.pause).count()},
             {"changes", attempt.changes}};
@@ -29,6 +31,27 @@ Json to_json(const Attempt& attempt) {
   json["gpus_at_fault"] = Json::array();
   for (const Uuid& uuid : attempt.judgement.gpus_at_fault) json["gpus_at_fault"].push_back(uuid.value);
   return json;
+}
+
+/// What the GPUs read in the last minute.
+Json telemetry_of(const launch::RunReport& report) {
+  Json rows = Json::array();
+  const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
+  for (const launch::LateReading& one : report.last_minute) {
+    Json throttling = Json::array();
+    for (const auto reason : one.throttling) throttling.push_back(std::string(facts::to_string(reason)));
+    rows.push_back({{"time", format_utc(one.time)},
+                    {"gpu", one.gpu.value},
+                    {"state", std::string(facts::to_string(one.state))},
+                    {"utilization_percent", number(one.utilization)},
+                    {"memory_utilization_percent", number(one.memory_utilization)},
+                    {"memory_used_bytes", number(one.memory_used)},
+                    {"power_watts", one.power ? Json(static_cast<double>(one.power->value) / 1000) : Json()},
+                    {"temperature_celsius", number(one.temperature)},
+                    {"sm_clock_megahertz", number(one.sm_clock)},
+                    {"throttling", std::move(throttling)}});
+  }
+  return rows;
 }
 
 /// Every text in it, without secrets.
@@ -54,11 +77,14 @@ Json to_json(const Healed& healed, std::span<const std::string> known) {
       words[std::to_string(rank.rank)] = {
           {"standard_output", rank.last_output}, {"standard_error", rank.last_words}, {"stacks", rank.stacks}};
     post_mortem["last_words"] = std::move(words);
+    post_mortem["telemetry"] = telemetry_of(healed.report);
+    post_mortem["happenings"] = json["happenings"];
   }
   redact_all(json["command"], known);
   redact_all(attempts, known);
   redact_all(post_mortem, known);
   json["attempts"] = std::move(attempts);
+  json["regroups"] = healed.regroups;
   json["post_mortem"] = std::move(post_mortem);
   return json;
 }

@@ -85,9 +85,17 @@ bool spoils(const telemetry::Happening& happening) {
   return !fitness::ailments_of(record, {&event, 1}).empty();
 }
 
+/// Whether the GPU was well when it was last heard of: what is amiss is the driver, which others have, too.
+bool was_well(const GpuReport& gpu, const RunReport& report) {
+  return report.last_seen && std::ranges::any_of(report.last_seen->gpus, [&](const facts::GpuRecord& record) {
+           return record.gpu.uuid == gpu.uuid && facts::is_usable(record);
+         });
+}
+
 /// What spoiled one of the job's GPUs; empty: nothing.
 std::string trouble_of(const GpuReport& gpu, const RunReport& report) {
-  if (gpu.summary.lost) return gpu.summary.lost->text.empty() ? "it was lost" : gpu.summary.lost->text;
+  if (gpu.summary.lost && !was_well(gpu, report))
+    return gpu.summary.lost->text.empty() ? "it was lost" : gpu.summary.lost->text;
   // What happens to a MIG instance is told of its GPU.
   const auto found = std::ranges::find_if(report.happenings, [&](const telemetry::Happening& one) {
     const bool own = one.gpu == gpu.uuid || (gpu.uuid.value.starts_with("MIG-") && report.gpus.size() == 1);
@@ -176,7 +184,7 @@ bool is_of_program(std::string_view exception) {
 
 Judgement judge(const RunReport& report, const Environment& environment) {
   Judgement judgement;
-  judgement.diagnosis = diagnosis::diagnose(read_all(report));
+  judgement.diagnosis = diagnosis::diagnose(read_all(report), report.last_seen ? &*report.last_seen : nullptr);
   std::string trouble;
   for (const GpuReport& gpu : report.gpus) {
     const std::string words = trouble_of(gpu, report);
@@ -195,6 +203,7 @@ Judgement judge(const RunReport& report, const Environment& environment) {
     judgement.restart = Restart::again;
     judgement.why = report.end.given_up;
   }
+  if (report.end.early) judgement.why = report.end.early->why;
   // A GPU that is gone explains whatever the programs say of it.
   if (!judgement.gpus_at_fault.empty()) {
     judgement.restart = Restart::other_gpus;

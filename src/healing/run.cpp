@@ -5,16 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <system_error>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "healing/checkpoint.hpp"
+#include "healing/holding.hpp"
+#include "healing/meeting.hpp"
 
 namespace gpuwarden::healing {
 namespace {
 
 using knowledge::Restart;
+using launch::EarlyEnd;
 using launch::JobSpec;
 using launch::RunReport;
 using std::chrono::milliseconds;
@@ -28,50 +33,149 @@ std::string settings_text(const Environment& changes) {
   return join(settings, " ");
 }
 
+/// A GPU of an elastic job that is gone has that long before the job, which does not notice, is started again.
+constexpr auto kLostGpuPatience = std::chrono::seconds(10);
+
 class Run {
  public:
   Run(launch::RunPlan plan, const machine::Machine& machine, machine::Reservation gpus, const Options& options,
       Clock& clock)
-      : plan_(std::move(plan)), machine_(machine), gpus_(std::move(gpus)), options_(options), clock_(clock) {
+      : plan_(std::move(plan)),
+        machine_(machine),
+        options_(options),
+        clock_(clock),
+        holding_(std::move(gpus), options, clock),
+        checkpoint_(options.checkpoint) {
     const bool shared = plan_.rank_per_gpu || plan_.ranks.value_or(1) > 1 || plan_.job.log_directory.has_value();
-    plan_.job.keep_last_words = shared || options.policy.max_restarts > 0;
+    plan_.job.keep_last_words = shared || options.policy.max_restarts > 0 || options.elastic;
     plan_.job.max_restarts = options.policy.max_restarts;
+    if (!options.checkpoint.empty())
+      plan_.job.extra_environment["GPUWARDEN_CHECKPOINT"] = std::filesystem::absolute(options.checkpoint).string();
   }
 
   Result<Healed> to_its_end() {
-    for (std::uint32_t number = 0;; ++number) {
-      auto report = once(number);
-      if (!report && number == 0) return std::unexpected(std::move(report).error());
-      // The failure before it is the job's end.
+    if (options_.meeting) {
+      GPUWARDEN_TRY(meeting_, Meeting::open(*options_.meeting, clock_));
+    }
+    for (bool first = true;; first = false) {
+      auto report = once();
+      if (!report && first) return std::unexpected(std::move(report).error());
+      // What was before it is the job's end.
       if (!report) return without_another(report.error());
       healed_.report = std::move(*report);
-      if (healed_.report.end.exit_code == 0 || healed_.report.end.interrupted_by) return std::move(healed_);
-      Attempt attempt = judged(number);
-      decide(attempt);
-      healed_.failed.push_back(attempt);
-      if (options_.failed) options_.failed(healed_.failed.back());
-      if (!attempt.restarts || !waits(attempt.pause)) return std::move(healed_);
-      if (attempt.judgement.restart == Restart::other_gpus) {
-        if (auto error = take_other_gpus()) return without_another(*error);
-      }
+      if (const auto next = what_follows(); next == Next::the_end) return std::move(healed_);
     }
   }
 
  private:
-  Result<RunReport> once(std::uint32_t number) {
+  enum class Next { another_try, the_end };
+
+  Next what_follows() {
+    launch::JobEnd& end = healed_.report.end;
+    if (end.interrupted_by) return Next::the_end;
+    const bool regroups = end.early && end.early->kind == EarlyEnd::Kind::regroup;
+    // A failure after another node's follows from it.
+    if (meeting_ && !summons_ && end.exit_code != 0 && !regroups) summons_ = meeting_->summons();
+    if (meeting_ && !summons_ && end.exit_code == 0) summons_ = meeting_->done();
+    if (summons_) return heed(*std::exchange(summons_, std::nullopt));
+    if (regroups) return start_again_with_others(end.early->why);
+    if (end.exit_code == 0) return Next::the_end;
+    return after_failure();
+  }
+
+  Next after_failure() {
+    Attempt attempt = judged();
+    decide(attempt);
+    healed_.failed.push_back(attempt);
+    if (meeting_) meeting_->failed(attempt.restarts, attempt.counts, attempt.end.exit_code, attempt.judgement.why);
+    if (options_.failed) options_.failed(healed_.failed.back());
+    if (!attempt.restarts || !waits(attempt.pause)) return Next::the_end;
+    const auto error = get_ready_again(attempt);
+    if (!error) return Next::another_try;
+    if (meeting_) meeting_->failed(false, false, attempt.end.exit_code, error->message);
+    give_up(*error);
+    return Next::the_end;
+  }
+
+  /// What the first node says of all of them.
+  Next heed(const Summons& summons) {
+    launch::JobEnd& end = healed_.report.end;
+    if (!summons.ends) return start_again_with_others(summons.why);
+    if (summons.exit_code == 0) return Next::the_end;
+    end.exit_code = summons.exit_code;
+    end.warnings.push_back(fmt::format("the job ends on all nodes: {}", summons.why));
+    if (options_.run.warning) options_.run.warning(end.warnings.back());
+    return Next::the_end;
+  }
+
+  Next start_again_with_others(const std::string& why) {
+    ++healed_.regroups;
+    if (options_.regrouped) options_.regrouped(why);
+    const auto at_fault = judge(healed_.report, environment_).gpus_at_fault;
+    if (at_fault.empty() || !holding_.is_elastic()) return Next::another_try;
+    holding_.blame(at_fault);
+    const auto error = holding_.replace(at_fault);
+    if (!error) return Next::another_try;
+    if (meeting_) meeting_->failed(false, false, 1, error->message);
+    if (options_.run.warning) options_.run.warning(fmt::format("it could not be started again: {}", error->message));
+    healed_.report.end.exit_code = std::max(healed_.report.end.exit_code, 1);
+    return Next::the_end;
+  }
+
+  Result<RunReport> once() {
     launch::RunPlan plan = plan_;
-    plan.job.restart_count = number;
-    if (number > 0) {
-      for (const std::string& word : options_.policy.restart_arguments) plan.job.argv.push_back(word);
-      if (plan.job.log_directory) GPUWARDEN_CHECK(make_log_directory(plan.job, number));
+    machine::Reservation& gpus = holding_.gpus();
+    launch::ReadyRun ready = launch::ready(plan, machine_, gpus.decision(), gpus.snapshot(), gpus.descriptors());
+    if (meeting_) GPUWARDEN_CHECK(meet(ready.job));
+    number_ = meeting_ ? ready.job.restart_count : starts_;
+    ready.job.restart_count = number_;
+    ready.job.counted_restarts = counted_;
+    if (starts_++ > 0) {
+      for (const std::string& word : options_.policy.restart_arguments) ready.job.argv.push_back(word);
+      if (ready.job.log_directory) GPUWARDEN_CHECK(make_log_directory(ready.job, number_));
     }
-    launch::ReadyRun ready = launch::ready(plan, machine_, gpus_.decision(), gpus_.snapshot(), gpus_.descriptors());
-    if (options_.starting) options_.starting(ready.job, gpus_);
-    launch::RunOptions run = options_.run;
-    if (!run.look_after) run.look_after = [this] { return gpus_.repair(); };
+    if (options_.starting) options_.starting(ready.job, gpus);
+    holding_.begin();
+    checkpoint_.begin();
     environment_ = ready.job.environment;
     for (const auto& [name, value] : ready.job.extra_environment) environment_[name] = value;
-    return launch::run(ready, machine_, run, clock_);
+    return launch::run(ready, machine_, run_options(), clock_);
+  }
+
+  launch::RunOptions run_options() {
+    launch::RunOptions run = options_.run;
+    if (!run.look_after) run.look_after = [this] { return holding_.gpus().repair(); };
+    run.glance = [this, next = run.glance](const telemetry::Reading& reading) {
+      holding_.hear(reading);
+      if (next) next(reading);
+    };
+    if (!run.regroup) run.regroup = [this] { return regroup(); };
+    if (holding_.is_elastic() && run.lost_gpu_patience.count() == 0) run.lost_gpu_patience = kLostGpuPatience;
+    return run;
+  }
+
+  /// The numbers of this node's ranks among all.
+  Result<void> meet(JobSpec& job) {
+    GPUWARDEN_TRY(const Round round, meeting_->join(job.ranks));
+    job.nodes = round.nodes;
+    job.node_rank = round.group_rank;
+    job.first_rank = round.first_rank;
+    job.world_size = round.world_size;
+    job.restart_count = round.number;
+    counted_ = round.restarts;
+    return {};
+  }
+
+  /// Whether the ranks that run are to be ended, to be started again with others: a sentence.
+  std::string regroup() {
+    if (meeting_) summons_ = meeting_->summons();
+    if (summons_) return summons_->why;
+    if (!checkpoint_.was_written()) return "";
+    std::string why = holding_.regroup();
+    if (why.empty() && meeting_ && meeting_->has_newcomer())
+      why = "a checkpoint was written and another node has come: starting again with it";
+    if (!why.empty() && meeting_) meeting_->regroup(why);
+    return why;
   }
 
   /// A restart's logs do not replace those of the failure.
@@ -84,11 +188,12 @@ class Run {
                 fmt::format("cannot make {}: {}", printable(job.log_directory->string()), error.message()));
   }
 
-  Attempt judged(std::uint32_t number) {
+  Attempt judged() {
     const RunReport& report = healed_.report;
-    Attempt attempt{.number = number, .end = report.end, .judgement = judge(report, environment_)};
+    Attempt attempt{.number = number_, .end = report.end, .judgement = judge(report, environment_)};
     for (launch::RankEnd& rank : attempt.end.ranks) rank.last_output = rank.last_words = "";
     for (const launch::GpuReport& gpu : report.gpus) attempt.gpus.push_back(gpu.index);
+    holding_.blame(attempt.judgement.gpus_at_fault);
     for (const Uuid& uuid : attempt.judgement.gpus_at_fault) {
       if (std::ranges::find(healed_.gpus_at_fault, uuid) == healed_.gpus_at_fault.end())
         healed_.gpus_at_fault.push_back(uuid);
@@ -96,13 +201,23 @@ class Run {
     return attempt;
   }
 
+  /// Whether the job goes on with other devices as it was asked to, which is no try that counts.
+  bool changes_devices(const Attempt& attempt) const {
+    if (attempt.judgement.restart != Restart::other_gpus) return false;
+    const bool all = attempt.judgement.gpus_at_fault.size() >= attempt.gpus.size();
+    return holding_.is_elastic() || (options_.cpu_fallback && all);
+  }
+
   void decide(Attempt& attempt) {
     const Judgement& judgement = attempt.judgement;
     const RestartPolicy& policy = options_.policy;
     const auto refuse = [&](std::string why) { attempt.decision = std::move(why); };
+    const auto& early = attempt.end.early;
+    if (early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time))
+      return refuse(policy.max_restarts == 0 ? "" : fmt::format("it is not started again: {}", early->why));
+    if (changes_devices(attempt)) return start_elsewhere(attempt);
     if (policy.max_restarts == 0) return refuse("");
-    if (attempt.number >= policy.max_restarts)
-      return refuse(fmt::format("no restart is left of {}", policy.max_restarts));
+    if (counted_ >= policy.max_restarts) return refuse(fmt::format("no restart is left of {}", policy.max_restarts));
     const bool remedied = policy.heal && !judgement.remedy.empty();
     if (judgement.restart == Restart::never && !remedied)
       return refuse(judgement.remedy.empty()
@@ -111,47 +226,98 @@ class Run {
                                       settings_text(judgement.remedy)));
     if (judgement.restart == Restart::other_gpus && !options_.other_gpus)
       return refuse(fmt::format("there are no other GPUs to be had: {}", judgement.why));
+    in_a_row_ = attempt.end.wall_time >= policy.healthy ? 1 : in_a_row_ + 1;
+    attempt.pause = pause_before(policy, in_a_row_, std::uniform_real_distribution<>(0, 1)(random_));
+    if (!has_time(attempt.pause)) return refuse("no time is left for another try");
+    ++counted_;
     attempt.restarts = true;
     if (remedied) {
       attempt.changes = judgement.remedy;
       for (const auto& [name, value] : judgement.remedy) plan_.job.extra_environment[name] = value;
     }
-    in_a_row_ = attempt.end.wall_time >= policy.healthy ? 1 : in_a_row_ + 1;
-    attempt.pause = pause_before(policy, in_a_row_, std::uniform_real_distribution<>(0, 1)(random_));
     attempt.decision = judgement.why;
   }
 
+  void start_elsewhere(Attempt& attempt) const {
+    attempt.counts = false;
+    attempt.restarts = has_time(milliseconds(0));
+    attempt.decision = attempt.restarts ? attempt.judgement.why : "no time is left for another try";
+  }
+
+  /// Whether there is some before the ranks would have to save what they have done.
+  bool has_time(milliseconds pause) const {
+    const launch::TimeLimit& limit = options_.run.time_limit;
+    const milliseconds needed = limit.signal != 0 ? limit.before : milliseconds(0);
+    return !limit.end || clock_.now() + pause + needed < *limit.end;
+  }
+
   bool waits(milliseconds pause) {
+    if (pause.count() == 0) return !options_.run.stop.stop_requested();
     if (options_.pause) return options_.pause(pause);
     return clock_.sleep_for(pause, options_.run.stop);
   }
 
-  /// Why there are none; nothing: they are held.
-  std::optional<Error> take_other_gpus() {
-    gpus_ = machine::Reservation::of_cpu();  // gives the old ones back
-    auto others = options_.other_gpus(healed_.gpus_at_fault);
-    if (!others) return std::move(others).error();
-    gpus_ = std::move(*others);
+  /// Others instead of those at fault. A driver that does not answer may do so later: that is tried as often as
+  /// restarts are left.
+  std::optional<Error> replace(const std::vector<Uuid>& at_fault) {
+    for (;;) {
+      auto error = holding_.replace(at_fault);
+      if (!error || error->code != ErrorCode::unavailable || counted_ >= options_.policy.max_restarts) return error;
+      const milliseconds pause = pause_before(options_.policy, ++in_a_row_, 0.5);
+      if (!has_time(pause) || !waits(pause)) return error;
+      ++counted_;
+    }
+  }
+
+  /// The GPUs of the next try. Why there are none; nothing: they are held.
+  std::optional<Error> get_ready_again(const Attempt& attempt) {
+    if (attempt.judgement.restart != Restart::other_gpus) {
+      holding_.grow();
+      return std::nullopt;
+    }
+    auto error = replace(attempt.judgement.gpus_at_fault);
+    if (!error || !options_.cpu_fallback) return error;
+    if (options_.run.warning) options_.run.warning(fmt::format("{}: going on on the CPU", error->message));
+    holding_.leave_gpus();
+    plan_.ranks = static_cast<std::uint32_t>(attempt.end.ranks.size());
+    plan_.rank_per_gpu = false;
     return std::nullopt;
   }
 
   /// The job ends as its last try did, though another one was meant to follow.
-  Result<Healed> without_another(const Error& error) {
+  void give_up(const Error& error) {
     Attempt& last = healed_.failed.back();
     last.restarts = false;
     last.decision = fmt::format("it could not be started again: {}", error.message);
     if (options_.gave_up) options_.gave_up(last);
+  }
+
+  Result<Healed> without_another(const Error& error) {
+    if (!healed_.failed.empty()) {
+      give_up(error);
+    } else {
+      // It was ended for another node's sake.
+      healed_.report.end.exit_code = std::max(healed_.report.end.exit_code, 1);
+      if (options_.run.warning) options_.run.warning(fmt::format("it could not be started again: {}", error.message));
+    }
+    if (meeting_) meeting_->failed(false, false, healed_.report.end.exit_code, error.message);
     return std::move(healed_);
   }
 
   launch::RunPlan plan_;
   const machine::Machine& machine_;
-  machine::Reservation gpus_;
   const Options& options_;
   Clock& clock_;
+  Holding holding_;
+  Checkpoint checkpoint_;
+  std::unique_ptr<Meeting> meeting_;
+  std::optional<Summons> summons_;  ///< what the first node said while ranks ran
   Healed healed_;
-  Environment environment_;  ///< what the ranks of the last try were started with
+  Environment environment_;   ///< what the ranks of the last try were started with
+  std::uint32_t starts_ = 0;  ///< of this node's ranks
+  std::uint32_t number_ = 0;  ///< of the present try, on all nodes
   std::uint32_t in_a_row_ = 0;
+  std::uint32_t counted_ = 0;  ///< restarts against RestartPolicy::max_restarts
   std::mt19937 random_{std::random_device{}()};
 };
 

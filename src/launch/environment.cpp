@@ -12,7 +12,8 @@ namespace {
 /// What torchrun's agent sets beside the ranks' numbers.
 void add_elastic(const JobSpec& spec, std::uint32_t rank, Environment& env) {
   env["TORCHELASTIC_RUN_ID"] = spec.rendezvous_id.empty() ? spec.run_id : spec.rendezvous_id;
-  env["TORCHELASTIC_RESTART_COUNT"] = env["GPUWARDEN_RESTART_COUNT"] = std::to_string(spec.restart_count);
+  env["GPUWARDEN_RESTART_COUNT"] = std::to_string(spec.restart_count);
+  env["TORCHELASTIC_RESTART_COUNT"] = std::to_string(spec.counted_restarts.value_or(spec.restart_count));
   env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(spec.max_restarts);
   // Rank 0 makes the store itself; "True" would have it wait for an agent's.
   env["TORCHELASTIC_USE_AGENT_STORE"] = "False";
@@ -60,11 +61,13 @@ std::uint8_t StreamChoice::of(std::uint32_t local_rank) const {
   return found == by_rank.end() ? everywhere : found->second;
 }
 
+std::uint32_t first_rank_of(const JobSpec& spec) { return spec.first_rank.value_or(spec.node_rank * spec.ranks); }
+
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port) {
   Environment env = spec.environment;
   for (const auto& [name, value] : spec.extra_environment) env[name] = value;
-  const std::uint32_t rank = spec.node_rank * spec.ranks + local_rank;
-  const std::uint32_t world = spec.nodes * spec.ranks;
+  const std::uint32_t rank = first_rank_of(spec) + local_rank;
+  const std::uint32_t world = spec.world_size.value_or(spec.nodes * spec.ranks);
   env["RANK"] = env["ROLE_RANK"] = std::to_string(rank);
   env["WORLD_SIZE"] = env["ROLE_WORLD_SIZE"] = std::to_string(world);
   env["LOCAL_RANK"] = std::to_string(spec.one_device_per_rank ? 0 : local_rank);

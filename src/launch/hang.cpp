@@ -19,6 +19,11 @@ using std::chrono::milliseconds;
 
 /// Of what it may be, in percent; below, a GPU idles.
 constexpr double kSomeLoad = 5;
+/// Share of its power limit that a GPU draws which computes; kernels that spin and wait stay far below (an estimate:
+/// the figure stands between a spinning GPU's quarter and the four fifths of matrix products).
+constexpr double kWorkingPower = 0.5;
+/// So many innermost native frames change while a thread waits for the driver.
+constexpr std::int64_t kSpinningFrames = 4;
 /// Share of a core that processes use that only wait and look now and then.
 constexpr double kWaitingShare = 0.05;
 constexpr milliseconds kDebuggerDeadline = std::chrono::seconds(5);
@@ -64,6 +69,20 @@ std::string frames_of(const std::string& text) {
   return frames;
 }
 
+/// The frames by which two looks are compared, sorted: threads may be told in another order.
+std::vector<std::string> telling_frames(const std::string& stacks) {
+  std::vector<std::string> frames;
+  for (const std::string_view line : split(stacks, '\n')) {
+    const std::string_view frame = trim(line);
+    const bool native = frame.starts_with('#');
+    const auto number = native ? parse_integer(frame.substr(1, frame.find(' ') - 1)) : std::nullopt;
+    // py-spy indents its frames; "Thread 7 (idle)" changes with every look.
+    if (native ? number && *number >= kSpinningFrames : line.starts_with(' ')) frames.emplace_back(frame);
+  }
+  std::ranges::sort(frames);
+  return frames;
+}
+
 /// What each thread waits for, as far as the kernel tells it to us.
 std::string threads_of(Pid pid) {
   std::string text;
@@ -85,7 +104,8 @@ bool does_work(const facts::GpuRecord& record) {
   const facts::GpuSample& sample = record.sample;
   if (!sample.utilization_gpu) return true;
   if (static_cast<double>(sample.utilization_gpu->value) < kSomeLoad) return false;
-  return !sample.utilization_memory || sample.utilization_memory->value > 0;
+  if (!sample.utilization_memory || sample.utilization_memory->value > 0) return true;
+  return sample.power && sample.power_limit && ratio(*sample.power, *sample.power_limit) >= kWorkingPower;
 }
 
 HangWatch::HangWatch(milliseconds limit, std::vector<Uuid> gpus, Clock& clock)
@@ -136,6 +156,12 @@ std::string HangWatch::stuck(const std::vector<Pid>& ranks) {
   return fmt::format("it hangs: nothing was printed and {} did no work for {}",
                      gpus_.empty() ? "its processes" : "its GPUs",
                      format_duration(std::chrono::floor<milliseconds>(silent)));
+}
+
+bool has_moved(const std::string& before, const std::string& after) {
+  const auto first = telling_frames(before);
+  const auto second = telling_frames(after);
+  return !first.empty() && !second.empty() && first != second;
 }
 
 std::string stacks_of(Pid pid, const Environment& environment) {

@@ -17,7 +17,8 @@
 namespace gpuwarden::launch {
 
 /// Whether the GPU computes or moves memory. One that is busy without reading or writing its memory waits, as NCCL's
-/// kernels do; one whose load is not told is taken to work, since a job is not ended for what is not known.
+/// kernels do, unless it draws half of its power limit or more; one whose load is not told is taken to work, since a
+/// job is not ended for what is not known.
 bool does_work(const facts::GpuRecord& record);
 
 /// Notes each sign of progress. Safe to use from several threads.
@@ -42,6 +43,11 @@ class HangWatch {
   Clock::SteadyTime last_;
   std::map<int, std::uint64_t> ticks_;  ///< of each rank with its descendants, when they were last looked at
 };
+
+/// Whether a process has got on between two looks at its stacks (stacks_of): where these are a debugger's, and differ
+/// but for the innermost frames of native code, which spin while they wait. What the kernel tells of threads tells
+/// nothing.
+bool has_moved(const std::string& before, const std::string& after);
 
 /// What a process is doing, a few lines of text: its stacks by py-spy, else by gdb, where one is installed and may look
 /// at it; else what the kernel tells of its threads. Takes seconds at most.

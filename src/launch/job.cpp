@@ -81,7 +81,8 @@ class Supervisor {
       hear_guardians();
       look_at_ranks();
       look_after();
-      look_whether_to_give_up();
+      look_at_time();
+      look_whether_to_end();
       escalate();
     }
     if (hooks_.ranks_ended) hooks_.ranks_ended();
@@ -149,6 +150,7 @@ class Supervisor {
     });
     int timeout = stopping_since_ ? kStoppingTickMs : kTickMs;
     if (partial) timeout = std::min<int>(timeout, kPartialLineDelay.count());
+    if (const auto due = time_event()) timeout = std::clamp<int>(milliseconds_until(*due), 0, timeout);
     const int ready = ::poll(fds.data(), fds.size(), timeout);
     if (ready == 0) {
       for_each_stream([](Stream& stream) { stream.writer.flush(); });
@@ -273,7 +275,7 @@ class Supervisor {
   }
 
   void look_at_ranks() {
-    if (end_.first_failure || end_.interrupted_by || !end_.given_up.empty()) return;
+    if (end_.first_failure || end_.interrupted_by || end_.early || !end_.given_up.empty()) return;
     const Member* first = nullptr;
     for (const Member& member : crew_.members) {
       const auto status = crew_.status(member);
@@ -302,16 +304,54 @@ class Supervisor {
     looked_after_ = clock_.now();
   }
 
-  void look_whether_to_give_up() {
-    if (!hooks_.give_up || stopping_since_ || clock_.now() - asked_ < kGiveUpPeriod) return;
+  /// When something is to be done about the time next.
+  std::optional<Clock::SteadyTime> time_event() const {
+    const TimeLimit& limit = spec_.time_limit;
+    if (!limit.end || stopping_since_) return std::nullopt;
+    if (limit.signal != 0 && !told_time_) return *limit.end - limit.before;
+    return limit.ends_job ? limit.end : std::nullopt;
+  }
+
+  int milliseconds_until(Clock::SteadyTime when) const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - clock_.now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, kTickMs));
+  }
+
+  void look_at_time() {
+    const auto due = time_event();
+    if (!due || clock_.now() < *due) return;
+    const TimeLimit& limit = spec_.time_limit;
+    if (limit.signal == 0 || told_time_) return end_early({EarlyEnd::Kind::out_of_time, "the time limit is reached"});
+    told_time_ = true;
+    const auto left = std::max(*limit.end - clock_.now(), Clock::SteadyTime::duration::zero());
+    const char* name = sigabbrev_np(limit.signal);
+    warn(fmt::format("the time is over in {}: the ranks were sent {}",
+                     format_duration(std::chrono::round<std::chrono::seconds>(left)),
+                     name == nullptr ? fmt::format("signal {}", limit.signal) : fmt::format("SIG{}", name)));
+    crew_.signal_programs(limit.signal);
+  }
+
+  void look_whether_to_end() {
+    if ((!hooks_.give_up && !hooks_.end_early) || stopping_since_ || clock_.now() - asked_ < kGiveUpPeriod) return;
     asked_ = clock_.now();
     std::vector<RankEnd> running;
     for (const Member& member : crew_.members) {
       if (!crew_.status(member)) running.push_back({.rank = member.number, .pid = crew_.pid(member)});
     }
-    end_.given_up = hooks_.give_up(running);
-    if (end_.given_up.empty()) return;
-    warn(end_.given_up);
+    if (running.empty()) return;
+    if (auto early = hooks_.end_early ? hooks_.end_early(running) : std::nullopt) return end_early(std::move(*early));
+    if (hooks_.give_up) end_.given_up = hooks_.give_up(running);
+    if (!end_.given_up.empty()) end_in_order(end_.given_up);
+  }
+
+  void end_early(EarlyEnd early) {
+    end_.early = std::move(early);
+    // Who asked for other ranks tells it himself.
+    end_in_order(end_.early->kind == EarlyEnd::Kind::regroup ? "" : end_.early->why);
+  }
+
+  void end_in_order(const std::string& why) {
+    if (!why.empty()) warn(why);
     crew_.signal_ranks(SIGTERM);
     crew_.signal_ranks(SIGCONT);
     begin_stopping();
@@ -325,8 +365,18 @@ class Supervisor {
 
   static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
+  /// Of a job that was ended early: a rank's own word, if there is one.
+  int code_of_early_end() const {
+    if (end_.early->kind == EarlyEnd::Kind::out_of_time) return kGivenUp;
+    for (const Member& member : crew_.members) {
+      if (const int code = code_of(status_of(member)); code != 0) return code;
+    }
+    return 1;
+  }
+
   int exit_code() const {
     if (!end_.given_up.empty()) return kGivenUp;
+    if (end_.early && !end_.interrupted_by) return code_of_early_end();
     if (end_.first_failure) {
       const auto failed = std::ranges::find(crew_.members, *end_.first_failure, &Member::number);
       return code_of(status_of(*failed));
@@ -356,10 +406,25 @@ class Supervisor {
   bool told_output_ = false;
   bool told_error_ = false;
   bool told_log_ = false;
+  bool told_time_ = false;
   int silent_ticks_ = 0;
 };
 
 }  // namespace
+
+std::string_view to_string(EarlyEnd::Kind kind) {
+  switch (kind) {
+    case EarlyEnd::Kind::gpus_lost:
+      return "gpus_lost";
+    case EarlyEnd::Kind::no_resources:
+      return "no_resources";
+    case EarlyEnd::Kind::out_of_time:
+      return "out_of_time";
+    case EarlyEnd::Kind::regroup:
+      return "regroup";
+  }
+  return "unknown";
+}
 
 Result<JobEnd> run_job(const JobSpec& spec, Clock& clock, const JobHooks& hooks) {
   if (spec.argv.empty() || spec.ranks == 0) return fail(ErrorCode::invalid_argument, "no command to run was given");

@@ -82,8 +82,19 @@ std::vector<Uuid> watched_for(const std::vector<Uuid>& gpus) {
 
 }  // namespace
 
-ReportBuilder::ReportBuilder(const std::vector<Uuid>& gpus) {
-  for (const Uuid& uuid : gpus) tracks_.emplace_back().report.uuid = uuid;
+ReportBuilder::ReportBuilder(const std::vector<Uuid>& gpus, const std::vector<GpuIndex>& places) {
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    Track& track = tracks_.emplace_back();
+    track.report.uuid = gpus[i];
+    if (i >= places.size()) continue;
+    track.place = places[i];
+    track.report.index = places[i];
+  }
+}
+
+std::string Straggler::sentence() const {
+  return fmt::format("GPU {} is far behind the job's other GPUs ({}): {}", gpu.value, evidence,
+                     reason.empty() ? "the driver tells no reason" : "held back by " + reason);
 }
 
 telemetry::WallTime ReportBuilder::time_of(const facts::Snapshot& snapshot, Clock::SteadyTime when) {
@@ -160,14 +171,15 @@ std::vector<GpuReport> ReportBuilder::finish() const {
 }
 
 struct Sampler::Impl {
-  Impl(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::function<void(telemetry::Reading)> listener,
-       Clock& c)
+  Impl(probe::ReaderOptions options, const std::vector<Uuid>& gpus, const std::vector<GpuIndex>& places,
+       Hearer listener, Clock& c)
       : reader_options(std::move(options)),
         has_gpus(!gpus.empty()),
         watched_gpus(watched_for(gpus)),
         reader(reader_options),
-        builder(gpus),
-        hear(std::move(listener)),
+        builder(gpus, places),
+        processes(listener.hear != nullptr && listener.processes),
+        hear(std::move(listener.hear)),
         clock(c) {}
 
   /// Begins to watch for events; the child that waits for them is started from this thread, with which it ends.
@@ -179,7 +191,7 @@ struct Sampler::Impl {
     if (inbox) inbox->keep_watching(clock.now());
     telemetry::Reading reading{.snapshot = {}, .leases = {}, .events = {}, .when = clock.now(), .took = {}};
     // One GPU that hangs does not keep the others' readings waiting.
-    reading.snapshot = reader.read({.processes = hear != nullptr, .every = kPatience});
+    reading.snapshot = reader.read({.processes = processes, .every = kPatience});
     reading.took = clock.now() - reading.when;
     if (inbox) reading.events = inbox->take();
     bool during = false;
@@ -211,6 +223,7 @@ struct Sampler::Impl {
   std::vector<telemetry::Happening> happenings;
   std::mutex mutex;
   ReportBuilder builder;
+  const bool processes;
   std::function<void(telemetry::Reading)> hear;
   std::optional<Clock::SteadyTime> job_runs_since;
   Clock& clock;
@@ -218,8 +231,8 @@ struct Sampler::Impl {
 };
 
 Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period,
-                 Clock& clock, std::function<void(telemetry::Reading)> hear)
-    : impl_(std::make_unique<Impl>(std::move(options), gpus, std::move(hear), clock)) {
+                 Clock& clock, Hearer hearer, const std::vector<GpuIndex>& places)
+    : impl_(std::make_unique<Impl>(std::move(options), gpus, places, std::move(hearer), clock)) {
   // The thread starts with all signals blocked: they are for the launcher's loop.
   sigset_t all;
   sigset_t before;
@@ -299,6 +312,10 @@ Json to_json(const RunReport& report) {
   for (const recording::Waste& one : report.waste) waste.push_back(recording::to_json(one));
   Json happenings = Json::array();
   for (const telemetry::Happening& one : report.happenings) happenings.push_back(recording::to_json(one));
+  Json stragglers = Json::array();
+  for (const Straggler& one : report.stragglers)
+    stragglers.push_back(
+        {{"gpu", one.gpu.value}, {"uuid", one.uuid.value}, {"evidence", one.evidence}, {"reason", one.reason}});
   Json gpus = Json::array();
   const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
   for (const GpuReport& gpu : report.gpus) {
@@ -341,7 +358,11 @@ Json to_json(const RunReport& report) {
           {"warnings", warnings},
           {"findings", findings},
           {"waste", waste},
-          {"happenings", happenings}};
+          {"happenings", happenings},
+          {"stragglers", stragglers},
+          {"ended_early", report.end.early ? Json{{"kind", std::string(to_string(report.end.early->kind))},
+                                                  {"why", report.end.early->why}}
+                                           : Json()}};
 }
 
 }  // namespace gpuwarden::launch

@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/run_rules.hpp"
 #include "gpuwarden/probe/cpus.hpp"
-#include "launch/hang.hpp"
+#include "launch/run_watch.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -98,29 +97,6 @@ std::string own_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? printable(name.data()) : "";
 }
 
-/// Who is told of readings: the caller, and who looks whether the job hangs; nobody where neither wants to.
-std::function<void(telemetry::Reading)> heard_by(const RunOptions& options, std::optional<HangWatch>& watch) {
-  if (!watch) return options.hear;
-  return [&](telemetry::Reading reading) {
-    watch->reading(reading.snapshot);
-    if (options.hear) options.hear(std::move(reading));
-  };
-}
-
-/// Why a job is ended that hangs, and what its ranks were doing then; empty: it does not.
-std::string give_up(HangWatch& watch, const std::vector<RankEnd>& running, const Environment& environment,
-                    std::map<std::uint32_t, std::string>& stacks) {
-  std::vector<Pid> pids;
-  for (const RankEnd& rank : running) pids.push_back(rank.pid);
-  std::string why = watch.stuck(pids);
-  if (why.empty()) return why;
-  // Of many ranks the first ones tell; looking takes time.
-  constexpr std::size_t kMostRanks = 8;
-  for (std::size_t i = 0; i < std::min(kMostRanks, running.size()); ++i)
-    stacks[running[i].rank] = stacks_of(running[i].pid, environment);
-  return why;
-}
-
 /// How busy the CPUs are is needed only where a rule looks at it; the file costs nothing.
 std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
 
@@ -130,10 +106,14 @@ ReadyRun ready(const RunPlan& plan, const machine::Machine& machine, const place
                const facts::Snapshot& snapshot, std::vector<int> descriptors) {
   ReadyRun ready{.job = plan.job,
                  .gpus = {},
+                 .places = {},
                  .workload = join(plan.job.argv, " ") + " " + plan.model,
                  .driver = knowledge::Version::parse(snapshot.driver_version.value_or("")),
                  .warnings = {}};
-  for (const placement::Device& device : decision.selected) ready.gpus.push_back(device.uuid);
+  for (const placement::Device& device : decision.selected) {
+    ready.gpus.push_back(device.uuid);
+    ready.places.push_back(device.index);
+  }
   ready.job.visible_devices = placement::cuda_visible_devices(decision);
   ready.job.held_descriptors = std::move(descriptors);
   resolve_ranks(plan, decision, ready.job);
@@ -153,13 +133,14 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   report.command = ready.job.argv;
   report.started = clock.wall_now();
   if (options.warning) std::ranges::for_each(ready.warnings, options.warning);
-  std::optional<HangWatch> watch;
-  if (options.hang_timeout.count() > 0) watch.emplace(options.hang_timeout, ready.gpus, clock);
+  RunWatch watch(ready, options, clock);
   JobSpec job = ready.job;
-  job.keep_last_words = job.keep_last_words || watch;
+  job.time_limit = options.time_limit;
+  job.keep_last_words = job.keep_last_words || options.hang_timeout.count() > 0;
   std::optional<Sampler> sampler;
   if (!ready.gpus.empty())
-    sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock, heard_by(options, watch));
+    sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock,
+                    Hearer{watch.hearing(options.hear), options.hear != nullptr}, ready.places);
   const std::string before = cpu_reading();
   const OnRankStarted declare = declare_to(machine, options.load, ready);
   JobHooks hooks{.warning = options.warning, .stop = options.stop, .look_after = options.look_after};
@@ -170,13 +151,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   hooks.ranks_ended = [&] {
     if (sampler) sampler->job_ended();
   };
-  std::map<std::uint32_t, std::string> stacks;
-  if (watch) {
-    hooks.output = [&] { watch->output(); };
-    hooks.give_up = [&](const std::vector<RankEnd>& running) {
-      return give_up(*watch, running, job.environment, stacks);
-    };
-  }
+  watch.hook_into(hooks, job.environment);
   auto end = run_job(job, clock, hooks);
   if (sampler) {
     report.gpus = sampler->finish();
@@ -184,7 +159,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   }
   if (!end) return std::unexpected(std::move(end).error());
   report.end = std::move(*end);
-  for (RankEnd& rank : report.end.ranks) rank.stacks = stacks[rank.rank];
+  watch.tell(report);
   report.findings = judge_run(
       report, options.rules,
       {.workload = ready.workload, .driver = ready.driver, .cpu_percent = busy_percent(before, cpu_reading())});

@@ -100,6 +100,7 @@ Result<RunPlan> plan_run(RunRequest request) {
   plan.job.role = request.role.value_or(plan.job.role);
   plan.job.one_device_per_rank = request.one_device_per_rank;
   plan.bind = request.bind;
+  plan.least_nodes = request.least_nodes;
   plan.job.grace = request.grace.value_or(plan.job.grace);
   return plan;
 }

@@ -29,18 +29,42 @@ HeldLeases& HeldLeases::operator=(HeldLeases&& other) noexcept {
   return *this;
 }
 
+void HeldLeases::Impl::give_back(std::vector<DeviceLock> given) {
+  std::vector<Device> given_devices;
+  for (const DeviceLock& lock : given) given_devices.push_back(lock.device);
+  given.clear();
+  const auto gate = Gate::pass(options, *clock, kPatienceAtTheEnd, {});
+  for (const Device& device : given_devices) {
+    // While ranks still hold the GPU, the record goes on explaining who they are.
+    if (state_of(options, device, gate ? Care::under_gate : Care::without_gate) == LockState::exclusive) continue;
+    remove_records(options.directory, record_of(device.uuid));
+  }
+}
+
 HeldLeases::~HeldLeases() {
   if (!impl_ || impl_->owner != ::getpid()) return;
-  std::vector<Device> devices;
-  for (const DeviceLock& lock : impl_->locks) devices.push_back(lock.device);
-  impl_->locks.clear();
-  const auto gate = Gate::pass(impl_->options, *impl_->clock, kPatienceAtTheEnd, {});
-  for (const Device& device : devices) {
-    // While ranks still hold the GPU, the record goes on explaining who they are.
-    if (state_of(impl_->options, device, gate ? Care::under_gate : Care::without_gate) == LockState::exclusive)
-      continue;
-    remove_records(impl_->options.directory, impl_->record_of(device.uuid));
+  impl_->give_back(std::move(impl_->locks));
+}
+
+void HeldLeases::give_back(const Uuid& device) {
+  if (!impl_) return;
+  std::vector<DeviceLock> given;
+  std::vector<DeviceLock> kept;
+  for (DeviceLock& lock : impl_->locks) (lock.device.uuid == device ? given : kept).push_back(std::move(lock));
+  impl_->locks = std::move(kept);
+  std::erase(impl_->devices, device);
+  if (!given.empty()) impl_->give_back(std::move(given));
+}
+
+void HeldLeases::join(HeldLeases other) {
+  if (!impl_ || !other.impl_) {
+    if (!impl_) std::swap(impl_, other.impl_);
+    return;
   }
+  for (DeviceLock& lock : other.impl_->locks) impl_->locks.push_back(std::move(lock));
+  for (const Uuid& uuid : other.impl_->devices) impl_->devices.push_back(uuid);
+  for (std::string& warning : other.impl_->warnings) impl_->warnings.push_back(std::move(warning));
+  other.impl_.reset();
 }
 
 const std::vector<Uuid>& HeldLeases::devices() const {

@@ -24,6 +24,8 @@ struct HeldLeases::Impl {
 
   std::string record_of(const Uuid& uuid) const { return record_prefix(options, uuid) + options.self.run_id; }
   void write_records() const;
+  /// Opens these locks, and takes back what was written about them.
+  void give_back(std::vector<DeviceLock> given);
 };
 
 struct Ticket::Impl {

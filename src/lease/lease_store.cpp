@@ -110,13 +110,13 @@ Result<std::optional<HeldLeases>> LeaseStore::claim(const std::vector<Device>& k
   return held;
 }
 
-Result<Ticket> LeaseStore::queue(std::uint32_t wants, const std::vector<Uuid>& candidates,
-                                 const std::stop_token& stop) const {
+Result<Ticket> LeaseStore::queue(std::uint32_t wants, const std::vector<Uuid>& candidates, const std::stop_token& stop,
+                                 std::int32_t priority) const {
   if (directory_problem_) return std::unexpected(*directory_problem_);
   GPUWARDEN_TRY(const Gate gate, Gate::pass(options_, *clock_, options_.gate_patience, stop));
   Ticket ticket;
   ticket.impl_ = std::make_unique<Ticket::Impl>();
-  GPUWARDEN_TRY(ticket.impl_->file, make_ticket(options_, wants, candidates));
+  GPUWARDEN_TRY(ticket.impl_->file, make_ticket(options_, wants, candidates, priority));
   return ticket;
 }
 

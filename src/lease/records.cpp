@@ -4,11 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/lease/lease_store.hpp"
 #include "lease/lock_file.hpp"
 
 namespace gpuwarden::lease {
@@ -82,11 +85,12 @@ facts::LeaseHolder describe(const Process& process, const std::vector<Record>& r
   return holder;
 }
 
-std::string encode_ticket(const facts::LeaseTicket& ticket) {
+std::string encode_ticket(const facts::LeaseTicket& ticket, std::int32_t priority) {
   Json candidates = Json::array();
   for (const Uuid& uuid : ticket.candidates) candidates.push_back(uuid.value);
-  return Json{{"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return Json{
+      {"owner", holder_json(ticket.owner)}, {"wants", ticket.wants}, {"candidates", candidates}, {"priority", priority}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
@@ -98,11 +102,19 @@ std::optional<facts::LeaseTicket> decode_ticket(std::string_view text) {
   const Json wants = field("wants");
   const Json candidates = field("candidates");
   if (!owner || !wants.is_number_unsigned() || !candidates.is_array()) return std::nullopt;
-  facts::LeaseTicket ticket{0, "", *owner, wants.get<std::uint32_t>(), {}};
+  facts::LeaseTicket ticket{.owner = *owner, .wants = wants.get<std::uint32_t>()};
   for (const Json& uuid : candidates) {
     if (uuid.is_string()) ticket.candidates.emplace_back(uuid.get<std::string>());
   }
   return ticket;
+}
+
+std::int32_t priority_of_ticket(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const Json priority = json.is_object() && json.contains("priority") ? json.at("priority") : Json();
+  if (!priority.is_number_integer()) return 0;
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(priority.get<std::int64_t>(), -kMostPriority, kMostPriority));
 }
 
 }  // namespace gpuwarden::lease

@@ -32,7 +32,10 @@ void remove_records(const std::filesystem::path& directory, std::string_view pre
 /// the run of the one that took it.
 facts::LeaseHolder describe(const Process& process, const std::vector<Record>& records);
 
-std::string encode_ticket(const facts::LeaseTicket& ticket);
+/// `priority` orders the tickets of one user among themselves, highest first.
+std::string encode_ticket(const facts::LeaseTicket& ticket, std::int32_t priority);
 std::optional<facts::LeaseTicket> decode_ticket(std::string_view text);
+/// 0 where the text tells none.
+std::int32_t priority_of_ticket(std::string_view text);
 
 }  // namespace gpuwarden::lease

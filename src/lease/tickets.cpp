@@ -45,6 +45,7 @@ struct Waiting {
   std::pair<std::int64_t, std::uint32_t> since;
   std::uint32_t uid = 0;
   facts::LeaseTicket ticket;
+  std::int32_t priority = 0;
 };
 
 /// Whether somebody holds the ticket's lock, tried without shutting out others who try.
@@ -71,6 +72,23 @@ bool read_ticket(const LockTable& locks, const StoreOptions& options, const Uniq
          std::ranges::none_of(pids, [&](Pid pid) { return find_process(options.proc_root, pid).has_value(); });
 }
 
+std::int32_t priority_in(const UniqueFd& fd, const fs::path& path) {
+  const auto text = read_descriptor(fd.get(), path.string(), kTicketCap);
+  return text ? priority_of_ticket(*text) : 0;
+}
+
+/// Each user's tickets among the places that these have in the line: whoever is between them keeps his own.
+void order_by_priority(std::vector<Waiting>& waiting) {
+  std::map<std::uint32_t, std::vector<std::size_t>> places;
+  for (std::size_t i = 0; i < waiting.size(); ++i) places[waiting[i].uid].push_back(i);
+  const std::vector<Waiting> before = waiting;
+  for (const auto& [uid, own] : places) {
+    std::vector<std::size_t> order = own;
+    std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return before[i].priority; });
+    for (std::size_t i = 0; i < own.size(); ++i) waiting[own[i]] = before[order[i]];
+  }
+}
+
 }  // namespace
 
 std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, Names names, bool sweep) {
@@ -84,15 +102,17 @@ std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, Names 
       if (sweep) ::unlink(path.c_str());
       continue;
     }
-    Waiting one{birth_of(*fd), info.st_uid, {}};
+    Waiting one{birth_of(*fd), info.st_uid, {}, 0};
     one.ticket.id = path.filename();
     if (names == Names::told) {
       if (!locks) locks.emplace(options.proc_root);
       if (!read_ticket(*locks, options, *fd, one)) continue;
     }
+    one.priority = priority_in(*fd, path);
     waiting.push_back(std::move(one));
   }
   std::ranges::sort(waiting, {}, [](const Waiting& one) { return std::tie(one.since, one.ticket.id); });
+  order_by_priority(waiting);
   std::vector<facts::LeaseTicket> tickets;
   std::map<std::uint32_t, std::size_t> of_user;
   for (Waiting& one : waiting) {
@@ -103,7 +123,8 @@ std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, Names 
   return tickets;
 }
 
-Result<NewTicket> make_ticket(const StoreOptions& options, std::uint32_t wants, const std::vector<Uuid>& candidates) {
+Result<NewTicket> make_ticket(const StoreOptions& options, std::uint32_t wants, const std::vector<Uuid>& candidates,
+                              std::int32_t priority) {
   GPUWARDEN_CHECK(prepare_directory(queue_path(options)));
   // The kernel's file times are some milliseconds coarse: within one the names decide, which go on by the nanosecond.
   const auto now = std::chrono::nanoseconds(system_clock().wall_now().time_since_epoch());
@@ -118,7 +139,7 @@ Result<NewTicket> make_ticket(const StoreOptions& options, std::uint32_t wants, 
   const auto refuse = [&] { return std::unexpected(error_from_errno(errno, "cannot write " + ticket.path.string())); };
   if (!ticket.fd || ::fchmod(ticket.fd.get(), 0644) != 0) return refuse();
   if (try_lock(ticket.fd, true) != LockResult::had) return refuse();
-  const std::string text = encode_ticket({0, "", options.self, wants, candidates});
+  const std::string text = encode_ticket({0, "", options.self, wants, candidates}, priority);
   GPUWARDEN_CHECK(write_descriptor(ticket.fd.get(), text, ticket.path.string()));
   if (::rename(beginning.c_str(), ticket.path.c_str()) != 0) return refuse();
   return ticket;

@@ -13,7 +13,8 @@
 
 namespace gpuwarden::lease {
 
-/// Those who wait, first come first. Tickets that nobody holds are removed where `sweep` (under the gate) permits;
+/// Those who wait, first come first; the places that one user has are taken by his tickets in the order of their
+/// priority. Tickets that nobody holds are removed where `sweep` (under the gate) permits;
 /// those that another user's process holds, and more of one user than anybody needs, do not count.
 std::vector<facts::LeaseTicket> live_tickets(const StoreOptions& options, Names names, bool sweep);
 
@@ -23,6 +24,7 @@ struct NewTicket {
   UniqueFd fd;
 };
 /// Under the gate.
-Result<NewTicket> make_ticket(const StoreOptions& options, std::uint32_t wants, const std::vector<Uuid>& candidates);
+Result<NewTicket> make_ticket(const StoreOptions& options, std::uint32_t wants, const std::vector<Uuid>& candidates,
+                              std::int32_t priority);
 
 }  // namespace gpuwarden::lease

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -109,10 +110,15 @@ class Acquisition {
     if (source_.disabled && !request_.gpus.force_cpu) {
       GPUWARDEN_TRY(disabled, source_.disabled(result_.snapshot_));
     }
-    GPUWARDEN_TRY(result_.decision_,
-                  placement::select(request_.gpus, {result_.snapshot_, situation.leases, view.spoken_for,
-                                                    request_.visibility, disabled}));
-    return result_.decision_.satisfied;
+    const placement::Inputs inputs{result_.snapshot_, situation.leases, view.spoken_for, request_.visibility, disabled};
+    placement::Request wanted = request_.gpus;
+    const std::uint32_t most = wanted.count.value_or(1);
+    const std::uint32_t least = std::clamp(request_.least.value_or(most), std::min(1U, most), most);
+    for (std::uint32_t count = most;; --count) {
+      if (request_.least) wanted.count = count;
+      GPUWARDEN_TRY(result_.decision_, placement::select(wanted, inputs));
+      if (result_.decision_.satisfied || count <= least) return result_.decision_.satisfied;
+    }
   }
 
   Result<lease::Choice> choose(const lease::Situation& situation) {
@@ -155,7 +161,8 @@ class Acquisition {
     if (ticket_ || !request_.hold || result_.decision_.satisfied) return;
     const auto wants = static_cast<std::uint32_t>(std::max<std::size_t>(1, result_.decision_.wanted));
     // Without a place it waits all the same, behind those who have one.
-    if (auto ticket = source_.leases->queue(wants, result_.decision_.candidates, stop_)) ticket_ = std::move(*ticket);
+    if (auto ticket = source_.leases->queue(wants, result_.decision_.candidates, stop_, request_.priority))
+      ticket_ = std::move(*ticket);
   }
 
   /// Reading the GPUs costs more than looking at the line: those who wait far behind do not.
@@ -205,6 +212,17 @@ class Acquisition {
 Result<Reservation> Reservation::make(const ReservationRequest& request, const GpuSource& source, Clock& clock,
                                       const std::stop_token& stop) {
   return Acquisition(request, source, clock, stop).run();
+}
+
+void Reservation::give_back(const Uuid& device) {
+  std::erase_if(decision_.selected, [&](const placement::Device& one) { return one.uuid == device; });
+  leases_.give_back(device);
+}
+
+void Reservation::join(Reservation other) {
+  std::ranges::move(other.decision_.selected, std::back_inserter(decision_.selected));
+  snapshot_ = std::move(other.snapshot_);
+  leases_.join(std::move(other.leases_));
 }
 
 Reservation Reservation::of_cpu() {

@@ -31,9 +31,29 @@ TEST(Work, IsLoadThatMovesMemory) {
   EXPECT_FALSE(does_work(gpu_at(0, 0)));
   EXPECT_FALSE(does_work(gpu_at(3, 1)));
   EXPECT_TRUE(does_work(gpu_at(std::nullopt, std::nullopt))) << "it is not known";
+  facts::GpuRecord computing = gpu_at(100, 0);
+  computing.sample.power_limit = 700_W;
+  computing.sample.power = 180_W;
+  EXPECT_FALSE(does_work(computing)) << "it spins";
+  computing.sample.power = 500_W;
+  EXPECT_TRUE(does_work(computing)) << "nobody draws that much to wait";
   facts::GpuRecord lost = gpu_at(std::nullopt, std::nullopt);
   lost.state = facts::GpuState::lost;
   EXPECT_FALSE(does_work(lost));
+}
+
+TEST(Stacks, ThatAreTheSameTwiceAreOfOneWhoWaits) {
+  const std::string waits = "Thread 7 (idle): \"MainThread\"\n    wait (threading.py:320)\n    main (train.py:88)\n";
+  std::string later = waits;
+  later.replace(later.find("idle"), 4, "active");
+  EXPECT_FALSE(has_moved(waits, later));
+  later.replace(later.find(":88"), 3, ":91");
+  EXPECT_TRUE(has_moved(waits, later));
+  const std::string native = "Thread 1 (LWP 7)\n#0  clock_gettime ()\n#5  ncclWait ()\n#6  main ()\n";
+  std::string spun = native;
+  spun.replace(spun.find("clock_gettime"), 13, "sched_yield");
+  EXPECT_FALSE(has_moved(native, spun)) << "it spins in one place";
+  EXPECT_FALSE(has_moved("thread 7 (sh): state S, in do_wait\n", "thread 7 (sh): state R\n")) << "tells nothing";
 }
 
 class Hangs : public ::testing::Test {

@@ -107,6 +107,18 @@ TEST(Report, AGpuThatCameBackHadTroubleButIsNotLost) {
   EXPECT_EQ(builder.finish()[0].trouble, "it does not answer");
 }
 
+TEST(Report, OneThatIsLostBeforeItIsReadIsKnownByThePlaceWhereItWasChosen) {
+  ReportBuilder builder({Uuid("GPU-a")}, {GpuIndex{0}});
+  auto lost = reading(0, 0_B, 0, 0_W, std::nullopt);
+  lost.gpus[0].gpu.uuid = Uuid("");
+  lost.gpus[0].state = facts::GpuState::lost;
+  lost.gpus[0].cause = "it fell off the bus";
+  builder.add(lost, {});
+  const auto reports = builder.finish();
+  EXPECT_EQ(reports[0].trouble, "it fell off the bus");
+  EXPECT_TRUE(reports[0].summary.lost.has_value());
+}
+
 TEST(Report, AGpuThatIsLostInMidRunIsKnownByItsPlaceAndWarnedOf) {
   ReportBuilder builder({Uuid("GPU-a")});
   builder.add(reading(20, 1_GiB, 40, 50_W, std::nullopt), {});

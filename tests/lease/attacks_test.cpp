@@ -336,6 +336,22 @@ TEST_F(SecondUser, ATicketThatAnotherUserHoldsIsNoTicket) {
   EXPECT_EQ(s.inspect({}).waiting.size(), 1U) << "root's file, nobody's lock";
 }
 
+TEST_F(SecondUser, PriorityOvertakesNobodyElse) {
+  const LeaseStore s = store();
+  const auto low = s.queue(1, {device_.uuid});
+  const Other nobody([&] {
+    static std::optional<Ticket> kept;
+    if (!become_nobody()) return false;
+    auto ticket = store().queue(2, {device_.uuid}, {}, kMostPriority);
+    if (ticket) kept = std::move(*ticket);
+    return kept.has_value();
+  });
+  const auto high = s.queue(3, {device_.uuid}, {}, 9);
+  std::vector<std::uint32_t> wants;
+  for (const auto& ticket : s.inspect({}).waiting) wants.push_back(ticket.wants);
+  EXPECT_THAT(wants, ElementsAre(3, 2, 1)) << "root's two change places around nobody's";
+}
+
 TEST_F(SecondUser, AnotherUsersHolderIsNamedByTheKernelNotByItsRecord) {
   ASSERT_THAT(LeaseStore::open({.directory = leases_}, clock_), IsOk());
   const Other holder([&] {

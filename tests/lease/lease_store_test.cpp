@@ -183,6 +183,40 @@ TEST_F(Leases, TheLineIsInTheOrderOfComing) {
   EXPECT_EQ(waiting[0].id, one->id());
 }
 
+TEST_F(Leases, OnesOwnWaitingRequestsAreOrderedByPriority) {
+  const LeaseStore s = store();
+  const auto low = s.queue(1, {kA}, {}, -5);
+  const auto first = s.queue(2, {kA});
+  const auto high = s.queue(3, {kA}, {}, 7);
+  const auto second = s.queue(4, {kA});
+  for (const Names names : {Names::told, Names::left_out}) {
+    std::vector<std::string> order;
+    for (const auto& ticket : s.inspect({}, names).waiting) order.push_back(ticket.id);
+    EXPECT_THAT(order, ElementsAre(high->id(), first->id(), second->id(), low->id()));
+  }
+}
+
+TEST_F(Leases, OneOfSeveralCanBeGivenBackAndOthersJoined) {
+  const LeaseStore s = store();
+  auto both = take(s, {kA, kB});
+  ASSERT_TRUE(both->has_value());
+  HeldLeases& held = **both;
+  held.give_back(kA);
+  held.give_back(Uuid("GPU-unknown"));
+  EXPECT_THAT(held.devices(), ElementsAre(kB));
+  auto again = take(s, {kA});
+  ASSERT_TRUE(again->has_value());
+  held.join(std::move(**again));
+  EXPECT_THAT(held.devices(), ElementsAre(kB, kA));
+  EXPECT_FALSE(take(s, {kA})->has_value());
+  EXPECT_FALSE(take(s, {kB})->has_value());
+  HeldLeases none;
+  none.join(std::move(held));
+  EXPECT_THAT(none.devices(), ElementsAre(kB, kA));
+  none.give_back(kB);
+  EXPECT_TRUE(take(s, {kB})->has_value());
+}
+
 TEST_F(Leases, ADeadWaiterLeavesTheLine) {
   const LeaseStore s = store();
   const pid_t child = ::fork();

@@ -19,6 +19,7 @@
 #include "machine.hpp"
 #include "plan/workload_options.hpp"
 #include "recording.hpp"
+#include "run/lasting.hpp"
 #include "run/report_text.hpp"
 #include "run/request.hpp"
 #include "shared_options.hpp"
@@ -27,8 +28,8 @@ namespace gpuwarden::cli {
 namespace {
 
 constexpr auto kRunOptions = std::to_array<Option>({
-    {"--nproc-per-node", OptionKind::text, "N|gpu|cpu",
-     "how many ranks; gpu, auto: one for each GPU, cpu: for each CPU (1)", "gpu auto cpu"},
+    {"--nproc-per-node", OptionKind::text, "N|MIN:MAX|gpu|cpu",
+     "how many ranks; gpu, auto, MIN:MAX: one for each GPU, cpu: for each CPU (1)", "gpu auto cpu"},
     {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0"},
     {"-m,--module", OptionKind::flag, "", "the command is a Python module and its arguments"},
     {"--no-python", OptionKind::flag, "", "torchrun's: the command is no Python program (which is found out anyway)"},
@@ -36,7 +37,7 @@ constexpr auto kRunOptions = std::to_array<Option>({
      "node socket exclusive core-complex"},
     {"--role", OptionKind::text, "NAME", "ROLE_NAME of the ranks (default)"},
     {"--standalone", OptionKind::flag, "", "torchrun's: one node, a free port (as without it)"},
-    {"--nnodes", OptionKind::text, "N", "how many nodes take part (1)"},
+    {"--nnodes", OptionKind::text, "N|MIN:MAX", "how many nodes take part (1); MIN:MAX: as many as there are of these"},
     {"--node-rank", OptionKind::text, "R", "which of them this is (Slurm's, else 0)"},
     {"--master-addr", OptionKind::text, "HOST", "address of node 0 (127.0.0.1)"},
     {"--master-port", OptionKind::text, "PORT", "port of rank 0 (a free one)"},
@@ -55,8 +56,16 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"--restart-arg", OptionKind::repeated, "WORD", "added to the command of each restart: --restart-arg=--resume"},
     {"--hang-timeout", OptionKind::text, "DURATION",
      "end a job that prints nothing and does no work for so long (never)"},
-    {"--post-mortem", OptionKind::text, "FILE", "where the job fails, write why as JSON, for gpuwarden report"},
-    {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available"},
+    {"--checkpoint", OptionKind::text, "FILE",
+     "with -n or --nnodes MIN:MAX: when this is written, the job may be started again with more"},
+    {"--probation", OptionKind::text, "DURATION",
+     "a GPU that failed is used again when it has been well for so long (1m)"},
+    {"--time-limit", OptionKind::text, "DURATION", "end the job after so long, with exit code 124 (never)"},
+    {"--signal", OptionKind::text, "SIGNAL[@SECONDS]",
+     "send this to the ranks so long before the end of their time, Slurm's too: USR1@60"},
+    {"--post-mortem", OptionKind::text, "FILE",
+     "where the job fails, write why as JSON, for gpuwarden report (--log-dir's post-mortem.json)"},
+    {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available, or all have failed"},
     {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
     {"--record", OptionKind::text, "FILE", "keep what the GPUs did, for gpuwarden report"},
     {"--no-report", OptionKind::flag, "", "print no report"},
@@ -100,18 +109,28 @@ void announce(const Context& context, const machine::Reservation& acquired, cons
       spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
 }
 
+/// Where it is kept why a job failed: with its logs, unless another place was named.
+std::optional<std::string> post_mortem_file(const Context& context, const RunPlan& plan) {
+  if (auto file = context.args.text("post-mortem")) return file;
+  if (!plan.job.log_directory || plan.job.node_rank != 0) return std::nullopt;
+  return (*plan.job.log_directory / "post-mortem.json").string();
+}
+
 /// Writes the report where it is wanted; what could not be written makes a run that ended well fail.
-int write_reports(const Context& context, const healing::Healed& healed) {
+int write_reports(const Context& context, const RunPlan& plan, const healing::Healed& healed) {
   const int code = healed.report.end.exit_code;
   const std::vector<std::string> secrets = redact::secret_values(context.environment);
   const auto write = [&](const std::string& file) {
     return write_output(file,
                         healing::to_json(healed, secrets).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   };
-  for (const char* option : {"report", "post-mortem"}) {
-    const auto file = context.args.text(option);
-    if (!file || (std::string_view(option) == "post-mortem" && code == kFine)) continue;
-    if (const auto written = write(*file); !written) {
+  std::vector<std::string> files;
+  if (const auto file = context.args.text("report")) files.push_back(*file);
+  if (code != kFine) {
+    if (const auto file = post_mortem_file(context, plan)) files.push_back(*file);
+  }
+  for (const std::string& file : files) {
+    if (const auto written = write(file); !written) {
       complain(written.error());
       return code == kFine ? kNo : code;
     }
@@ -119,10 +138,10 @@ int write_reports(const Context& context, const healing::Healed& healed) {
   return code;
 }
 
-int finish(const Context& context, const healing::Healed& healed) {
+int finish(const Context& context, const RunPlan& plan, const healing::Healed& healed) {
   for (const std::string& warning : launch::gpu_warnings(healed.report)) warn(warning);
   if (!context.args.has("no-report") && !context.args.has("quiet")) say("{}", run_report_text(healed.report));
-  return write_reports(context, healed);
+  return write_reports(context, plan, healed);
 }
 
 /// Of --record; nullptr without it.
@@ -142,19 +161,6 @@ Result<std::unique_ptr<recording::Recorder>> open_recorder(const Context& contex
   options.held_by = job.run_id;
   options.if_it_exists = "name another file with --record, or remove this one where nobody needs it";
   return recording::Recorder::open(std::move(options), system_clock());
-}
-
-/// The GPUs of another try: as the first ones were chosen, without those that were at fault.
-Result<machine::Reservation> other_gpus(const Machine& machine, Selection selection, const RunPlan& plan,
-                                        const std::vector<Uuid>& without) {
-  // One that does not even tell its UUID any more cannot be chosen, nor left out by it.
-  const facts::Snapshot there = machine.read();
-  for (const Uuid& uuid : without) {
-    std::vector<placement::GpuName> name{{uuid.value}};
-    facts::Snapshot one = there;
-    if (placement::keep_named(name, one)) selection.request.exclude.push_back(std::move(name[0]));
-  }
-  return acquire(machine, selection, true, {plan.job.run_id, join(plan.job.argv, " ")});
 }
 
 /// What is to be run, and for which GPUs it asks.
@@ -179,7 +185,7 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   };
   options.failed = [&](const healing::Attempt& attempt) {
     if (!context.args.has("quiet") && !context.args.has("no-report"))
-      say("{}", attempt_text(attempt, options.policy.max_restarts == 0, *style));
+      say("{}", attempt_text(attempt, options.policy.max_restarts == 0 && !attempt.restarts, *style));
   };
   options.gave_up = [](const healing::Attempt& attempt) { say("{}", no_restart_text(attempt)); };
   bool ended_in_pause = false;
@@ -188,11 +194,11 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
     ended_in_pause = !system_clock().sleep_for(pause, signals.token());
     return !ended_in_pause;
   };
-  // GPUs that were named are those, and no others.
-  if (selection.request.gpu_ids.empty() && !selection.request.force_cpu)
-    options.other_gpus = [&](const std::vector<Uuid>& without) {
-      return other_gpus(machine, selection, plan, without);
-    };
+  options.regrouped = [&](const std::string& why) {
+    if (!context.args.has("quiet")) say("\ngpuwarden: {}\n", why);
+  };
+  if (const auto lasting = make_lasting(context, machine, selection, plan, options); !lasting)
+    return complain(lasting.error());
   auto healed = healing::run(plan, machine, std::move(gpus), options, system_clock());
   // The signal is the job's end, as it is while the ranks run.
   if (healed && ended_in_pause) {
@@ -203,7 +209,7 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
     (*recorder)->finish(healed ? std::optional(healed->report.end.exit_code) : std::nullopt);
     say_losses((*recorder)->progress());
   }
-  if (healed) return finish(context, *healed);
+  if (healed) return finish(context, plan, *healed);
   return refuse_program(healed.error());
 }
 
@@ -221,6 +227,7 @@ Result<int> run_run(Context& context) {
   healing::Options options;
   GPUWARDEN_TRY(options.run, read_run_options(context.args));
   GPUWARDEN_TRY(options.policy, read_policy(context.args));
+  GPUWARDEN_CHECK(check_lasting(context, selection));
   GPUWARDEN_TRY(const auto plan, read_plan(context, selection));
   if (const auto found = launch::check_program(plan.job.argv[0], context.environment); !found)
     return refuse_program(found.error());

@@ -96,6 +96,7 @@ std::string run_report_text(const launch::RunReport& report) {
     text += fmt::format("  rank {} failed first\n", *report.end.first_failure);
   for (const auto& gpu : report.gpus) text += gpu_line(gpu);
   text += gpu_errors_text(launch::summary_of(report));  // one that failed was warned of
+  for (const launch::Straggler& one : report.stragglers) text += "  " + one.sentence() + "\n";
   std::vector<recording::Waste> waste = report.waste;
   std::erase_if(waste, [](const recording::Waste& one) { return one.id == "gpu_lost"; });
   text += waste_text(waste, {}, 2);
@@ -115,6 +116,7 @@ std::string attempt_text(const healing::Attempt& attempt, bool alone, const Styl
                   attempt.end.exit_code, format_duration(attempt.end.wall_time), printable(attempt.judgement.why));
   text += stacks_text(attempt.end, style) + cause_text(attempt, style);
   if (!attempt.restarts) return text + fmt::format("  {}\n", printable(attempt.decision));
+  if (!attempt.counts) return text + "  starting again, on what is left and others\n";
   text += fmt::format("  starting again in {:.1f} s{}", std::chrono::duration<double>(attempt.pause).count(),
                       attempt.judgement.restart == knowledge::Restart::other_gpus ? ", on other GPUs" : "");
   if (!attempt.changes.empty())

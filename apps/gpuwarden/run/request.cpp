@@ -24,11 +24,11 @@ std::unexpected<Error> wrong(std::string what, std::string hint = {}) {
   return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
 }
 
-/// "gpu" and "auto": a rank for each GPU; "cpu": one for each CPU that we may use.
+/// "gpu", "auto" and a range: a rank for each GPU; "cpu": one for each CPU that we may use.
 Result<void> read_ranks(const Args& args, RunRequest& request) {
   const auto ranks = args.text("nproc-per-node");
   if (!ranks) return {};
-  request.rank_per_gpu = ranks == "gpu" || ranks == "auto";
+  request.rank_per_gpu = ranks == "gpu" || ranks == "auto" || ranks->contains(':');
   if (*request.rank_per_gpu) return {};
   if (ranks == "cpu") {
     cpu_set_t own;
@@ -40,21 +40,12 @@ Result<void> read_ranks(const Args& args, RunRequest& request) {
   return {};
 }
 
-/// "2", or "2:2": torchrun's range, of which only one number can be had.
+/// "2", or "1:4": torchrun's range.
 Result<void> read_nodes(const Args& args, RunRequest& request) {
-  const auto text = args.text("nnodes");
-  if (!text || !text->contains(':')) {
-    GPUWARDEN_TRY(request.nodes, count_option(args, "nnodes", 65536));
-    return {};
-  }
-  const auto parts = split(*text, ':');
-  const auto least = parse_integer(parts[0]);
-  if (parts.size() != 2 || !least || *least < 1 || *least > 65536)
-    return wrong(fmt::format("--nnodes: '{}' is not a number of nodes", printable(*text)));
-  if (parts[0] != parts[1])
-    return wrong(fmt::format("--nnodes: a number of nodes that changes ({}) cannot be had", printable(*text)),
-                 fmt::format("--nnodes {} starts with as many as there are at least", parts[0]));
-  request.nodes = static_cast<std::uint32_t>(*least);
+  GPUWARDEN_TRY(const auto nodes, range_option(args, "nnodes", 65536));
+  if (!nodes) return {};
+  request.nodes = nodes->most;
+  if (nodes->least < nodes->most) request.least_nodes = nodes->least;
   return {};
 }
 

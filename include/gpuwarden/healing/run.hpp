@@ -36,6 +36,28 @@ struct RestartPolicy {
 /// The pause before restart `number` (1: the first since the job was well). `chance` in [0, 1) is the jitter's.
 std::chrono::milliseconds pause_before(const RestartPolicy& policy, std::uint32_t number, double chance);
 
+/// A job that goes on with fewer GPUs when one is lost, and grows again when it is back.
+struct Elastic {
+  std::uint32_t least = 1;
+  std::uint32_t most = 1;
+  /// More GPUs beside those that are held: at least `least` (0: any number that is available at once), at most `most`,
+  /// none of `without`.
+  std::function<Result<machine::Reservation>(std::uint32_t least, std::uint32_t most, const std::vector<Uuid>& without)>
+      more;
+};
+
+/// Where the nodes of a job agree on starting and restarting their ranks. All nodes are given the same, but for `node`.
+struct MeetingPlace {
+  std::uint32_t node = 0;  ///< this one's number; 0 is the host of the meeting
+  std::uint32_t least = 2;
+  std::uint32_t most = 2;
+  std::string address;  ///< of node 0
+  std::string key;      ///< what tells this job from others: the ports follow from it
+  /// With fewer than `most` nodes the job starts when none has come for so long.
+  std::chrono::milliseconds last_call = std::chrono::seconds(10);
+  std::chrono::milliseconds patience = std::chrono::minutes(10);  ///< for the nodes to come
+};
+
 /// One try that failed, and what follows.
 struct Attempt {
   std::uint32_t number = 0;  ///< 0: the first one
@@ -43,6 +65,7 @@ struct Attempt {
   std::vector<GpuIndex> gpus;
   Judgement judgement;
   bool restarts = false;  ///< another try follows, after `pause`, with `changes`
+  bool counts = true;     ///< against RestartPolicy::max_restarts; not where an elastic job lost GPUs
   std::string decision;   ///< why, or why not: a sentence
   std::chrono::milliseconds pause{0};
   Environment changes;
@@ -50,6 +73,18 @@ struct Attempt {
 
 struct Options {
   RestartPolicy policy;
+  std::optional<Elastic> elastic;
+  /// Several nodes restart together. Empty: each restarts its own ranks.
+  std::optional<MeetingPlace> meeting;
+  /// The file or folder that changes when the program has saved its state. After that a job with fewer GPUs or nodes
+  /// than it may have is ended and started again where there are more. Empty: it grows only when it is started again
+  /// anyway.
+  std::filesystem::path checkpoint;
+  /// A GPU that was at fault is chosen again when it has been well for so long; twice as long after each further time,
+  /// up to an hour.
+  std::chrono::milliseconds probation = std::chrono::minutes(1);
+  /// Where all GPUs of the job are gone and there are no others, it goes on with as many ranks on the CPU.
+  bool cpu_fallback = false;
   launch::RunOptions run;
   /// The job of each try before it is started.
   std::function<void(launch::JobSpec&, const machine::Reservation&)> starting;
@@ -57,6 +92,8 @@ struct Options {
   std::function<void(const Attempt&)> failed;
   /// The last try that failed, where another one was announced and cannot be made after all (Attempt::decision).
   std::function<void(const Attempt&)> gave_up;
+  /// The job was ended to be started again with more GPUs: a sentence.
+  std::function<void(const std::string&)> regrouped;
   /// Waits; false: the job is not to be started again. Empty: the clock's, which RunOptions::stop ends.
   std::function<bool(std::chrono::milliseconds)> pause;
   /// GPUs for another try, without those that were at fault so far; called after the old ones were given back. Empty:
@@ -69,6 +106,7 @@ struct Healed {
   launch::RunReport report;         ///< of the last try
   std::vector<Attempt> failed;      ///< oldest first; the last one is the report's where that failed
   std::vector<Uuid> gpus_at_fault;  ///< of all tries
+  std::uint32_t regroups = 0;       ///< how often it was started again to use more GPUs
 };
 
 /// Runs the job until it ends well, until nothing speaks for another try, or until the tries are used up. Fails as

@@ -30,6 +30,14 @@ struct StreamChoice {
   bool none() const { return everywhere == 0 && by_rank.empty(); }
 };
 
+/// How long a job may run, and what its ranks hear before.
+struct TimeLimit {
+  std::optional<Clock::SteadyTime> end;  ///< empty: as long as it likes
+  bool ends_job = true;                  ///< as SIGTERM would; false: somebody else does (Slurm)
+  int signal = 0;                        ///< to the ranks' own processes `before` the end; 0: none
+  std::chrono::milliseconds before = std::chrono::seconds(60);
+};
+
 /// What to run and how.
 struct JobSpec {
   std::vector<std::string> argv;
@@ -41,6 +49,11 @@ struct JobSpec {
   std::string rendezvous_id;                 ///< TORCHELASTIC_RUN_ID; empty: run_id
   std::string role = "default";              ///< ROLE_NAME
   std::uint32_t restart_count = 0;           ///< how often the job was started before
+  /// How many of these starts count against max_restarts, as torchrun counts them; empty: all.
+  std::optional<std::uint32_t> counted_restarts;
+  /// Of all nodes' ranks, where not every node has as many as this one: how many, and how many on the nodes before.
+  std::optional<std::uint32_t> world_size;
+  std::optional<std::uint32_t> first_rank;
   std::uint32_t max_restarts = 0;
   std::optional<std::uint32_t> threads;  ///< OMP_NUM_THREADS of each of several ranks, where it is not set; empty: 1
   /// Value of CUDA_VISIBLE_DEVICES, comma-separated; empty for the CPU.
@@ -62,6 +75,7 @@ struct JobSpec {
   std::vector<std::vector<unsigned>> cpus;
   bool prefix_lines = true;  ///< "[rank 3] " before each line when there are several ranks
   std::chrono::milliseconds grace = std::chrono::seconds(10);  ///< between SIGTERM and SIGKILL
+  TimeLimit time_limit;
   /// The calling program is nothing but this job's launcher: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT,
   /// SIGUSR1 and SIGUSR2 go to the ranks unless the program ignores them, and a single rank gets the terminal. Else no
   /// signal of the caller's is touched; JobHooks::stop ends the job.
@@ -84,6 +98,19 @@ struct RankEnd {
   std::string stacks;  ///< what it was doing when the job was given up; empty elsewhere
 };
 
+/// Why a job was ended before its ranks ended by themselves, where nobody sent a signal and nothing hung.
+struct EarlyEnd {
+  enum class Kind {
+    gpus_lost,     ///< its GPUs are gone, and it does not notice
+    no_resources,  ///< the machine's memory, or the disk of its logs, runs out
+    out_of_time,   ///< JobSpec::time_limit
+    regroup,       ///< it is to be started again with other ranks
+  };
+  Kind kind{};
+  std::string why;  ///< a sentence
+};
+std::string_view to_string(EarlyEnd::Kind kind);
+
 /// How the job ended. exit_code is what a shell would report: the first failing rank's code, 128 + signal for a
 /// signal, 126 / 127 where the program could not be started, 130 / 143 after SIGINT / SIGTERM; 1 where all went well
 /// but for output that could not be written.
@@ -94,6 +121,8 @@ struct JobEnd {
   std::chrono::milliseconds wall_time{0};
   std::optional<int> interrupted_by;  ///< the signal that was forwarded
   std::string given_up;               ///< JobHooks::give_up's sentence; exit_code is then 124, as timeout(1)'s
+  /// exit_code is then 124 where the time was over, else the job's own, and 1 where that was 0.
+  std::optional<EarlyEnd> early;
   bool lost_output = false;           ///< some of it could not be written: no space, an error of the disk
   std::vector<std::string> warnings;  ///< e.g. a left-over process that could not be ended, a guardian that was killed
 };
@@ -113,6 +142,8 @@ struct JobHooks {
   std::function<void()> output;
   /// Asked every kGiveUpPeriod about the ranks that run: a sentence where the job is to be ended, as SIGTERM would.
   std::function<std::string(const std::vector<RankEnd>& running)> give_up;
+  /// Asked before give_up, likewise.
+  std::function<std::optional<EarlyEnd>(const std::vector<RankEnd>& running)> end_early;
 };
 
 inline constexpr std::chrono::seconds kGiveUpPeriod{1};

@@ -48,6 +48,30 @@ struct SiteFinding {
   bool operator==(const SiteFinding&) const = default;
 };
 
+/// A GPU that was clearly slower, or did clearly less, than the others of its job.
+struct Straggler {
+  GpuIndex gpu;
+  Uuid uuid;
+  std::string evidence;  ///< "SM clock 345 MHz, the others' median 1980 MHz, for 1 min 0 s"
+  std::string reason;    ///< what the machine tells of it: "heat (hw_thermal_slowdown)"; empty: nothing
+  /// "GPU 3 is far behind the job's other GPUs: ...".
+  std::string sentence() const;
+};
+
+/// What a GPU read at one moment of a job's last minute. Unknown is empty.
+struct LateReading {
+  std::chrono::system_clock::time_point time{};
+  GpuIndex gpu;
+  facts::GpuState state{};
+  std::optional<Percent> utilization;
+  std::optional<Percent> memory_utilization;
+  std::optional<Bytes> memory_used;
+  std::optional<Milliwatts> power;
+  std::optional<Celsius> temperature;
+  std::optional<Megahertz> sm_clock;
+  std::vector<facts::ThrottleReason> throttling;
+};
+
 struct RunReport {
   bool simulated = false;
   std::string fleet;  ///< the simulated one's name
@@ -61,6 +85,10 @@ struct RunReport {
   std::vector<recording::Waste> waste;  ///< what was wasted, by the checks that need no site
   /// Xids, losses, memory errors, alerts of the job's GPUs; oldest first.
   std::vector<telemetry::Happening> happenings;
+  std::vector<Straggler> stragglers;
+  std::vector<LateReading> last_minute;  ///< of the job's GPUs, oldest first
+  /// The job's GPUs as they were last read while it ran, for a diagnosis; empty where they were not.
+  std::optional<facts::Snapshot> last_seen;
 };
 
 using recording::Moment;
@@ -68,7 +96,9 @@ using recording::Moment;
 /// Collects snapshots of the named GPUs; pure.
 class ReportBuilder {
  public:
-  explicit ReportBuilder(const std::vector<Uuid>& gpus);
+  /// `places`: where the GPUs were when they were chosen, so that one that is lost before it is read is known by its
+  /// place; may be empty.
+  explicit ReportBuilder(const std::vector<Uuid>& gpus, const std::vector<GpuIndex>& places = {});
   void add(const facts::Snapshot& snapshot, Clock::SteadyTime when, Moment moment = Moment::during_job);
   std::vector<GpuReport> finish() const;
   /// The reading with these GPUs alone, each as the GPU that it is (of a MIG instance the one that it is on).
@@ -92,13 +122,19 @@ class ReportBuilder {
   std::optional<std::pair<telemetry::WallTime, Clock::SteadyTime>> first_;
 };
 
+/// Who is told of a sampler's readings.
+struct Hearer {
+  std::function<void(telemetry::Reading)> hear;  ///< from the sampler's thread; may be empty
+  bool processes = true;                         ///< the readings have the processes, too, which costs more
+};
+
 /// Feeds a ReportBuilder every `period` from a thread of its own until stopped, and hears of Xids and the like
 /// meanwhile; a GPU that hangs delays only samples.
 class Sampler {
  public:
-  /// `hear` is told each reading, which then has the processes, too; from the thread. May be empty.
+  /// `places` as ReportBuilder's.
   Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period, Clock& clock,
-          std::function<void(telemetry::Reading)> hear = {});
+          Hearer hearer = {}, const std::vector<GpuIndex>& places = {});
   ~Sampler();
   /// The job's ranks run from here; readings that were begun earlier say nothing about it. May be called for each rank.
   void job_started();

@@ -37,6 +37,7 @@ struct RunRequest {
   std::optional<std::uint32_t> ranks;  ///< processes on this machine
   std::optional<bool> rank_per_gpu;    ///< as many as GPUs; empty: where the configuration is distributed
   std::optional<std::uint32_t> nodes;
+  std::optional<std::uint32_t> least_nodes;  ///< so many will do, where the nodes meet (healing::MeetingPlace)
   std::optional<std::uint32_t> node_rank;
   std::optional<std::string> master_address;
   std::optional<std::uint16_t> master_port;
@@ -57,6 +58,7 @@ struct RunPlan {
   JobSpec job;
   std::optional<std::uint32_t> ranks;  ///< empty with rank_per_gpu
   bool rank_per_gpu = false;
+  std::optional<std::uint32_t> least_nodes;
   std::string model;  ///< the configuration's model_name_or_path
   std::optional<placement::BindTo> bind;
 };
@@ -77,8 +79,9 @@ Result<void> check_program(const std::string& program, const Environment& enviro
 /// A job with its GPUs.
 struct ReadyRun {
   JobSpec job;
-  std::vector<Uuid> gpus;  ///< watched while it runs
-  std::string workload;    ///< what rules find their workload in: the command, the model's name
+  std::vector<Uuid> gpus;          ///< watched while it runs
+  std::vector<GpuIndex> places{};  ///< of each of them, when they were chosen
+  std::string workload;            ///< what rules find their workload in: the command, the model's name
   std::optional<knowledge::Version> driver;
   std::vector<std::string> warnings;  ///< what is not as it was asked for: a rank that is bound to no CPUs
 };
@@ -98,9 +101,21 @@ struct RunOptions {
   std::function<std::vector<std::string>()> look_after;
   /// Each reading of the machine's GPUs, from another thread; e.g. recording::Recorder::add. May be empty.
   std::function<void(telemetry::Reading)> hear;
+  /// As `hear`, of readings that need not have the processes.
+  std::function<void(const telemetry::Reading&)> glance;
   /// A job that prints nothing and whose GPUs do no work (none: whose processes use no CPU time) for so long is ended,
   /// with the stacks of its ranks (RankEnd::stacks). 0: jobs may be silent as long as they like.
   std::chrono::milliseconds hang_timeout{0};
+  TimeLimit time_limit;
+  /// Asked every second while ranks run: a sentence where the job is to be ended to be started anew with others
+  /// (EarlyEnd::Kind::regroup). May be empty.
+  std::function<std::string()> regroup;
+  /// One of the job's GPUs that is gone for so long ends a job that does not notice; 0: only all of them do.
+  std::chrono::milliseconds lost_gpu_patience{0};
+  /// A GPU that is far behind its peers for so long is warned of; 0: none is.
+  std::chrono::milliseconds straggler_window = std::chrono::minutes(1);
+  /// Whether the job is ended in order when the machine's memory, or the disk of its logs, runs out.
+  bool heeds_emergencies = true;
 };
 
 /// Runs the job to its end, watches its GPUs and judges what they did. Fails as run_job does.

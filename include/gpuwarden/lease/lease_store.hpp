@@ -44,6 +44,10 @@ class HeldLeases {
   /// Locks anew in the folder what somebody removed from it; how many files that were. What another container took in
   /// the meantime stays taken: the sentence says so.
   std::vector<std::string> repair();
+  /// Gives one of them back; nothing where it is not held.
+  void give_back(const Uuid& device);
+  /// Holds from here on what the other holds, too.
+  void join(HeldLeases other);
   /// Drops this process's copies without touching records: other holders go on.
   void abandon();
 
@@ -88,6 +92,9 @@ struct Choice {
   bool shared = false;
 };
 
+/// The greatest priority of a ticket, and with a minus sign the least.
+inline constexpr std::int32_t kMostPriority = 1000000;
+
 /// How the file names of simulated fleets begin, so that they never meet real GPUs.
 inline constexpr const char* kSimulatedPrefix = "sim-";
 
@@ -128,9 +135,10 @@ class LeaseStore {
                                           const std::function<Result<Choice>(const Situation&)>& choose,
                                           const std::stop_token& stop = {}) const;
 
-  /// Gets in line, behind all who are in it. Fails like claim(), and where the directory cannot be used.
-  Result<Ticket> queue(std::uint32_t wants, const std::vector<Uuid>& candidates,
-                       const std::stop_token& stop = {}) const;
+  /// Gets in line, behind all who are in it but for those of the same user with a lower `priority`: these change places
+  /// with it, and nobody else's place does. Fails like claim(), and where the directory cannot be used.
+  Result<Ticket> queue(std::uint32_t wants, const std::vector<Uuid>& candidates, const std::stop_token& stop = {},
+                       std::int32_t priority = 0) const;
 
   /// Why the directory cannot be used, where it cannot.
   const std::optional<Error>& directory_problem() const { return directory_problem_; }

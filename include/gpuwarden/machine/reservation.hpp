@@ -33,6 +33,10 @@ struct ReservationRequest {
   bool hold = true;  ///< false: only asks which GPUs it would be
   /// How long to wait in line for them; max(): without end; none: does not wait.
   std::optional<std::chrono::milliseconds> wait;
+  /// With gpus.count and without a model: so many will do where not all of them are available, and as many are taken as
+  /// are.
+  std::optional<std::uint32_t> least;
+  std::int32_t priority = 0;  ///< among the waiting requests of the same user: the highest goes first
   /// Hears the last decision where its end is an error that says what is missing: why other GPUs would not do, and its
   /// warnings, for example of an invalid CUDA_VISIBLE_DEVICES.
   std::function<void(const placement::Decision&)> refused;
@@ -77,6 +81,10 @@ class Reservation {
   std::vector<int> descriptors() const { return leases_.descriptors(); }
   /// What the leases do not guarantee, a sentence each; usually none.
   const std::vector<std::string>& warnings() const { return leases_.warnings(); }
+  /// Gives one of the devices back.
+  void give_back(const Uuid& device);
+  /// Has the other's devices from here on, too, and its snapshot; both are of one machine and one run.
+  void join(Reservation other);
   /// As lease::HeldLeases::repair().
   std::vector<std::string> repair() { return leases_.repair(); }
 

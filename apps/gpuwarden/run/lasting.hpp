@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `run` does so that a job lasts: other GPUs instead of those at fault, fewer and more of them, its time.
+#pragma once
+
+#include "gpuwarden/healing/run.hpp"
+#include "gpuwarden/machine/machine.hpp"
+#include "options.hpp"
+
+namespace gpuwarden::cli {
+
+/// Of --time-limit, --signal and --checkpoint, as far as they can be wrong. Fails with invalid_argument.
+Result<void> check_lasting(const Context& context, const Selection& selection);
+
+/// Who gives the job its GPUs in later tries, and until when it runs: its time begins now.
+Result<void> make_lasting(const Context& context, const machine::Machine& machine, const Selection& selection,
+                          const launch::RunPlan& plan, healing::Options& options);
+
+/// "USR1@60", "TERM@2m", "10@30": Slurm's, with a signal's name or number; without a time a minute. Fails with
+/// invalid_argument.
+Result<launch::TimeLimit> parse_early_signal(const std::string& text);
+
+}  // namespace gpuwarden::cli

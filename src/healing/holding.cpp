@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "healing/holding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpuwarden::healing {
+
+Holding::Holding(machine::Reservation gpus, const Options& options, Clock& clock)
+    : gpus_(std::move(gpus)), options_(options), clock_(clock), outcasts_(options.probation) {}
+
+void Holding::blame(const std::vector<Uuid>& gpus) {
+  for (const Uuid& uuid : gpus) outcasts_.add(uuid);
+}
+
+std::optional<Error> Holding::replace(const std::vector<Uuid>& at_fault) {
+  if (!is_elastic()) {
+    if (!options_.other_gpus) return Error{ErrorCode::unsatisfied, "there are no other GPUs", ""};
+    gpus_ = machine::Reservation::of_cpu();  // gives the old ones back
+    auto others = options_.other_gpus(outcasts());
+    if (!others) return std::move(others).error();
+    gpus_ = std::move(*others);
+    return std::nullopt;
+  }
+  for (const Uuid& uuid : at_fault) gpus_.give_back(uuid);
+  const Elastic& elastic = *options_.elastic;
+  if (count() >= elastic.most) return std::nullopt;
+  const std::uint32_t needed = elastic.least - std::min(elastic.least, count());
+  auto more = elastic.more(needed, elastic.most - count(), outcasts());
+  if (more)
+    gpus_.join(std::move(*more));
+  else if (needed > 0)
+    return std::move(more).error();
+  return std::nullopt;
+}
+
+void Holding::grow() {
+  if (is_elastic()) [[maybe_unused]]
+    const auto error = replace({});
+}
+
+void Holding::begin() {
+  const std::scoped_lock lock(mutex_);
+  mine_.clear();
+  for (const placement::Device& device : gpus_.decision().selected) mine_.push_back(device.uuid);
+  spare_ = false;
+}
+
+void Holding::hear(const telemetry::Reading& reading) {
+  outcasts_.hear(reading);
+  const std::vector<Uuid> out = outcasts();
+  const std::scoped_lock lock(mutex_);
+  spare_ = std::ranges::any_of(reading.snapshot.gpus, [&](const facts::GpuRecord& record) {
+    const auto is_in = [&](const std::vector<Uuid>& list) {
+      const auto names = [&](const Uuid& uuid) {
+        return uuid == record.gpu.uuid ||
+               std::ranges::find(record.mig_devices, uuid, &facts::MigDevice::uuid) != record.mig_devices.end();
+      };
+      return std::ranges::any_of(list, names);
+    };
+    // Instances beside the job's own are on GPUs of its own.
+    const bool instances = !record.mig_devices.empty();
+    return facts::is_usable(record) && !is_in(out) && (instances || !is_in(mine_));
+  });
+}
+
+bool Holding::has_spare() const {
+  const std::scoped_lock lock(mutex_);
+  return spare_;
+}
+
+std::string Holding::regroup() {
+  if (!is_elastic() || count() >= options_.elastic->most || !has_spare()) return "";
+  const std::uint32_t before = count();
+  auto more = options_.elastic->more(0, options_.elastic->most - before, outcasts());
+  if (!more) return "";
+  gpus_.join(std::move(*more));
+  return fmt::format("a checkpoint was written and more GPUs are available: starting again with {} instead of {}",
+                     count(), before);
+}
+
+}  // namespace gpuwarden::healing
