@@ -36,6 +36,10 @@ struct JobSpec {
   std::uint32_t ranks = 1;  ///< processes on this machine (LOCAL_WORLD_SIZE)
   std::uint32_t nodes = 1;
   std::uint32_t node_rank = 0;
+  /// RANK of this node's first process, and WORLD_SIZE, where nodes have unlike numbers of them; empty: as many on each
+  /// node as here.
+  std::optional<std::uint32_t> first_rank;
+  std::optional<std::uint32_t> world_size;
   std::string master_address = "127.0.0.1";
   std::optional<std::uint16_t> master_port;  ///< empty: a free one
   std::string rendezvous_id;                 ///< TORCHELASTIC_RUN_ID; empty: run_id
@@ -104,6 +108,8 @@ using OnRankStarted = std::function<void(std::uint32_t rank, Pid pid)>;
 /// What the caller wants to hear meanwhile, and how he ends the job; each is called from run_job's own thread.
 struct JobHooks {
   OnRankStarted rank_started;
+  /// Once, as soon as a rank has failed that nobody ended; the code is what a shell would report.
+  std::function<void(std::uint32_t rank, int exit_code)> first_failed;
   std::function<void()> ranks_ended;                ///< once, as soon as none runs any more
   std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once
   std::stop_token stop;                             ///< as SIGTERM would
