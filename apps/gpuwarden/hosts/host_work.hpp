@@ -8,6 +8,7 @@
 #include "gpuwarden/hosts/agent.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/machine/reservation.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 

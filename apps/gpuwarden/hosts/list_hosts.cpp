@@ -17,9 +17,9 @@ namespace gpuwarden::cli {
 namespace {
 
 /// What is not each host's to heed.
-constexpr auto kOwn = std::to_array<std::string_view>({"hosts", "hostfile", "ssh", "remote-program", "json", "color"});
+constexpr auto kOwnOfList = std::to_array<std::string_view>({"hosts", "hostfile", "ssh", "remote-program", "json", "color"});
 
-Result<void> check_with_hosts(const Args& args) {
+Result<void> check_list_of_hosts(const Args& args) {
   const char* const given = args.has("hosts") ? "hosts" : "hostfile";
   for (const char* option : {"gpu", "processes", "watch", "count", "format", "fields", "from"}) {
     if (args.has(option))
@@ -41,14 +41,14 @@ bool in_trouble(const cluster::Node& node) {
 }  // namespace
 
 Result<int> list_hosts(const Context& context, const Style& style) {
-  GPUWARDEN_CHECK(check_with_hosts(context.args));
+  GPUWARDEN_CHECK(check_list_of_hosts(context.args));
   hosts::LookRequest request;
   GPUWARDEN_TRY(request.hosts, read_hosts(context.args));
   GPUWARDEN_TRY(request.ssh, read_ssh(context));
   GPUWARDEN_TRY(const auto timeout, duration_option(context.args, "timeout"));
   if (timeout) request.patience += *timeout;
   request.version = GPUWARDEN_VERSION;
-  request.options = option_words(context, kOwn);
+  request.options = option_words(context, kOwnOfList);
   const auto links = hosts::start_links();
   GPUWARDEN_TRY(const auto nodes, hosts::look(request, *links, system_clock()));
   if (context.args.has("json"))
