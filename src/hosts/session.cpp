@@ -53,9 +53,8 @@ void Session::take(const News& news, Clock::SteadyTime now, std::string_view ver
     // One of another version may not even know what it is asked for.
     if (!greeted && !their_version_.empty() && their_version_ != version)
       return fail_with(*version_problem(host, their_version_, version));
-    Error why = explain(host, {news.exit_code, news.signal, errors_.empty() ? noise_ : errors_}, ssh);
-    if (greeted) why.message = fmt::format("lost {}: {}", host.name, why.message);
-    return fail_with(std::move(why));
+    if (greeted) return fail_with(explain_loss(host, {news.exit_code, news.signal, errors_}));
+    return fail_with(explain(host, {news.exit_code, news.signal, errors_.empty() ? noise_ : errors_}, ssh));
   }
   heard = now;
   reader_.add(news.text);

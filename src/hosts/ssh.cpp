@@ -72,6 +72,14 @@ Error explain(const Host& host, const SshEnd& end, const SshOptions& options) {
           fmt::format("see what 'ssh {} {} --version' says", host.name, options.program)};
 }
 
+Error explain_loss(const Host& host, const SshEnd& end) {
+  const std::string words = last_words(end.said);
+  std::string why = fmt::format("gpuwarden there ended with exit code {}", end.exit_code.value_or(0));
+  if (end.exit_code == kSshFailed) why = words.empty() ? "the connection was closed" : words;
+  if (end.signal) why = fmt::format("ssh was ended by signal {}", *end.signal);
+  return {ErrorCode::unavailable, fmt::format("lost {}: {}", host.name, why), "is the host down, or the network?"};
+}
+
 std::string_view version_in(std::string_view line) {
   constexpr std::string_view kName = "gpuwarden ";
   line = trim(line);

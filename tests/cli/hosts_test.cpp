@@ -163,20 +163,19 @@ TEST_F(HostsCommand, NothingIsLeftWhereTheLauncherIsKilled) {
   }
 }
 
-TEST_F(HostsCommand, AnInterruptEndsTheJobInOrder) {
-  const std::string mark = (dir_ / "saved").string();
+TEST_F(HostsCommand, ASignalReachesAllRanksWhichHaveTheLastWord) {
+  const std::string up = (dir_ / "up").string();
+  const std::string saved = (dir_ / "saved").string();
+  const std::string rank =
+      "trap 'echo $RANK >> " + saved + "; exit 9' TERM; echo $RANK >> " + up + "; while :; do sleep 0.05; done";
   std::string words = shell_word(GPUWARDEN_PROGRAM);
-  for (const std::string& word :
-       on("run", "a,b",
-          {"--", "sh", "-c",
-           "trap 'echo $RANK >> " + mark + "; exit 0' INT; echo up >> " + mark + ".up; while :; do sleep 0.05; done"}))
-    words += " " + shell_word(word);
-  const auto done = run_patiently(
-      {.argv = {"sh", "-c",
-                "trap '' INT; (trap - INT; exec " + words + ") </dev/null & launcher=$!; until [ $(cat " + mark +
-                    ".up 2>/dev/null | wc -l) = 2 ]; do sleep 0.05; done; kill -TERM $launcher; wait $launcher"},
-       .environment = environment_});
-  EXPECT_EQ(done->exit_code, 143) << done->standard_error;
+  for (const std::string& word : on("run", "a,b", {"-q", "--", "sh", "-c", rank})) words += " " + shell_word(word);
+  const std::string script = words + " </dev/null & launcher=$!; until [ \"$(cat " + up +
+                             " 2>/dev/null | wc -l)\" = 2 ]; do sleep 0.05; done; kill -TERM $launcher; wait $launcher";
+  const auto done = run_patiently({.argv = {"sh", "-c", script}, .environment = environment_});
+  EXPECT_EQ(done->exit_code, 9) << done->standard_error;
+  const std::string all = shown(saved);
+  EXPECT_THAT(all, AllOf(HasSubstr("0\n"), HasSubstr("1\n")));
 }
 
 TEST_F(HostsCommand, WhatIsWrongIsToldBeforeAnythingStarts) {

@@ -92,6 +92,9 @@ TEST(Ssh, EachEndHasItsMeaning) {
   EXPECT_THAT(told(126, "").message, HasSubstr("there is no gpuwarden on b"));
   EXPECT_THAT(told(1, "boom\n").message, HasSubstr("ended with exit code 1 instead of an answer: boom"));
   EXPECT_THAT(told(std::nullopt, "").message, HasSubstr("b"));
+  EXPECT_EQ(explain_loss({"b", {}}, {255, {}, "Timeout, server b not responding.\r\n"}).message,
+            "lost b: Timeout, server b not responding.");
+  EXPECT_EQ(explain_loss({"b", {}}, {137, {}, ""}).message, "lost b: gpuwarden there ended with exit code 137");
   for (const int code : {255, 127}) EXPECT_NE(told(code, "").hint, "") << code;
 }
 

@@ -34,6 +34,9 @@ struct SshEnd {
 /// What it means: ssh was refused (in its words), or there is no gpuwarden, or it failed.
 Error explain(const Host& host, const SshEnd& end, const SshOptions& options);
 
+/// The same where the agent had answered before.
+Error explain_loss(const Host& host, const SshEnd& end);
+
 /// The version in a line of `gpuwarden --version`; empty where it is another line (of a shell's start files).
 std::string_view version_in(std::string_view line);
 
