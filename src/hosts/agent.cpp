@@ -110,7 +110,7 @@ class Agent {
     add(room ? streams_.output.get() : -1, POLLIN);
     add(room ? streams_.errors.get() : -1, POLLIN);
     const std::size_t guest = add(place_ ? place_->fd() : -1, POLLIN);
-    const std::size_t signal = add(runs_ranks_ ? -1 : signals_.fd(), POLLIN);
+    const std::size_t signal = add(busy_ ? -1 : signals_.fd(), POLLIN);
     ::poll(fds.data(), fds.size(), kTickMs);
     outbox_.sleep_again();
     if (fds[guest].revents != 0) place_->greet();

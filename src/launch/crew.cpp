@@ -101,7 +101,7 @@ Result<void> Crew::add_rank(std::uint32_t local, std::vector<std::string>& warni
     rank.err = std::move(err.write_end);
     for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->read_end.get(), F_SETFL, O_NONBLOCK);
   }
-  const std::uint32_t number = rank_of(spec_, local);
+  const std::uint32_t number = first_rank_of(spec_) + local;
   members.push_back({number,
                      local,
                      {},
@@ -112,7 +112,7 @@ Result<void> Crew::add_rank(std::uint32_t local, std::vector<std::string>& warni
 }
 
 Stream Crew::make_stream(std::uint32_t local, bool error, UniqueFd from, std::vector<std::string>& warnings) {
-  const std::uint32_t number = rank_of(spec_, local);
+  const std::uint32_t number = first_rank_of(spec_) + local;
   const std::string prefix = spec_.ranks == 1 || !spec_.prefix_lines ? "" : fmt::format("[rank {}] ", number);
   const std::uint8_t bit = error ? 2 : 1;
   const bool shown_too = (spec_.tee.of(local) & bit) != 0;

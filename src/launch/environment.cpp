@@ -25,10 +25,6 @@ void add_elastic(const JobSpec& spec, std::uint32_t rank, Environment& env) {
 
 }  // namespace
 
-std::uint32_t rank_of(const JobSpec& spec, std::uint32_t local_rank) {
-  return spec.first_rank.value_or(spec.node_rank * spec.ranks) + local_rank;
-}
-
 std::filesystem::path error_file(const std::filesystem::path& folder, std::uint32_t rank) {
   return std::filesystem::absolute(folder) / fmt::format("rank-{}.error.json", rank);
 }
@@ -64,10 +60,12 @@ std::uint8_t StreamChoice::of(std::uint32_t local_rank) const {
   return found == by_rank.end() ? everywhere : found->second;
 }
 
+std::uint32_t first_rank_of(const JobSpec& spec) { return spec.first_rank.value_or(spec.node_rank * spec.ranks); }
+
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port) {
   Environment env = spec.environment;
   for (const auto& [name, value] : spec.extra_environment) env[name] = value;
-  const std::uint32_t rank = rank_of(spec, local_rank);
+  const std::uint32_t rank = first_rank_of(spec) + local_rank;
   const std::uint32_t world = spec.world_size.value_or(spec.nodes * spec.ranks);
   env["RANK"] = env["ROLE_RANK"] = std::to_string(rank);
   env["WORLD_SIZE"] = env["ROLE_WORLD_SIZE"] = std::to_string(world);

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <cerrno>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
@@ -51,8 +52,9 @@ std::string lines_of(const std::string& text) {
 
 }  // namespace
 
-Result<hosts::Held> HostWork::hold(const hosts::Order& order, const std::stop_token& /*stop*/,
-                                   const hosts::RunEars& ears) {
+Result<hosts::Held> HostWork::hold(const hosts::Order& order, const std::stop_token& stop, const hosts::RunEars& ears) {
+  // Whoever waits in line for GPUs hears signals.
+  const std::stop_callback ends_waiting(stop, [] { ::kill(::getpid(), SIGTERM); });
   // The old ones go back first; and there is one simulated fleet at a time.
   gpus_.reset();
   machine_.reset();

@@ -36,15 +36,14 @@ struct JobSpec {
   std::uint32_t ranks = 1;  ///< processes on this machine (LOCAL_WORLD_SIZE)
   std::uint32_t nodes = 1;
   std::uint32_t node_rank = 0;
-  /// RANK of this node's first process, and WORLD_SIZE, where nodes have unlike numbers of them; empty: as many on each
-  /// node as here.
-  std::optional<std::uint32_t> first_rank;
-  std::optional<std::uint32_t> world_size;
   std::string master_address = "127.0.0.1";
   std::optional<std::uint16_t> master_port;  ///< empty: a free one
   std::string rendezvous_id;                 ///< TORCHELASTIC_RUN_ID; empty: run_id
   std::string role = "default";              ///< ROLE_NAME
   std::uint32_t restart_count = 0;           ///< how often the job was started before
+  /// Of all nodes' ranks, where not every node has as many as this one: how many, and how many on the nodes before.
+  std::optional<std::uint32_t> world_size;
+  std::optional<std::uint32_t> first_rank;
   std::uint32_t max_restarts = 0;
   std::optional<std::uint32_t> threads;  ///< OMP_NUM_THREADS of each of several ranks, where it is not set; empty: 1
   /// Value of CUDA_VISIBLE_DEVICES, comma-separated; empty for the CPU.

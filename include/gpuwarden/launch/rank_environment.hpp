@@ -20,11 +20,11 @@ Result<std::uint16_t> find_free_port();
 /// attempt, in the range of find_free_port().
 std::uint16_t port_of_job(std::string_view id, std::uint32_t attempt);
 
-/// RANK: a process's number among those of all nodes.
-std::uint32_t rank_of(const JobSpec& spec, std::uint32_t local_rank);
-
 /// The directory's file in which a rank's program may note down its error, as torchrun's do (TORCHELASTIC_ERROR_FILE).
 std::filesystem::path error_file(const std::filesystem::path& folder, std::uint32_t rank);
+
+/// RANK of the job's first rank on this node.
+std::uint32_t first_rank_of(const JobSpec& spec);
 
 /// The variables of one rank: torchrun's (source: torch.distributed.elastic's local agent), CUDA's and gpuwarden's.
 Environment rank_environment(const JobSpec& spec, std::uint32_t local_rank, std::uint16_t port);
