@@ -146,7 +146,7 @@ TEST(Messages, ValuesComeBackAsTheyWere) {
   order.environment = {{"A", "b c"}};
   order.folder = "/tmp/a'; echo foo";
   order.needs_folder = true;
-  order.without = {{"GPU-1"}};
+  order.without = {Uuid("GPU-1")};
   EXPECT_EQ(order_from_json(to_json(order)), order);
   const Held held{{0, 5}, "H100", 2, true};
   EXPECT_EQ(held_from_json(to_json(held)), held);
@@ -161,7 +161,7 @@ TEST(Messages, ValuesComeBackAsTheyWere) {
   done.exit_code = 9;
   done.first_failure = 2;
   done.wall_time = seconds(3);
-  done.gpus_at_fault = {{"GPU-2"}};
+  done.gpus_at_fault = {Uuid("GPU-2")};
   EXPECT_EQ(done_from_json(to_json(done)), done);
   Json broken = to_json(start);
   broken["node"] = -1;

@@ -244,7 +244,7 @@ TEST_F(RunOnHosts, AHostWhoseGpuWasAtFaultIsAskedForOthers) {
     Done done;
     done.exit_code = 1;
     done.restart = "other_gpus";
-    done.gpus_at_fault = {{"GPU-7"}};
+    done.gpus_at_fault = {Uuid("GPU-7")};
     links.send_back(link, kDone, to_json(done), {}, milliseconds(10));
   };
   const auto report = run();
@@ -253,7 +253,7 @@ TEST_F(RunOnHosts, AHostWhoseGpuWasAtFaultIsAskedForOthers) {
   auto heard = links_.hosts["a"].heard;
   std::erase_if(heard, [](const Message& one) { return one.type != kOrder; });
   ASSERT_EQ(heard.size(), 2U);
-  EXPECT_THAT(order_from_json(heard[1].head).value().without, ElementsAre(Uuid{"GPU-7"}));
+  EXPECT_THAT(order_from_json(heard[1].head).value().without, ElementsAre(Uuid("GPU-7")));
 }
 
 TEST_F(RunOnHosts, JobsThatWaitAskInTheOrderOfTheMachines) {

@@ -249,7 +249,7 @@ constinit const Subcommand kRunCommand{
     .name = "run",
     .summary = "choose GPUs, reserve them, and run a command on them",
     .usage = "gpuwarden run [options] -- COMMAND...",
-    .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup, kHostsGroup,
+    .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup,
                kRunHostsGroup},
     .rest = Rest::command,
     .details =

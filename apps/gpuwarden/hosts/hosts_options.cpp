@@ -44,13 +44,11 @@ Result<hosts::SshOptions> read_ssh(const Context& context) {
   return options;
 }
 
-Result<void> check_without_hosts(const Args& args, std::span<const Option> others) {
-  for (const std::span<const Option> options : {std::span<const Option>(kHostsOptions), others}) {
-    for (const Option& option : options) {
-      if (args.has(key_of(option)))
-        return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --hosts", key_of(option)),
-                    "--hosts a,b:4 names the hosts");
-    }
+Result<void> check_without_hosts(const Args& args, std::span<const Option> options) {
+  for (const Option& option : options) {
+    if (args.has(key_of(option)))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --hosts", key_of(option)),
+                  "--hosts a,b:4 names the hosts");
   }
   return {};
 }

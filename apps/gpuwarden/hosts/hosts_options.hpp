@@ -24,8 +24,8 @@ bool names_hosts(const Args& args);
 Result<std::vector<hosts::Host>> read_hosts(const Args& args);
 /// --ssh and --remote-program. Fails with not_found where there is no such program here.
 Result<hosts::SshOptions> read_ssh(const Context& context);
-/// Fails where an option was given that means nothing without --hosts.
-Result<void> check_without_hosts(const Args& args, std::span<const Option> others = {});
+/// Fails where one of the options was given, which mean nothing without --hosts.
+Result<void> check_without_hosts(const Args& args, std::span<const Option> options = kHostsOptions);
 
 /// The options that were given, as words for the parser of another process; without those of these keys.
 std::vector<std::string> option_words(const Context& context, std::span<const std::string_view> without);

@@ -17,7 +17,8 @@ namespace gpuwarden::cli {
 namespace {
 
 /// What is not each host's to heed.
-constexpr auto kOwnOfList = std::to_array<std::string_view>({"hosts", "hostfile", "ssh", "remote-program", "json", "color"});
+constexpr auto kOwnOfList =
+    std::to_array<std::string_view>({"hosts", "hostfile", "ssh", "remote-program", "json", "color"});
 
 Result<void> check_list_of_hosts(const Args& args) {
   const char* const given = args.has("hosts") ? "hosts" : "hostfile";

@@ -2,16 +2,26 @@
 // gpuwarden run --hosts
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "command.hpp"
 #include "hosts/hosts_options.hpp"
 
 namespace gpuwarden::cli {
 
-inline constexpr auto kRunHostsOptions = std::to_array<Option>({
+/// The options of a job's own; those of kHostsOptions stand before them.
+inline constexpr auto kJobOnHostsOptions = std::to_array<Option>({
     {"--chdir", OptionKind::text, "DIR", "--hosts: run the command there (this folder, where a host has it)"},
     {"--env", OptionKind::repeated, "NAME[=VALUE]",
      "--hosts: set this variable for the ranks; NAME alone: as it is here"},
 });
+inline constexpr auto kRunHostsOptions = [] {
+  std::array<Option, kHostsOptions.size() + kJobOnHostsOptions.size()> all{};
+  std::ranges::copy(kHostsOptions, all.begin());
+  std::ranges::copy(kJobOnHostsOptions, all.begin() + kHostsOptions.size());
+  return all;
+}();
 inline constexpr OptionGroup kRunHostsGroup{kRunHostsOptions, "on other hosts"};
 
 /// The job on all of the hosts; its exit code.
