@@ -52,6 +52,7 @@ class Conductor {
     auto ready = prepare();
     if (!ready) {
       crowd_.leave();
+      gather_.finish(clock_, kOutputPatience);
       return std::unexpected(std::move(ready).error());
     }
     for (std::uint32_t number = 0;; ++number) {
@@ -81,7 +82,9 @@ class Conductor {
 
   void hear(const Session& from, std::optional<std::uint32_t> rank, bool error, std::string_view text) {
     const std::uint32_t first = starts_.empty() ? 0 : starts_[from.link].first_rank;
-    gather_.add(from.host.name, rank, rank && *rank >= first ? *rank - first : 0, error, text);
+    const std::uint32_t ranks = from.held ? from.held->ranks : 0;
+    const bool own = rank && *rank >= first && *rank - first < ranks;
+    gather_.add(from.host.name, own ? rank : std::nullopt, own ? *rank - first : 0, error, text);
   }
 
   void move_output(bool quiet) {
