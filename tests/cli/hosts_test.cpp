@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
