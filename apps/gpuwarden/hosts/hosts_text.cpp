@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "gpuwarden/base/text.hpp"
+#include "render/gpu_table.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -12,7 +13,7 @@ std::string place_text(const hosts::Held& held) {
   if (held.gpus.empty()) return "the CPU";
   std::string gpus;
   for (const std::uint32_t gpu : held.gpus) gpus += fmt::format("{}{}", gpus.empty() ? "" : ", ", gpu);
-  return fmt::format("GPU {} ({})", gpus, printable(held.name));
+  return fmt::format("GPU {} ({})", gpus, printable(short_name(held.name)));
 }
 
 /// Each line of a host's own text behind `indent` blanks, safe to print.

@@ -318,6 +318,16 @@ std::optional<facts::Disabling> word_of(const cluster::Node& node, const GpuReco
   return word;
 }
 
+/// Which hosts are simulated, and as what; nothing where none is.
+std::string simulated_hosts(std::span<const cluster::Node> nodes, const Style& style) {
+  std::vector<std::string> hosts;
+  for (const cluster::Node& node : nodes) {
+    if (node.reading == nullptr || !node.reading->snapshot.simulated) continue;
+    hosts.push_back(fmt::format("{} ({})", printable(node.name), printable(node.reading->snapshot.fleet)));
+  }
+  return hosts.empty() ? "" : style.paint(cut("SIMULATED " + join(hosts, ", "), style), Tone::bold) + "\n";
+}
+
 /// A GPU of a host, with what is wrong with it below.
 std::string host_row(const cluster::Node& node, const GpuRecord& record, const Columns& columns, const Style& style) {
   const auto word = word_of(node, record);
@@ -339,7 +349,8 @@ std::string hosts_table(std::span<const cluster::Node> nodes, const Style& usual
   Style style = usual;
   style.width = usual.columns;
   const Columns columns(style.width > host + 20 ? style.width - host - 1 : 20);
-  std::string text = style.paint(cut(fit("host", host) + " " + table_head(columns), style), Tone::dim) + "\n";
+  std::string text = simulated_hosts(nodes, style);
+  text += style.paint(cut(fit("host", host) + " " + table_head(columns), style), Tone::dim) + "\n";
   for (const cluster::Node& node : nodes) {
     const std::string head = fit(printable(node.name), host) + " ";
     if (node.problem) {
