@@ -96,8 +96,8 @@ TEST_F(HostsCommand, WordsAndFoldersReachTheRanksUnharmed) {
 }
 
 TEST_F(HostsCommand, EachHostHasItsOwnLeasesAndTheRanksHoldThem) {
-  const auto done =
-      launch("a:2,b:3", {"-q", "--", "sh", "-c", GPUWARDEN_PROGRAM " lease --list --simulate h100x8 | grep -c GPU-"});
+  const auto done = launch(
+      "a:2,b:3", {"-q", "--", "sh", "-c", GPUWARDEN_PROGRAM " lease --list --simulate h100x8 | grep -c '^[^ ].*GPU-'"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_output, AllOf(HasSubstr("[a:0] 2\n"), HasSubstr("[b:1] 3\n")));
 }
@@ -159,6 +159,22 @@ TEST_F(HostsCommand, NothingIsLeftWhereTheLauncherIsKilled) {
   ASSERT_EQ(killed->exit_code, 0);
   for (const char* name : {"0", "0-child", "1", "1-child"}) {
     const auto pid = parse_integer(trim(shown(dir_ / "pids" / name)));
+    ASSERT_TRUE(pid.has_value()) << name;
+    EXPECT_TRUE(eventually(kSoon, [&] { return ::kill(static_cast<pid_t>(*pid), 0) != 0; })) << name;
+  }
+}
+
+TEST_F(HostsCommand, AnAgentThatIsKilledIsALostHostAndItsRanksEnd) {
+  // The rank's parents are two guardians, and theirs is the agent.
+  const std::string script = "echo $$ > " + (dir_ / "rank-").string() +
+                             "$RANK; if [ $RANK = 1 ]; then p=$$; for i in 1 2 3; do p=$(awk "
+                             "'/^PPid/ {print $2}' /proc/$p/status); done; kill -9 $p; fi; trap '' TERM; sleep 300";
+  const auto done = launch("a,b", {"--grace", "1s", "--max-restarts", "3", "--", "sh", "-c", script});
+  EXPECT_EQ(done.exit_code, 255) << done.standard_error;
+  EXPECT_THAT(done.standard_error, AllOf(HasSubstr("lost b: gpuwarden there ended with exit code 137"),
+                                         HasSubstr("it is not started again: lost b")));
+  for (const char* name : {"rank-0", "rank-1"}) {
+    const auto pid = parse_integer(trim(shown(dir_ / name)));
     ASSERT_TRUE(pid.has_value()) << name;
     EXPECT_TRUE(eventually(kSoon, [&] { return ::kill(static_cast<pid_t>(*pid), 0) != 0; })) << name;
   }

@@ -57,6 +57,14 @@ class Sshd : public ::testing::Test {
   bool ends(const std::string& name) const {
     return eventually(kSoon, [&] { return !runs(name); });
   }
+  /// Neither an agent nor anything that it started.
+  bool is_idle(char host) const {
+    return eventually(kSoon, [&] {
+      return std::ranges::none_of(hosts_->programs(host), [](const std::string& program) {
+        return program.contains("gpuwarden") || program.contains("sleep 600");
+      });
+    });
+  }
   bool all_run(unsigned ranks) const {
     return eventually(kSoon, [&] {
       for (unsigned rank = 0; rank < ranks; ++rank) {
@@ -127,6 +135,7 @@ TEST_F(Sshd, AHostThatIsCutOffIsNamedAndNothingIsLeftOnEither) {
   EXPECT_TRUE(eventually(kSoon, [&] { return !launcher->runs(); }));
   EXPECT_THAT(shown(dir_ / "said"),
               AllOf(HasSubstr("lost b:"), HasSubstr("exit code 255"), HasSubstr("it is not started again")));
+  for (const char host : {'a', 'b'}) EXPECT_TRUE(is_idle(host)) << ::testing::PrintToString(hosts_->programs(host));
   hosts_->set_link('b', true);
   // What it held is free: all of its GPUs can be had.
   EXPECT_TRUE(eventually(kSoon, [&] { return launch("b:8", {"-q", "--", "true"}).exit_code == 0; }));
@@ -137,6 +146,7 @@ TEST_F(Sshd, NothingIsLeftWhereTheLauncherIsKilled) {
   ASSERT_TRUE(all_run(2)) << shown(dir_ / "said");
   ::kill(launcher->pid(), SIGKILL);
   for (const char* name : {"rank-0", "child-0", "rank-1", "child-1"}) EXPECT_TRUE(ends(name)) << name;
+  for (const char host : {'a', 'c'}) EXPECT_TRUE(is_idle(host)) << ::testing::PrintToString(hosts_->programs(host));
   EXPECT_TRUE(eventually(kSoon, [&] { return launch("a:8,c:8", {"-q", "--", "true"}).exit_code == 0; }));
 }
 

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -123,6 +125,17 @@ std::vector<std::string> SshHosts::there(std::vector<std::string> argv) const {
 Completed SshHosts::run(std::vector<std::string> argv) const {
   auto done = run_patiently({.argv = there(std::move(argv))});
   return done.value_or(Completed{});
+}
+
+std::vector<std::string> SshHosts::programs(char host) const {
+  std::vector<std::string> all;
+  const auto pids = run_command({.argv = {"ip", "netns", "pids", space(host)}});
+  for (const auto pid : split_words(pids ? pids->standard_output : "")) {
+    std::string line = read_file(fmt::format("/proc/{}/cmdline", pid)).value_or("");
+    std::ranges::replace(line, '\0', ' ');
+    if (!line.empty()) all.push_back(std::move(line));
+  }
+  return all;
 }
 
 void SshHosts::set_link(char host, bool up) const {

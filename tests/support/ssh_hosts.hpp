@@ -32,6 +32,8 @@ class SshHosts {
   const std::string& ssh() const { return ssh_; }
   /// "10.77.0.1" of "a".
   static std::string address(char host);
+  /// The command lines of what runs there, a blank between words.
+  std::vector<std::string> programs(char host) const;
   /// Takes its cable out, or puts it back.
   void set_link(char host, bool up) const;
 
