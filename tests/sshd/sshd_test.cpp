@@ -61,7 +61,7 @@ class Sshd : public ::testing::Test {
   bool is_idle(char host) const {
     return eventually(kSoon, [&] {
       return std::ranges::none_of(hosts_->programs(host), [](const std::string& program) {
-        return program.contains("gpuwarden") || program.contains("sleep 600");
+        return program.contains("host-agent") || program.contains("sleep 600");
       });
     });
   }
