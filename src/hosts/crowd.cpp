@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "hosts/protocol.hpp"
 
@@ -56,6 +57,9 @@ void Crowd::round(milliseconds most, bool ends_on_signal) {
   for (Session& session : sessions) {
     if (slow) session.heard = now;  // nobody listened
     if (session.problem && !session.gone) cut_off(session, *session.problem);
+    // Even of the shortest job it is to be known which rank failed first.
+    if (session.is_well() && !std::exchange(session.timed, true))
+      send(session, kBeat, {{"sent", micros(clock_.now())}});
   }
   look_for_silence();
   if (options_.moved) options_.moved(news.empty());

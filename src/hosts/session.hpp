@@ -63,6 +63,7 @@ class Session {
   Host host;
   std::size_t link = 0;
   bool greeted = false;
+  bool timed = false;    ///< it was asked for its time
   bool gone = false;     ///< its program has ended
   bool leaving = false;  ///< it was told to go: its end is no loss
   std::string machine;   ///< its own name
