@@ -51,7 +51,7 @@ class Session {
     std::function<void(const Session&, std::string text)> said;  ///< a line for whoever runs the job
   };
 
-  Session(Host host, std::size_t link, Clock::SteadyTime now) : host(std::move(host)), link(link), heard(now) {}
+  Session(Host named, std::size_t number, Clock::SteadyTime now) : host(std::move(named)), link(number), heard(now) {}
   /// Takes what its program wrote, or how that ended. `version` is ours.
   void take(const News& news, Clock::SteadyTime now, std::string_view version, const SshOptions& ssh, const Ears& ears);
   /// It is not worked with any more.

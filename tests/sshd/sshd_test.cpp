@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -23,7 +24,8 @@ class Sshd : public ::testing::Test {
   void SetUp() override {
     if (const std::string problem = SshHosts::problem(); !problem.empty()) {
       const char* const required = std::getenv("GPUWARDEN_REQUIRE_TOOLS");
-      if (required != nullptr && std::string(required) == "1")
+      // Whoever is not root cannot have them, whatever is installed.
+      if (::geteuid() == 0 && required != nullptr && std::string(required) == "1")
         FAIL() << problem << ", but GPUWARDEN_REQUIRE_TOOLS is 1";
       GTEST_SKIP() << problem;
     }
