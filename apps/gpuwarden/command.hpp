@@ -82,7 +82,7 @@ struct Subcommand {
   const char* name;
   const char* summary;
   const char* usage;
-  std::array<OptionGroup, 5> groups;
+  std::array<OptionGroup, 8> groups;
   Rest rest;
   const char* actions = "";      ///< what its first operand may be, with blanks between; empty: anything
   const char* details = "";      ///< what the man page says beyond the summary
@@ -147,5 +147,6 @@ extern const Subcommand kMemoryCommand;
 extern const Subcommand kSimCommand;
 extern const Subcommand kCompletionCommand;
 extern const Subcommand kManCommand;
+extern const Subcommand kHostAgentCommand;
 
 }  // namespace gpuwarden::cli

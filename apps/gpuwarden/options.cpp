@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "gpuwarden/placement/names.hpp"
+#include "hosts/run_on_hosts.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
 #include "shared_options.hpp"
@@ -59,6 +60,8 @@ placement::KnownOptions known_options() {
       std::ranges::transform(group.options, std::back_inserter(known.run), key_of);
   }
   std::erase(known.selection, "config");
+  // A file that names hosts would do so on these as well.
+  for (const Option& option : kRunHostsOptions) std::erase(known.run, key_of(option));
   return known;
 }
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/launch/output.hpp"
+#include "gpuwarden/launch/port.hpp"
 #include "launch/board.hpp"
 #include "launch/cgroup.hpp"
 #include "launch/guardian.hpp"
-#include "launch/output.hpp"
 #include "launch/parts.hpp"
-#include "launch/port.hpp"
 #include "launch/process.hpp"
 #include "launch/record.hpp"
 

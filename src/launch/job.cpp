@@ -15,8 +15,8 @@
 #include <random>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/launch/signals.hpp"
 #include "launch/crew.hpp"
-#include "launch/signals.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -284,6 +284,7 @@ class Supervisor {
     }
     if (first == nullptr) return;
     end_.first_failure = first->number;
+    if (hooks_.first_failed) hooks_.first_failed(first->number, code_of(status_of(*first)));
     if (crew_.members.size() == 1) return;
     crew_.signal_ranks(SIGTERM);
     begin_stopping();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/output.hpp"
+#include "gpuwarden/launch/output.hpp"
 
 #include <poll.h>
 #include <sys/stat.h>

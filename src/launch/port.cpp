@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/port.hpp"
+#include "gpuwarden/launch/port.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -74,6 +74,20 @@ Result<HeldPort> HeldPort::any() {
     if (bound) return HeldPort(port, std::move(name), std::move(bound));
   }
   return fail(ErrorCode::unavailable, "no free port for MASTER_PORT was found", "name one with --master-port");
+}
+
+Result<HeldPort> HeldPort::at(std::uint16_t port) {
+  UniqueFd name = claim_name(port);
+  UniqueFd bound = name ? bind_port(port, true) : UniqueFd();
+  if (bound) return HeldPort(port, std::move(name), std::move(bound));
+  return fail(ErrorCode::unavailable, fmt::format("port {} is in use on this machine", port),
+              "name another one with --master-port, or none: then a free one is found");
+}
+
+Result<int> HeldPort::listen() {
+  constexpr int kWaiting = 128;
+  if (bound_ && ::listen(bound_.get(), kWaiting) == 0) return bound_.get();
+  return std::unexpected(error_from_errno(bound_ ? errno : EBADF, fmt::format("cannot listen on port {}", number_)));
 }
 
 Result<void> check_port(std::uint16_t port) {

@@ -148,6 +148,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
     if (declare) declare(rank, pid);
     if (sampler) sampler->job_started();
   };
+  hooks.first_failed = options.first_failed;
   hooks.ranks_ended = [&] {
     if (sampler) sampler->job_ended();
   };

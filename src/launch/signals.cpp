@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/signals.hpp"
+#include "gpuwarden/launch/signals.hpp"
 
 #include <sys/signalfd.h>
 

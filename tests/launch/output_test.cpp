@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/output.hpp"
+#include "gpuwarden/launch/output.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/file.hpp"
-#include "launch/signals.hpp"
+#include "gpuwarden/launch/signals.hpp"
 
 namespace gpuwarden::launch {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/launch/port.hpp"
 #include "launch/jobs.hpp"
-#include "launch/port.hpp"
 #include "support/matchers.hpp"
 
 namespace gpuwarden::launch {

@@ -16,6 +16,7 @@
 #include "gpuwarden/lease/json.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/names.hpp"
+#include "hosts/list_hosts.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "options.hpp"
@@ -151,6 +152,8 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
 
 Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
+  if (names_hosts(context.args)) return list_hosts(context, style);
+  GPUWARDEN_CHECK(check_without_hosts(context.args));
   if (context.args.text("fields") == "help") return show_fields();
   GPUWARDEN_TRY(const auto csv, csv_style(context.args));
   GPUWARDEN_TRY(const bool again, is_watched(context.args));
@@ -166,7 +169,7 @@ constinit const Subcommand kListCommand{
     .name = "list",
     .summary = "show the GPUs: use, memory, temperature, power, processes, who holds them",
     .usage = "gpuwarden list [options]",
-    .groups = {OptionGroup{kListOptions}, OptionGroup{kFromOptions}},
+    .groups = {OptionGroup{kListOptions}, OptionGroup{kFromOptions}, kHostsGroup},
     .rest = Rest::none,
     .details =
         "Every GPU has a line: how busy it is, its memory, temperature and power, and "

@@ -15,6 +15,7 @@
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/redact/redact.hpp"
+#include "hosts/run_on_hosts.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "plan/workload_options.hpp"
@@ -222,6 +223,8 @@ Result<void> check_what_is_asked(const Args& args) {
 
 Result<int> run_run(Context& context) {
   GPUWARDEN_CHECK(check_what_is_asked(context.args));
+  if (names_hosts(context.args)) return run_on_hosts(context);
+  GPUWARDEN_CHECK(check_without_hosts(context.args, kRunHostsOptions));
   if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   GPUWARDEN_TRY(auto selection, read_selection(context));
   healing::Options options;
@@ -253,7 +256,8 @@ constinit const Subcommand kRunCommand{
     .name = "run",
     .summary = "choose GPUs, reserve them, and run a command on them",
     .usage = "gpuwarden run [options] -- COMMAND...",
-    .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup},
+    .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup,
+               kRunHostsGroup},
     .rest = Rest::command,
     .details =
         "Reserves the GPUs for as long as the command runs, starts its ranks with "

@@ -14,10 +14,10 @@ using driver::DriverRun;
 using driver::Plan;
 using driver::PreCheck;
 
-constexpr std::size_t kLabel = 16;
+constexpr std::size_t kDriverLabel = 16;
 
 void add_row(std::string& text, std::string_view label, const std::string& value) {
-  if (!value.empty()) text += fmt::format("  {}{}\n", fit(label, kLabel), printable(value));
+  if (!value.empty()) text += fmt::format("  {}{}\n", fit(label, kDriverLabel), printable(value));
 }
 
 void add_list(std::string& text, std::string_view title, const std::vector<std::string>& lines, Tone tone,
@@ -58,10 +58,11 @@ std::string check_line(const PreCheck& check, const driver::DriverRequest& reque
     word = forced && check.can_be_forced ? "forced" : "no";
     tone = word == "no" ? Tone::bad : Tone::warning;
   }
-  std::string text = fmt::format("  {} {} {}\n", style.paint(fit(word, 8), tone), fit(check.id, kLabel),
+  std::string text = fmt::format("  {} {} {}\n", style.paint(fit(word, 8), tone), fit(check.id, kDriverLabel),
                                  check.found.empty() ? "not known" : printable(check.found));
   if (check.state != PreCheck::State::ok && !check.remedy.empty())
-    text += fmt::format("  {}{}\n", std::string(kLabel + 10, ' '), style.paint(printable(check.remedy), Tone::dim));
+    text +=
+        fmt::format("  {}{}\n", std::string(kDriverLabel + 10, ' '), style.paint(printable(check.remedy), Tone::dim));
   return text;
 }
 
@@ -109,7 +110,7 @@ std::string plan_text(const Plan& plan, const driver::DriverRequest& request, co
   text += fmt::format("\n{}\n", style.paint("steps", Tone::bold));
   std::size_t number = 0;
   for (const driver::Step& step : plan.steps)
-    text += fmt::format("  {:>2} {} {}\n", ++number, fit(step.id, kLabel - 2), step.title);
+    text += fmt::format("  {:>2} {} {}\n", ++number, fit(step.id, kDriverLabel - 2), step.title);
   add_list(text, "notes", plan.notes, Tone::plain, style);
   return text;
 }

@@ -304,6 +304,71 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
 
 namespace {
 
+/// What keeps a GPU from being used, as the node tells it.
+std::optional<facts::Disabling> word_of(const cluster::Node& node, const GpuRecord& record) {
+  const auto health = std::ranges::find(node.health, record.gpu.uuid, &facts::Health::uuid);
+  if (health == node.health.end()) return std::nullopt;
+  const bool judged = health->state == facts::HealthState::error;
+  if (!judged && health->state != facts::HealthState::disabled) return std::nullopt;
+  facts::Disabling word;
+  word.uuid = record.gpu.uuid;
+  word.reason = health->reason;
+  word.judged = judged;
+  word.next_step = health->next_step;
+  return word;
+}
+
+/// Which hosts are simulated, and as what; nothing where none is.
+std::string simulated_hosts(std::span<const cluster::Node> nodes, const Style& style) {
+  std::vector<std::string> hosts;
+  for (const cluster::Node& node : nodes) {
+    if (node.reading == nullptr || !node.reading->snapshot.simulated) continue;
+    hosts.push_back(fmt::format("{} ({})", printable(node.name), printable(node.reading->snapshot.fleet)));
+  }
+  return hosts.empty() ? "" : style.paint(cut("SIMULATED " + join(hosts, ", "), style), Tone::bold) + "\n";
+}
+
+/// A GPU of a host, with what is wrong with it below.
+std::string host_row(const cluster::Node& node, const GpuRecord& record, const Columns& columns, const Style& style) {
+  const auto word = word_of(node, record);
+  const facts::Disabling* found = word ? &*word : nullptr;
+  std::string text = gpu_row(record, facts::find_lease(node.reading->leases, record), found, columns, style);
+  const std::string& cause = record.cause.empty() && word ? word->reason : record.cause;
+  const std::string& step = record.next_step.empty() && word ? word->next_step : record.next_step;
+  if (!cause.empty()) text += painted_lines(cause, 3, style, facts::is_usable(record) && !word ? Tone::dim : Tone::bad);
+  if (!step.empty()) text += painted_lines("-> " + step, 3, style, Tone::plain);
+  return text;
+}
+
+}  // namespace
+
+std::string hosts_table(std::span<const cluster::Node> nodes, const Style& usual) {
+  constexpr std::size_t kWidestHost = 24;
+  std::size_t host = std::string_view("host").size();
+  for (const cluster::Node& node : nodes) host = std::max(host, std::min(width_of(node.name), kWidestHost));
+  Style style = usual;
+  style.width = usual.columns;
+  const Columns columns(style.width > host + 20 ? style.width - host - 1 : 20);
+  std::string text = simulated_hosts(nodes, style);
+  text += style.paint(cut(fit("host", host) + " " + table_head(columns), style), Tone::dim) + "\n";
+  for (const cluster::Node& node : nodes) {
+    const std::string head = fit(printable(node.name), host) + " ";
+    if (node.problem) {
+      text += head + style.paint("-", Tone::bad) + "\n" +
+              painted_lines(printable(node.problem->message), 3, style, Tone::bad);
+      if (!node.problem->hint.empty())
+        text += painted_lines("-> " + printable(node.problem->hint), 3, style, Tone::plain);
+      continue;
+    }
+    if (node.reading == nullptr || node.reading->snapshot.gpus.empty()) text += head + "no GPU\n";
+    if (node.reading == nullptr) continue;
+    for (const GpuRecord& record : node.reading->snapshot.gpus) text += head + host_row(node, record, columns, style);
+  }
+  return text;
+}
+
+namespace {
+
 /// What stands where a table of processes would have no line: whether there are none, or nobody can tell.
 std::string_view no_processes(const facts::Snapshot& snapshot) {
   if (snapshot.gpus.empty()) return snapshot.origin.empty() ? "no GPU" : "no GPUs in this report";

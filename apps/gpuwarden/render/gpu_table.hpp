@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpuwarden/cluster/node.hpp"
 #include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
@@ -24,6 +25,9 @@ std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style)
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& style,
                       std::span<const facts::Disabling> disabled = {},
                       std::span<const lease::Acceptance> accepted = {});
+/// One table of many machines, the host before each GPU; below one that is in trouble its cause. A host that does not
+/// answer is a row with its reason.
+std::string hosts_table(std::span<const cluster::Node> nodes, const Style& style);
 /// A row for each process.
 std::string process_table(const facts::Snapshot& snapshot, const Style& style);
 

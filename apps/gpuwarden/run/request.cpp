@@ -86,14 +86,6 @@ Result<void> read_node_rank(const Context& context, RunRequest& request) {
                "--node-rank 0 on the endpoint's, 1, 2 ...");
 }
 
-Result<launch::StreamChoice> streams_option(const Args& args, const std::string& key) {
-  const auto text = args.text(key);
-  if (!text) return launch::StreamChoice{};
-  auto choice = launch::StreamChoice::parse(*text);
-  if (!choice) return std::unexpected(about(key, choice.error()));
-  return choice;
-}
-
 Result<std::optional<placement::BindTo>> bind_option(const Args& args) {
   const auto text = args.text("numa-binding");
   if (!text) return std::nullopt;
@@ -126,6 +118,14 @@ Result<void> check_outputs(const Args& args) {
 }
 
 }  // namespace
+
+Result<launch::StreamChoice> streams_option(const Args& args, const std::string& key) {
+  const auto text = args.text(key);
+  if (!text) return launch::StreamChoice{};
+  auto choice = launch::StreamChoice::parse(*text);
+  if (!choice) return std::unexpected(about(key, choice.error()));
+  return choice;
+}
 
 Result<launch::RunPlan> read_plan(const Context& context, const Selection& selection) {
   const Args& args = context.args;

@@ -12,6 +12,9 @@ namespace gpuwarden::cli {
 /// The run as far as it is known before any GPU is. Fails with invalid_argument, and as launch::plan_run().
 Result<launch::RunPlan> read_plan(const Context& context, const Selection& selection);
 
+/// "3", "0:3,1:1" of --redirects or --tee; no streams where it is not given. Fails with invalid_argument.
+Result<launch::StreamChoice> streams_option(const Args& args, const std::string& key);
+
 /// Of --max-restarts, --heal and the like. Fails with invalid_argument.
 Result<healing::RestartPolicy> read_policy(const Args& args);
 

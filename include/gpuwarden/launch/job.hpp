@@ -133,6 +133,8 @@ using OnRankStarted = std::function<void(std::uint32_t rank, Pid pid)>;
 /// What the caller wants to hear meanwhile, and how he ends the job; each is called from run_job's own thread.
 struct JobHooks {
   OnRankStarted rank_started;
+  /// Once, as soon as a rank has failed that nobody ended; the code is what a shell would report.
+  std::function<void(std::uint32_t rank, int exit_code)> first_failed;
   std::function<void()> ranks_ended;                ///< once, as soon as none runs any more
   std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once
   std::stop_token stop;                             ///< as SIGTERM would

@@ -97,6 +97,7 @@ struct RunOptions {
   std::span<const knowledge::SiteRule> rules;       ///< of the site, judged at the end
   std::function<void(const std::string&)> warning;  ///< each of JobEnd::warnings, at once; may be empty
   std::stop_token stop;                             ///< ends the job as SIGTERM would
+  std::function<void(std::uint32_t rank, int exit_code)> first_failed;  ///< as JobHooks::first_failed
   /// As JobHooks::look_after; e.g. machine::Reservation::repair.
   std::function<std::vector<std::string>()> look_after;
   /// Each reading of the machine's GPUs, from another thread; e.g. recording::Recorder::add. May be empty.

@@ -15,7 +15,11 @@ class HeldPort {
  public:
   /// Drawn at random from [15000, start of the ephemeral range). Fails with unavailable.
   static Result<HeldPort> any();
+  /// This one. Fails with unavailable where somebody has it.
+  static Result<HeldPort> at(std::uint16_t port);
   std::uint16_t number() const { return number_; }
+  /// Takes connections until hand_over(), so that others can try whether they reach it; the socket to accept them from.
+  Result<int> listen();
   /// From here on rank 0 may bind it.
   void hand_over() { bound_.reset(); }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of commands that go to other hosts.
+#pragma once
+
+#include <array>
+
+#include "command.hpp"
+#include "gpuwarden/hosts/host.hpp"
+#include "gpuwarden/hosts/ssh.hpp"
+
+namespace gpuwarden::cli {
+
+inline constexpr auto kHostsOptions = std::to_array<Option>({
+    {"--hosts", OptionKind::text, "HOST[:GPUS],...", "on these hosts, over OpenSSH (docs/hosts.md)"},
+    {"--hostfile", OptionKind::text, "FILE", "on the hosts of a file: HOST, HOST:GPUS or HOST slots=GPUS in each line"},
+    {"--ssh", OptionKind::text, "COMMAND", "how they are reached (ssh): --ssh \"ssh -p 2222 -i key\""},
+    {"--remote-program", OptionKind::text, "PATH", "gpuwarden on the hosts (gpuwarden, found there)"},
+});
+inline constexpr OptionGroup kHostsGroup{kHostsOptions, "on other hosts"};
+
+/// Whether hosts are named.
+bool names_hosts(const Args& args);
+/// Those of --hosts, else of --hostfile. Fails with invalid_argument for both at once, and where they mean nothing.
+Result<std::vector<hosts::Host>> read_hosts(const Args& args);
+/// --ssh and --remote-program. Fails with not_found where there is no such program here.
+Result<hosts::SshOptions> read_ssh(const Context& context);
+/// Fails where one of the options was given, which mean nothing without --hosts.
+Result<void> check_without_hosts(const Args& args, std::span<const Option> options = kHostsOptions);
+
+/// The options that were given, as words for the parser of another process; without those of these keys.
+std::vector<std::string> option_words(const Context& context, std::span<const std::string_view> without);
+
+}  // namespace gpuwarden::cli

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hosts/run_on_hosts.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/hosts/run.hpp"
+#include "gpuwarden/launch/job.hpp"
+#include "hosts/hosts_text.hpp"
+#include "options.hpp"
+#include "run/request.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+/// What the launcher itself heeds; the rest is each host's.
+constexpr auto kOwn = std::to_array<std::string_view>(
+    {"hosts",        "hostfile",  "ssh",           "remote-program", "chdir",       "env",         "num-gpus",
+     "log-dir",      "redirects", "tee",           "report",         "post-mortem", "no-report",   "quiet",
+     "max-restarts", "heal",      "restart-delay", "restart-arg",    "master-addr", "master-port", "nnodes",
+     "rdzv-backend", "color"});
+
+/// What means nothing together, and what to do instead.
+Result<void> check_with_hosts(const Args& args) {
+  static constexpr auto kOthers = std::to_array<std::pair<const char*, const char*>>({
+      {"slurm", "--slurm lets Slurm choose the nodes"},
+      {"standalone", "--standalone is one node"},
+      {"node-rank", "the order of the hosts says which node each is"},
+      {"rdzv-endpoint", "the first host is where they meet; --master-addr and --master-port name the place"},
+      {"rdzv-id", "the run has an id of its own"},
+      {"record", "gpuwarden serve --peers shows what the GPUs of many machines do"},
+  });
+  const char* const given = args.has("hosts") ? "hosts" : "hostfile";
+  for (const auto& [option, hint] : kOthers) {
+    if (args.has(option))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} cannot be used together", given, option),
+                  hint);
+  }
+  return {};
+}
+
+/// How many GPUs each host is asked for: its own number, else that of -n.
+Result<void> check_counts(const Args& args, const std::vector<hosts::Host>& hosts) {
+  const auto wrong = [](std::string what, std::string hint) {
+    return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
+  };
+  GPUWARDEN_TRY(const auto nodes, count_option(args, "nnodes", 65536));
+  if (nodes && *nodes != hosts.size())
+    return wrong(fmt::format("--nnodes {}, but {} are given", *nodes,
+                             hosts.size() == 1 ? "1 host" : fmt::format("{} hosts", hosts.size())),
+                 "leave --nnodes out");
+  GPUWARDEN_TRY(const auto count, count_option(args, "num-gpus", 4096));
+  std::size_t counted = 0;
+  for (const hosts::Host& host : hosts) {
+    if (!host.gpus) continue;
+    ++counted;
+    for (const char* option : {"gpu-ids", "all"}) {
+      if (args.has(option))
+        return wrong(fmt::format("{}:{} and --{} cannot be used together", host.name, *host.gpus, option),
+                     "leave out one of the two");
+    }
+    if (args.text("device") == "cpu")
+      return wrong(fmt::format("{}:{} and --device cpu cannot be used together", host.name, *host.gpus),
+                   "leave out one of the two");
+  }
+  if (count && counted == hosts.size())
+    return wrong(fmt::format("-n {} is for hosts without a number of their own, and each has one", *count),
+                 "leave out -n, or the numbers");
+  return {};
+}
+
+Result<Environment> read_variables(const Context& context) {
+  Environment variables;
+  for (const std::string& word : context.args.all("env")) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const auto own = context.environment.find(name);
+    if (name.empty())
+      return fail(ErrorCode::invalid_argument, fmt::format("--env: '{}' has no name", printable(word)),
+                  "--env NAME=VALUE");
+    if (equals == std::string::npos && own == context.environment.end())
+      return fail(ErrorCode::invalid_argument, fmt::format("--env: {} is not set here", printable(name)),
+                  "--env NAME=VALUE sets it");
+    variables[name] = equals == std::string::npos ? own->second : word.substr(equals + 1);
+  }
+  return variables;
+}
+
+Result<void> fill_orders(const Context& context, const std::vector<hosts::Host>& hosts, hosts::JobOnHosts& job) {
+  hosts::Order order;
+  order.nodes = static_cast<std::uint32_t>(hosts.size());
+  order.options = option_words(context, kOwn);
+  order.command = context.args.rest;
+  GPUWARDEN_TRY(order.environment, read_variables(context));
+  std::error_code ignored;
+  order.needs_folder = context.args.has("chdir");
+  order.folder = context.args.text("chdir").value_or(std::filesystem::current_path(ignored).string());
+  for (const hosts::Host& host : hosts) {
+    hosts::Order own = order;
+    own.run_id = fmt::format("{}-{}", job.run_id, job.hosts.size());
+    const auto count = host.gpus ? std::optional(std::to_string(*host.gpus)) : context.args.text("num-gpus");
+    if (count) own.options.push_back("--num-gpus=" + *count);
+    job.hosts.push_back({host, std::move(own)});
+  }
+  return {};
+}
+
+Result<hosts::JobOnHosts> read_job(const Context& context) {
+  const Args& args = context.args;
+  GPUWARDEN_CHECK(check_with_hosts(args));
+  if (args.rest.empty())
+    return fail(ErrorCode::invalid_argument, "no command to run was given",
+                "gpuwarden run --hosts a,b -- python train.py");
+  hosts::JobOnHosts job;
+  job.version = GPUWARDEN_VERSION;
+  job.run_id = launch::make_run_id();
+  GPUWARDEN_TRY(const auto hosts, read_hosts(args));
+  GPUWARDEN_CHECK(check_counts(args, hosts));
+  GPUWARDEN_TRY(job.ssh, read_ssh(context));
+  GPUWARDEN_TRY(const auto port, count_option(args, "master-port", 65535));
+  if (port && *port > 0) job.master_port = static_cast<std::uint16_t>(*port);
+  job.master_address = args.text("master-addr");
+  job.one_by_one = args.has("wait");
+  job.log_directory = args.text("log-dir");
+  GPUWARDEN_TRY(job.redirects, streams_option(args, "redirects"));
+  GPUWARDEN_TRY(job.tee, streams_option(args, "tee"));
+  if (!job.log_directory && !(job.redirects.none() && job.tee.none()))
+    return fail(ErrorCode::invalid_argument, "--redirects and --tee need --log-dir with --hosts");
+  GPUWARDEN_TRY(const auto grace, duration_option(args, "grace"));
+  job.grace = grace.value_or(job.grace);
+  GPUWARDEN_TRY(const auto policy, read_policy(args));
+  job.max_restarts = policy.max_restarts;
+  job.heal = policy.heal;
+  job.restart_arguments = policy.restart_arguments;
+  job.pause_before = [policy](std::uint32_t number) {
+    std::random_device random;
+    return healing::pause_before(policy, number, std::uniform_real_distribution<>(0, 1)(random));
+  };
+  GPUWARDEN_CHECK(read_run_options(args));  // wrong ones are told before any host is asked
+  GPUWARDEN_CHECK(fill_orders(context, hosts, job));
+  return job;
+}
+
+int write_report(const Context& context, const hosts::HostsReport& report, const hosts::JobOnHosts& job) {
+  const int code = report.last.exit_code == 0 && report.lost_output ? kNo : report.last.exit_code;
+  for (const char* option : {"report", "post-mortem"}) {
+    const auto file = context.args.text(option);
+    if (!file || (std::string_view(option) == "post-mortem" && code == kFine)) continue;
+    const auto text = hosts::to_json(report, job).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    if (const auto written = write_output(*file, text); !written) {
+      complain(written.error());
+      return code == kFine ? kNo : code;
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+Result<int> run_on_hosts(Context& context) {
+  GPUWARDEN_TRY(const auto job, read_job(context));
+  const bool quiet = context.args.has("quiet");
+  hosts::HostsHooks hooks;
+  hooks.warning = [](const std::string& text) { warn(text); };
+  hooks.starting = [&](const std::vector<hosts::HostEnd>& hosts, const hosts::Start& first) {
+    if (!quiet) say("{}", hosts_start_text(hosts, first));
+  };
+  hooks.failed = [&](const hosts::HostsTry& one) {
+    if (!quiet && job.max_restarts > 0) say("{}", hosts_try_text(one));
+  };
+  const auto links = hosts::start_links();
+  GPUWARDEN_TRY(const auto report, hosts::run_on_hosts(job, *links, hooks, system_clock()));
+  if (!quiet && !context.args.has("no-report")) say("{}", hosts_report_text(report));
+  return write_report(context, report, job);
+}
+
+}  // namespace gpuwarden::cli
