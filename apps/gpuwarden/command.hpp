@@ -82,7 +82,7 @@ struct Subcommand {
   const char* name;
   const char* summary;
   const char* usage;
-  std::array<OptionGroup, 5> groups;
+  std::array<OptionGroup, 6> groups;
   Rest rest;
   const char* actions = "";      ///< what its first operand may be, with blanks between; empty: anything
   const char* details = "";      ///< what the man page says beyond the summary
@@ -145,6 +145,7 @@ extern const Subcommand kEnableCommand;
 extern const Subcommand kCompatCommand;
 extern const Subcommand kMemoryCommand;
 extern const Subcommand kSimCommand;
+extern const Subcommand kSlurmCommand;
 extern const Subcommand kCompletionCommand;
 extern const Subcommand kManCommand;
 

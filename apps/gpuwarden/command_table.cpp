@@ -24,7 +24,7 @@ constexpr auto kCommands = std::to_array<const Subcommand*>(
     {&kListCommand,   &kTopCommand,    &kServeCommand,    &kSelectCommand,     &kPlanCommand,    &kSnapshotCommand,
      &kDoctorCommand, &kBenchCommand,  &kDiagnoseCommand, &kDriverCommand,     &kBundleCommand,  &kEnvCommand,
      &kRunCommand,    &kRecordCommand, &kReportCommand,   &kLeaseCommand,      &kDisableCommand, &kEnableCommand,
-     &kCompatCommand, &kMemoryCommand, &kSimCommand,      &kCompletionCommand, &kManCommand});
+     &kCompatCommand, &kMemoryCommand, &kSlurmCommand, &kSimCommand, &kCompletionCommand, &kManCommand});
 
 constexpr auto kWithoutMachine = std::to_array<std::string_view>({"report", "completion", "man"});
 constexpr auto kAboutTheMachine = std::to_array<std::string_view>({"simulate", "timeout", "probe", "wake"});
