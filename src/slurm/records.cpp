@@ -85,6 +85,16 @@ std::vector<std::string> cells_of(std::string_view line, std::size_t count) {
   return cells;
 }
 
+/// A node's reason may hold pairs of its own; who set it and when ends it: "[root@2026-11-27T18:17:25]".
+std::string reason_in(std::string_view line) {
+  constexpr std::string_view kKey = " Reason=";
+  const std::size_t at = line.find(kKey);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = line.substr(at + kKey.size());
+  const std::size_t end = rest.rfind(']');
+  return printable(trim(rest.substr(0, end == std::string_view::npos ? end : end + 1)));
+}
+
 template <class Row>
 void for_each_row(std::string_view text, std::size_t count, Row row) {
   for (const std::string_view line : split(text, '\n')) {
@@ -143,7 +153,7 @@ Result<std::vector<Node>> parse_nodes(std::string_view text) {
   for (const std::string_view line : split(text, '\n')) {
     if (!line.starts_with("NodeName=")) continue;
     const Fields fields(line);
-    Node node{.name = fields.text("NodeName"), .state = fields.text("State"), .reason = fields.text("Reason")};
+    Node node{.name = fields.text("NodeName"), .state = fields.text("State"), .reason = reason_in(line)};
     node.gpus = gpus_in_gres(fields.text("Gres"));
     node.used = gpus_in_gres(fields.text("GresUsed"));
     node.cpus = fields.number("CPUTot");
