@@ -21,6 +21,13 @@ const json& part(const json& document, const char* name) {
   return found == document.end() ? nothing : *found;
 }
 
+/// The list of this name; an empty one where it is none.
+const json& list(const json& document, const char* name) {
+  static const json nothing = json::array();
+  const json& found = part(document, name);
+  return found.is_array() ? found : nothing;
+}
+
 std::string text_of(const json& value) {
   return value.is_string() ? printable(value.get_ref<const std::string&>()) : "";
 }
@@ -41,7 +48,7 @@ GpuLine gpu_of(const json& gpu) {
 
 /// The GPU of this UUID (an instance's is not among them), in words.
 std::string fault_of(const json& document, const json& uuid, const std::string& why) {
-  for (const json& gpu : part(document, "gpus")) {
+  for (const json& gpu : list(document, "gpus")) {
     if (part(gpu, "uuid") != uuid) continue;
     const std::string trouble = text_of(part(gpu, "trouble"));
     return fmt::format("GPU {}: {}", number_of<int>(part(gpu, "index")).value_or(-1), trouble.empty() ? why : trouble);
@@ -50,12 +57,12 @@ std::string fault_of(const json& document, const json& uuid, const std::string& 
 }
 
 void read_attempts(const json& document, NodeReport& report) {
-  const json& attempts = part(document, "attempts");
-  if (!attempts.is_array() || attempts.empty()) return;
+  const json& attempts = list(document, "attempts");
+  if (attempts.empty()) return;
   report.restart = text_of(part(attempts.back(), "restart"));
   report.why = text_of(part(attempts.back(), "why"));
   for (const json& attempt : attempts) {
-    for (const json& uuid : part(attempt, "gpus_at_fault"))
+    for (const json& uuid : list(attempt, "gpus_at_fault"))
       report.faults.push_back(fault_of(document, uuid, text_of(part(attempt, "why"))));
   }
 }
@@ -65,7 +72,7 @@ void read_refusal(const json& document, NodeReport& report) {
   const json& error = part(document, "error");
   if (!error.is_object()) return;
   report.why = text_of(part(error, "message"));
-  for (const json& gpu : part(document, "gpus_in_trouble"))
+  for (const json& gpu : list(document, "gpus_in_trouble"))
     report.faults.push_back(fmt::format("GPU {}: {}", number_of<int>(part(gpu, "index")).value_or(-1),
                                         text_of(part(gpu, "cause"))));
   report.restart = report.faults.empty() ? "never" : "other_gpus";
@@ -110,8 +117,8 @@ NodeReport read_report(std::string node, std::string_view text) {
   report.readable = true;
   report.simulated = part(document, "simulated") == true;
   report.exit_code = number_of<int>(part(document, "exit_code"));
-  report.ranks = part(document, "ranks").is_array() ? part(document, "ranks").size() : 0;
-  for (const json& gpu : part(document, "gpus")) report.gpus.push_back(gpu_of(gpu));
+  report.ranks = list(document, "ranks").size();
+  for (const json& gpu : list(document, "gpus")) report.gpus.push_back(gpu_of(gpu));
   read_attempts(document, report);
   read_refusal(document, report);
   report.document = std::move(document);
