@@ -15,6 +15,7 @@
 #include "options.hpp"
 #include "render/print_json.hpp"
 #include "render/slurm_text.hpp"
+#include "slurm/doctor.hpp"
 #include "slurm/job_options.hpp"
 #include "slurm/request.hpp"
 #include "slurm/run_job.hpp"
@@ -23,6 +24,7 @@ namespace gpuwarden::cli {
 namespace {
 
 constexpr auto kSlurmOptions = std::to_array<Option>({
+    {"--remote-program", OptionKind::text, "PROGRAM", "gpuwarden on the nodes (this program's own path)", "", "doctor script"},
     {"--everybody", OptionKind::flag, "", "everybody's jobs, not mine alone", "", "queue"},
     {"--nproc-per-node", OptionKind::text, "N|gpu|cpu", "ranks of each node, as for run (1)", "gpu auto cpu", "script"},
     {"--log-dir", OptionKind::text, "DIR", "where the job's logs and reports go (.)", "", "script"},
@@ -34,10 +36,7 @@ Result<int> show_nodes(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
-  const std::string partition = context.args.text("partition").value_or("");
-  const bool known = std::ranges::find(site.partitions, partition, &slurm::Partition::name) != site.partitions.end();
-  if (!partition.empty() && !known)
-    return fail(ErrorCode::not_found, fmt::format("there is no partition '{}'", printable(partition)), "see sinfo");
+  GPUWARDEN_TRY(const std::string partition, known_partition(context.args, site));
   if (context.args.has("json"))
     print_json(slurm::to_json(site, partition));
   else
@@ -131,6 +130,7 @@ struct Action {
 };
 constexpr Action kActions[] = {{"nodes", show_nodes},          {"queue", show_queue},
                                {"why", show_why, true},        {"follow", follow_job, true},
+                               {"doctor", [](Context& context) { return examine_partition(context); }},
                                {"shell", open_shell, true, true}, {"script", show_script, true, true}};
 
 /// Options that only a job has a use for are refused elsewhere.
@@ -165,10 +165,10 @@ Result<int> run_slurm(Context& context) {
 constinit const Subcommand kSlurmCommand{
     .name = "slurm",
     .summary = "a cluster's free GPUs and your jobs on it, with why they wait",
-    .usage = "gpuwarden slurm nodes | queue | why JOB | follow JOB | shell [-- COMMAND...] | script -- COMMAND...",
+    .usage = "gpuwarden slurm nodes | queue | doctor | why JOB | follow JOB | shell [-- COMMAND...] | script -- COMMAND...",
     .groups = {OptionGroup{kSlurmOptions}, OptionGroup{kSlurmJobOptions, "what a job asks for"}},
     .rest = Rest::operands,
-    .actions = "nodes queue why follow shell script",
+    .actions = "nodes queue why follow doctor shell script",
     .details =
         "Asks scontrol, sinfo and squeue, and says what they mean. gpuwarden run --slurm runs a command on a "
         "cluster's nodes.",

@@ -139,7 +139,8 @@ Result<slurm::Policy> policy_of(const Args& args) {
   return policy;
 }
 
-/// The nodes' program: found under the same path, as home directories and installations are.
+}  // namespace
+
 std::string node_program(const Args& args) {
   if (const auto program = args.text("remote-program")) return *program;
   std::error_code error;
@@ -147,7 +148,12 @@ std::string node_program(const Args& args) {
   return error ? "gpuwarden" : own.string();
 }
 
-}  // namespace
+Result<std::string> known_partition(const Args& args, const slurm::Site& site) {
+  std::string partition = args.text("partition").value_or("");
+  const bool known = std::ranges::find(site.partitions, partition, &slurm::Partition::name) != site.partitions.end();
+  if (partition.empty() || known) return partition;
+  return fail(ErrorCode::not_found, fmt::format("there is no partition '{}'", printable(partition)), "see sinfo");
+}
 
 Result<slurm::Request> read_slurm_request(const Args& args) {
   slurm::Request request;

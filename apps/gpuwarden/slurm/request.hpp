@@ -11,6 +11,11 @@ namespace gpuwarden::cli {
 /// What is asked of the cluster. Fails with invalid_argument.
 Result<slurm::Request> read_slurm_request(const Args& args);
 
+/// --partition, which must be one of the site's; empty without it. Fails with not_found.
+Result<std::string> known_partition(const Args& args, const slurm::Site& site);
+/// gpuwarden on the nodes: found under the same path as this program, as home directories and installations are.
+std::string node_program(const Args& args);
+
 /// A job that is ready to be submitted, or shown.
 struct SlurmJob {
   slurm::BatchJob job;
