@@ -10,7 +10,7 @@
 namespace gpuwarden::slurm {
 namespace {
 
-constexpr std::chrono::minutes kPatience{10};
+constexpr std::chrono::minutes kSurveyPatience{10};
 constexpr std::size_t kMostOutput = std::size_t{256} << 20U;
 /// The task tells where it is, and goes on as what was asked for.
 constexpr const char* kTellNode = "echo \"$SLURMD_NODENAME\"; exec \"$0\" \"$@\"";
@@ -45,7 +45,7 @@ NodeAnswer answer_of(const std::string& said, const std::string& complaint) {
 }
 
 void ask(Programs& programs, const SurveyStep& step, std::vector<NodeAnswer>& answers) {
-  const auto done = programs.run({.argv = step.argv, .deadline = kPatience, .output_cap = kMostOutput});
+  const auto done = programs.run({.argv = step.argv, .deadline = kSurveyPatience, .output_cap = kMostOutput});
   const auto said = parse_labelled(done ? done->standard_output : "");
   auto complaints = parse_labelled(done ? done->standard_error : "");
   std::vector<std::string> silent = step.nodes;
