@@ -41,9 +41,9 @@ Result<std::string> type_of(const Request& request, const Site& site) {
 
 /// What a partition's nodes could do for a request.
 struct Fit {
-  int able = 0;         ///< nodes with as many GPUs, whether up or not
-  int up = 0;           ///< of these, those that take jobs
-  int most = 0;         ///< GPUs of the type on one node
+  int able = 0;  ///< nodes with as many GPUs, whether up or not
+  int up = 0;    ///< of these, those that take jobs
+  int most = 0;  ///< GPUs of the type on one node
   const Node* example = nullptr;
 };
 
@@ -72,9 +72,10 @@ std::vector<Partition> in_order(const Site& site, const std::string& wanted) {
 }
 
 std::string asked_in_words(const Request& request, const std::string& type) {
-  const std::string gpus = request.gpus == 0 ? "" : fmt::format(" with {} {}GPU{} each", request.gpus,
-                                                                type.empty() ? "" : type + " ",
-                                                                request.gpus == 1 ? "" : "s");
+  const std::string gpus = request.gpus == 0
+                               ? ""
+                               : fmt::format(" with {} {}GPU{} each", request.gpus, type.empty() ? "" : type + " ",
+                                             request.gpus == 1 ? "" : "s");
   return fmt::format("{} node{}{}", request.nodes, request.nodes == 1 ? "" : "s", gpus);
 }
 
@@ -153,8 +154,8 @@ Result<Placed> place(const Request& request, const Site& site) {
   if (request.partition.empty() && !partition.is_default)
     placed.decisions.push_back(fmt::format("partition {} (Slurm's default has no such nodes)", partition.name));
   if (fit.up < static_cast<int>(request.nodes))
-    placed.decisions.push_back(fmt::format("it will wait: {} of the {} nodes that could do it take jobs now", fit.up,
-                                           fit.able));
+    placed.decisions.push_back(
+        fmt::format("it will wait: {} of the {} nodes that could do it take jobs now", fit.up, fit.able));
   GPUWARDEN_CHECK(limit_time(request, partition, placed));
   job.account = request.account;
   job.qos = request.qos;

@@ -49,8 +49,8 @@ std::unique_ptr<Programs> real_programs(Environment environment) {
 Result<std::string> output_of(Programs& programs, std::vector<std::string> argv, ErrorCode code,
                               std::string standard_input) {
   const std::string program = argv.at(0);
-  auto done = programs.run(
-      {.argv = std::move(argv), .standard_input = std::move(standard_input), .deadline = kPatience});
+  auto done =
+      programs.run({.argv = std::move(argv), .standard_input = std::move(standard_input), .deadline = kPatience});
   if (!done) return fail(ErrorCode::unavailable, fmt::format("cannot start {}", program), kAbsent);
   if (done->timed_out)
     return fail(ErrorCode::unavailable, fmt::format("{} did not answer within {} s", program, kPatience.count()),

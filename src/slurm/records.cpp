@@ -42,8 +42,7 @@ class Fields {
   std::optional<int> number(std::string_view key) const { return number_in(text(key)); }
   static std::optional<int> number_in(std::string_view text) {
     const auto number = parse_integer(text.substr(0, text.find('-')));
-    return number && *number >= 0 && *number < 1'000'000'000 ? std::optional(static_cast<int>(*number))
-                                                             : std::nullopt;
+    return number && *number >= 0 && *number < 1'000'000'000 ? std::optional(static_cast<int>(*number)) : std::nullopt;
   }
 
  private:
@@ -111,9 +110,9 @@ bool takes_jobs(const Node& node) {
   // "*": it does not answer; "~", "#", "%", "$", "@", "^": it is off, or is about to be.
   if (words.empty() || state.find_first_of("*~#!%$@^") != std::string::npos) return false;
   if (words[0] != "idle" && words[0] != "mixed" && words[0] != "allocated" && words[0] != "completing") return false;
-  return std::all_of(words.begin() + 1, words.end(),
-                     [](std::string_view flag) { return flag == "completing" || flag == "planned" || flag == "cloud" ||
-                                                        flag == "dynamic_norm"; });
+  return std::all_of(words.begin() + 1, words.end(), [](std::string_view flag) {
+    return flag == "completing" || flag == "planned" || flag == "cloud" || flag == "dynamic_norm";
+  });
 }
 
 std::vector<GpuCount> free_gpus(const Node& node) {

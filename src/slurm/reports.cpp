@@ -73,8 +73,8 @@ void read_refusal(const json& document, NodeReport& report) {
   if (!error.is_object()) return;
   report.why = text_of(part(error, "message"));
   for (const json& gpu : list(document, "gpus_in_trouble"))
-    report.faults.push_back(fmt::format("GPU {}: {}", number_of<int>(part(gpu, "index")).value_or(-1),
-                                        text_of(part(gpu, "cause"))));
+    report.faults.push_back(
+        fmt::format("GPU {}: {}", number_of<int>(part(gpu, "index")).value_or(-1), text_of(part(gpu, "cause"))));
   report.restart = report.faults.empty() ? "never" : "other_gpus";
 }
 
@@ -91,8 +91,8 @@ Verdict judge_failure(const Job& job, const std::vector<NodeReport>& reports) {
     return verdict;
   }
   if (reports.empty()) {
-    verdict.why = "no node wrote a report: " +
-                  (job.reason.empty() ? std::string("see the job's log") : reason_words(job.reason));
+    verdict.why =
+        "no node wrote a report: " + (job.reason.empty() ? std::string("see the job's log") : reason_words(job.reason));
     return verdict;
   }
   // Those that were ended because another one failed say nothing about why.
@@ -140,8 +140,8 @@ Verdict judge(const Job& job, const std::vector<NodeReport>& reports, bool saves
   if (job.state == "FAILED") return judge_failure(job, reports);
   const JobStateRow* const row = find_job_state(job.state);
   const std::string words = fmt::format("it {}", row != nullptr ? row->words : "ended as " + job.state);
-  const bool site = job.state == "NODE_FAIL" || job.state == "BOOT_FAIL" || job.state == "PREEMPTED" ||
-                    job.state == "LAUNCH_FAILED";
+  const bool site =
+      job.state == "NODE_FAIL" || job.state == "BOOT_FAIL" || job.state == "PREEMPTED" || job.state == "LAUNCH_FAILED";
   if (job.state == "TIMEOUT" && !saves)
     return {.why = words + ", and was not told before: --signal USR1@60 lets it save and go on"};
   return {.again = site || job.state == "TIMEOUT", .why = words};

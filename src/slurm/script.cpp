@@ -29,10 +29,10 @@ struct TextOption {
   const char* name;
   std::string BatchJob::* value;
 };
-constexpr TextOption kTexts[] = {{"partition", &BatchJob::partition},     {"account", &BatchJob::account},
-                                 {"qos", &BatchJob::qos},                 {"constraint", &BatchJob::constraint},
-                                 {"reservation", &BatchJob::reservation}, {"nodelist", &BatchJob::node_list},
-                                 {"signal", &BatchJob::signal}};
+constexpr TextOption kTexts[] = {
+    {"partition", &BatchJob::partition},   {"account", &BatchJob::account},         {"qos", &BatchJob::qos},
+    {"constraint", &BatchJob::constraint}, {"reservation", &BatchJob::reservation}, {"nodelist", &BatchJob::node_list},
+    {"signal", &BatchJob::signal}};
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -58,8 +58,7 @@ Pairs resources_of(const BatchJob& job) {
 }  // namespace
 
 std::string sbatch_word(std::string_view text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-[]&|*()";
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-[]&|*()";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
@@ -112,9 +111,10 @@ Result<BatchJob> job_of(BatchJob job, const NodeRun& run) {
   job.setup = {fmt::format("logs={}/slurm-$SLURM_JOB_ID", shell_word(run.log_directory)), "mkdir -p \"$logs\""};
   job.command = fmt::format("sh -c {} {} \"$logs\"", kOnNode, shell_word(run.program));
   if (job.nodes > 1)
-    job.command += fmt::format(" --nnodes {} --master-addr \"$MASTER_ADDR\" --master-port \"$MASTER_PORT\" --rdzv-id "
-                               "\"slurm-$SLURM_JOB_ID\"",
-                               job.nodes);
+    job.command += fmt::format(
+        " --nnodes {} --master-addr \"$MASTER_ADDR\" --master-port \"$MASTER_PORT\" --rdzv-id "
+        "\"slurm-$SLURM_JOB_ID\"",
+        job.nodes);
   if (job.gpus > 0)
     job.command += fmt::format(" -n {}", job.gpus);
   else

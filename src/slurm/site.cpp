@@ -64,8 +64,8 @@ std::vector<TypeSummary> summarise(const Site& site, const std::string& partitio
 json to_json(const Site& site, const std::string& partition) {
   json types = json::array();
   for (const TypeSummary& one : summarise(site, partition))
-    types.push_back({{"type", one.type}, {"total", one.total}, {"free", one.free},
-                     {"most_on_a_node", one.most_on_a_node}});
+    types.push_back(
+        {{"type", one.type}, {"total", one.total}, {"free", one.free}, {"most_on_a_node", one.most_on_a_node}});
   json nodes = json::array();
   for (const Node& node : site.nodes) {
     if (!is_in(node, partition)) continue;

@@ -25,9 +25,17 @@ std::string reason_against(const Node& node, bool constrained) {
 
 std::vector<std::string> srun_words(const std::vector<std::string>& nodes, const std::string& partition, int gpus,
                                     const std::vector<std::string>& command) {
-  std::vector<std::string> words{"srun", "--label", "--quiet", fmt::format("--nodes={}", nodes.size()),
-                                 "--nodelist=" + join(nodes, ","), "--ntasks-per-node=1", "--cpus-per-task=1",
-                                 "--mem=200M", "--time=10", "--immediate=60", "--kill-on-bad-exit=0"};
+  std::vector<std::string> words{"srun",
+                                 "--label",
+                                 "--quiet",
+                                 fmt::format("--nodes={}", nodes.size()),
+                                 "--nodelist=" + join(nodes, ","),
+                                 "--ntasks-per-node=1",
+                                 "--cpus-per-task=1",
+                                 "--mem=200M",
+                                 "--time=10",
+                                 "--immediate=60",
+                                 "--kill-on-bad-exit=0"};
   if (!partition.empty()) words.push_back("--partition=" + partition);
   if (gpus > 0) words.push_back(fmt::format("--gres=gpu:{}", gpus));
   words.insert(words.end(), {"sh", "-c", kTellNode});

@@ -184,8 +184,7 @@ std::optional<std::chrono::seconds> parse_time(std::string_view text) {
   }
   // Behind days, and with three parts, hours come first; else minutes.
   const bool hours_first = dash != std::string_view::npos || pieces.size() == 3;
-  const std::int64_t seconds =
-      hours_first ? parts[0] * 3600 + parts[1] * 60 + parts[2] : parts[0] * 60 + parts[1];
+  const std::int64_t seconds = hours_first ? parts[0] * 3600 + parts[1] * 60 + parts[2] : parts[0] * 60 + parts[1];
   return std::chrono::seconds(days * 86400 + seconds);
 }
 

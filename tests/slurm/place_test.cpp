@@ -14,14 +14,16 @@ using ::testing::HasSubstr;
 
 Node node(const std::string& name, const std::string& gres, const std::string& partition,
           const std::string& state = "IDLE") {
-  return {.name = name, .state = state, .gpus = gpus_in_gres(gres), .cpus = 64, .cpus_used = 0, .partitions = {partition}};
+  return {
+      .name = name, .state = state, .gpus = gpus_in_gres(gres), .cpus = 64, .cpus_used = 0, .partitions = {partition}};
 }
 
 Site site() {
   Site site{.cluster = "lab", .gpu_option = GpuOption::per_node};
-  site.partitions = {{.name = "cpu", .is_default = true, .up = true},
-                     {.name = "h", .up = true, .default_time = std::chrono::hours(1), .max_time = std::chrono::hours(24)},
-                     {.name = "v", .up = true, .max_time = std::chrono::hours(2)}};
+  site.partitions = {
+      {.name = "cpu", .is_default = true, .up = true},
+      {.name = "h", .up = true, .default_time = std::chrono::hours(1), .max_time = std::chrono::hours(24)},
+      {.name = "v", .up = true, .max_time = std::chrono::hours(2)}};
   site.nodes = {node("c1", "", "cpu"), node("h1", "gpu:h100:8", "h"), node("h2", "gpu:h100:8", "h"),
                 node("v1", "gpu:v100:4", "v"), node("v2", "gpu:v100:4", "v", "DOWN")};
   return site;
@@ -74,7 +76,8 @@ TEST(SlurmPlace, ASiteIsAskedForWhatItTakes) {
   FakePrograms programs;
   programs.on("scontrol show config", "SelectType = select/cons_res\nClusterName = lab\nConstrainDevices = yes\n")
       .on(std::string("sinfo -h -o ") + kPartitionFormat, "gpu*|up|infinite|n/a\n")
-      .on("scontrol show node -d -o", "NodeName=a State=IDLE Gres=gpu:4 GresUsed=gpu:1 Partitions=gpu CPUTot=8 CPUAlloc=1\n");
+      .on("scontrol show node -d -o",
+          "NodeName=a State=IDLE Gres=gpu:4 GresUsed=gpu:1 Partitions=gpu CPUTot=8 CPUAlloc=1\n");
   const Site found = read_site(programs).value();
   EXPECT_EQ(found.gpu_option, GpuOption::gres) << "cons_res does not take --gpus-per-node";
   EXPECT_TRUE(found.constrains_devices);

@@ -118,8 +118,9 @@ TEST(SlurmRecords, WhatTheControllerForgotIsInTheHistory) {
 }
 
 TEST(SlurmRecords, ConfigurationIsFoundByItsKey) {
-  constexpr std::string_view text = "SelectType              = select/cons_tres\nSelectTypeParameters    = CR_CORE\n"
-                                    "MailDomain              = (null)\n";
+  constexpr std::string_view text =
+      "SelectType              = select/cons_tres\nSelectTypeParameters    = CR_CORE\n"
+      "MailDomain              = (null)\n";
   EXPECT_EQ(configured(text, "SelectType"), "select/cons_tres");
   EXPECT_EQ(configured(text, "MailDomain"), "");
   EXPECT_EQ(configured(text, "Nothing"), "");

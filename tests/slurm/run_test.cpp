@@ -160,7 +160,8 @@ TEST_F(SlurmRun, WhatWasForgottenIsLookedUpInTheHistory) {
 Job failed_job(const std::string& state = "FAILED") { return {.id = "1", .state = state}; }
 
 TEST(SlurmVerdict, TheGuiltyNodeSpeaksNotThoseThatWereEnded) {
-  const NodeReport ended = read_report("gn1", R"({"exit_code": 143, "attempts": [{"restart": "again", "why": "ended"}]})");
+  const NodeReport ended =
+      read_report("gn1", R"({"exit_code": 143, "attempts": [{"restart": "again", "why": "ended"}]})");
   const NodeReport guilty =
       read_report("gn2", R"({"exit_code": 1, "attempts": [{"restart": "never", "why": "TypeError: x"}]})");
   const Verdict verdict = judge(failed_job(), {ended, guilty}, false);
@@ -174,7 +175,8 @@ TEST(SlurmVerdict, ANodeThatCannotGiveItsGpusIsAtFault) {
   const Verdict verdict = judge(failed_job(), {refused}, false);
   EXPECT_TRUE(verdict.again);
   EXPECT_THAT(verdict.faults, ElementsAre(NodeFault{"gn1", "GPU 0: lost: the GPU is lost"}));
-  const NodeReport busy = read_report("gn1", R"({"exit_code": 1, "error": {"message": "in use"}, "gpus_in_trouble": []})");
+  const NodeReport busy =
+      read_report("gn1", R"({"exit_code": 1, "error": {"message": "in use"}, "gpus_in_trouble": []})");
   EXPECT_FALSE(judge(failed_job(), {busy}, false).again);
 }
 

@@ -11,7 +11,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 BatchJob two_nodes() {
-  BatchJob job{.name = "train", .nodes = 2, .gpus = 4, .gpu_type = "h100", .gpu_option = GpuOption::per_node, .cpus = 32};
+  BatchJob job{
+      .name = "train", .nodes = 2, .gpus = 4, .gpu_type = "h100", .gpu_option = GpuOption::per_node, .cpus = 32};
   job.time = std::chrono::hours(2);
   job.partition = "gpu";
   job.signal = "USR1@60";
@@ -20,7 +21,9 @@ BatchJob two_nodes() {
 }
 
 NodeRun run_in(const std::string& folder) {
-  return {.program = "/opt/gpuwarden", .log_directory = folder, .options = {"--nproc-per-node=gpu"},
+  return {.program = "/opt/gpuwarden",
+          .log_directory = folder,
+          .options = {"--nproc-per-node=gpu"},
           .command = {"python", "train.py", "--name", "it's"}};
 }
 
@@ -84,7 +87,8 @@ TEST(SlurmScript, OlderSitesAreAskedByGres) {
 }
 
 TEST(SlurmScript, FoldersMayHaveAnyName) {
-  for (const char* folder : {"/tmp/a'; echo foo", "/tmp/a b\"c", "/tmp/$(touch x)`y`", "/tmp/#no comment", "/tmp/100%j"}) {
+  for (const char* folder :
+       {"/tmp/a'; echo foo", "/tmp/a b\"c", "/tmp/$(touch x)`y`", "/tmp/#no comment", "/tmp/100%j"}) {
     const auto job = job_of({.nodes = 2, .gpus = 1}, run_in(folder));
     ASSERT_TRUE(job) << folder;
     expect_shell(script_of(*job));

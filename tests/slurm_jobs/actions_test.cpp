@@ -95,6 +95,21 @@ TEST_F(SlurmJobs, ALogThatTheNodeCannotWriteIsSaid) {
   EXPECT_THAT(content(dir_ / "launcher.log"), AllOf(HasSubstr("has left no log"), HasSubstr("--log-dir names a folder")));
 }
 
+TEST_F(SlurmJobs, TheDoctorNamesTheNodeThatIsNotAsTheOthers) {
+  GPUWARDEN_NEEDS(is_there(), "Slurm");
+  file("node1/fleet.yaml", "name: other\ndriver: 535.54.03\ngpus:\n  - {model: NVIDIA H100 80GB HBM3, count: 8}\n");
+  ASSERT_NO_FATAL_FAILURE(start({.count = 3}));
+  const auto report = json({"slurm", "doctor"});
+  ASSERT_EQ(report["nodes"].size(), 3U) << report.dump(2);
+  EXPECT_EQ(report["not_looked_at"].size(), 0U);
+  bool named = false;
+  for (const auto& one : report["outliers"]) named = named || (one["machine"] == "node1" && one["what"] == "driver" && one["value"] == "535.54.03");
+  EXPECT_TRUE(named) << report["outliers"].dump(2);
+  const auto text = run({"slurm", "doctor", "--partition", "gpu"});
+  EXPECT_EQ(text.exit_code, 1);
+  EXPECT_THAT(text.standard_output, AllOf(HasSubstr("[simulated] node0: 8 GPUs, driver 550.54.15"), HasSubstr("not as the others:")));
+}
+
 class WithoutSlurm : public Program {};
 
 TEST_F(WithoutSlurm, ItsAbsenceIsSaid) {

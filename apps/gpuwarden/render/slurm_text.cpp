@@ -100,7 +100,8 @@ std::string nodes_text(const slurm::Site& site, const std::string& partition, co
 
 std::string queue_text(const std::vector<Job>& jobs, const Style& style) {
   if (jobs.empty()) return "no jobs\n";
-  std::vector<std::vector<std::string>> rows{{"job", "name", "user", "partition", "GPUs", "state", "time", "where / why"}};
+  std::vector<std::vector<std::string>> rows{
+      {"job", "name", "user", "partition", "GPUs", "state", "time", "where / why"}};
   for (const Job& job : jobs) {
     const bool waits = job.state == "PENDING";
     rows.push_back({job.id, job.name, job.user, job.partition, gpus_of(job), to_lower(job.state),
@@ -124,7 +125,8 @@ std::string why_text(const Job& job, const slurm::Site& site) {
   else if (!job.run_time.empty())
     text += fmt::format("  ran {} of {}\n", job.run_time, or_dash(job.time_limit));
   if (slurm::is_over(job)) text += fmt::format("  exit code {}\n", slurm::exit_code_of(job));
-  if (waits && slurm::needs_change(job.reason)) text += "  -> this does not pass by itself: change the job, or ask the cluster's administrators\n";
+  if (waits && slurm::needs_change(job.reason))
+    text += "  -> this does not pass by itself: change the job, or ask the cluster's administrators\n";
   if (!job.log.empty() && !waits) text += fmt::format("  log: {}\n", job.log);
   return text;
 }

@@ -17,15 +17,13 @@ void write_refusal(const Context& context, const Machine& machine, const placeme
   json trouble = json::array();
   for (const placement::Verdict& one : refused.verdicts) {
     if (one.kind != Kind::unhealthy && one.kind != Kind::disabled) continue;
-    trouble.push_back(
-        {{"index", one.device.index.value}, {"uuid", one.device.uuid.value}, {"cause", one.reason}});
+    trouble.push_back({{"index", one.device.index.value}, {"uuid", one.device.uuid.value}, {"cause", one.reason}});
   }
-  const json document{
-      {"schema", facts::kJsonSchema},
-      {"simulated", machine.simulated()},
-      {"exit_code", exit_code},
-      {"error", {{"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}}},
-      {"gpus_in_trouble", trouble}};
+  const json document{{"schema", facts::kJsonSchema},
+                      {"simulated", machine.simulated()},
+                      {"exit_code", exit_code},
+                      {"error", {{"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}}},
+                      {"gpus_in_trouble", trouble}};
   const auto written = write_output(*file, document.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   if (!written) complain(written.error());
 }

@@ -104,8 +104,8 @@ Result<int> examine_partition(const Context& context) {
     print_json(to_json(report));
   else
     fmt::print("{}", text_of(report, style));
-  const bool bad = std::ranges::any_of(
-      report.examinations, [](const Examination& one) { return one.worst >= doctor::Severity::error; });
+  const bool bad = std::ranges::any_of(report.examinations,
+                                       [](const Examination& one) { return one.worst >= doctor::Severity::error; });
   return bad || !report.outliers.empty() || !report.not_looked_at.empty() ? kNo : kFine;
 }
 

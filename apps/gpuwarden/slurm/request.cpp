@@ -31,20 +31,32 @@ constexpr const char* kSlurmChooses = "Slurm chooses the GPUs: --gpus-per-node, 
 constexpr const char* kSlurmMeets = "the nodes of a Slurm job find each other: --nodes says how many";
 constexpr const char* kEachNode = "each node's report is in the log directory; --report gathers them";
 constexpr auto kRefused = std::to_array<Refused>({
-    {"gpu-ids", kSlurmChooses},       {"all", kSlurmChooses},         {"prefer", kSlurmChooses},
-    {"share", kSlurmChooses},         {"mig", kSlurmChooses},         {"mig-profile", kSlurmChooses},
-    {"model", kSlurmChooses},         {"model-size", kSlurmChooses},  {"nnodes", kSlurmMeets},
-    {"node-rank", kSlurmMeets},       {"master-addr", kSlurmMeets},   {"master-port", kSlurmMeets},
-    {"rdzv-endpoint", kSlurmMeets},   {"rdzv-id", kSlurmMeets},       {"standalone", kSlurmMeets},
-    {"record", kEachNode},            {"post-mortem", kEachNode},     {"exclude", "--exclude-nodes leaves out nodes"},
+    {"gpu-ids", kSlurmChooses},
+    {"all", kSlurmChooses},
+    {"prefer", kSlurmChooses},
+    {"share", kSlurmChooses},
+    {"mig", kSlurmChooses},
+    {"mig-profile", kSlurmChooses},
+    {"model", kSlurmChooses},
+    {"model-size", kSlurmChooses},
+    {"nnodes", kSlurmMeets},
+    {"node-rank", kSlurmMeets},
+    {"master-addr", kSlurmMeets},
+    {"master-port", kSlurmMeets},
+    {"rdzv-endpoint", kSlurmMeets},
+    {"rdzv-id", kSlurmMeets},
+    {"standalone", kSlurmMeets},
+    {"record", kEachNode},
+    {"post-mortem", kEachNode},
+    {"exclude", "--exclude-nodes leaves out nodes"},
     {"wait", "Slurm's queue is the line that the job waits in"},
     {"cpu-fallback", "--gpus-per-node 0 runs on the CPU"},
     {"heal", "a job is submitted again as it is, on other nodes where a GPU failed"},
     {"restart-delay", "a job that is submitted again waits in Slurm's queue"},
 });
 /// What is meant for us, not for the nodes.
-constexpr auto kOurs = std::to_array<std::string_view>(
-    {"num-gpus", "device", "log-dir", "report", "max-restarts", "restart-arg", "no-report", "quiet", "color", "config"});
+constexpr auto kOurs = std::to_array<std::string_view>({"num-gpus", "device", "log-dir", "report", "max-restarts",
+                                                        "restart-arg", "no-report", "quiet", "color", "config"});
 
 Result<void> refuse_contradictions(const Args& args) {
   for (const Refused& one : kRefused) {
@@ -97,7 +109,8 @@ Result<std::uint32_t> gpus_option(const Args& args) {
     return wrong_job(fmt::format("--gpus-per-node {} and --num-gpus {} contradict each other", *gpus, *same),
                      "with --slurm both are the GPUs of each node");
   const auto device = args.text("device");
-  if (device && device != "cpu" && device != "cuda") return wrong_job("--slurm and --device cuda:N mean nothing together", kSlurmChooses);
+  if (device && device != "cpu" && device != "cuda")
+    return wrong_job("--slurm and --device cuda:N mean nothing together", kSlurmChooses);
   if (device == "cpu" && (gpus || same)) return wrong_job("--device cpu takes no GPUs", "leave out --gpus-per-node");
   return device == "cpu" ? 0U : gpus.value_or(same.value_or(1));
 }
@@ -133,9 +146,7 @@ Result<slurm::Policy> policy_of(const Args& args) {
   const std::string drain = args.text("drain").value_or("auto");
   if (drain != "auto" && drain != "always" && drain != "never")
     return wrong_job(fmt::format("--drain: unknown value '{}'", printable(drain)), "auto, always or never");
-  policy.drains = drain == "auto"     ? slurm::Drains::real
-                  : drain == "always" ? slurm::Drains::all
-                                      : slurm::Drains::none;
+  policy.drains = drain == "auto" ? slurm::Drains::real : drain == "always" ? slurm::Drains::all : slurm::Drains::none;
   return policy;
 }
 
@@ -176,8 +187,12 @@ Result<slurm::Request> read_slurm_request(const Args& args) {
   request.node_list = text("nodelist");
   request.signal = text("signal");
   request.exclude = args.all("exclude-nodes");
-  request.name = args.text("job-name").value_or(
-      args.rest.empty() ? "" : fs::path(args.rest.back().ends_with(".py") ? args.rest.back() : args.rest[0]).stem().string());
+  request.name =
+      args.text("job-name")
+          .value_or(
+              args.rest.empty()
+                  ? ""
+                  : fs::path(args.rest.back().ends_with(".py") ? args.rest.back() : args.rest[0]).stem().string());
   return request;
 }
 

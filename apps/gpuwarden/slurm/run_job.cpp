@@ -41,7 +41,8 @@ slurm::FollowHooks follow_hooks(bool quiet) {
 int leave(slurm::Programs& programs, const std::string& id, const Error& error) {
   if (error.code != ErrorCode::interrupted) return complain(error);
   const int signal = StopOnSignals::last_signal();
-  say("\ngpuwarden: job {} goes on\n  follow it again: gpuwarden slurm follow {}\n  cancel it: scancel {}\n", id, id, id);
+  say("\ngpuwarden: job {} goes on\n  follow it again: gpuwarden slurm follow {}\n  cancel it: scancel {}\n", id, id,
+      id);
   if (signal == SIGINT) {
     say("  or press Ctrl-C once more within {} s to cancel it now\n", kSecondThoughts.count());
     const StopOnSignals again;
@@ -69,7 +70,8 @@ int write_gathered(const Context& context, const slurm::Outcome& outcome, int co
 void tell_missing_log(const slurm::Job& job, const std::string& log) {
   std::error_code ignored;
   if (std::filesystem::exists(log, ignored)) return;
-  say("gpuwarden: job {} has left no log {}\nhint: the nodes must be able to write there: --log-dir names a folder on a "
+  say("gpuwarden: job {} has left no log {}\nhint: the nodes must be able to write there: --log-dir names a folder on "
+      "a "
       "file system that they share\n",
       job.id, printable(log));
 }
@@ -141,8 +143,8 @@ Result<int> run_on_slurm(const Context& context) {
   Result<slurm::Outcome> outcome;
   {
     const StopOnSignals signals;
-    outcome = slurm::run(*programs, asked.job, asked.log_directory, asked.policy, hooks, system_clock(),
-                         signals.token());
+    outcome =
+        slurm::run(*programs, asked.job, asked.log_directory, asked.policy, hooks, system_clock(), signals.token());
   }
   if (outcome) return tell_end(context, *outcome);
   if (id.empty()) return std::unexpected(outcome.error());

@@ -51,7 +51,7 @@ struct Job {
   std::optional<int> node_count;
   std::string gpus;  ///< of each node, as asked for: "gres:gpu:h100:2"
   std::string submitted, started, time_limit, run_time;
-  std::string log;                   ///< its standard output's file
+  std::string log;                    ///< its standard output's file
   std::optional<int> exit_code = {};  ///< of ExitCode=7:0; empty where it is not told
   std::optional<int> signal;
   bool operator==(const Job&) const = default;

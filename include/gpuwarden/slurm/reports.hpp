@@ -30,8 +30,8 @@ struct NodeReport {
   std::optional<int> exit_code;
   std::size_t ranks = 0;
   std::vector<GpuLine> gpus;
-  std::string restart;  ///< of the last try: "never", "again", "other_gpus"; empty where none failed
-  std::string why;      ///< what decided that
+  std::string restart;              ///< of the last try: "never", "again", "other_gpus"; empty where none failed
+  std::string why;                  ///< what decided that
   std::vector<std::string> faults;  ///< GPUs that keep the node from being used: "GPU 3: the GPU is lost ..."
   nlohmann::json document;
 };

@@ -36,9 +36,9 @@ std::string drain_command(const NodeFault& fault);
 
 /// What is heard of a job meanwhile; each may be empty.
 struct FollowHooks {
-  std::function<void(const Job&)> changed;         ///< its state, its reason or its nodes
-  std::function<void(const Job&)> still;           ///< every kStillPeriod of nothing else
-  std::function<void(std::string_view)> output;    ///< what its log has got
+  std::function<void(const Job&)> changed;          ///< its state, its reason or its nodes
+  std::function<void(const Job&)> still;            ///< every kStillPeriod of nothing else
+  std::function<void(std::string_view)> output;     ///< what its log has got
   std::function<void(const std::string&)> warning;  ///< the controller does not answer
 };
 inline constexpr std::chrono::seconds kStillPeriod{60};
