@@ -38,6 +38,9 @@ Result<Site> read_site(Programs& programs) {
   site.version = configured(config, "SLURM_VERSION");
   site.gpu_option = configured(config, "SelectType") == "select/cons_tres" ? GpuOption::per_node : GpuOption::gres;
   site.constrains_devices = to_lower(configured(config, "ConstrainDevices")) == "yes";
+  // "30 sec"
+  const std::string wait = configured(config, "KillWait");
+  if (const auto seconds = parse_integer(wait.substr(0, wait.find(' ')))) site.kill_wait = std::chrono::seconds(*seconds);
   site.partitions = parse_partitions(partitions);
   GPUWARDEN_TRY(site.nodes, parse_nodes(nodes));
   return site;

@@ -190,8 +190,7 @@ std::optional<std::chrono::seconds> parse_time(std::string_view text) {
 
 std::string format_time(std::chrono::seconds time) {
   const std::int64_t all = time.count();
-  const std::string clock = fmt::format("{:02}:{:02}:{:02}", all / 3600 % 24, all / 60 % 60, all % 60);
-  return all >= 86400 ? fmt::format("{}-{}", all / 86400, clock) : clock;
+  return fmt::format("{}:{:02}:{:02}", all / 3600, all / 60 % 60, all % 60);
 }
 
 std::vector<std::string_view> entries_in(std::string_view text) {

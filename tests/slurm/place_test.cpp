@@ -48,7 +48,7 @@ TEST(SlurmPlace, TheTimeLimitIsThePartitions) {
   const auto refused = place({.gpus = 1, .time = std::chrono::hours(3), .partition = "v"}, site());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(refused.error().hint, HasSubstr("02:00:00"));
+  EXPECT_THAT(refused.error().hint, HasSubstr("2:00:00"));
 }
 
 TEST(SlurmPlace, WhatNoNodeHasIsRefusedWithWhatThereIs) {
@@ -74,13 +74,14 @@ TEST(SlurmPlace, NodesThatAreDownMakeItWaitAndThatIsSaid) {
 
 TEST(SlurmPlace, ASiteIsAskedForWhatItTakes) {
   FakePrograms programs;
-  programs.on("scontrol show config", "SelectType = select/cons_res\nClusterName = lab\nConstrainDevices = yes\n")
+  programs.on("scontrol show config", "SelectType = select/cons_res\nClusterName = lab\nConstrainDevices = yes\nKillWait = 30 sec\n")
       .on(std::string("sinfo -h -o ") + kPartitionFormat, "gpu*|up|infinite|n/a\n")
       .on("scontrol show node -d -o",
           "NodeName=a State=IDLE Gres=gpu:4 GresUsed=gpu:1 Partitions=gpu CPUTot=8 CPUAlloc=1\n");
   const Site found = read_site(programs).value();
   EXPECT_EQ(found.gpu_option, GpuOption::gres) << "cons_res does not take --gpus-per-node";
   EXPECT_TRUE(found.constrains_devices);
+  EXPECT_EQ(found.kill_wait, std::chrono::seconds(30));
   const auto document = to_json(found);
   EXPECT_EQ(document["types"][0]["free"], 3);
   EXPECT_EQ(document["nodes"][0]["gpus_free"][0]["count"], 3);

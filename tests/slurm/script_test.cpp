@@ -46,7 +46,7 @@ constexpr const char* kGolden = R"(#!/bin/bash
 #SBATCH --ntasks-per-node=1
 #SBATCH --gpus-per-node=h100:4
 #SBATCH --cpus-per-task=32
-#SBATCH --time=02:00:00
+#SBATCH --time=2:00:00
 #SBATCH --partition=gpu
 #SBATCH --signal=USR1@60
 #SBATCH --exclude=gn3,gn7
@@ -120,7 +120,7 @@ TEST(SlurmScript, ASessionTakesTheSameOptions) {
   job.signal.clear();
   EXPECT_EQ(srun_command(job, true, {"bash", "-i"}),
             (std::vector<std::string>{"srun", "--job-name=train", "--nodes=2", "--ntasks-per-node=1",
-                                      "--gpus-per-node=h100:4", "--cpus-per-task=32", "--time=02:00:00",
+                                      "--gpus-per-node=h100:4", "--cpus-per-task=32", "--time=2:00:00",
                                       "--partition=gpu", "--exclude=gn3,gn7", "--pty", "bash", "-i"}));
 }
 

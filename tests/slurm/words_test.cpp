@@ -59,8 +59,8 @@ TEST(SlurmWords, TimesAreReadAsSbatchReadsThem) {
 TEST(SlurmWords, TimesAreWrittenAsSbatchReadsThem) {
   for (const seconds time : {seconds(1), seconds(59), seconds(3600), seconds(86399), seconds(86400), seconds(900000)})
     EXPECT_EQ(parse_time(format_time(time)), time);
-  EXPECT_EQ(format_time(seconds(5400)), "01:30:00");
-  EXPECT_EQ(format_time(seconds(86400 * 2 + 60)), "2-00:01:00");
+  EXPECT_EQ(format_time(seconds(5400)), "1:30:00");
+  EXPECT_EQ(format_time(seconds(86400 * 2 + 60)), "48:01:00");
 }
 
 TEST(SlurmWords, GpusAreCountedByType) {

@@ -45,7 +45,7 @@ TEST_F(SlurmJobs, AScriptIsPrintedAndSlurmTakesIt) {
   const auto printed = run(script);
   EXPECT_EQ(printed.exit_code, 0) << printed.standard_error;
   EXPECT_EQ(run(dry).standard_output, printed.standard_output);
-  EXPECT_THAT(printed.standard_output, AllOf(HasSubstr("#SBATCH --time=00:10:00\n"), HasSubstr("#SBATCH --gpus-per-node=8\n"),
+  EXPECT_THAT(printed.standard_output, AllOf(HasSubstr("#SBATCH --time=0:10:00\n"), HasSubstr("#SBATCH --gpus-per-node=8\n"),
                                              HasSubstr("#SBATCH --cpus-per-task=128\n")));
   EXPECT_THAT(printed.standard_error, HasSubstr("the default of partition gpu"));
   const auto taken = cluster_->run({"sbatch", "--test-only", file("job.sh", printed.standard_output)});

@@ -156,7 +156,8 @@ Result<void> SlurmCluster::start_servers() {
     add("slurmd", {"-D", "-f", environment_.at("SLURM_CONF"), "-N", name}, name);
   }
   const auto idle = [&] {
-    const auto states = split(run({"sinfo", "-h", "-N", "-o", "%t"}).standard_output, '\n');
+    const std::string text = run({"sinfo", "-h", "-N", "-o", "%t"}).standard_output;
+    const auto states = split(text, '\n');
     return std::ranges::count(states, std::string_view("idle")) == static_cast<std::ptrdiff_t>(nodes_.count);
   };
   if (!eventually(std::chrono::seconds(30), idle)) return failed("the nodes do not register");

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/launch/job.hpp"
 #include "options.hpp"
 #include "slurm/job_options.hpp"
 
@@ -56,7 +57,7 @@ constexpr auto kRefused = std::to_array<Refused>({
 });
 /// What is meant for us, not for the nodes.
 constexpr auto kOurs = std::to_array<std::string_view>({"num-gpus", "device", "log-dir", "report", "max-restarts",
-                                                        "restart-arg", "no-report", "quiet", "color", "config"});
+                                                        "restart-arg", "no-report", "quiet", "color", "config", "json"});
 
 Result<void> refuse_contradictions(const Args& args) {
   for (const Refused& one : kRefused) {
@@ -212,6 +213,9 @@ Result<SlurmJob> read_slurm_job(const Context& context, const slurm::Site& site)
                      .options = forwarded(context),
                      .command = args.rest};
   GPUWARDEN_TRY(result.job, slurm::job_of(placed.job, run));
+  // What is left when Slurm's patience ends dies with those who were to end it.
+  if (!args.has("grace") && site.kill_wait && *site.kill_wait < 2 * launch::JobSpec{}.grace)
+    run.options.push_back(fmt::format("--grace={}ms", std::chrono::milliseconds(*site.kill_wait).count() / 2));
   const auto again = args.all("restart-arg");
   run.command.insert(run.command.end(), again.begin(), again.end());
   GPUWARDEN_TRY(const slurm::BatchJob restarted, slurm::job_of(placed.job, run));

@@ -20,6 +20,8 @@ struct Site {
   std::string cluster;
   std::string version;
   GpuOption gpu_option = GpuOption::gres;
+  /// Between asking a job's processes to end and killing them all.
+  std::optional<std::chrono::seconds> kill_wait;
   bool constrains_devices = false;  ///< a job sees the GPUs that it was given, and no others
   std::vector<Partition> partitions;
   std::vector<Node> nodes;

@@ -32,7 +32,7 @@ bool needs_change(std::string_view reason);
 /// "30" (minutes), "30:00", "1:30:00", "2-12", "2-12:30:00". Nothing for other texts, "infinite" among them. Source:
 /// sbatch(1), --time.
 std::optional<std::chrono::seconds> parse_time(std::string_view text);
-/// "1:30:00", "2-12:30:00": as sbatch takes it.
+/// "1:30:00", "36:00:00": as sbatch takes it.
 std::string format_time(std::chrono::seconds time);
 
 /// Pieces between commas that stand outside of brackets: "gn[1,3],gn7" has two.
