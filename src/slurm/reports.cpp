@@ -95,10 +95,8 @@ Verdict judge_failure(const Job& job, const std::vector<NodeReport>& reports) {
         "no node wrote a report: " + (job.reason.empty() ? std::string("see the job's log") : reason_words(job.reason));
     return verdict;
   }
-  // Those that were ended because another one failed say nothing about why.
-  const auto guilty = std::ranges::find_if(
-      reports, [](const NodeReport& one) { return one.exit_code.value_or(0) != 0 && !was_ended(one); });
-  if (guilty == reports.end()) {
+  const NodeReport* const guilty = guilty_of(reports);
+  if (guilty == nullptr) {
     verdict.why = "no node's report tells why";
     return verdict;
   }
@@ -109,6 +107,13 @@ Verdict judge_failure(const Job& job, const std::vector<NodeReport>& reports) {
 }
 
 }  // namespace
+
+const NodeReport* guilty_of(const std::vector<NodeReport>& reports) {
+  // Those that were ended because another one failed say nothing about why.
+  const auto found = std::ranges::find_if(
+      reports, [](const NodeReport& one) { return one.exit_code.value_or(0) != 0 && !was_ended(one); });
+  return found == reports.end() ? nullptr : &*found;
+}
 
 NodeReport read_report(std::string node, std::string_view text) {
   NodeReport report{.node = std::move(node)};

@@ -78,6 +78,11 @@ std::string drain_command(const NodeFault& fault) {
   return text;
 }
 
+int exit_code_of(const Outcome& outcome) {
+  const NodeReport* const guilty = outcome.job.state == "FAILED" ? guilty_of(outcome.reports) : nullptr;
+  return guilty != nullptr ? *guilty->exit_code : exit_code_of(outcome.job);
+}
+
 Result<Outcome> run(Programs& programs, BatchJob job, const std::string& log_directory, const Policy& policy,
                     const Hooks& hooks, Clock& clock, const std::stop_token& stop) {
   Outcome outcome{.log_directory = log_directory};
@@ -118,7 +123,7 @@ nlohmann::json to_json(const Outcome& outcome) {
                         {"drained", names(attempt.drained)}});
   return {{"simulated", simulated},
           {"job", to_json(outcome.job)},
-          {"exit_code", exit_code_of(outcome.job)},
+          {"exit_code", exit_code_of(outcome)},
           {"nodes", nodes},
           {"attempts", attempts}};
 }

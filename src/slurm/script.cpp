@@ -24,6 +24,12 @@ constexpr const char* kMeet =
 constexpr const char* kOnNode =
     "'logs=$1/$SLURMD_NODENAME; shift; exec \"$0\" run --log-dir \"$logs\" --report \"$logs.json\" \"$@\"'";
 
+/// The same, on the GPUs with the numbers that Slurm granted.
+constexpr const char* kOnNodeByNumber =
+    "'logs=$1/$SLURMD_NODENAME; gpus=${SLURM_STEP_GPUS:-$SLURM_JOB_GPUS}; shift; unset CUDA_VISIBLE_DEVICES; exec "
+    "\"$0\" "
+    "run --log-dir \"$logs\" --report \"$logs.json\" --gpu-ids \"$gpus\" \"$@\"'";
+
 /// The options that are a name and a text.
 struct TextOption {
   const char* name;
@@ -106,19 +112,20 @@ Result<std::string> sbatch_script(const BatchJob& job) {
 Result<BatchJob> job_of(BatchJob job, const NodeRun& run) {
   GPUWARDEN_TRY(const std::string folder, output_pattern(run.log_directory));
   job.output = folder + "/slurm-%j.out";
+  const bool by_number = run.by_number && job.gpus > 0;
   // What restarts it chooses other nodes, and tells.
   job.requeue = false;
   job.setup = {fmt::format("logs={}/slurm-$SLURM_JOB_ID", shell_word(run.log_directory)), "mkdir -p \"$logs\""};
-  job.command = fmt::format("sh -c {} {} \"$logs\"", kOnNode, shell_word(run.program));
+  job.command = fmt::format("sh -c {} {} \"$logs\"", by_number ? kOnNodeByNumber : kOnNode, shell_word(run.program));
   if (job.nodes > 1)
     job.command += fmt::format(
         " --nnodes {} --master-addr \"$MASTER_ADDR\" --master-port \"$MASTER_PORT\" --rdzv-id "
         "\"slurm-$SLURM_JOB_ID\"",
         job.nodes);
-  if (job.gpus > 0)
-    job.command += fmt::format(" -n {}", job.gpus);
-  else
+  if (job.gpus == 0)
     job.command += " --device cpu";
+  else if (!by_number)
+    job.command += fmt::format(" -n {}", job.gpus);
   for (const std::string& option : run.options) job.command += " " + shell_word(option);
   job.command += " --";
   for (const std::string& word : run.command) job.command += " " + shell_word(word);

@@ -40,7 +40,8 @@ Result<Site> read_site(Programs& programs) {
   site.constrains_devices = to_lower(configured(config, "ConstrainDevices")) == "yes";
   // "30 sec"
   const std::string wait = configured(config, "KillWait");
-  if (const auto seconds = parse_integer(wait.substr(0, wait.find(' ')))) site.kill_wait = std::chrono::seconds(*seconds);
+  if (const auto seconds = parse_integer(wait.substr(0, wait.find(' '))))
+    site.kill_wait = std::chrono::seconds(*seconds);
   site.partitions = parse_partitions(partitions);
   GPUWARDEN_TRY(site.nodes, parse_nodes(nodes));
   return site;

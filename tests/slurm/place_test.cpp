@@ -74,7 +74,9 @@ TEST(SlurmPlace, NodesThatAreDownMakeItWaitAndThatIsSaid) {
 
 TEST(SlurmPlace, ASiteIsAskedForWhatItTakes) {
   FakePrograms programs;
-  programs.on("scontrol show config", "SelectType = select/cons_res\nClusterName = lab\nConstrainDevices = yes\nKillWait = 30 sec\n")
+  programs
+      .on("scontrol show config",
+          "SelectType = select/cons_res\nClusterName = lab\nConstrainDevices = yes\nKillWait = 30 sec\n")
       .on(std::string("sinfo -h -o ") + kPartitionFormat, "gpu*|up|infinite|n/a\n")
       .on("scontrol show node -d -o",
           "NodeName=a State=IDLE Gres=gpu:4 GresUsed=gpu:1 Partitions=gpu CPUTot=8 CPUAlloc=1\n");

@@ -157,6 +157,13 @@ TEST_F(SlurmRun, WhatWasForgottenIsLookedUpInTheHistory) {
   EXPECT_EQ(find_job(programs_, "8").error().code, ErrorCode::not_found);
 }
 
+TEST_F(SlurmRun, TheExitCodeIsThatOfTheNodeThatFailedByItself) {
+  report("1", "gn1", R"({"exit_code": 143, "ranks": []})");
+  report("1", "gn2", R"({"exit_code": 7, "ranks": []})");
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "143:0"));
+  EXPECT_EQ(exit_code_of(go().value()), 7) << "srun tells the greatest";
+}
+
 Job failed_job(const std::string& state = "FAILED") { return {.id = "1", .state = state}; }
 
 TEST(SlurmVerdict, TheGuiltyNodeSpeaksNotThoseThatWereEnded) {

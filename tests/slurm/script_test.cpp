@@ -79,6 +79,17 @@ TEST(SlurmScript, OneNodeNeedsNoMeetingPlace) {
   EXPECT_THAT(script_of(job_of({.cpus = 4}, run_in("/logs")).value()), HasSubstr(" --device cpu --nproc"));
 }
 
+TEST(SlurmScript, WhereAJobSeesAllGpusTheGrantedOnesAreNamed) {
+  NodeRun run = run_in("/logs");
+  run.by_number = true;
+  const std::string script = script_of(job_of({.gpus = 2}, run).value());
+  expect_shell(script);
+  EXPECT_THAT(script, HasSubstr("gpus=${SLURM_STEP_GPUS:-$SLURM_JOB_GPUS}; shift; unset CUDA_VISIBLE_DEVICES;"));
+  EXPECT_THAT(script, HasSubstr(" --gpu-ids \"$gpus\" "));
+  EXPECT_THAT(script, Not(HasSubstr(" -n 2")));
+  EXPECT_THAT(script_of(job_of({}, run).value()), Not(HasSubstr("--gpu-ids"))) << "none were granted";
+}
+
 TEST(SlurmScript, OlderSitesAreAskedByGres) {
   BatchJob job = two_nodes();
   job.gpu_option = GpuOption::gres;

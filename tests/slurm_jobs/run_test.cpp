@@ -15,15 +15,15 @@ TEST_F(SlurmJobs, TwoNodesRunTwoRanksEach) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
   ASSERT_NO_FATAL_FAILURE(start());
   const std::string record = (dir_ / "record").string();
-  const auto done = slurm_run({"--nodes", "2", "--gpus-per-node", "2", "--gpu-type", "H100", "--nproc-per-node", "gpu",
-                               "--report", (dir_ / "report.json").string(), "--", "sh", "-c",
-                               "echo \"rank $RANK of $WORLD_SIZE, local $LOCAL_RANK, node $GROUP_RANK, at $MASTER_ADDR\" >>" +
-                                   record + "; echo said by $RANK"});
+  const auto done =
+      slurm_run({"--nodes", "2", "--gpus-per-node", "2", "--gpu-type", "H100", "--nproc-per-node", "gpu", "--report",
+                 (dir_ / "report.json").string(), "--", "sh", "-c",
+                 "echo \"rank $RANK of $WORLD_SIZE, local $LOCAL_RANK, node $GROUP_RANK, at $MASTER_ADDR\" >>" +
+                     record + "; echo said by $RANK"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error << done.standard_output;
-  EXPECT_THAT(sorted_lines(record), ElementsAre("rank 0 of 4, local 0, node 0, at 127.0.0.1",
-                                                "rank 1 of 4, local 1, node 0, at 127.0.0.1",
-                                                "rank 2 of 4, local 0, node 1, at 127.0.0.1",
-                                                "rank 3 of 4, local 1, node 1, at 127.0.0.1"));
+  EXPECT_THAT(sorted_lines(record),
+              ElementsAre("rank 0 of 4, local 0, node 0, at 127.0.0.1", "rank 1 of 4, local 1, node 0, at 127.0.0.1",
+                          "rank 2 of 4, local 0, node 1, at 127.0.0.1", "rank 3 of 4, local 1, node 1, at 127.0.0.1"));
   EXPECT_THAT(done.standard_output, AllOf(HasSubstr("said by 0"), HasSubstr("said by 3"))) << "the log's tail";
   EXPECT_THAT(done.standard_error, AllOf(HasSubstr("submitted job 1"), HasSubstr("has ended well")));
   EXPECT_THAT(content(dir_ / "logs/slurm-1/node0/rank-1.out"), HasSubstr("said by 1"));
@@ -41,8 +41,8 @@ TEST_F(SlurmJobs, RanksOfTorchMeetOverGloo) {
   ASSERT_NO_FATAL_FAILURE(start());
   const std::string program = file("rank.py", kTorchProgram);
   const std::string record = (dir_ / "record").string();
-  const auto done = slurm_run({"--nodes", "2", "--gpus-per-node", "2", "--nproc-per-node", "gpu", "--", kPython, program,
-                               record, "a'; echo foo"});
+  const auto done = slurm_run({"--nodes", "2", "--gpus-per-node", "2", "--nproc-per-node", "gpu", "--", kPython,
+                               program, record, "a'; echo foo"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error << done.standard_output;
   const auto lines = sorted_lines(record);
   ASSERT_EQ(lines.size(), 4U);
@@ -52,7 +52,8 @@ TEST_F(SlurmJobs, RanksOfTorchMeetOverGloo) {
 TEST_F(SlurmJobs, TheExitCodeIsTheJobsAndOneFailureEndsAll) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
   ASSERT_NO_FATAL_FAILURE(start());
-  const auto done = slurm_run({"--nodes", "2", "--", "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 200; touch " + logs() + "/late"});
+  const auto done =
+      slurm_run({"--nodes", "2", "--", "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 200; touch " + logs() + "/late"});
   EXPECT_EQ(done.exit_code, 7) << done.standard_error;
   EXPECT_THAT(done.standard_error, AllOf(HasSubstr("has failed"), HasSubstr("exit code 7")));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "logs/late"));
@@ -60,8 +61,9 @@ TEST_F(SlurmJobs, TheExitCodeIsTheJobsAndOneFailureEndsAll) {
 
 TEST_F(SlurmJobs, ANodeWithALostGpuIsDrainedAndTheJobGoesElsewhere) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
-  file("node0/fleet.yaml", "name: sick\ngpus:\n  - {model: NVIDIA H100 80GB HBM3, faults: [xid=79]}\n"
-                           "  - {model: NVIDIA H100 80GB HBM3, count: 7}\n");
+  file("node0/fleet.yaml",
+       "name: sick\ngpus:\n  - {model: NVIDIA H100 80GB HBM3, faults: [xid=79]}\n"
+       "  - {model: NVIDIA H100 80GB HBM3, count: 7}\n");
   ASSERT_NO_FATAL_FAILURE(start());
   const auto done = slurm_run({"--gpus-per-node", "2", "--max-restarts", "2", "--drain", "always", "--", "sh", "-c",
                                "echo ran on $SLURMD_NODENAME"});
@@ -76,6 +78,7 @@ TEST_F(SlurmJobs, AGpuThatFailsInMidRunMovesTheJob) {
   ASSERT_NO_FATAL_FAILURE(start());
   // The fleet of node0 is one that lasts, so that a fault can be put into it.
   environment_["GPUWARDEN_SIM_DIR"] = (dir_ / "node0/SIM").string();
+  std::filesystem::create_directories(dir_ / "node0");
   ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "h100x8"}).exit_code, 0);
   const std::string program = std::string(GPUWARDEN_PROGRAM);
   const std::string script = file("work.sh", "[ $SLURMD_NODENAME = node1 ] && exit 0\nsleep 1\n" + program +
@@ -94,12 +97,13 @@ TEST_F(SlurmJobs, ACancelledJobLeavesNoProcess) {
   const std::string record = (dir_ / "pids").string();
   // Two that flee: into another session, and from their environment.
   const std::string program = file("flee.sh", "echo $$ >>" + record + "\n(setsid sh -c 'echo $$ >>" + record +
-                                                  "; exec sleep 600' &)\nenv -i sh -c '(sh -c \"echo \\$\\$ >>" + record +
-                                                  "; exec sleep 600\" &)'\nsleep 600\n");
+                                                  "; exec sleep 600' &)\nenv -i sh -c '(sh -c \"echo \\$\\$ >>" +
+                                                  record + "; exec sleep 600\" &)'\nsleep 600\n");
   Daemon launcher({GPUWARDEN_PROGRAM, "run", "--slurm", "--nodes", "2", "--cpus-per-task", "1", "--mem", "100M",
                    "--log-dir", logs(), "--", "sh", program},
                   environment_, dir_ / "launcher.log");
-  ASSERT_TRUE(eventually(kProgramDeadline, [&] { return sorted_lines(record).size() == 6; })) << content(dir_ / "launcher.log");
+  ASSERT_TRUE(eventually(kProgramDeadline, [&] { return sorted_lines(record).size() == 6; }))
+      << content(dir_ / "launcher.log");
   EXPECT_EQ(cluster_->run({"scancel", "1"}).exit_code, 0);
   EXPECT_TRUE(eventually(kProgramDeadline, [&] { return !launcher.runs(); })) << content(dir_ / "launcher.log");
   EXPECT_THAT(content(dir_ / "launcher.log"), HasSubstr("was cancelled"));
@@ -114,8 +118,9 @@ TEST_F(SlurmJobs, ATimeLimitIsToldBeforeAndTheJobGoesOnFromItsCheckpoint) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
   ASSERT_NO_FATAL_FAILURE(start());
   const std::string program =
-      file("steps.sh", "[ -e checkpoint ] && echo resumed && exit 0\ntrap 'echo saved; touch checkpoint' USR1\n"
-                       "echo began\nwhile :; do sleep 0.2; done\n");
+      file("steps.sh",
+           "[ -e checkpoint ] && echo resumed && exit 0\ntrap 'echo saved; touch checkpoint' USR1\n"
+           "echo began\nwhile :; do sleep 0.2; done\n");
   const auto done = slurm_run({"--time", "1", "--signal", "USR1@30", "--max-restarts", "1", "--", "sh", "-c",
                                "cd " + dir_.path().string() + " && exec sh " + program});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error << done.standard_output;
@@ -127,7 +132,8 @@ TEST_F(SlurmJobs, ALogFolderMayHaveAnyName) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
   ASSERT_NO_FATAL_FAILURE(start({.count = 1}));
   const std::string folder = (dir_ / "a'; echo foo \"$HOME\" 100%j").string();
-  const auto done = run({"run", "--slurm", "--cpus-per-task", "1", "--mem", "100M", "--log-dir", folder, "--", "echo", "it's"});
+  const auto done =
+      run({"run", "--slurm", "--cpus-per-task", "1", "--mem", "100M", "--log-dir", folder, "--", "echo", "it's"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_output, HasSubstr("it's\n"));
   EXPECT_TRUE(std::filesystem::exists(folder + "/slurm-1/node0.json"));

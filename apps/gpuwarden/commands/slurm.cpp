@@ -24,7 +24,8 @@ namespace gpuwarden::cli {
 namespace {
 
 constexpr auto kSlurmOptions = std::to_array<Option>({
-    {"--remote-program", OptionKind::text, "PROGRAM", "gpuwarden on the nodes (this program's own path)", "", "doctor script"},
+    {"--remote-program", OptionKind::text, "PROGRAM", "gpuwarden on the nodes (this program's own path)", "",
+     "doctor script"},
     {"--everybody", OptionKind::flag, "", "everybody's jobs, not mine alone", "", "queue"},
     {"--nproc-per-node", OptionKind::text, "N|gpu|cpu", "ranks of each node, as for run (1)", "gpu auto cpu", "script"},
     {"--log-dir", OptionKind::text, "DIR", "where the job's logs and reports go (.)", "", "script"},
@@ -63,7 +64,8 @@ Result<int> show_queue(Context& context) {
 
 Result<std::string> job_operand(const Context& context) {
   const auto& rest = context.args.rest;
-  if (rest.size() == 2 && rest[1].find_first_not_of("0123456789_+") == std::string::npos && rest[1] != "") return rest[1];
+  if (rest.size() == 2 && rest[1].find_first_not_of("0123456789_+") == std::string::npos && rest[1] != "")
+    return rest[1];
   return fail(ErrorCode::invalid_argument,
               rest.size() < 2 ? fmt::format("slurm {} needs the number of a job", rest[0])
                               : fmt::format("'{}' is not the number of a job", printable(rest[1])),
@@ -125,13 +127,16 @@ Result<int> show_script(Context& context) {
 struct Action {
   std::string_view name;
   Result<int> (*run)(Context&);
-  bool operands = false;    ///< takes words behind its name
-  bool asks = false;        ///< takes what is asked of a job
+  bool operands = false;  ///< takes words behind its name
+  bool asks = false;      ///< takes what is asked of a job
 };
-constexpr Action kActions[] = {{"nodes", show_nodes},          {"queue", show_queue},
-                               {"why", show_why, true},        {"follow", follow_job, true},
+constexpr Action kActions[] = {{"nodes", show_nodes},
+                               {"queue", show_queue},
+                               {"why", show_why, true},
+                               {"follow", follow_job, true},
                                {"doctor", [](Context& context) { return examine_partition(context); }},
-                               {"shell", open_shell, true, true}, {"script", show_script, true, true}};
+                               {"shell", open_shell, true, true},
+                               {"script", show_script, true, true}};
 
 /// Options that only a job has a use for are refused elsewhere.
 Result<void> check_job_options(const Context& context, const Action& action) {
@@ -151,7 +156,8 @@ Result<int> run_slurm(Context& context) {
   const auto* const action = std::ranges::find(kActions, name, &Action::name);
   if (action == std::end(kActions))
     return fail(ErrorCode::invalid_argument,
-                name.empty() ? "slurm needs an action" : fmt::format("unknown action '{}' for `gpuwarden slurm`", printable(name)),
+                name.empty() ? "slurm needs an action"
+                             : fmt::format("unknown action '{}' for `gpuwarden slurm`", printable(name)),
                 fmt::format("one of {}", kSlurmCommand.actions));
   GPUWARDEN_CHECK(check_action_options(context, name));
   GPUWARDEN_CHECK(check_job_options(context, *action));
@@ -165,7 +171,8 @@ Result<int> run_slurm(Context& context) {
 constinit const Subcommand kSlurmCommand{
     .name = "slurm",
     .summary = "a cluster's free GPUs and your jobs on it, with why they wait",
-    .usage = "gpuwarden slurm nodes | queue | doctor | why JOB | follow JOB | shell [-- COMMAND...] | script -- COMMAND...",
+    .usage =
+        "gpuwarden slurm nodes | queue | doctor | why JOB | follow JOB | shell [-- COMMAND...] | script -- COMMAND...",
     .groups = {OptionGroup{kSlurmOptions}, OptionGroup{kSlurmJobOptions, "what a job asks for"}},
     .rest = Rest::operands,
     .actions = "nodes queue why follow doctor shell script",

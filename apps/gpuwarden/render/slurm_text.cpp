@@ -21,7 +21,8 @@ std::string type_name(const std::string& type) { return type.empty() ? "GPU" : t
 std::string counts_text(const std::vector<GpuCount>& gpus) {
   std::string text;
   for (const GpuCount& one : gpus)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", one.count, type_name(one.type));
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", one.count, type_name(one.type),
+                        one.type.empty() && one.count != 1 ? "s" : "");
   return text.empty() ? "-" : text;
 }
 
@@ -138,8 +139,8 @@ std::string job_line(const Job& job) {
   if (!job.nodes.empty()) text += " on " + job.nodes;
   if (job.state == "RUNNING") return text + ", time limit " + or_dash(job.time_limit);
   if (slurm::is_over(job) && job.state != "COMPLETED")
-    return text + fmt::format(" after {} (exit code {}{})", or_dash(job.run_time), slurm::exit_code_of(job),
-                              job.state == "FAILED" && !words.empty() ? "; " + words : "");
+    return text +
+           fmt::format(" after {}{}", or_dash(job.run_time), job.reason == "JobLaunchFailure" ? ": " + words : "");
   return text;
 }
 

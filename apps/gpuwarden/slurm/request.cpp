@@ -56,8 +56,9 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"restart-delay", "a job that is submitted again waits in Slurm's queue"},
 });
 /// What is meant for us, not for the nodes.
-constexpr auto kOurs = std::to_array<std::string_view>({"num-gpus", "device", "log-dir", "report", "max-restarts",
-                                                        "restart-arg", "no-report", "quiet", "color", "config", "json"});
+constexpr auto kOurs =
+    std::to_array<std::string_view>({"num-gpus", "device", "log-dir", "report", "max-restarts", "restart-arg",
+                                     "no-report", "quiet", "color", "config", "json"});
 
 Result<void> refuse_contradictions(const Args& args) {
   for (const Refused& one : kRefused) {
@@ -210,6 +211,7 @@ Result<SlurmJob> read_slurm_job(const Context& context, const slurm::Site& site)
   GPUWARDEN_TRY(result.log_directory, log_directory_of(args));
   slurm::NodeRun run{.program = node_program(args),
                      .log_directory = result.log_directory,
+                     .by_number = !site.constrains_devices,
                      .options = forwarded(context),
                      .command = args.rest};
   GPUWARDEN_TRY(result.job, slurm::job_of(placed.job, run));

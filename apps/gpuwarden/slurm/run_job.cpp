@@ -77,8 +77,8 @@ void tell_missing_log(const slurm::Job& job, const std::string& log) {
 }
 
 int tell_end(const Context& context, const slurm::Outcome& outcome) {
-  const int code = slurm::exit_code_of(outcome.job);
-  if (!context.args.has("quiet")) say("gpuwarden: {}\n", job_line(outcome.job));
+  const int code = slurm::exit_code_of(outcome);
+  if (!context.args.has("quiet")) say("gpuwarden: {}, exit code {}\n", job_line(outcome.job), code);
   tell_missing_log(outcome.job, slurm::log_of(outcome.log_directory, outcome.job.id));
   const auto style = style_of(context);
   if (style && !context.args.has("quiet") && !context.args.has("no-report")) {

@@ -40,6 +40,9 @@ struct NodeReport {
 std::vector<NodeReport> read_reports(const std::filesystem::path& folder);
 NodeReport read_report(std::string node, std::string_view text);
 
+/// The node that failed by itself, not because it was ended with others; nullptr where none is seen.
+const NodeReport* guilty_of(const std::vector<NodeReport>& reports);
+
 /// A node that is not to be used again for this job.
 struct NodeFault {
   std::string node;

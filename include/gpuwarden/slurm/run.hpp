@@ -80,6 +80,10 @@ struct Outcome {
   std::string log_directory;
 };
 
+/// The job's own, as exit_code_of(Job); but of several nodes that of the one that failed by itself, while srun tells
+/// the greatest.
+int exit_code_of(const Outcome& outcome);
+
 /// Submits and follows, again and again: on other nodes where a node's GPU was at fault (a requeue would wait two
 /// minutes). Fails as submit() and follow() do.
 Result<Outcome> run(Programs& programs, BatchJob job, const std::string& log_directory, const Policy& policy,

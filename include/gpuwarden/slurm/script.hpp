@@ -56,7 +56,10 @@ std::string plain_name(std::string_view name);
 struct NodeRun {
   std::string program = "gpuwarden";  ///< on the nodes
   std::string log_directory;          ///< absolute; gets a folder slurm-JOB
-  std::vector<std::string> options;   ///< of `gpuwarden run`
+  /// Name the GPUs that Slurm granted instead of leaving it to CUDA_VISIBLE_DEVICES: where a job sees the others too,
+  /// its numbers mean other GPUs once one is lost.
+  bool by_number = false;
+  std::vector<std::string> options;  ///< of `gpuwarden run`
   std::vector<std::string> command;
 };
 /// The job with setup, command and output for this.
