@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/slurm/site.hpp"
@@ -18,7 +17,7 @@ std::unexpected<Error> wrong(std::string what, std::string hint = {}) {
   return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
 }
 
-/// "h100 (8 on a node), v100 (4 on a node)", of nodes that are up or not.
+/// "h100, v100", of nodes that are up or not.
 std::string types_in_words(const Site& site, const std::string& partition) {
   std::string words;
   for (const TypeSummary& one : summarise(site, partition)) {
