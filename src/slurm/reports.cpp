@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -117,7 +118,7 @@ const NodeReport* guilty_of(const std::vector<NodeReport>& reports) {
 
 NodeReport read_report(std::string node, std::string_view text) {
   NodeReport report{.node = std::move(node)};
-  json document = json::parse(text, nullptr, false);
+  const json document = json::parse(text, nullptr, false);
   if (!document.is_object()) return report;
   report.readable = true;
   report.simulated = part(document, "simulated") == true;
@@ -126,7 +127,7 @@ NodeReport read_report(std::string node, std::string_view text) {
   for (const json& gpu : list(document, "gpus")) report.gpus.push_back(gpu_of(gpu));
   read_attempts(document, report);
   read_refusal(document, report);
-  report.document = std::move(document);
+  report.document = text;
   return report;
 }
 

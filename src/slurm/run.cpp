@@ -106,7 +106,9 @@ nlohmann::json to_json(const Outcome& outcome) {
   nlohmann::json nodes = nlohmann::json::array();
   bool simulated = false;
   for (const NodeReport& report : outcome.reports) {
-    nodes.push_back({{"node", report.node}, {"report", report.document}});
+    nlohmann::json document = nlohmann::json::parse(report.document, nullptr, false);
+    if (document.is_discarded()) document = nullptr;
+    nodes.push_back({{"node", report.node}, {"report", std::move(document)}});
     simulated = simulated || report.simulated;
   }
   const auto names = [](const std::vector<NodeFault>& faults) {

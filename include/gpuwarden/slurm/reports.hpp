@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpuwarden/slurm/records.hpp"
@@ -33,7 +33,7 @@ struct NodeReport {
   std::string restart;              ///< of the last try: "never", "again", "other_gpus"; empty where none failed
   std::string why;                  ///< what decided that
   std::vector<std::string> faults;  ///< GPUs that keep the node from being used: "GPU 3: the GPU is lost ..."
-  nlohmann::json document;
+  std::string document;             ///< the report itself, as JSON; empty where it cannot be read
 };
 
 /// The reports in a job's folder (NODE.json), by node. What cannot be read is told as such.
