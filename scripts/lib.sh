@@ -86,8 +86,8 @@ bench_packages=(libvulkan-dev libmimalloc-dev libjemalloc-dev)
 stranger_packages=(libnvidia-ml-dev nvtop gpustat python3-venv)
 # For the wheel and its tests.
 python_packages=(python3-dev python3-venv)
-# Whose files and command lines the planner writes: a Slurm, torchrun, and a reader of JSON Schema (tests/emit). OpenSSH
-# and network namespaces for hosts of a test's own (tests/sshd).
+# Whose files and command lines the planner writes: a Slurm, torchrun, and a reader of JSON Schema (tests/emit,
+# tests/slurm_jobs). OpenSSH and network namespaces for hosts of a test's own (tests/sshd).
 tool_packages=(openssh-server openssh-client iproute2 munge slurmctld slurmd slurm-client python3-torch python3-jsonschema python3-yaml)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)
 lint_packages=(python3 clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)

@@ -8,10 +8,11 @@ namespace gpuwarden::cli {
 using placement::Decision;
 
 Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,
-                                     const machine::Holder& holder) {
+                                     const machine::Holder& holder, Decision* refused) {
   const StopOnSignals signals;
-  const auto tell = [](const Decision& refused) {
-    for (const std::string& warning : refused.warnings) warn(warning);
+  const auto tell = [&](const Decision& decision) {
+    for (const std::string& warning : decision.warnings) warn(warning);
+    if (refused != nullptr) *refused = decision;
   };
   return machine::reserve(machine,
                           {.gpus = selection.request,

@@ -11,8 +11,9 @@
 namespace gpuwarden::cli {
 
 /// machine::reserve() of what the command selects, which SIGINT, SIGTERM and SIGHUP end. `hold`: claim, not only ask.
+/// `refused`, where it is given, gets the decision that there are no such GPUs.
 Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,
-                                     const machine::Holder& holder);
+                                     const machine::Holder& holder, placement::Decision* refused = nullptr);
 
 /// How the model fits the chosen GPUs, to standard error; nothing where the request has none.
 void show_model_fit(const placement::Decision& decision);

@@ -145,6 +145,7 @@ extern const Subcommand kEnableCommand;
 extern const Subcommand kCompatCommand;
 extern const Subcommand kMemoryCommand;
 extern const Subcommand kSimCommand;
+extern const Subcommand kSlurmCommand;
 extern const Subcommand kCompletionCommand;
 extern const Subcommand kManCommand;
 extern const Subcommand kHostAgentCommand;

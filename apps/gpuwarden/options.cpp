@@ -15,6 +15,7 @@
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
 #include "shared_options.hpp"
+#include "slurm/job_options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -56,7 +57,9 @@ placement::KnownOptions known_options() {
   for (const Option& option : kSelectionOptions) known.selection.push_back(key_of(option));
   for (const Option& option : kWorkloadOptions) known.selection.push_back(key_of(option));
   for (const OptionGroup& group : kRunCommand.groups) {
-    if (group.options.data() != kSelectionOptions.data() && group.options.data() != kWorkloadOptions.data())
+    // A file that sends jobs to Slurm would do so on the nodes as well.
+    if (group.options.data() != kSelectionOptions.data() && group.options.data() != kWorkloadOptions.data() &&
+        group.options.data() != kSlurmRunOptions.data() && group.options.data() != kSlurmJobOptions.data())
       std::ranges::transform(group.options, std::back_inserter(known.run), key_of);
   }
   std::erase(known.selection, "config");

@@ -7,22 +7,13 @@
 #include "capture/lines.hpp"
 #include "capture/slurm.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/slurm/words.hpp"
 
 namespace gpuwarden::capture {
 namespace {
 
 /// More GPUs than a cluster has are damage.
 constexpr std::int64_t kMostCounted = 10'000'000;
-
-/// source: squeue(1), "JOB STATE CODES"
-constexpr auto kJobStates = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"BF", "BOOT_FAIL"},      {"CA", "CANCELLED"},    {"CD", "COMPLETED"},    {"CF", "CONFIGURING"},
-     {"CG", "COMPLETING"},     {"DL", "DEADLINE"},     {"F", "FAILED"},        {"NF", "NODE_FAIL"},
-     {"OOM", "OUT_OF_MEMORY"}, {"PD", "PENDING"},      {"PR", "PREEMPTED"},    {"R", "RUNNING"},
-     {"RD", "RESV_DEL_HOLD"},  {"RF", "REQUEUE_FED"},  {"RH", "REQUEUE_HOLD"}, {"RQ", "REQUEUED"},
-     {"RS", "RESIZING"},       {"RV", "REVOKED"},      {"SI", "SIGNALING"},    {"SE", "SPECIAL_EXIT"},
-     {"SO", "STAGE_OUT"},      {"ST", "STOPPED"},      {"S", "SUSPENDED"},     {"TO", "TIMEOUT"},
-     {"LF", "LAUNCH_FAILED"},  {"RC", "RECONFIG_FAIL"}});
 
 /// source: sinfo(1), "NODE STATE CODES", short and long, and the flags that scontrol joins with '+'
 constexpr auto kNodeStates = std::to_array<std::string_view>({"alloc",
@@ -116,37 +107,9 @@ bool goes_on(std::string_view line) {
   return is_key(word.substr(0, word.find('='))) && word.contains('=');
 }
 
-/// Pieces between commas that stand outside of brackets.
-std::vector<std::string_view> entries_of(std::string_view text) {
-  std::vector<std::string_view> entries;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    if (i == text.size() || (text[i] == ',' && depth == 0)) {
-      entries.push_back(trim(text.substr(begin, i - begin)));
-      begin = i + 1;
-    } else if (text[i] == '(' || text[i] == '[') {
-      ++depth;
-    } else if (text[i] == ')' || text[i] == ']') {
-      --depth;
-    }
-  }
-  return entries;
-}
-
 std::optional<std::int64_t> count_of(std::string_view text) {
   const auto number = parse_integer(text);
   return number && *number >= 0 && *number <= kMostCounted ? number : std::nullopt;
-}
-
-/// "gpu:a100:4(S:0-1)", "gpu:2", "gres/gpu:8", "gpu:(null):0(IDX:N/A)"; a name alone is one.
-std::optional<std::int64_t> gpus_of_entry(std::string_view entry) {
-  if (entry.starts_with("gres/") || entry.starts_with("gres:")) entry.remove_prefix(5);
-  if (!entry.starts_with("gpu")) return std::nullopt;
-  if (entry.ends_with(')')) entry = entry.substr(0, entry.rfind('('));
-  if (entry == "gpu") return 1;
-  if (entry.substr(3, 1) != ":" && entry.substr(3, 1) != "=") return std::nullopt;
-  return count_of(entry.substr(entry.find_last_of(":=") + 1));
 }
 
 std::optional<int> sum_of(std::span<const std::int64_t> counts) {
@@ -174,13 +137,12 @@ std::string_view job_state(std::string_view text) {
   std::string_view word = words[0];
   const bool cut = word.ends_with('+');
   if (cut) word.remove_suffix(1);
-  for (const auto& [code, name] : kJobStates) {
-    if (word == code || word == name) return name;
-  }
+  if (const auto* const row = slurm::find_job_state(word)) return row->name;
   // Narrow columns cut the long forms; five letters tell them apart but for COMPLETED and COMPLETING.
-  const auto fits = [&](const auto& state) { return word.size() >= 5 && state.second.starts_with(word); };
-  if (std::ranges::count_if(kJobStates, fits) != 1) return {};
-  return std::ranges::find_if(kJobStates, fits)->second;
+  const auto states = slurm::job_states();
+  const auto fits = [&](const auto& state) { return word.size() >= 5 && state.name.starts_with(word); };
+  if (std::ranges::count_if(states, fits) != 1) return {};
+  return std::ranges::find_if(states, fits)->name;
 }
 
 bool is_node_state(std::string_view text) {
@@ -200,16 +162,14 @@ bool is_job_id(std::string_view text) {
 }
 
 std::optional<int> gpus_of_gres(std::string_view text) {
-  std::vector<std::int64_t> counts;
-  for (const std::string_view entry : entries_of(text)) {
-    if (const auto count = gpus_of_entry(entry)) counts.push_back(*count);
-  }
-  return sum_of(counts);
+  const auto gpus = slurm::gpus_in_gres(text);
+  const int sum = slurm::sum_of(gpus);
+  return gpus.empty() || sum >= kMostCounted ? std::nullopt : std::optional(sum);
 }
 
 std::optional<int> gpus_of_tres(std::string_view text) {
   std::vector<std::int64_t> typed;
-  auto entries = entries_of(text);
+  auto entries = slurm::entries_in(text);
   // sacct ends a cell that did not fit with a plus.
   if (text.ends_with('+')) entries.pop_back();
   for (const std::string_view entry : entries) {

@@ -11,6 +11,7 @@
 
 #include "equations.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/slurm/script.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -266,17 +267,6 @@ std::string torchrun_words(const Nodes& nodes, std::string_view endpoint) {
                      nodes.gpus, endpoint);
 }
 
-/// A name that sbatch takes as one word.
-std::string plain_name(std::string_view name) {
-  std::string result;
-  for (const char c : name.substr(0, 60)) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-    result += plain ? c : '-';
-  }
-  return result.empty() ? "train" : result;
-}
-
 }  // namespace
 
 Launch launch_of(const PlanAnswer& answer) {
@@ -385,29 +375,16 @@ Result<std::string> deepspeed_config(const Launch& launch) {
 Result<std::string> slurm_script(const Launch& launch) {
   GPUWARDEN_CHECK(only_training(launch));
   GPUWARDEN_TRY(const Nodes nodes, nodes_of(launch));
-  std::string text = "#!/bin/bash\n";
-  const auto option = [&](std::string_view name, const auto& value) {
-    text += fmt::format("#SBATCH --{}={}\n", name, value);
-  };
-  option("job-name", plain_name(launch.job_name));
-  option("nodes", nodes.nodes);
-  option("ntasks-per-node", 1);
-  option("gres", fmt::format("gpu:{}", nodes.gpus));
-  // Without it srun gives a task one core.
-  option("cpus-per-task", (launch.cpus_per_gpu > 0 ? launch.cpus_per_gpu : kCpusPerGpu) * nodes.gpus);
+  slurm::BatchJob job{.name = slurm::plain_name(launch.job_name), .nodes = nodes.nodes, .gpus = nodes.gpus};
+  job.cpus = (launch.cpus_per_gpu > 0 ? launch.cpus_per_gpu : kCpusPerGpu) * nodes.gpus;
   if (launch.host_memory_per_node > Bytes{})
-    option("mem", fmt::format("{}M", (launch.host_memory_per_node.value >> 20U) + 1));
-  if (launch.time) option("time", fmt::format("{}:00:00", launch.time->count()));
-  text += "#SBATCH --output=%x-%j.log\n\n" + program_notes(launch) + "\nset -euo pipefail\n";
-  // Jobs that share the first node meet at ports of their own, below those that systems hand out (Linux: 32768).
-  if (nodes.nodes > 1)
-    text +=
-        "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
-        "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\nexport MASTER_ADDR MASTER_PORT\n";
-  const std::string_view endpoint = "\"$MASTER_ADDR:$MASTER_PORT\"";
-  text += fmt::format("srun --cpus-per-task=\"$SLURM_CPUS_PER_TASK\" --kill-on-bad-exit=1 {} {}\n",
-                      torchrun_words(nodes, endpoint), launch.program);
-  return text;
+    job.memory = fmt::format("{}M", (launch.host_memory_per_node.value >> 20U) + 1);
+  job.time = launch.time;
+  job.output = "%x-%j.log";
+  const std::string notes = program_notes(launch);
+  for (const auto line : split(trim(notes), '\n')) job.notes.emplace_back(line);
+  job.command = torchrun_words(nodes, "\"$MASTER_ADDR:$MASTER_PORT\"") + " " + launch.program;
+  return slurm::sbatch_script(job);
 }
 
 Result<std::string> emit(const Launch& launch, LaunchFormat format) {

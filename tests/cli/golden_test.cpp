@@ -77,6 +77,7 @@ class Golden : public testing::Program {
         {"help_select", {"select", "--help"}},
         {"help_run", {"run", "--help"}},
         {"help_plan", {"plan", "--help"}},
+        {"help_slurm", {"slurm", "--help"}},
         {"help_snapshot", {"snapshot", "--help"}},
         {"help_compat", {"compat", "--help"}},
         {"help_diagnose", {"diagnose", "--help"}},

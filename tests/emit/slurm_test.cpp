@@ -135,7 +135,7 @@ TEST_F(Slurm, NodesMeetAtTheFirst) {
   EXPECT_EQ(cluster_->wait(*id).state, "COMPLETED");
   const std::string words = fmt::format(
       "GPUs 0,1,2,3,4,5,6,7 of 8, 32 CPUs: --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d "
-      "--rdzv_endpoint=node0:{} train.py",
+      "--rdzv_endpoint=127.0.0.1:{} train.py",
       20'000 + std::stoi(*id) % 10'000);
   EXPECT_THAT(sorted_lines(record()), ElementsAre("node0 " + words, "node1 " + words));
 }

@@ -105,7 +105,12 @@ void SlurmCluster::configure(const std::vector<std::uint16_t>& ports) const {
         fmt::format("NodeName=node{} Name=gpu Type={} File={}/nvidia[0-{}]\n", i, nodes_.gpu, folder, nodes_.gpus - 1);
     fs::create_directories(dir_ / fmt::format("node{}", i));
   }
-  text += "PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n";
+  text += fmt::format("PartitionName=gpu Nodes=ALL Default=YES {} State=UP\n", nodes_.partition);
+  if (!nodes_.task_prolog.empty()) {
+    text += fmt::format("TaskProlog={}/task_prolog\n", folder);
+    put(dir_ / "task_prolog", nodes_.task_prolog);
+    fs::permissions(dir_ / "task_prolog", fs::perms::owner_all);
+  }
   put(dir_ / "slurm.conf", text);
   put(dir_ / "gres.conf", gres);
   fs::create_directories(dir_ / "state");
@@ -151,7 +156,8 @@ Result<void> SlurmCluster::start_servers() {
     add("slurmd", {"-D", "-f", environment_.at("SLURM_CONF"), "-N", name}, name);
   }
   const auto idle = [&] {
-    const auto states = split(run({"sinfo", "-h", "-N", "-o", "%t"}).standard_output, '\n');
+    const std::string text = run({"sinfo", "-h", "-N", "-o", "%t"}).standard_output;
+    const auto states = split(text, '\n');
     return std::ranges::count(states, std::string_view("idle")) == static_cast<std::ptrdiff_t>(nodes_.count);
   };
   if (!eventually(std::chrono::seconds(30), idle)) return failed("the nodes do not register");

@@ -21,6 +21,9 @@ struct SlurmNodes {
   unsigned cpus = 128;
   unsigned memory_mib = 2'000'000;
   std::string gpu = "h100";  ///< the type of the gres
+  /// A shell script whose output "export NAME=value" each task's environment gets (TaskProlog); empty: none.
+  std::string task_prolog = {};
+  std::string partition = "MaxTime=INFINITE";  ///< options of the only one, "gpu"
 };
 
 struct SlurmJob {

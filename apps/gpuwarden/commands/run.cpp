@@ -21,9 +21,12 @@
 #include "plan/workload_options.hpp"
 #include "recording.hpp"
 #include "run/lasting.hpp"
+#include "run/refusal.hpp"
 #include "run/report_text.hpp"
 #include "run/request.hpp"
 #include "shared_options.hpp"
+#include "slurm/job_options.hpp"
+#include "slurm/run_job.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -88,9 +91,10 @@ bool falls_back(const Context& context, const Error& error) {
 }
 
 Result<machine::Reservation> acquire_or_fall_back(const Context& context, const Machine& machine,
-                                                  const Selection& selection, const std::string& run_id) {
+                                                  const Selection& selection, const std::string& run_id,
+                                                  placement::Decision& refused) {
   if (selection.request.force_cpu) return machine::Reservation::of_cpu();
-  auto acquired = acquire(machine, selection, true, {run_id, join(context.args.rest, " ")});
+  auto acquired = acquire(machine, selection, true, {run_id, join(context.args.rest, " ")}, &refused);
   if (acquired || !falls_back(context, acquired.error())) return acquired;
   warn(fmt::format("{}: running on the CPU", acquired.error().message));
   return machine::Reservation::of_cpu();
@@ -217,6 +221,7 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
 /// What means nothing together: told, not left out in silence.
 Result<void> check_what_is_asked(const Args& args) {
   GPUWARDEN_CHECK(refuse_json(args, "run", "--report - prints its report as JSON at the end"));
+  GPUWARDEN_CHECK(check_slurm_options(args));
   if (!args.has("end-leftovers")) return {};
   return refuse_operands(args, "run --end-leftovers", "end the leftovers first, then run the command");
 }
@@ -226,6 +231,7 @@ Result<int> run_run(Context& context) {
   if (names_hosts(context.args)) return run_on_hosts(context);
   GPUWARDEN_CHECK(check_without_hosts(context.args, kRunHostsOptions));
   if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
+  if (context.args.has("slurm")) return run_on_slurm(context);
   GPUWARDEN_TRY(auto selection, read_selection(context));
   healing::Options options;
   GPUWARDEN_TRY(options.run, read_run_options(context.args));
@@ -240,9 +246,11 @@ Result<int> run_run(Context& context) {
   show_leftovers(context);
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   launch::complete(plan, selection.request);
-  auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id);
+  placement::Decision refused;
+  auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id, refused);
   if (!acquired) {
     const int code = complain(acquired.error());
+    write_refusal(context, machine, refused, acquired.error(), code);
     if (acquired.error().code == ErrorCode::unavailable) say("hint: --cpu-fallback runs the job on the CPU instead\n");
     return code;
   }
@@ -257,7 +265,8 @@ constinit const Subcommand kRunCommand{
     .summary = "choose GPUs, reserve them, and run a command on them",
     .usage = "gpuwarden run [options] -- COMMAND...",
     .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup,
-               kRunHostsGroup},
+               kRunHostsGroup, OptionGroup{kSlurmRunOptions, "on a Slurm cluster"},
+               OptionGroup{kSlurmJobOptions, "on a Slurm cluster"}},
     .rest = Rest::command,
     .details =
         "Reserves the GPUs for as long as the command runs, starts its ranks with "

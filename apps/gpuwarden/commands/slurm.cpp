@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuwarden slurm: what a cluster has free, what one's jobs do and why they wait, a shell on a node.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "exit_codes.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/users.hpp"
+#include "gpuwarden/launch/foreground.hpp"
+#include "gpuwarden/slurm/run.hpp"
+#include "gpuwarden/slurm/site.hpp"
+#include "options.hpp"
+#include "render/print_json.hpp"
+#include "render/slurm_text.hpp"
+#include "slurm/doctor.hpp"
+#include "slurm/job_options.hpp"
+#include "slurm/request.hpp"
+#include "slurm/run_job.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+constexpr auto kSlurmOptions = std::to_array<Option>({
+    {"--remote-program", OptionKind::text, "PROGRAM", "gpuwarden on the nodes (this program's own path)", "",
+     "doctor script"},
+    {"--everybody", OptionKind::flag, "", "everybody's jobs, not mine alone", "", "queue"},
+    {"--nproc-per-node", OptionKind::text, "N|gpu|cpu", "ranks of each node, as for run (1)", "gpu auto cpu", "script"},
+    {"--log-dir", OptionKind::text, "DIR", "where the job's logs and reports go (.)", "", "script"},
+});
+
+using nlohmann::json;
+
+Result<int> show_nodes(Context& context) {
+  GPUWARDEN_TRY(const Style style, style_of(context));
+  const auto programs = slurm::real_programs(context.environment);
+  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
+  GPUWARDEN_TRY(const std::string partition, known_partition(context.args, site));
+  if (context.args.has("json"))
+    print_json(slurm::to_json(site, partition));
+  else
+    fmt::print("{}", nodes_text(site, partition, style));
+  return kFine;
+}
+
+Result<int> show_queue(Context& context) {
+  GPUWARDEN_TRY(const Style style, style_of(context));
+  const auto programs = slurm::real_programs(context.environment);
+  std::vector<std::string> words{"squeue", "-h", "-o", slurm::kQueueFormat};
+  if (!context.args.has("everybody")) words.push_back("--user=" + name_of_user(::geteuid()));
+  if (const auto partition = context.args.text("partition")) words.push_back("--partition=" + *partition);
+  GPUWARDEN_TRY(const std::string text, slurm::output_of(*programs, words));
+  const auto jobs = slurm::parse_queue(text);
+  json list = json::array();
+  for (const slurm::Job& job : jobs) list.push_back(slurm::to_json(job));
+  if (context.args.has("json"))
+    print_json({{"jobs", list}});
+  else
+    fmt::print("{}", queue_text(jobs, style));
+  return kFine;
+}
+
+Result<std::string> job_operand(const Context& context) {
+  const auto& rest = context.args.rest;
+  if (rest.size() == 2 && rest[1].find_first_not_of("0123456789_+") == std::string::npos && rest[1] != "")
+    return rest[1];
+  return fail(ErrorCode::invalid_argument,
+              rest.size() < 2 ? fmt::format("slurm {} needs the number of a job", rest[0])
+                              : fmt::format("'{}' is not the number of a job", printable(rest[1])),
+              fmt::format("gpuwarden slurm {} 12; gpuwarden slurm queue lists yours", rest[0]));
+}
+
+Result<int> show_why(Context& context) {
+  GPUWARDEN_TRY(const std::string id, job_operand(context));
+  const auto programs = slurm::real_programs(context.environment);
+  GPUWARDEN_TRY(const slurm::Job job, slurm::find_job(*programs, id));
+  if (context.args.has("json")) {
+    print_json(slurm::to_json(job));
+    return kFine;
+  }
+  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
+  fmt::print("{}", why_text(job, site));
+  return kFine;
+}
+
+Result<int> follow_job(Context& context) {
+  GPUWARDEN_CHECK(refuse_json(context.args, "slurm follow"));
+  GPUWARDEN_TRY(const std::string id, job_operand(context));
+  return follow_slurm_job(context, id);
+}
+
+/// The words behind the action's name.
+std::vector<std::string> behind_action(const Args& args) { return {args.rest.begin() + 1, args.rest.end()}; }
+
+/// An interactive session on nodes of one's own.
+Result<int> open_shell(Context& context) {
+  GPUWARDEN_TRY(const slurm::Request request, read_slurm_request(context.args));
+  const auto programs = slurm::real_programs(context.environment);
+  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
+  GPUWARDEN_TRY(const slurm::Placed placed, slurm::place(request, site));
+  auto command = behind_action(context.args);
+  const auto shell = context.environment.find("SHELL");
+  if (command.empty()) command = {shell == context.environment.end() ? "/bin/sh" : shell->second, "-i"};
+  const auto words = slurm::srun_command(placed.job, ::isatty(STDIN_FILENO) != 0, command);
+  if (context.args.has("json")) {
+    print_json({{"command", words}, {"decisions", placed.decisions}});
+    return kFine;
+  }
+  for (const std::string& decision : placed.decisions) say("gpuwarden: {}\n", decision);
+  return refuse_program(launch::become_program(words, context.environment));
+}
+
+Result<int> show_script(Context& context) {
+  Context script = context;
+  script.args.rest = behind_action(context.args);
+  if (!context.args.has("json")) return print_slurm_script(script);
+  const auto programs = slurm::real_programs(context.environment);
+  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
+  GPUWARDEN_TRY(const SlurmJob job, read_slurm_job(script, site));
+  GPUWARDEN_TRY(const std::string text, slurm::sbatch_script(job.job));
+  print_json({{"script", text}, {"decisions", job.decisions}});
+  return kFine;
+}
+
+struct Action {
+  std::string_view name;
+  Result<int> (*run)(Context&);
+  bool operands = false;  ///< takes words behind its name
+  bool asks = false;      ///< takes what is asked of a job
+};
+constexpr Action kActions[] = {{"nodes", show_nodes},
+                               {"queue", show_queue},
+                               {"why", show_why, true},
+                               {"follow", follow_job, true},
+                               {"doctor", [](Context& context) { return examine_partition(context); }},
+                               {"shell", open_shell, true, true},
+                               {"script", show_script, true, true}};
+
+/// Options that only a job has a use for are refused elsewhere.
+Result<void> check_job_options(const Context& context, const Action& action) {
+  if (action.asks) return {};
+  for (const Option& option : kSlurmJobOptions) {
+    const std::string key = key_of(option);
+    const bool all = key == "partition" && !action.operands;
+    if (context.args.has(key) && !all)
+      return fail(ErrorCode::invalid_argument, fmt::format("slurm {} takes no --{}", action.name, key),
+                  "it is an option of gpuwarden slurm shell, gpuwarden slurm script and gpuwarden run --slurm");
+  }
+  return {};
+}
+
+Result<int> run_slurm(Context& context) {
+  const std::string name = context.args.rest.empty() ? "" : context.args.rest[0];
+  const auto* const action = std::ranges::find(kActions, name, &Action::name);
+  if (action == std::end(kActions))
+    return fail(ErrorCode::invalid_argument,
+                name.empty() ? "slurm needs an action"
+                             : fmt::format("unknown action '{}' for `gpuwarden slurm`", printable(name)),
+                fmt::format("one of {}", kSlurmCommand.actions));
+  GPUWARDEN_CHECK(check_action_options(context, name));
+  GPUWARDEN_CHECK(check_job_options(context, *action));
+  if (!action->operands && context.args.rest.size() > 1)
+    return fail(ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(context.args.rest[1])));
+  return action->run(context);
+}
+
+}  // namespace
+
+constinit const Subcommand kSlurmCommand{
+    .name = "slurm",
+    .summary = "a cluster's free GPUs and your jobs on it, with why they wait",
+    .usage =
+        "gpuwarden slurm nodes | queue | doctor | why JOB | follow JOB | shell [-- COMMAND...] | script -- COMMAND...",
+    .groups = {OptionGroup{kSlurmOptions}, OptionGroup{kSlurmJobOptions, "what a job asks for"}},
+    .rest = Rest::operands,
+    .actions = "nodes queue why follow doctor shell script",
+    .details =
+        "Asks scontrol, sinfo and squeue, and says what they mean. gpuwarden run --slurm runs a command on a "
+        "cluster's nodes.",
+    .run = run_slurm};
+
+}  // namespace gpuwarden::cli

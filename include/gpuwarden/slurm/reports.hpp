@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `gpuwarden run` wrote on each node of a job, gathered, and what follows from it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/slurm/records.hpp"
+
+namespace gpuwarden::slurm {
+
+/// One GPU of a node, as the report of its run sums it up; what it does not tell is empty.
+struct GpuLine {
+  int index = -1;
+  std::string name;
+  std::string trouble;
+  std::optional<double> mean_utilization;  ///< percent
+  std::optional<std::uint64_t> peak_memory_bytes;
+  std::optional<double> energy_joules;
+};
+
+struct NodeReport {
+  std::string node;
+  bool readable = false;  ///< false: what is there is no report; the rest is empty
+  bool simulated = false;
+  std::optional<int> exit_code;
+  std::size_t ranks = 0;
+  std::vector<GpuLine> gpus;
+  std::string restart;              ///< of the last try: "never", "again", "other_gpus"; empty where none failed
+  std::string why;                  ///< what decided that
+  std::vector<std::string> faults;  ///< GPUs that keep the node from being used: "GPU 3: the GPU is lost ..."
+  std::string document;             ///< the report itself, as JSON; empty where it cannot be read
+};
+
+/// The reports in a job's folder (NODE.json), by node. What cannot be read is told as such.
+std::vector<NodeReport> read_reports(const std::filesystem::path& folder);
+NodeReport read_report(std::string node, std::string_view text);
+
+/// The node that failed by itself, not because it was ended with others; nullptr where none is seen.
+const NodeReport* guilty_of(const std::vector<NodeReport>& reports);
+
+/// A node that is not to be used again for this job.
+struct NodeFault {
+  std::string node;
+  std::string reason;
+  bool simulated = false;  ///< its GPUs are
+  bool operator==(const NodeFault&) const = default;
+};
+
+/// Whether another try makes sense.
+struct Verdict {
+  bool again = false;
+  std::string why;  ///< a sentence
+  std::vector<NodeFault> faults;
+};
+/// Judges a job that is over. `saves`: it is told before its time limit, so that it can go on where it was. Pure.
+Verdict judge(const Job& job, const std::vector<NodeReport>& reports, bool saves);
+
+}  // namespace gpuwarden::slurm

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/slurm/run.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "gpuwarden/slurm/site.hpp"
+#include "slurm/fake_programs.hpp"
+#include "support/fake_clock.hpp"
+#include "support/temp_dir.hpp"
+
+namespace gpuwarden::slurm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string told(const std::string& id, const std::string& state, const std::string& reason, const std::string& exit,
+                 const std::string& nodes = "gn1") {
+  return "JobId=" + id + " JobName=x UserId=ada(1) JobState=" + state + " Reason=" + reason + " ExitCode=" + exit +
+         " RunTime=00:00:01 TimeLimit=1:00 Partition=gpu NodeList=" + nodes + " NumNodes=1\n";
+}
+std::string show(const std::string& id) { return "scontrol show job -o " + id; }
+
+constexpr const char* kLostGpu = R"({"simulated": false, "exit_code": 9, "ranks": [{}],
+  "gpus": [{"index": 3, "uuid": "GPU-3", "name": "H100", "trouble": "the GPU is lost", "mean_utilization_percent": 50.0,
+            "peak_memory_bytes": 1024, "energy_joules": null}],
+  "attempts": [{"restart": "other_gpus", "why": "GPU 3 fell off the bus", "gpus_at_fault": ["GPU-3"]}]})";
+
+class SlurmRun : public ::testing::Test {
+ protected:
+  Result<Outcome> go(const Policy& policy = {}) {
+    hooks_.follow.changed = [&](const Job& job) { states_.push_back(job.state + " " + job.reason); };
+    hooks_.follow.output = [&](std::string_view text) { log_ += text; };
+    hooks_.failed = [&](const Attempt& attempt) { failed_.push_back(attempt); };
+    return run(programs_, {.name = "x", .command = "true"}, dir_.path().string(), policy, hooks_, clock_, stop_);
+  }
+  void report(const std::string& id, const std::string& node, std::string_view text) const {
+    testing::put(dir_ / ("slurm-" + id) / (node + ".json"), text);
+  }
+
+  testing::TempDir dir_;
+  testing::FakeClock clock_;
+  FakePrograms programs_;
+  Hooks hooks_;
+  std::stop_token stop_;
+  std::vector<std::string> states_;
+  std::vector<Attempt> failed_;
+  std::string log_;
+};
+
+TEST_F(SlurmRun, FollowsAJobToItsEnd) {
+  testing::put(dir_ / "slurm-12.out", "step 1\nstep 2\n");
+  report("12", "gn1", R"({"exit_code": 0, "ranks": [{}, {}], "gpus": []})");
+  programs_.on("sbatch --parsable", "12;lab\n")
+      .on(show("12"), told("12", "PENDING", "Priority", "0:0", "(null)"))
+      .on(show("12"), told("12", "PENDING", "Priority", "0:0", "(null)"))
+      .on(show("12"), told("12", "RUNNING", "None", "0:0"))
+      .on(show("12"), told("12", "COMPLETED", "None", "0:0"));
+  const auto outcome = go();
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_THAT(states_, ElementsAre("PENDING Priority", "RUNNING ", "COMPLETED "));
+  EXPECT_EQ(log_, "step 1\nstep 2\n");
+  EXPECT_EQ(outcome->reports.at(0).ranks, 2U);
+  EXPECT_THAT(programs_.inputs.at(0), HasSubstr("#SBATCH --job-name=x\n"));
+  EXPECT_EQ(to_json(*outcome)["exit_code"], 0);
+}
+
+TEST_F(SlurmRun, SbatchsOwnWordsAreTheError) {
+  programs_.on("sbatch --parsable", "", 1,
+               "sbatch: error: Batch job submission failed: Requested node configuration is not available\n");
+  const auto outcome = go();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::unsatisfied);
+  EXPECT_EQ(outcome.error().message,
+            "sbatch: Batch job submission failed: Requested node configuration is not available");
+}
+
+TEST_F(SlurmRun, ANodeWithAFailedGpuIsDrainedAndLeftOut) {
+  report("1", "gn1", kLostGpu);
+  report("2", "gn2", R"({"exit_code": 0, "ranks": [{}], "gpus": []})");
+  programs_.on("sbatch --parsable", "1\n").on("sbatch --parsable", "2\n");
+  programs_.on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"))
+      .on("scontrol update NodeName=gn1 State=DRAIN Reason=gpuwarden: GPU 3: the GPU is lost", "")
+      .on(show("2"), told("2", "COMPLETED", "None", "0:0", "gn2"));
+  const auto outcome = go({.max_restarts = 1});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->job.id, "2");
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_TRUE(failed_[0].again);
+  EXPECT_THAT(failed_[0].drained, ElementsAre(NodeFault{"gn1", "GPU 3: the GPU is lost"}));
+  EXPECT_THAT(programs_.inputs.at(3), HasSubstr("#SBATCH --exclude=gn1\n")) << "the second submission";
+  EXPECT_EQ(to_json(*outcome)["attempts"][0]["drained"][0]["node"], "gn1");
+}
+
+TEST_F(SlurmRun, WhereDrainingIsNotPermittedTheCommandIsThere) {
+  report("1", "gn1", kLostGpu);
+  const std::string words = "scontrol update NodeName=gn1 State=DRAIN Reason=gpuwarden: GPU 3: the GPU is lost";
+  programs_.on("sbatch --parsable", "1\n")
+      .on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"))
+      .on(words, "", 1, "slurm_update error: Invalid user id\n");
+  const auto outcome = go();
+  ASSERT_TRUE(outcome);
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_FALSE(failed_[0].again) << "no tries are left";
+  EXPECT_TRUE(failed_[0].drained.empty());
+  ASSERT_EQ(failed_[0].not_drained.size(), 1U);
+  EXPECT_EQ(drain_command(failed_[0].not_drained[0]),
+            "scontrol update NodeName=gn1 State=DRAIN 'Reason=gpuwarden: GPU 3: the GPU is lost'");
+  EXPECT_EQ(exit_code_of(outcome->job), 9);
+}
+
+TEST_F(SlurmRun, ASimulatedGpuDrainsNoRealNode) {
+  std::string simulated = kLostGpu;
+  simulated.replace(simulated.find("false"), 5, "true");
+  report("1", "gn1", simulated);
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"));
+  ASSERT_TRUE(go());
+  EXPECT_EQ(failed_.at(0).not_drained.size(), 1U);
+}
+
+TEST_F(SlurmRun, AControllerThatIsAwayIsAskedAgain) {
+  const std::string away = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n";
+  std::vector<std::string> warnings;
+  hooks_.follow.warning = [&](const std::string& text) { warnings.push_back(text); };
+  programs_.on("sbatch --parsable", "1\n")
+      .on(show("1"), told("1", "RUNNING", "None", "0:0"))
+      .on(show("1"), "", 1, away)
+      .on(show("1"), "", 1, away)
+      .on(show("1"), told("1", "COMPLETED", "None", "0:0"));
+  ASSERT_TRUE(go());
+  EXPECT_EQ(warnings.size(), 1U) << "once for an outage";
+}
+
+TEST_F(SlurmRun, AControllerThatStaysAwayIsGivenUp) {
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), "", 1, "Unable to contact slurm controller\n");
+  const auto outcome = go();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::unavailable);
+}
+
+TEST_F(SlurmRun, AStopLeavesTheJobAlone) {
+  std::stop_source source;
+  source.request_stop();
+  stop_ = source.get_token();
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "RUNNING", "None", "0:0"));
+  const auto outcome = go();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, ErrorCode::interrupted);
+}
+
+TEST_F(SlurmRun, WhatWasForgottenIsLookedUpInTheHistory) {
+  programs_.on(show("9"), "", 1, "slurm_load_jobs error: Invalid job id specified\n")
+      .on(std::string("sacct -n -X -P -j 9 -o ") + kHistoryFormat, "9|FAILED|3:0|gn1|x\n");
+  EXPECT_EQ(exit_code_of(find_job(programs_, "9").value()), 3);
+  programs_.on(show("8"), "", 1, "slurm_load_jobs error: Invalid job id specified\n")
+      .on(std::string("sacct -n -X -P -j 8 -o ") + kHistoryFormat, "", 1, "Slurm accounting storage is disabled\n");
+  EXPECT_EQ(find_job(programs_, "8").error().code, ErrorCode::not_found);
+}
+
+TEST_F(SlurmRun, TheExitCodeIsThatOfTheNodeThatFailedByItself) {
+  report("1", "gn1", R"({"exit_code": 143, "ranks": []})");
+  report("1", "gn2", R"({"exit_code": 7, "ranks": []})");
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "143:0"));
+  EXPECT_EQ(exit_code_of(go().value()), 7) << "srun tells the greatest";
+}
+
+Job failed_job(const std::string& state = "FAILED") { return {.id = "1", .state = state}; }
+
+TEST(SlurmVerdict, TheGuiltyNodeSpeaksNotThoseThatWereEnded) {
+  const NodeReport ended =
+      read_report("gn1", R"({"exit_code": 143, "attempts": [{"restart": "again", "why": "ended"}]})");
+  const NodeReport guilty =
+      read_report("gn2", R"({"exit_code": 1, "attempts": [{"restart": "never", "why": "TypeError: x"}]})");
+  const Verdict verdict = judge(failed_job(), {ended, guilty}, false);
+  EXPECT_FALSE(verdict.again);
+  EXPECT_EQ(verdict.why, "gn2: TypeError: x");
+}
+
+TEST(SlurmVerdict, ANodeThatCannotGiveItsGpusIsAtFault) {
+  const NodeReport refused = read_report("gn1", R"({"exit_code": 1, "error": {"message": "only 1 of the 2"},
+      "gpus_in_trouble": [{"index": 0, "uuid": "GPU-0", "cause": "lost: the GPU is lost"}]})");
+  const Verdict verdict = judge(failed_job(), {refused}, false);
+  EXPECT_TRUE(verdict.again);
+  EXPECT_THAT(verdict.faults, ElementsAre(NodeFault{"gn1", "GPU 0: lost: the GPU is lost"}));
+  const NodeReport busy =
+      read_report("gn1", R"({"exit_code": 1, "error": {"message": "in use"}, "gpus_in_trouble": []})");
+  EXPECT_FALSE(judge(failed_job(), {busy}, false).again);
+}
+
+TEST(SlurmVerdict, WhatTheSiteDidIsTriedAgain) {
+  EXPECT_TRUE(judge(failed_job("NODE_FAIL"), {}, false).again);
+  EXPECT_TRUE(judge(failed_job("PREEMPTED"), {}, false).again);
+  EXPECT_FALSE(judge(failed_job("OUT_OF_MEMORY"), {}, false).again);
+  EXPECT_TRUE(judge(failed_job("TIMEOUT"), {}, true).again) << "it was told before, and saved";
+  const Verdict late = judge(failed_job("TIMEOUT"), {}, false);
+  EXPECT_FALSE(late.again);
+  EXPECT_THAT(late.why, HasSubstr("--signal"));
+  EXPECT_FALSE(judge(failed_job(), {}, false).again) << "nothing is known";
+}
+
+TEST(SlurmReports, DamageIsNoReport) {
+  for (const char* text : {"", "[]", "{", "7"}) {
+    const NodeReport report = read_report("gn1", text);
+    EXPECT_FALSE(report.readable) << text;
+    EXPECT_EQ(report.exit_code, std::nullopt);
+  }
+  const NodeReport odd = read_report("gn1", R"({"gpus": 7, "ranks": "x", "attempts": {}, "exit_code": "y"})");
+  EXPECT_TRUE(odd.readable);
+  EXPECT_EQ(odd.exit_code, std::nullopt);
+}
+
+}  // namespace
+}  // namespace gpuwarden::slurm
