@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "diagnosis/calibration.hpp"
 #include "diagnosis/reasoning.hpp"
 #include "diagnosis/values.hpp"
 #include "gpuwarden/base/shell.hpp"
@@ -16,7 +17,7 @@ namespace gpuwarden::diagnosis {
 namespace {
 
 /// Below this a cause is a guess that helps nobody.
-constexpr double kLeastConfidence = 0.25;
+constexpr double kLeastWeight = 0.25;
 constexpr std::size_t kMostEvidence = 8;
 
 /// The text with every {fact} in its place; nothing where one is not known. Words out of a stranger's log are quoted
@@ -133,7 +134,8 @@ Consequence consequence_of(const Suspect& effect) {
 
 Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all, const Tags& tags) {
   Cause cause{.id = std::string(suspect.cause->id),
-              .confidence = suspect.confidence,
+              .confidence = calibrated(suspect.weight),
+              .weight = suspect.weight,
               .title = std::string(suspect.cause->title),
               .summary = summary_of(suspect),
               .facts = suspect.facts,
@@ -192,9 +194,9 @@ bool names_a_cause(const Reading& reading, const std::string& file, std::uint64_
 /// The error of the program itself: what a rule knows as such, else what ended the first traceback that no cause
 /// explains.
 void tell_plain_failure(const Reading& reading, const Event* plain, Diagnosis& diagnosis) {
-  constexpr double kSure = 0.6;
+  constexpr double kSure = 0.6;  // of the weight
   if (plain != nullptr && !is_told(diagnosis, plain->file, plain->line)) diagnosis.ordinary = evidence_of(*plain);
-  const bool sure = !diagnosis.causes.empty() && diagnosis.causes.front().confidence >= kSure;
+  const bool sure = !diagnosis.causes.empty() && diagnosis.causes.front().weight >= kSure;
   for (const Traceback& end : reading.tracebacks) {
     const bool is_of_plain = diagnosis.ordinary && diagnosis.ordinary->file == end.file && plain != nullptr &&
                              (diagnosis.ordinary->line == end.line || diagnosis.ordinary->text == end.exception);
@@ -251,12 +253,11 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   diagnosis.bytes = reading.bytes;
   const std::vector<Suspect> suspects = reason(reading, machine, report);
   for (const Suspect& suspect : suspects) {
-    if (!suspect.explained_by.empty() || suspect.confidence < kLeastConfidence) continue;
+    if (!suspect.explained_by.empty() || suspect.weight < kLeastWeight) continue;
     Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
     if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
-  std::ranges::stable_sort(diagnosis.causes,
-                           [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });
+  std::ranges::stable_sort(diagnosis.causes, [](const Cause& a, const Cause& b) { return a.weight > b.weight; });
   const bool only_symptoms = !suspects.empty() && suspects.front().role != knowledge::Role::root;
   const Event* plain = plain_failure(reading);
   // An error of another kind is what the symptoms followed from.
