@@ -172,10 +172,12 @@ void print_calibration(std::span<const DiagnosisAnswer> answers) {
   fmt::print("src/diagnosis/calibration.cpp, learned from {} cases:\n    {{0, 0}},\n", learned.size());
   for (const CalibrationPoint& point : calibrate(learned))
     fmt::print("    {{{:.3f}, {:.3f}}},\n", point.weight, point.right);
-  fmt::print("\nthe table that is built in, on the cases it was learned from\n");
+  fmt::print("    {{1, 1}},\n\nthe table that is built in, on the cases it was learned from\n");
   print_bins(confidence_bins(learned));
   fmt::print("and on the {} others\n", checked.size());
   print_bins(confidence_bins(checked));
+  fmt::print("and on those of them that are kept back\n");
+  print_bins(confidence_bins(those_that(answers, is_kept_back)));
 }
 
 std::vector<Confused> confusions(const DiagnosisScore& score) {

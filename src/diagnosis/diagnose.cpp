@@ -134,8 +134,7 @@ Consequence consequence_of(const Suspect& effect) {
 
 Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all, const Tags& tags) {
   Cause cause{.id = std::string(suspect.cause->id),
-              .confidence = calibrated(suspect.weight),
-              .weight = suspect.weight,
+              .confidence = suspect.weight,  // until all is weighed
               .title = std::string(suspect.cause->title),
               .summary = summary_of(suspect),
               .facts = suspect.facts,
@@ -196,7 +195,7 @@ bool names_a_cause(const Reading& reading, const std::string& file, std::uint64_
 void tell_plain_failure(const Reading& reading, const Event* plain, Diagnosis& diagnosis) {
   constexpr double kSure = 0.6;  // of the weight
   if (plain != nullptr && !is_told(diagnosis, plain->file, plain->line)) diagnosis.ordinary = evidence_of(*plain);
-  const bool sure = !diagnosis.causes.empty() && diagnosis.causes.front().weight >= kSure;
+  const bool sure = !diagnosis.causes.empty() && diagnosis.causes.front().confidence >= kSure;
   for (const Traceback& end : reading.tracebacks) {
     const bool is_of_plain = diagnosis.ordinary && diagnosis.ordinary->file == end.file && plain != nullptr &&
                              (diagnosis.ordinary->line == end.line || diagnosis.ordinary->text == end.exception);
@@ -245,6 +244,14 @@ bool is_symptom(const std::vector<Suspect>& suspects, const std::string& id) {
   return found != suspects.end() && found->role == knowledge::Role::symptom;
 }
 
+/// Weights become confidences: the first cause's by how often such causes were right, the others' in proportion.
+void state_confidences(std::vector<Cause>& causes) {
+  if (causes.empty()) return;
+  const double weight = causes.front().confidence;
+  const double factor = weight > 0 ? calibrated(weight) / weight : 1;
+  for (Cause& cause : causes) cause.confidence *= factor;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
@@ -257,7 +264,8 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
     Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
     if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
-  std::ranges::stable_sort(diagnosis.causes, [](const Cause& a, const Cause& b) { return a.weight > b.weight; });
+  std::ranges::stable_sort(diagnosis.causes,
+                           [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });
   const bool only_symptoms = !suspects.empty() && suspects.front().role != knowledge::Role::root;
   const Event* plain = plain_failure(reading);
   // An error of another kind is what the symptoms followed from.
@@ -266,6 +274,7 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   }
   tell_plain_failure(reading, plain, diagnosis);
   tell_harmless(reading, diagnosis);
+  state_confidences(diagnosis.causes);
   const Suspect* first = suspect_of(suspects, diagnosis);
   if (first != nullptr && is_seen_by_others(*first)) {
     diagnosis.only_consequences = true;

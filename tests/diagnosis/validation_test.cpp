@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross-validation and calibration themselves: what the figures of bench/diagnose_corpus rest on.
 #include "support/diagnosis_validation.hpp"
+
+#include "diagnosis/calibration.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::testing {
@@ -66,12 +68,12 @@ TEST(CrossValidation, WhichCasesAreKeptBackIsInTheNameOfTheirFile) {
   EXPECT_TRUE((*read_diagnosis_cases(folder / "one_kept_back.jsonl"))[0].kept_back);
 }
 
-/// So many answers of a weight and confidence, of which so many are right.
-void give(std::vector<DiagnosisAnswer>& answers, const DiagnosisCase& asked, double weight, int given, int right) {
+/// So many answers of a confidence, of which so many are right.
+void give(std::vector<DiagnosisAnswer>& answers, const DiagnosisCase& asked, double confidence, int given, int right) {
   for (int i = 0; i < given; ++i) {
     Cause cause;
     cause.id = i < right ? asked.label : "another";
-    cause.confidence = cause.weight = weight;
+    cause.confidence = confidence;
     DiagnosisAnswer answer{&asked, {}, {}};
     answer.diagnosis.causes.push_back(std::move(cause));
     answers.push_back(std::move(answer));
@@ -81,14 +83,15 @@ void give(std::vector<DiagnosisAnswer>& answers, const DiagnosisCase& asked, dou
 TEST(Calibration, StepsRiseAndWeightsThatAreLessOftenRightThanLowerOnesArePooled) {
   const DiagnosisCase asked = of_thread("a/b#1", "", "a");
   std::vector<DiagnosisAnswer> answers;
-  give(answers, asked, 0.4, 18, 4);
-  give(answers, asked, 0.6, 18, 14);
-  give(answers, asked, 0.8, 18, 10);  // less often than 0.6
-  give(answers, asked, 0.9, 18, 17);
+  using diagnosis::calibrated;
+  give(answers, asked, calibrated(0.4), 18, 4);
+  give(answers, asked, calibrated(0.6), 18, 14);
+  give(answers, asked, calibrated(0.8), 18, 10);  // less often than 0.6
+  give(answers, asked, calibrated(0.9), 18, 17);
   const auto points = calibrate(answers);
   ASSERT_EQ(points.size(), 3U);
   EXPECT_DOUBLE_EQ(points[0].right, 5.0 / 20);
-  EXPECT_NEAR(points[1].weight, 0.7, 1e-9);
+  EXPECT_NEAR(points[1].weight, 0.7, 1e-6);
   EXPECT_DOUBLE_EQ(points[1].right, 25.0 / 38);
   EXPECT_DOUBLE_EQ(points[2].right, 18.0 / 20);
 }
@@ -102,6 +105,19 @@ TEST(Calibration, AFewAnswersMakeNoStep) {
   const auto points = calibrate(answers);
   ASSERT_EQ(points.size(), 1U);
   EXPECT_DOUBLE_EQ(points[0].right, 13.0 / 27);
+}
+
+TEST(Calibration, RisesWithTheWeightAndGoesThereAndBack) {
+  double before = -1;
+  for (int percent = 0; percent <= 100; ++percent) {
+    const double weight = percent / 100.0;
+    const double confidence = diagnosis::calibrated(weight);
+    EXPECT_GT(confidence, before) << weight;
+    EXPECT_GE(confidence, 0);
+    EXPECT_LE(confidence, 1);
+    EXPECT_NEAR(diagnosis::weight_of(confidence), weight, 1e-6);
+    before = confidence;
+  }
 }
 
 TEST(ConfidenceBins, HoldWholeBandsAndNoneOfAFewCases) {

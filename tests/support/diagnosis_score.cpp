@@ -133,6 +133,8 @@ std::string_view DiagnosisAnswer::id() const {
   return diagnosis.causes.empty() ? kNoCause : std::string_view(diagnosis.causes.front().id);
 }
 
+bool DiagnosisAnswer::is_right() const { return asked->decidable ? asked->is_right(id()) : asked->is_acceptable(id()); }
+
 DiagnosisAnswer diagnose_case(const DiagnosisCase& asked, diagnosis::RulesLeftOut left_out) {
   const auto start = std::chrono::steady_clock::now();
   auto diagnosis = diagnosis::diagnose_text(asked.text, asked.id, std::move(left_out));

@@ -26,6 +26,8 @@ struct DiagnosisAnswer {
 
   /// The first cause's id, or kNoCause.
   std::string_view id() const;
+  /// Whether it is the label, or what else is acceptable where the text does not decide.
+  bool is_right() const;
 };
 
 /// Puts a case to diagnose_text, without some of its rules.

@@ -32,7 +32,7 @@ struct ConfidenceBin {
   double high = 0;  ///< the highest
   std::size_t cases = 0;
   double stated = 0;  ///< mean of the confidences
-  double right = 0;   ///< share of answers that are the label or acceptable
+  double right = 0;   ///< share of answers that is_right()
 };
 std::vector<ConfidenceBin> confidence_bins(std::span<const DiagnosisAnswer> answers, std::size_t fewest = 30);
 

@@ -30,7 +30,6 @@ struct Consequence {
 struct Cause {
   std::string id;         ///< of a knowledge::DiagnosisCause
   double confidence = 0;  ///< 0 to 1: of the causes given with 0.9, nine in ten are right (bench/diagnose_corpus)
-  double weight = 0;      ///< 0 to 1: what the lines and their rules say; the confidence is calibrated from it
   std::string title;
   std::string summary;  ///< a sentence with the numbers
   Facts facts;
