@@ -24,7 +24,7 @@ struct Options {
   bool wrong = false;
   bool json = false;
   bool cross_validate = false;  ///< no case is answered by rules that may be from its own thread
-  bool calibrate = false;       ///< print the table of src/diagnosis/calibration.cpp
+  bool calibrate = false;       ///< print the figures of src/diagnosis/calibration.cpp
 };
 
 constexpr std::string_view kUsage =

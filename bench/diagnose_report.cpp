@@ -166,18 +166,20 @@ Times times_of(std::span<const DiagnosisAnswer> answers) {
 }
 
 void print_calibration(std::span<const DiagnosisAnswer> answers) {
-  const auto learned = those_that(answers, [](const auto& asked) { return is_open(asked) && is_in_first_half(asked); });
-  const auto checked =
-      those_that(answers, [](const auto& asked) { return !is_open(asked) || !is_in_first_half(asked); });
-  fmt::print("src/diagnosis/calibration.cpp, learned from {} cases:\n    {{0, 0}},\n", learned.size());
-  for (const CalibrationPoint& point : calibrate(learned))
-    fmt::print("    {{{:.3f}, {:.3f}}},\n", point.weight, point.right);
-  fmt::print("    {{1, 1}},\n\nthe table that is built in, on the cases it was learned from\n");
-  print_bins(confidence_bins(learned));
-  fmt::print("and on the {} others\n", checked.size());
+  const auto open = those_that(answers, is_open);
+  const Calibration whole = calibrate(open);
+  fmt::print(
+      "src/diagnosis/calibration.cpp, learned from {} cases:\n"
+      "constexpr double kIntercept = {:.3f};\nconstexpr double kSlope = {:.3f};\n\n"
+      "checked: each half of these cases with what is learned from the other half\n",
+      open.size(), whole.intercept, whole.slope);
+  const auto first = those_that(open, is_in_first_half);
+  const auto second = those_that(open, [](const auto& asked) { return !is_in_first_half(asked); });
+  auto checked = recalibrated(first, calibrate(second));
+  std::ranges::copy(recalibrated(second, calibrate(first)), std::back_inserter(checked));
   print_bins(confidence_bins(checked));
-  fmt::print("and on those of them that are kept back\n");
-  print_bins(confidence_bins(those_that(answers, is_kept_back)));
+  fmt::print("and the cases that are kept back, with the figures above\n");
+  print_bins(confidence_bins(recalibrated(those_that(answers, is_kept_back), whole)));
 }
 
 std::vector<Confused> confusions(const DiagnosisScore& score) {

@@ -52,8 +52,8 @@ std::vector<Confused> confusions(const testing::DiagnosisScore& score);
 void print_run(const Run& run, bool wrong);
 nlohmann::ordered_json json_of(const Run& run, bool wrong);
 
-/// The table of src/diagnosis/calibration.cpp, learned from the first half of the threads that are not kept back, and
-/// what it is worth on the others. The answers are cross-validated ones.
+/// The figures of src/diagnosis/calibration.cpp, learned from the cases that are not kept back; what such figures are
+/// worth on cases that they were not learned from. The answers are cross-validated ones.
 void print_calibration(std::span<const testing::DiagnosisAnswer> answers);
 
 }  // namespace gpuwarden::bench

@@ -2,6 +2,8 @@
 // Cross-validation and calibration themselves: what the figures of bench/diagnose_corpus rest on.
 #include "support/diagnosis_validation.hpp"
 
+#include <cmath>
+
 #include "diagnosis/calibration.hpp"
 #include "support/temp_dir.hpp"
 
@@ -80,31 +82,25 @@ void give(std::vector<DiagnosisAnswer>& answers, const DiagnosisCase& asked, dou
   }
 }
 
-TEST(Calibration, StepsRiseAndWeightsThatAreLessOftenRightThanLowerOnesArePooled) {
+TEST(Calibration, FindsTheCurveThatAnswersFollow) {
   const DiagnosisCase asked = of_thread("a/b#1", "", "a");
+  const Calibration truth{.intercept = -1, .slope = 4};
   std::vector<DiagnosisAnswer> answers;
-  using diagnosis::calibrated;
-  give(answers, asked, calibrated(0.4), 18, 4);
-  give(answers, asked, calibrated(0.6), 18, 14);
-  give(answers, asked, calibrated(0.8), 18, 10);  // less often than 0.6
-  give(answers, asked, calibrated(0.9), 18, 17);
-  const auto points = calibrate(answers);
-  ASSERT_EQ(points.size(), 3U);
-  EXPECT_DOUBLE_EQ(points[0].right, 5.0 / 20);
-  EXPECT_NEAR(points[1].weight, 0.7, 1e-6);
-  EXPECT_DOUBLE_EQ(points[1].right, 25.0 / 38);
-  EXPECT_DOUBLE_EQ(points[2].right, 18.0 / 20);
+  for (const double weight : {0.2, 0.4, 0.6, 0.8, 0.9})
+    give(answers, asked, diagnosis::calibrated(weight), 2000, static_cast<int>(2000 * truth.confidence(weight)));
+  const Calibration found = calibrate(answers);
+  EXPECT_NEAR(found.intercept, truth.intercept, 0.05);
+  EXPECT_NEAR(found.slope, truth.slope, 0.1);
 }
 
-TEST(Calibration, AFewAnswersMakeNoStep) {
+TEST(Calibration, AFewAnswersThatAreAllRightMakeNoCertainty) {
   const DiagnosisCase asked = of_thread("a/b#1", "", "a");
   std::vector<DiagnosisAnswer> answers;
-  give(answers, asked, 0.5, 3, 0);
-  give(answers, asked, 0.6, 20, 10);
-  give(answers, asked, 0.9, 2, 2);
-  const auto points = calibrate(answers);
-  ASSERT_EQ(points.size(), 1U);
-  EXPECT_DOUBLE_EQ(points[0].right, 13.0 / 27);
+  give(answers, asked, diagnosis::calibrated(0.6), 3, 3);
+  give(answers, asked, diagnosis::calibrated(0.9), 3, 3);
+  const Calibration found = calibrate(answers);
+  EXPECT_NEAR(found.confidence(0.6), 7.0 / 8, 1e-3);
+  EXPECT_NEAR(found.confidence(0.9), 7.0 / 8, 1e-3);
 }
 
 TEST(Calibration, RisesWithTheWeightAndGoesThereAndBack) {
@@ -118,6 +114,18 @@ TEST(Calibration, RisesWithTheWeightAndGoesThereAndBack) {
     EXPECT_NEAR(diagnosis::weight_of(confidence), weight, 1e-6);
     before = confidence;
   }
+}
+
+TEST(Calibration, AnotherCurveGivesOtherConfidences) {
+  const DiagnosisCase asked = of_thread("a/b#1", "", "a");
+  std::vector<DiagnosisAnswer> answers;
+  for (const double weight : {0.25, 0.75}) give(answers, asked, diagnosis::calibrated(weight), 1, 1);
+  answers.push_back({&asked, {}, {}});
+  const auto again = recalibrated(answers, {.intercept = 0, .slope = 2});
+  ASSERT_EQ(again.size(), 3U);
+  EXPECT_NEAR(again[0].diagnosis.causes.front().confidence, 1 / (1 + std::exp(-0.5)), 1e-6);
+  EXPECT_NEAR(again[1].diagnosis.causes.front().confidence, 1 / (1 + std::exp(-1.5)), 1e-6);
+  EXPECT_TRUE(again[2].diagnosis.causes.empty());
 }
 
 TEST(ConfidenceBins, HoldWholeBandsAndNoneOfAFewCases) {

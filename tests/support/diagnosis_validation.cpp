@@ -12,38 +12,8 @@
 namespace gpuwarden::testing {
 namespace {
 
-/// Answers that a step of a calibration, or a bin, is made of.
-struct Pool {
-  std::size_t given = 0;
-  std::size_t right = 0;
-  double sum = 0;  ///< of weights or confidences
-
-  double mean() const { return sum / static_cast<double>(given); }
-  double share() const { return static_cast<double>(right + 1) / static_cast<double>(given + 2); }
-  void take(const Pool& other) {
-    given += other.given;
-    right += other.right;
-    sum += other.sum;
-  }
-};
-
 const diagnosis::Cause* first_cause(const DiagnosisAnswer& answer) {
   return answer.diagnosis.causes.empty() ? nullptr : &answer.diagnosis.causes.front();
-}
-
-/// One pool for each weight, lowest first.
-std::vector<Pool> pools_by_weight(std::span<const DiagnosisAnswer> answers) {
-  std::map<double, Pool> pools;
-  for (const DiagnosisAnswer& answer : answers) {
-    const diagnosis::Cause* cause = first_cause(answer);
-    if (cause == nullptr) continue;
-    // Equal weights, whatever the way through the calibration and back did to their last digits.
-    const double weight = std::round(diagnosis::weight_of(cause->confidence) * 1e6) / 1e6;
-    pools[weight].take({1, answer.is_right() ? 1U : 0U, weight});
-  }
-  std::vector<Pool> sorted;
-  for (const auto& [weight, pool] : pools) sorted.push_back(pool);
-  return sorted;
 }
 
 /// The band that a confidence lies in: by whole tenths, and the highest tenth in two.
@@ -116,25 +86,47 @@ std::vector<ConfidenceBin> confidence_bins(std::span<const DiagnosisAnswer> answ
   return bins;
 }
 
-std::vector<CalibrationPoint> calibrate(std::span<const DiagnosisAnswer> answers, std::size_t fewest) {
-  std::vector<Pool> steps;
-  const auto join_last = [&] {
-    steps[steps.size() - 2].take(steps.back());
-    steps.pop_back();
-  };
-  for (const Pool& pool : pools_by_weight(answers)) {
-    steps.push_back(pool);
-    // A step that is too small, or after which answers are less often right, is one with the next.
-    while (steps.size() > 1) {
-      const Pool& before = steps[steps.size() - 2];
-      if (before.given >= fewest && steps.back().share() > before.share()) break;
-      join_last();
-    }
+double Calibration::confidence(double weight) const { return 1 / (1 + std::exp(-(intercept + slope * weight))); }
+
+Calibration calibrate(std::span<const DiagnosisAnswer> answers) {
+  std::vector<std::pair<double, bool>> given;  // weight, whether right
+  for (const DiagnosisAnswer& answer : answers) {
+    if (const diagnosis::Cause* cause = first_cause(answer))
+      given.emplace_back(diagnosis::weight_of(cause->confidence), answer.is_right());
   }
-  while (steps.size() > 1 && steps.back().given < fewest) join_last();
-  std::vector<CalibrationPoint> points;
-  for (const Pool& step : steps) points.push_back({step.mean(), step.share()});
-  return points;
+  const auto right = static_cast<double>(std::ranges::count(given, true, &std::pair<double, bool>::second));
+  const double wrong = static_cast<double>(given.size()) - right;
+  const double target_right = (right + 1) / (right + 2);
+  const double target_wrong = 1 / (wrong + 2);
+  Calibration fit;
+  for (int step = 0; step < 50; ++step) {
+    // Gradient and Hessian of the log likelihood in intercept and slope.
+    double g0 = 0, g1 = 0, h00 = 1e-9, h01 = 0, h11 = 1e-9;
+    for (const auto& [weight, is_right] : given) {
+      const double p = fit.confidence(weight);
+      const double missing = (is_right ? target_right : target_wrong) - p;
+      const double curvature = p * (1 - p);
+      g0 += missing;
+      g1 += missing * weight;
+      h00 += curvature;
+      h01 += curvature * weight;
+      h11 += curvature * weight * weight;
+    }
+    const double determinant = h00 * h11 - h01 * h01;
+    fit.intercept += (h11 * g0 - h01 * g1) / determinant;
+    fit.slope += (h00 * g1 - h01 * g0) / determinant;
+  }
+  return fit;
+}
+
+std::vector<DiagnosisAnswer> recalibrated(std::span<const DiagnosisAnswer> answers, const Calibration& calibration) {
+  std::vector<DiagnosisAnswer> all(answers.begin(), answers.end());
+  for (DiagnosisAnswer& answer : all) {
+    if (answer.diagnosis.causes.empty()) continue;
+    diagnosis::Cause& cause = answer.diagnosis.causes.front();
+    cause.confidence = calibration.confidence(diagnosis::weight_of(cause.confidence));
+  }
+  return all;
 }
 
 bool is_in_first_half(const DiagnosisCase& asked) {

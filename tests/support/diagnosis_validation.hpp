@@ -36,16 +36,20 @@ struct ConfidenceBin {
 };
 std::vector<ConfidenceBin> confidence_bins(std::span<const DiagnosisAnswer> answers, std::size_t fewest = 30);
 
-/// A step of a calibration: of answers with about this weight, this share is right.
-struct CalibrationPoint {
-  double weight = 0;
-  double right = 0;
+/// confidence = 1 / (1 + exp(-(intercept + slope * weight))), of first causes.
+struct Calibration {
+  double intercept = 0;
+  double slope = 0;
+
+  double confidence(double weight) const;
 };
 
-/// The monotone function of a cause's weight that fits best how often first causes are right (isotonic regression by
-/// pooling adjacent violators), as the middles of its steps. Steps are of `fewest` answers or more, and their shares
-/// are Laplace's: (right + 1) / (given + 2).
-std::vector<CalibrationPoint> calibrate(std::span<const DiagnosisAnswer> answers, std::size_t fewest = 15);
+/// What fits best how often first causes of each weight are right: logistic regression by Newton's method, on targets
+/// that Platt (1999) keeps off 0 and 1, so that few answers make no certainty.
+Calibration calibrate(std::span<const DiagnosisAnswer> answers);
+
+/// The same answers with the confidences that this calibration gives their weights.
+std::vector<DiagnosisAnswer> recalibrated(std::span<const DiagnosisAnswer> answers, const Calibration& calibration);
 
 /// Two halves of a corpus, threads whole: by FNV-1a of the thread.
 bool is_in_first_half(const DiagnosisCase& asked);
