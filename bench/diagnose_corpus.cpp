@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often diagnoses of labelled failures are right, with naive substring matching beside it.
-//   diagnose_corpus [--cases FILE...] [--cross-validate] [--wrong] [--json]
+//   diagnose_corpus [--cases FILE...] [--cross-validate] [--calibrate] [--wrong] [--json]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "diagnose_report.hpp"
 #include "support/corpus.hpp"
+#include "support/source_folder.hpp"
 
 namespace gpuwarden::bench {
 namespace {
@@ -21,17 +23,34 @@ struct Options {
   std::vector<fs::path> files;
   bool wrong = false;
   bool json = false;
-  bool cross_validate = false;  ///< no case is answered by rules from its own thread alone
+  bool cross_validate = false;  ///< no case is answered by rules that may be from its own thread
+  bool calibrate = false;       ///< print the figures of src/diagnosis/calibration.cpp
 };
 
-/// Where nobody names files.
-Result<std::vector<fs::path>> default_files() {
-  const auto cases = testing::corpus_file("diagnose/cases.jsonl");
-  const auto long_cases = testing::corpus_file("diagnose/long_cases.jsonl");
-  if (!cases || !long_cases)
-    return fail(ErrorCode::not_found, fmt::format("no labelled failures in '{}'", testing::corpus().string()),
-                "name files with --cases, or their corpus with GPUWARDEN_CORPUS");
-  return std::vector{*cases, *long_cases};
+constexpr std::string_view kUsage =
+    "usage: diagnose_corpus [--cases FILE...] [--cross-validate] [--calibrate] [--wrong] [--json]";
+
+/// The threads of the checkout's own corpus, in the order of their names.
+std::vector<fs::path> own_files() {
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(testing::source_folder() / "tests/corpus/diagnose", ignored)) {
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+/// Where nobody names files: the labelled failures of the corpus, and with `all` those of the checkout too.
+Result<std::vector<fs::path>> default_files(bool all) {
+  std::vector<fs::path> files;
+  for (const char* name : {"diagnose/cases.jsonl", "diagnose/long_cases.jsonl"}) {
+    if (const auto file = testing::corpus_file(name)) files.push_back(*file);
+  }
+  if (all || files.empty()) std::ranges::copy(own_files(), std::back_inserter(files));
+  if (!files.empty()) return files;
+  return fail(ErrorCode::not_found, fmt::format("no labelled failures in '{}'", testing::corpus().string()),
+              "name files with --cases, or their corpus with GPUWARDEN_CORPUS");
 }
 
 Result<Options> options_of(const std::vector<std::string_view>& words) {
@@ -43,18 +62,18 @@ Result<Options> options_of(const std::vector<std::string_view>& words) {
     if (takes_files && !word.starts_with("--")) {
       options.files.emplace_back(word);
     } else if ((word == "--cases" && file_follows) || word == "--wrong" || word == "--json" ||
-               word == "--cross-validate") {
+               word == "--cross-validate" || word == "--calibrate") {
       takes_files = word == "--cases";
       options.wrong |= word == "--wrong";
       options.json |= word == "--json";
-      options.cross_validate |= word == "--cross-validate";
+      options.calibrate |= word == "--calibrate";
+      options.cross_validate |= word == "--cross-validate" || options.calibrate;
     } else {
-      return fail(ErrorCode::invalid_argument,
-                  "usage: diagnose_corpus [--cases FILE...] [--cross-validate] [--wrong] [--json]");
+      return fail(ErrorCode::invalid_argument, std::string(kUsage));
     }
   }
   if (!options.files.empty()) return options;
-  GPUWARDEN_TRY(options.files, default_files());
+  GPUWARDEN_TRY(options.files, default_files(options.cross_validate));
   return options;
 }
 
@@ -105,7 +124,9 @@ int run(int argc, char** argv) {
   const auto cases = read_all(options->files);
   if (!cases) return report(cases.error());
   const Run result = run_cases(*options, *cases);
-  if (options->json) {
+  if (options->calibrate) {
+    print_calibration(result.answers);
+  } else if (options->json) {
     fmt::print("{}\n", json_of(result, options->wrong).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     print_run(result, options->wrong);

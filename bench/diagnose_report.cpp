@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "gpuwarden/base/text.hpp"
@@ -71,12 +72,30 @@ void print_reliability(const std::array<Bucket, 6>& buckets) {
   fmt::print("\n");
 }
 
-void print_bins(std::span<const DiagnosisAnswer> answers) {
+void print_bins(std::span<const ConfidenceBin> bins) {
   fmt::print("{:<30} {:>5} {:>8} {:>8} {:>8}\n", "confidence, bins of 30 or more", "given", "stated", "right", "off");
-  for (const ConfidenceBin& bin : confidence_bins(answers))
-    fmt::print("  {:<28} {:>5} {:>8} {:>8} {:>+8.1f}\n", "", bin.cases, fmt::format("{:.1f}%", 100 * bin.stated),
-               fmt::format("{:.1f}%", 100 * bin.right), 100 * (bin.stated - bin.right));
+  for (const ConfidenceBin& bin : bins)
+    fmt::print("  {:<28} {:>5} {:>8} {:>8} {:>+8.1f}\n", fmt::format("{:.2f} to {:.2f}", bin.low, bin.high), bin.cases,
+               fmt::format("{:.1f}%", 100 * bin.stated), fmt::format("{:.1f}%", 100 * bin.right),
+               100 * (bin.stated - bin.right));
   fmt::print("\n");
+}
+
+std::vector<DiagnosisAnswer> those_that(std::span<const DiagnosisAnswer> answers, bool (*fits)(const DiagnosisCase&)) {
+  std::vector<DiagnosisAnswer> some;
+  std::ranges::copy_if(answers, std::back_inserter(some), [&](const auto& answer) { return fits(*answer.asked); });
+  return some;
+}
+
+bool is_kept_back(const DiagnosisCase& asked) { return asked.kept_back; }
+bool is_open(const DiagnosisCase& asked) { return !asked.kept_back; }
+
+/// Cases from which rules may have been written, and those that chose nothing.
+void print_halves(const Run& run) {
+  const auto kept_back = those_that(run.answers, is_kept_back);
+  if (kept_back.empty()) return;
+  print_accuracy("of these: kept back", score_diagnoses(kept_back).accuracy);
+  print_accuracy("of these: not kept back", score_diagnoses(those_that(run.answers, is_open)).accuracy);
 }
 
 void print_labels(const DiagnosisScore& score) {
@@ -146,6 +165,23 @@ Times times_of(std::span<const DiagnosisAnswer> answers) {
   return times;
 }
 
+void print_calibration(std::span<const DiagnosisAnswer> answers) {
+  const auto open = those_that(answers, is_open);
+  const Calibration whole = calibrate(open);
+  fmt::print(
+      "src/diagnosis/calibration.cpp, learned from {} cases:\n"
+      "constexpr double kIntercept = {:.3f};\nconstexpr double kSlope = {:.3f};\n\n"
+      "checked: each half of these cases with what is learned from the other half\n",
+      open.size(), whole.intercept, whole.slope);
+  const auto first = those_that(open, is_in_first_half);
+  const auto second = those_that(open, [](const auto& asked) { return !is_in_first_half(asked); });
+  auto checked = recalibrated(first, calibrate(second));
+  std::ranges::copy(recalibrated(second, calibrate(first)), std::back_inserter(checked));
+  print_bins(confidence_bins(checked));
+  fmt::print("and the cases that are kept back, with the figures above\n");
+  print_bins(confidence_bins(recalibrated(those_that(answers, is_kept_back), whole)));
+}
+
 std::vector<Confused> confusions(const DiagnosisScore& score) {
   std::vector<Confused> cells;
   for (const auto& [names, cases] : score.confusion) cells.push_back({names.first, names.second, cases});
@@ -156,14 +192,18 @@ std::vector<Confused> confusions(const DiagnosisScore& score) {
 void print_run(const Run& run, bool wrong) {
   for (const auto& file : run.files) fmt::print("{}\n", file.string());
   fmt::print("\n");
-  if (run.cross_validated) fmt::print("cross-validated: no case is answered by rules from its own thread alone\n\n");
+  if (run.cross_validated)
+    fmt::print(
+        "cross-validated: no case is answered by rules that name its thread (inspired_by), or that speak in no other\n"
+        "one. Kept back cases inspired no rule, and are answered by all.\n\n");
   print_accuracy("gpuwarden diagnose", run.score.accuracy);
+  print_halves(run);
   for (const NaiveScore& naive : run.naive) print_accuracy(fmt::format("naive, {}", naive.title), naive.accuracy);
   print_legend(run.score.accuracy);
   fmt::print("naive    {} substrings, each with a label (bench/naive_diagnosis.cpp)\n\n", naive_pattern_count());
   print_facts(run.score.facts);
   print_reliability(run.score.reliability);
-  print_bins(run.answers);
+  print_bins(confidence_bins(run.answers));
   print_labels(run.score);
   print_times(run);
   if (!wrong) return;

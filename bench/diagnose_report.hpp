@@ -12,6 +12,7 @@
 
 #include "naive_diagnosis.hpp"
 #include "support/diagnosis_score.hpp"
+#include "support/diagnosis_validation.hpp"
 
 namespace gpuwarden::bench {
 
@@ -24,7 +25,7 @@ struct NaiveScore {
 
 struct Run {
   std::vector<std::filesystem::path> files;
-  bool cross_validated = false;  ///< no case was answered by rules from its own thread alone
+  bool cross_validated = false;  ///< no case was answered by rules that may be from its own thread
   std::vector<testing::DiagnosisAnswer> answers;
   testing::DiagnosisScore score;
   std::array<NaiveScore, 3> naive;
@@ -50,5 +51,9 @@ std::vector<Confused> confusions(const testing::DiagnosisScore& score);
 /// `wrong`: every wrong case and every wrong fact too.
 void print_run(const Run& run, bool wrong);
 nlohmann::ordered_json json_of(const Run& run, bool wrong);
+
+/// The figures of src/diagnosis/calibration.cpp, learned from the cases that are not kept back; what such figures are
+/// worth on cases that they were not learned from. The answers are cross-validated ones.
+void print_calibration(std::span<const testing::DiagnosisAnswer> answers);
 
 }  // namespace gpuwarden::bench

@@ -56,6 +56,14 @@ Json json_of(const std::array<Bucket, 6>& buckets) {
   return result;
 }
 
+Json json_of(std::span<const ConfidenceBin> bins) {
+  Json result = Json::array();
+  for (const ConfidenceBin& bin : bins)
+    result.push_back(
+        {{"low", bin.low}, {"high", bin.high}, {"given", bin.cases}, {"stated", bin.stated}, {"right", bin.right}});
+  return result;
+}
+
 Json json_of_naive(const Run& run) {
   Json result = {{"patterns", naive_pattern_count()}};
   for (const NaiveScore& naive : run.naive)
@@ -118,10 +126,12 @@ Json wrong_facts(const FactScore& facts) {
 Json json_of(const Run& run, bool wrong) {
   Json result = {{"schema", 1}, {"files", Json::array()}};
   for (const auto& file : run.files) result["files"].push_back(file.string());
+  result["cross_validated"] = run.cross_validated;
   result["short"] = json_of(run.score.accuracy.short_cases);
   result["long"] = json_of(run.score.accuracy.long_cases);
   result["facts"] = json_of(run.score.facts);
   result["reliability"] = json_of(run.score.reliability);
+  result["confidence"] = json_of(confidence_bins(run.answers));
   result["naive"] = json_of_naive(run);
   result["labels"] = Json::object();
   for (const auto& [label, tally] : run.score.labels) result["labels"][label] = json_of(tally);

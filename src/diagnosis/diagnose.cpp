@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "diagnosis/calibration.hpp"
 #include "diagnosis/reasoning.hpp"
 #include "diagnosis/values.hpp"
 #include "gpuwarden/base/shell.hpp"
@@ -16,7 +17,7 @@ namespace gpuwarden::diagnosis {
 namespace {
 
 /// Below this a cause is a guess that helps nobody.
-constexpr double kLeastConfidence = 0.25;
+constexpr double kLeastWeight = 0.25;
 constexpr std::size_t kMostEvidence = 8;
 
 /// The text with every {fact} in its place; nothing where one is not known. Words out of a stranger's log are quoted
@@ -133,7 +134,7 @@ Consequence consequence_of(const Suspect& effect) {
 
 Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all, const Tags& tags) {
   Cause cause{.id = std::string(suspect.cause->id),
-              .confidence = suspect.confidence,
+              .confidence = suspect.weight,  // until all is weighed
               .title = std::string(suspect.cause->title),
               .summary = summary_of(suspect),
               .facts = suspect.facts,
@@ -192,7 +193,7 @@ bool names_a_cause(const Reading& reading, const std::string& file, std::uint64_
 /// The error of the program itself: what a rule knows as such, else what ended the first traceback that no cause
 /// explains.
 void tell_plain_failure(const Reading& reading, const Event* plain, Diagnosis& diagnosis) {
-  constexpr double kSure = 0.6;
+  constexpr double kSure = 0.6;  // of the weight
   if (plain != nullptr && !is_told(diagnosis, plain->file, plain->line)) diagnosis.ordinary = evidence_of(*plain);
   const bool sure = !diagnosis.causes.empty() && diagnosis.causes.front().confidence >= kSure;
   for (const Traceback& end : reading.tracebacks) {
@@ -243,6 +244,14 @@ bool is_symptom(const std::vector<Suspect>& suspects, const std::string& id) {
   return found != suspects.end() && found->role == knowledge::Role::symptom;
 }
 
+/// Weights become confidences: the first cause's by how often such causes were right, the others' in proportion.
+void state_confidences(std::vector<Cause>& causes) {
+  if (causes.empty()) return;
+  const double weight = causes.front().confidence;
+  const double factor = weight > 0 ? calibrated(weight) / weight : 1;
+  for (Cause& cause : causes) cause.confidence *= factor;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
@@ -251,7 +260,7 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   diagnosis.bytes = reading.bytes;
   const std::vector<Suspect> suspects = reason(reading, machine, report);
   for (const Suspect& suspect : suspects) {
-    if (!suspect.explained_by.empty() || suspect.confidence < kLeastConfidence) continue;
+    if (!suspect.explained_by.empty() || suspect.weight < kLeastWeight) continue;
     Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
     if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
@@ -265,6 +274,7 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   }
   tell_plain_failure(reading, plain, diagnosis);
   tell_harmless(reading, diagnosis);
+  state_confidences(diagnosis.causes);
   const Suspect* first = suspect_of(suspects, diagnosis);
   if (first != nullptr && is_seen_by_others(*first)) {
     diagnosis.only_consequences = true;

@@ -194,8 +194,7 @@ void rank(std::vector<Suspect>& suspects) {
   suspects = std::move(sorted);
 }
 
-/// How sure each is, given the others. The factors are chosen so that of the causes given with 0.9 nine in ten are
-/// right (bench/diagnose_corpus, "confidence of first causes").
+/// How sure each is, given the others. The factors only order causes: what a weight is worth is calibrated afterwards.
 void weigh(std::vector<Suspect>& suspects, bool ordinary) {
   for (std::size_t i = 0; i < suspects.size(); ++i) {
     Suspect& suspect = suspects[i];
@@ -212,7 +211,7 @@ void weigh(std::vector<Suspect>& suspects, bool ordinary) {
       const bool apart = rivalled && suspect.role == Role::root && suspect.cause->area != suspects[0].cause->area;
       sure *= apart ? 0.75 : 0.5;
     }
-    suspect.confidence = sure;
+    suspect.weight = sure;
   }
 }
 

@@ -17,7 +17,7 @@ struct Suspect {
   knowledge::Role role = knowledge::Role::weak;  ///< the strongest of its events
   std::vector<const Event*> events;              ///< most telling first
   double strength = 0;                           ///< how sure it would be if nothing else were there
-  double confidence = 0;                         ///< how sure it is among the others
+  double weight = 0;                             ///< how sure it is among the others, before calibration
   std::uint64_t first = 0;                       ///< order of its first event
   bool quoted = false;                           ///< only sentences speak for it
   std::string summary;                           ///< with the numbers that decided; empty: the cause's own words

@@ -25,7 +25,7 @@ using launch::RankEnd;
 using launch::RunReport;
 
 /// Below it a cause does not decide whether the job is started again.
-constexpr double kSureEnough = 0.6;
+constexpr double kSureEnough = 0.87;
 constexpr int kFellOffTheBus = 79;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;

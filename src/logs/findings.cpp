@@ -16,7 +16,7 @@ using doctor::Area;
 using doctor::Severity;
 
 /// From here on a cause is an error, below it a warning; what is less sure than the second figure is a guess.
-constexpr double kSure = 0.6;
+constexpr double kSure = 0.8;
 constexpr double kDoubtful = 0.45;
 
 struct Same {

@@ -97,6 +97,7 @@ bool DiagnosisCase::is_acceptable(std::string_view answer) const {
 
 Result<std::vector<DiagnosisCase>> read_diagnosis_cases(const std::filesystem::path& file) {
   GPUWARDEN_TRY(const std::string text, read_file(file));
+  const bool kept_back = file.stem().string().ends_with("kept_back");
   std::vector<DiagnosisCase> cases;
   std::size_t number = 0;
   for (const std::string_view line : split(text, '\n')) {
@@ -104,6 +105,7 @@ Result<std::vector<DiagnosisCase>> read_diagnosis_cases(const std::filesystem::p
     if (trim(line).empty()) continue;
     auto one = case_of(line);
     if (!one) return fail(one.error().code, fmt::format("{}:{}: {}", file.string(), number, one.error().message));
+    one->kept_back = kept_back;
     cases.push_back(*std::move(one));
   }
   if (cases.empty()) return fail(ErrorCode::invalid_argument, file.string() + ": there is no case in it");

@@ -23,6 +23,7 @@ struct DiagnosisCase {
   std::string kind;               ///< "log", "quoted_in_prose", "long" ...
   bool composite = false;         ///< the first match is known to mislead
   bool decidable = true;          ///< false: the cause is known from elsewhere, not from the text
+  bool kept_back = false;         ///< no rule may be written from it, and it chooses nothing
   std::string source;             ///< the thread it is from: "owner/repository#17", else its own id
   nlohmann::json facts;           ///< an object; empty where nothing is to be extracted
 
@@ -31,7 +32,8 @@ struct DiagnosisCase {
   bool is_acceptable(std::string_view answer) const;
 };
 
-/// All cases of a file. Fails with file and line on what is no case: id, text, label and kind must be there.
+/// All cases of a file; of one whose name ends in "kept_back", cases that are kept back. Fails with file and line on
+/// what is no case: id, text, label and kind must be there.
 Result<std::vector<DiagnosisCase>> read_diagnosis_cases(const std::filesystem::path& file);
 
 }  // namespace gpuwarden::testing

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
-
-#include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -136,56 +133,19 @@ std::string_view DiagnosisAnswer::id() const {
   return diagnosis.causes.empty() ? kNoCause : std::string_view(diagnosis.causes.front().id);
 }
 
-namespace {
+bool DiagnosisAnswer::is_right() const { return asked->decidable ? asked->is_right(id()) : asked->is_acceptable(id()); }
 
-/// Rules that nobody would have written without this thread.
-diagnosis::RulesLeftOut inspired_by(const std::string& source) {
-  diagnosis::RulesLeftOut rules;
-  for (const auto& rule : knowledge::diagnosis_rules()) {
-    if (rule.inspired_by.size() == 1 && rule.inspired_by.front() == source) rules.emplace(rule.id);
-  }
-  return rules;
+DiagnosisAnswer diagnose_case(const DiagnosisCase& asked, diagnosis::RulesLeftOut left_out) {
+  const auto start = std::chrono::steady_clock::now();
+  auto diagnosis = diagnosis::diagnose_text(asked.text, asked.id, std::move(left_out));
+  return {&asked, std::move(diagnosis), std::chrono::steady_clock::now() - start};
 }
 
-std::vector<DiagnosisAnswer> answers_to(std::span<const DiagnosisCase> cases, bool without_own_rules) {
+std::vector<DiagnosisAnswer> diagnose_cases(std::span<const DiagnosisCase> cases) {
   std::vector<DiagnosisAnswer> answers;
   answers.reserve(cases.size());
-  for (const DiagnosisCase& asked : cases) {
-    diagnosis::RulesLeftOut left_out;
-    if (without_own_rules) left_out = inspired_by(asked.source);
-    const auto start = std::chrono::steady_clock::now();
-    auto diagnosis = diagnosis::diagnose_text(asked.text, asked.id, std::move(left_out));
-    answers.push_back({&asked, std::move(diagnosis), std::chrono::steady_clock::now() - start});
-  }
+  for (const DiagnosisCase& asked : cases) answers.push_back(diagnose_case(asked));
   return answers;
-}
-
-}  // namespace
-
-std::vector<DiagnosisAnswer> diagnose_cases(std::span<const DiagnosisCase> cases) { return answers_to(cases, false); }
-std::vector<DiagnosisAnswer> cross_validate(std::span<const DiagnosisCase> cases) { return answers_to(cases, true); }
-
-std::vector<ConfidenceBin> confidence_bins(std::span<const DiagnosisAnswer> answers, std::size_t fewest) {
-  std::vector<std::pair<double, bool>> given;
-  for (const DiagnosisAnswer& answer : answers) {
-    if (!answer.diagnosis.causes.empty())
-      given.emplace_back(answer.diagnosis.causes.front().confidence, answer.asked->is_acceptable(answer.id()));
-  }
-  std::ranges::sort(given);
-  std::vector<ConfidenceBin> bins;
-  const std::size_t count =
-      std::max<std::size_t>(given.size() / std::max<std::size_t>(fewest, 1), given.empty() ? 0 : 1);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t begin = given.size() * i / count;
-    const std::size_t end = given.size() * (i + 1) / count;
-    ConfidenceBin bin{.cases = end - begin};
-    for (std::size_t at = begin; at < end; ++at) {
-      bin.stated += given[at].first / static_cast<double>(bin.cases);
-      bin.right += (given[at].second ? 1.0 : 0.0) / static_cast<double>(bin.cases);
-    }
-    bins.push_back(bin);
-  }
-  return bins;
 }
 
 void count_answer(const DiagnosisCase& asked, std::string_view answer, Accuracy& accuracy) {

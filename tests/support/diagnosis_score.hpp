@@ -26,21 +26,15 @@ struct DiagnosisAnswer {
 
   /// The first cause's id, or kNoCause.
   std::string_view id() const;
+  /// Whether it is the label, or what else is acceptable where the text does not decide.
+  bool is_right() const;
 };
+
+/// Puts a case to diagnose_text, without some of its rules.
+DiagnosisAnswer diagnose_case(const DiagnosisCase& asked, diagnosis::RulesLeftOut left_out = {});
 
 /// Puts every case to diagnose_text. The answers point into `cases`.
 std::vector<DiagnosisAnswer> diagnose_cases(std::span<const DiagnosisCase> cases);
-
-/// The same, but a case is not answered by rules that only its own thread inspired.
-std::vector<DiagnosisAnswer> cross_validate(std::span<const DiagnosisCase> cases);
-
-/// First causes by confidence in bins of at least `fewest` cases (the last may take up a smaller rest), lowest first.
-struct ConfidenceBin {
-  std::size_t cases = 0;
-  double stated = 0;  ///< mean of the confidences
-  double right = 0;   ///< share of answers that are the label or acceptable
-};
-std::vector<ConfidenceBin> confidence_bins(std::span<const DiagnosisAnswer> answers, std::size_t fewest = 30);
 
 struct Tally {
   std::size_t cases = 0;
