@@ -10,7 +10,7 @@ namespace gpuwarden::planning {
 
 double kv_bytes_per_token(const ModelFigures& model, const Settings& settings) {
   const ModelShape& shape = model.shape;
-  const double layers = std::ceil(static_cast<double>(shape.layers) / settings.parallel.pipeline);
+  const double layers = std::ceil(static_cast<double>(kv_layers(shape)) / settings.parallel.pipeline);
   double elements = static_cast<double>(kv_elements_per_layer(shape));
   const double tensor = settings.parallel.tensor;
   if (shape.latent.kv_rank == 0) elements /= std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
@@ -36,7 +36,8 @@ double layout_bytes(const ModelFigures& model, const Settings& settings, double 
   if (settings.quantization != Quantization::mxfp4) return kBesidePacked * weights;
   const auto padded = [](double width) { return width > 0 ? std::ceil(width / kTile) * kTile / width : 1; };
   const double growth = padded(model.shape.hidden) * padded(model.shape.experts.intermediate) - 1;
-  const double experts = frozen_bytes(Quantization::mxfp4, 2) * local_parameters(model, settings).experts;
+  const double experts =
+      frozen_bytes(frozen_format(model.shape, settings.quantization), 2) * local_parameters(model, settings).experts;
   return kBeside16 * weights + growth * experts;
 }
 
@@ -75,7 +76,7 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   ServingPool pool;
   pool.weights = weights.peak_moment().at(Use::weights);
   pool.activations = budget.activations.value > 0 ? static_cast<double>(budget.activations.value)
-                                                  : profiled_activations(model, settings, budget.batched_tokens);
+                                                  : profiled_activations(model, settings, budget);
   pool.outside = static_cast<double>(budget.outside.value);
   const double total = static_cast<double>(budget.gpu.usable.value);
   pool.cache = std::max(0.0, budget.utilization * total - pool.weights - pool.outside - pool.activations);
@@ -94,12 +95,12 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   return pool;
 }
 
-double profiled_activations(const ModelFigures& model, const Settings& settings, std::uint32_t batched_tokens) {
+double profiled_activations(const ModelFigures& model, const Settings& settings, const ServingBudget& budget) {
   const Widths w = widths_of(model, settings);
   // Gate, up and their product of one layer, residuals, and fp32 logits of the last tokens of a full batch of requests.
   const double layer = 6 * std::max(w.mlp, w.expert * w.experts_per_token) + 8 * model.shape.hidden;
-  const double logits = 6 * w.vocab * 256;
-  return layer * batched_tokens + logits;
+  const double logits = 6 * w.vocab * std::min(budget.requests, budget.batched_tokens);
+  return layer * budget.batched_tokens + logits;
 }
 
 }  // namespace gpuwarden::planning

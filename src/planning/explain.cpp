@@ -19,13 +19,21 @@ std::string weights_formula(const ModelFigures& model, const Settings& settings)
   const double shards = shards_of(settings).weights;
   if (settings.task == Task::full_training) {
     const StateBytes bytes = state_bytes(model, settings);
-    return fmt::format("{:.0f} B x {:.0f} parameters / {:.0f} ranks{}", bytes.weights, local.total, shards,
-                       bytes.copies > 0 ? " (and 2 B for autocast's copies while it computes)" : "");
+    std::string text = fmt::format("{:.0f} B x {:.0f} parameters / {:.0f} ranks{}", bytes.weights, local.total, shards,
+                                   bytes.copies > 0 ? " (and 2 B for autocast's copies while it computes)" : "");
+    if (const double copies = fp8_copies(settings); copies > 0)
+      text += fmt::format(" + {:.0f} B x {:.0f} in matrices / {:.0f} ranks, copies in 8 bits", copies, local.linear,
+                          shards);
+    return text;
   }
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
-  std::string text = fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
-                                 frozen_matrices(local, settings.quantization, width) / std::max(1.0, local.linear),
-                                 local.linear, width, local.total - local.linear, shards);
+  const FrozenFormat format = frozen_format(model.shape, settings.quantization);
+  const std::string packed = formula_of(format);
+  std::string text =
+      fmt::format("({:.5g} B x {:.0f} in matrices{} + {:.0f} B x {:.0f} others) / {:.0f} ranks",
+                  frozen_matrices(local, format, width) / std::max(1.0, local.linear), local.linear,
+                  packed.empty() ? "" : fmt::format(" ({}{})", packed, format.experts_only ? ", in experts alone" : ""),
+                  width, local.total - local.linear, shards);
   if (local.adapters > 0) text += fmt::format(" + {:.0f} adapter parameters", local.adapters);
   return text;
 }
@@ -55,6 +63,10 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
                          w.vocab, loss.per_hidden, w.hidden, w.tokens);
     }
     case Use::working_set:
+      // What 4-bit kernels hold of a prompt: the only thing at work that is told of inference.
+      if (!settings.trains())
+        return fmt::format("4 B x {:.0f} hidden x {} prompt tokens x {} requests", w.hidden, settings.prompt,
+                           settings.micro_batch);
       return fmt::format("{:.1f} x {:.0f} hidden x {:.0f} tokens",
                          layer_working_set(shape, w, settings) / std::max(1.0, w.hidden), w.hidden, w.tokens);
     case Use::checkpoints:

@@ -104,7 +104,8 @@ std::string_view to_string(Precision value) {
 }
 std::string_view to_string(Fp8 value) { return name_in(std::array{"none"sv, "matrices"sv, "gathered"sv}, value); }
 std::string_view to_string(Optimizer value) {
-  return name_in(std::array{"adamw"sv, "adamw_8bit"sv, "adafactor"sv, "lion"sv, "sgd"sv, "sgd_momentum"sv}, value);
+  return name_in(
+      std::array{"adamw"sv, "adamw_8bit"sv, "adafactor"sv, "lion"sv, "sgd"sv, "sgd_momentum"sv, "adamw_4bit"sv}, value);
 }
 std::string_view to_string(OptimizerStep value) {
   return name_in(std::array{"foreach"sv, "fused"sv, "in_backward"sv, "foreach_twice"sv}, value);
@@ -114,10 +115,11 @@ std::string_view to_string(Recompute value) {
 }
 std::string_view to_string(Attention value) { return name_in(std::array{"flash"sv, "eager"sv}, value); }
 std::string_view to_string(LossKernel value) {
-  return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv}, value);
+  return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv, "compiled"sv}, value);
 }
 std::string_view to_string(Quantization value) {
-  return name_in(std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv, "mxfp4"sv}, value);
+  return name_in(
+      std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv, "mxfp4"sv, "hqq"sv, "nvfp4"sv}, value);
 }
 std::string_view to_string(Framework value) {
   return name_in(
