@@ -353,6 +353,7 @@ Result<PlanAnswer> answer(PlanRequest request) {
   GPUWARDEN_CHECK(check(answer.request.work.settings));
   GPUWARDEN_CHECK(check_fp8(answer.request));
   GPUWARDEN_CHECK(check_heads(answer.request));
+  answer.notes = answer.request.work.notes;
   note_types(answer);
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));

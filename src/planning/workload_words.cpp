@@ -353,6 +353,20 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   return settings;
 }
 
+/// Where degrees are given but not how replicas share what is left: as the frameworks that have these degrees are run.
+/// Megatron-LM's and Megatron Bridge's recipes all have the distributed optimizer; torchtitan's data parallelism is
+/// FSDP.
+void shard_as_usual(Workload& work) {
+  Parallelism& parallel = work.settings.parallel;
+  const bool given = std::max({parallel.tensor, parallel.pipeline, parallel.context, parallel.expert}) > 1;
+  if (!given || !work.settings.trains() || parallel.sharding != Sharding::none) return;
+  const bool titan = work.settings.framework == Framework::torchtitan;
+  parallel.sharding = titan ? Sharding::fsdp2 : Sharding::zero1;
+  work.notes.emplace_back(titan ? "replicas are taken to share weights by FSDP, as torchtitan's do"
+                                : "replicas are taken to share Megatron's optimizer (--use-distributed-optimizer); "
+                                  "without it: --strategy ddp");
+}
+
 }  // namespace
 
 std::span<const std::string_view> workload_names() { return kWorkloadNames; }
@@ -368,7 +382,10 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   }
   work.fixed_micro_batch = words.has("micro-batch");
   work.fixed_recompute = words.has("recompute");
-  if (!words.has("strategy")) shard_what_is_offloaded(work.settings.parallel);
+  if (!words.has("strategy")) {
+    shard_what_is_offloaded(work.settings.parallel);
+    shard_as_usual(work);
+  }
   std::uint32_t global_batch = 0;
   GPUWARDEN_CHECK(read_word_count(words, "global-batch", 1U << 30U, global_batch));
   work.global_batch = global_batch;

@@ -254,8 +254,7 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
       {R"({"quant_method":"xyz"})", 0, "(xyz) does not say how wide the weights are: they are counted in 16 bit"},
       {R"({"quant_method":"compressed-tensors"})", 0, "counted in 16 bit"},
       {R"({"quant_method":"gptq","bits":9})", 0, "weights of 9 bits are counted as 16-bit ones"},
-      {R"({})", 0, "(no quant_method)"},
-      {R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", 4, "nvfp4 weights are counted as int4 ones"}};
+      {R"({})", 0, "(no quant_method)"}};
   for (const Case& one : kCases) {
     const ModelShape model = quantized(one.config);
     EXPECT_EQ(model.quantization_bits, one.bits) << one.config;

@@ -25,6 +25,7 @@ struct Workload {
   double serving_utilization = 0.9;  ///< of a GPU's memory that a serving engine takes, 0 to 1
   std::uint32_t batched_tokens = 8192;  ///< that a serving engine works on at a time
   std::uint32_t max_requests = 256;     ///< that a serving engine works on at a time
+  std::vector<std::string> notes;       ///< what is assumed where nothing is said, a sentence each
   bool operator==(const Workload&) const = default;
 };
 
