@@ -14,6 +14,13 @@ namespace {
 
 using namespace std::string_view_literals;
 
+/// Transformer Engine's, where it multiplies in 8 bits.
+std::string eight_bit_copies(const LocalParameters& local, const Settings& settings, double shards) {
+  const double each = fp8_copies(settings);
+  if (each <= 0) return "";
+  return fmt::format(" + {:.0f} B x {:.0f} in matrices / {:.0f} ranks, copies in 8 bits", each, local.linear, shards);
+}
+
 std::string weights_formula(const ModelFigures& model, const Settings& settings) {
   const LocalParameters local = local_parameters(model, settings);
   const double shards = shards_of(settings).weights;
@@ -21,9 +28,7 @@ std::string weights_formula(const ModelFigures& model, const Settings& settings)
     const StateBytes bytes = state_bytes(model, settings);
     std::string text = fmt::format("{:.0f} B x {:.0f} parameters / {:.0f} ranks{}", bytes.weights, local.total, shards,
                                    bytes.copies > 0 ? " (and 2 B for autocast's copies while it computes)" : "");
-    if (const double copies = fp8_copies(settings); copies > 0)
-      text += fmt::format(" + {:.0f} B x {:.0f} in matrices / {:.0f} ranks, copies in 8 bits", copies, local.linear,
-                          shards);
+    text += eight_bit_copies(local, settings, shards);
     return text;
   }
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
@@ -35,6 +40,7 @@ std::string weights_formula(const ModelFigures& model, const Settings& settings)
                   packed.empty() ? "" : fmt::format(" ({}{})", packed, format.experts_only ? ", in experts alone" : ""),
                   width, local.total - local.linear, shards);
   if (local.adapters > 0) text += fmt::format(" + {:.0f} adapter parameters", local.adapters);
+  text += eight_bit_copies(local, settings, shards);
   return text;
 }
 

@@ -66,7 +66,7 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
   const double constants = shards.weights > 1 ? unsharded_constants(format) : 0;
   parts.weights = (linear - local.linear * constants + (local.total - local.linear) * width) / shards.weights +
                   local.linear * constants + bytes.weights * local.adapters / shards.weights +
-                  compute * local.copies / shards.weights;
+                  compute * local.copies / shards.weights + fp8_copies(settings) * local.linear / shards.weights;
   parts.gradients = (bytes.gradients * local.adapters + compute * local.copies) / shards.gradients;
   parts.states = (bytes.states * local.adapters + 2 * compute * local.copies) / shards.states;
   parts.temporaries = (bytes.temporaries * local.adapters + copy_temporaries(settings) * local.copies) / shards.states;

@@ -84,10 +84,13 @@ Result<void> check(const Settings& settings) {
                 fmt::format("weights in {} cannot be trained", to_string(settings.quantization)),
                 "train adapters beside them (QLoRA), or drop the quantization");
   }
-  if (settings.fp8 != Fp8::none && settings.task != Task::full_training) {
+  // Megatron multiplies frozen weights in 8 bits, too (NVIDIA-NeMo/Megatron-Bridge, docs/performance-summary.md, LoRA).
+  const bool frozen = settings.task == Task::adapters && settings.framework == Framework::megatron;
+  if (settings.fp8 != Fp8::none && settings.task != Task::full_training && !frozen) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("fp8 is a precision of full training, not of {}", to_string(settings.task)),
-                "weights that are not trained are kept in fp8 by their quantization");
+                settings.task == Task::adapters ? "Megatron's adapters have it: --framework megatron"
+                                                : "weights that are not trained are kept in fp8 by their quantization");
   }
   if (settings.task == Task::adapters && (settings.adapters.rank < 1 || settings.adapters.rank > 65536)) {
     return fail(ErrorCode::invalid_argument, fmt::format("adapters of rank {}", settings.adapters.rank),
