@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kFp8Block = 128 * 128;
 
-constexpr WeightFormat kFormats[] = {
+constexpr WeightFormat kWeightFormats[] = {
     {.kind = Quantization::nf4,
      .bits = 4,
      .scale_bytes = 4,
@@ -63,8 +63,8 @@ constexpr WeightFormat kFormats[] = {
 }  // namespace
 
 const WeightFormat* find_format(Quantization quantization) {
-  const auto* const found = std::ranges::find(kFormats, quantization, &WeightFormat::kind);
-  return found == std::end(kFormats) ? nullptr : found;
+  const auto* const found = std::ranges::find(kWeightFormats, quantization, &WeightFormat::kind);
+  return found == std::end(kWeightFormats) ? nullptr : found;
 }
 
 Quantization stored_quantization(const ModelShape& model) {

@@ -322,6 +322,36 @@ TEST(Estimate, LowExpectedAndHighAreInThatOrder) {
   EXPECT_LT(result.expected(), result.high());
 }
 
+TEST(Estimate, RangesAreAsWideAsTheirMechanismIsUncertain) {
+  const auto width = [](const ModelShape& model, const Settings& settings) {
+    const Estimate result = *estimate(model, settings);
+    return (result.high() - result.context - result.communication - result.reserve - result.more_bytes) /
+           result.allocated;
+  };
+  Settings plain = fms_settings(Task::full_training, 1);
+  Settings offloaded = plain;
+  offloaded.parallel.data = 2;
+  offloaded.parallel.sharding = Sharding::fsdp2;
+  offloaded.parallel.offload = Offload::all;
+  EXPECT_LT(width(mistral_7b(), plain), width(testing::mixtral_8x7b(), plain));
+  EXPECT_GT(width(mistral_7b(), offloaded), 2);
+  Settings packed;
+  packed.task = Task::inference;
+  const double whole = width(mistral_7b(), packed);
+  packed.quantization = Quantization::nf4;
+  EXPECT_GT(width(mistral_7b(), packed), whole);
+}
+
+TEST(Estimate, OfInferenceTheHighEndHasAWholePromptsLogits) {
+  Settings settings;
+  settings.task = Task::inference;
+  settings.sequence = 4096;
+  settings.prompt = 1024;
+  EXPECT_EQ(estimate(mistral_7b(), settings)->more_bytes, 6.0 * 32000 * 1024);
+  settings.task = Task::serving;
+  EXPECT_EQ(estimate(mistral_7b(), settings)->more_bytes, 0);
+}
+
 TEST(Judge, TellsFitsTightAndDoesNotFitApart) {
   Estimate result;
   result.allocated = 50 * kTestGiB;

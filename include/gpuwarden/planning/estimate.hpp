@@ -87,7 +87,7 @@ struct Estimate {
   double expected() const { return allocated + context + communication + reserve; }
   double low() const { return allocated * (1 - uncertainty) + context / 2; }
   double high() const {
-    return allocated * (1 + uncertainty + more_share) + more_bytes + context + communication + reserve * 1.5;
+    return allocated * (1 + uncertainty + more_share) + more_bytes + context + communication + reserve;
   }
   bool operator==(const Estimate&) const = default;
 };

@@ -35,7 +35,8 @@ std::optional<Utilization> whole_step_utilization(const ModelFigures& model, con
 
 /// Of transformers' loop over experts whose weights are gathered for each (ZeRO-3, FSDP), links included. Empty where
 /// nothing loops or nothing is gathered.
-std::optional<Utilization> expert_loop_utilization(const ModelFigures& model, const Settings& settings);
+std::optional<Utilization> expert_loop_utilization(const ModelFigures& model, const Settings& settings,
+                                                   double peak_flops);
 
 struct StepWork {
   double model_flops = 0;  ///< of one micro-batch on one GPU: 6 N T + 12 L q s T (PaLM, arXiv 2204.02311, appendix B)
