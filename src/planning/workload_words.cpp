@@ -337,10 +337,10 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   GPUWARDEN_CHECK(choose_word(words, "loss", kWordsLoss, settings.loss));
   GPUWARDEN_CHECK(choose_word(words, "quantization", kWordsQuantization, settings.quantization));
   GPUWARDEN_CHECK(choose_word(words, "framework", kWordsFrameworks, settings.framework));
-  settings.compiled = words.has("compile");
-  // torchtitan compiles its loss since 2025, whether or not the model is (torchtitan/components/loss.py).
-  if (settings.framework == Framework::torchtitan && settings.trains() && !words.has("loss"))
-    settings.loss = LossKernel::compiled;
+  // torchtitan's published runs are compiled, and so is their loss since 2025 (torchtitan/components/loss.py).
+  const bool titan = settings.framework == Framework::torchtitan && settings.trains();
+  settings.compiled = words.has("compile") || titan;
+  if (titan && !words.has("loss")) settings.loss = LossKernel::compiled;
   if (normal_word(words.text("optimizer").value_or("")) == "adamw-torch-fused" && !words.has("optimizer-step"))
     settings.step = OptimizerStep::fused;
   GPUWARDEN_CHECK(read_sequence(words, model, settings));

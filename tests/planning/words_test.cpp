@@ -189,6 +189,16 @@ TEST(WorkloadWords, TakeWhatOtherProgramsCallAValue) {
   EXPECT_THAT(work({{"quantization", {"int5"}}}), FailsWith(ErrorCode::invalid_argument, HasSubstr("int5")));
 }
 
+TEST(WorkloadWords, TorchtitanIsCompiledWithItsLoss) {
+  const auto given = [](std::initializer_list<Given> words) { return work(words, "llama-3.1-8b")->settings; };
+  const Settings titan = given({{"framework", {"torchtitan"}}});
+  EXPECT_TRUE(titan.compiled);
+  EXPECT_EQ(titan.loss, LossKernel::compiled);
+  EXPECT_EQ(given({{"framework", {"torchtitan"}}, {"loss", {"standard"}}}).loss, LossKernel::standard);
+  EXPECT_FALSE(given({}).compiled);
+  EXPECT_TRUE(given({{"compile", {}}}).compiled);
+}
+
 TEST(WorkloadWords, AnEnginesLimitsAreItsOwn) {
   const auto serve =
       work({{"task", {"serve"}}, {"batched-tokens", {"1024"}}, {"max-requests", {"32"}}}, "llama-3.1-8b");
