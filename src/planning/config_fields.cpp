@@ -59,7 +59,7 @@ namespace {
 /// The entry of a list whose entries are all the same (Gemma 3n's intermediate_size, one for each layer); else the
 /// value.
 const nlohmann::json& single(const nlohmann::json& value) {
-  if (!value.is_array() || value.empty()) return value;
+  if (!value.is_array() || value.size() < 2) return value;
   const bool same = std::ranges::all_of(value, [&](const nlohmann::json& each) { return each == value.front(); });
   return same ? value.front() : value;
 }

@@ -247,6 +247,14 @@ Result<void> read_kv_cache(const Words& words, Settings& settings) {
   return choose_word(words, "kv-cache", kTypes, settings.kv_bytes);
 }
 
+/// A word that stands alone, or is true or false.
+Result<bool> read_flag(const Words& words, const std::string& name) {
+  const std::string text = normal_word(words.text(name).value_or(words.has(name) ? "true" : "false"));
+  if (text == "true" || text == "false") return text == "true";
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: '{}' is neither true nor false", words.shown(name), printable(text)));
+}
+
 /// Learned positions end.
 Result<void> read_sequence(const Words& words, const ModelShape& model, Settings& settings) {
   const bool image = model.kind == ModelKind::vision_encoder;
@@ -339,7 +347,8 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   GPUWARDEN_CHECK(choose_word(words, "framework", kWordsFrameworks, settings.framework));
   // torchtitan's published runs are compiled, and so is their loss since 2025 (torchtitan/components/loss.py).
   const bool titan = settings.framework == Framework::torchtitan && settings.trains();
-  settings.compiled = words.has("compile") || titan;
+  GPUWARDEN_TRY(const bool compiled, read_flag(words, "compile"));
+  settings.compiled = compiled || titan;
   if (titan && !words.has("loss")) settings.loss = LossKernel::compiled;
   if (normal_word(words.text("optimizer").value_or("")) == "adamw-torch-fused" && !words.has("optimizer-step"))
     settings.step = OptimizerStep::fused;

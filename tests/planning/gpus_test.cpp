@@ -35,7 +35,7 @@ TEST(GpusNamed, TakesWhatOtherProgramsWrite) {
   EXPECT_EQ(named("8x HGX B200"), "8 NVIDIA B200");
   EXPECT_EQ(named("rtx4090:2"), "2 NVIDIA GeForce RTX 4090");
   EXPECT_FALSE(gpus_named("h100:0"));
-  EXPECT_FALSE(gpus_named("sxm"));
+  EXPECT_FALSE(gpus_named("hgx"));
 }
 
 TEST(GpusNamed, ExportVariantsHaveTheMemoryOfWhatTheyDeriveFrom) {

@@ -197,6 +197,7 @@ TEST(WorkloadWords, TorchtitanIsCompiledWithItsLoss) {
   EXPECT_EQ(given({{"framework", {"torchtitan"}}, {"loss", {"standard"}}}).loss, LossKernel::standard);
   EXPECT_FALSE(given({}).compiled);
   EXPECT_TRUE(given({{"compile", {}}}).compiled);
+  EXPECT_FALSE(given({{"compile", {"false"}}}).compiled);
 }
 
 TEST(WorkloadWords, AnEnginesLimitsAreItsOwn) {
