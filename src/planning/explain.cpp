@@ -59,6 +59,18 @@ std::string states_formula(const ModelFigures& model, const Settings& settings, 
                      use == Use::gradients ? shards.gradients : shards.states);
 }
 
+std::string cache_formula(const ModelFigures& model, const Settings& settings) {
+  std::string text =
+      fmt::format("{:.0f} B a token x {} tokens", kv_bytes_per_token(model, settings), settings.sequence);
+  if (const double share = sliding_share(model.shape, settings.sequence); share < 1)
+    text += fmt::format(" x {:.3g}, since {} layers see {} tokens", share, model.shape.sliding_layers,
+                        model.shape.sliding_window);
+  text += fmt::format(" x {} requests", settings.micro_batch);
+  if (const double state = linear_state_bytes(model.shape); state > 0)
+    text += fmt::format(", and {:.0f} B a request in layers of linear attention", state / settings.parallel.tensor);
+  return text;
+}
+
 std::string tokens_formula(const ModelFigures& model, const Settings& settings, Use use, Stage stage) {
   const Widths w = widths_of(model, settings, stage);
   const ModelShape& shape = model.shape;
@@ -83,8 +95,7 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
       return fmt::format("what {:.0f} layers keep of {:.0f} tokens x {:.3g} in flight", w.layers, w.tokens,
                          w.in_flight);
     case Use::kv_cache:
-      return fmt::format("{:.0f} B a token x {} tokens x {} requests", kv_bytes_per_token(model, settings),
-                         settings.sequence, settings.micro_batch);
+      return cache_formula(model, settings);
     default:
       return {};
   }
@@ -165,8 +176,9 @@ std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& ask
   for (std::size_t i = 0; i < kUses; ++i) {
     const auto use = static_cast<Use>(i);
     if (peak.at(use) <= 0) continue;
-    lines.push_back(
-        {std::string(name_of(use, settings)), peak.at(use), formula_of(model, settings, use, stage), kSources[i]});
+    const WeightFormat* const format = use == Use::weights ? find_format(settings.quantization) : nullptr;
+    lines.push_back({std::string(name_of(use, settings)), peak.at(use), formula_of(model, settings, use, stage),
+                     format != nullptr ? format->source : kSources[i]});
   }
   lines.push_back({"context", estimate.context, "CUDA context and kernels",
                    "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});
