@@ -352,6 +352,22 @@ TEST(Estimate, OfInferenceTheHighEndHasAWholePromptsLogits) {
   EXPECT_EQ(estimate(mistral_7b(), settings)->more_bytes, 0);
 }
 
+TEST(Explain, TellsWindowsAndFormats) {
+  ModelShape windowed = mistral_7b();
+  windowed.sliding_window = 1024;
+  windowed.sliding_layers = 24;
+  Settings settings;
+  settings.task = Task::inference;
+  settings.sequence = 8192;
+  settings.quantization = Quantization::hqq;
+  const ModelFigures model = figures_of(windowed);
+  const auto lines = explain(model, settings, *estimate(model, settings));
+  const auto line = [&](std::string_view name) { return *std::ranges::find(lines, name, &ExplainedUse::name); };
+  EXPECT_TRUE(line("kv_cache").formula.contains("24 layers see 1024 tokens")) << line("kv_cache").formula;
+  EXPECT_TRUE(line("weights").formula.contains("4 bit + 4 B for 64")) << line("weights").formula;
+  EXPECT_TRUE(line("weights").source.contains("HQQ"));
+}
+
 TEST(Judge, TellsFitsTightAndDoesNotFitApart) {
   Estimate result;
   result.allocated = 50 * kTestGiB;
