@@ -334,9 +334,9 @@ TEST_F(Plan, OptionsOfOtherProgramsMeanTheSame) {
   const auto serve =
       plan({"qwen3-8b", "--gpus", "2xa100", "--task", "serve", "--max-model-len", "8192", "--tensor-parallel-size", "2",
             "--gpu-memory-utilization", "0.8", "--quantization", "awq", "--kv-cache-dtype", "fp8_e4m3"});
-  EXPECT_EQ(serve["settings"]["sequence"], 8192);
-  EXPECT_EQ(serve["settings"]["quantization"], "int4");
-  EXPECT_EQ(serve["settings"]["tensor_parallel"], 2);
+  EXPECT_EQ(serve["recommended"]["settings"]["sequence"], 8192);
+  EXPECT_EQ(serve["recommended"]["settings"]["quantization"], "int4");
+  EXPECT_EQ(serve["recommended"]["settings"]["tensor_parallel"], 2);
   const auto few = plan(
       {"qwen3-8b", "--gpus", "a100", "--task", "serve", "--max-num-batched-tokens", "1024", "--max-num-seqs", "16"});
   EXPECT_LT(few["serving"]["activations_bytes"],
