@@ -315,7 +315,17 @@ double approximate_parameters(const ModelShape& model) {
   const double widest = 3.0 * h * std::max(static_cast<double>(model.intermediate), experts);
   const double image = static_cast<double>(model.image.image) * model.image.image * h;
   const double tables = h * (2.0 * model.vocab + model.position_rows + model.type_rows);
-  return layers * (attention + widest) + image + tables;
+  const LinearAttention& own = model.linear_attention;
+  const double states =
+      static_cast<double>(own.key_heads) * own.key_dim + static_cast<double>(own.value_heads) * own.value_dim;
+  const double linear_attention = own.layers * states * (3 * h + 2.0 * own.kernel);
+  const LayerInputs& inputs = model.layer_inputs;
+  const double streams = inputs.streams;
+  const double layer_inputs = model.layers * (inputs.width * (inputs.vocab + 3 * h) + 2 * h * inputs.low_rank +
+                                              streams * (h + streams * streams)) +
+                              2 * streams * h * h;
+  return layers * (attention + widest) + image + tables + linear_attention + layer_inputs +
+         static_cast<double>(model.tower_parameters);
 }
 
 std::vector<std::string> default_lora_targets(const ModelShape& model) {

@@ -416,5 +416,26 @@ TEST(ParseParameters, TakesCountsAsPeopleWriteThem) {
   }
 }
 
+TEST(ReadConfig, SizesOfLinearAttentionAndLayerInputsThatNoModelHasAreRefused) {
+  const auto sized = [](std::string_view family, std::string_view more) {
+    return read_config(fmt::format(R"({{"hidden_size": 4096, "num_hidden_layers": 48, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 1000, {}}})",
+                                   more),
+                       "c", family);
+  };
+  EXPECT_TRUE(sized("qwen3_next", R"("linear_num_key_heads": 16)"));
+  EXPECT_FALSE(sized("qwen3_next", R"("linear_num_key_heads": 65536, "linear_key_head_dim": 65536)"));
+  EXPECT_TRUE(sized("gemma3n", R"("laurel_rank": 64)"));
+  EXPECT_FALSE(sized("gemma3n", R"("hidden_size_per_layer_input": 16777216, "vocab_size_per_layer_input": 16777216)"));
+}
+
+TEST(ReadConfig, AListOfOneSizeForEachLayerIsThatSize) {
+  const auto layered = read_config(R"({"model_type": "gemma3n_text", "hidden_size": 2048, "num_hidden_layers": 3,
+      "num_attention_heads": 8, "intermediate_size": [8192, 8192, 8192], "vocab_size": 1000})",
+                                   "c");
+  ASSERT_TRUE(layered) << layered.error().message;
+  EXPECT_EQ(layered->intermediate, 8192U);
+}
+
 }  // namespace
 }  // namespace gpuwarden::planning
