@@ -3,10 +3,12 @@
 """How often `gpuwarden plan`'s ranges hold what strangers measured, and how wide they are.
 
   planner_fresh.py --program build/release/bin/gpuwarden [--table FILE] [--half even|odd] [--rows]
+                   [--from TEXT | --not-from TEXT]
 
 The table has columns id, kind, measured, unit and command_tried (a plan's words). It defaults to
 planner/fresh_2026_11.csv in the folder that GPUWARDEN_CORPUS names. --half takes every second row of each kind, so that
-what is chosen on one half can be judged by the other.
+what is chosen on one half can be judged by the other; --from and --not-from part them by publisher (a part of url),
+which is the harder test: rows of one publisher are alike.
 """
 from __future__ import annotations
 
@@ -122,6 +124,8 @@ def main() -> int:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--half", choices=("even", "odd"))
     parser.add_argument("--rows", action="store_true")
+    parser.add_argument("--from", dest="publisher", default="", help="only rows whose url has this")
+    parser.add_argument("--not-from", dest="others", default="", help="only rows whose url has not this")
     options = parser.parse_args()
     table = options.table or Path(os.environ.get("GPUWARDEN_CORPUS", ".")) / "planner" / "fresh_2026_11.csv"
     with table.open(newline="", encoding="utf-8") as file:
@@ -130,6 +134,8 @@ def main() -> int:
     answers: dict[str, list[Answer]] = {}
     refused: dict[str, int] = {}
     for row in rows:
+        if options.publisher not in row["url"] or (options.others and options.others in row["url"]):
+            continue
         kind = row["kind"]
         index = seen[kind] = seen.get(kind, -1) + 1
         if options.half and index % 2 != (options.half == "odd"):
@@ -152,6 +158,9 @@ def main() -> int:
     for kind, found in answers.items():
         show(kind, found, refused.get(kind, 0))
     every = [answer for found in answers.values() for answer in found]
+    memory = [answer.width for answer in every if answer.kind not in ("speed", "fits")]
+    if memory:
+        print(f"memory, all kinds: median high/low {statistics.median(memory):.2f}")
     print(f"all      {len(every):>3} rows  {sum(answer.inside for answer in every):>3} inside")
     return 0
 

@@ -34,6 +34,13 @@ struct Option {
   const char* help;
   const char* choices = "";  ///< the words a shell offers for the value, with blanks between
   const char* actions = "";  ///< the actions it is for, with blanks between ("use exec"); empty: all
+  const char* also = "";     ///< other programs' names for it, with blanks between: taken, not shown in the help
+};
+
+/// An option of other programs that is none here, and what to write in its place.
+struct Elsewhere {
+  const char* typed;
+  const char* hint;
 };
 
 /// Options that belong together, under a title of the help.
@@ -84,9 +91,10 @@ struct Subcommand {
   const char* usage;
   std::array<OptionGroup, 8> groups;
   Rest rest;
-  const char* actions = "";      ///< what its first operand may be, with blanks between; empty: anything
-  const char* details = "";      ///< what the man page says beyond the summary
-  bool hidden = false;           ///< not in the overview: for shells and packagers
+  const char* actions = "";  ///< what its first operand may be, with blanks between; empty: anything
+  const char* details = "";  ///< what the man page says beyond the summary
+  bool hidden = false;       ///< not in the overview: for shells and packagers
+  std::span<const Elsewhere> elsewhere = {};
   Result<int> (*run)(Context&);  ///< the exit code, or the error that is printed
 };
 

@@ -132,6 +132,32 @@ void fall_back_to_strategy(Args& args, const placement::JobConfig& config) {
   if (strategy && has_model && trains) args.fall_back("strategy", {*strategy});
 }
 
+/// The configuration's model is planned, as if --model named it; one that is neither known nor there is the program's
+/// own affair.
+void fall_back_to_model(Args& args, const placement::JobConfig& config) {
+  const auto& name = config.model.model_name_or_path;
+  const bool cpu = placement::request_from(config).force_cpu || args.text("device") == "cpu";
+  if (!name || cpu || args.has("model") || args.has("model-size")) return;
+  if (read_model(args, *name))
+    args.fall_back("model", {*name});
+  else
+    say("note: model '{}' is neither known nor a folder with a config.json: what it needs is not planned\n",
+        printable(*name));
+}
+
+/// What the configuration says of offloading and of the type of weights, where a model is planned.
+void fall_back_to_model_settings(Args& args, const placement::JobConfig& config) {
+  if (!args.has("model") && !args.has("model-size")) return;
+  const std::string task = planning::normal_word(args.text("task").value_or("train"));
+  const bool trains = task != "inference" && task != "serve" && (args.has("task") || args.has("model"));
+  if (trains && config.distributed.fsdp_cpu_offload.value_or(false)) args.fall_back("offload", {"all"});
+  const std::string type = config.model.torch_dtype.value_or("auto");
+  if (type == "float32") args.fall_back("precision", {"fp32"});
+  // accelerate trains 16-bit weights under autocast (job_environment says so to it), which is the default of training.
+  if (!trains && type == "float16") args.fall_back("precision", {"fp16"});
+  if (!trains && type == "bfloat16") args.fall_back("precision", {"bf16"});
+}
+
 /// "cpu", "cuda", or "cuda:1": GPU 1, where no GPUs are named.
 Result<void> read_device(const std::string& device, Request& request) {
   const auto index = device.starts_with("cuda:") ? parse_integer(std::string_view(device).substr(5)) : std::nullopt;
@@ -285,7 +311,12 @@ Result<Selection> read_selection(Context& context) {
   fall_back_to_environment(context);
   fall_back_to(context.args, selection.config.selection);
   fall_back_to(context.args, selection.config.run);
+  if (!context.args.has("quiet")) {
+    for (const std::string& note : selection.config.notes) say("note: {}\n", printable(note));
+  }
+  fall_back_to_model(context.args, selection.config);
   fall_back_to_strategy(context.args, selection.config);
+  fall_back_to_model_settings(context.args, selection.config);
   selection.request = placement::request_from(selection.config);
   GPUWARDEN_CHECK(fill(context.args, selection));
   if (context.args.has("wait")) {

@@ -13,6 +13,7 @@ std::vector<std::string> option_words(const std::vector<Option>& options) {
   std::vector<std::string> words;
   for (const Option& option : options) {
     for (const auto name : split(option.names, ',')) words.emplace_back(name);
+    for (const auto name : split_words(option.also)) words.emplace_back(name);
   }
   return words;
 }
@@ -58,6 +59,9 @@ class Parser {
     const std::string see = fmt::format("see gpuwarden {} --help", command_.name);
     if (!name.starts_with("-"))
       return {ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(word)), see};
+    const auto other = std::ranges::find(command_.elsewhere, hyphenated(name), &Elsewhere::typed);
+    if (other != command_.elsewhere.end())
+      return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)), other->hint};
     const std::string close = closest_match(name, option_words(options_));
     return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)),
             close.empty() ? see : fmt::format("did you mean '{}'?", close)};
@@ -65,10 +69,13 @@ class Parser {
 
  private:
   const Option* find(std::string_view name) const {
-    const auto found = std::ranges::find_if(options_, [&](const Option& option) {
-      const auto names = split(option.names, ',');
+    const auto is_in = [&](const std::vector<std::string_view>& names) {
       return std::ranges::find(names, name) != names.end();
-    });
+    };
+    auto found = std::ranges::find_if(options_, [&](const Option& option) { return is_in(split(option.names, ',')); });
+    // Another option's own name goes before other programs' names for one.
+    if (found == options_.end())
+      found = std::ranges::find_if(options_, [&](const Option& option) { return is_in(split_words(option.also)); });
     return found == options_.end() ? nullptr : &*found;
   }
 

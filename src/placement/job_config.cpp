@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/yaml/document.hpp"
 
 namespace gpuwarden::placement {
@@ -18,8 +19,15 @@ class Section {
   Section(const YAML::Node& map, std::string_view file, std::string name)
       : map_(map), file_(file), name_(std::move(name)) {}
 
+  /// What follows is noted in the place of an error where a key is not known.
+  void ignore_unknown(std::vector<std::string>* notes) { notes_ = notes; }
+
   void known(const std::vector<std::string>& keys) {
     if (!map_.IsDefined() || map_.IsNull() || error_) return;
+    if (notes_ != nullptr && map_.IsMap()) {
+      for (const auto& entry : map_) note_unknown(entry.first.Scalar(), keys);
+      return;
+    }
     if (auto checked = yaml::check_keys(map_, file_, name_.empty() ? "the configuration" : name_, keys); !checked)
       error_ = checked.error();
   }
@@ -82,6 +90,11 @@ class Section {
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  void note_unknown(const std::string& key, const std::vector<std::string>& keys) {
+    if (std::ranges::find(keys, key) != keys.end()) return;
+    notes_->push_back(fmt::format("{}: '{}{}{}' is left to the program (tool: ignore-unknown)", file_, name_,
+                                  name_.empty() ? "" : ".", printable(key)));
+  }
   static bool present(const YAML::Node& at) { return at.IsDefined() && !at.IsNull(); }
   void wrong(const YAML::Node& at, const char* key, const std::string& wanted) {
     complain(at, fmt::format("{}{}{} should be {}", name_, name_.empty() ? "" : ".", key, wanted));
@@ -90,11 +103,44 @@ class Section {
   YAML::Node map_;
   std::string_view file_;
   std::string name_;
+  std::vector<std::string>* notes_ = nullptr;
   std::optional<Error> error_;
 };
 
-std::optional<Error> read_distributed(const YAML::Node& map, std::string_view file, DistributedConfig& config) {
+/// GPUs that a list names, ranges of indices ("0-3") taken apart.
+std::size_t counted(const std::vector<GpuName>& ids) {
+  std::vector<std::string> texts;
+  for (const GpuName& id : ids) texts.push_back(id.text);
+  return expand_ranges(texts).size();
+}
+
+/// What cannot both be meant. Source of what each key means: the guide to choosing GPUs that the file follows.
+void check_distributed(Section& in, const DistributedConfig& config) {
+  const std::uint32_t count = config.num_gpus.value_or(0);
+  const std::size_t named = config.gpu_ids.empty() ? 0 : counted(config.gpu_ids);
+  if (count > 0 && named > 0 && count != named)
+    in.complain(
+        in.node("num_gpus"),
+        fmt::format("distributed.num_gpus is {}, but gpu_ids names {} GPU{}", count, named, named == 1 ? "" : "s"),
+        "leave out one of the two, or make them agree");
+  const std::size_t asked = std::max<std::size_t>(count, named);
+  if (config.strategy == "single" && asked > 1)
+    in.complain(in.node("strategy"),
+                fmt::format("distributed.strategy is single: one GPU, but {} are asked for", asked),
+                "take ddp or fsdp, or one GPU");
+  if (config.enabled == false && asked > 1)
+    in.complain(in.node("enabled"), fmt::format("distributed.enabled is false: one GPU, but {} are asked for", asked),
+                "enabled: true, or one GPU");
+  if (config.fsdp_cpu_offload.value_or(false) && config.strategy && config.strategy != "fsdp")
+    in.complain(in.node("fsdp_cpu_offload"),
+                fmt::format("distributed.fsdp_cpu_offload is true, but the strategy is {}", *config.strategy),
+                "strategy: fsdp");
+}
+
+std::optional<Error> read_distributed(const YAML::Node& map, std::string_view file, std::vector<std::string>* ignored,
+                                      DistributedConfig& config) {
   Section in(map, file, "distributed");
+  in.ignore_unknown(ignored);
   in.known({"enabled", "num_gpus", "gpu_ids", "strategy", "fsdp_sharding_strategy", "fsdp_cpu_offload", "backend",
             "master_addr", "master_port", "nnodes", "node_rank"});
   in.flag("enabled", config.enabled);
@@ -119,11 +165,14 @@ std::optional<Error> read_distributed(const YAML::Node& map, std::string_view fi
   if (config.node_rank.value_or(0) >= config.nnodes.value_or(65536)) {
     in.complain(in.node("node_rank"), "distributed.node_rank should be below nnodes", "ranks count from 0");
   }
+  check_distributed(in, config);
   return in.error();
 }
 
-std::optional<Error> read_model(const YAML::Node& map, std::string_view file, ModelConfig& config) {
+std::optional<Error> read_model(const YAML::Node& map, std::string_view file, std::vector<std::string>* ignored,
+                                ModelConfig& config) {
   Section in(map, file, "model");
+  in.ignore_unknown(ignored);
   in.known({"model_name_or_path", "device_map", "torch_dtype"});
   in.text("model_name_or_path", config.model_name_or_path);
   in.text("device_map", config.device_map);
@@ -156,6 +205,33 @@ std::optional<Error> read_flags(const YAML::Node& map, std::string_view file, co
   return in.error();
 }
 
+constexpr std::string_view kKeys[] = {"experiment_name", "device", "distributed", "model", "selection", "run", "tool"};
+
+/// Whether the file says `tool: ignore-unknown`.
+bool ignores_unknown(Section& in) {
+  std::optional<std::string> tool;
+  in.choice("tool", tool, {"ignore-unknown"});
+  return tool.has_value();
+}
+
+/// Sections of the job's own program beside the known ones. A word that is no section, and a section that is nearly
+/// called as a known one, are slips.
+void check_top(Section& in, std::string_view file, bool ignores, std::vector<std::string>& notes) {
+  const std::vector<std::string> keys(std::begin(kKeys), std::end(kKeys));
+  std::vector<std::string> all = keys;
+  if (in.map().IsMap()) {
+    for (const auto& entry : in.map()) {
+      const std::string key = entry.first.Scalar();
+      if (std::ranges::find(keys, key) != keys.end()) continue;
+      const bool section = entry.second.IsMap() || entry.second.IsSequence();
+      if (!ignores && (!section || !closest_match(key, keys).empty())) continue;
+      all.push_back(key);
+      notes.push_back(fmt::format("{}: '{}' is left to the program: no section of gpuwarden", file, printable(key)));
+    }
+  }
+  in.known(all);
+}
+
 /// "cpu", "cuda", or "cuda:1", which is GPU 1 where no GPUs are named.
 void read_device(Section& in, JobConfig& config) {
   std::optional<std::string> device;
@@ -185,13 +261,16 @@ Result<JobConfig> parse_job_config(std::string_view text, std::string_view name,
   JobConfig config;
   if (!root.IsDefined() || root.IsNull()) return config;
   Section in(root, name, "");
-  in.known({"experiment_name", "device", "distributed", "model", "selection", "run"});
+  const bool ignores = ignores_unknown(in);
+  check_top(in, name, ignores, config.notes);
   if (in.error()) return std::unexpected(*in.error());
+  std::vector<std::string>* const ignored = ignores ? &config.notes : nullptr;
   in.text("experiment_name", config.experiment_name);
   read_device(in, config);
   if (in.error()) return std::unexpected(*in.error());
-  if (auto error = read_distributed(in.node("distributed"), name, config.distributed)) return std::unexpected(*error);
-  if (auto error = read_model(in.node("model"), name, config.model)) return std::unexpected(*error);
+  if (auto error = read_distributed(in.node("distributed"), name, ignored, config.distributed))
+    return std::unexpected(*error);
+  if (auto error = read_model(in.node("model"), name, ignored, config.model)) return std::unexpected(*error);
   if (auto error = read_flags(in.node("selection"), name, "selection", known.selection, config.selection))
     return std::unexpected(*error);
   if (auto error = read_flags(in.node("run"), name, "run", known.run, config.run)) return std::unexpected(*error);

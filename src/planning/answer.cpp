@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "formats.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "search_parts.hpp"
 
@@ -30,7 +31,10 @@ SearchRequest request_of(const PlanAnswer& answer) {
 }
 
 ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
-  return {.gpu = {gpus.usable}, .utilization = work.serving_utilization};
+  return {.gpu = {gpus.usable},
+          .utilization = work.serving_utilization,
+          .batched_tokens = work.batched_tokens,
+          .requests = work.max_requests};
 }
 
 /// The best strategy over all of the GPUs; a serving engine's fits only if its pool holds a request.
@@ -241,6 +245,18 @@ Result<void> check_fp8(const PlanRequest& request) {
               "GPUs of compute capability 8.9 and later have it: RTX 4090, L40S, H100");
 }
 
+/// Whether the GPU multiplies in the weights' format or only stores them so. Sources: NVIDIA's Blackwell and Hopper
+/// tuning guides (types of tensor cores); vLLM's documentation, "Quantization" (weight-only kernels).
+void note_format(PlanAnswer& answer, int capability, const std::string& name) {
+  const Settings& settings = answer.request.work.settings;
+  const WeightFormat* const format = find_format(settings.quantization);
+  // What an 8-bit type without tensor cores for it comes to is said below.
+  if (format == nullptr || settings.trains() || format->kind == Quantization::fp8) return;
+  if (format->computes_from > 0 && capability >= format->computes_from) return;
+  answer.notes.push_back(
+      fmt::format("{} only stores weights in {}: products are in 16 bit", name, to_string(settings.quantization)));
+}
+
 /// What a GPU without bf16 or fp8 does instead. Sources: CUDA programming guide, arithmetic by compute capability;
 /// vLLM's documentation, "FP8 W8A8" (Marlin kernels before 8.9, from 8.0 on) and "Quantized KV Cache".
 void note_types(PlanAnswer& answer) {
@@ -253,6 +269,7 @@ void note_types(PlanAnswer& answer) {
     settings.precision = Precision::fp16;
     answer.notes.push_back(fmt::format("{} has no bf16: 16 bit are fp16", name));
   }
+  note_format(answer, capability, name);
   if (capability >= 89) return;
   if (settings.quantization == Quantization::fp8)
     answer.notes.push_back(
@@ -336,6 +353,7 @@ Result<PlanAnswer> answer(PlanRequest request) {
   GPUWARDEN_CHECK(check(answer.request.work.settings));
   GPUWARDEN_CHECK(check_fp8(answer.request));
   GPUWARDEN_CHECK(check_heads(answer.request));
+  answer.notes = answer.request.work.notes;
   note_types(answer);
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));

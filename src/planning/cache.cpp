@@ -10,7 +10,7 @@ namespace gpuwarden::planning {
 
 double kv_bytes_per_token(const ModelFigures& model, const Settings& settings) {
   const ModelShape& shape = model.shape;
-  const double layers = std::ceil(static_cast<double>(shape.layers) / settings.parallel.pipeline);
+  const double layers = std::ceil(static_cast<double>(kv_layers(shape)) / settings.parallel.pipeline);
   double elements = static_cast<double>(kv_elements_per_layer(shape));
   const double tensor = settings.parallel.tensor;
   if (shape.latent.kv_rank == 0) elements /= std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
@@ -25,38 +25,76 @@ double sliding_share(const ModelShape& model, double tokens) {
 
 namespace {
 
-/// What an engine's layout adds to weights: rotary tables, padded vocabularies and workspaces beside 16-bit ones;
-/// beside packed ones the kernels' own layouts; mxfp4's experts are padded to whole tiles of 256 in both directions
-/// (vLLM's mxfp4 layers, which run gpt-oss's 2880 as 3072).
-double layout_bytes(const ModelFigures& model, const Settings& settings, double weights) {
-  constexpr double kBeside16 = 0.02;
-  constexpr double kBesidePacked = 0.04;
+/// The least and the most of weights that engines are seen to hold, as shares of their own bytes: beside 16 bit rotary
+/// tables and padded vocabularies, beside packed ones the kernels' own layouts. bitsandbytes' scratch is a sixth at
+/// most, and was not told at all in one log (vLLM, gemma-2-9b on a T4).
+struct LayoutShares {
+  double least;
+  double most;
+};
+LayoutShares layout_shares(Quantization quantization) {
+  switch (quantization) {
+    case Quantization::none:
+      return {0.998, 1.02};
+    case Quantization::nf4:
+    case Quantization::nf4_double:
+      return {0.87, 1.15};
+    default:
+      return {0.97, 1.04};
+  }
+}
+
+/// What mxfp4's experts gain where they are padded to whole tiles of 256 in both directions, as vLLM's mxfp4 layers do,
+/// which run gpt-oss's 2880 as 3072.
+double padding_bytes(const ModelFigures& model, const Settings& settings) {
+  if (settings.quantization != Quantization::mxfp4) return 0;
   constexpr double kTile = 256;
-  if (settings.quantization == Quantization::none) return kBeside16 * weights;
-  if (settings.quantization != Quantization::mxfp4) return kBesidePacked * weights;
   const auto padded = [](double width) { return width > 0 ? std::ceil(width / kTile) * kTile / width : 1; };
   const double growth = padded(model.shape.hidden) * padded(model.shape.experts.intermediate) - 1;
-  const double experts = frozen_bytes(Quantization::mxfp4, 2) * local_parameters(model, settings).experts;
-  return kBeside16 * weights + growth * experts;
+  const double each = frozen_bytes(frozen_format(model.shape, settings.quantization), 2);
+  return growth * each * local_parameters(model, settings).experts;
+}
+
+/// Towers that tensor parallelism does not divide.
+double whole_towers(const ModelFigures& model, const Settings& settings) {
+  constexpr double kBytes = 2;
+  return kBytes * static_cast<double>(model.shape.tower_parameters) * (1 - 1.0 / settings.parallel.tensor);
+}
+
+/// What an engine's profiling run holds that reads a whole request at once, as vLLM's did before it read prompts in
+/// pieces (version 0.8; longer requests were read so before).
+double whole_request_activations(const ModelFigures& model, const Settings& settings, ServingBudget budget) {
+  constexpr std::uint32_t kReadInPieces = 32'768;
+  if (settings.sequence <= kReadInPieces) budget.batched_tokens = std::max(budget.batched_tokens, settings.sequence);
+  return profiled_activations(model, settings, budget);
 }
 
 /// The pool of engines that keep the most and the least besides.
 void add_ends(const ModelFigures& model, const Settings& settings, const ServingBudget& budget, ServingPool& pool) {
   const bool measured = budget.activations.value > 0;
-  const double ranks = settings.parallel.gpus();
+  const bool mxfp4 = settings.quantization == Quantization::mxfp4;
+  const Figures& f = figures();
   const double outside_most =
-      std::max(pool.outside, ranks > 1 ? figures().serving_outside_ranks_most : figures().serving_outside_most);
-  const double outside_least = std::min(pool.outside, figures().serving_outside_least);
-  // Routed tokens are copied for each of their experts in the profiling run; dense layers' runs differ by half.
-  const double most = measured ? 1 : settings.quantization == Quantization::mxfp4 ? 4 : 1.5;
-  pool.weights_low = pool.weights * (settings.quantization == Quantization::none ? 0.998 : 0.97);
-  pool.weights_high = pool.weights + layout_bytes(model, settings, pool.weights);
+      std::max(pool.outside, settings.parallel.gpus() > 1 ? f.serving_outside_ranks_most : f.serving_outside_most);
+  const double outside_least = std::min(pool.outside, f.serving_outside_least);
+  const double padding = padding_bytes(model, settings);
+  const LayoutShares shares = layout_shares(settings.quantization);
+  const double plain = pool.weights - padding / 2;
+  pool.weights_low = plain * shares.least;
+  pool.weights_high = plain * shares.most + padding + whole_towers(model, settings);
+  // Dense layers' profiling runs differ by a quarter.
+  constexpr double kMore = 1.25;
+  constexpr double kLess = 0.4;
+  const double most = measured ? pool.activations
+                      : mxfp4  ? std::max(pool.activations, f.serving_mxfp4.high)
+                               : kMore * whole_request_activations(model, settings, budget);
+  const double least = measured ? pool.activations : mxfp4 ? f.serving_mxfp4.low : kLess * pool.activations;
   const double total = budget.utilization * static_cast<double>(budget.gpu.usable.value);
   const auto left = [&](double weights, double outside, double activations) {
     return std::max(0.0, total - weights - outside - activations);
   };
-  pool.cache_low = left(pool.weights_high, outside_most, most * pool.activations);
-  pool.cache_high = left(pool.weights_low, outside_least, (measured ? 1 : 0.4) * pool.activations);
+  pool.cache_low = left(pool.weights_high, outside_most, most);
+  pool.cache_high = left(pool.weights_low, outside_least, least);
 }
 
 }  // namespace
@@ -73,9 +111,12 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   Estimate weights;
   add_generation_moment(model, alone, weights);
   ServingPool pool;
-  pool.weights = weights.peak_moment().at(Use::weights);
+  // How much of the padding an engine has differs by kernel: half of it is expected.
+  pool.weights = weights.peak_moment().at(Use::weights) + padding_bytes(model, alone) / 2;
   pool.activations = budget.activations.value > 0 ? static_cast<double>(budget.activations.value)
-                                                  : profiled_activations(model, settings, budget.batched_tokens);
+                                                  : profiled_activations(model, settings, budget);
+  if (budget.activations.value == 0 && settings.quantization == Quantization::mxfp4)
+    pool.activations = std::max(pool.activations, figures().serving_mxfp4.value);
   pool.outside = static_cast<double>(budget.outside.value);
   const double total = static_cast<double>(budget.gpu.usable.value);
   pool.cache = std::max(0.0, budget.utilization * total - pool.weights - pool.outside - pool.activations);
@@ -94,12 +135,12 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   return pool;
 }
 
-double profiled_activations(const ModelFigures& model, const Settings& settings, std::uint32_t batched_tokens) {
+double profiled_activations(const ModelFigures& model, const Settings& settings, const ServingBudget& budget) {
   const Widths w = widths_of(model, settings);
   // Gate, up and their product of one layer, residuals, and fp32 logits of the last tokens of a full batch of requests.
   const double layer = 6 * std::max(w.mlp, w.expert * w.experts_per_token) + 8 * model.shape.hidden;
-  const double logits = 6 * w.vocab * 256;
-  return layer * batched_tokens + logits;
+  const double logits = 6 * w.vocab * std::min(budget.requests, budget.batched_tokens);
+  return layer * budget.batched_tokens + logits;
 }
 
 }  // namespace gpuwarden::planning

@@ -237,6 +237,8 @@ Result<Estimate> calibrated(const ModelFigures& model, const Settings& settings,
   corrected = std::clamp(std::max(corrected, calibration.least), measured.least, measured.most);
   if (result.allocated > 0) result.reserve *= corrected / result.allocated;
   result.allocated = corrected;
+  result.more_share = 0;
+  result.more_bytes = 0;
   result.uncertainty = beyond || calibration.slope_from_equations ? 0.08 : 0.03;
   return result;
 }

@@ -28,6 +28,8 @@ constexpr Ending kEndings[] = {{"bnb4bit", "bitsandbytes", 4},
                                {"4bit", "bitsandbytes", 4},
                                {"8bit", "bitsandbytes", 8},
                                {"instruct"},
+                               {"quantized"},
+                               {"think"},
                                {"thinking"},
                                {"reasoning"},
                                {"preview"},
@@ -44,8 +46,13 @@ constexpr Ending kEndings[] = {{"bnb4bit", "bitsandbytes", 4},
                                {"w8a16", "int8", 8},
                                {"int4", "int4", 4},
                                {"int8", "int8", 8},
+                               {"hqq", "hqq", 4},
+                               {"nvfp4a16", "nvfp4", 4},
                                {"nvfp4", "nvfp4", 4},
                                {"mxfp4", "mxfp4", 4},
+                               {"fp4", "nvfp4", 4},
+                               {"bf16"},
+                               {"fp16"},
                                {"fp8", "fp8", 8},
                                {"sft"},
                                {"dpo"},
@@ -163,8 +170,10 @@ Found find_row(std::string_view name) {
 
 /// Files of llama.cpp: which of many widths a repository's name alone does not say.
 bool names_gguf(std::string_view name) {
+  constexpr std::string_view kWidths[] = {"gguf",  "exl2",  "exl3",  "-q2_k", "-q3_k", "-q4_k",
+                                          "-q5_k", "-q6_k", "-q8_0", "-q4_0", "-iq"};
   const std::string text = to_lower(name.substr(0, kLongestName));
-  return text.contains("gguf") || text.contains("exl2") || text.contains("exl3");
+  return std::ranges::any_of(kWidths, [&](std::string_view word) { return text.contains(word); });
 }
 
 /// What the name says of how weights are stored stands in the place of a config's word.
@@ -174,8 +183,6 @@ void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
     model.quantization_bits = stem.stored->bits;
     model.notes.push_back(fmt::format("'{}': the shape of {}, its matrices stored in {} bits ({})", printable(asked),
                                       model.name, stem.stored->bits, stem.stored->stored));
-    if (stem.stored->stored == "nvfp4")
-      model.notes.emplace_back("nvfp4 weights are counted as int4 ones, 8% smaller than they are");
   } else if (stem.dated) {
     model.notes.push_back(fmt::format("'{}' is planned with the shape of {}", printable(asked), model.name));
   }

@@ -193,6 +193,16 @@ void read_switches(ConfigFields& fields, ModelShape& model) {
   if (named) model.dropout = above_zero;
 }
 
+/// The catalogue's key: towers for images and sound, which a config.json describes but does not count.
+void read_towers(ConfigFields& fields, ModelShape& model) {
+  constexpr std::uint64_t kMostInTowers = 1'000'000'000'000;
+  const auto counted = fields.number({"tower_parameters"}, 1, kMostInTowers);
+  if (!counted) return;
+  model.tower_parameters = *counted;
+  model.notes.push_back(fmt::format("towers for images and sound are counted: {:.2f} B parameters in 16 bit",
+                                    static_cast<double>(*counted) / 1e9));
+}
+
 void read_activation(ConfigFields& fields, ModelShape& model) {
   const auto name = fields.text({"hidden_activation", "hidden_act", "activation_function"});
   if (!name) return;
@@ -262,6 +272,7 @@ Result<ModelShape> read_shape(const json& object, std::string_view name, const s
   read_switches(fields, model);
   read_activation(fields, model);
   read_storage(fields, model);
+  read_towers(fields, model);
   if (!fields.error() && family.read != nullptr) family.read(fields, model);
   if (fields.error()) return std::unexpected(*fields.error());
   if (const auto missing = missing_fields(model); !missing.empty())

@@ -54,11 +54,23 @@ void ConfigFields::wrong(std::string_view key, const nlohmann::json& value, std:
   complain(key, fmt::format("is {}, {} was expected", shown(value), expected));
 }
 
+namespace {
+
+/// The entry of a list whose entries are all the same (Gemma 3n's intermediate_size, one for each layer); else the
+/// value.
+const nlohmann::json& single(const nlohmann::json& value) {
+  if (!value.is_array() || value.size() < 2) return value;
+  const bool same = std::ranges::all_of(value, [&](const nlohmann::json& each) { return each == value.front(); });
+  return same ? value.front() : value;
+}
+
+}  // namespace
+
 std::optional<std::uint64_t> ConfigFields::number(Keys keys, std::uint64_t low, std::uint64_t high) {
   for (const std::string_view key : keys) {
     const nlohmann::json* const value = find(key);
     if (value == nullptr) continue;
-    const auto parsed = whole(*value);
+    const auto parsed = whole(single(*value));
     if (parsed && *parsed >= low && *parsed <= high) return parsed;
     wrong(key, *value, fmt::format("a whole number from {} to {}", low, high));
     return std::nullopt;
@@ -118,6 +130,14 @@ std::optional<std::size_t> ConfigFields::list_count(std::string_view key, std::s
   return static_cast<std::size_t>(std::ranges::count_if(*value, [&](const nlohmann::json& each) {
     return each.is_string() && each.get_ref<const std::string&>() == entry;
   }));
+}
+
+bool ConfigFields::list_holds(std::string_view key, std::string_view part) const {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr || !value->is_array()) return false;
+  return std::ranges::any_of(*value, [&](const nlohmann::json& each) {
+    return each.is_string() && each.get_ref<const std::string&>().find(part) != std::string::npos;
+  });
 }
 
 std::optional<ConfigFields> ConfigFields::inside(std::string_view key) const {

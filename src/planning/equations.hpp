@@ -4,6 +4,7 @@
 #pragma once
 
 #include "figures.hpp"
+#include "formats.hpp"
 #include "gpuwarden/planning/estimate.hpp"
 #include "gpuwarden/planning/model.hpp"
 #include "gpuwarden/planning/settings.hpp"
@@ -86,12 +87,10 @@ StateBytes state_bytes(const ModelFigures& model, const Settings& settings);
 StateBytes adapter_bytes(const Settings& settings);
 /// The optimizer's temporaries for a parameter of the embeddings' trained copies beside a frozen base.
 double copy_temporaries(const Settings& settings);
-/// Bytes of a frozen weight in the layers' matrices; of mxfp4 in those of the experts.
-double frozen_bytes(Quantization quantization, double otherwise);
-/// Bytes of all of the layers' matrices.
-double frozen_matrices(const LocalParameters& local, Quantization quantization, double otherwise);
-/// Of them, what is not spread by sharding: the constants of 4-bit blocks.
-double unsharded_constants(Quantization quantization);
+/// Bytes of all of the layers' matrices, frozen.
+double frozen_matrices(const LocalParameters& local, const FrozenFormat& format, double otherwise);
+/// Of them, what is not spread by sharding: the constants of bitsandbytes' 4-bit blocks.
+double unsharded_constants(const FrozenFormat& format);
 /// What an element has in forward and backward: 4 with fp32, else 2.
 double compute_bytes(const Settings& settings);
 /// Transformer Engine's copies of a matrix in 8 bits and of its transpose, which it keeps beside the 16-bit weights.

@@ -11,15 +11,27 @@ namespace gpuwarden::planning {
 
 namespace {
 
-/// About the 90th percentile of errors by kind of plan, mostly on rows that coefficients were chosen on; assumed where
-/// nothing was measured (planning_figures.csv says which).
-double uncertainty_of(const ModelFigures& model, const Settings& settings) {
-  if (model.shape.estimated) return figures().uncertainty_shape;
-  if (!settings.trains()) return figures().uncertainty_inference;
+/// The figure of this kind of plan: its `low` is how much less, its `high` how much more may be measured.
+const knowledge::PlanningFigure& uncertainty_of(const ModelFigures& model, const Settings& settings) {
+  const Figures& f = figures();
+  const bool packed = settings.quantization != Quantization::none && settings.quantization != Quantization::fp8;
+  if (model.shape.estimated) return f.uncertainty_shape;
+  if (!settings.trains()) return packed ? f.uncertainty_packed : f.uncertainty_inference;
   const Parallelism& parallel = settings.parallel;
-  if (parallel.tensor > 1 || parallel.pipeline > 1 || parallel.expert > 1) return figures().uncertainty_parallel;
-  if (parallel.offload != Offload::none) return figures().uncertainty_parallel;
-  return settings.varied_lengths ? figures().uncertainty_varied : figures().uncertainty_training;
+  if (parallel.offload != Offload::none) return f.uncertainty_offload;
+  const bool experts = model.shape.experts.experts > 0;
+  if (experts || std::max({parallel.tensor, parallel.pipeline, parallel.expert}) > 1) return f.uncertainty_parallel;
+  if (settings.framework == Framework::torchtitan) return f.uncertainty_compiled;
+  return settings.varied_lengths ? f.uncertainty_varied : f.uncertainty_training;
+}
+
+/// Logits of a whole prompt, which AutoAWQ's models and transformers before 4.45 compute, in 16 bit and in fp32; where
+/// the prompt is not told, it may be all of a request.
+double prompt_logits(const ModelFigures& model, const Settings& settings) {
+  if (settings.task != Task::inference || !model.shape.output_head) return 0;
+  constexpr double kBytes = 2 + 4;
+  const double prompt = settings.prompt > 0 ? settings.prompt : settings.sequence;
+  return kBytes * model.shape.vocab / settings.parallel.tensor * prompt * settings.micro_batch;
 }
 
 }  // namespace
@@ -53,7 +65,10 @@ Result<Estimate> estimate(const ModelFigures& model, const Settings& asked) {
   result.context = figures().cuda_context;
   result.communication = settings.parallel.gpus() > settings.parallel.layer_stages ? figures().nccl_buffers : 0;
   result.reserve = allocator_reserve(model, settings, result);
-  result.uncertainty = uncertainty_of(model, settings);
+  const knowledge::PlanningFigure& uncertainty = uncertainty_of(model, settings);
+  result.uncertainty = uncertainty.low;
+  result.more_share = uncertainty.high - uncertainty.low;
+  result.more_bytes = prompt_logits(model, settings);
   return result;
 }
 

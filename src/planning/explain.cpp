@@ -14,19 +14,33 @@ namespace {
 
 using namespace std::string_view_literals;
 
+/// Transformer Engine's, where it multiplies in 8 bits.
+std::string eight_bit_copies(const LocalParameters& local, const Settings& settings, double shards) {
+  const double each = fp8_copies(settings);
+  if (each <= 0) return "";
+  return fmt::format(" + {:.0f} B x {:.0f} in matrices / {:.0f} ranks, copies in 8 bits", each, local.linear, shards);
+}
+
 std::string weights_formula(const ModelFigures& model, const Settings& settings) {
   const LocalParameters local = local_parameters(model, settings);
   const double shards = shards_of(settings).weights;
   if (settings.task == Task::full_training) {
     const StateBytes bytes = state_bytes(model, settings);
-    return fmt::format("{:.0f} B x {:.0f} parameters / {:.0f} ranks{}", bytes.weights, local.total, shards,
-                       bytes.copies > 0 ? " (and 2 B for autocast's copies while it computes)" : "");
+    std::string text = fmt::format("{:.0f} B x {:.0f} parameters / {:.0f} ranks{}", bytes.weights, local.total, shards,
+                                   bytes.copies > 0 ? " (and 2 B for autocast's copies while it computes)" : "");
+    text += eight_bit_copies(local, settings, shards);
+    return text;
   }
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
-  std::string text = fmt::format("({:.4g} B x {:.0f} in matrices + {:.0f} B x {:.0f} others) / {:.0f} ranks",
-                                 frozen_matrices(local, settings.quantization, width) / std::max(1.0, local.linear),
-                                 local.linear, width, local.total - local.linear, shards);
+  const FrozenFormat format = frozen_format(model.shape, settings.quantization);
+  const std::string packed = formula_of(format);
+  std::string text =
+      fmt::format("({:.5g} B x {:.0f} in matrices{} + {:.0f} B x {:.0f} others) / {:.0f} ranks",
+                  frozen_matrices(local, format, width) / std::max(1.0, local.linear), local.linear,
+                  packed.empty() ? "" : fmt::format(" ({}{})", packed, format.experts_only ? ", in experts alone" : ""),
+                  width, local.total - local.linear, shards);
   if (local.adapters > 0) text += fmt::format(" + {:.0f} adapter parameters", local.adapters);
+  text += eight_bit_copies(local, settings, shards);
   return text;
 }
 
@@ -45,6 +59,18 @@ std::string states_formula(const ModelFigures& model, const Settings& settings, 
                      use == Use::gradients ? shards.gradients : shards.states);
 }
 
+std::string cache_formula(const ModelFigures& model, const Settings& settings) {
+  std::string text =
+      fmt::format("{:.0f} B a token x {} tokens", kv_bytes_per_token(model, settings), settings.sequence);
+  if (const double share = sliding_share(model.shape, settings.sequence); share < 1)
+    text += fmt::format(" x {:.3g}, since {} layers see {} tokens", share, model.shape.sliding_layers,
+                        model.shape.sliding_window);
+  text += fmt::format(" x {} requests", settings.micro_batch);
+  if (const double state = linear_state_bytes(model.shape); state > 0)
+    text += fmt::format(", and {:.0f} B a request in layers of linear attention", state / settings.parallel.tensor);
+  return text;
+}
+
 std::string tokens_formula(const ModelFigures& model, const Settings& settings, Use use, Stage stage) {
   const Widths w = widths_of(model, settings, stage);
   const ModelShape& shape = model.shape;
@@ -55,6 +81,10 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
                          w.vocab, loss.per_hidden, w.hidden, w.tokens);
     }
     case Use::working_set:
+      // What 4-bit kernels hold of a prompt: the only thing at work that is told of inference.
+      if (!settings.trains())
+        return fmt::format("4 B x {:.0f} hidden x {} prompt tokens x {} requests", w.hidden, settings.prompt,
+                           settings.micro_batch);
       return fmt::format("{:.1f} x {:.0f} hidden x {:.0f} tokens",
                          layer_working_set(shape, w, settings) / std::max(1.0, w.hidden), w.hidden, w.tokens);
     case Use::checkpoints:
@@ -65,8 +95,7 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
       return fmt::format("what {:.0f} layers keep of {:.0f} tokens x {:.3g} in flight", w.layers, w.tokens,
                          w.in_flight);
     case Use::kv_cache:
-      return fmt::format("{:.0f} B a token x {} tokens x {} requests", kv_bytes_per_token(model, settings),
-                         settings.sequence, settings.micro_batch);
+      return cache_formula(model, settings);
     default:
       return {};
   }
@@ -147,8 +176,9 @@ std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& ask
   for (std::size_t i = 0; i < kUses; ++i) {
     const auto use = static_cast<Use>(i);
     if (peak.at(use) <= 0) continue;
-    lines.push_back(
-        {std::string(name_of(use, settings)), peak.at(use), formula_of(model, settings, use, stage), kSources[i]});
+    const WeightFormat* const format = use == Use::weights ? find_format(settings.quantization) : nullptr;
+    lines.push_back({std::string(name_of(use, settings)), peak.at(use), formula_of(model, settings, use, stage),
+                     format != nullptr ? format->source : kSources[i]});
   }
   lines.push_back({"context", estimate.context, "CUDA context and kernels",
                    "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});

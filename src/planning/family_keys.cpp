@@ -25,6 +25,11 @@ void count_sliding(ConfigFields& fields, ModelShape& model, std::uint32_t otherw
   model.sliding_layers = std::min(model.sliding_layers, model.layers);
 }
 
+void note_prediction_layers(ConfigFields& fields, ModelShape& model) {
+  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0)
+    model.notes.emplace_back("the layers for multi-token prediction are not counted: transformers does not load them");
+}
+
 }  // namespace
 
 void read_llama(ConfigFields& fields, ModelShape& model) {
@@ -61,6 +66,60 @@ void read_qwen_moe(ConfigFields& fields, ModelShape& model) {
   model.experts.dense_layers =
       std::min(model.layers, model.layers - model.layers / step + static_cast<std::uint32_t>(named));
   fields.take(model.experts.shared_intermediate, {"shared_expert_intermediate_size"}, 0, kWidest);
+}
+
+/// Every fourth layer has ordinary attention, unless `layer_types` says which.
+void read_qwen3_next(ConfigFields& fields, ModelShape& model) {
+  read_qwen_moe(fields, model);
+  LinearAttention& own = model.linear_attention;
+  fields.take(own.key_heads, {"linear_num_key_heads"}, 1, kMostHeads);
+  fields.take(own.value_heads, {"linear_num_value_heads"}, 1, kMostHeads);
+  fields.take(own.key_dim, {"linear_key_head_dim"}, 1, kMostHeads);
+  fields.take(own.value_dim, {"linear_value_head_dim"}, 1, kMostHeads);
+  fields.take(own.kernel, {"linear_conv_kernel_dim"}, 1, 1024);
+  const auto each = fields.number({"full_attention_interval"}, 1, kMostLayers).value_or(4);
+  const auto listed = fields.list_count("layer_types", "linear_attention");
+  const auto others =
+      static_cast<std::uint32_t>(listed.value_or(all_but_each(model.layers, static_cast<std::uint32_t>(each))));
+  own.layers = std::min(others, model.layers);
+}
+
+/// Source: configuration_glm4_moe.py; the checkpoints' files count shared experts, not their width.
+void read_glm4_moe(ConfigFields& fields, ModelShape& model) {
+  if (const auto bias = fields.flag({"attention_bias"})) {
+    set_qkv_bias(model, *bias);
+    model.attention_out_bias = false;
+  }
+  if (fields.flag({"use_qk_norm"}).value_or(false)) model.qk_norm = QkNorm::per_head;
+  ExpertShape& experts = model.experts;
+  fields.take(experts.dense_layers, {"first_k_dense_replace"}, 0, kMostLayers);
+  const auto shared = fields.number({"n_shared_experts"}, 0, 1024).value_or(1);
+  experts.shared_intermediate =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(shared * experts.intermediate, kWidest));
+  note_prediction_layers(fields, model);
+}
+
+void read_seed_oss(ConfigFields& fields, ModelShape& model) {
+  if (const auto bias = fields.flag({"attention_bias"})) set_qkv_bias(model, *bias);
+  model.attention_out_bias = fields.flag({"attention_out_bias"}).value_or(false);
+  fields.take(model.mlp_bias, {"mlp_bias"});
+}
+
+/// Source: configuration_olmo3.py: every fourth layer sees all.
+void read_olmo3(ConfigFields& fields, ModelShape& model) {
+  count_sliding(fields, model, all_but_each(model.layers, 4));
+}
+
+/// Source: configuration_gemma3n.py: every fifth layer sees all. Published files list intermediate_size by layer.
+void read_gemma3n(ConfigFields& fields, ModelShape& model) {
+  LayerInputs& own = model.layer_inputs;
+  fields.take(own.width, {"hidden_size_per_layer_input"}, 1, kWidest);
+  fields.take(own.vocab, {"vocab_size_per_layer_input"}, 1, kWidest);
+  fields.take(own.streams, {"altup_num_inputs"}, 1, 64);
+  fields.take(own.low_rank, {"laurel_rank"}, 1, kWidest);
+  fields.take(own.kv_shared, {"num_kv_shared_layers"}, 0, kMostLayers);
+  own.kv_shared = std::min(own.kv_shared, model.layers > 0 ? model.layers - 1 : 0);
+  count_sliding(fields, model, all_but_each(model.layers, 5));
 }
 
 void read_gemma2(ConfigFields& fields, ModelShape& model) { count_sliding(fields, model, (model.layers + 1) / 2); }
@@ -179,8 +238,7 @@ void read_deepseek(ConfigFields& fields, ModelShape& model) {
   const auto method = fields.text({"topk_method"});
   const auto scoring = fields.text({"scoring_func", "score_func"});
   experts.balance_bias = method ? *method == "noaux_tc" : scoring == "sigmoid";
-  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0)
-    model.notes.emplace_back("the layers for multi-token prediction are not counted: transformers does not load them");
+  note_prediction_layers(fields, model);
 }
 
 void read_gpt_oss(ConfigFields& fields, ModelShape& model) { count_sliding(fields, model, (model.layers + 1) / 2); }

@@ -36,6 +36,33 @@ void qwen3_moe(ModelShape& model) {
   model.experts = {.experts = 128, .experts_per_token = 8, .intermediate = 768};
 }
 
+void qwen3_next(ModelShape& model) {
+  qwen3(model);
+  model.head_dim = 256;
+  model.gated_attention = true;
+  model.experts = {.experts = 512, .experts_per_token = 10, .intermediate = 512, .shared_intermediate = 512};
+  model.experts.shared_gate = true;
+  model.linear_attention = {.key_heads = 16, .value_heads = 32, .key_dim = 128, .value_dim = 128, .kernel = 4};
+}
+
+// Source: modeling_glm4_moe.py: biases on queries, keys and values as the file says, a correction for the router.
+void glm4_moe(ModelShape& model) {
+  model.experts = {.experts = 128, .experts_per_token = 8, .intermediate = 1408};
+  model.experts.balance_bias = true;
+}
+
+// Source: configuration_seed_oss.py: biases on queries, keys and values, none behind attention.
+void seed_oss(ModelShape& model) {
+  set_qkv_bias(model, true);
+  model.head_dim = 128;
+}
+
+// Source: modeling_arcee.py: two matrices with a squared ReLU.
+void arcee(ModelShape& model) {
+  model.gated_mlp = false;
+  model.activation = Activation::relu;
+}
+
 void gemma(ModelShape& model) {
   model.tied_embeddings = true;
   model.head_dim = 256;
@@ -57,6 +84,16 @@ void gemma3(ModelShape& model) {
   model.kv_heads = 4;
   model.vocab = 262'208;
   model.sliding_window = 4096;
+}
+
+// Source: configuration_gemma3n.py, modeling_gemma3n.py: six norms of the hidden width in a layer.
+void gemma3n(ModelShape& model) {
+  gemma3(model);
+  model.norms_per_layer = 6;
+  model.kv_heads = 2;
+  model.vocab = 262'400;
+  model.sliding_window = 512;
+  model.layer_inputs = {.width = 256, .vocab = 262'144, .streams = 4, .low_rank = 64, .kv_shared = 15};
 }
 
 /// LayerNorm, two matrices with GELU, biases everywhere, dropout.
@@ -140,6 +177,11 @@ void stablelm(ModelShape& model) { model.norm = NormKind::layer_norm; }
 void olmo(ModelShape& model) { model.norm = NormKind::layer_norm_plain; }
 
 void olmo2(ModelShape& model) { model.qk_norm = QkNorm::all_heads; }
+
+void olmo3(ModelShape& model) {
+  olmo2(model);
+  model.sliding_window = 4096;
+}
 
 void olmoe(ModelShape& model) {
   olmo2(model);

@@ -23,11 +23,14 @@ struct Figures {
   double cache_growth_8bit;
   double eager_kept;
   double eager_working;
-  double uncertainty_training;
-  double uncertainty_varied;
-  double uncertainty_inference;
-  double uncertainty_parallel;
-  double uncertainty_shape;
+  knowledge::PlanningFigure uncertainty_training;
+  knowledge::PlanningFigure uncertainty_varied;
+  knowledge::PlanningFigure uncertainty_inference;
+  knowledge::PlanningFigure uncertainty_packed;
+  knowledge::PlanningFigure uncertainty_parallel;
+  knowledge::PlanningFigure uncertainty_offload;
+  knowledge::PlanningFigure uncertainty_compiled;
+  knowledge::PlanningFigure uncertainty_shape;
   double cost_utilization;
   double cost_selective;
   double cost_half_tokens;
@@ -41,6 +44,7 @@ struct Figures {
   double link_network_bytes;
   knowledge::PlanningFigure host_adam;
   knowledge::PlanningFigure host_adam_torch;
+  knowledge::PlanningFigure serving_mxfp4;
   double serving_outside_least;
   double serving_outside_most;
   double serving_outside_ranks_most;

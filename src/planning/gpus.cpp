@@ -124,6 +124,32 @@ int rank_of(const GpuModel& model, std::string_view words) {
   return name.contains("pcie") ? 3 : 4;
 }
 
+/// "sxm", "sxm5" and "hgx h100": how a board is mounted, which names of GPUs do not always say.
+bool is_mounting(std::string_view word) { return word.starts_with("sxm") || word == "hgx" || word == "dgx"; }
+
+std::vector<const GpuModel*> models_with(const std::string& words, std::optional<double> size) {
+  std::vector<const GpuModel*> found;
+  for (const GpuModel& model : knowledge::Knowledge::built_in().models()) {
+    if (has_all_words(model.name, words) && (!size || model.memory_gb == *size)) found.push_back(&model);
+  }
+  return found;
+}
+
+/// The same for a mounting that the names leave out: boards that are cards or pairs of cards are none of it.
+std::vector<const GpuModel*> mounted_models(std::string& words, std::optional<double> size) {
+  std::vector<std::string> kept;
+  for (const std::string& word : words_of(words)) {
+    if (!is_mounting(word)) kept.push_back(word);
+  }
+  if (join(kept, " ") == join(words_of(words), " ")) return {};
+  words = join(kept, " ");
+  std::vector<const GpuModel*> found = models_with(words, size);
+  std::erase_if(found, [](const GpuModel* model) {
+    return model->name.contains("PCI") || model->name.contains("NVL") || model->name.contains("GH");
+  });
+  return found;
+}
+
 const GpuModel* best_model(std::string_view name) {
   const auto models = knowledge::Knowledge::built_in().models();
   const auto exact =
@@ -131,10 +157,8 @@ const GpuModel* best_model(std::string_view name) {
   if (exact != models.end()) return &*exact;
   std::string words = as_words(name);
   const auto size = take_size(words);
-  std::vector<const GpuModel*> found;
-  for (const GpuModel& model : models) {
-    if (has_all_words(model.name, words) && (!size || model.memory_gb == *size)) found.push_back(&model);
-  }
+  std::vector<const GpuModel*> found = models_with(words, size);
+  if (found.empty()) found = mounted_models(words, size);
   if (found.empty()) return nullptr;
   // "NVIDIA H100" alone is a rare board of 94 GB; who says H100 means the 80 GB one.
   return *std::ranges::min_element(found, [&](const GpuModel* a, const GpuModel* b) {
@@ -161,11 +185,27 @@ Bytes usable_of(const facts::GpuRecord& record) {
   return reserved < *sample.memory_total ? *sample.memory_total - reserved : *sample.memory_total;
 }
 
+/// "h100:8" as Slurm and SkyPilot write it, and "h100x8": the count behind the name.
+Result<Counted> split_count_behind(std::string_view text) {
+  const std::string_view trimmed = trim(text);
+  const std::size_t last = trimmed.find_last_not_of("0123456789");
+  if (last == std::string_view::npos || last == 0 || last + 1 == trimmed.size())
+    return Counted{1, std::string(trimmed)};
+  const char sign = trimmed[last];
+  if (sign != ':' && sign != 'x' && sign != 'X' && sign != '*') return Counted{1, std::string(trimmed)};
+  // As if the count stood before.
+  return split_count(fmt::format("{}x{}", trimmed.substr(last + 1), trim(trimmed.substr(0, last))));
+}
+
 }  // namespace
 
 Result<GpuGroup> gpus_named(std::string_view text) {
-  GPUWARDEN_TRY(const Counted counted, split_count(text));
-  const GpuModel* const model = counted.name.empty() ? nullptr : best_model(counted.name);
+  GPUWARDEN_TRY(Counted counted, split_count(text));
+  const GpuModel* model = counted.name.empty() ? nullptr : best_model(counted.name);
+  if (model == nullptr && counted.count == 1) {
+    GPUWARDEN_TRY(counted, split_count_behind(text));
+    model = counted.name.empty() ? nullptr : best_model(counted.name);
+  }
   if (model == nullptr)
     return fail(ErrorCode::not_found, fmt::format("no GPU model '{}' is known", printable(counted.name)),
                 hint_for(counted.name));

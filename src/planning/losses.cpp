@@ -13,7 +13,7 @@ namespace {
 
 enum class When { any, keeps_low, keeps_low_autocast, tensor_parallel };
 constexpr std::string_view kWhens[] = {"any", "keeps_low", "keeps_low_autocast", "tensor_parallel"};
-constexpr std::size_t kKernels = 5;
+constexpr std::size_t kKernels = 6;
 constexpr std::size_t kFrameworks = 6;
 constexpr std::size_t kWhenCount = 4;
 using Table = std::array<std::array<std::array<LossBytes, kWhenCount>, kFrameworks>, kKernels>;

@@ -22,6 +22,18 @@ std::uint64_t kv_elements_per_layer(const ModelShape& model) {
   return 2 * key_width(model);
 }
 
+std::uint32_t kv_layers(const ModelShape& model) {
+  const std::uint32_t without = model.linear_attention.layers + model.layer_inputs.kv_shared;
+  return model.layers - std::min(model.layers, without);
+}
+
+double linear_state_bytes(const ModelShape& model) {
+  const LinearAttention& own = model.linear_attention;
+  const double keys = static_cast<double>(own.key_heads) * own.key_dim;
+  const double values = static_cast<double>(own.value_heads) * own.value_dim;
+  return own.layers * (4 * values * own.key_dim + 2 * (2 * keys + values) * own.kernel);
+}
+
 std::uint32_t expert_layers(const ModelShape& model) {
   if (model.experts.experts == 0) return 0;
   return model.layers - std::min(model.layers, model.experts.dense_layers);

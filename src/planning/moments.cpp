@@ -53,7 +53,7 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
     parts.gradients = bytes.gradients * spread(shards.gradients);
     parts.states = bytes.states * spread(shards.states);
     parts.temporaries = bytes.temporaries * spread(shards.states);
-    parts.weights += fp8_copies(settings) * local.linear;
+    parts.weights += fp8_copies(settings) * local.linear / shards.weights;
     parts.copies = bytes.copies * local.total;
     const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
     parts.copies_later = bytes.copies * (recomputes ? local.layer + local.root : local.total);
@@ -61,11 +61,12 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
   }
   const StateBytes bytes = adapter_bytes(settings);
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
-  const double linear = frozen_matrices(local, settings.quantization, width);
-  const double constants = shards.weights > 1 ? unsharded_constants(settings.quantization) : 0;
+  const FrozenFormat format = frozen_format(model.shape, settings.quantization);
+  const double linear = frozen_matrices(local, format, width);
+  const double constants = shards.weights > 1 ? unsharded_constants(format) : 0;
   parts.weights = (linear - local.linear * constants + (local.total - local.linear) * width) / shards.weights +
                   local.linear * constants + bytes.weights * local.adapters / shards.weights +
-                  compute * local.copies / shards.weights;
+                  compute * local.copies / shards.weights + fp8_copies(settings) * local.linear / shards.weights;
   parts.gradients = (bytes.gradients * local.adapters + compute * local.copies) / shards.gradients;
   parts.states = (bytes.states * local.adapters + 2 * compute * local.copies) / shards.states;
   parts.temporaries = (bytes.temporaries * local.adapters + copy_temporaries(settings) * local.copies) / shards.states;
@@ -137,14 +138,13 @@ double kept_per_token(const ModelFigures& model, const Widths& w, const Settings
 }
 
 /// Gathered embedding and head, and layers.
-void fill_gathered(const LocalParameters& local, const Settings& settings, Parts& parts) {
+void fill_gathered(const ModelFigures& model, const LocalParameters& local, const Settings& settings, Parts& parts) {
   if (!gathers(settings)) return;
   const double compute = settings.fp8 == Fp8::gathered ? 1 : compute_bytes(settings);
   parts.root = compute_bytes(settings) * local.root;
   const double layers = gathers_stage(settings) ? local.total - local.root : local.layer;
-  parts.layer = layers * (settings.quantization == Quantization::none
-                              ? compute
-                              : frozen_bytes(settings.quantization, 2) - unsharded_constants(settings.quantization));
+  const FrozenFormat format = frozen_format(model.shape, settings.quantization);
+  parts.layer = layers * (frozen_bytes(format, compute) - unsharded_constants(format));
 }
 
 Parts parts_of(const ModelFigures& model, const Settings& settings, Stage stage) {
@@ -155,7 +155,7 @@ Parts parts_of(const ModelFigures& model, const Settings& settings, Stage stage)
   const double fp32 = settings.precision == Precision::fp32 ? 2 : 1;  // every tensor twice as wide
   Parts parts;
   fill_states(model, settings, local, parts);
-  fill_gathered(local, settings, parts);
+  fill_gathered(model, local, settings, parts);
   const double matrix = shape.hidden * std::max(w.mlp, w.expert);
   // Megatron adds what a matrix's product gives to the gradients at once.
   const bool apart = full && settings.framework != Framework::megatron;
@@ -288,7 +288,8 @@ void add_generation_moment(const ModelFigures& model, const Settings& settings, 
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
   const ModelShape& shape = model.shape;
   Moment moment{.kind = MomentKind::generation};
-  double weights = frozen_matrices(local, settings.quantization, width) + (local.total - local.linear) * width;
+  const FrozenFormat format = frozen_format(shape, settings.quantization);
+  double weights = frozen_matrices(local, format, width) + (local.total - local.linear) * width;
   // fp8 checkpoints of tied models store the head by itself (Qwen3's).
   if (settings.quantization == Quantization::fp8 && shape.tied_embeddings) weights += local.embedding * width;
   slot(moment, Use::weights) = weights / shards_of(settings).weights;
@@ -297,7 +298,8 @@ void add_generation_moment(const ModelFigures& model, const Settings& settings, 
                         : settings.kv_bytes < 2 ? figures().cache_growth_8bit
                                                 : figures().cache_growth;
   slot(moment, Use::kv_cache) = kv_bytes_per_token(model, settings) * settings.micro_batch * growth *
-                                static_cast<double>(settings.sequence) * sliding_share(shape, settings.sequence);
+                                    static_cast<double>(settings.sequence) * sliding_share(shape, settings.sequence) +
+                                linear_state_bytes(shape) / settings.parallel.tensor * settings.micro_batch;
   // fp16 copies of the prompt's residuals in AWQ's and GPTQ's 4-bit kernels, seen growing with the prompt.
   if (settings.quantization == Quantization::int4) {
     slot(moment, Use::working_set) = 4 * w.hidden * settings.prompt * settings.micro_batch;

@@ -69,9 +69,28 @@ class Inventory {
     if (model_.image.patch > 0) image_embedding();
     if (model_.embedding_norm) norm("embed_norm", model_.hidden, 1);
     const std::uint64_t stacks = model_.encoder_layers > 0 ? 2 : 1;
+    if (model_.layer_inputs.width > 0) layer_inputs();
     if (model_.position_buckets > 0)
       add({"relative_attention_bias", Component::embedding, model_.position_buckets, model_.heads, false, false, stacks,
            stacks});
+  }
+
+  /// Source: modeling_gemma3n.py of transformers.
+  void layer_inputs() {
+    const LayerInputs& own = model_.layer_inputs;
+    const std::uint64_t h = model_.hidden;
+    const std::uint64_t all = std::uint64_t{own.width} * model_.layers;
+    table("embed_tokens_per_layer", Component::embedding, own.vocab, all);
+    table("per_layer_model_projection", Component::embedding, h, all);
+    vector("per_layer_projection_norm", Component::norm, own.width, 1);
+    const std::uint64_t others = own.streams > 0 ? own.streams - 1 : 0;
+    add({"altup_projections", Component::embedding, h, h, false, false, 2 * others, 2 * others});
+    vector("altup", Component::norm, 2 * h + std::uint64_t{own.streams} * (h + own.streams + own.streams * own.streams),
+           model_.layers);
+    linear("linear_left", Component::mlp, {h, own.low_rank}, false, model_.layers);
+    linear("linear_right", Component::mlp, {own.low_rank, h}, false, model_.layers);
+    linear("per_layer_input_gate", Component::mlp, {h, own.width}, false, model_.layers);
+    linear("per_layer_projection", Component::mlp, {own.width, h}, false, model_.layers);
   }
 
   void image_embedding() {
@@ -87,7 +106,9 @@ class Inventory {
     const std::uint64_t all = std::uint64_t{model_.layers} + model_.encoder_layers;
     // A decoder beside an encoder looks twice in each layer: at itself, and across.
     const std::uint64_t attentions = all + (model_.encoder_layers > 0 ? model_.layers : 0);
-    attention(attentions);
+    const std::uint64_t linear_layers = model_.linear_attention.layers;
+    linear_attention(linear_layers);
+    attention(attentions - std::min(attentions, linear_layers));
     const std::uint64_t cross_norms = model_.encoder_layers > 0 ? model_.layers : 0;
     norm("layer_norm", model_.hidden, all * model_.norms_per_layer + cross_norms);
     const std::uint64_t with_experts = expert_layers(model_);
@@ -95,13 +116,29 @@ class Inventory {
     if (with_experts > 0) experts(with_experts);
   }
 
+  /// Source: modeling_qwen3_next.py of transformers (Qwen3NextGatedDeltaNet).
+  void linear_attention(std::uint64_t copies) {
+    if (copies == 0) return;
+    const LinearAttention& own = model_.linear_attention;
+    const std::uint64_t h = model_.hidden;
+    const std::uint64_t keys = std::uint64_t{own.key_heads} * own.key_dim;
+    const std::uint64_t values = std::uint64_t{own.value_heads} * own.value_dim;
+    linear("in_proj_qkvz", Component::attention, {h, 2 * keys + 2 * values}, false, copies);
+    linear("in_proj_ba", Component::attention, {h, 2 * std::uint64_t{own.value_heads}}, false, copies);
+    vector("conv1d", Component::attention, (2 * keys + values) * own.kernel, copies);
+    vector("dt_bias", Component::attention, 2 * std::uint64_t{own.value_heads}, copies);  // and A_log
+    vector("linear_norm", Component::norm, own.value_dim, copies);
+    linear("out_proj", Component::attention, {values, h}, false, copies);
+  }
+
   void attention(std::uint64_t copies) {
+    if (copies == 0) return;
     if (model_.latent.kv_rank > 0) return latent_attention(copies);
     const std::uint64_t h = model_.hidden;
     const std::uint64_t q = query_width(model_);
     const std::uint64_t k = key_width(model_);
     if (names_.qkv.empty()) {
-      linear(names_.query, Component::attention, {h, q}, model_.query_bias, copies);
+      linear(names_.query, Component::attention, {h, model_.gated_attention ? 2 * q : q}, model_.query_bias, copies);
       linear(names_.key, Component::attention, {h, k}, model_.key_bias, copies);
       linear(names_.value, Component::attention, {h, k}, model_.value_bias, copies);
     } else {
@@ -173,6 +210,7 @@ class Inventory {
     }
     if (model_.pooler) table("pooler", Component::head, model_.hidden, model_.hidden, true);
     table("classifier", Component::head, model_.hidden, model_.image.classes, true);
+    table("towers", Component::tower, kVector, model_.tower_parameters);
   }
 
   const ModelShape& model_;
@@ -187,6 +225,8 @@ std::uint64_t& part_of(ParameterCount& count, Component component) {
       return count.embedding;
     case Component::head:
       return count.head;
+    case Component::tower:
+      return count.towers;
     case Component::attention:
       return count.attention;
     case Component::mlp:
@@ -205,6 +245,7 @@ std::uint64_t& part_of(ParameterCount& count, Component component) {
 ModelShape single_layer(const ModelShape& model) {
   ModelShape one = model;
   one.layers = 1;
+  one.linear_attention.layers = std::min(1U, model.linear_attention.layers);
   one.encoder_layers = 0;
   one.experts.dense_layers = 0;
   one.embedding_norm = false;
@@ -212,7 +253,9 @@ ModelShape single_layer(const ModelShape& model) {
   return one;
 }
 
-bool belongs_to_layer(Component component) { return component != Component::embedding && component != Component::head; }
+bool belongs_to_layer(Component component) {
+  return component != Component::embedding && component != Component::head && component != Component::tower;
+}
 
 }  // namespace
 
@@ -234,6 +277,8 @@ std::string_view to_string(Component component) {
       return "norm";
     case Component::head:
       return "head";
+    case Component::tower:
+      return "tower";
   }
   std::unreachable();
 }
@@ -270,7 +315,17 @@ double approximate_parameters(const ModelShape& model) {
   const double widest = 3.0 * h * std::max(static_cast<double>(model.intermediate), experts);
   const double image = static_cast<double>(model.image.image) * model.image.image * h;
   const double tables = h * (2.0 * model.vocab + model.position_rows + model.type_rows);
-  return layers * (attention + widest) + image + tables;
+  const LinearAttention& own = model.linear_attention;
+  const double states =
+      static_cast<double>(own.key_heads) * own.key_dim + static_cast<double>(own.value_heads) * own.value_dim;
+  const double linear_attention = own.layers * states * (3 * h + 2.0 * own.kernel);
+  const LayerInputs& inputs = model.layer_inputs;
+  const double streams = inputs.streams;
+  const double layer_inputs = model.layers * (inputs.width * (inputs.vocab + 3 * h) + 2 * h * inputs.low_rank +
+                                              streams * (h + streams * streams)) +
+                              2 * streams * h * h;
+  return layers * (attention + widest) + image + tables + linear_attention + layer_inputs +
+         static_cast<double>(model.tower_parameters);
 }
 
 std::vector<std::string> default_lora_targets(const ModelShape& model) {

@@ -15,8 +15,9 @@ namespace {
 
 /// What was found out about the weights.
 struct Stored {
-  std::uint32_t bits = 0;  ///< as the file says; 0: it does not
-  std::string type;        ///< "fp8", "int4", "nvfp4" ...: where the method leaves it open
+  std::uint32_t bits = 0;   ///< as the file says; 0: it does not
+  std::string type;         ///< "fp8", "int4", "nvfp4" ...: where the method leaves it open
+  std::uint32_t group = 0;  ///< weights that share a scale; 0: as the format usually has it
 };
 
 /// Methods whose weights have one width, or one where none is named.
@@ -66,6 +67,19 @@ Stored stored_by_name(std::string_view name) {
   return found == std::end(kWidthWords) ? Stored{} : Stored{found->bits, std::string(found->type)};
 }
 
+/// Weights that share a scale; files write -1 or null for a whole channel.
+std::uint32_t group_in(ConfigFields& object) {
+  constexpr double kMost = 65'536;
+  return static_cast<std::uint32_t>(
+      std::max(0.0, object.decimal({"group_size", "q_group_size"}, -1, kMost).value_or(0)));
+}
+
+/// Whether attention's matrices are named among those that stay in 16 bit: then the experts alone are packed.
+bool spares_attention(const ConfigFields& object) {
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"ignore", "modules_to_not_convert"},
+                             [&](std::string_view key) { return object.list_holds(key, "self_attn"); });
+}
+
 /// compressed-tensors and newer files of ModelOpt: groups of layers, the weights of each with a width and a type.
 Stored stored_in_groups(const ConfigFields& object) {
   auto groups = object.inside("config_groups");
@@ -78,8 +92,9 @@ Stored stored_in_groups(const ConfigFields& object) {
   if (!bits) return {};
   const bool real = weights->text({"type"}).value_or("int") == "float";
   const auto width = static_cast<std::uint32_t>(*bits);
-  if (real) return {width, width == 8 ? "fp8" : width == 4 ? "nvfp4" : fmt::format("fp{}", width)};
-  return {width, fmt::format("int{}", width)};
+  const std::uint32_t shared = group_in(*weights);
+  if (real) return {width, width == 8 ? "fp8" : width == 4 ? "nvfp4" : fmt::format("fp{}", width), shared};
+  return {width, fmt::format("int{}", width), shared};
 }
 
 /// hqq: one width for all layers, or one for each kind of them, of which the first stands for all.
@@ -92,7 +107,8 @@ Stored stored_by_hqq(const ConfigFields& object) {
     if (layer) weights = layer->inside("weight_quant_params");
   }
   const auto bits = weights ? weights->number({"nbits"}, 1, 16) : std::nullopt;
-  return bits ? Stored{.bits = static_cast<std::uint32_t>(*bits)} : Stored{};
+  if (!bits) return {};
+  return {.bits = static_cast<std::uint32_t>(*bits), .type = {}, .group = group_in(*weights)};
 }
 
 /// torchao: the name of a configuration's class, or of an older way ("int4_weight_only"), within one more object.
@@ -106,7 +122,8 @@ Stored stored_by_torchao(ConfigFields& object) {
 }
 
 Stored stored_in(ConfigFields& object, std::string_view method) {
-  if (const auto bits = object.number({"bits", "w_bit"}, 1, 16)) return {.bits = static_cast<std::uint32_t>(*bits)};
+  if (const auto bits = object.number({"bits", "w_bit"}, 1, 16))
+    return {.bits = static_cast<std::uint32_t>(*bits), .type = {}, .group = group_in(object)};
   if (object.is_true("load_in_4bit")) return {.bits = 4};
   if (object.is_true("load_in_8bit")) return {.bits = 8};
   if (method == "hqq") return stored_by_hqq(object);
@@ -134,10 +151,7 @@ std::string note_on(std::string_view method, const Stored& stored, std::uint32_t
     return fmt::format("quantization_config ({}) does not say how wide the weights are: they are counted in 16 bit",
                        method);
   std::string text;
-  if (stored.bits != planned)
-    text = fmt::format("weights of {} bits are counted as {}-bit ones", stored.bits, planned);
-  else if (stored.type == "nvfp4")
-    text = "nvfp4 weights are counted as int4 ones, 8% smaller than they are";
+  if (stored.bits != planned) text = fmt::format("weights of {} bits are counted as {}-bit ones", stored.bits, planned);
   if (known) return text;
   return fmt::format("unknown quantization method '{}': its weights are counted as {}-bit ones", method, planned);
 }
@@ -156,6 +170,8 @@ void read_quantization(ConfigFields& fields, ModelShape& model) {
   fields.absorb(*object);
   if (fields.error()) return;
   model.quantization_bits = planned_bits(stored.bits);
+  model.quantization_group = stored.group;
+  model.quantized_experts_only = model.experts.experts > 0 && spares_attention(*object);
   std::string name = method.empty() ? "quantised" : method;
   if (!stored.type.empty() && !name.contains(stored.type)) name += " " + stored.type;
   model.quantization = name;

@@ -36,7 +36,8 @@ double loading_leftovers(const ModelFigures& model, const Settings& settings) {
       return figures().loading_nf4_share * local.linear + 2 * (local.total - local.linear);
     case Quantization::int4:
     case Quantization::int8: {
-      const double weights = frozen_bytes(settings.quantization, 2) * local.linear + 2 * (local.total - local.linear);
+      const double weights = frozen_matrices(local, frozen_format(model.shape, settings.quantization), 2) +
+                             2 * (local.total - local.linear);
       return figures().loading_int_share * weights + figures().loading_int_bytes;
     }
     default:

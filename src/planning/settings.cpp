@@ -84,10 +84,13 @@ Result<void> check(const Settings& settings) {
                 fmt::format("weights in {} cannot be trained", to_string(settings.quantization)),
                 "train adapters beside them (QLoRA), or drop the quantization");
   }
-  if (settings.fp8 != Fp8::none && settings.task != Task::full_training) {
+  // Megatron multiplies frozen weights in 8 bits, too (NVIDIA-NeMo/Megatron-Bridge, docs/performance-summary.md, LoRA).
+  const bool frozen = settings.task == Task::adapters && settings.framework == Framework::megatron;
+  if (settings.fp8 != Fp8::none && settings.task != Task::full_training && !frozen) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("fp8 is a precision of full training, not of {}", to_string(settings.task)),
-                "weights that are not trained are kept in fp8 by their quantization");
+                settings.task == Task::adapters ? "Megatron's adapters have it: --framework megatron"
+                                                : "weights that are not trained are kept in fp8 by their quantization");
   }
   if (settings.task == Task::adapters && (settings.adapters.rank < 1 || settings.adapters.rank > 65536)) {
     return fail(ErrorCode::invalid_argument, fmt::format("adapters of rank {}", settings.adapters.rank),
@@ -104,7 +107,8 @@ std::string_view to_string(Precision value) {
 }
 std::string_view to_string(Fp8 value) { return name_in(std::array{"none"sv, "matrices"sv, "gathered"sv}, value); }
 std::string_view to_string(Optimizer value) {
-  return name_in(std::array{"adamw"sv, "adamw_8bit"sv, "adafactor"sv, "lion"sv, "sgd"sv, "sgd_momentum"sv}, value);
+  return name_in(
+      std::array{"adamw"sv, "adamw_8bit"sv, "adafactor"sv, "lion"sv, "sgd"sv, "sgd_momentum"sv, "adamw_4bit"sv}, value);
 }
 std::string_view to_string(OptimizerStep value) {
   return name_in(std::array{"foreach"sv, "fused"sv, "in_backward"sv, "foreach_twice"sv}, value);
@@ -114,10 +118,11 @@ std::string_view to_string(Recompute value) {
 }
 std::string_view to_string(Attention value) { return name_in(std::array{"flash"sv, "eager"sv}, value); }
 std::string_view to_string(LossKernel value) {
-  return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv}, value);
+  return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv, "compiled"sv}, value);
 }
 std::string_view to_string(Quantization value) {
-  return name_in(std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv, "mxfp4"sv}, value);
+  return name_in(
+      std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv, "mxfp4"sv, "hqq"sv, "nvfp4"sv}, value);
 }
 std::string_view to_string(Framework value) {
   return name_in(

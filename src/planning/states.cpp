@@ -17,6 +17,8 @@ double optimizer_bytes(Optimizer optimizer, double width) {
       return 2 * width;
     case Optimizer::adamw_8bit:
       return 2.03;  // two bytes and an fp32 constant for every 256 of each (bitsandbytes)
+    case Optimizer::adamw_4bit:
+      return 1.06;  // half a byte and an fp32 constant for every 128 of each (torchao)
     case Optimizer::lion:
     case Optimizer::sgd_momentum:
       return width;
@@ -182,40 +184,16 @@ StateBytes adapter_bytes(const Settings& settings) {
           .temporaries = step_temporaries(settings, width)};
 }
 
-double frozen_bytes(Quantization quantization, double otherwise) {
-  switch (quantization) {
-    case Quantization::none:
-      return otherwise;
-    case Quantization::nf4:
-      return 0.5 + 4.0 / 64;  // an fp32 constant for 64 weights (QLoRA, arXiv 2305.14314)
-    case Quantization::nf4_double:
-      return 0.5 + 1.0 / 64 + 4.0 / (64.0 * 256);
-    case Quantization::int4:
-      return 0.5 + 2.5 / 128;  // a 16-bit scale and a 4-bit zero for 128 weights
-    case Quantization::int8:
-      return 1 + 3.0 / 128;
-    case Quantization::fp8:
-      return 1;
-    case Quantization::mxfp4:
-      return 0.5 + 1.0 / 32;  // a shared exponent for 32 weights (OCP Microscaling Formats 1.0)
-  }
-  std::unreachable();
-}
-
-double frozen_matrices(const LocalParameters& local, Quantization quantization, double otherwise) {
-  const double each = frozen_bytes(quantization, otherwise);
-  if (quantization != Quantization::mxfp4) return each * local.linear;
+double frozen_matrices(const LocalParameters& local, const FrozenFormat& format, double otherwise) {
+  const double each = frozen_bytes(format, otherwise);
+  if (!format.experts_only) return each * local.linear;
   return each * local.experts + otherwise * (local.linear - local.experts);
 }
 
-double unsharded_constants(Quantization quantization) {
-  switch (quantization) {
-    case Quantization::nf4:
-    case Quantization::nf4_double:
-      return frozen_bytes(quantization, 0) - 0.5;
-    default:
-      return 0;
-  }
+double unsharded_constants(const FrozenFormat& format) {
+  if (format.format == nullptr) return 0;
+  const bool blocks = format.format->kind == Quantization::nf4 || format.format->kind == Quantization::nf4_double;
+  return blocks ? frozen_bytes(format, 0) - format.format->bits / 8 : 0;
 }
 
 double ModelFigures::adapters(const Adapters& adapters) const {

@@ -82,6 +82,20 @@ std::optional<Utilization> whole_step_utilization(const ModelFigures& model, con
   return Utilization{figure->low, figure->value, figure->high, figure->source};
 }
 
+std::optional<Utilization> expert_loop_utilization(const ModelFigures& model, const Settings& settings,
+                                                   double peak_flops) {
+  const bool loops =
+      settings.framework == Framework::transformers || settings.framework == Framework::transformers_legacy;
+  if (!loops || !settings.trains() || model.shape.experts.experts == 0) return std::nullopt;
+  if (shards_of(as_run(settings)).weights <= 1) return std::nullopt;
+  const knowledge::PlanningFigure* const figure = knowledge::find_planning_figure("mfu_expert_loop");
+  if (figure == nullptr) return std::nullopt;
+  // Launches and gathering hold it up, not arithmetic: of a lesser peak than the H100's it is a larger share.
+  constexpr double kPublishedPeak = 989e12;
+  const double scale = std::clamp(kPublishedPeak / peak_flops, 0.4, 6.0);
+  return Utilization{scale * figure->low, scale * figure->value, scale * figure->high, figure->source};
+}
+
 bool speed_known(const ModelFigures& model) { return model.active >= kLeastPublished; }
 
 StepWork step_work(const ModelFigures& model, const Settings& settings) {
@@ -151,7 +165,8 @@ Result<Speed> speed_of(const ModelFigures& model, const Settings& settings, std:
                 "give a share: 0.4 for 40%");
   }
   // What whole steps reach has their links and pipelines in it, as what a user measured has.
-  const auto whole = measured ? std::nullopt : whole_step_utilization(model, settings, gpu_model);
+  auto whole = measured ? std::nullopt : whole_step_utilization(model, settings, gpu_model);
+  if (!measured && !whole) whole = expert_loop_utilization(model, settings, peak_flops);
   const bool told = measured.has_value() || whole.has_value();
   Utilization share = whole ? *whole : utilization_prior(gpu_model, settings.precision, settings.fp8 != Fp8::none);
   if (measured) share = {*measured, *measured, *measured, "measured, given by the user"};

@@ -165,7 +165,8 @@ double host_bytes(const ModelFigures& model, const Settings& settings, const Loc
   const double trained = full ? local.total : local.adapters + local.copies;
   const double gradients = states.gradients * trained / shards.gradients;
   if (settings.parallel.offload != Offload::all) return gradients;
-  const double frozen = frozen_matrices(local, settings.quantization, 2) + 2 * (local.total - local.linear);
+  const double frozen =
+      frozen_matrices(local, frozen_format(model.shape, settings.quantization), 2) + 2 * (local.total - local.linear);
   const double weights = full ? states.weights * local.total : frozen + states.weights * trained;
   return gradients + 2 * weights / shards.weights;
 }

@@ -10,6 +10,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/config.hpp"
 #include "gpuwarden/planning/parameters.hpp"
+#include "planning/formats.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -33,16 +34,6 @@ std::string words_of_tasks() {
   std::vector<std::string> words;
   for (const TaskWord& task : kTasks) words.emplace_back(task.word);
   return join(words, ", ");
-}
-
-/// How a checkpoint says that its weights are stored.
-Quantization stored_quantization(const ModelShape& model) {
-  if (!model.quantization || model.quantization_bits == 0) return Quantization::none;
-  if (model.quantization->contains("bitsandbytes") && model.quantization_bits == 4) return Quantization::nf4;
-  if (model.quantization->contains("fp8")) return Quantization::fp8;
-  if (*model.quantization == "mxfp4") return Quantization::mxfp4;
-  if (model.quantization_bits <= 4) return Quantization::int4;
-  return model.quantization_bits <= 8 ? Quantization::int8 : Quantization::none;
 }
 
 /// An image is as long as it is; learned positions end.

@@ -27,6 +27,7 @@ constexpr Word<Precision> kWordsPrecisions[] = {
     {"mixed", Precision::mixed}, {"mixed-low", Precision::mixed_low}, {"master-weights", Precision::master_weights}};
 constexpr Word<Optimizer> kWordsOptimizers[] = {{"adamw", Optimizer::adamw},
                                                 {"adamw-8bit", Optimizer::adamw_8bit},
+                                                {"adamw-4bit", Optimizer::adamw_4bit},
                                                 {"adafactor", Optimizer::adafactor},
                                                 {"lion", Optimizer::lion},
                                                 {"sgd", Optimizer::sgd},
@@ -38,15 +39,13 @@ constexpr Word<Recompute> kWordsRecompute[] = {{"none", Recompute::none},
                                                {"full", Recompute::full},
                                                {"full-offloaded", Recompute::full_offloaded}};
 constexpr Word<Attention> kWordsAttention[] = {{"flash", Attention::flash}, {"eager", Attention::eager}};
-constexpr Word<LossKernel> kWordsLoss[] = {{"standard", LossKernel::standard},
-                                           {"triton", LossKernel::triton},
-                                           {"low", LossKernel::low},
-                                           {"chunked", LossKernel::chunked},
-                                           {"fused", LossKernel::fused_linear}};
+constexpr Word<LossKernel> kWordsLoss[] = {{"standard", LossKernel::standard}, {"compiled", LossKernel::compiled},
+                                           {"triton", LossKernel::triton},     {"low", LossKernel::low},
+                                           {"chunked", LossKernel::chunked},   {"fused", LossKernel::fused_linear}};
 constexpr Word<Quantization> kWordsQuantization[] = {
-    {"none", Quantization::none},  {"nf4", Quantization::nf4},   {"nf4-double", Quantization::nf4_double},
-    {"int4", Quantization::int4},  {"int8", Quantization::int8}, {"fp8", Quantization::fp8},
-    {"mxfp4", Quantization::mxfp4}};
+    {"none", Quantization::none},   {"nf4", Quantization::nf4},   {"nf4-double", Quantization::nf4_double},
+    {"int4", Quantization::int4},   {"int8", Quantization::int8}, {"fp8", Quantization::fp8},
+    {"mxfp4", Quantization::mxfp4}, {"hqq", Quantization::hqq},   {"nvfp4", Quantization::nvfp4}};
 constexpr Word<Sharding> kWordsStrategies[] = {
     {"single", Sharding::none}, {"ddp", Sharding::none},    {"zero1", Sharding::zero1}, {"zero2", Sharding::zero2},
     {"zero3", Sharding::zero3}, {"fsdp1", Sharding::fsdp1}, {"fsdp2", Sharding::fsdp2}, {"fsdp", Sharding::fsdp2}};
@@ -58,6 +57,109 @@ constexpr Word<Framework> kWordsFrameworks[] = {{"transformers", Framework::tran
                                                 {"torchtune", Framework::torchtune},
                                                 {"litgpt", Framework::litgpt},
                                                 {"megatron", Framework::megatron}};
+
+/// What other programs call a value (transformers, accelerate, bitsandbytes, vLLM, Megatron-LM, DeepSpeed).
+struct OtherWord {
+  std::string_view option;
+  std::string_view word;
+  std::string_view known;
+};
+constexpr OtherWord kOtherWords[] = {{"precision", "bfloat16", "bf16"},
+                                     {"precision", "float16", "fp16"},
+                                     {"precision", "half", "fp16"},
+                                     {"precision", "float32", "fp32"},
+                                     {"precision", "float", "fp32"},
+                                     {"precision", "amp", "mixed"},
+                                     {"precision", "bf16-mixed", "mixed"},
+                                     {"precision", "float8", "fp8"},
+                                     {"optimizer", "adam", "adamw"},
+                                     {"optimizer", "adamw-torch", "adamw"},
+                                     {"optimizer", "adamw-hf", "adamw"},
+                                     {"optimizer", "adamw-torch-fused", "adamw"},
+                                     {"optimizer", "adamw-bnb-8bit", "adamw-8bit"},
+                                     {"optimizer", "adamw8bit", "adamw-8bit"},
+                                     {"optimizer", "adam-8bit", "adamw-8bit"},
+                                     {"optimizer", "adamw-torch-8bit", "adamw-8bit"},
+                                     {"optimizer", "adamw-torch-4bit", "adamw-4bit"},
+                                     {"optimizer", "adam-4bit", "adamw-4bit"},
+                                     {"optimizer", "paged-adamw", "adamw"},
+                                     {"optimizer", "paged-adamw-32bit", "adamw"},
+                                     {"optimizer", "paged-adamw-8bit", "adamw-8bit"},
+                                     {"recompute", "true", "full"},
+                                     {"recompute", "false", "none"},
+                                     {"recompute", "off", "none"},
+                                     {"attention", "sdpa", "flash"},
+                                     {"attention", "flash-attn", "flash"},
+                                     {"attention", "flash-attention", "flash"},
+                                     {"attention", "flash-attention-2", "flash"},
+                                     {"attention", "flash-attention-3", "flash"},
+                                     {"attention", "flashinfer", "flash"},
+                                     {"loss", "liger", "fused"},
+                                     {"loss", "cce", "fused"},
+                                     {"loss", "fused-linear", "fused"},
+                                     {"quantization", "awq", "int4"},
+                                     {"quantization", "awq-marlin", "int4"},
+                                     {"quantization", "gptq", "int4"},
+                                     {"quantization", "gptq-marlin", "int4"},
+                                     {"quantization", "gptq-int4", "int4"},
+                                     {"quantization", "gptq-int8", "int8"},
+                                     {"quantization", "w4a16", "int4"},
+                                     {"quantization", "w8a8", "int8"},
+                                     {"quantization", "w8a16", "int8"},
+                                     {"quantization", "4bit", "nf4"},
+                                     {"quantization", "8bit", "int8"},
+                                     {"quantization", "bnb", "nf4"},
+                                     {"quantization", "bnb-4bit", "nf4"},
+                                     {"quantization", "bnb-8bit", "int8"},
+                                     {"quantization", "bitsandbytes", "nf4"},
+                                     {"quantization", "float8", "fp8"},
+                                     {"quantization", "fbgemm-fp8", "fp8"},
+                                     {"quantization", "modelopt", "fp8"},
+                                     {"quantization", "modelopt-fp4", "nvfp4"},
+                                     {"quantization", "fp4", "nvfp4"},
+                                     {"kv-cache", "auto", "bf16"},
+                                     {"kv-cache", "bfloat16", "bf16"},
+                                     {"kv-cache", "float16", "fp16"},
+                                     {"kv-cache", "float32", "fp32"},
+                                     {"kv-cache", "fp8-e4m3", "fp8"},
+                                     {"kv-cache", "fp8-e5m2", "fp8"},
+                                     {"strategy", "zero-1", "zero1"},
+                                     {"strategy", "zero-2", "zero2"},
+                                     {"strategy", "zero-3", "zero3"},
+                                     {"strategy", "distributed-optimizer", "zero1"},
+                                     {"strategy", "full-shard", "fsdp1"},
+                                     {"strategy", "full", "fsdp1"},
+                                     {"offload", "cpu", "all"},
+                                     {"offload", "param", "all"},
+                                     {"offload", "params", "all"},
+                                     {"task", "sft", "finetune"},
+                                     {"task", "full", "finetune"},
+                                     {"task", "fine-tune", "finetune"},
+                                     {"task", "pre-train", "pretrain"},
+                                     {"task", "pretraining", "pretrain"},
+                                     {"task", "training", "train"},
+                                     {"task", "serving", "serve"},
+                                     {"task", "generate", "inference"},
+                                     {"framework", "hf", "transformers"},
+                                     {"framework", "huggingface", "transformers"},
+                                     {"framework", "accelerate", "transformers"},
+                                     {"framework", "deepspeed", "transformers"},
+                                     {"framework", "trl", "transformers"},
+                                     {"framework", "axolotl", "transformers"},
+                                     {"framework", "llama-factory", "transformers"},
+                                     {"framework", "megatron-lm", "megatron"},
+                                     {"framework", "megatron-core", "megatron"},
+                                     {"framework", "megatron-bridge", "megatron"},
+                                     {"framework", "nemo", "megatron"}};
+
+/// The word as the tables here have it.
+std::string known_word(std::string_view option, std::string_view text) {
+  std::string word = normal_word(text);
+  for (const OtherWord& row : kOtherWords) {
+    if (row.option == option && row.word == word) return std::string(row.known);
+  }
+  return word;
+}
 
 constexpr auto kWorkloadNames = std::to_array<std::string_view>({"task",
                                                                  "sequence",
@@ -81,7 +183,10 @@ constexpr auto kWorkloadNames = std::to_array<std::string_view>({"task",
                                                                  "expert-parallel",
                                                                  "offload",
                                                                  "framework",
-                                                                 "utilization"});
+                                                                 "utilization",
+                                                                 "batched-tokens",
+                                                                 "max-requests",
+                                                                 "compile"});
 
 /// What other readers of the same words know.
 constexpr auto kOthersNames = std::to_array<std::string_view>({"family", "tokens", "mfu", "params", "model-size"});
@@ -102,7 +207,7 @@ template <class E, std::size_t N>
 Result<void> choose_word(const Words& words, const std::string& key, const Word<E> (&table)[N], E& value) {
   const auto text = words.text(key);
   if (!text) return {};
-  const auto* const found = std::ranges::find(table, normal_word(*text), &Word<E>::word);
+  const auto* const found = std::ranges::find(table, known_word(key, *text), &Word<E>::word);
   if (found != std::end(table)) {
     value = found->value;
     return {};
@@ -128,7 +233,7 @@ Result<void> read_adapters(const Words& words, const ModelShape& model, Settings
 /// fp8 is how matrices are multiplied; what is stored stays what the task stores.
 Result<void> read_precision(const Words& words, Settings& settings) {
   const auto text = words.text("precision");
-  if (text && normal_word(*text) == "fp8") {
+  if (text && known_word("precision", *text) == "fp8") {
     settings.fp8 = Fp8::matrices;
     return {};
   }
@@ -140,6 +245,14 @@ Result<void> read_precision(const Words& words, Settings& settings) {
 Result<void> read_kv_cache(const Words& words, Settings& settings) {
   constexpr Word<double> kTypes[] = {{"bf16", 2}, {"fp16", 2}, {"fp8", 1}, {"int8", 1}, {"fp32", 4}};
   return choose_word(words, "kv-cache", kTypes, settings.kv_bytes);
+}
+
+/// A word that stands alone, or is true or false.
+Result<bool> read_flag(const Words& words, const std::string& name) {
+  const std::string text = normal_word(words.text(name).value_or(words.has(name) ? "true" : "false"));
+  if (text == "true" || text == "false") return text == "true";
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: '{}' is neither true nor false", words.shown(name), printable(text)));
 }
 
 /// Learned positions end.
@@ -178,7 +291,7 @@ Result<void> check_together(const Words& words, const ModelShape& model, const S
   if (!settings.trains()) {
     GPUWARDEN_CHECK(refuse_any(words,
                                {"optimizer", "optimizer-step", "recompute", "loss", "offload", "global-batch", "tokens",
-                                "mfu", "context-parallel"},
+                                "mfu", "context-parallel", "compile"},
                                fmt::format("says how to train, but the task is {}", to_string(settings.task)),
                                fmt::format("leave it out, or take {} train, lora or qlora", words.shown("task"))));
   }
@@ -189,6 +302,9 @@ Result<void> check_together(const Words& words, const ModelShape& model, const S
     GPUWARDEN_CHECK(refuse_any(
         words, {"utilization"}, "only a serving engine takes a share of the memory",
         fmt::format("{} serve; a measured utilization of arithmetic is {}", words.shown("task"), words.shown("mfu"))));
+  if (settings.task != Task::serving)
+    GPUWARDEN_CHECK(refuse_any(words, {"batched-tokens", "max-requests"}, "only a serving engine has it",
+                               words.shown("task") + " serve"));
   if (settings.task != Task::adapters)
     GPUWARDEN_CHECK(refuse_any(words, {"lora-rank", "lora-targets"}, "only adapters have it",
                                words.shown("task") + " lora or qlora"));
@@ -229,6 +345,13 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   GPUWARDEN_CHECK(choose_word(words, "loss", kWordsLoss, settings.loss));
   GPUWARDEN_CHECK(choose_word(words, "quantization", kWordsQuantization, settings.quantization));
   GPUWARDEN_CHECK(choose_word(words, "framework", kWordsFrameworks, settings.framework));
+  // torchtitan's published runs are compiled, and so is their loss since 2025 (torchtitan/components/loss.py).
+  const bool titan = settings.framework == Framework::torchtitan && settings.trains();
+  GPUWARDEN_TRY(const bool compiled, read_flag(words, "compile"));
+  settings.compiled = compiled || titan;
+  if (titan && !words.has("loss")) settings.loss = LossKernel::compiled;
+  if (normal_word(words.text("optimizer").value_or("")) == "adamw-torch-fused" && !words.has("optimizer-step"))
+    settings.step = OptimizerStep::fused;
   GPUWARDEN_CHECK(read_sequence(words, model, settings));
   GPUWARDEN_CHECK(read_word_count(words, "prompt", 1U << 27U, settings.prompt));
   GPUWARDEN_CHECK(read_word_count(words, "micro-batch", 1U << 20U, settings.micro_batch));
@@ -239,6 +362,20 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   return settings;
 }
 
+/// Where degrees are given but not how replicas share what is left: as the frameworks that have these degrees are run.
+/// Megatron-LM's and Megatron Bridge's recipes all have the distributed optimizer; torchtitan's data parallelism is
+/// FSDP.
+void shard_as_usual(Workload& work) {
+  Parallelism& parallel = work.settings.parallel;
+  const bool given = std::max({parallel.tensor, parallel.pipeline, parallel.context, parallel.expert}) > 1;
+  if (!given || !work.settings.trains() || parallel.sharding != Sharding::none) return;
+  const bool titan = work.settings.framework == Framework::torchtitan;
+  parallel.sharding = titan ? Sharding::fsdp2 : Sharding::zero1;
+  work.notes.emplace_back(titan ? "replicas are taken to share weights by FSDP, as torchtitan's do"
+                                : "replicas are taken to share Megatron's optimizer (--use-distributed-optimizer); "
+                                  "without it: --strategy ddp");
+}
+
 }  // namespace
 
 std::span<const std::string_view> workload_names() { return kWorkloadNames; }
@@ -247,18 +384,24 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   GPUWARDEN_CHECK(check_names(words));
   Workload work;
   work.model = std::move(model);
-  GPUWARDEN_TRY(work.settings, read_settings(words, work.model, words.text("task").value_or(usual_task)));
+  GPUWARDEN_TRY(work.settings,
+                read_settings(words, work.model, known_word("task", words.text("task").value_or(usual_task))));
   for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
     work.fixed_strategy = work.fixed_strategy || words.has(key);
   }
   work.fixed_micro_batch = words.has("micro-batch");
   work.fixed_recompute = words.has("recompute");
-  if (!words.has("strategy")) shard_what_is_offloaded(work.settings.parallel);
+  if (!words.has("strategy")) {
+    shard_what_is_offloaded(work.settings.parallel);
+    shard_as_usual(work);
+  }
   std::uint32_t global_batch = 0;
   GPUWARDEN_CHECK(read_word_count(words, "global-batch", 1U << 30U, global_batch));
   work.global_batch = global_batch;
   GPUWARDEN_TRY(const auto utilization, read_share(words, "utilization"));
   work.serving_utilization = utilization.value_or(work.serving_utilization);
+  GPUWARDEN_CHECK(read_word_count(words, "batched-tokens", 1U << 24U, work.batched_tokens));
+  GPUWARDEN_CHECK(read_word_count(words, "max-requests", 1U << 16U, work.max_requests));
   return work;
 }
 

@@ -324,6 +324,66 @@ TEST_F(Plan, EmittedFilesNameTheStrategyAndTheAdapters) {
   EXPECT_THAT(emitted({"--task", "lora", "--lora-targets", "all-linear"}), HasSubstr("(target_modules): all-linear"));
 }
 
+TEST_F(Plan, OptionsOfOtherProgramsMeanTheSame) {
+  const auto own = plan({"llama-3.1-8b", "--gpus", "8xh100", "--sequence", "4096", "--micro-batch", "2"});
+  EXPECT_EQ(
+      plan({"llama-3.1-8b", "--gpus", "h100:8", "--max_seq_length", "4096", "--per_device_train_batch_size", "2"}),
+      own);
+  EXPECT_EQ(plan({"--model", "llama-3.1-8b", "--gpus", "8xH100-SXM", "--seq", "4096", "--batch-size", "2"})["per_gpu"],
+            own["per_gpu"]);
+  const auto serve =
+      plan({"qwen3-8b", "--gpus", "2xa100", "--task", "serve", "--max-model-len", "8192", "--tensor-parallel-size", "2",
+            "--gpu-memory-utilization", "0.8", "--quantization", "awq", "--kv-cache-dtype", "fp8_e4m3"});
+  EXPECT_EQ(serve["recommended"]["settings"]["sequence"], 8192);
+  EXPECT_EQ(serve["recommended"]["settings"]["quantization"], "int4");
+  EXPECT_EQ(serve["recommended"]["settings"]["tensor_parallel"], 2);
+  const auto few = plan(
+      {"qwen3-8b", "--gpus", "a100", "--task", "serve", "--max-num-batched-tokens", "1024", "--max-num-seqs", "16"});
+  EXPECT_LT(few["serving"]["activations_bytes"],
+            plan({"qwen3-8b", "--gpus", "a100", "--task", "serve"})["serving"]["activations_bytes"]);
+}
+
+TEST_F(Plan, OptionsThatAreNoneHereAreAnsweredWithTheRightSpelling) {
+  const auto answered = [&](const char* option, const char* hint) {
+    const auto done = run({"plan", "gpt2", "--gpus", "l4", option});
+    EXPECT_EQ(done.exit_code, 2);
+    EXPECT_THAT(done.standard_error, HasSubstr(hint)) << option;
+  };
+  answered("--gradient_checkpointing", "--recompute full");
+  answered("--load-in-4bit", "--task qlora");
+  answered("--nproc-per-node=8", "--gpus 8xh100");
+  answered("--use-distributed-optimizer", "--strategy zero1");
+  answered("--enforce-eager", "CUDA graphs");
+  answered("--bf16", "--precision bf16");
+}
+
+TEST_F(Plan, QuantisedNamesHaveTheBytesOfTheirFormat) {
+  const auto weights = [&](const char* name) {
+    const auto answer = plan({name, "--gpus", "h200", "--task", "inference"});
+    return answer["per_gpu"]["components"][0]["bytes"].get<double>();
+  };
+  const double whole = weights("Qwen/Qwen2.5-7B");
+  const double other = 2.0 * 2 * 152064 * 3584;  // embedding and head stay in 16 bit
+  const double matrices = whole - other;
+  EXPECT_NEAR(weights("Qwen/Qwen2.5-7B-Instruct-AWQ"), other + matrices * (0.5 + 2.5 / 128) / 2, 2e6);
+  EXPECT_NEAR(weights("nvidia/Qwen2.5-7B-Instruct-NVFP4"), other + matrices * (0.5 + 1.0 / 16) / 2, 2e6);
+  EXPECT_NEAR(weights("unsloth/Qwen2.5-7B-Instruct-bnb-4bit"), other + matrices * (0.5 + 4.0 / 64) / 2, 2e6);
+  const auto said = run({"plan", "Qwen/Qwen2.5-7B-Instruct-AWQ", "--gpus", "a100", "--task", "inference", "--explain"});
+  EXPECT_THAT(said.standard_output, HasSubstr("4 bit + 2.5 B for 128"));
+  EXPECT_THAT(said.standard_output, HasSubstr("only stores weights in int4"));
+  expect_error({"plan", "Qwen2.5-7B-Instruct-Q4_K_M", "--gpus", "a100"}, 2, "does not say how many bits");
+}
+
+TEST_F(Plan, AFormulaOfShardedCopiesInEightBitsGivesItsFigure) {
+  const auto answer = plan({"llama-3-70b", "--gpus", "64xgb200", "--task", "pretrain", "--framework", "megatron",
+                            "--precision", "fp8", "--strategy", "fsdp2", "--micro-batch", "2"});
+  const auto& line = answer["per_gpu"]["components"][0];
+  EXPECT_EQ(line["name"], "weights");
+  EXPECT_THAT(line["formula"].get<std::string>(), HasSubstr("copies in 8 bits"));
+  // 2 B for each of 70.6e9 parameters and 2 more in matrices, over 64 ranks.
+  EXPECT_NEAR(line["bytes"].get<double>(), (2 * 70.55e9 + 2 * 68.45e9) / 64, 3e7);
+}
+
 TEST_F(Plan, BadSettingsAreToldClearly) {
   expect_error({"plan", "gpt2", "--gpus", "8xvoodoo"}, 2, "voodoo");
   expect_error({"plan", "gpt2", "--gpus", "0xh100"}, 2, "0 GPUs");

@@ -174,6 +174,34 @@ TEST_F(SelectModel, AConfigurationMayNameTheModelToo) {
   EXPECT_EQ(select({"--simulate", "h100x8"})["model"]["name"], "openai-community/gpt2");
 }
 
+TEST_F(SelectModel, AConfigurationsModelOffloadAndTypeReachTheFit) {
+  const auto with = [&](const std::string& distributed, const std::string& more) {
+    return file("guide.yaml", "distributed: {enabled: true, " + distributed + "}\nmodel: {" + more + "}\n");
+  };
+  const std::string eight = "num_gpus: 8, strategy: fsdp";
+  const std::string large = "model_name_or_path: meta-llama/Llama-2-70b-hf, torch_dtype: bfloat16";
+  const auto kept = select({"--config", with(eight, large), "--simulate", "h100x8"});
+  EXPECT_EQ(kept["model"]["name"], "meta-llama/Llama-2-70b-hf");
+  EXPECT_EQ(kept["satisfied"], false) << "weights, gradients and states of 70 B are more than 640 GB";
+  const auto offloaded = select({"--config", with(eight + ", fsdp_cpu_offload: true", large), "--simulate", "h100x8"});
+  EXPECT_EQ(offloaded["satisfied"], true);
+  EXPECT_EQ(offloaded["model"]["settings"]["offload"], "all");
+  const std::string small = "model_name_or_path: gpt2, torch_dtype: float32";
+  EXPECT_EQ(select({"--config", with("num_gpus: 2", small), "--simulate", "h100x8"})["model"]["settings"]["precision"],
+            "fp32");
+  const auto unknown =
+      run({"select", "--config", with("num_gpus: 2", "model_name_or_path: my/own"), "--simulate", "h100x8"});
+  EXPECT_EQ(unknown.exit_code, 0);
+  EXPECT_THAT(unknown.standard_error, HasSubstr("what it needs is not planned"));
+}
+
+TEST_F(SelectModel, AConfigurationsOtherSectionsAreNoted) {
+  const std::string config = file("job.yaml", "training: {lr: 0.1}\ndistributed: {num_gpus: 2}\n");
+  const auto done = run({"select", "--config", config, "--simulate", "h100x8"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_THAT(done.standard_error, HasSubstr("'training' is left to the program"));
+}
+
 TEST_F(SelectModel, AModelDoesNotMakeTheConfigurationsGpusForgotten) {
   const auto chosen = [&](const std::string& distributed, std::vector<std::string> more) {
     const std::string config = file("job.yaml", "distributed: {" + distributed + "}\n" + more.front());

@@ -51,7 +51,7 @@ TEST(JobConfig, IdsComeBeforeCountsAndOneGpuIsMeantBySingle) {
   EXPECT_EQ(request_from(*ids).gpu_ids.size(), 2U);
   EXPECT_FALSE(request_from(*ids).count);
   EXPECT_EQ(request_from(*parse("distributed: {strategy: single}\n")).count, 1U);
-  EXPECT_EQ(request_from(*parse("distributed: {enabled: false, num_gpus: 4}\n")).count, 1U);
+  EXPECT_EQ(request_from(*parse("distributed: {enabled: false, num_gpus: 1}\n")).count, 1U);
   EXPECT_TRUE(request_from(*parse("device: cpu\n")).force_cpu);
   EXPECT_TRUE(request_from(*parse("model: {device_map: cpu}\n")).force_cpu);
   EXPECT_EQ(job_environment(*parse("device: cpu\n")).at("ACCELERATE_USE_CPU"), "true");
@@ -81,6 +81,39 @@ TEST(JobConfig, MistakesHaveTheirPlace) {
   EXPECT_THAT(unknown.error().hint, HasSubstr("num_gpus"));
   EXPECT_THAT(parse("selection: {min_memry: 1}\n"), fails("selection has no key"));
   EXPECT_THAT(parse("a:\n\tb: 1\n"), fails("a tab"));
+}
+
+TEST(JobConfig, ContradictionsAreErrors) {
+  EXPECT_THAT(parse("distributed: {num_gpus: 4, gpu_ids: [0, 2]}\n"),
+              fails("distributed.num_gpus is 4, but gpu_ids names 2 GPUs"));
+  EXPECT_THAT(parse("distributed: {num_gpus: 1, gpu_ids: [0, 2]}\n"), fails("num_gpus is 1"));
+  EXPECT_THAT(parse("distributed: {num_gpus: 4, gpu_ids: [0-3]}\n"), IsOk());
+  EXPECT_THAT(parse("distributed: {num_gpus: 4, gpu_ids: [0, 1, 2, 3]}\n"), IsOk());
+  EXPECT_THAT(parse("distributed: {strategy: single, num_gpus: 2}\n"), fails("one GPU, but 2 are asked for"));
+  EXPECT_THAT(parse("distributed: {enabled: false, gpu_ids: [0, 1]}\n"), fails("one GPU, but 2 are asked for"));
+  EXPECT_THAT(parse("distributed: {strategy: ddp, fsdp_cpu_offload: true}\n"), fails("but the strategy is ddp"));
+  EXPECT_THAT(parse("distributed: {strategy: ddp, fsdp_cpu_offload: false}\n"), IsOk());
+}
+
+TEST(JobConfig, SectionsOfTheProgramAreLeftToIt) {
+  const auto config = parse("training: {lr: 1.0e-5}\ndata: [a, b]\ndistributed: {num_gpus: 2}\n");
+  ASSERT_THAT(config, IsOk());
+  EXPECT_THAT(config->notes, ElementsAre(HasSubstr("'training' is left to the program"), HasSubstr("'data'")));
+  EXPECT_EQ(request_from(*config).count, 2U);
+  EXPECT_THAT(parse("seed: 7\n"), fails("has no key 'seed'"));
+  EXPECT_THAT(parse("distribted: {num_gpus: 2}\n"), fails("has no key 'distribted'"));
+  EXPECT_THAT(parse("distributed: {zero_stage: 2}\n"), fails("distributed has no key"));
+  EXPECT_THAT(parse("tool: everything\n"), fails("tool should be one of ignore-unknown"));
+}
+
+TEST(JobConfig, AFileMayAskToBeReadInPart) {
+  const auto config =
+      parse("tool: ignore-unknown\nseed: 7\ndistributed: {zero_stage: 2, num_gpus: 2}\nmodel: {rope: 1}\n");
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(request_from(*config).count, 2U);
+  EXPECT_THAT(config->notes,
+              ElementsAre(HasSubstr("'seed'"), HasSubstr("'distributed.zero_stage'"), HasSubstr("'model.rope'")));
+  EXPECT_THAT(parse("tool: ignore-unknown\ndistributed: {num_gpus: 4, gpu_ids: [0]}\n"), fails("num_gpus is 4"));
 }
 
 }  // namespace

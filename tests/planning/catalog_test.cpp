@@ -107,6 +107,63 @@ TEST(Catalog, DatedNamesHaveTheirModelsShapeWithANote) {
   }
 }
 
+TEST(Catalog, NamesOfOtherFormatsAreTakenApartToo) {
+  const std::pair<const char*, const char*> cases[] = {{"RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "int4"},
+                                                       {"nvidia/Llama-3.1-8B-Instruct-FP4", "nvfp4"},
+                                                       {"RedHatAI/Llama-3.3-70B-Instruct-NVFP4A16", "nvfp4"},
+                                                       {"mobiuslabsgmbh/Llama-3.1-8b-instruct_4bit-HQQ", "hqq"},
+                                                       {"RedHatAI/Mistral-Small-3.2-24B-Instruct-2506-FP8", "fp8"},
+                                                       {"Qwen/Qwen3-Next-80B-A3B-Instruct-FP8", "fp8"}};
+  for (const auto& [name, stored] : cases) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name << ": " << model.error().message;
+    EXPECT_EQ(model->quantization, stored) << name;
+  }
+}
+
+TEST(Catalog, ModelsOf2025HaveTheirShapes) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"Qwen3-Coder-30B-A3B-Instruct", "Qwen/Qwen3-30B-A3B"},
+      {"Qwen3-Next-80B-A3B-Thinking", "Qwen/Qwen3-Next-80B-A3B-Instruct"},
+      {"Mistral-Small-3.2-24B-Instruct-2506", "mistralai/Mistral-Small-3.1-24B-Base-2503"},
+      {"Devstral-Small-2507", "mistralai/Devstral-Small-2505"},
+      {"mistralai/Magistral-Small-2506", "mistralai/Magistral-Small-2506"},
+      {"Ministral-8B-Instruct-2410", "mistralai/Ministral-8B-Instruct-2410"},
+      {"GLM-4.5-Air-FP8", "zai-org/GLM-4.5-Air"},
+      {"zai-org/GLM-4.6", "zai-org/GLM-4.5"},
+      {"moonshotai/Kimi-K2-Instruct-0905", "moonshotai/Kimi-K2-Instruct"},
+      {"arcee-ai/AFM-4.5B-Base", "arcee-ai/AFM-4.5B"},
+      {"Qwen/Qwen2.5-VL-72B-Instruct-AWQ", "Qwen/Qwen2.5-VL-72B-Instruct"},
+      {"Llama-4-Maverick-17B-128E-Instruct", "meta-llama/Llama-4-Maverick-17B-128E"},
+      {"microsoft/Phi-4-multimodal-instruct", "microsoft/Phi-4-multimodal-instruct"},
+      {"Phi-4-reasoning-plus", "microsoft/phi-4"},
+      {"google/gemma-3n-E2B-it", "google/gemma-3n-E2B"},
+      {"google/gemma-3-270m-it", "google/gemma-3-270m"},
+      {"allenai/Olmo-3-7B-Think", "allenai/Olmo-3-1025-7B"},
+      {"ByteDance-Seed/Seed-OSS-36B-Base", "ByteDance-Seed/Seed-OSS-36B-Instruct"}};
+  for (const auto& [name, known] : cases) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name << ": " << model.error().message;
+    EXPECT_EQ(model->name, known) << name;
+  }
+}
+
+TEST(Catalog, Gemma3nHasEmbeddingsForEachLayer) {
+  // By hand from modeling_gemma3n.py: two tables, AltUp, LAuReL and the per-layer gates of 35 layers.
+  EXPECT_EQ(count_parameters(*find_model("gemma-3n-E4B")).total, 6'866'696'688U);
+  const auto model = *find_model("gemma-3n-E4B");
+  EXPECT_EQ(kv_layers(model), 20U) << "15 layers use earlier layers' keys and values";
+  EXPECT_EQ(model.sliding_layers, 28U);
+}
+
+TEST(Catalog, LinearAttentionKeepsAStateInThePlaceOfACache) {
+  const auto model = *find_model("Qwen3-Next-80B-A3B-Instruct");
+  EXPECT_EQ(kv_layers(model), 12U);
+  // 36 layers of 32 heads of 128 x 128 in fp32, and four tokens of the convolution's 8,192 channels in 16 bit.
+  EXPECT_EQ(linear_state_bytes(model), 36 * (32 * 128 * 128 * 4.0 + 8192 * 4 * 2));
+  EXPECT_EQ(linear_state_bytes(*find_model("llama-3.1-8b")), 0);
+}
+
 TEST(Catalog, NamesOfFilesOfManyWidthsAreRefused) {
   const auto model = find_model("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF");
   ASSERT_FALSE(model);
@@ -121,8 +178,9 @@ TEST(Catalog, APartOfANameIsToldWithThoseThatHoldIt) {
 }
 
 TEST(FindModel, GemmasWithAVisionTowerHaveItsRows) {
-  // Published: 27,432,406,640 parameters, vision tower and projector included.
-  EXPECT_EQ(count_parameters(*find_model("gemma-3-27b-it")).total, 27'009'346'304U);
+  const ParameterCount count = count_parameters(*find_model("gemma-3-27b-it"));
+  EXPECT_EQ(count.total, 27'432'406'640U);
+  EXPECT_EQ(count.total - count.towers, 27'009'346'304U);
   for (const char* name : {"gemma-3-4b-it", "gemma-3-12b-it", "gemma-3-27b-it"})
     EXPECT_EQ(find_model(name)->vocab, 262'208U) << name;
 }

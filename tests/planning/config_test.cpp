@@ -254,8 +254,7 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
       {R"({"quant_method":"xyz"})", 0, "(xyz) does not say how wide the weights are: they are counted in 16 bit"},
       {R"({"quant_method":"compressed-tensors"})", 0, "counted in 16 bit"},
       {R"({"quant_method":"gptq","bits":9})", 0, "weights of 9 bits are counted as 16-bit ones"},
-      {R"({})", 0, "(no quant_method)"},
-      {R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", 4, "nvfp4 weights are counted as int4 ones"}};
+      {R"({})", 0, "(no quant_method)"}};
   for (const Case& one : kCases) {
     const ModelShape model = quantized(one.config);
     EXPECT_EQ(model.quantization_bits, one.bits) << one.config;
@@ -415,6 +414,27 @@ TEST(ParseParameters, TakesCountsAsPeopleWriteThem) {
   for (const char* text : {"", "B", "8x7B", "-7B", "7Q", "1e400", "0", "7", "nan", "7 B B"}) {
     EXPECT_FALSE(parse_parameters(text)) << text;
   }
+}
+
+TEST(ReadConfig, SizesOfLinearAttentionAndLayerInputsThatNoModelHasAreRefused) {
+  const auto sized = [](std::string_view family, std::string_view more) {
+    return read_config(fmt::format(R"({{"hidden_size": 4096, "num_hidden_layers": 48, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 1000, {}}})",
+                                   more),
+                       "c", family);
+  };
+  EXPECT_TRUE(sized("qwen3_next", R"("linear_num_key_heads": 16)"));
+  EXPECT_FALSE(sized("qwen3_next", R"("linear_num_key_heads": 65536, "linear_key_head_dim": 65536)"));
+  EXPECT_TRUE(sized("gemma3n", R"("laurel_rank": 64)"));
+  EXPECT_FALSE(sized("gemma3n", R"("hidden_size_per_layer_input": 16777216, "vocab_size_per_layer_input": 16777216)"));
+}
+
+TEST(ReadConfig, AListOfOneSizeForEachLayerIsThatSize) {
+  const auto layered = read_config(R"({"model_type": "gemma3n_text", "hidden_size": 2048, "num_hidden_layers": 3,
+      "num_attention_heads": 8, "intermediate_size": [8192, 8192, 8192], "vocab_size": 1000})",
+                                   "c");
+  ASSERT_TRUE(layered) << layered.error().message;
+  EXPECT_EQ(layered->intermediate, 8192U);
 }
 
 }  // namespace

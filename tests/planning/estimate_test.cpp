@@ -322,6 +322,52 @@ TEST(Estimate, LowExpectedAndHighAreInThatOrder) {
   EXPECT_LT(result.expected(), result.high());
 }
 
+TEST(Estimate, RangesAreAsWideAsTheirMechanismIsUncertain) {
+  const auto width = [](const ModelShape& model, const Settings& settings) {
+    const Estimate result = *estimate(model, settings);
+    return (result.high() - result.context - result.communication - result.reserve - result.more_bytes) /
+           result.allocated;
+  };
+  Settings plain = fms_settings(Task::full_training, 1);
+  Settings offloaded = plain;
+  offloaded.parallel.data = 2;
+  offloaded.parallel.sharding = Sharding::fsdp2;
+  offloaded.parallel.offload = Offload::all;
+  EXPECT_LT(width(mistral_7b(), plain), width(testing::mixtral_8x7b(), plain));
+  EXPECT_GT(width(mistral_7b(), offloaded), 2);
+  Settings packed;
+  packed.task = Task::inference;
+  const double whole = width(mistral_7b(), packed);
+  packed.quantization = Quantization::nf4;
+  EXPECT_GT(width(mistral_7b(), packed), whole);
+}
+
+TEST(Estimate, OfInferenceTheHighEndHasAWholePromptsLogits) {
+  Settings settings;
+  settings.task = Task::inference;
+  settings.sequence = 4096;
+  settings.prompt = 1024;
+  EXPECT_EQ(estimate(mistral_7b(), settings)->more_bytes, 6.0 * 32000 * 1024);
+  settings.task = Task::serving;
+  EXPECT_EQ(estimate(mistral_7b(), settings)->more_bytes, 0);
+}
+
+TEST(Explain, TellsWindowsAndFormats) {
+  ModelShape windowed = mistral_7b();
+  windowed.sliding_window = 1024;
+  windowed.sliding_layers = 24;
+  Settings settings;
+  settings.task = Task::inference;
+  settings.sequence = 8192;
+  settings.quantization = Quantization::hqq;
+  const ModelFigures model = figures_of(windowed);
+  const auto lines = explain(model, settings, *estimate(model, settings));
+  const auto line = [&](std::string_view name) { return *std::ranges::find(lines, name, &ExplainedUse::name); };
+  EXPECT_TRUE(line("kv_cache").formula.contains("24 layers see 1024 tokens")) << line("kv_cache").formula;
+  EXPECT_TRUE(line("weights").formula.contains("4 bit + 4 B for 64")) << line("weights").formula;
+  EXPECT_TRUE(line("weights").source.contains("HQQ"));
+}
+
 TEST(Judge, TellsFitsTightAndDoesNotFitApart) {
   Estimate result;
   result.allocated = 50 * kTestGiB;

@@ -26,6 +26,26 @@ TEST(GpusNamed, TakesCountsAndNamesAsPeopleWriteThem) {
   EXPECT_EQ(named("NVIDIA A100-SXM4-80GB"), "1 NVIDIA A100-SXM4-80GB");
 }
 
+TEST(GpusNamed, TakesWhatOtherProgramsWrite) {
+  EXPECT_EQ(named("h100:8"), "8 NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(named("H100x8"), "8 NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(named("A100-80GB:4"), "4 NVIDIA A100-SXM4-80GB");
+  EXPECT_EQ(named("H100-SXM"), "1 NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(named("8xH100-SXM5-80GB"), "8 NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(named("8x HGX B200"), "8 NVIDIA B200");
+  EXPECT_EQ(named("rtx4090:2"), "2 NVIDIA GeForce RTX 4090");
+  EXPECT_FALSE(gpus_named("h100:0"));
+  EXPECT_FALSE(gpus_named("hgx"));
+}
+
+TEST(GpusNamed, ExportVariantsHaveTheMemoryOfWhatTheyDeriveFrom) {
+  EXPECT_EQ(gpus_named("a800-80gb")->usable, gpus_named("a100-80gb")->usable);
+  EXPECT_EQ(gpus_named("h800")->usable, gpus_named("h100")->usable);
+  EXPECT_EQ(gpus_named("h800")->bf16_tflops, gpus_named("h100")->bf16_tflops);
+  EXPECT_LT(gpus_named("h800")->nvlink_gb_s, gpus_named("h100")->nvlink_gb_s);
+  EXPECT_LT(gpus_named("h20")->bf16_tflops, gpus_named("h100")->bf16_tflops / 6);
+}
+
 TEST(GpusNamed, UsableMemoryIsLessThanWhatTheMakerPrints) {
   const auto a100 = gpus_named("a100-80gb");
   ASSERT_TRUE(a100) << a100.error().message;

@@ -186,7 +186,8 @@ constexpr std::string_view kLlama2 = R"({"hidden_size":4096,"num_hidden_layers":
 TEST(Parameters, PartsAddUpToTheTotal) {
   for (const Published& model : kPublished) {
     const ParameterCount count = count_parameters(shape(model.family, model.config));
-    EXPECT_EQ(count.embedding + count.head + count.attention + count.mlp + count.experts + count.norms, count.total)
+    EXPECT_EQ(count.embedding + count.head + count.attention + count.mlp + count.experts + count.norms + count.towers,
+              count.total)
         << model.what;
     EXPECT_LE(count.active, count.total) << model.what;
     EXPECT_LE(count.linear, count.total) << model.what;

@@ -115,6 +115,21 @@ TEST(Speed, PipelinesIdleWithFewMicroBatches) {
   EXPECT_NEAR(measured.achieved, 0.4, 1e-9);
 }
 
+TEST(Speed, TransformersLoopOverExpertsIsATenthOfMegatrons) {
+  const ModelFigures model = figures_of(testing::mixtral_8x7b());
+  Settings settings;
+  settings.parallel.data = 8;
+  settings.parallel.sharding = Sharding::zero3;
+  const double looped = speed_of(model, settings, "NVIDIA H100 80GB HBM3", 989e12)->expected;
+  settings.framework = Framework::megatron;
+  settings.parallel.sharding = Sharding::zero1;
+  settings.parallel.expert = 8;
+  EXPECT_LT(looped, speed_of(model, settings, "NVIDIA H100 80GB HBM3", 989e12)->expected / 8);
+  // A dense model gathers no expert.
+  EXPECT_FALSE(expert_loop_utilization(figures_of(testing::llama3_8b()), settings, 989e12));
+  EXPECT_FALSE(expert_loop_utilization(model, settings, 989e12)) << "Megatron groups its products";
+}
+
 TEST(Speed, RefusesAPeakOrUtilizationThatCannotBe) {
   EXPECT_FALSE(speed_of(figures_of(testing::llama3_8b()), {}, "H100", 0));
   EXPECT_FALSE(speed_of(figures_of(testing::llama3_8b()), {}, "H100", 1e15, 1.5));

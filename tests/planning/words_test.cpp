@@ -167,5 +167,60 @@ TEST(ReadPeaks, ArePairsOfMicroBatchAndGiB) {
         << text;
 }
 
+TEST(WorkloadWords, TakeWhatOtherProgramsCallAValue) {
+  const auto quantised = [](const char* word) {
+    return work({{"task", {"inference"}}, {"quantization", {word}}}, "llama-3.1-8b")->settings.quantization;
+  };
+  EXPECT_EQ(quantised("AWQ"), Quantization::int4);
+  EXPECT_EQ(quantised("gptq_marlin"), Quantization::int4);
+  EXPECT_EQ(quantised("bitsandbytes"), Quantization::nf4);
+  EXPECT_EQ(quantised("nvfp4"), Quantization::nvfp4);
+  EXPECT_EQ(quantised("hqq"), Quantization::hqq);
+  const auto train = work({{"task", {"sft"}},
+                           {"optimizer", {"adamw_torch_fused"}},
+                           {"attention", {"flash_attention_2"}},
+                           {"framework", {"Megatron-LM"}},
+                           {"precision", {"bfloat16"}}});
+  ASSERT_THAT(train, IsOk());
+  EXPECT_EQ(train->settings.step, OptimizerStep::fused);
+  EXPECT_EQ(train->settings.framework, Framework::megatron);
+  EXPECT_EQ(train->settings.precision, Precision::bf16);
+  EXPECT_EQ(work({{"optimizer", {"paged_adamw_8bit"}}})->settings.optimizer, Optimizer::adamw_8bit);
+  EXPECT_THAT(work({{"quantization", {"int5"}}}), FailsWith(ErrorCode::invalid_argument, HasSubstr("int5")));
+}
+
+TEST(WorkloadWords, TorchtitanIsCompiledWithItsLoss) {
+  const auto given = [](std::initializer_list<Given> words) { return work(words, "llama-3.1-8b")->settings; };
+  const Settings titan = given({{"framework", {"torchtitan"}}});
+  EXPECT_TRUE(titan.compiled);
+  EXPECT_EQ(titan.loss, LossKernel::compiled);
+  EXPECT_EQ(given({{"framework", {"torchtitan"}}, {"loss", {"standard"}}}).loss, LossKernel::standard);
+  EXPECT_FALSE(given({}).compiled);
+  EXPECT_TRUE(given({{"compile", {}}}).compiled);
+  EXPECT_FALSE(given({{"compile", {"false"}}}).compiled);
+}
+
+TEST(WorkloadWords, AnEnginesLimitsAreItsOwn) {
+  const auto serve =
+      work({{"task", {"serve"}}, {"batched-tokens", {"1024"}}, {"max-requests", {"32"}}}, "llama-3.1-8b");
+  ASSERT_THAT(serve, IsOk());
+  EXPECT_EQ(serve->batched_tokens, 1024U);
+  EXPECT_EQ(serve->max_requests, 32U);
+  EXPECT_FALSE(work({{"batched-tokens", {"1024"}}}).has_value());
+}
+
+TEST(WorkloadWords, MegatronsParallelismComesWithItsDistributedOptimizer) {
+  const auto given = [](std::initializer_list<Given> words) { return work(words, "llama-3.1-8b").value(); };
+  const auto shared = given({{"framework", {"megatron"}}, {"tensor-parallel", {"2"}}});
+  EXPECT_EQ(shared.settings.parallel.sharding, Sharding::zero1);
+  ASSERT_EQ(shared.notes.size(), 1U);
+  EXPECT_THAT(shared.notes.front(), HasSubstr("--use-distributed-optimizer"));
+  const auto plain = given({{"framework", {"megatron"}}, {"tensor-parallel", {"2"}}, {"strategy", {"ddp"}}});
+  EXPECT_EQ(plain.settings.parallel.sharding, Sharding::none);
+  EXPECT_TRUE(plain.notes.empty());
+  EXPECT_EQ(given({{"framework", {"torchtitan"}}, {"tensor-parallel", {"2"}}}).settings.parallel.sharding,
+            Sharding::fsdp2);
+}
+
 }  // namespace
 }  // namespace gpuwarden::planning

@@ -24,9 +24,18 @@ namespace gpuwarden::cli {
 namespace {
 
 constexpr auto kPlanOptions = std::to_array<Option>({
+    {.names = "--model",
+     .kind = OptionKind::text,
+     .value = "NAME",
+     .help = "the model, as an option: a name, a config.json or its folder",
+     .also = "--model-name-or-path --model-path --model-name --model-id --pretrained-model-name-or-path"},
     {"--params", OptionKind::text, "N", "a model of which only the size is known: 7B; its shape is guessed"},
     {"--list", OptionKind::flag, "", "show the models that are known by name"},
-    {"--gpus", OptionKind::text, "SPEC", "plan for these instead of this machine's: 8xh100, 4xa100-40gb, rtx4090"},
+    {.names = "--gpus",
+     .kind = OptionKind::text,
+     .value = "SPEC",
+     .help = "plan for these instead of this machine's: 8xh100, 4xa100-40gb, rtx4090",
+     .also = "--gpu --gpu-type --accelerator"},
     {"--gpus-per-node", OptionKind::text, "N", "how many GPUs a node has (8)"},
     {"--cpus", OptionKind::text, "N", "CPU cores of a node (this machine's, a capture's): advice on data loading"},
     {"--tokens", OptionKind::text, "N", "train on so many: how long it takes (300B)"},
@@ -40,12 +49,48 @@ constexpr auto kPlanOptions = std::to_array<Option>({
     {"--program", OptionKind::text, "FILE", "with --emit: the training program (train.py)"},
 });
 
+/// What people type who know torchrun, transformers, vLLM, DeepSpeed or Megatron, where no single option is meant.
+constexpr auto kElsewhere = std::to_array<Elsewhere>({
+    {"--gradient-checkpointing", "write --recompute full"},
+    {"--no-gradient-checkpointing", "write --recompute none"},
+    {"--gradient-accumulation-steps", "write --global-batch N: micro-batch x accumulation x data-parallel ranks"},
+    {"--bf16", "16 bit under autocast is the default (--precision mixed-low); everything in bf16: --precision bf16"},
+    {"--fp16", "16 bit under autocast is the default (--precision mixed-low); everything in fp16: --precision fp16"},
+    {"--fp8", "write --precision fp8 for training in 8 bits, --quantization fp8 for weights that are stored so"},
+    {"--load-in-4bit", "write --task qlora for training, --quantization nf4 for inference"},
+    {"--load-in-8bit", "write --quantization int8"},
+    {"--lora", "write --task lora"},
+    {"--use-lora", "write --task lora"},
+    {"--use-peft", "write --task lora"},
+    {"--qlora", "write --task qlora"},
+    {"--serve", "write --task serve"},
+    {"--inference", "write --task inference"},
+    {"--fsdp", "write --strategy fsdp1, or fsdp2"},
+    {"--ddp", "write --strategy ddp"},
+    {"--deepspeed", "write --strategy zero2, or zero1 or zero3"},
+    {"--zero-stage", "write --strategy zero1, zero2 or zero3"},
+    {"--use-distributed-optimizer", "write --framework megatron --strategy zero1"},
+    {"--sequence-parallel", "it is taken to be on where Megatron or torchtitan share matrices (--tensor-parallel)"},
+    {"--cpu-offload", "write --offload optimizer, or --offload all"},
+    {"--fsdp-cpu-offload", "write --offload all"},
+    {"--use-flash-attn", "flash attention is the default; without it: --attention eager"},
+    {"--enforce-eager", "leave it out: CUDA graphs are within the range that is told of an engine"},
+    {"--nproc-per-node", "write --gpus 8xh100 for how many of which, --gpus-per-node for those of a node"},
+    {"--num-gpus", "write --gpus 8xh100: how many, and of which model"},
+    {"--num-processes", "write --gpus 8xh100: how many, and of which model"},
+    {"--nnodes", "write --gpus 16xh100 for all of them, --gpus-per-node for those of a node"},
+    {"--nodes", "write --gpus 16xh100 for all of them, --gpus-per-node for those of a node"},
+    {"--num-train-epochs", "write --tokens 300B: how many are trained on in all"},
+    {"--max-steps", "write --tokens 300B: how many are trained on in all"},
+});
+
 using namespace planning;
 
 constexpr Clash kClashes[] = {{"list", "emit", "--list shows the models and plans nothing"},
                               {"list", "chart", "--list shows the models and plans nothing"},
                               {"gpus", "from", "the GPUs are either named or those of a capture"},
                               {"gpus", "simulate", "the GPUs are either named or those of a fleet"},
+                              {"params", "model", "a model has its own size"},
                               {"params", "family", "a shape that is guessed from a size is Llama's"},
                               {"emit", "json", "what --emit prints is for other tools as it is"}};
 
@@ -116,6 +161,7 @@ constinit const Subcommand kPlanCommand{
     .usage = "gpuwarden plan MODEL | CONFIG.json | DIR | --params 7B [--task TASK] [--gpus 8xh100] [options]",
     .groups = {OptionGroup{kPlanOptions}, OptionGroup{kFromOptions}, kTaskGroup},
     .rest = Rest::operands,
+    .elsewhere = kElsewhere,
     .run = run_plan};
 
 }  // namespace gpuwarden::cli

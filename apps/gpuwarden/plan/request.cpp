@@ -74,6 +74,10 @@ Result<void> read_amounts(const Args& args, PlanRequest& request) {
 /// The model of the operand, or of --params.
 Result<ModelShape> read_plan_model(const Args& args) {
   const bool sized = args.has("params");
+  const auto named = args.text("model");
+  if (named && !args.rest.empty())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("one model at a time: --model {} beside '{}'", printable(*named), printable(args.rest[0])));
   if (args.rest.size() > 1)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("one model at a time: '{}' is the second", printable(args.rest[1])));
@@ -81,6 +85,7 @@ Result<ModelShape> read_plan_model(const Args& args) {
     return fail(ErrorCode::invalid_argument, "a model and --params cannot be given together");
   if (sized) return sized_model(words_of(args, {"params"}), "params");
   GPUWARDEN_CHECK(refuse_sizes(words_of(args), "params"));
+  if (named) return read_model(args, *named);
   if (args.rest.empty())
     return fail(ErrorCode::invalid_argument, "no model is given",
                 "give a name (gpuwarden plan --list), a config.json or its folder, or --params 7B");

@@ -51,6 +51,8 @@ struct JobConfig {
   ModelConfig model;
   std::map<std::string, std::vector<std::string>> selection;
   std::map<std::string, std::vector<std::string>> run;
+  /// What the file has besides, which is left to the job's own program: a sentence each.
+  std::vector<std::string> notes;
   bool operator==(const JobConfig&) const = default;
 };
 
@@ -61,7 +63,9 @@ struct KnownOptions {
 };
 
 /// Parses the text; `name` (the file's) stands in errors as "name:line:column: …". Unknown keys, wrong types, values
-/// out of range, tabs, cycles, duplicate keys and more than one document fail with invalid_argument.
+/// out of range, contradictions (num_gpus and as many gpu_ids as it does not say), tabs, cycles, duplicate keys and
+/// more than one document fail with invalid_argument. Sections besides those known here are the job's program's own and
+/// are noted, unless their name is nearly a known one; with `tool: ignore-unknown` every unknown key is.
 Result<JobConfig> parse_job_config(std::string_view yaml, std::string_view name, const KnownOptions& known);
 
 /// The environment variables through which strategy, sharding, offload, precision and names reach a job: what

@@ -77,13 +77,18 @@ struct Estimate {
   double reserve = 0;        ///< what the caching allocator holds beyond what is allocated
   double host = 0;           ///< bytes per GPU on the host: what is offloaded
 
-  /// Of how much the allocated peak may be off, as shares of it: the 90th percentile of measured rows of that kind.
+  /// By how much the allocated peak may be off, as shares of it: less, and beside that more. By kind of plan, from
+  /// measured rows of that kind (planning_figures.csv, uncertainty_*).
   double uncertainty = 0.10;
+  double more_share = 0;
+  double more_bytes = 0;  ///< that other versions of the same software hold besides
 
   const Moment& peak_moment() const { return moments[peak]; }
   double expected() const { return allocated + context + communication + reserve; }
   double low() const { return allocated * (1 - uncertainty) + context / 2; }
-  double high() const { return allocated * (1 + uncertainty) + context + communication + reserve * 1.5; }
+  double high() const {
+    return allocated * (1 + uncertainty + more_share) + more_bytes + context + communication + reserve;
+  }
   bool operator==(const Estimate&) const = default;
 };
 

@@ -69,6 +69,29 @@ struct LatentAttention {
   bool operator==(const LatentAttention&) const = default;
 };
 
+/// Layers whose attention keeps a state of fixed size instead of every token's keys and values (Gated DeltaNet, arXiv
+/// 2412.06464, as Qwen3-Next has it). `layers` 0: none.
+struct LinearAttention {
+  std::uint32_t layers = 0;  ///< of the model's; the others have ordinary attention
+  std::uint32_t key_heads = 0;
+  std::uint32_t value_heads = 0;
+  std::uint32_t key_dim = 0;    ///< of a head
+  std::uint32_t value_dim = 0;  ///< of a head
+  std::uint32_t kernel = 0;     ///< tokens that its convolution sees
+  bool operator==(const LinearAttention&) const = default;
+};
+
+/// What Gemma 3n adds to a layer: embeddings of each layer's own, alternating predictions of the residual (AltUp, arXiv
+/// 2301.13310) and a low-rank residual (LAuReL, arXiv 2411.07501). `width` 0: nothing.
+struct LayerInputs {
+  std::uint32_t width = 0;      ///< of a layer's own embedding
+  std::uint32_t vocab = 0;      ///< rows of it
+  std::uint32_t streams = 0;    ///< residuals side by side
+  std::uint32_t low_rank = 0;   ///< of LAuReL
+  std::uint32_t kv_shared = 0;  ///< layers at the end that use earlier layers' keys and values
+  bool operator==(const LayerInputs&) const = default;
+};
+
 /// Patches of an image. `patch` 0: no images.
 struct ImageShape {
   std::uint32_t image = 0;  ///< pixels along one edge
@@ -124,7 +147,13 @@ struct ModelShape {
 
   ExpertShape experts;
   LatentAttention latent;
+  LinearAttention linear_attention;
+  bool gated_attention = false;  ///< queries come with a gate as wide as they are (Qwen3-Next)
+  LayerInputs layer_inputs;
   ImageShape image;
+  /// Parameters of towers for images and sound beside the language model, in 16 bit however that is stored; 0: none, or
+  /// not counted (a note says so).
+  std::uint64_t tower_parameters = 0;
 
   std::uint32_t sliding_window = 0;  ///< tokens that a sliding layer sees; 0: no such layer
   std::uint32_t sliding_layers = 0;  ///< layers that see only the window; the others see all
@@ -132,6 +161,8 @@ struct ModelShape {
   std::optional<DataType> stored_type;      ///< of the published weights (torch_dtype)
   std::optional<std::string> quantization;  ///< of a checkpoint that is quantised: "gptq", "awq", "fp8" ...
   std::uint32_t quantization_bits = 0;      ///< of its linear weights; 0: not quantised
+  std::uint32_t quantization_group = 0;     ///< weights that share a scale; 0: as the format usually has it
+  bool quantized_experts_only = false;      ///< matrices besides the experts' stay in 16 bit
 
   /// Where the shape comes from: a file's name, a catalogue row's source, or how it was estimated.
   std::string source;
@@ -152,6 +183,11 @@ std::uint64_t key_width(const ModelShape& model);
 /// What one token stores in one layer's KV cache, in elements: 2 x kv_heads x head_dim, or kv_rank + rope_dim (latent;
 /// source: DeepSeek-V2, arXiv 2405.04434).
 std::uint64_t kv_elements_per_layer(const ModelShape& model);
+/// Layers that store keys and values of their own for every token.
+std::uint32_t kv_layers(const ModelShape& model);
+/// Bytes that a request holds in layers of linear attention, however long it is: a matrix in fp32 for each head, and
+/// the tokens of the convolution.
+double linear_state_bytes(const ModelShape& model);
 /// Layers that have experts.
 std::uint32_t expert_layers(const ModelShape& model);
 

@@ -21,7 +21,8 @@ enum class Component {
   shared_expert,  ///< with its gate
   router,
   norm,
-  head,  ///< output matrix, classifier, pooler
+  head,   ///< output matrix, classifier, pooler
+  tower,  ///< for images and sound
 };
 std::string_view to_string(Component component);
 
@@ -53,6 +54,7 @@ struct ParameterCount {
   std::uint64_t mlp = 0;      ///< dense
   std::uint64_t experts = 0;  ///< routed and shared, with routers
   std::uint64_t norms = 0;
+  std::uint64_t towers = 0;  ///< for images and sound
   std::uint64_t linear = 0;  ///< elements of the layers' matrices, without biases
   std::uint64_t layer = 0;   ///< of the largest layer, experts included
 

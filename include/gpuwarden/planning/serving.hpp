@@ -23,6 +23,7 @@ struct ServingBudget {
   Bytes outside{512ULL << 20U};  ///< of the allocator: context, NCCL; 0.16 to 1.8 GiB by version, 3.6 with two ranks
   Bytes activations{};           ///< of the profiling run where measured; 0: computed
   std::uint32_t batched_tokens = 8192;  ///< of the profiling run (max_num_batched_tokens)
+  std::uint32_t requests = 256;         ///< of it, whose last tokens have logits (max_num_seqs)
   std::uint32_t block_tokens = 16;      ///< of a block of the pool
   bool operator==(const ServingBudget&) const = default;
 };
@@ -51,7 +52,7 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
 std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget,
                                  std::optional<std::uint32_t> smallest);
 
-/// What a forward pass over that many tokens holds beside the weights, bytes.
-double profiled_activations(const ModelFigures& model, const Settings& settings, std::uint32_t batched_tokens);
+/// What a forward pass over budget.batched_tokens holds beside the weights, bytes.
+double profiled_activations(const ModelFigures& model, const Settings& settings, const ServingBudget& budget);
 
 }  // namespace gpuwarden::planning

@@ -31,7 +31,7 @@ enum class Precision {
   master_weights,  ///< 16-bit weights, fp32 copies in the optimizer (DeepSpeed, Megatron)
 };
 
-enum class Optimizer { adamw, adamw_8bit, adafactor, lion, sgd, sgd_momentum };
+enum class Optimizer { adamw, adamw_8bit, adafactor, lion, sgd, sgd_momentum, adamw_4bit };
 
 /// How an optimizer's step runs.
 enum class OptimizerStep {
@@ -57,6 +57,7 @@ enum class LossKernel {
   low,           ///< 16-bit logits are never copied to fp32
   chunked,       ///< logits are stored in 16 bit, upcast piece by piece
   fused_linear,  ///< logits are never stored (Liger)
+  compiled,      ///< the standard one under torch.compile: 16-bit logits and their gradient
 };
 
 /// How weights are kept that are not trained.
@@ -64,10 +65,12 @@ enum class Quantization {
   none,
   nf4,         ///< bitsandbytes, blocks of 64
   nf4_double,  ///< with quantised block constants
-  int4,        ///< GPTQ, AWQ: groups of 128
+  int4,        ///< GPTQ, AWQ: groups of 128, a 4-bit zero each
   int8,        ///< GPTQ: groups of 128; bitsandbytes' LLM.int8
   fp8,
   mxfp4,  ///< the experts alone: 4 bits, and 8 for a block of 32 (GPT-OSS)
+  hqq,    ///< 4 bits, groups of 64 with scale and zero in 16 bit
+  nvfp4,  ///< 4 bits, and 8 for a block of 16
 };
 
 /// Matrix products of training in 8 bits. Transformer Engine in Megatron, else torchao: weights stay what they are.

@@ -33,6 +33,11 @@ Utilization utilization_prior(std::string_view gpu_model, Precision precision, b
 std::optional<Utilization> whole_step_utilization(const ModelFigures& model, const Settings& settings,
                                                   std::string_view gpu_model);
 
+/// Of transformers' loop over experts whose weights are gathered for each (ZeRO-3, FSDP), links included. Empty where
+/// nothing loops or nothing is gathered.
+std::optional<Utilization> expert_loop_utilization(const ModelFigures& model, const Settings& settings,
+                                                   double peak_flops);
+
 struct StepWork {
   double model_flops = 0;  ///< of one micro-batch on one GPU: 6 N T + 12 L q s T (PaLM, arXiv 2204.02311, appendix B)
   double hardware_flops = 0;  ///< with what is computed again: the forward pass again under full recomputation: x 4/3,

@@ -23,6 +23,9 @@ struct Workload {
   bool fixed_recompute = false;      ///< settings.recompute is kept
   std::uint64_t global_batch = 0;    ///< samples of an optimizer step on all GPUs; 0: free
   double serving_utilization = 0.9;  ///< of a GPU's memory that a serving engine takes, 0 to 1
+  std::uint32_t batched_tokens = 8192;  ///< that a serving engine works on at a time
+  std::uint32_t max_requests = 256;     ///< that a serving engine works on at a time
+  std::vector<std::string> notes;       ///< what is assumed where nothing is said, a sentence each
   bool operator==(const Workload&) const = default;
 };
 
