@@ -18,6 +18,7 @@ function(gpuwarden_knowledge_table kind csv)
 endfunction()
 
 gpuwarden_knowledge_table(models gpu_models.csv)
+gpuwarden_knowledge_table(uses gpu_uses.csv)
 gpuwarden_knowledge_table(pci pci_devices.csv)
 gpuwarden_knowledge_table(toolkits cuda_toolkits.csv)
 gpuwarden_knowledge_table(architectures architectures.csv)

@@ -195,7 +195,8 @@ void write_package(std::ofstream& out, const Row& row) {
   const std::string least = row.at("min_capability").empty() ? "0" : capability(row, "min_capability");
   out << "{" << needed(row, "package") << "," << version(row, "first") << "," << version(row, "last") << "," << least
       << "," << version(row, "min_driver") << "," << version(row, "cuda") << "," << version(row, "torch") << ","
-      << text(row, "note") << "," << text(row, "source") << "," << as_of(row) << "},\n";
+      << needed(row, "install") << "," << text(row, "note") << "," << text(row, "source") << "," << as_of(row)
+      << "},\n";
 }
 
 void write_component(std::ofstream& out, const Row& row) {
@@ -278,6 +279,13 @@ void write_loss(std::ofstream& out, const Row& row) {
       << needed(row, "source") << "},\n";
 }
 
+void write_use(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("names"));
+  out << "{" << needed(row, "names") << "," << needed(row, "good_for") << "," << text(row, "derived_from") << ","
+      << needed(row, "source") << "," << as_of(row) << "},\n";
+}
+
 const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
     {"models", write_model},     {"pci", write_pci},
     {"toolkits", write_toolkit}, {"architectures", write_architecture},
@@ -286,7 +294,8 @@ const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
     {"xid", write_xid},          {"variables", write_variable},
     {"catalog", write_catalog},  {"planning", write_planning_figure},
     {"usable", write_usable},    {"loss", write_loss},
-    {"packages", write_package}, {"torch_aarch64", write_torch}};
+    {"packages", write_package}, {"torch_aarch64", write_torch},
+    {"uses", write_use}};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace gpuwarden::capture {
 namespace {
 
 /// What follows the needle, up to a character that is not in the value.
-enum class Take { nothing, word, number, rest, given };
+enum class Take { nothing, word, number, rest, given, release };
 
 struct Message {
   std::string_view kind;
@@ -24,6 +24,11 @@ struct Message {
 constexpr auto kMessages = std::to_array<Message>({
     {"arch_not_supported", "is not compatible with the current PyTorch installation", "CUDA capability",
      "CUDA capability ", Take::word},
+    // source: pytorch/pytorch#182250, torch/cuda/__init__.py _warn_unsupported_code
+    {"arch_not_supported", "which is of compute capability (CC) ", "Found GPU", "compute capability (CC) ",
+     Take::number},
+    // source: pytorch/vision#9174 and its like
+    {"torchvision_operator", "operator torchvision::", "does not exist", "operator ", Take::nothing},
     {"driver_too_old", "The NVIDIA driver on your system is too old", "", "found version ", Take::number},
     {"no_driver", "Found no NVIDIA driver on your system", "", "", Take::nothing},
     {"cuda_unknown_error", "CUDA unknown error - this may be due to", "", "", Take::nothing},
@@ -76,6 +81,8 @@ constexpr auto kMessages = std::to_array<Message>({
     {"module_not_found", "Module nvidia not found in directory ", "", "in directory /lib/modules/", Take::rest},
     {"dkms_build_failed", "Bad return status for module build on kernel: ", "", "build on kernel: ", Take::rest},
     {"dkms_build_log", "Consult /var/lib/dkms/", "make.log", "Consult /var/lib/dkms/", Take::word},
+    // source: dell/dkms, dkms.in, "Your kernel headers for kernel ..."
+    {"dkms_headers_missing", "ernel headers for kernel ", "cannot be found", "headers for kernel ", Take::release},
     {"ptxas_arch", "is not defined for option 'gpu-name'", "ptxas", "Value 'sm_", Take::word},
     {"container_needs_cuda", "unsatisfied condition: cuda>=", "", "condition: cuda>=", Take::number},
     {"container_without_toolkit", "could not select device driver", "[[gpu]]", "", Take::nothing},
@@ -97,6 +104,7 @@ std::optional<std::string> value_of(const Message& message, const Line& whole) {
   const auto fits = [&](unsigned char c) {
     if (message.take == Take::number) return std::isdigit(c) != 0 || c == '.';
     if (message.take == Take::word) return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/';
+    if (message.take == Take::release) return std::isgraph(c) != 0;
     return c != ')';
   };
   while (end < rest.size() && fits(static_cast<unsigned char>(rest[end]))) ++end;

@@ -62,11 +62,13 @@ Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& aske
   const GpuModel& model = *models[0];
   GpuAnswer answer;
   answer.model = &model;
+  answer.use = knowledge::find_gpu_use(model.name);
   const int architecture = knowledge::architecture_of(model);
   const TorchBuild* wheel = knowledge::newest_torch_for(asked.knowledge, {architecture}, {});
   const auto cuda = wheel != nullptr ? knowledge::cuda_of_build(wheel->build) : std::nullopt;
   answer.needs = knowledge::driver_needs(asked.knowledge, model, cuda, "", asked.when);
   answer.sources.push_back(fmt::format("{}: {}", model.name, model.source));
+  if (answer.use != nullptr) answer.sources.push_back(fmt::format("good for: {}", answer.use->source));
   answer.sources.insert(answer.sources.end(), answer.needs.sources.begin(), answer.needs.sources.end());
   answer.frameworks = frameworks_for(asked, architecture, model.first_driver_branch, model.last_driver_branch, answer);
   for (std::size_t i = 1; i < models.size(); ++i) answer.also.emplace_back(models[i]->name);

@@ -200,6 +200,9 @@ Json to_json(const GpuAnswer& answer) {
             {"recommended_driver", of(answer.needs.recommended)},
             {"last_driver_branch", branch(answer.needs.last_branch)},
             {"open_kernel_module", of(model.open_module)},
+            {"derived_from",
+             answer.use != nullptr && !answer.use->derived_from.empty() ? Json(answer.use->derived_from) : Json()},
+            {"good_for", answer.use != nullptr ? Json(answer.use->good_for) : Json()},
             {"also", answer.also}};
   for (const Rate& rate : rates()) json[rate.key] = positive(model.*rate.value);
   add(answer.frameworks, json);

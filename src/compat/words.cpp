@@ -91,15 +91,7 @@ bool is_useless(const Asked& asked) {
 
 std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
                          std::optional<Version> driver) {
-  const std::string number = three_numbers(version);
-  const auto cuda = knowledge::vllm_cuda_for(asked.knowledge, row, driver);
-  if (!cuda || !row.other_cuda || *cuda != row.other_cuda) return "pip install vllm==" + number;
-  // source: vllm-project/vllm#43847, #44335: a plain install takes PyPI's wheel, which is of the default CUDA
-  const std::string build = knowledge::build_of_cuda(*cuda);
-  return fmt::format(
-      "pip install vllm=={0}+{1} --extra-index-url https://wheels.vllm.ai/{0}/{1} --extra-index-url "
-      "https://download.pytorch.org/whl/{1}",
-      number, build);
+  return knowledge::vllm_command(asked.knowledge, row, version, driver);
 }
 
 std::string three_numbers(const Version& version) {

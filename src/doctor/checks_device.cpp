@@ -7,6 +7,7 @@
 #include <cctype>
 #include <map>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
@@ -160,7 +161,7 @@ void mig_driver(const Subject& subject, Report& report) {
     if (row == kMigMinimums.end() || *driver >= row->driver) continue;
     report.say(fmt::format("MIG on {} needs driver {}; {} is installed", gpu->gpu.name, to_string(row->driver),
                            to_string(*driver)),
-               {fmt::format("gpuwarden driver plan --branch {}", fitting_branch(subject, row->driver.major))});
+               driver_steps(subject, fitting_branch(subject, row->driver.major)));
     return;
   }
 }

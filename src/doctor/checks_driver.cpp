@@ -188,7 +188,9 @@ void open_on_old_gpus(const Subject& subject, Report& report) {
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::open) return;
   report.say(fmt::format("{} the proprietary kernel module ({}), which the open one does not replace",
                          name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
-             {"gpuwarden driver plan --module proprietary", "sudo reboot"});
+             is_elsewhere(subject)
+                 ? install_proprietary_driver(subject, driver_branch(subject).value_or(0))
+                 : std::vector<std::string>{"gpuwarden driver plan --module proprietary", "sudo reboot"});
 }
 
 void no_common_module(const Subject& subject, Report& report) {

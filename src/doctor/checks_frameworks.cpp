@@ -97,8 +97,21 @@ void by_minor_version(const Subject& subject, Report& report) {
   }
 }
 
+/// A report that says that PyTorch sees no GPU, and not which PyTorch: on a Jetson, usually one from PyPI.
+void not_available_to_unnamed(const Subject& subject, Report& report) {
+  for (const PythonEnvironment& python : subject.environment.pythons) {
+    if (python.cuda_available != false || facts::find_package(python, "torch") != nullptr) continue;
+    report.say(fmt::format("PyTorch{} sees no GPU (torch.cuda.is_available() is False), though {} is there",
+                           where(python), nvidia_gpus(subject)[0]->gpu.name),
+               {"python -c 'import torch; print(torch.__version__, torch.version.cuda)'   # None: built without CUDA",
+                fitting_torch(subject, python, driver_of(subject))});
+  }
+}
+
 void not_available(const Subject& subject, Report& report) {
-  if (nvidia_gpus(subject).empty() || !driver_of(subject)) return;
+  if (nvidia_gpus(subject).empty()) return;
+  not_available_to_unnamed(subject, report);
+  if (!driver_of(subject)) return;
   for (const Torch& torch : torches(subject)) {
     if (torch.python->cuda_available != false || !torch.cuda || torch.build == "cpu") continue;
     const auto* hidden = facts::find_variable(subject.environment, "CUDA_VISIBLE_DEVICES");
@@ -110,7 +123,8 @@ void not_available(const Subject& subject, Report& report) {
                     to_string(*driver_of(subject))),
         {"python -c 'import torch; torch.cuda.init()'   # says why", "ls -l /dev/nvidia*   # may this user open them?",
          is_wsl(subject) ? "ldconfig -p | grep libcuda   # must be /usr/lib/wsl/lib's first"
-                         : "gpuwarden doctor --only driver,libraries,containers"});
+                         : here_or_elsewhere(subject, "gpuwarden doctor --only driver,libraries,containers",
+                                             "in a container: is it started with --gpus all?")});
   }
 }
 
@@ -185,7 +199,20 @@ void add_other_builds(const Torch& torch, std::vector<std::string>& wrong) {
   }
 }
 
+/// The failing import says it, whatever the versions are.
+void companion_fails(const Subject& subject, Report& report) {
+  for (const auto& message : subject.environment.messages) {
+    if (message.kind != "torchvision_operator") continue;
+    report.say(Severity::error,
+               fmt::format("torchvision was built for another PyTorch than the one that is installed{}",
+                           message.line == 0 ? "" : fmt::format(" (line {})", message.line)),
+               {fitting_torch(subject) + " torchvision torchaudio   # all of one index, in one go"});
+    return;
+  }
+}
+
 void companions_differ(const Subject& subject, Report& report) {
+  bool named = false;
   for (const Torch& torch : torches(subject)) {
     const auto own = Version::parse(torch.version);
     const auto vision = package_version(*torch.python, "torchvision");
@@ -208,7 +235,9 @@ void companions_differ(const Subject& subject, Report& report) {
     report.say(fmt::format("PyTorch {}{} does not go with {}", torch.version, where(*torch.python), join(wrong, ", ")),
                {released ? pip_install_torch(*torch.python, torch.version, torch.build) + " " + companions
                          : fmt::format("install the {} of the same source and day as this PyTorch", companions)});
+    named = true;
   }
+  if (!named) companion_fails(subject, report);
 }
 
 void python_not_served(const Subject& subject, Report& report) {

@@ -45,6 +45,21 @@ std::optional<Wanted> installed_one(const Subject& subject, const Purpose::Packa
   return std::nullopt;
 }
 
+/// The newest row of a package's needs that this driver and these GPUs meet; nullptr: none, or nothing is known.
+const knowledge::PackageNeeds* newest_needs_here(const Subject& subject, std::string_view name) {
+  const auto driver = driver_of(subject);
+  const knowledge::PackageNeeds* best = nullptr;
+  for (const knowledge::PackageNeeds& row : subject.knowledge.packages()) {
+    if (row.package != name || (best != nullptr && row.first < best->first)) continue;
+    const auto least = row.min_driver ? std::optional(row.min_driver)
+                       : row.cuda     ? subject.knowledge.min_driver(row.cuda, false)
+                                      : std::nullopt;
+    if (driver && least && *driver < *least) continue;
+    if (gpus_below(subject, row.min_capability).empty()) best = &row;
+  }
+  return best;
+}
+
 Wanted newest_here(const Subject& subject, std::string_view name) {
   const auto architectures = all_architectures(subject);
   if (name == "vllm") {
@@ -53,7 +68,10 @@ Wanted newest_here(const Subject& subject, std::string_view name) {
     if (row == nullptr && !releases.empty()) row = &releases.back();
     return {row == nullptr ? std::nullopt : std::optional(row->first), std::nullopt, false};
   }
-  if (name != "torch") return {};
+  if (name != "torch") {
+    const auto* row = newest_needs_here(subject, name);
+    return {row == nullptr ? std::nullopt : std::optional(row->first), std::nullopt, false};
+  }
   const auto* wheel =
       knowledge::newest_torch_for(subject.knowledge, architectures, driver_of(subject), wheel_machine(subject));
   return {wheel == nullptr ? subject.knowledge.newest_torch() : wheel->torch, std::nullopt, false};
@@ -71,7 +89,7 @@ Wanted wanted(const Subject& subject) {
 std::string name_of(const Subject& subject) {
   const auto& package = *subject.purpose.package;
   const Wanted one = wanted(subject);
-  if (package.version || !one.version) return subject.purpose.text;
+  if (package.version || !one.version || !*one.version) return subject.purpose.text;
   return fmt::format("{} {}{}", package.name, to_string(*one.version), one.installed ? ", which is installed," : "");
 }
 
@@ -162,6 +180,14 @@ void purpose_gpu(const Subject& subject, Report& report) {
              {fitting_torch(subject)});
 }
 
+/// "gpuwarden compat --gpu 'Tesla P40'", for those who know the other machine's GPU.
+std::string what_runs(const Subject& subject) {
+  const auto gpus = nvidia_gpus(subject);
+  return gpus.empty() || gpus[0]->gpu.name.empty()
+             ? "send also: nvidia-smi"
+             : fmt::format("gpuwarden compat --gpu {}   # what runs on it", shell_word(gpus[0]->gpu.name));
+}
+
 /// The least compute capability of what is wanted; 0: not known.
 int least_capability(const Subject& subject) {
   if (!subject.purpose.package) return 0;
@@ -177,7 +203,7 @@ void purpose_capability(const Subject& subject, Report& report) {
   report.say(fmt::format("{} needs compute capability {}; {} {} ({})", name_of(subject), capability_text(least),
                          name_gpus(gpus, "has", "have"),
                          capability_text(architecture_of(subject, gpus[0]->gpu).value_or(0)), gpus[0]->gpu.name),
-             {"gpuwarden compat   # what runs on this GPU"});
+             {here_or_elsewhere(subject, "gpuwarden compat   # what runs on this GPU", what_runs(subject))});
 }
 
 /// An older release of vLLM whose own needs are not recorded, one that is to come: said, so that silence means
@@ -208,7 +234,27 @@ void purpose_not_known(const Subject& subject, Report& report) {
   report.say(
       fmt::format("what {} needs of driver and GPU is not in the knowledge base: only what is installed was judged",
                   purpose.text),
-      {"gpuwarden compat " + shell_word(package.name)});
+      {"gpuwarden compat " + shell_word(package.name) + "   # what is published of it"});
+}
+
+/// "releases 0.4.27 to 0.8.99", "releases from 0.9.0 on", "its releases".
+std::string releases_of(const knowledge::PackageNeeds& row) {
+  if (row.last) return fmt::format("releases {} to {}", to_string(row.first), to_string(row.last));
+  return row.first ? fmt::format("releases from {} on", to_string(row.first)) : "its releases";
+}
+
+/// What is judged of a package that is not installed: by what its own pages ask for.
+void say_needs(const Subject& subject, const knowledge::PackageNeeds& row, Report& report) {
+  const auto driver = driver_wanted(subject);
+  std::vector<std::string> asks;
+  if (row.min_capability > 0) asks.push_back("compute capability " + capability_text(row.min_capability));
+  if (driver) asks.push_back("driver " + to_string(*driver));
+  if (row.torch) asks.push_back("PyTorch " + to_string(row.torch));
+  std::vector<std::string> steps{std::string(row.install)};
+  if (!row.note.empty()) steps.emplace_back(row.note);
+  report.say(fmt::format("{} is not installed; {} run here{}", row.package, releases_of(row),
+                         asks.empty() ? ", as far as is known" : fmt::format(" (they ask for {})", join(asks, ", "))),
+             std::move(steps));
 }
 
 /// Nobody has asked for a version, and none is installed: which one was judged.
@@ -217,22 +263,20 @@ void purpose_chosen(const Subject& subject, Report& report) {
   if (!package || package->version || package->build || subject.snapshot.gpus.empty()) return;
   const Wanted one = wanted(subject);
   if (one.installed || !one.version) return;
-  const auto* vllm = vllm_wanted(subject);
-  const auto cuda =
-      vllm == nullptr ? std::nullopt : knowledge::vllm_cuda_for(subject.knowledge, *vllm, driver_of(subject));
-  if (vllm == nullptr) {
+  if (package->name == "torch") {
     report.say(fmt::format("PyTorch is not installed; {} is the newest that runs here", to_string(*one.version)),
                {fitting_torch(subject)});
     return;
   }
-  const bool other = cuda && *cuda != vllm->cuda;
-  report.say(fmt::format("vLLM is not installed; {} is the newest {}", to_string(*one.version),
-                         cuda ? fmt::format("that runs here, with its wheel for CUDA {}", to_string(*cuda))
-                              : "that is known, and does not run on this driver"),
-             {fmt::format("uv pip install 'vllm=={}'{}", to_string(*one.version),
-                          other ? fmt::format(" --torch-backend={}   # its wheel is on https://wheels.vllm.ai",
-                                              knowledge::build_of_cuda(*cuda))
-                                : "")});
+  if (const auto* vllm = vllm_wanted(subject)) {
+    const auto cuda = knowledge::vllm_cuda_for(subject.knowledge, *vllm, driver_of(subject));
+    report.say(fmt::format("vLLM is not installed; {} is the newest {}", to_string(*one.version),
+                           cuda ? fmt::format("that runs here, with its wheel for CUDA {}", to_string(*cuda))
+                                : "that is known, and does not run on this driver"),
+               {knowledge::vllm_command(subject.knowledge, *vllm, *one.version, driver_of(subject))});
+    return;
+  }
+  if (const auto* needs = needs_wanted(subject)) say_needs(subject, *needs, report);
 }
 
 void purpose_architecture(const Subject& subject, Report& report) {

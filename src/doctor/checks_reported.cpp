@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/advice.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -27,20 +31,69 @@ std::string at_line(const ReportedMessage& message) {
   return message.line == 0 ? "" : fmt::format(" (line {})", message.line);
 }
 
+/// Who mends error 802: the fabric manager must run, and be of the driver's exact version; a restart alone does not
+/// help where it is of another.
+std::vector<std::string> fabric_steps(const Subject& subject) {
+  std::vector<std::string> steps{"sudo journalctl -u nvidia-fabricmanager -n 50   # does it run, and of which version"};
+  if (is_container(subject)) steps.emplace_back("it runs on the host, not in the container");
+  for (std::string& step : install_fabric_manager(subject.environment, subject.snapshot.driver_version.value_or("")))
+    steps.push_back(std::move(step));
+  steps.emplace_back("nvidia-smi -q | grep -A 3 Fabric   # State must become Completed");
+  if (std::string more = send_also(subject); !more.empty()) steps.push_back(std::move(more));
+  return steps;
+}
+
+/// The toolkit of the CUDA that PyTorch was built with.
+std::string framework_toolkit(const Subject& subject) {
+  for (const Torch& torch : torches(subject)) {
+    if (torch.cuda)
+      return toolkit_step(subject, *torch.cuda,
+                          fmt::format("gpuwarden env use {}", to_string(knowledge::release_of(*torch.cuda))));
+  }
+  return here_or_elsewhere(subject, "gpuwarden env use VERSION   # the one of torch.version.cuda",
+                           "send also: python -c 'import torch; print(torch.version.cuda)'");
+}
+
+/// The first toolkit whose nvcc knows "89".
+std::string first_toolkit_for(const Subject& subject, const std::string& number) {
+  const std::string here = fmt::format("gpuwarden env use --for sm_{}", number);
+  const auto architecture = parse_integer(number);
+  const auto range = architecture ? subject.knowledge.toolkits_for(static_cast<int>(*architecture)) : std::nullopt;
+  return range && range->first ? toolkit_step(subject, range->first, here)
+                               : here_or_elsewhere(subject, here, "install a newer CUDA toolkit");
+}
+
 void no_kernel(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "no_kernel_image"))
     report.say(fmt::format("a kernel was not compiled for this GPU{}", at_line(*message)),
                {"python -c 'import torch; print(torch.cuda.get_arch_list(), torch.cuda.get_device_capability())'",
-                "gpuwarden compat   # which builds run on this GPU"});
+                fitting_torch(subject)});
   for (const auto* message : of_kind(subject, "hip_no_kernel"))
     report.say(fmt::format("a kernel was not compiled for this AMD GPU{}", at_line(*message)),
                {"build with PYTORCH_ROCM_ARCH set to this GPU's gfx name (rocminfo shows it)"});
 }
 
+/// 70 of "sm_70" and of "7.0".
+int architecture_in(std::string_view value) {
+  const auto version = knowledge::Version::parse(value.starts_with("sm_") ? value.substr(3) : value);
+  if (!version) return 0;
+  return value.contains('.') ? version->major * 10 + version->minor : version->major;
+}
+
 void arch_message(const Subject& subject, Report& report) {
-  for (const auto* message : of_kind(subject, "arch_not_supported"))
-    report.say(fmt::format("PyTorch says that it has no code for {}{}", message->value, at_line(*message)),
-               {"gpuwarden compat   # which builds run on this GPU"});
+  for (const auto* message : of_kind(subject, "arch_not_supported")) {
+    const int architecture = architecture_in(message->value);
+    std::string step = fitting_torch(subject);
+    if (nvidia_gpus(subject).empty() && architecture > 0) {
+      const auto* wheel =
+          knowledge::newest_torch_for(subject.knowledge, {architecture}, driver_of(subject), wheel_machine(subject));
+      if (wheel != nullptr) step = knowledge::pip_command(*wheel);
+    }
+    const bool capability = message->value.contains('.');
+    report.say(fmt::format("PyTorch says that it has no code for {}{}{}", capability ? "compute capability " : "",
+                           message->value, at_line(*message)),
+               {std::move(step)});
+  }
 }
 
 void driver_message(const Subject& subject, Report& report) {
@@ -48,13 +101,19 @@ void driver_message(const Subject& subject, Report& report) {
     std::string cuda = message->value;
     if (cuda.size() == 5)
       cuda = fmt::format("{}.{}", cuda.substr(0, 2), cuda.substr(2, 2) == "00" ? "0" : cuda.substr(3, 1));
+    const auto offered = knowledge::Version::parse(cuda);
     report.say(fmt::format("PyTorch says that the driver is too old: it offers CUDA {}{}", cuda, at_line(*message)),
-               {"gpuwarden driver recommend", "gpuwarden compat   # or a build of PyTorch for this driver"});
+               steps_for_older_driver(subject, offered));
   }
   for (const auto* message : of_kind(subject, "no_driver"))
-    report.say(fmt::format("PyTorch finds no NVIDIA driver{}", at_line(*message)),
-               {"in a container: start it with --gpus all", "else: gpuwarden driver status"});
+    report.say(
+        fmt::format("PyTorch finds no NVIDIA driver{}", at_line(*message)),
+        {"in a container: start it with --gpus all",
+         here_or_elsewhere(subject, "else: gpuwarden driver status", "else: nvidia-smi; sudo dmesg | grep -i nvrm")});
 }
+
+constexpr std::string_view kNewerDriver = "a newer driver";
+constexpr std::string_view kFabric = "802";
 
 struct CudaError {
   std::string_view number;
@@ -66,11 +125,14 @@ struct CudaError {
 constexpr auto kCudaErrors = std::to_array<CudaError>({
     {"34", "the toolkit's stub was loaded instead of the driver's libcuda",
      "remove stubs folders from LD_LIBRARY_PATH"},
-    {"35", "the driver is older than the program's CUDA", "gpuwarden driver recommend"},
+    {"35", "the driver is older than the program's CUDA", kNewerDriver},
     {"46", "all GPUs are busy or unavailable (exclusive compute mode?)", "nvidia-smi -q -d COMPUTE"},
     {"100", "no GPU is visible to this process", "check CUDA_VISIBLE_DEVICES, the container and Slurm's grant"},
     {"101", "CUDA_VISIBLE_DEVICES names a GPU that does not exist", "nvidia-smi -L; unset CUDA_VISIBLE_DEVICES"},
-    {"802", "the NVSwitch fabric is not ready", "sudo systemctl restart nvidia-fabricmanager"},
+    {kFabric,
+     "the NVSwitch fabric is not ready (the fabric manager is missing, not running, or not of the driver's exact "
+     "version)",
+     ""},
     {"803", "libcuda does not fit the kernel module, usually a stale cuda-compat",
      "take cuda-compat off the loader's path: /compat in LD_LIBRARY_PATH, cuda-compat.conf in /etc/ld.so.conf.d "
      "(vLLM's "
@@ -84,14 +146,16 @@ void cuda_errors(const Subject& subject, Report& report) {
   const bool fabric_is_told = !of_kind(subject, "fabric_version_differs").empty();
   for (const auto* message : of_kind(subject, "cuda_error")) {
     // The fabric manager's own words say why, and a restart would not help.
-    if (message->value == "802" && fabric_is_told) continue;
+    if (message->value == kFabric && fabric_is_told) continue;
     const auto* const known = std::ranges::find(kCudaErrors, message->value, &CudaError::number);
     if (known == kCudaErrors.end())
       report.say(fmt::format("CUDA does not start: error {}{}", message->value, at_line(*message)),
                  {fmt::format("look up CUDA error {} in the CUDA driver API's list, CUresult", message->value)});
     else
       report.say(fmt::format("CUDA does not start, error {}: {}{}", message->value, known->meaning, at_line(*message)),
-                 {std::string(known->fix)});
+                 known->number == kFabric     ? fabric_steps(subject)
+                 : known->fix == kNewerDriver ? steps_for_older_driver(subject, driver_cuda(subject))
+                                              : std::vector<std::string>{std::string(known->fix)});
   }
   for (const auto* message : of_kind(subject, "cuda_unknown_error"))
     report.say(fmt::format("CUDA does not start: unknown error{}", at_line(*message)),
@@ -101,7 +165,7 @@ void cuda_errors(const Subject& subject, Report& report) {
 void cpu_only(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "no_cuda_build"))
     report.say(fmt::format("a program wants CUDA from a PyTorch that was built without{}", at_line(*message)),
-               {"gpuwarden compat   # shows the command for the build that fits"});
+               {fitting_torch(subject)});
 }
 
 void old_libc(const Subject& subject, Report& report) {
@@ -111,14 +175,80 @@ void old_libc(const Subject& subject, Report& report) {
                {"use a newer distribution or a container, or a build for the older glibc (manylinux2014)"});
 }
 
+/// source: libstdc++ manual, ABI policy and guidelines, "GLIBCXX_3.4.N"
+struct StandardLibrary {
+  int number;  ///< of GLIBCXX_3.4.N
+  std::string_view gcc;
+};
+constexpr auto kStandardLibraries = std::to_array<StandardLibrary>(
+    {{28, "9.3"}, {29, "11"}, {30, "12"}, {31, "13.1"}, {32, "13.2"}, {33, "14"}, {34, "15"}});
+
+void old_standard_library(const Subject& subject, Report& report) {
+  for (const auto* message : of_kind(subject, "glibcxx_missing")) {
+    const auto version = knowledge::Version::parse(message->value);
+    const auto* const known =
+        std::ranges::find(kStandardLibraries, version ? version->patch : 0, &StandardLibrary::number);
+    const std::string gcc = known == kStandardLibraries.end() ? "" : fmt::format(" of GCC {}", known->gcc);
+    const std::string newer =
+        known == kStandardLibraries.end() ? "libstdcxx-ng" : fmt::format("'libstdcxx-ng>={}'", known->gcc);
+    std::vector<std::string> steps{
+        fmt::format("conda install -c conda-forge {}   # in a conda environment", newer),
+        "export LD_LIBRARY_PATH=$CONDA_PREFIX/lib:$LD_LIBRARY_PATH   # where the system's older one is found first"};
+    steps.push_back(fmt::format("else a container or a release of the distribution with the libstdc++{}", gcc));
+    report.say(fmt::format("a program needs the C++ library{} (GLIBCXX_{}); the one that is loaded is older{}", gcc,
+                           message->value, at_line(*message)),
+               std::move(steps));
+  }
+}
+
+/// "13" of "libcudart.so.13"; nothing where the number is not a CUDA release's.
+std::string cuda_of_library(std::string_view library) {
+  constexpr auto kNumberedByCuda =
+      std::to_array<std::string_view>({"libcudart.so.", "libcublas.so.", "libcublasLt.so."});
+  for (const std::string_view one : kNumberedByCuda) {
+    const auto version =
+        library.starts_with(one) ? knowledge::Version::parse(library.substr(one.size())) : std::nullopt;
+    if (version) return fmt::format("{}", version->major);
+  }
+  return {};
+}
+
+/// What brings it: for a CUDA release a toolkit's runtime, or the framework's build for another one.
+std::vector<std::string> steps_for_library(const Subject& subject, std::string_view library) {
+  const std::string look = here_or_elsewhere(subject, "gpuwarden env list   # is there a toolkit with it?",
+                                             "pip list | grep -E 'nvidia|torch'   # which CUDA is there?");
+  const std::string release = cuda_of_library(library);
+  if (release.empty())
+    return {"the number behind .so names the release: install the framework's build for the one that is there", look};
+  std::vector<std::string> steps{look};
+  for (const Torch& torch : torches(subject)) {
+    if (torch.cuda && std::to_string(torch.cuda->major) != release)
+      steps.push_back(
+          fmt::format("what asks for it is built for CUDA {}, PyTorch {} for CUDA {}: install its build for "
+                      "CUDA {}, or the PyTorch that it names",
+                      release, torch.version, to_string(*torch.cuda), torch.cuda->major));
+  }
+  if (steps.size() == 1)
+    steps.push_back(
+        fmt::format("install what asks for it and PyTorch for the same CUDA: both for CUDA {}, or both for "
+                    "the one that is there",
+                    release));
+  return steps;
+}
+
 void library_missing(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "library_missing")) {
     const bool cuda = message->value.starts_with("libcu") || message->value.starts_with("libnv") ||
                       message->value.starts_with("libnccl");
     if (!cuda) continue;
-    report.say(fmt::format("{} is not found{}", message->value, at_line(*message)),
-               {"the number behind .so names the CUDA release: install the framework's build for the one that is there",
-                "gpuwarden env list   # is there a toolkit with it?"});
+    const std::string release = cuda_of_library(message->value);
+    // An import that fails ends the program; a warning of dlopen does not.
+    const bool fails = message->text.contains("ImportError") || message->text.contains("OSError") ||
+                       message->text.contains("error while loading shared libraries");
+    report.say(fails ? Severity::error : Severity::warning,
+               fmt::format("{} is not found{}{}", message->value,
+                           release.empty() ? "" : fmt::format(": it is CUDA {}'s", release), at_line(*message)),
+               steps_for_library(subject, message->value));
   }
 }
 
@@ -126,11 +256,11 @@ void build_messages(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "cuda_mismatch"))
     report.say(fmt::format("an extension was not built: the toolkit is CUDA {}, PyTorch's is another{}", message->value,
                            at_line(*message)),
-               {"gpuwarden env use VERSION   # the one of torch.version.cuda"});
+               {framework_toolkit(subject)});
   for (const auto* message : of_kind(subject, "nvcc_arch_unknown"))
-    report.say(fmt::format("nvcc does not know compute_{}{}", message->value, at_line(*message)),
-               {fmt::format("gpuwarden env use --for sm_{}", message->value),
-                "export TORCH_CUDA_ARCH_LIST=8.6   # 8.6 code runs on 8.9 too"});
+    report.say(
+        fmt::format("nvcc does not know compute_{}{}", message->value, at_line(*message)),
+        {first_toolkit_for(subject, message->value), "export TORCH_CUDA_ARCH_LIST=8.6   # 8.6 code runs on 8.9 too"});
   for (const auto* message : of_kind(subject, "unsupported_host_compiler"))
     report.say(fmt::format("nvcc refuses the host compiler{}", at_line(*message)), {"export NVCC_CCBIN=g++-12"});
   for (const auto* message : of_kind(subject, "host_compiler_missing"))
@@ -149,9 +279,9 @@ void build_messages(const Subject& subject, Report& report) {
 
 void ptx(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "ptx_unsupported"))
-    report.say(
-        fmt::format("the driver cannot compile this program's PTX: the toolkit was newer{}", at_line(*message)),
-        {"gpuwarden driver recommend", "or a build with code for this GPU, or cuda-compat on a data-centre GPU"});
+    report.say(fmt::format("the driver cannot compile this program's PTX: the toolkit was newer{}", at_line(*message)),
+               {here_or_elsewhere(subject, "gpuwarden driver recommend", driver_steps(subject, 0).front()),
+                "or a build with code for this GPU, or cuda-compat on a data-centre GPU"});
 }
 
 void capability(const Subject& subject, Report& report) {
@@ -187,6 +317,10 @@ constexpr auto kReportedChecks = std::to_array<Check>({
      "That PyTorch was built for the CPU.", "PyTorch, torch/cuda/__init__.py", "", cpu_only, "torch-without-cuda"},
     {"reported-glibc-too-old", Area::system, Severity::error, "\"version `GLIBC_...' not found\"",
      "The binary was built on a newer system.", "ld.so(8)", "", old_libc},
+    {"reported-libstdcxx-too-old", Area::libraries, Severity::error, "\"version `GLIBCXX_...' not found\"",
+     "The binary was built with a newer compiler than the library that is found first.",
+     "libstdc++ manual, ABI policy and guidelines", "https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html",
+     old_standard_library},
     {"reported-library-missing", Area::libraries, Severity::warning, "CUDA libraries that were not found",
      "The program was built for a CUDA release that is not installed.", "ld.so(8)", "", library_missing},
     {"reported-build-failure", Area::toolkit, Severity::error, "compilers' and nvcc's complaints",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
@@ -64,13 +65,26 @@ void vllm_capability(const Subject& subject, Report& report) {
   }
 }
 
-/// The wheels on PyPI are built for CUDA 12 since 0.2.2, whose libraries a PyTorch for CUDA 11 does not bring. (Between
-/// 12 and 13 the releases' own wheels are named alike, so that nothing can be told.)
+/// CUDA 13's libraries alone are installed: those of CUDA 12 are not found.
+bool has_only_thirteen(const PythonEnvironment& python) {
+  const auto any = [&](std::string_view ending) {
+    return std::ranges::any_of(python.packages, [&](const facts::PythonPackage& package) {
+      return package.name.starts_with("nvidia-") && package.name.ends_with(ending);
+    });
+  };
+  return any("-cu13") && !any("-cu12");
+}
+
+/// The wheels on PyPI are built for CUDA 12 from 0.2.2 on, for 13 from 0.20 on; a PyTorch for another CUDA does not
+/// bring the libraries that they look for. (Builds that vLLM names +cu130, and one's own, are for what is there.)
 void vllm_cuda(const Subject& subject, Report& report) {
   for (const Torch& torch : torches(subject)) {
     const auto vllm = package_version(*torch.python, "vllm");
     const auto* row = vllm ? subject.knowledge.vllm(*vllm) : nullptr;
-    if (row == nullptr || !torch.cuda || torch.cuda->major >= 12 || row->cuda.major < 12) continue;
+    if (row == nullptr || !torch.cuda) continue;
+    const bool older = torch.cuda->major < 12 && row->cuda.major >= 12;
+    const bool newer = torch.cuda->major >= 13 && row->cuda.major == 12 && has_only_thirteen(*torch.python);
+    if (!older && !newer) continue;
     const auto* package = facts::find_package(*torch.python, "vllm");
     // "0.6.3+cu118" was built for it; so was what its owner built.
     if (package->version.contains('+') || package->version.contains("dev")) continue;
@@ -106,10 +120,13 @@ void vllm_driver(const Subject& subject, Report& report) {
     const auto needed = subject.knowledge.min_driver(row->cuda, false);
     if (!needed || *driver >= *needed) continue;
     if (python.torch_cuda && !python.torch_cuda->starts_with(std::to_string(row->cuda.major))) continue;
+    std::vector<std::string> steps;
+    if (knowledge::vllm_cuda_for(subject.knowledge, *row, driver))  // it has a wheel for an older CUDA, too
+      steps.push_back(knowledge::vllm_command(subject.knowledge, *row, *vllm, driver));
+    for (std::string& step : driver_steps_for_cuda(subject, row->cuda)) steps.push_back(std::move(step));
     report.say(fmt::format("vLLM {} comes built with CUDA {}, which needs driver {}; {} is installed", to_string(*vllm),
                            row->cuda.major, to_string(*needed), to_string(*driver)),
-               {fmt::format("uv pip install 'vllm=={}' --torch-backend=cu129", to_string(*vllm)),
-                fmt::format("gpuwarden driver plan --cuda {}", to_string(row->cuda))});
+               std::move(steps));
   }
 }
 

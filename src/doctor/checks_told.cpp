@@ -29,6 +29,13 @@ const ReportedMessage* told_of(const Subject& subject, std::string_view kind) {
   return found;
 }
 
+/// The machine with the kernel that a message names, where none is told: it says whose packages are meant.
+facts::Environment with_kernel(const Subject& subject, std::string_view kernel) {
+  facts::Environment environment = subject.environment;
+  if (!environment.host.kernel && !kernel.empty()) environment.host.kernel = kernel;
+  return environment;
+}
+
 std::string line_of(const ReportedMessage& message) {
   return message.line == 0 ? "" : fmt::format(" (line {})", message.line);
 }
@@ -122,7 +129,17 @@ void module_not_there(const Subject& subject, Report& report) {
   const std::string kernel = first_word(message->value);
   report.say(fmt::format("there is no nvidia module for {}{}", kernel.empty() ? "this kernel" : "kernel " + kernel,
                          line_of(*message)),
-             {install_kernel_headers(subject.environment), "sudo dkms autoinstall", "sudo modprobe nvidia"});
+             {install_kernel_headers(with_kernel(subject, kernel)), "sudo dkms autoinstall", "sudo modprobe nvidia"});
+}
+
+void headers_missing(const Subject& subject, Report& report) {
+  const auto* message = told_of(subject, "dkms_headers_missing");
+  if (message == nullptr) return;
+  facts::Environment environment = subject.environment;
+  if (!message->value.empty()) environment.host.kernel = message->value;
+  report.say(fmt::format("DKMS finds no headers of kernel {}, and cannot build the driver's module for it{}",
+                         message->value.empty() ? "that runs" : message->value, line_of(*message)),
+             {install_kernel_headers(environment), "sudo dkms autoinstall", "sudo modprobe nvidia"});
 }
 
 /// A failure of another vendor's module is not the driver's.
@@ -131,13 +148,16 @@ void build_failed(const Subject& subject, Report& report) {
   const auto* log = told_of(subject, "dkms_build_log");
   if (message == nullptr || (log != nullptr && !log->value.starts_with("nvidia"))) return;
   const std::string kernel = first_word(message->value);
+  facts::Environment environment = with_kernel(subject, "");
+  if (!kernel.empty()) environment.host.kernel = kernel;
+  const Subject told{subject.snapshot, environment, subject.knowledge, subject.purpose, subject.burn_in};
   std::string version = log == nullptr ? "" : log->value.substr(std::min(log->value.find('/') + 1, log->value.size()));
   version = version.substr(0, version.find('/'));
   std::vector<std::string> steps{log == nullptr ? "grep -m3 -n error: /var/lib/dkms/nvidia*/*/build/make.log"
                                                 : "grep -m3 -n error: " + shell_word("/var/lib/dkms/" + log->value),
-                                 install_kernel_headers(subject.environment)};
+                                 install_kernel_headers(environment)};
   const auto branch = Version::parse(version);
-  for (std::string& step : driver_steps(subject, branch ? fitting_branch(subject, branch->major) : 0))
+  for (std::string& step : driver_steps(told, branch ? fitting_branch(subject, branch->major) : 0))
     steps.push_back(std::move(step));
   steps.emplace_back("the log's first error says which: missing headers, or a kernel newer than that driver");
   report.say(fmt::format("DKMS could not build driver {} for kernel {}{}", version.empty() ? "nvidia" : version, kernel,
@@ -186,7 +206,9 @@ void ptxas(const Subject& subject, Report& report) {
   std::vector<std::string> steps{
       "export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas   # where Triton's own is the old one",
       "ptxas --version   # the one that is used"};
-  if (range) steps.insert(steps.begin(), fmt::format("install CUDA toolkit {}", to_string(range->first)));
+  if (range)
+    steps.insert(steps.begin(),
+                 toolkit_step(subject, range->first, fmt::format("gpuwarden env use {}", to_string(range->first))));
   report.say(fmt::format("ptxas does not know sm_{}{}{}", message->value, needs, line_of(*message)), std::move(steps));
 }
 
@@ -217,9 +239,12 @@ constexpr auto kToldChecks = std::to_array<Check>({
     {"told-build-failed", Area::driver, Severity::critical, "\"Bad return status for module build\"",
      "The kernel that it was built for has no driver.", "dkms(8)", kInstallGuide, build_failed,
      "kernel-headers-missing"},
+    {"told-headers-missing", Area::driver, Severity::critical, "\"kernel headers ... cannot be found\"",
+     "DKMS compiles the driver's module against them.", "dkms(8)", kInstallGuide, headers_missing,
+     "kernel-headers-missing"},
     {"told-module-missing", Area::driver, Severity::critical, "\"Module nvidia not found in directory\"",
      "The running kernel has no driver to load.", "modprobe(8)", kInstallGuide, module_not_there,
-     "told-build-failed kernel-headers-missing"},
+     "told-build-failed told-headers-missing kernel-headers-missing"},
     {"told-fabric-version", Area::multi_gpu, Severity::critical, "the fabric manager's own words on versions",
      "It must equal the driver to the last digit; before it runs CUDA answers with error 802.",
      "NVIDIA fabric manager user guide", "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/",

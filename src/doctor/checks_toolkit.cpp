@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::doctor {
@@ -45,12 +47,16 @@ void newer_than_driver(const Subject& subject, Report& report) {
   if (runs_by_compatibility(subject, *cuda)) return;
   const auto needed = subject.knowledge.min_driver(*cuda, false);
   const auto own = driver_cuda(subject);
-  report.say(
-      fmt::format("programs built with CUDA {} need driver {} or newer; {} is installed", release_text(*cuda),
-                  needed ? to_string(*needed) : "of a newer branch", to_string(*driver)),
-      {fmt::format("gpuwarden driver plan --cuda {}", release_text(*cuda)),
-       own ? fmt::format("gpuwarden env use {}   # or build with a toolkit that this driver runs", release_text(*own))
-           : "gpuwarden env list"});
+  std::vector<std::string> steps = driver_steps_for_cuda(subject, knowledge::release_of(*cuda));
+  if (own)
+    steps.push_back(toolkit_step(
+        subject, *own,
+        fmt::format("gpuwarden env use {}   # or build with a toolkit that this driver runs", release_text(*own))));
+  else
+    steps.push_back(here_or_elsewhere(subject, "gpuwarden env list", "or build with an older toolkit"));
+  report.say(fmt::format("programs built with CUDA {} need driver {} or newer; {} is installed", release_text(*cuda),
+                         needed ? to_string(*needed) : "of a newer branch", to_string(*driver)),
+             std::move(steps));
 }
 
 void by_minor_version(const Subject& subject, Report& report) {
@@ -93,8 +99,8 @@ void too_old_for_gpu(const Subject& subject, Report& report) {
   const Version first = subject.knowledge.toolkits_for(architecture)->first;
   report.say(fmt::format("nvcc {} cannot compile for {} ({}, sm_{}); CUDA {} is the first that can",
                          release_text(*cuda), name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(first)),
-             {fmt::format("gpuwarden env use --for sm_{}", architecture),
-              fmt::format("install the CUDA toolkit {} or newer: https://developer.nvidia.com/cuda-toolkit-archive",
+             {toolkit_step(subject, first, fmt::format("gpuwarden env use --for sm_{}", architecture)),
+              fmt::format("or the CUDA toolkit {} or newer: https://developer.nvidia.com/cuda-toolkit-archive",
                           to_string(first))});
 }
 
@@ -107,8 +113,8 @@ void dropped_gpu(const Subject& subject, Report& report) {
   report.say(
       fmt::format("nvcc {} no longer compiles for {} ({}, sm_{}); CUDA {} is the last that does", release_text(*cuda),
                   name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(last)),
-      {fmt::format("gpuwarden env use --for sm_{}", architecture),
-       fmt::format("install the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive", to_string(last))});
+      {toolkit_step(subject, last, fmt::format("gpuwarden env use --for sm_{}", architecture)),
+       fmt::format("or the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive", to_string(last))});
 }
 
 void host_compiler(const Subject& subject, Report& report) {
@@ -140,6 +146,12 @@ void libc_too_new(const Subject& subject, Report& report) {
              {"install the CUDA toolkit 13.1 or newer, or build in a container with an older glibc"});
 }
 
+/// Takes the toolkit of this version: "12.4.131".
+std::string use_step(const Subject& subject, const std::string& version) {
+  const Version wanted = Version::parse(version).value_or(Version{});
+  return toolkit_step(subject, wanted, fmt::format("eval \"$(gpuwarden env use {})\"", release_text(wanted)));
+}
+
 bool is_named_by(const Toolkit& toolkit, std::string_view name) {
   return std::ranges::find(toolkit.named_by, name) != toolkit.named_by.end();
 }
@@ -155,8 +167,7 @@ void home_differs(const Subject& subject, Report& report) {
   if (named == all.end() || named->version == active->version) return;
   report.say(fmt::format("CUDA_HOME is {} (CUDA {}), but the nvcc on PATH is {}'s (CUDA {})", *home, named->version,
                          active->path, active->version),
-             {fmt::format("eval \"$(gpuwarden env use {})\"",
-                          release_text(Version::parse(named->version).value_or(Version{})))});
+             {use_step(subject, named->version)});
 }
 
 void home_missing(const Subject& subject, Report& report) {
@@ -171,7 +182,8 @@ void home_missing(const Subject& subject, Report& report) {
   });
   if (there) return;
   report.say(fmt::format("CUDA_HOME is {}, where no toolkit is", *home),
-             {"unset CUDA_HOME", "gpuwarden env list   # shows the toolkits that are there"});
+             {"unset CUDA_HOME", here_or_elsewhere(subject, "gpuwarden env list   # shows the toolkits that are there",
+                                                   "ls -d /usr/local/cuda*   # the toolkits that are there")});
 }
 
 void path_variable_differs(const Subject& subject, Report& report) {
@@ -185,6 +197,31 @@ void path_variable_differs(const Subject& subject, Report& report) {
   report.say(fmt::format("CUDA_HOME is {}, but CUDA_PATH is {}", *home, *path), {"export CUDA_PATH=\"$CUDA_HOME\""});
 }
 
+/// The toolkit that an environment module of this name brings: 12.4.1 of "cuda/12.4.1", "cuda12.4/toolkit/12.4.1".
+std::optional<Version> cuda_of_module(std::string_view module) {
+  const std::string lower = to_lower(module);
+  const std::size_t slash = lower.rfind('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const std::string name = lower.substr(0, lower.find('/'));
+  const bool cuda = name.starts_with("cuda") && !name.starts_with("cudnn") && !name.contains("compat");
+  return cuda ? Version::parse(lower.substr(slash + 1)) : std::nullopt;
+}
+
+void module_differs(const Subject& subject, Report& report) {
+  const auto* loaded = facts::find_variable(subject.environment, "LOADEDMODULES");
+  const auto own = version_in_use(subject);
+  if (loaded == nullptr || !own) return;
+  const std::string_view all = *loaded;
+  for (const std::string_view module : split(all, ':')) {
+    const auto cuda = cuda_of_module(module);
+    if (!cuda || knowledge::release_of(*cuda) == knowledge::release_of(*own)) continue;
+    report.say(fmt::format("the module {} is loaded, but the nvcc on PATH is CUDA {}'s", module, release_text(*own)),
+               {fmt::format("module unload {0} && module load {0}   # puts it first again", shell_word(module)),
+                "module list   # two modules of CUDA? unload one"});
+    return;
+  }
+}
+
 void library_path_differs(const Subject& subject, Report& report) {
   const auto& all = subject.environment.toolkits;
   const auto active = std::ranges::find(all, true, &Toolkit::active);
@@ -193,8 +230,7 @@ void library_path_differs(const Subject& subject, Report& report) {
   if (active == all.end() || first == all.end() || first->version == active->version) return;
   report.say(fmt::format("LD_LIBRARY_PATH leads to CUDA {} ({}) first, but the nvcc on PATH is {}'s (CUDA {})",
                          first->version, first->path, active->path, active->version),
-             {fmt::format("eval \"$(gpuwarden env use {})\"",
-                          release_text(Version::parse(active->version).value_or(Version{})))});
+             {use_step(subject, active->version)});
 }
 
 void torch_differs(const Subject& subject, Report& report) {
@@ -204,13 +240,14 @@ void torch_differs(const Subject& subject, Report& report) {
     if (!torch.cuda || !torch.python->active) continue;
     if (release_text(*torch.cuda) == release_text(*cuda)) continue;
     const bool major = torch.cuda->major != cuda->major;
-    report.say(
-        major ? Severity::warning : Severity::info,
-        fmt::format(
-            "the toolkit is CUDA {}, PyTorch{} was built with {}: {}", release_text(*cuda), where(*torch.python),
-            release_text(*torch.cuda),
-            major ? "extensions cannot be compiled for it" : "compiling extensions for it may fail in odd ways"),
-        {fmt::format("eval \"$(gpuwarden env use {})\"   # before building extensions", release_text(*torch.cuda))});
+    report.say(major ? Severity::warning : Severity::info,
+               fmt::format(
+                   "the toolkit is CUDA {}, PyTorch{} was built with {}: {}", release_text(*cuda), where(*torch.python),
+                   release_text(*torch.cuda),
+                   major ? "extensions cannot be compiled for it" : "compiling extensions for it may fail in odd ways"),
+               {toolkit_step(subject, *torch.cuda,
+                             fmt::format("eval \"$(gpuwarden env use {})\"   # before building extensions",
+                                         release_text(*torch.cuda)))});
   }
 }
 
@@ -253,6 +290,10 @@ constexpr auto kToolkitChecks = std::to_array<Check>({
     {"cuda-path-differs-from-cuda-home", Area::toolkit, Severity::warning, "CUDA_HOME against CUDA_PATH",
      "Some builds use the one, some the other: half of a project is built with each.",
      "PyTorch cpp_extension: CUDA_HOME or CUDA_PATH; CMake FindCUDAToolkit: CUDA_PATH", "", path_variable_differs},
+    {"loaded-module-differs", Area::toolkit, Severity::warning, "loaded environment modules against PATH",
+     "Something behind the module, a profile or conda, has put another toolkit before it.",
+     "environment modules: LOADEDMODULES (module(1))", "https://modules.readthedocs.io/en/latest/module.html",
+     module_differs, "cuda-home-differs-from-nvcc library-path-of-other-toolkit"},
     {"library-path-of-other-toolkit", Area::toolkit, Severity::warning, "LD_LIBRARY_PATH against PATH",
      "What this nvcc builds is started with the other toolkit's libraries.", "ld.so(8): LD_LIBRARY_PATH", "",
      library_path_differs},

@@ -183,13 +183,13 @@ const Check* find_check(std::string_view id) {
 }
 
 Choice toolkit_choice() {
-  return {
-      .only = {"toolkit-newer-than-driver", "toolkit-by-minor-version", "toolkit-and-driver-cuda-differ",
-               "toolkit-too-old-for-gpu", "toolkit-dropped-gpu", "host-compiler-too-new", "glibc-too-new-for-toolkit",
-               "cuda-home-differs-from-nvcc", "cuda-home-without-toolkit", "cuda-path-differs-from-cuda-home",
-               "library-path-of-other-toolkit", "toolkit-differs-from-torch", "library-path-of-another-cuda",
-               "libcuda-stub-first", "libcuda-compat-unfit", "cudnn-shadowed", "gpu-library-preloaded"},
-      .skip = {}};
+  return {.only = {"toolkit-newer-than-driver", "toolkit-by-minor-version", "toolkit-and-driver-cuda-differ",
+                   "toolkit-too-old-for-gpu", "toolkit-dropped-gpu", "host-compiler-too-new",
+                   "glibc-too-new-for-toolkit", "cuda-home-differs-from-nvcc", "loaded-module-differs",
+                   "cuda-home-without-toolkit", "cuda-path-differs-from-cuda-home", "library-path-of-other-toolkit",
+                   "toolkit-differs-from-torch", "library-path-of-another-cuda", "libcuda-stub-first",
+                   "libcuda-compat-unfit", "cudnn-shadowed", "gpu-library-preloaded"},
+          .skip = {}};
 }
 
 Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledge) {

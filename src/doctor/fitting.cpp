@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
 
@@ -32,6 +34,20 @@ std::string no_wheel(const Subject& subject, const std::vector<int>& architectur
   const auto driver = driver_of(subject);
   return fmt::format("no PyTorch wheel for {} that is known here has code for {}{}", wheel_machine(subject),
                      join(texts, ", "), driver ? " and runs on driver " + to_string(*driver) : "");
+}
+
+/// A driver of the branch that came with this CUDA: 570 for 12.8.
+std::optional<Version> driver_with(const Subject& subject, const std::optional<Version>& cuda) {
+  std::optional<Version> found;
+  for (const knowledge::DriverBranch& branch : subject.knowledge.branches()) {
+    if (cuda && branch.max_cuda && branch.max_cuda <= *cuda) found = Version{branch.branch};
+  }
+  return found;
+}
+
+/// The newest wheel that the driver alone does not rule out.
+const knowledge::TorchBuild* newest_wheel_on(const Subject& subject, const Version& driver) {
+  return knowledge::newest_torch_for(subject.knowledge, {}, driver, wheel_machine(subject));
 }
 
 }  // namespace
@@ -74,6 +90,40 @@ std::vector<std::string> driver_steps_for_cuda(const Subject& subject, const Ver
             fitting_torch(subject)};
   if (!is_elsewhere(subject)) return {fmt::format("gpuwarden driver plan --cuda {}", to_string(cuda))};
   return driver_steps(subject, needed ? fitting_branch(subject, needed->major) : 0);
+}
+
+std::vector<std::string> steps_for_older_driver(const Subject& subject, const std::optional<Version>& offered) {
+  const auto own = driver_of(subject);
+  const auto driver = own ? own : driver_with(subject, offered);
+  std::vector<std::string> steps;
+  if (driver && all_architectures(subject).empty() && nvidia_gpus(subject).empty()) {
+    const auto* wheel = newest_wheel_on(subject, *driver);
+    if (wheel != nullptr)
+      steps.push_back(fmt::format("{}   # the newest build for this driver", knowledge::pip_command(*wheel)));
+  } else if (driver) {
+    static const facts::PythonEnvironment kNone;
+    const auto& pythons = subject.environment.pythons;
+    steps.push_back(fitting_torch(subject, pythons.empty() ? kNone : pythons.front(), driver));
+  }
+  const int branch = driver ? fitting_branch(subject, driver->major + 1) : 0;
+  for (std::string& step : driver_steps(subject, branch)) steps.push_back(std::move(step));
+  if (std::string more = send_also(subject); !more.empty()) steps.push_back(std::move(more));
+  return steps;
+}
+
+std::string here_or_elsewhere(const Subject& subject, std::string here, std::string elsewhere) {
+  return is_elsewhere(subject) ? std::move(elsewhere) : std::move(here);
+}
+
+std::string toolkit_step(const Subject& subject, const Version& cuda, std::string here) {
+  if (!is_elsewhere(subject)) return here;
+  const Version release = knowledge::release_of(cuda);
+  for (const facts::Toolkit& toolkit : subject.environment.toolkits) {
+    const auto own = Version::parse(toolkit.version);
+    if (own && !toolkit.path.empty() && knowledge::release_of(*own) == release)
+      return fmt::format("export CUDA_HOME={0} PATH={0}/bin:$PATH", shell_word(toolkit.path));
+  }
+  return install_toolkit(subject.environment, release);
 }
 
 std::string send_also(const Subject& subject) {

@@ -29,6 +29,17 @@ std::vector<std::string> driver_steps(const Subject& subject, int branch);
 /// A driver that runs programs of this CUDA version; where the GPUs' last branch does not, a build for an older one.
 std::vector<std::string> driver_steps_for_cuda(const Subject& subject, const knowledge::Version& cuda);
 
+/// How one builds with a toolkit of this release: `use` is the gpuwarden command here; elsewhere it is taken from where
+/// the text says that it lies, else its package of NVIDIA's repository.
+std::string toolkit_step(const Subject& subject, const knowledge::Version& cuda, std::string here);
+/// What is typed here, else what is to be done elsewhere.
+std::string here_or_elsewhere(const Subject& subject, std::string here, std::string elsewhere);
+
+/// What helps where a driver that offers so much CUDA (empty: not told) is too old for a program: PyTorch's newest
+/// build for it, else the newer driver.
+std::vector<std::string> steps_for_older_driver(const Subject& subject,
+                                                const std::optional<knowledge::Version>& offered);
+
 /// "send also: nvidia-smi, cat /etc/os-release": what a told machine's text lacks; empty where nothing does.
 std::string send_also(const Subject& subject);
 

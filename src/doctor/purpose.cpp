@@ -45,7 +45,9 @@ constexpr auto kPackages = std::to_array<Alias>({{"torch", "torch"},
 constexpr auto kTraining = std::to_array<std::string_view>({"train", "pretrain", "pre-train", "finetune", "fine-tune"});
 constexpr auto kServing = std::to_array<std::string_view>({"serve", "infer", "inference", "run", "deploy"});
 
-constexpr std::string_view kExamples = "for example: pytorch==2.5.1+cu124, vllm, sm_90, \"train llama-3-8b\"";
+constexpr std::string_view kExamples =
+    "for example: pytorch==2.5.1+cu124, vllm, sm_90, \"train llama-3-8b\"; a `workload` of a site's rules "
+    "(--knowledge)";
 
 bool is_one_of(std::span<const std::string_view> words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
@@ -122,6 +124,7 @@ Result<Purpose> parse_purpose(std::string_view text) {
       GPUWARDEN_TRY(purpose.package, package_of(words[0]));
     }
     if (purpose.architecture || purpose.package) return purpose;
+    if (parameters_of(words[0])) return work_of(text, false, words[0]);  // a model's name: to serve it
   }
   return fail(ErrorCode::invalid_argument, fmt::format("no known requirements for '{}' (--for)", printable(text)),
               std::string(kExamples));

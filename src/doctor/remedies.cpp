@@ -43,6 +43,25 @@ constexpr auto kDistributions = std::to_array<Distribution>({
     {"manjaro", Family::arch},
 });
 
+/// How distributions name their kernels, most telling first.
+constexpr auto kKernels = std::to_array<Distribution>({
+    {".el", Family::redhat},
+    {".fc", Family::redhat},
+    {".amzn", Family::redhat},
+    {"-arch", Family::arch},
+    {"-MANJARO", Family::arch},
+    {"-default", Family::suse},
+    {"-generic", Family::ubuntu},
+    {"-lowlatency", Family::ubuntu},
+    {"-nvidia", Family::ubuntu},
+    {"-azure", Family::ubuntu},
+    {"-aws", Family::ubuntu},
+    {"-gcp", Family::ubuntu},
+    {"-oracle", Family::ubuntu},
+    {"-amd64", Family::debian},
+    {"-arm64", Family::debian},
+});
+
 constexpr std::string_view kReboot = "sudo reboot";
 /// First branch with NVIDIA's open kernel module.
 constexpr int kFirstWithOpenModule = 515;
@@ -84,8 +103,8 @@ std::vector<std::string> install_on_ubuntu(const DriverWish& wish) {
 bool has_streams(const facts::Host& host) {
   const std::string version = host.distribution_version.value_or("");
   const std::string_view major = std::string_view(version).substr(0, version.find('.'));
-  return host.distribution == "amzn" ||
-         (host.distribution != "fedora" && (major.empty() || major == "8" || major == "9"));
+  return host.distribution == "amzn" || (host.distribution != "fedora" && !host.kernel.value_or("").contains(".fc") &&
+                                         (major.empty() || major == "8" || major == "9"));
 }
 
 std::vector<std::string> install_on_redhat(const facts::Host& host, const DriverWish& wish) {
@@ -174,16 +193,17 @@ std::vector<std::string> add_container_repository(Family family) {
       "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"};
 }
 
-std::string kernel_of(const facts::Environment& environment) {
-  return environment.host.kernel ? *environment.host.kernel : "$(uname -r)";
-}
-
 }  // namespace
 
 Family family_of(const facts::Environment& environment) {
   const auto* const found =
       std::ranges::find(kDistributions, environment.host.distribution.value_or(""), &Distribution::id);
-  return found == kDistributions.end() ? Family::unknown : found->family;
+  if (found != kDistributions.end()) return found->family;
+  if (environment.host.distribution) return Family::unknown;
+  const std::string kernel = environment.host.kernel.value_or("");
+  const auto* const named =
+      std::ranges::find_if(kKernels, [&](const Distribution& one) { return kernel.contains(one.id); });
+  return named == kKernels.end() ? Family::unknown : named->family;
 }
 
 std::string install_command(const facts::Environment& environment, const PackageNames& names) {
@@ -233,6 +253,26 @@ std::vector<std::string> install_fabric_manager(const facts::Environment& enviro
   return {fmt::format("install {} of version {} exactly, from NVIDIA's package repository", name, driver), restart};
 }
 
+// source: CUDA installation guide for Linux, meta packages
+std::string install_toolkit(const facts::Environment& environment, const knowledge::Version& release) {
+  const std::string name = fmt::format("cuda-toolkit-{}-{}", release.major, release.minor);
+  constexpr std::string_view kWhere = "from NVIDIA's repository: https://developer.nvidia.com/cuda-downloads";
+  switch (family_of(environment)) {
+    case Family::debian:
+    case Family::ubuntu:
+      return fmt::format("sudo apt install {}   # {}", name, kWhere);
+    case Family::redhat:
+      return fmt::format("sudo dnf install {}   # {}", name, kWhere);
+    case Family::suse:
+      return fmt::format("sudo zypper install {}   # {}", name, kWhere);
+    case Family::arch:
+    case Family::unknown:
+      break;
+  }
+  return fmt::format("install the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive",
+                     to_string(release));
+}
+
 std::vector<std::string> install_container_toolkit(const facts::Environment& environment) {
   const Family family = family_of(environment);
   std::vector<std::string> steps = add_container_repository(family);
@@ -275,7 +315,8 @@ std::vector<std::string> install_proprietary_driver(const Subject& subject, int 
 }
 
 std::string install_kernel_headers(const facts::Environment& environment) {
-  const std::string kernel = shell_word(kernel_of(environment));
+  const auto& told = environment.host.kernel;
+  const std::string kernel = told ? shell_word(*told) : "$(uname -r)";
   const std::string headers = "linux-headers-" + kernel;
   const std::string devel = "kernel-devel-" + kernel;
   return install_command(environment, {headers, headers, devel, "kernel-default-devel", "linux-headers"});

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "gpuwarden/doctor/doctor.hpp"
+#include "gpuwarden/knowledge/version.hpp"
 
 namespace gpuwarden::doctor {
 
 /// Families of distributions that share a package manager.
 enum class Family { debian, ubuntu, redhat, suse, arch, unknown };
+/// By os-release; where that is not told, by the kernel's name ("6.8.0-45-generic").
 Family family_of(const facts::Environment& environment);
 
 /// A package's name in each family; empty: that family has it not.
@@ -38,6 +40,8 @@ std::vector<std::string> install_fabric_manager(const facts::Environment& enviro
 std::vector<std::string> install_container_toolkit(const facts::Environment& environment);
 /// Makes Docker know the runtime 'nvidia'.
 std::vector<std::string> configure_docker();
+/// A CUDA toolkit of this release, without a driver: "sudo apt install cuda-toolkit-12-4", from NVIDIA's repository.
+std::string install_toolkit(const facts::Environment& environment, const knowledge::Version& release);
 /// Headers of the running kernel.
 std::string install_kernel_headers(const facts::Environment& environment);
 std::string rebuild_initramfs(const facts::Environment& environment);

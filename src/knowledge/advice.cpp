@@ -116,6 +116,19 @@ std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelea
   return std::nullopt;
 }
 
+std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, const Version& version,
+                         std::optional<Version> driver) {
+  const std::string number = fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+  const auto cuda = vllm_cuda_for(knowledge, row, driver);
+  if (!cuda || !row.other_cuda || *cuda != row.other_cuda) return "pip install vllm==" + number;
+  // source: vllm-project/vllm#43847, #44335: a plain install takes PyPI's wheel, which is of the default CUDA
+  const std::string build = build_of_cuda(*cuda);
+  return fmt::format(
+      "pip install vllm=={0}+{1} --extra-index-url https://wheels.vllm.ai/{0}/{1} --extra-index-url "
+      "https://download.pytorch.org/whl/{1}",
+      number, build);
+}
+
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver) {
   const VllmRelease* best = nullptr;

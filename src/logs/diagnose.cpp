@@ -22,17 +22,52 @@ std::string name_of(const Snapshot& machine) {
   return machine.host.empty() ? "this machine" : machine.host;
 }
 
-/// What is wrong with the environment that the text tells of; what a cause says already is left out.
+/// "pip install ...", "sudo apt install ...": what the doctor has worked out for the machine in the text.
+bool is_installation(const std::string& step) {
+  return doctor::is_command(step) && (step.contains(" install ") || step.contains(" -S "));
+}
+
+/// The commands for this machine before the general advice.
+void take_commands(const doctor::Finding& finding, diagnosis::Cause& cause) {
+  std::vector<std::string> commands;
+  for (const std::string& step : finding.fix) {
+    if (is_installation(step) && std::ranges::find(cause.fix, step) == cause.fix.end()) commands.push_back(step);
+  }
+  cause.fix.insert(cause.fix.begin(), commands.begin(), commands.end());
+}
+
+/// What is wrong with the environment that the text tells of; what a cause says already goes into that cause.
 std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowledge& knowledge,
-                                   const diagnosis::Diagnosis& diagnosis) {
-  std::vector<std::string> said;
-  for (const doctor::ToldFinding& cause : findings_of(diagnosis))
-    said.insert(said.end(), cause.same_as.begin(), cause.same_as.end());
+                                   diagnosis::Diagnosis& diagnosis) {
   std::vector<doctor::Finding> findings = doctor::examine(told, knowledge).findings;
-  std::erase_if(findings, [&](const doctor::Finding& finding) {
-    return finding.severity < doctor::Severity::error || std::ranges::find(said, finding.id) != said.end();
-  });
+  std::erase_if(findings, [](const doctor::Finding& finding) { return finding.severity < doctor::Severity::error; });
+  std::vector<std::string> taken;
+  for (diagnosis::Cause& cause : diagnosis.causes) {
+    if (severity_of(cause) < doctor::Severity::warning) continue;
+    for (const std::string& id : checks_like(cause.id)) {
+      const auto same = std::ranges::find(findings, id, &doctor::Finding::id);
+      if (same == findings.end() || std::ranges::find(taken, id) != taken.end()) continue;
+      take_commands(*same, cause);
+      taken.push_back(id);
+    }
+  }
+  std::erase_if(findings,
+                [&](const doctor::Finding& finding) { return std::ranges::find(taken, finding.id) != taken.end(); });
   return findings;
+}
+
+/// A finding goes before the first cause that is less bad: what the facts prove to be broken explains what follows.
+std::vector<Answer> rank(const Report& report) {
+  std::vector<Answer> answers;
+  std::size_t next = 0;
+  const auto& findings = report.environment;
+  for (std::size_t i = 0; i < report.diagnosis.causes.size(); ++i) {
+    const doctor::Severity own = severity_of(report.diagnosis.causes[i]);
+    for (; next < findings.size() && findings[next].severity > own; ++next) answers.push_back({false, next});
+    answers.push_back({true, i});
+  }
+  for (; next < findings.size(); ++next) answers.push_back({false, next});
+  return answers;
 }
 
 Json to_json(const doctor::Finding& finding) {
@@ -67,6 +102,7 @@ Report diagnose(const std::vector<std::string>& paths, const Options& options) {
   report.doubtful = std::erase_if(report.diagnosis.causes, [&](const diagnosis::Cause& cause) {
     return cause.confidence < options.min_confidence;
   });
+  report.answers = rank(report);
   return report;
 }
 
@@ -76,6 +112,14 @@ Json to_json(const Report& report) {
   json["machine"] = report.machine.empty() ? Json() : Json(report.machine);
   json["environment"] = Json::array();
   for (const doctor::Finding& finding : report.environment) json["environment"].push_back(to_json(finding));
+  json["answers"] = Json::array();
+  for (const Answer& answer : report.answers) {
+    const auto& causes = report.diagnosis.causes;
+    if (answer.is_cause && answer.index >= causes.size()) continue;
+    json["answers"].push_back(
+        {{"kind", answer.is_cause ? "cause" : "environment"},
+         {"id", answer.is_cause ? causes[answer.index].id : report.environment[answer.index].id}});
+  }
   json["files"] = Json::array();
   for (const LogRead& file : report.logs.files) json["files"].push_back(to_json(file));
   json["not_read"] = Json::array();

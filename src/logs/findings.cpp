@@ -30,7 +30,7 @@ constexpr auto kSame = std::to_array<Same>({
     {"driver_not_loaded",
      "driver-in-trouble driver-missing driver-not-loaded nouveau-loaded driver-blacklisted reported-driver-too-old "
      "told-open-module-needed told-legacy-gpu told-other-driver told-key-rejected told-build-failed "
-     "told-module-missing told-no-gpu-served"},
+     "told-headers-missing told-module-missing told-no-gpu-served"},
     {"libcuda_missing", "driver-in-trouble driver-missing container-without-gpu reported-library-missing"},
     {"no_device_detected",
      "driver-in-trouble told-no-gpu-served told-open-module-needed told-legacy-gpu told-init-failed "
@@ -38,7 +38,8 @@ constexpr auto kSame = std::to_array<Same>({
     {"cgroup_device_lost", "nvml-unknown-error device-nodes-blocked"},
     {"device_permission", "driver-in-trouble device-nodes-not-permitted"},
     {"nouveau_or_kernel_module",
-     "told-open-module-needed told-legacy-gpu told-other-driver told-build-failed told-module-missing nouveau-loaded "
+     "told-open-module-needed told-legacy-gpu told-other-driver told-build-failed told-headers-missing "
+     "told-module-missing nouveau-loaded "
      "kernel-headers-missing driver-not-built-for-kernel"},
     {"secure_boot", "told-key-rejected secure-boot-unsigned-module"},
     {"rm_init_failed", "told-init-failed told-open-module-needed told-no-memory-window told-no-gpu-served"},
@@ -62,7 +63,8 @@ constexpr auto kSame = std::to_array<Same>({
     {"cudart_not_found", "reported-library-missing"},
     {"host_compiler_unsupported", "reported-build-failure host-compiler-too-new"},
     {"toolkit_framework_mismatch", "toolkit-differs-from-torch reported-build-failure"},
-    {"abi_undefined_symbol", "torch-companions-differ vllm-torch-differs reported-glibc-too-old"},
+    {"abi_undefined_symbol",
+     "torch-companions-differ vllm-torch-differs reported-glibc-too-old reported-libstdcxx-too-old"},
     {"rocm_arch", "reported-no-kernel vllm-without-kernels-for-amd-gpu"},
     {"visible_devices_empty", "visible-devices-empty reported-cuda-error"},
     {"device_busy", "reported-cuda-error"},
@@ -103,8 +105,10 @@ std::string told_by(const diagnosis::Cause& cause) {
   return printable(place + first.text);
 }
 
-/// Xids stand in the facts as well, where the doctor judges each.
-std::vector<std::string> checks_for(std::string_view cause) {
+}  // namespace
+
+// Xids stand in the facts as well, where the doctor judges each.
+std::vector<std::string> checks_like(std::string_view cause) {
   std::vector<std::string> ids;
   const auto* const row = std::ranges::find(kSame, cause, &Same::cause);
   if (row != kSame.end()) {
@@ -118,23 +122,26 @@ std::vector<std::string> checks_for(std::string_view cause) {
   return ids;
 }
 
-}  // namespace
+Severity severity_of(const diagnosis::Cause& cause) {
+  if (cause.confidence < kDoubtful) return Severity::info;
+  if (cause.confidence < kSure) return Severity::warning;
+  const std::string_view area = area_name(cause.id);
+  return area == "driver" || area == "hardware" ? Severity::critical : Severity::error;
+}
 
 std::vector<doctor::ToldFinding> findings_of(const diagnosis::Diagnosis& diagnosis) {
   std::vector<doctor::ToldFinding> result;
   for (const diagnosis::Cause& cause : diagnosis.causes) {
     if (cause.confidence < kDoubtful) continue;
-    const std::string_view area = area_name(cause.id);
-    const Severity sure = area == "driver" || area == "hardware" ? Severity::critical : Severity::error;
     doctor::Finding finding{.id = "diagnose:" + cause.id,
                             .area = area_of(cause.id),
-                            .severity = cause.confidence >= kSure ? sure : Severity::warning,
+                            .severity = severity_of(cause),
                             .title = printable(cause.summary.empty() ? cause.title : cause.summary),
                             .why = told_by(cause),
                             .source = fmt::format("gpuwarden diagnose, {:.0f} % sure", cause.confidence * 100),
                             .link = cause.link};
     for (const std::string& step : cause.fix) finding.fix.push_back(printable(step));
-    result.push_back({std::move(finding), checks_for(cause.id)});
+    result.push_back({std::move(finding), checks_like(cause.id)});
   }
   return result;
 }

@@ -87,8 +87,9 @@ TEST(CompatJson, AGpusAnswerHasTheFiguresOfItsRow) {
       EXPECT_EQ(json[rate.key], model.*rate.value);
     }
   }
-  for (const char* key : {"first_cuda", "last_cuda", "min_driver", "recommended_driver", "last_driver_branch",
-                          "first_torch", "newest_torch", "torch_command", "newest_vllm", "also"})
+  for (const char* key :
+       {"first_cuda", "last_cuda", "min_driver", "recommended_driver", "last_driver_branch", "good_for", "derived_from",
+        "first_torch", "newest_torch", "torch_command", "newest_vllm", "also"})
     EXPECT_TRUE(json.contains(key)) << key;
 }
 

@@ -130,6 +130,27 @@ TEST(FrameworkChecks, ACompanionForAnotherCudaDoesNotGoWithPyTorch) {
       << found.findings[0].title;
 }
 
+TEST(FrameworkChecks, AnImportThatMissesTorchvisionsOperatorsIsACompanionOfAnotherPyTorch) {
+  Snapshot machine = healthy_machine();
+  software(machine).messages.push_back(
+      {"torchvision_operator", "RuntimeError: operator torchvision::nms does not exist", "", 8});
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings[0].id, "torch-companions-differ");
+  EXPECT_EQ(found.findings[0].severity, doctor::Severity::error);
+  EXPECT_TRUE(found.findings[0].title.contains("(line 8)")) << found.findings[0].title;
+}
+
+TEST(FrameworkChecks, APyTorchOfUnknownVersionThatSeesNoGpuIsNamed) {
+  Snapshot machine;
+  machine.origin = "report.txt: collect_env";
+  machine.gpus.emplace_back().gpu.name = "Orin (nvgpu)";
+  auto& python = machine.environment.emplace().pythons.emplace_back();
+  EXPECT_FALSE(found_in(machine).contains("torch-cuda-unavailable"));
+  python.cuda_available = false;
+  EXPECT_TRUE(found_in(machine).contains("torch-cuda-unavailable")) << found_in(machine);
+}
+
 TEST(FrameworkChecks, TheFixForADroppedGpuIsAWheelThatHasItsCode) {
   Snapshot machine = healthy_machine();
   use_v100(machine);

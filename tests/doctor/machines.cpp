@@ -324,6 +324,12 @@ std::string fixes_of(const facts::Snapshot& machine, std::string_view purpose) {
   return join(steps, "\n");
 }
 
+std::string titles_of(const facts::Snapshot& machine, std::string_view purpose) {
+  std::vector<std::string> titles;
+  for (const auto& finding : examined(machine, purpose).findings) titles.push_back(finding.title);
+  return join(titles, "\n");
+}
+
 void use_distribution(facts::Snapshot& machine, std::string_view id, std::string_view version) {
   machine.environment->host.distribution = id;
   machine.environment->host.distribution_version = version;

@@ -69,6 +69,9 @@ std::string found_in(const facts::Snapshot& machine, std::string_view purpose = 
 /// All fixes of all findings, a line each.
 std::string fixes_of(const facts::Snapshot& machine, std::string_view purpose = "");
 
+/// The titles of all findings, a line each.
+std::string titles_of(const facts::Snapshot& machine, std::string_view purpose = "");
+
 /// The cases of each group of checks, each in its own file; the table's test holds them against the checks.
 std::span<const Case> driver_cases();
 std::span<const Case> device_cases();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each check of quoted error messages, and of purposes: what makes it speak alone, and what only nearly does.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,6 +37,8 @@ constexpr auto kReported = std::to_array<Case>({
     {"reported-cuda-error", [](Snapshot& m) { quote(m, "cuda_error", "803"); }, quote_another, "error 803"},
     {"reported-cpu-build", [](Snapshot& m) { quote(m, "no_cuda_build", ""); }, quote_another, "without (line 12)"},
     {"reported-glibc-too-old", [](Snapshot& m) { quote(m, "glibc_missing", "2.32"); }, quote_another, "glibc 2.32"},
+    {"reported-libstdcxx-too-old", [](Snapshot& m) { quote(m, "glibcxx_missing", "3.4.32"); }, quote_another,
+     "of GCC 13.2 (GLIBCXX_3.4.32)"},
     {"reported-library-missing", [](Snapshot& m) { quote(m, "library_missing", "libcudart.so.12"); },
      [](Snapshot& m) { quote(m, "library_missing", "libGL.so.1"); }, "libcudart.so.12"},
     {"reported-build-failure", [](Snapshot& m) { quote(m, "header_missing", "Python.h"); },
@@ -47,7 +50,7 @@ constexpr auto kReported = std::to_array<Case>({
 
 constexpr auto kPurpose = std::to_array<Case>({
     {"purpose-gpu-too-old", use_v100_without_cuda, [](Snapshot&) {},
-     "flash-attn needs compute capability 8.0; GPUs 0-3 have 7.0", "flash-attn"},
+     "flash-attn needs compute capability 8.0; GPUs 0-3 have 7.0", "flash-attn", "flash-attn==2.8.3"},
     {"purpose-not-known", [](Snapshot&) {}, [](Snapshot&) {}, "what jax==0.2.0 needs of driver and GPU", "jax==0.2.0",
      "vllm==0.11.0"},
     {"purpose-without-gpu", remove_gpus, [](Snapshot&) {}, "there is no GPU for pytorch==2.9.1+cu130",
@@ -97,12 +100,90 @@ TEST(ReportedChecks, AnUnknownCudaErrorIsNamedByItsNumber) {
   EXPECT_TRUE(found.findings[0].title.contains("719")) << found.findings[0].title;
 }
 
+/// The same machine, told of by a text.
+Snapshot told_of(Snapshot machine) {
+  machine.origin = "report.txt: collect_env";
+  return machine;
+}
+
+TEST(ReportedChecks, Error802LeadsToAFabricManagerOfTheDriversExactVersion) {
+  Snapshot machine = told_of(healthy_machine());
+  use_distribution(machine, "ubuntu", "24.04");
+  use_driver(machine, "580.105.08");
+  quote(machine, "cuda_error", "802");
+  EXPECT_THAT(found_in(machine), ::testing::HasSubstr("reported-cuda-error"));
+  const std::string fixes = fixes_of(machine);
+  EXPECT_THAT(fixes, ::testing::HasSubstr("580.105.08"));
+  EXPECT_THAT(fixes, ::testing::HasSubstr("journalctl -u nvidia-fabricmanager"));
+  EXPECT_THAT(fixes, ::testing::HasSubstr("grep -A 3 Fabric"));
+}
+
+TEST(ReportedChecks, WhatIsToldOfElsewhereIsMendedThere) {
+  for (const char* kind : {"no_kernel_image", "arch_not_supported", "driver_too_old", "no_cuda_build",
+                           "library_missing", "cuda_mismatch", "nvcc_arch_unknown", "ptx_unsupported"}) {
+    Snapshot machine = told_of(healthy_machine());
+    const std::string value = std::string_view(kind) == "driver_too_old"      ? "12040"
+                              : std::string_view(kind) == "library_missing"   ? "libcudart.so.12"
+                              : std::string_view(kind) == "nvcc_arch_unknown" ? "120"
+                                                                              : "";
+    quote(machine, kind, value);
+    const std::string fixes = fixes_of(machine);
+    for (const char* here : {"gpuwarden env", "gpuwarden driver", "gpuwarden compat"})
+      EXPECT_THAT(fixes, ::testing::Not(::testing::HasSubstr(here))) << kind;
+  }
+}
+
+TEST(ReportedChecks, ADriverThatIsTooOldGetsTheNewestWheelForIt) {
+  Snapshot machine;
+  machine.origin = "report.txt: a log";
+  machine.environment.emplace();
+  quote(machine, "driver_too_old", "11040");
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("download.pytorch.org/whl/cu118"));
+  machine.environment->messages.clear();
+  quote(machine, "driver_too_old", "12080");
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("download.pytorch.org/whl/cu12"));
+}
+
+TEST(ReportedChecks, AnImportThatFailsIsAnErrorAndNamesTheCudaOfItsLibrary) {
+  Snapshot machine = told_of(healthy_machine());
+  software(machine).messages.push_back(
+      {"library_missing", "ImportError: libcudart.so.12: cannot open shared object file", "libcudart.so.12", 3});
+  const auto found = examined(machine);
+  ASSERT_FALSE(found.findings.empty());
+  EXPECT_EQ(found.findings[0].id, "reported-library-missing");
+  EXPECT_EQ(found.findings[0].severity, doctor::Severity::error);
+  EXPECT_THAT(found.findings[0].title, ::testing::HasSubstr("CUDA 12's"));
+  machine.environment->messages.back().text = "Could not load dynamic library 'libcudart.so.12'; cannot open";
+  EXPECT_EQ(examined(machine).worst, doctor::Severity::warning);
+}
+
 TEST(ReportedChecks, AFabricManagerOfAnotherVersionIsTheReasonForError802) {
   Snapshot machine = healthy_machine();
   quote(machine, "cuda_error", "802");
   EXPECT_EQ(found_in(machine), "reported-cuda-error");
   quote(machine, "fabric_version_differs", "570.133.20");
   EXPECT_EQ(found_in(machine), "told-fabric-version");
+}
+
+TEST(PurposeChecks, OfAPackageThatIsNotInstalledTheNewestReleasesThatRunHereAreNamed) {
+  Snapshot machine = healthy_machine();
+  use_driver(machine, "470.82.01");
+  remove_cuda_software(machine);
+  const std::string on_470 = titles_of(machine, "tensorflow");
+  EXPECT_THAT(on_470, ::testing::HasSubstr("tensorflow is not installed; releases 2.11 to 2.14.99 run here"));
+  use_driver(machine, "580.105.08");
+  EXPECT_THAT(titles_of(machine, "tensorflow"), ::testing::HasSubstr("releases from 2.16.1 on run here"));
+  EXPECT_THAT(titles_of(machine, "jax"), ::testing::HasSubstr("jax is not installed; releases from 0.9 on run here"));
+  EXPECT_THAT(titles_of(machine, "ollama"), ::testing::HasSubstr("its releases run here"));
+}
+
+TEST(PurposeChecks, AModelsNameIsWorkToServe) {
+  const auto purpose = doctor::parse_purpose("Qwen3-32B");
+  ASSERT_TRUE(purpose.has_value());
+  ASSERT_TRUE(purpose->work.has_value());
+  EXPECT_FALSE(purpose->work->training);
+  EXPECT_DOUBLE_EQ(purpose->work->parameters, 32e9);
+  EXPECT_FALSE(doctor::parse_purpose("qwen3").has_value()) << "no size in its name";
 }
 
 TEST(PurposeChecks, AMachineThatMeetsItsPurposeIsOptimal) {

@@ -65,7 +65,7 @@ constexpr auto kServingCases = std::to_array<Case>({
      },
      [](Snapshot& m) { software(m).compilers.clear(); }, "no C compiler"},
     {"vllm-torch-differs", [](Snapshot& m) { add_package(m, "vllm", "0.11.0"); },
-     [](Snapshot& m) { add_package(m, "vllm", "0.15.1"); }, "vLLM 0.11 is built for PyTorch 2.8"},
+     [](Snapshot& m) { add_package(m, "vllm", "0.15.1+cu130"); }, "vLLM 0.11 is built for PyTorch 2.8"},
     {"vllm-gpu-too-old",
      [](Snapshot& m) {
        use_v100(m);
@@ -125,15 +125,15 @@ constexpr auto kServingCases = std::to_array<Case>({
     {"vllm-without-kernels-for-amd-gpu",
      [](Snapshot& m) {
        add_amd_gpu(m, "gfx1030");
-       add_package(m, "vllm", "0.15.1");
+       add_package(m, "vllm", "0.15.1+cu130");
      },
      [](Snapshot& m) {
        add_amd_gpu(m, "gfx942");
-       add_package(m, "vllm", "0.15.1");
+       add_package(m, "vllm", "0.15.1+cu130");
      },
      "gfx1030"},
     {"vllm-built-from-source", [](Snapshot& m) { add_package(m, "vllm", "0.15.1.dev12+g1a2b3c4"); },
-     [](Snapshot& m) { add_package(m, "vllm", "0.15.1"); }, "0.15.1.dev12"},
+     [](Snapshot& m) { add_package(m, "vllm", "0.15.1+cu130"); }, "0.15.1.dev12"},
     {"gpus-of-several-generations",
      [](Snapshot& m) {
        add_a100(m);
@@ -149,6 +149,14 @@ std::span<const Case> serving_cases() { return kServingCases; }
 namespace {
 
 TEST(ServingChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(serving_cases()); }
+
+TEST(ServingChecks, VllmForCudaTwelveBesideAPyTorchThatBringsOnlyThirteenIsNamed) {
+  Snapshot machine = healthy_machine();
+  add_package(machine, "vllm", "0.15.1");
+  EXPECT_EQ(found_in(machine), "vllm-cuda-differs");
+  add_package(machine, "nvidia-cuda-runtime-cu12", "12.9.79");
+  EXPECT_FALSE(found_in(machine).contains("vllm-cuda-differs")) << "its libraries are there";
+}
 
 }  // namespace
 }  // namespace gpuwarden::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernel logs, installers and containers say about the driver: each check's case, and dead drivers in every form.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,6 +39,8 @@ constexpr auto kTold = std::to_array<Case>({
        tell(m, "dkms_build_log", "decklink/12.4/build/make.log");
      },
      "could not build driver 550.54.15 for kernel 6.8.0-45-generic"},
+    {"told-headers-missing", [](Snapshot& m) { tell(m, "dkms_headers_missing", "6.17.0-14-generic"); }, tell_another,
+     "no headers of kernel 6.17.0-14-generic"},
     {"told-module-missing", [](Snapshot& m) { tell(m, "module_not_found", "6.8.0-45-generic"); }, tell_another,
      "no nvidia module for kernel 6.8.0-45-generic"},
     {"told-fabric-version", [](Snapshot& m) { tell(m, "fabric_version_differs", "570.133.20"); }, tell_another,
@@ -113,6 +116,25 @@ TEST(ToldChecks, ALegacyGpuGetsItsBranchInTheDistributionsWords) {
   bool named = false;
   for (const auto& step : found.findings[0].fix) named = named || step.contains("nvidia-driver-pinning-580");
   EXPECT_TRUE(named) << found.findings[0].title;
+}
+
+TEST(ToldChecks, AKernelsNameSaysWhoseCommandsAreMeant) {
+  const std::pair<std::string_view, std::string_view> kernels[] = {
+      {"6.17.0-14-generic", "sudo apt install linux-headers-6.17.0-14-generic"},
+      {"5.14.0-503.el9.x86_64", "sudo dnf install kernel-devel-5.14.0-503.el9.x86_64"},
+      {"6.12.48+deb13-amd64", "sudo apt install linux-headers-6.12.48+deb13-amd64"}};
+  for (const auto& [kernel, command] : kernels) {
+    const auto found =
+        of_text(fmt::format("Error! Your kernel headers for kernel {0} cannot be found at "
+                            "/lib/modules/{0}/build or /lib/modules/{0}/source.\n",
+                            kernel));
+    ASSERT_FALSE(found.findings.empty()) << kernel;
+    EXPECT_EQ(found.findings[0].fix.at(0), command);
+  }
+  const auto unknown = of_text("modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.1.0\n");
+  ASSERT_FALSE(unknown.findings.empty());
+  EXPECT_TRUE(unknown.findings[0].fix.at(0).starts_with("install linux-headers-6.1.0 with"))
+      << unknown.findings[0].fix[0];
 }
 
 doctor::ToldFinding told(Severity severity, std::vector<std::string> same_as) {

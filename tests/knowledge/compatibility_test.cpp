@@ -104,6 +104,20 @@ TEST(Compatibility, EveryWheelRunsSomewhereAndEachReleaseHasOneDefault) {
   for (const auto& [torch, count] : defaults) EXPECT_EQ(count, 1) << to_string(torch);
 }
 
+/// Corrected in 2026-11, each with its source in the row.
+TEST(Compatibility, TheNewestReleasesAreAsTheirSourcesSay) {
+  const TorchBuild* torch = known().torch({2, 14, 0}, "cu130");
+  ASSERT_NE(torch, nullptr);
+  EXPECT_TRUE(torch->is_default) << "googlecolab/colabtools#6093";
+  EXPECT_EQ(known().torch({2, 14, 0}, "cu134"), nullptr) << "comes with 2.15";
+  const VllmRelease* vllm = known().vllm({0, 29, 0});
+  ASSERT_NE(vllm, nullptr);
+  EXPECT_EQ(vllm->torch, (Version{2, 13, 0})) << "NVIDIA-NeMo/RL#4080";
+  ASSERT_NE(known().toolkit({12, 8, 2}), nullptr);
+  EXPECT_EQ(known().toolkit({12, 8, 2})->min_driver, (Version{570, 211, 1}));
+  EXPECT_EQ(known().toolkit({13, 2, 2})->min_driver, (Version{595, 71, 5})) << "its installer's name";
+}
+
 // ---- drivers and toolkits
 
 TEST(Compatibility, AToolkitIsFoundByAnyOfItsNumbers) {

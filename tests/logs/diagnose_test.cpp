@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/knowledge/compatibility.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -86,6 +87,56 @@ TEST_F(LogFolder, TheJsonHasWhatTheReportHas) {
   EXPECT_EQ(json["not_read"][0], report.logs.problems[0].message);
   EXPECT_EQ(json["causes"][0]["id"], report.diagnosis.causes[0].id);
   EXPECT_EQ(json["events_dropped"], 0);
+}
+
+TEST_F(LogFolder, ADeadDriverInTheSameTextStandsBeforeTheFailureThatFollows) {
+  const Report report = diagnose({write("run.log",
+                                        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+                                        "Make sure that the latest NVIDIA driver is installed and running.\n"
+                                        "ImportError: libcudart.so.12: cannot open shared object file: No such file "
+                                        "or directory\n")},
+                                 {.knowledge = &knowledge::Knowledge::built_in()});
+  const Json json = to_json(report);
+  ASSERT_THAT(json["answers"], Not(IsEmpty()));
+  const std::string first = json["answers"][0]["id"];
+  EXPECT_TRUE(first.starts_with("driver")) << json["answers"].dump();
+}
+
+TEST_F(LogFolder, AFindingOfTheEnvironmentThatNoCauseSaysIsOneOfTheAnswers) {
+  const Report report = diagnose({write("env.txt",
+                                        "Collecting environment information...\n"
+                                        "PyTorch version: 2.6.0+cu124\n"
+                                        "CUDA used to build PyTorch: 12.4\n"
+                                        "OS: Ubuntu 22.04.5 LTS (x86_64)\n"
+                                        "Python version: 3.12.3\n"
+                                        "Is CUDA available: True\n"
+                                        "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 5090\n"
+                                        "Nvidia driver version: 570.124.06\n")},
+                                 {.knowledge = &knowledge::Knowledge::built_in()});
+  ASSERT_THAT(report.environment, Not(IsEmpty()));
+  ASSERT_THAT(report.answers, SizeIs(report.environment.size() + report.diagnosis.causes.size()));
+  EXPECT_FALSE(report.answers.front().is_cause);
+}
+
+TEST_F(LogFolder, ACauseTakesTheCommandsThatTheDoctorHasWorkedOutForTheMachineInTheText) {
+  const Report report = diagnose({write("env.txt",
+                                        "RuntimeError: CUDA error: no kernel image is available for execution on the "
+                                        "device\n"
+                                        "Collecting environment information...\n"
+                                        "PyTorch version: 2.6.0+cu124\n"
+                                        "CUDA used to build PyTorch: 12.4\n"
+                                        "OS: Ubuntu 22.04.5 LTS (x86_64)\n"
+                                        "Python version: 3.12.3\n"
+                                        "Is CUDA available: True\n"
+                                        "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 5090\n"
+                                        "Nvidia driver version: 570.124.06\n")},
+                                 {.knowledge = &knowledge::Knowledge::built_in()});
+  ASSERT_THAT(report.diagnosis.causes, Not(IsEmpty()));
+  EXPECT_EQ(report.diagnosis.causes[0].id, "no_kernel_image");
+  ASSERT_THAT(report.diagnosis.causes[0].fix, Not(IsEmpty()));
+  EXPECT_THAT(report.diagnosis.causes[0].fix[0], HasSubstr("pip install"));
+  EXPECT_THAT(report.diagnosis.causes[0].fix[0], HasSubstr("download.pytorch.org/whl/cu12"));
+  EXPECT_THAT(report.environment, IsEmpty());
 }
 
 }  // namespace

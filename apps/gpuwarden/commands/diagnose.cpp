@@ -137,8 +137,9 @@ Result<int> diagnose_logs(Context& context) {
     if (options.top && found.causes.size() > *options.top) found.causes.resize(*options.top);
     print_json(logs::to_json(report));
   } else if (!report.logs.files.empty()) {
-    const DiagnosisView view{report.logs.files.size(), report.machine, most, options.all, report.doubtful};
-    fmt::print("{}{}", diagnosis_text(found, view, style), environment_text(report.environment, style));
+    const DiagnosisView view{report.logs.files.size(), report.machine,     most,          options.all,
+                             report.doubtful,          report.environment, report.answers};
+    fmt::print("{}", diagnosis_text(found, view, style));
   }
   if (!report.logs.problems.empty() || report.logs.files.empty()) return kWrongUsage;
   return failed ? kNo : kFine;

@@ -9,7 +9,9 @@
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/facts/use.hpp"
@@ -90,15 +92,32 @@ std::string over_the_last(std::string_view text) {
   return frame + "\x1b[J";
 }
 
+/// "gpuwarden doctor --from smi.txt", of the files that were named.
+std::string doctor_command(const Args& args) {
+  std::vector<std::string> words;
+  for (const std::string& file : args.list("from")) words.push_back(shell_word(file));
+  return "gpuwarden doctor --from " + join(words, " ");
+}
+
+/// A capture without GPUs: what the doctor finds first in it, and the command that says what to do.
+void hand_over(const Args& args, const facts::Snapshot& snapshot) {
+  const doctor::Examination found = doctor::examine(snapshot, knowledge::Knowledge::built_in());
+  const bool wrong = !found.findings.empty() && found.findings.front().severity >= doctor::Severity::warning;
+  warn(fmt::format("there is no GPU in {}{}; {} {}", printable(snapshot.origin),
+                   wrong ? ": " + found.findings.front().title : "", doctor_command(args),
+                   wrong ? "says what to do" : "judges what it tells"));
+}
+
 /// What the exit code says of the GPUs.
-int judged(const Machine& machine, const facts::Snapshot& snapshot, std::span<const facts::Disabling> disabled) {
+int judged(const Args& args, const Machine& machine, const facts::Snapshot& snapshot,
+           std::span<const facts::Disabling> disabled) {
   if (snapshot.problem) {
-    complain(*snapshot.problem);
+    const std::string hint = machine.captured() ? doctor_command(args) + " says what to do" : snapshot.problem->hint;
+    complain({snapshot.problem->code, snapshot.problem->message, hint});
     return kUnavailable;
   }
   if (machine.captured() && snapshot.gpus.empty()) {
-    warn(fmt::format("there is no GPU in {}; gpuwarden doctor --from FILE judges what it tells",
-                     printable(snapshot.origin)));
+    hand_over(args, snapshot);
     return kNo;
   }
   const bool trouble = std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) {
@@ -147,7 +166,7 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
     fmt::print("{}", redraws ? over_the_last(table) : table);
   }
   for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
-  return judged(machine, snapshot, disabled);
+  return judged(context.args, machine, snapshot, disabled);
 }
 
 Result<int> run_list(Context& context) {

@@ -301,6 +301,13 @@ std::string hardware(const Wording& to, const knowledge::GpuModel& model) {
   return text + to.line("has", join(parts, ", "));
 }
 
+/// What it derives from and what it is good for, where that is published.
+std::string use_of(const Wording& to, const knowledge::GpuUse* use) {
+  if (use == nullptr) return "";
+  const std::string derived = use->derived_from.empty() ? "" : to.line("is", std::string(use->derived_from));
+  return derived + to.line("good for", std::string(use->good_for));
+}
+
 std::string drivers(const Wording& to, const GpuAnswer& answer) {
   const auto& needs = answer.needs;
   std::string text = to.line("CUDA", range_text(answer.model->first_cuda, answer.model->last_cuda) + " builds for it");
@@ -333,7 +340,8 @@ std::string frameworks(const Wording& to, const Frameworks& found) {
 }
 
 std::string text_of(const Wording& to, const GpuAnswer& answer) {
-  std::string text = hardware(to, *answer.model) + drivers(to, answer) + frameworks(to, answer.frameworks);
+  std::string text =
+      hardware(to, *answer.model) + use_of(to, answer.use) + drivers(to, answer) + frameworks(to, answer.frameworks);
   if (answer.also.empty()) return text;
   const std::size_t shown = std::min(answer.also.size(), kOthersShown);
   const std::vector<std::string> first(answer.also.begin(), answer.also.begin() + static_cast<std::ptrdiff_t>(shown));

@@ -141,6 +141,41 @@ std::string words_of_memory(const Diagnosis& diagnosis, std::size_t shown, const
   return "\n" + wrapped(words, 0, 3, style.width) + "\n";
 }
 
+/// What the doctor finds wrong with the environment in the same text, as one answer among the causes.
+std::string finding_text(const doctor::Finding& finding, std::size_t number, const Style& style) {
+  const std::string head = fmt::format("{}. ", number);
+  std::string text =
+      style.paint(head + wrapped(printable(finding.title), head.size(), kEvidenceIndent, style.width), Tone::bold);
+  const bool dead = finding.severity == doctor::Severity::critical;
+  text += fmt::format("\n{:>{}}{}  {}\n", "", kEvidenceIndent,
+                      style.paint("the environment in the same text", dead ? Tone::bad : Tone::warning),
+                      style.paint(fmt::format("[{}]", printable(finding.id)), Tone::dim));
+  if (!finding.why.empty()) add_labelled(text, "why", finding.why, style);
+  text += steps_text("do", finding.fix, kEvidenceIndent, style);
+  if (!finding.link.empty()) text += fmt::format("{:>{}}{}\n", "", kEvidenceIndent, printable(finding.link));
+  return text;
+}
+
+/// Causes and findings in their order; of the causes the first `shown`, of the findings those that are not many.
+std::string answers_text(const Diagnosis& diagnosis, const DiagnosisView& view, std::size_t shown, bool follows_text,
+                         const Style& style) {
+  constexpr std::size_t kFindings = 3;
+  std::string text;
+  std::size_t number = 0;
+  std::size_t findings = 0;
+  for (const logs::Answer& answer : view.answers) {
+    if (answer.is_cause ? answer.index >= shown : !view.all_evidence && findings >= kFindings) continue;
+    findings += answer.is_cause ? 0 : 1;
+    text += ++number == 1 && !follows_text ? "" : "\n";
+    text += answer.is_cause ? cause_text(diagnosis.causes[answer.index], number, view.all_evidence, style)
+                            : finding_text(view.environment[answer.index], number, style);
+  }
+  if (findings < view.environment.size())
+    text += fmt::format("\n{} on the environment: --all\n",
+                        counted(view.environment.size() - findings, "more finding", "more findings"));
+  return text;
+}
+
 }  // namespace
 
 std::string_view words_for(double confidence) {
@@ -183,14 +218,11 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view
   if (const std::size_t failures = diagnosis::independent_failures(diagnosis);
       failures > 1 && !diagnosis.only_consequences)
     text += fmt::format("{} independent failures: none explains another\n", failures);
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (!text.empty()) text += "\n";
-    text += cause_text(diagnosis.causes[i], i + 1, view.all_evidence, style);
-  }
+  text += answers_text(diagnosis, view, shown, !text.empty(), style);
   if (shown < diagnosis.causes.size())
     text += fmt::format("\n{} less likely: --all\n",
                         counted(diagnosis.causes.size() - shown, "more cause is", "more causes are"));
-  if (shown == 0 && !diagnosis.only_consequences) {
+  if (shown == 0 && !diagnosis.only_consequences && view.environment.empty()) {
     const std::string sentence =
         fmt::format("{} found in {}{}", view.doubtful == 0 ? "nothing GPU-related" : "nothing that is likely",
                     amount_text(diagnosis, view.files), plain.empty() ? "" : "; " + plain);
@@ -200,21 +232,6 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnosisView& view
   add_remarks(text, diagnosis, shown > 0 || diagnosis.only_consequences, style);
   if (view.doubtful > 0 && (view.all_evidence || shown == 0))
     text += fmt::format("{} below --min-confidence\n", counted(view.doubtful, "cause is", "causes are"));
-  return text;
-}
-
-std::string environment_text(const std::vector<doctor::Finding>& findings, const Style& style) {
-  constexpr std::size_t kMost = 3;
-  if (findings.empty()) return "";
-  std::string text = "\nThe environment in the same text:\n";
-  for (std::size_t i = 0; i < std::min(kMost, findings.size()); ++i) {
-    text += fmt::format(" - {}  {}\n", wrapped(printable(findings[i].title), 3, 3, style.width),
-                        style.paint(fmt::format("[{}]", printable(findings[i].id)), Tone::dim));
-    text += steps_text("do", findings[i].fix, kEvidenceIndent, style);
-  }
-  if (findings.size() > kMost)
-    text += fmt::format(" - {}: gpuwarden doctor --from FILE\n",
-                        counted(findings.size() - kMost, "more finding", "more findings"));
   return text;
 }
 

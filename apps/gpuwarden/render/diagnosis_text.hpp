@@ -2,11 +2,13 @@
 // The causes of a failure, for people.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/doctor/finding.hpp"
+#include "gpuwarden/logs/diagnose.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
@@ -18,13 +20,12 @@ struct DiagnosisView {
   std::size_t causes = 3;     ///< how many, at most
   bool all_evidence = false;  ///< every line, not the two most telling ones
   std::size_t doubtful = 0;   ///< causes that --min-confidence left out
+  std::span<const doctor::Finding> environment;  ///< what the doctor finds wrong beside them
+  std::span<const logs::Answer> answers;         ///< causes and findings in the order in which they are told
 };
 
 /// The causes, likeliest first, each with its reasons, lines, steps, and what followed from it; or that there is none.
 std::string diagnosis_text(const diagnosis::Diagnosis& diagnosis, const DiagnosisView& view, const Style& style);
-
-/// What the doctor says of the environment in the same text; empty where it has nothing to say.
-std::string environment_text(const std::vector<doctor::Finding>& findings, const Style& style);
 
 /// The words of memory messages, each with its meaning.
 std::string memory_terms_text(const Style& style);

@@ -19,6 +19,7 @@
 #include "gpuwarden/compat/place.hpp"
 #include "gpuwarden/doctor/purpose.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
+#include "gpuwarden/knowledge/gpu_uses.hpp"
 
 namespace gpuwarden::compat {
 
@@ -163,6 +164,7 @@ struct ArchitectureAnswer : Verdict {
 
 struct GpuAnswer : Verdict {
   const knowledge::GpuModel* model = nullptr;
+  const knowledge::GpuUse* use = nullptr;  ///< what it is good for; nullptr: nothing is published here
   knowledge::DriverNeeds needs;
   Frameworks frameworks;
   std::vector<std::string> also;  ///< other models with these words in their names

@@ -41,6 +41,9 @@ std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelea
 /// The newest vLLM of which a wheel runs there.
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver);
+/// Installs it, with the wheel of a CUDA that the driver (empty: any) runs.
+std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, const Version& version,
+                         std::optional<Version> driver);
 /// The index that pip needs for a wheel; empty for the default build, which PyPI has.
 std::string pip_command(const TorchBuild& build);
 

@@ -90,11 +90,12 @@ struct VllmRelease {
 struct PackageNeeds {
   std::string_view package;  ///< by its name on PyPI, or as people call the program
   Version first;
-  Version last;            ///< empty: still
-  int min_capability = 0;  ///< 80 of 8.0; 0: whatever its PyTorch serves
-  Version min_driver;      ///< empty: that of its CUDA, or of its PyTorch
-  Version cuda;            ///< major release of its wheels; empty: its PyTorch's
-  Version torch;           ///< the least PyTorch; empty: not said
+  Version last;              ///< empty: still
+  int min_capability = 0;    ///< 80 of 8.0; 0: whatever its PyTorch serves
+  Version min_driver;        ///< empty: that of its CUDA, or of its PyTorch
+  Version cuda;              ///< major release of its wheels; empty: its PyTorch's
+  Version torch;             ///< the least PyTorch; empty: not said
+  std::string_view install;  ///< the command, or the page that has it
   std::string_view note;
   std::string_view source;
   std::string_view as_of;  ///< "2026-11"

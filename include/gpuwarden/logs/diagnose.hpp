@@ -31,12 +31,21 @@ struct Options {
   const knowledge::Knowledge* knowledge = nullptr;
 };
 
+/// One answer among all: a cause, or a finding about the environment, by its place in the report's list of them.
+struct Answer {
+  bool is_cause = true;
+  std::size_t index = 0;
+};
+
 /// What was read, and what was concluded from it.
 struct Report {
   Logs logs;
   diagnosis::Diagnosis diagnosis;
-  /// What the doctor finds wrong (errors and worse) with the environment in the text, beyond what the causes say.
+  /// What the doctor finds wrong (errors and worse) with the environment in the text, beyond what the causes say. Where
+  /// one says the same, the cause has its commands, which are for that machine.
   std::vector<doctor::Finding> environment;
+  /// Causes and findings as one list, root first: a dead driver stands before the failure that follows from it.
+  std::vector<Answer> answers;
   std::string machine;       ///< whose facts were looked at beside the logs: "SIMULATED h100x8"; empty: nobody's
   bool simulated = false;    ///< that machine is
   std::size_t doubtful = 0;  ///< causes that were left out: less sure than min_confidence
