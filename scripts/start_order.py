@@ -55,6 +55,16 @@ def functions_in(file, program):
     return found
 
 
+def aliases(program):
+    """The names of each function, by any of them: a constructor's section is called by another than callgrind's."""
+    listing = subprocess.run(["nm", "--defined-only", program], capture_output=True, text=True, check=True).stdout
+    of_address = {}
+    for line in listing.splitlines():
+        address, _, name = line.split(maxsplit=2)
+        of_address.setdefault(address, set()).add(name)
+    return {name: names for names in of_address.values() for name in names}
+
+
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release").resolve()
     program = str(build / "bin/gpuwarden")
@@ -63,7 +73,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             for file in run_in_valgrind(program, words, pathlib.Path(folder)):
                 found |= functions_in(file, program)
-    names = sorted(name for name in found if name and re.fullmatch(r"[\w.$]+", name))
+    others = aliases(program)
+    found = set().union(*(others.get(name, ()) for name in found))
+    names = sorted(name for name in found if re.fullmatch(r"[\w.$]+", name))
     LIST.write_text("\n".join(names) + "\n")
     print(f"{len(names)} functions in {LIST.relative_to(ROOT)}")
 
