@@ -17,8 +17,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = ROOT / "cmake/start_order.txt"
-COMMANDS = (("--help",), ("list",), ("list", "--json"), ("select", "-n", "1"),
-            ("run", "-n", "8", "--nproc-per-node", "gpu", "-q", "--", "/bin/true"))
+PATIENT = ("--timeout", "60s")  # valgrind is slow
+COMMANDS = (("--help",), ("list", *PATIENT), ("list", "--json", *PATIENT), ("select", "-n", "1", *PATIENT),
+            ("run", "-n", "8", "--nproc-per-node", "gpu", "-q", *PATIENT, "--", "/bin/true"))
 # Readers are killed, and what is killed has told nothing: every so many basic blocks a file is written.
 BLOCKS = 5000
 
@@ -68,14 +69,15 @@ def aliases(program):
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release").resolve()
     program = str(build / "bin/gpuwarden")
-    found = set()
+    others = aliases(program)
+    names = []  # what the first commands run comes first: a listing does not touch what only a run needs
     for words in COMMANDS:
+        found = set()
         with tempfile.TemporaryDirectory() as folder:
             for file in run_in_valgrind(program, words, pathlib.Path(folder)):
                 found |= functions_in(file, program)
-    others = aliases(program)
-    found = set().union(*(others.get(name, ()) for name in found))
-    names = sorted(name for name in found if re.fullmatch(r"[\w.$]+", name))
+        named = set().union(*(others.get(name, ()) for name in found)) - set(names)
+        names += sorted(name for name in named if re.fullmatch(r"[\w.$]+", name))
     LIST.write_text("\n".join(names) + "\n")
     print(f"{len(names)} functions in {LIST.relative_to(ROOT)}")
 
