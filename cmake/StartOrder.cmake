@@ -9,7 +9,9 @@ endforeach()
 # GNU ld takes an order only in its script: its own, with the list before what else goes into .text. A section of their
 # own would do, too, but valgrind names no function outside of .text.
 set(start_order_option "")
-execute_process(COMMAND ${CMAKE_CXX_COMPILER} -pie -Wl,--verbose -x c++ /dev/null OUTPUT_VARIABLE told ERROR_QUIET)
+separate_arguments(linker_flags NATIVE_COMMAND "${CMAKE_EXE_LINKER_FLAGS}")
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${linker_flags} -Wl,--verbose -x c++ /dev/null
+  WORKING_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE told ERROR_QUIET)
 string(REGEX MATCH "\n=====+\n(.*\n)=====+\n" found "${told}")
 set(script "${CMAKE_MATCH_1}")
 string(REGEX MATCH "\n  [.]text +:\n  {\n" text_begins "${script}")
