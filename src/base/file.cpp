@@ -92,9 +92,22 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t cap
 }
 
 std::optional<std::string> read_line(const std::filesystem::path& path) {
-  auto content = read_file(path, std::size_t{1} << 20U);
-  if (!content) return std::nullopt;
-  return std::string(trim(std::string_view(*content).substr(0, content->find('\n'))));
+  constexpr std::size_t kLongest = std::size_t{1} << 20U;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return std::nullopt;
+  std::string content;
+  std::array<char, 1024> block;  // not zeroed, as above
+  // No further than the line: to see where the file ends would take another call.
+  while (content.size() <= kLongest) {
+    const ssize_t got = ::read(fd.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    const std::size_t before = content.size();
+    content.append(block.data(), static_cast<std::size_t>(got));
+    const std::size_t end = content.find('\n', before);
+    if (got == 0 || end != std::string::npos) return std::string(trim(std::string_view(content).substr(0, end)));
+  }
+  return std::nullopt;
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {

@@ -37,8 +37,8 @@ std::optional<facts::LeaseHolder> holder_from(const Json& json) {
 }
 
 template <class Visit>
-void for_each_record(const std::filesystem::path& directory, std::string_view prefix, Visit visit) {
-  for (const auto& path : list_directory(directory)) {
+void for_each_record(const std::vector<std::filesystem::path>& files, std::string_view prefix, Visit visit) {
+  for (const auto& path : files) {
     const std::string name = path.filename();
     if (name.starts_with(prefix) && name.ends_with(".json")) visit(path);
   }
@@ -53,7 +53,7 @@ void write_record(const std::filesystem::path& path, const facts::LeaseHolder& h
 
 std::vector<Record> read_records(const std::filesystem::path& directory, std::string_view prefix) {
   std::vector<Record> records;
-  for_each_record(directory, prefix, [&](const std::filesystem::path& path) {
+  for_each_record(list_directory(directory), prefix, [&](const std::filesystem::path& path) {
     // The owner of the very file that is read, not of what the name stands for a moment later.
     const auto fd = open_existing_lock_file(path);
     struct stat info{};
@@ -67,7 +67,11 @@ std::vector<Record> read_records(const std::filesystem::path& directory, std::st
 }
 
 void remove_records(const std::filesystem::path& directory, std::string_view prefix) {
-  for_each_record(directory, prefix, [](const std::filesystem::path& path) { ::unlink(path.c_str()); });
+  remove_records(list_directory(directory), prefix);
+}
+
+void remove_records(const std::vector<std::filesystem::path>& files, std::string_view prefix) {
+  for_each_record(files, prefix, [](const std::filesystem::path& path) { ::unlink(path.c_str()); });
 }
 
 facts::LeaseHolder describe(const Process& process, const std::vector<Record>& records) {

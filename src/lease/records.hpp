@@ -27,6 +27,8 @@ void write_record(const std::filesystem::path& path, const facts::LeaseHolder& h
 std::vector<Record> read_records(const std::filesystem::path& directory, std::string_view prefix);
 /// Removes records that begin with `prefix`, as far as they are ours.
 void remove_records(const std::filesystem::path& directory, std::string_view prefix);
+/// The same of a directory whose files were listed; under the gate nobody else writes a record.
+void remove_records(const std::vector<std::filesystem::path>& files, std::string_view prefix);
 
 /// A process that holds a lease, with what its user wrote about it: its own record, or for one that inherited the lock
 /// the run of the one that took it.

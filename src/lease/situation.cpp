@@ -19,10 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The devices that a caller knows and those that have a lock in the directory, by UUID.
-std::map<Uuid, fs::path> devices_of(const StoreOptions& options, const std::vector<Device>& known) {
+std::map<Uuid, fs::path> devices_of(const StoreOptions& options, const std::vector<fs::path>& files,
+                                    const std::vector<Device>& known) {
   std::map<Uuid, fs::path> devices;
   for (const Device& device : known) devices.emplace(device.uuid, device.kernel_file);
-  for (const fs::path& path : list_directory(options.directory)) {
+  for (const fs::path& path : files) {
     const std::string name = path.filename();
     if (!name.starts_with(options.prefix) || !name.ends_with(".lock")) continue;
     const Uuid uuid(name.substr(options.prefix.size(), name.size() - options.prefix.size() - 5));
@@ -76,11 +77,11 @@ LockState state_of(const StoreOptions& options, const Device& device, Care care)
 Situation look(const StoreOptions& options, const std::vector<Device>& known, Care care, Names names) {
   Situation situation;
   std::vector<std::pair<Device, LockState>> states;
-  for (const auto& [uuid, file] : devices_of(options, known)) {
+  const auto files = list_directory(options.directory);
+  for (const auto& [uuid, file] : devices_of(options, files, known)) {
     const Device device{uuid, file};
     const LockState state = state_of(options, device, care);
-    if (state == LockState::free && care == Care::under_gate)
-      remove_records(options.directory, record_prefix(options, uuid));
+    if (state == LockState::free && care == Care::under_gate) remove_records(files, record_prefix(options, uuid));
     if (state != LockState::free || care == Care::without_gate) states.emplace_back(device, state);
   }
   // Read once, after all locks that were only tried are open again.

@@ -90,7 +90,9 @@ Result<lease::LeaseStore> Machine::open_leases(const std::string& run_id, const 
   options.directory_required = !options_.lease_directory.empty();
   if (options.directory_required) options.directory = options_.lease_directory;
   if (simulated()) options.prefix = lease::kSimulatedPrefix;
-  options.self = {Pid{::getpid()}, name_of_user(::geteuid()), run_id, command, system_clock().wall_now()};
+  // Who only looks, without a run, needs no name, which a directory service may have to be asked for.
+  const std::string user = run_id.empty() ? "" : name_of_user(::geteuid());
+  options.self = {Pid{::getpid()}, user, run_id, command, system_clock().wall_now()};
   return lease::LeaseStore::open(options, system_clock());
 }
 

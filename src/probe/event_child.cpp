@@ -41,7 +41,7 @@ class EventServer {
     auto opened = open_nvml(options_.nvml_library);
     if (!opened) return give_up(opened.error());
     nvml_ = *opened;
-    const auto pci = scan_pci(options_.sys_root);
+    const auto pci = find_pci(options_.sys_root);
     const bool leave_asleep = !options_.wake && std::ranges::any_of(pci, &PciGpu::suspended);
     if (const Return code = initialise(leave_asleep); code != nvml::kSuccess)
       return give_up(explain_init(code, nvml_, options_));

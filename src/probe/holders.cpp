@@ -2,11 +2,13 @@
 #include "probe/holders.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/probe/child_process.hpp"
 #include "probe/proc.hpp"
 
@@ -14,6 +16,10 @@ namespace gpuwarden::probe {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// More of a command line shows nowhere, and many of them have to fit into one message.
+constexpr std::size_t kLongestName = 4096;
 
 /// The links are only read, never followed: a file on a network that hangs must not hang the scan.
 std::vector<std::uint32_t> open_minors(const fs::path& fd_folder) {
@@ -55,6 +61,25 @@ std::vector<Holder> find_holders(const fs::path& proc_root, const std::vector<fs
     name_process(proc_roots, holders.back().process);
   }
   std::ranges::sort(holders, {}, [](const Holder& holder) { return holder.process.pid; });
+  return holders;
+}
+
+Json to_json(const std::vector<Holder>& holders) {
+  Json list = Json::array();
+  for (const Holder& holder : holders) {
+    facts::GpuProcess process = holder.process;
+    if (process.command && process.command->size() > kLongestName) process.command->resize(kLongestName);
+    list.push_back({{"process", facts::to_json(process)}, {"minors", holder.minors}});
+  }
+  return list;
+}
+
+std::vector<Holder> holders_from_json(const Json& json) {
+  std::vector<Holder> holders;
+  for (const Json& holder : json) {
+    holders.push_back({facts::gpu_process_from_json(holder["process"]).value_or(facts::GpuProcess{}),
+                       holder["minors"].get<std::vector<std::uint32_t>>()});
+  }
   return holders;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ std::optional<std::uint32_t> minor_of(std::string_view link);
 /// hang whoever looks at it: for a ChildProcess.
 std::vector<Holder> find_holders(const std::filesystem::path& proc_root,
                                  const std::vector<std::filesystem::path>& proc_roots);
+
+/// As a message between processes carries them.
+nlohmann::json to_json(const std::vector<Holder>& holders);
+std::vector<Holder> holders_from_json(const nlohmann::json& json);
 
 /// Without those that have ended since they were found: they hold nothing.
 void drop_ended(const std::filesystem::path& proc_root, std::vector<Holder>& holders);

@@ -9,6 +9,7 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/probe/child_process.hpp"
 #include "probe/apart.hpp"
+#include "probe/holder_search.hpp"
 #include "probe/pci_places.hpp"
 #include "probe/problems.hpp"
 #include "probe/reader_child.hpp"
@@ -34,17 +35,6 @@ constexpr std::chrono::milliseconds kLeastPatience{50};
 /// For what is read besides the GPUs: all of them together.
 constexpr std::chrono::milliseconds kPartPatience{3000};
 
-Json json_of(const ReadRequest& request, const std::vector<std::uint32_t>& skip) {
-  return {{"skip", skip},
-          {"detail", static_cast<int>(request.detail)},
-          {"processes", request.processes},
-          {"links", request.links},
-          {"cuda_order", request.cuda_order},
-          {"memory_alone", request.memory_alone},
-          {"series", request.every.has_value()},
-          {"refresh", request.refresh}};
-}
-
 }  // namespace
 
 class NvmlReader::Impl {
@@ -52,6 +42,17 @@ class NvmlReader::Impl {
   explicit Impl(ReaderOptions options) : options_(std::move(options)) {}
 
   Snapshot read(const ReadRequest& request) {
+    told_holders_ = false;
+    Snapshot snapshot = read_gpus(request);
+    // The reader's process had not come to it, or there was none.
+    if (request.holders && !request.every && !told_holders_) HolderSearch(options_, request.stop).add_to(snapshot);
+    return snapshot;
+  }
+
+  bool library_failed() const { return library_failed_; }
+
+ private:
+  Snapshot read_gpus(const ReadRequest& request) {
     Snapshot snapshot = begin_snapshot(options_);
     library_failed_ = false;
     // Its socket may have been shut.
@@ -60,14 +61,14 @@ class NvmlReader::Impl {
     every_ = request.every;
     const auto now = options_.clock->now();
     if (!request.every || !child_ || now - scanned_ >= kSysPace) {
-      pci_ = scan_pci(options_.sys_root);
+      pci_.look(options_.sys_root);
       scanned_ = now;
     }
-    const bool all_asleep = !pci_.empty() && std::ranges::all_of(pci_, &PciGpu::suspended);
+    const bool all_asleep = !pci_.gpus().empty() && std::ranges::all_of(pci_.gpus(), &PciGpu::suspended);
     if (all_asleep && !options_.wake) {
       snapshot.source = "sysfs";
-      for (std::size_t i = 0; i < pci_.size(); ++i)
-        snapshot.gpus.push_back(sleeping_record(pci_[i], GpuIndex{static_cast<std::uint32_t>(i)}));
+      for (const PciGpu& gpu : pci_.described())
+        snapshot.gpus.push_back(sleeping_record(gpu, GpuIndex{static_cast<std::uint32_t>(snapshot.gpus.size())}));
       return snapshot;
     }
     // A session outlives neither its kernel module nor its library: it is opened anew once they have changed.
@@ -83,11 +84,8 @@ class NvmlReader::Impl {
     return snapshot;
   }
 
-  bool library_failed() const { return library_failed_; }
-
- private:
   std::unique_ptr<ChildProcess> start_reader() const {
-    return ChildProcess::start([this](int fd) { serve_reader(fd, options_, pci_); });
+    return ChildProcess::start([this](int fd) { serve_reader(fd, options_, pci_.gpus()); });
   }
 
   bool stopped() const { return stop_.stop_requested(); }
@@ -216,7 +214,7 @@ class NvmlReader::Impl {
   /// the snapshot then says, or the reading was stopped.
   bool ask_driver(const ReadRequest& request, const std::vector<std::uint32_t>& skip, Reading& reading,
                   Snapshot& snapshot, Progress& progress) {
-    progress = ask(json_of(request, skip), request, reading);
+    progress = ask(request_message(request, skip), request, reading);
     if (!stopped() && progress.stage == Stage::stale) {
       forget_session();
       if (!connect(snapshot)) {
@@ -224,7 +222,7 @@ class NvmlReader::Impl {
         return false;
       }
       reading = {};
-      progress = ask(json_of(request, {}), request, reading);
+      progress = ask(request_message(request, {}), request, reading);
     }
     if (stopped()) {
       child_.reset();
@@ -299,7 +297,7 @@ class NvmlReader::Impl {
         for (const std::uint32_t index : missing) reading.records[index] = unread(index);
         return true;
       }
-      Json rest = json_of(request, {});
+      Json rest = request_message(request, {});
       rest["only"] = missing;
       progress = ask(rest, request, reading);
       if (stopped()) return false;
@@ -326,10 +324,10 @@ class NvmlReader::Impl {
   /// A new child that was asked for one GPU.
   std::unique_ptr<ChildProcess> start_and_ask(const ReadRequest& request, std::uint32_t index) const {
     ReadRequest alone = request;
-    alone.links = alone.cuda_order = false;
+    alone.links = alone.cuda_order = alone.holders = false;
     alone.detail = std::min(request.detail, Detail::full);
     auto child = start_reader();
-    Json wanted = json_of(alone, {});
+    Json wanted = request_message(alone, {});
     wanted["only"] = {index};
     if (child) child->send(wanted);
     return child;
@@ -368,7 +366,7 @@ class NvmlReader::Impl {
     const Silence silence = silence_of(*child_);
     child_.reset();
     // The children that follow are started a timeout later: a GPU may sleep by now.
-    pci_ = scan_pci(options_.sys_root);
+    pci_.look(options_.sys_root);
     if (progress.stage == Stage::gpu)
       put_silent(progress.index, silence, reading);
     else
@@ -383,7 +381,7 @@ class NvmlReader::Impl {
 
   /// The part that fell silent, and those that were to follow it.
   void note_gaps(facts::ReadingGap::Part part, const Silence& silence, const ReadRequest& request,
-                 const Reading& reading, Snapshot& snapshot) const {
+                 const Reading& reading, Snapshot& snapshot) {
     using Part = facts::ReadingGap::Part;
     const auto note = [&](Part which, bool missing) {
       if (missing) snapshot.gaps.push_back(explain_gap(which, silence, options_.timeout));
@@ -391,6 +389,9 @@ class NvmlReader::Impl {
     note(Part::slow_metrics, part == Part::slow_metrics);
     note(Part::links, request.links && !reading.links);
     note(Part::cuda_order, request.cuda_order && !reading.cuda_order);
+    // Where something before it fell silent, the search can be made up for.
+    note(Part::holders, part == Part::holders);
+    told_holders_ = told_holders_ || part == Part::holders;
   }
 
   /// A fresh child for each GPU that is not read yet, all at once, so that several that hang cost one more timeout
@@ -426,8 +427,9 @@ class NvmlReader::Impl {
     for (const auto& [index, record] : reading.records) {
       if (facts::is_usable(record)) healthy.push_back(index);
     }
-    Json json = json_of(request, {});
+    Json json = request_message(request, {});
     json["only"] = healthy;
+    json["holders"] = request.holders && !reading.holders;
     const auto hello = child_->receive(options_.timeout, stop_);
     Progress progress;
     if (hello && hello->contains("driver")) progress = ask(json, request, reading);
@@ -442,8 +444,12 @@ class NvmlReader::Impl {
     }
     snapshot.links = std::move(reading.links);
     snapshot.cuda_order = std::move(reading.cuda_order);
-    place_by_pci(pci_, snapshot.gpus);
+    if (std::ranges::any_of(snapshot.gpus, needs_pci)) place_by_pci(pci_.described(), snapshot.gpus);
     mark_duplicates(snapshot.gpus);
+    if (!reading.holders) return;
+    told_holders_ = true;
+    drop_ended(options_.driver_proc_root, *reading.holders);
+    add_holders(*reading.holders, snapshot);
   }
 
   struct RestingPart {
@@ -452,7 +458,7 @@ class NvmlReader::Impl {
   };
 
   ReaderOptions options_;
-  std::vector<PciGpu> pci_;  ///< of the reading that goes on
+  PciLook pci_;  ///< of the reading that goes on
   Clock::SteadyTime scanned_{};
   std::unique_ptr<ChildProcess> child_;
   bool fresh_ = true;                     ///< the child has not answered a request to its end
@@ -468,6 +474,7 @@ class NvmlReader::Impl {
   std::optional<std::string> module_;  ///< the kernel module's version when the child was started
   bool worked_ = false;
   bool library_failed_ = false;
+  bool told_holders_ = false;  ///< who they are, or why that is unknown
 };
 
 std::optional<ProbeChoice> probe_choice_from(std::string_view name) {

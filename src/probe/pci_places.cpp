@@ -62,6 +62,12 @@ void complete(const PciGpu& gpu, GpuRecord& record) {
 
 }  // namespace
 
+bool needs_pci(const GpuRecord& record) {
+  const facts::Gpu& gpu = record.gpu;
+  const bool placed = is_placed(record) && record.state != GpuState::suspended;
+  return !placed || gpu.name.empty() || !gpu.numa_node || gpu.cpu_affinity.value_or("").empty();
+}
+
 GpuRecord sleeping_record(const PciGpu& gpu, GpuIndex index) {
   return record_of(gpu, index, GpuState::suspended, "the GPU sleeps (runtime power management)",
                    "reading it would wake it: use --wake");

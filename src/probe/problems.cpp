@@ -58,6 +58,20 @@ std::string hint_for_silence(std::chrono::milliseconds timeout, std::string_view
 
 constexpr std::string_view kLog = "look into the kernel log (dmesg | grep -i nvrm)";
 
+/// Nothing of NVML's: whoever looks goes through /proc.
+ReadingGap unknown_holders(const Silence& silence, std::chrono::milliseconds timeout) {
+  if (!silence.timed_out)
+    return {
+        ReadingGap::Part::holders,
+        {Kind::other,
+         {ErrorCode::failed, "the process that looks for those that have a GPU open could not run to its end", ""}}};
+  return {ReadingGap::Part::holders,
+          {Kind::timed_out,
+           {ErrorCode::timed_out,
+            fmt::format("the processes that have a GPU open could not be found within {} ms", timeout.count()),
+            "a process in uninterruptible sleep may hold /proc up: ps -eo pid,stat,wchan:30,args | grep ' D'"}}};
+}
+
 }  // namespace
 
 DriverProblem explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderOptions& options) {
@@ -122,6 +136,7 @@ DriverProblem explain_silent_driver(const Silence& silence, std::chrono::millise
 }
 
 ReadingGap explain_gap(ReadingGap::Part part, const Silence& silence, std::chrono::milliseconds timeout) {
+  if (part == ReadingGap::Part::holders) return unknown_holders(silence, timeout);
   static const std::map<ReadingGap::Part, std::string_view> kWords{
       {ReadingGap::Part::links, "how the GPUs are connected"},
       {ReadingGap::Part::cuda_order, "CUDA's order of the GPUs"},

@@ -8,8 +8,10 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -18,6 +20,7 @@
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/facts/packed.hpp"
 #include "gpuwarden/probe/child_process.hpp"
+#include "probe/holders.hpp"
 #include "probe/nvml_detail.hpp"
 #include "probe/nvml_device.hpp"
 #include "probe/nvml_library.hpp"
@@ -76,31 +79,54 @@ class Server {
     nvml_ = *opened;
     const nvml::Return code = initialise();
     if (code != nvml::kSuccess) return refuse(explain_init(code, nvml_, options_));
-    return send_message(fd_, {{"driver", describe_driver()}});
+    return send({{"driver", describe_driver()}});
   }
 
   bool answer(const Json& request) {
     unsigned count = 0;
     if (!send_count(count)) return false;
     names_.begin(options_.clock->now());
+    // Beside what NVML is asked: both mostly wait. Where it hangs, all of the GPUs have been told.
+    std::jthread search = request.value("holders", false) ? search_holders() : std::jthread();
     std::vector<Done> readings;
     Json message = Json::object();
     for (unsigned index = 0; index < count; ++index) {
       if (!is_wanted(request, index)) continue;
       // A GPU's record goes with the word that the next one's turn has come.
       message["reading"] = index;
-      if (!send_message(fd_, message)) return false;
+      if (!send(message)) return false;
       Done one = read_gpu(index, request);
       message = {{"gpu", packed(one.record)}};
       if (one.device != nullptr && facts::is_usable(one.record)) readings.push_back(std::move(one));
     }
-    if (!message.empty() && !send_message(fd_, message)) return false;
-    return send_parts(request, readings) && send_message(fd_, {{"done", true}});
+    if (!message.empty() && !send(message)) return false;
+    return send_parts(request, readings) && end_search(std::move(search)) && send({{"done", true}});
   }
 
  private:
+  /// A message goes out whole, whoever sends it.
+  bool send(const Json& message) {
+    const std::scoped_lock lock(mutex_);
+    return send_message(fd_, message);
+  }
+
+  /// Tells by itself what it has found. None where the system refuses a thread: the parent then looks otherwise.
+  std::jthread search_holders() try {
+    return std::jthread(
+        [this] { send({{"holders", to_json(find_holders(options_.driver_proc_root, options_.proc_roots))}}); });
+  } catch (const std::system_error&) {
+    return {};
+  }
+
+  bool end_search(std::jthread search) {
+    if (!search.joinable()) return true;
+    const bool told = send({{"part", facts::to_string(facts::ReadingGap::Part::holders)}});
+    search.join();
+    return told;
+  }
+
   bool refuse(const facts::DriverProblem& problem) {
-    send_message(fd_, {{"problem", facts::to_json(problem)}});
+    send({{"problem", facts::to_json(problem)}});
     return false;
   }
 
@@ -110,13 +136,13 @@ class Server {
         nvml_.nvmlDeviceGetCount_v2 != nullptr ? nvml_.nvmlDeviceGetCount_v2 : nvml_.nvmlDeviceGetCount;
     const nvml::Return code = call(function, &count);
     if (is_stale(code)) {
-      send_message(fd_, {{"stale", true}});
+      send({{"stale", true}});
       return false;
     }
     if (code != nvml::kSuccess) return refuse(explain_count(code, nvml_, options_));
     if (count > kMostGpus) return refuse(explain_impossible_count(count));
     find_visible(count);
-    return send_message(fd_, {{"count", count}});
+    return send({{"count", count}});
   }
 
   static bool is_wanted(const Json& request, unsigned index) {
@@ -235,7 +261,7 @@ class Server {
   void read_inventory_once(Remembered& known, Detail detail, GpuRecord& record) {
     if (known.inventory.uuid.value.empty() && known.inventory.name.empty()) {
       read_identity(nvml_, known.device, record);
-      send_message(fd_, {{"known", packed(record)}});
+      send({{"known", packed(record)}});
       read_inventory(nvml_, known.device, record);
       known.inventory = record.gpu;
     }
@@ -298,7 +324,7 @@ class Server {
   /// From here on no one GPU can be blamed for silence, but the part that is read.
   bool send_parts(const Json& request, std::vector<Done>& readings) {
     using Part = facts::ReadingGap::Part;
-    const auto begin = [&](Part part) { return send_message(fd_, {{"part", facts::to_string(part)}}); };
+    const auto begin = [&](Part part) { return send({{"part", facts::to_string(part)}}); };
     const auto detail = static_cast<Detail>(request.value("detail", 0));
     if (detail >= Detail::slow && !(begin(Part::slow_metrics) && send_slow_parts(readings))) return false;
     facts::Snapshot carrier;
@@ -311,12 +337,12 @@ class Server {
         indices.push_back(one.record.gpu.index);
       }
       carrier.links = read_links(nvml_, devices, indices, detail >= Detail::full);
-      if (!send_message(fd_, {{"links", facts::to_json(carrier)["links"]}})) return false;
+      if (!send({{"links", facts::to_json(carrier)["links"]}})) return false;
     }
     if (!request.value("cuda_order", false)) return true;
     if (!begin(Part::cuda_order)) return false;
     carrier.cuda_order = read_cuda_order();
-    return send_message(fd_, {{"cuda_order", facts::to_json(carrier)["cuda_order"]}});
+    return send({{"cuda_order", facts::to_json(carrier)["cuda_order"]}});
   }
 
   /// The slow parts of all GPUs at once, since most of their time is waiting. What was sent before stands if one hangs.
@@ -331,11 +357,11 @@ class Server {
       }
     }
     for (const Done& one : readings) remembered_[one.record.gpu.index.value].slow.nvlinks = one.record.sample.nvlinks;
-    return std::ranges::all_of(readings,
-                               [this](const Done& one) { return send_message(fd_, {{"gpu", packed(one.record)}}); });
+    return std::ranges::all_of(readings, [this](const Done& one) { return send({{"gpu", packed(one.record)}}); });
   }
 
   int fd_;
+  std::mutex mutex_;  ///< of sending
   const ReaderOptions& options_;
   nvml::Functions nvml_;
   std::set<std::string> asleep_;
@@ -346,6 +372,18 @@ class Server {
 };
 
 }  // namespace
+
+Json request_message(const ReadRequest& request, const std::vector<std::uint32_t>& skip) {
+  return {{"skip", skip},
+          {"detail", static_cast<int>(request.detail)},
+          {"processes", request.processes},
+          {"links", request.links},
+          {"cuda_order", request.cuda_order},
+          {"holders", request.holders && !request.every},
+          {"memory_alone", request.memory_alone},
+          {"series", request.every.has_value()},
+          {"refresh", request.refresh}};
+}
 
 void serve_reader(int fd, const ReaderOptions& options, const std::vector<PciGpu>& pci) {
   for (const auto& [name, value] : options.variables) ::setenv(name.c_str(), value.c_str(), 1);

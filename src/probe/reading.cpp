@@ -58,6 +58,7 @@ bool Reading::take_message(const Json& message, Progress& progress) {
     progress.part = facts::reading_gap_part_from(message["part"].get<std::string>()).value_or(progress.part);
   }
   if (message.contains("links") || message.contains("cuda_order")) take_order(message);
+  if (message.contains("holders")) holders = holders_from_json(message["holders"]);
   if (message.contains("done")) progress.stage = Stage::done;
   return true;
 }

@@ -9,6 +9,7 @@
 
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/probe/child_process.hpp"
+#include "probe/holders.hpp"
 #include "probe/problems.hpp"
 
 namespace gpuwarden::probe {
@@ -57,6 +58,7 @@ class Reading {
   std::map<std::uint32_t, facts::GpuRecord> records;
   std::optional<std::vector<facts::Link>> links;
   std::optional<std::vector<Uuid>> cuda_order;
+  std::optional<std::vector<Holder>> holders;
   std::uint32_t count = 0;
 
  private:

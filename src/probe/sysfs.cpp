@@ -73,17 +73,20 @@ std::optional<PciGpu> read_device(const fs::path& folder, std::string_view name,
   if (!wants(gpu.vendor)) return std::nullopt;
   if (!is_gpu_class(read_hexadecimal(folder / "class"), gpu.vendor)) return std::nullopt;
   gpu.bus_id = *bus_id;
-  gpu.device = static_cast<std::uint16_t>(read_hexadecimal(folder / "device"));
   gpu.folder = folder;
-  if (gpu.vendor == kVendorNvidia) gpu.name = nvidia_name(folder, gpu.device);
   const auto power_state = read_line(folder / "power_state");
   gpu.suspended =
       read_line(folder / "power/runtime_status") == "suspended" || power_state == "D3cold" || power_state == "D3hot";
-  const auto node = parse_integer(read_line(folder / "numa_node").value_or(""));
-  if (node && *node >= 0) gpu.numa_node = static_cast<int>(*node);
-  gpu.cpu_list = read_line(folder / "local_cpulist");
   gpu.driver = link_name(folder / "driver");
   return gpu;
+}
+
+void describe_one(PciGpu& gpu) {
+  gpu.device = static_cast<std::uint16_t>(read_hexadecimal(gpu.folder / "device"));
+  if (gpu.vendor == kVendorNvidia) gpu.name = nvidia_name(gpu.folder, gpu.device);
+  const auto node = parse_integer(read_line(gpu.folder / "numa_node").value_or(""));
+  if (node && *node >= 0) gpu.numa_node = static_cast<int>(*node);
+  gpu.cpu_list = read_line(gpu.folder / "local_cpulist");
 }
 
 void add_if_new(std::optional<PciGpu> gpu, std::vector<PciGpu>& gpus) {
@@ -126,12 +129,22 @@ void take_information(std::string_view text, PciGpu& gpu) {
 
 }  // namespace
 
-std::vector<PciGpu> scan_pci(const fs::path& sys_root) {
+std::vector<PciGpu> find_pci(const fs::path& sys_root) {
   return scan_all(sys_root, [](std::uint16_t vendor) { return vendor == kVendorNvidia; });
 }
 
+void describe(std::vector<PciGpu>& gpus) { std::ranges::for_each(gpus, describe_one); }
+
+std::vector<PciGpu> scan_pci(const fs::path& sys_root) {
+  auto gpus = find_pci(sys_root);
+  describe(gpus);
+  return gpus;
+}
+
 std::vector<PciGpu> scan_other_pci(const fs::path& sys_root) {
-  return scan_all(sys_root, [](std::uint16_t vendor) { return vendor == kVendorAmd || vendor == kVendorIntel; });
+  auto gpus = scan_all(sys_root, [](std::uint16_t vendor) { return vendor == kVendorAmd || vendor == kVendorIntel; });
+  describe(gpus);
+  return gpus;
 }
 
 void complete_from_driver(const fs::path& proc_root, std::vector<PciGpu>& gpus) {

@@ -31,8 +31,31 @@ struct PciGpu {
   std::optional<std::uint32_t> minor;
 };
 
-/// NVIDIA's, in bus id order, which is NVML's order.
+/// NVIDIA's, in bus id order, which is NVML's order: where each is, whether it sleeps and which kernel driver it is
+/// bound to. What it is besides is left out until describe() is asked, for NVML mostly tells that.
+std::vector<PciGpu> find_pci(const std::filesystem::path& sys_root);
+/// Reads the rest of what /sys knows of GPUs that were found: device id, name, NUMA node, CPUs.
+void describe(std::vector<PciGpu>& gpus);
+/// Both in one.
 std::vector<PciGpu> scan_pci(const std::filesystem::path& sys_root);
+/// The first in one object, with the second when it is asked for.
+class PciLook {
+ public:
+  void look(const std::filesystem::path& sys_root) {
+    gpus_ = find_pci(sys_root);
+    described_ = false;
+  }
+  const std::vector<PciGpu>& gpus() const { return gpus_; }
+  const std::vector<PciGpu>& described() {
+    if (!described_) describe(gpus_);
+    described_ = true;
+    return gpus_;
+  }
+
+ private:
+  std::vector<PciGpu> gpus_;
+  bool described_ = false;
+};
 /// AMD's and Intel's, in bus id order. Display chips of board controllers are none.
 std::vector<PciGpu> scan_other_pci(const std::filesystem::path& sys_root);
 

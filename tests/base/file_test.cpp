@@ -24,6 +24,19 @@ TEST(ReadFile, ReadsWhatWasWritten) {
   EXPECT_EQ(read_line(dir / "f"), "one");
 }
 
+TEST(ReadFile, ALineIsReadWithoutWhatFollowsIt) {
+  const TempDir dir;
+  put(dir / "much", " first \n" + std::string(std::size_t{2} << 20U, 'x'));
+  EXPECT_EQ(read_line(dir / "much"), "first");
+  put(dir / "long", std::string(5000, 'y'));
+  EXPECT_EQ(read_line(dir / "long"), std::string(5000, 'y'));
+  put(dir / "endless", std::string(std::size_t{2} << 20U, 'z'));
+  EXPECT_EQ(read_line(dir / "endless"), std::nullopt);
+  put(dir / "empty", "");
+  EXPECT_EQ(read_line(dir / "empty"), "");
+  EXPECT_EQ(read_line(dir.path()), std::nullopt);
+}
+
 TEST(ReadFile, NamesTheFileThatIsMissingOrTooLarge) {
   const TempDir dir;
   put(dir / "big", std::string(2000, 'x'));

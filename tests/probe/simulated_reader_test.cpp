@@ -171,6 +171,41 @@ TEST_F(Simulated, GpusThatHangAreReportedAndTheOthersRead) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
 }
 
+/// A process that has GPU 1's device file open without NVML's knowing of it.
+void add_holder(const std::filesystem::path& proc) {
+  put(proc / "4194009/status", "Name:\tstuck\nUid:\t0\t0\t0\t0\n");
+  put(proc / "4194009/cmdline", "stuck");
+  std::filesystem::create_directories(proc / "4194009/fd");
+  std::filesystem::create_symlink("/dev/nvidia1", proc / "4194009/fd/3");
+}
+
+TEST_F(Simulated, HoldersAreFoundBesideTheGpus) {
+  add_holder(dir_ / "proc");
+  NvmlReader reader(options("h100x8"));
+  EXPECT_TRUE(reader.read().gpus[1].processes->empty()) << "nobody asked";
+  for (int round = 0; round < 2; ++round) {
+    const auto snapshot = reader.read({.holders = true});
+    ASSERT_EQ(snapshot.gpus.size(), 8U);
+    ASSERT_EQ(snapshot.gpus[1].processes->size(), 1U);
+    EXPECT_EQ(snapshot.gpus[1].processes->at(0).pid, Pid{4194009});
+    EXPECT_FALSE(snapshot.gpus[1].processes->at(0).listed);
+    EXPECT_TRUE(snapshot.gpus[0].processes->empty());
+    EXPECT_TRUE(snapshot.gaps.empty());
+  }
+}
+
+TEST_F(Simulated, HoldersAreFoundThoughAGpuHangs) {
+  add_holder(dir_ / "proc");
+  auto hasty = options(fleet("gpus: [{model: Tesla T4, faults: [hang]}, {model: Tesla T4}]\n"));
+  hasty.timeout = std::chrono::seconds(5);  // the other must answer within it
+  const auto snapshot = read_snapshot(hasty, {.holders = true});
+  ASSERT_EQ(snapshot.gpus.size(), 2U);
+  EXPECT_EQ(snapshot.gpus[0].state, GpuState::not_answering);
+  ASSERT_TRUE(snapshot.gpus[1].processes);
+  EXPECT_EQ(snapshot.gpus[1].processes->size(), 1U);
+  EXPECT_TRUE(snapshot.gaps.empty());
+}
+
 TEST_F(Simulated, AHangInInitIsAProblemAndGpusComeFromSys) {
   add_pci("0000:17:00.0", "0x2330", "active");
   auto slow = options(fleet("faults: [hang_init]\ngpus: [{model: Tesla T4}]\n"));

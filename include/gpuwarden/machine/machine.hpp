@@ -96,7 +96,8 @@ class Machine {
   facts::Snapshot survey(const SurveyOptions& options, const probe::ReadRequest& request = {}) const;
   /// What is built in, under the overlays. Fails where an overlay cannot be read or is wrong, naming it.
   Result<knowledge::Knowledge> knowledge() const;
-  /// The reservations of this machine, for a holder who runs `command`. Fails as lease::LeaseStore::open does.
+  /// The reservations of this machine, for a holder who runs `command`; without a `run_id` for somebody who only looks.
+  /// Fails as lease::LeaseStore::open does.
   Result<lease::LeaseStore> open_leases(const std::string& run_id, const std::string& command) const;
   /// What people have taken out of use on this machine, or of simulated fleets, by UUID.
   lease::Disablings disablings() const { return lease::Disablings(lease::disabling_places(options_.environment)); }

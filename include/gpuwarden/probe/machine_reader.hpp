@@ -10,6 +10,8 @@
 
 namespace gpuwarden::probe {
 
+class HolderSearch;
+
 /// Keeps a connection to NVML. Not thread-safe: one caller at a time.
 class MachineReader {
  public:
@@ -21,8 +23,7 @@ class MachineReader {
   facts::Snapshot read(const ReadRequest& request = {});
 
  private:
-  class HolderSearch;
-  facts::Snapshot read_nvidia(const ReadRequest& request, HolderSearch& holders);
+  facts::Snapshot read_nvidia(const ReadRequest& request, std::optional<HolderSearch>& holders);
 
   ReaderOptions options_;
   NvmlReader nvml_;
