@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts physical pages where a request wants to stand: spare ones, idle ones from elsewhere, new ones.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "gpuwarden/base/scope_guard.hpp"
