@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kOurs = "gpuwarden balanced";
 constexpr std::string_view kOurHandles = "gpuwarden balanced, handles";
+constexpr std::string_view kOurSteady = "gpuwarden steady";
 
 /// The files whose name begins so (symbolic traces: with "symbolic") and contains the workload.
 std::vector<std::filesystem::path> files_of(const Options& options, bool symbolic) {
@@ -54,18 +55,25 @@ Comparison compare_into(Report& report, const Options& options, const std::vecto
   return result;
 }
 
-/// What driver calls cost beside peers that need about as little memory, and whether they come to an end.
+/// What driver calls cost beside peers that need about as little memory, whether they come to an end, and whether that
+/// is had with as little memory.
 void call_goals(Report& report, const Comparison& found) {
-  const Outcome* const ours = found.of(kOurs);
-  if (ours == nullptr) return;
-  const double own = priced(found.contenders[position(found.contenders, kOurs)], *ours);
   const double peer = lowest_priced_peer(found.trace, found.contenders, found.outcomes);
-  if (!std::isnan(peer))
+  double best = kNone;
+  for (const Outcome& outcome : found.outcomes) best = std::fmax(best, share_live(found.trace, outcome));
+  for (const std::string_view name : {kOurs, kOurSteady}) {
+    const Outcome* const ours = found.of(name);
+    if (ours == nullptr) continue;
+    const std::string what = fmt::format("{}, {}", found.trace.name, name);
+    const double own = priced(found.contenders[position(found.contenders, name)], *ours);
+    if (!std::isnan(peer))
+      report.goals.push_back({what + ", with calls priced, of the best peer's within 3 % of the best live/reserved",
+                              own / peer, true, 1, 2});
     report.goals.push_back(
-        {found.trace.name + ", with calls priced, of the best peer's within 3 % of the best live/reserved", own / peer,
-         true, 1, 2});
-  report.goals.push_back(
-      {found.trace.name + ", calls in 1,000 operations after the first third", ours->settled_calls, true, 1, 2});
+        {what + ", calls in 1,000 operations after the first third", ours->settled_calls, true, 1, 2});
+    report.goals.push_back(
+        {what + ", live/reserved, of the best", share_live(found.trace, *ours) / best, false, 0.97, 3});
+  }
 }
 
 void speed_goals(Report& report, const Comparison& found) {

@@ -23,19 +23,19 @@ class CountedCuda final : public memory::Upstream {
   Result<memory::DeviceAddress> reserve(Bytes size) override { return device_->reserve(size); }
   Result<void> release(memory::DeviceAddress address, Bytes size) override { return device_->release(address, size); }
   Result<void> create(std::span<memory::PageHandle> pages) override {
-    driver.call(Call::mem_create, memory::kPage.value, pages.size());
+    for (const memory::PageHandle& piece : pages) driver.call(Call::mem_create, memory::kPage.value * piece.pages);
     return device_->create(pages);
   }
   Result<void> destroy(std::span<const memory::PageHandle> pages) override {
-    driver.call(Call::mem_release, memory::kPage.value, pages.size());
+    for (const memory::PageHandle& piece : pages) driver.call(Call::mem_release, memory::kPage.value * piece.pages);
     return device_->destroy(pages);
   }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {
-    driver.call_map(memory::kPage.value, pages.size());
+    driver.call_map(address, pages);
     return device_->map(address, pages);
   }
   Result<void> unmap(memory::DeviceAddress address, Bytes size) override {
-    driver.call_unmap(memory::kPage.value, size.value / memory::kPage.value);
+    driver.call_unmap(address, size);
     return device_->unmap(address, size);
   }
   Result<memory::EventHandle> record(memory::StreamId stream) override {

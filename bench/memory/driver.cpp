@@ -2,6 +2,7 @@
 #include "memory/driver.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace gpuwarden::bench {
@@ -35,6 +36,29 @@ void Driver::call(Call which, std::uint64_t bytes, std::uint64_t times, std::uin
   if (prices_.factor() > 0)
     clock_.spend(prices_.of_call(kNames[index], static_cast<double>(bytes) / kMebibyte, static_cast<double>(pieces)) *
                  static_cast<double>(times));
+}
+
+void Driver::call_map(memory::DeviceAddress address, std::span<const memory::PageHandle> pieces) {
+  for (const memory::PageHandle& piece : pieces) call(Call::mem_map, memory::kPage.value * piece.pages);
+  call(Call::mem_set_access, memory::kPage.value * memory::pages_in(pieces), 1, pieces.size());
+  const std::lock_guard lock(mutex_);
+  std::uint64_t page = address.value / memory::kPage.value;
+  for (const memory::PageHandle& piece : pieces) {
+    mapped_.insert(page);
+    page += piece.pages;
+  }
+}
+
+void Driver::call_unmap(memory::DeviceAddress address, Bytes size) {
+  std::uint64_t pieces = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto first = mapped_.lower_bound(address.value / memory::kPage.value);
+    const auto end = mapped_.lower_bound((address.value + size.value) / memory::kPage.value);
+    pieces = static_cast<std::uint64_t>(std::distance(first, end));
+    mapped_.erase(first, end);
+  }
+  call(Call::mem_unmap, size.value, 1, pieces);
 }
 
 void Driver::submit(std::uint64_t stream, std::int64_t nanoseconds) {

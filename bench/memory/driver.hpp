@@ -7,8 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <set>
+#include <span>
 #include <unordered_map>
 
+#include "gpuwarden/memory/upstream.hpp"
 #include "sim/cuda/clock.hpp"
 
 namespace gpuwarden::bench {
@@ -54,8 +57,10 @@ class Driver {
     call(Call::mem_map, piece, pieces);
     call(Call::mem_set_access, piece * pieces, 1, pieces);
   }
+  /// The same with pieces of different sizes, which are remembered.
+  void call_map(memory::DeviceAddress address, std::span<const memory::PageHandle> pieces);
   /// One call unmaps a range of such pieces.
-  void call_unmap(std::uint64_t piece, std::uint64_t pieces) { call(Call::mem_unmap, piece * pieces, 1, pieces); }
+  void call_unmap(memory::DeviceAddress address, Bytes size);
 
   /// Work of that long behind what `stream` has to do already.
   void submit(std::uint64_t stream, std::int64_t nanoseconds);
@@ -81,6 +86,7 @@ class Driver {
   std::atomic<bool> has_work_ = false;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, Moment> busy_until_;
+  std::set<std::uint64_t> mapped_;  ///< the first page of address space of each piece that is mapped
 };
 
 }  // namespace gpuwarden::bench

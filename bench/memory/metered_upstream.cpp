@@ -9,22 +9,26 @@ using memory::PageHandle;
 
 Result<void> MeteredUpstream::create(std::span<PageHandle> pages) {
   auto created = pages_.create(pages);
-  driver.call(Call::mem_create, kPage.value, created ? pages.size() : 1);
+  if (!created) {
+    driver.call(Call::mem_create, kPage.value * pages.front().pages);
+    return created;
+  }
+  for (const PageHandle& piece : pages) driver.call(Call::mem_create, kPage.value * piece.pages);
   return created;
 }
 
 Result<void> MeteredUpstream::destroy(std::span<const PageHandle> pages) {
-  driver.call(Call::mem_release, kPage.value, pages.size());
+  for (const PageHandle& piece : pages) driver.call(Call::mem_release, kPage.value * piece.pages);
   return pages_.destroy(pages);
 }
 
 Result<void> MeteredUpstream::map(memory::DeviceAddress address, std::span<const PageHandle> pages) {
-  driver.call_map(kPage.value, pages.size());
+  driver.call_map(address, pages);
   return pages_.map(address, pages);
 }
 
 Result<void> MeteredUpstream::unmap(memory::DeviceAddress address, Bytes size) {
-  driver.call_unmap(kPage.value, size.value / kPage.value);
+  driver.call_unmap(address, size);
   return pages_.unmap(address, size);
 }
 

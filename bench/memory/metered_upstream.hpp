@@ -11,7 +11,7 @@
 
 namespace gpuwarden::bench {
 
-/// Counts as a driver without batches does: a creation and a mapping for each page, one change of access and one
+/// Counts as a driver without batches does: a creation and a mapping for each piece, one change of access and one
 /// unmapping for each range. Safe to use from several threads.
 class MeteredUpstream final : public memory::Upstream {
  public:

@@ -197,7 +197,7 @@ Result<json> replay_trace(const std::string& file, const json& options) {
   }
   if (report.replays.empty())
     return fail(ErrorCode::invalid_argument, "unknown strategy '" + printable(name) + "'",
-                "balanced, greedy, consolidated, fragmentation_aware or all");
+                "balanced, steady, greedy, consolidated, fragmentation_aware or all");
   return memtrace::to_json(report);
 }
 

@@ -113,8 +113,8 @@ def replay(trace: Path, **options: Any) -> Replay:
     """Runs recorded allocations (a PyTorch snapshot, a trace of `gpuwarden memory trace`) through the pool.
 
     Args:
-        options: strategy ("balanced", "greedy", "consolidated", "fragmentation_aware", "all"), device_memory (bytes, or
-            "80GiB"), repeat, tokens.
+        options: strategy ("balanced", "steady", "greedy", "consolidated", "fragmentation_aware", "all"), device_memory
+            (bytes, or "80GiB"), repeat, tokens.
     """
     return read(Replay, _core.replay(os.fspath(trace), options_text(options)))
 

@@ -16,16 +16,17 @@ Result<void> ArithmeticUpstream::release(DeviceAddress, Bytes) { return {}; }
 
 Result<void> ArithmeticUpstream::create(std::span<PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  if (used_ + kPage * pages.size() > capacity_)
+  const Bytes wanted = kPage * pages_in(pages);
+  if (used_ + wanted > capacity_)
     return fail(ErrorCode::unsatisfied, fmt::format("the device has {} bytes free", (capacity_ - used_).value));
-  used_ += kPage * pages.size();
-  for (PageHandle& page : pages) page = PageHandle{++next_handle_};
+  used_ += wanted;
+  for (PageHandle& page : pages) page.value = ++next_handle_;
   return {};
 }
 
 Result<void> ArithmeticUpstream::destroy(std::span<const PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  used_ -= kPage * pages.size();
+  used_ -= kPage * pages_in(pages);
   return {};
 }
 

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts physical pages where a request wants to stand: spare ones, idle ones from elsewhere, new ones.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "gpuwarden/base/scope_guard.hpp"
 #include "memory/core.hpp"
 
 namespace gpuwarden::memory {
+namespace {
+
+/// Pages of the largest piece, or the part of the pool that it is in a large one: in pieces of 64 MiB each MiB costs
+/// about 3 us of a driver's work (sim/cuda/clock.cpp), in larger ones 2 at least.
+constexpr std::uint64_t kPiece = 32;
+constexpr std::uint64_t kPieceShare = 64;
+/// The part of a region that it grows by ahead of requests: in pages, and in pieces, of which one more costs as much.
+constexpr std::size_t kAhead = 512;
+constexpr std::size_t kAheadInPieces = 256;
+
+}  // namespace
+
 bool Pool::Core::back_window(Attempt& attempt, const PageSources& sources, Lane& host) {
   bool widen = true;
   if (fill_window(attempt, sources, host, widen)) return true;
@@ -27,8 +40,9 @@ bool Pool::Core::fill_window(Attempt& attempt, const PageSources& sources, Lane&
   const std::uint64_t room = sources.most_pages - std::min(pages_.pages(), sources.most_pages);
   if (!sources.idle && window.missing > spare && window.missing - spare > room) return false;
   // A large region grows by a little more than is asked for: fewer calls of the driver.
-  if (may_widen && !sources.idle && window.missing > spare && room - (window.missing - spare) >= region.chunk_pages())
-    widen = region.widen(window);
+  const std::uint32_t ahead = pages_ahead(region);
+  if (may_widen && !sources.idle && window.missing > spare && room - (window.missing - spare) >= ahead)
+    widen = region.widen(window, ahead);
   BlockNumber taken = back_claimed(attempt, host, window, std::span(&sources, 1));
   if (taken == kNoBlock) return false;
   if (window.size > attempt.size) taken = region.shrink(taken, attempt.size, attempt.alignment);
@@ -41,47 +55,103 @@ BlockNumber Pool::Core::back_claimed(Attempt& attempt, Lane& host, const Window&
   Region& region = host.regions[attempt.region];
   const Grains end = window.start + window.size;
   const BlockNumber first = region.claim(window);
-  std::uint32_t created = 0;
+  Filling filling;
   // Also where the host has no memory left for the way there.
   ScopeGuard give_back([&] {
     region.unclaim(first, end);
-    destroy_spare(created);
+    for (const FilledHole& hole : filling.holes) pages_.put_back(hole.pieces);
+    destroy_spare(filling.created);
   });
-  bool gathered = gather(attempt, window.missing, sources.front(), created);
+  for (BlockNumber at = first; at != kNoBlock && region[at].start < end; at = region[at].after) {
+    if (region[at].state != BlockState::claimed_hole) continue;
+    filling.holes.push_back({.block = at, .missing = region[at].size / kPageGrains, .pieces = {}});
+  }
+  bool gathered = gather(attempt, filling, sources.front());
   for (const PageSources& next : sources.subspan(1))
-    gathered = gathered || (!pages_.lost && gather(attempt, window.missing, next, created));
-  if (!gathered || !map_claimed(attempt, host, first, end)) return kNoBlock;
+    gathered = gathered || (!pages_.lost && gather(attempt, filling, next));
+  if (!gathered || !map_claimed(attempt, host, filling)) return kNoBlock;
   give_back.release();
   return region.settle(first, window);
 }
 
-bool Pool::Core::gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created) {
-  if (pages_.spare() >= pages) return true;
+bool Pool::Core::fill(Filling& filling) {
+  for (FilledHole& hole : filling.holes) {
+    if (hole.missing == 0) continue;
+    const std::vector<PageHandle> more = pages_.take(hole.missing);
+    try {
+      hole.pieces.insert(hole.pieces.end(), more.begin(), more.end());
+    } catch (const std::bad_alloc&) {
+      pages_.put_back(more);
+      throw;
+    }
+    hole.missing -= static_cast<std::uint32_t>(pages_in(more));
+  }
+  return filling.missing() == 0;
+}
+
+bool Pool::Core::gather(Attempt& attempt, Filling& filling, const PageSources& sources) {
+  if (fill(filling)) return true;
   if (sources.idle) {
-    gather_idle(attempt, pages);
+    gather_idle(attempt, static_cast<std::uint32_t>(pages_.spare()) + filling.missing(), filling.largest_missing());
+    if (fill(filling)) return true;
+    const bool broken = break_pieces(attempt, filling.missing());
     // Without anything idle this would be growth, which has its own rung.
-    if (pages_.spare() == 0) return false;
+    if (!broken && std::ranges::all_of(filling.holes, [](const FilledHole& hole) { return hole.pieces.empty(); }))
+      return false;
   }
-  if (pages_.spare() >= pages) return true;
   if (!sources.created) return false;
-  const auto missing = static_cast<std::uint32_t>(pages - pages_.spare());
+  const std::uint32_t missing = filling.missing();
   if (pages_.pages() + missing > sources.most_pages) return false;
-  if (const auto result = pages_.create(missing); !result) {
-    attempt.last = result.error();
-    return false;
+  const auto result = create_missing(filling, most_in_piece());
+  if (!result) attempt.last = result.error();
+  return result.has_value();
+}
+
+Result<void> Pool::Core::create_missing(Filling& filling, std::uint32_t most) {
+  std::vector<PageHandle> made;
+  for (FilledHole& hole : filling.holes) {
+    // Alike in size, so that no small one is left over.
+    const std::uint32_t count = (hole.missing + most - 1) / most;
+    for (std::uint32_t i = 0; i < count; ++i) made.push_back({.pages = (hole.missing + i) / count});
+    hole.pieces.reserve(hole.pieces.size() + count);
   }
-  created = missing;
+  GPUWARDEN_CHECK(pages_.create(made));
+  auto next = made.begin();
+  for (FilledHole& hole : filling.holes) {
+    for (; hole.missing != 0; ++next) {
+      hole.pieces.push_back(*next);
+      hole.missing -= next->pages;
+      filling.created += next->pages;
+    }
+  }
+  return {};
+}
+
+bool Pool::Core::break_pieces(Attempt& attempt, std::uint32_t pages) {
+  if (!strategy_.in_pieces) return false;
+  gather_idle(attempt, pages, kAnySize);
+  if (pages_.spare() == 0 || !pages_.destroy_whole(pages)) return false;
+  pages_moved_ += pages;
   return true;
 }
 
-void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages) {
+std::uint32_t Pool::Core::most_in_piece() const {
+  if (!strategy_.in_pieces) return 1;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(kPiece, pages_.pages() / kPieceShare));
+}
+
+std::uint32_t Pool::Core::pages_ahead(const Region& region) const {
+  return static_cast<std::uint32_t>(region.handles().size() / (strategy_.in_pieces ? kAheadInPieces : kAhead));
+}
+
+void Pool::Core::gather_idle(Attempt& attempt, std::uint32_t pages, std::uint32_t largest) {
   refresh_done(attempt.lane);
-  unmap_idle(attempt.lane, pages);
+  unmap_idle(attempt.lane, pages, largest);
   if (pages_.spare() >= pages) return;
   for_each_other(attempt, [&](Lane& other) {
     refresh_done(other);
     const std::uint64_t before = pages_.spare();
-    unmap_idle(other, pages);
+    unmap_idle(other, pages, largest);
     other.lent += pages_.spare() - before;
     return pages_.spare() >= pages;
   });
@@ -109,12 +179,12 @@ bool Pool::Core::has_idle_pages() const {
   return std::ranges::any_of(lanes_[0]->regions, &Region::may_have_idle_pages);
 }
 
-void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {
+void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare, std::uint32_t largest) {
   if (captures_underway_ != 0 || lane.is_private) return;
   for (unsigned number = 0; number < kRegions && pages_.spare() < wanted_spare; ++number) {
     Region& region = lane.regions[number];
     const auto wanted = static_cast<std::uint32_t>(wanted_spare - pages_.spare());
-    for (const IdlePages& run : region.idle_pages(wanted, lane.done)) {
+    for (const IdlePages& run : region.idle_pages(wanted, lane.done, largest)) {
       if (!pages_.unmap(base_of(lane, number), region, run.start, run.size)) return;
       region.close(run);
       pages_moved_ += run.size / kPageGrains;
@@ -122,22 +192,21 @@ void Pool::Core::unmap_idle(Lane& lane, std::uint64_t wanted_spare) {
   }
 }
 
-bool Pool::Core::map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end) {
+bool Pool::Core::map_claimed(Attempt& attempt, Lane& host, Filling& filling) {
   Region& region = host.regions[attempt.region];
   const DeviceAddress base = base_of(host, attempt.region);
-  std::vector<BlockNumber> mapped;
-  for (BlockNumber at = first; at != kNoBlock && region[at].start < end; at = region[at].after) {
-    if (region[at].state != BlockState::claimed_hole) continue;
-    if (const auto result = pages_.map(base, region, region[at].start, region[at].size); !result) {
+  for (std::size_t i = 0; i < filling.holes.size(); ++i) {
+    FilledHole& hole = filling.holes[i];
+    if (const auto result = pages_.map(base, region, region[hole.block].start, hole.pieces); !result) {
       attempt.last = result.error();
-      for (const BlockNumber undone : mapped) {
-        if (pages_.unmap(base, region, region[undone].start, region[undone].size))
-          region[undone].state = BlockState::claimed_hole;
+      for (std::size_t undone = 0; undone < i; ++undone) {
+        Block& block = region[filling.holes[undone].block];
+        if (pages_.unmap(base, region, block.start, block.size)) block.state = BlockState::claimed_hole;
       }
       return false;
     }
-    region[at].state = BlockState::claimed;
-    mapped.push_back(at);
+    region[hole.block].state = BlockState::claimed;
+    hole.pieces.clear();
   }
   return true;
 }
@@ -154,11 +223,11 @@ Result<Bytes> Pool::Core::trim(Bytes keep) {
 Bytes Pool::Core::trim_to(Bytes keep) {
   const std::uint64_t before = pages_.pages();
   const std::uint64_t kept = (keep.value + kPage.value - 1) / kPage.value;
-  shrink_to(kept);
+  shrink_to(kept, false);
   return kPage * (before - pages_.pages());
 }
 
-void Pool::Core::shrink_to(std::uint64_t kept) {
+void Pool::Core::shrink_to(std::uint64_t kept, bool beyond) {
   if (pages_.pages() <= kept) return;
   const std::uint64_t surplus = pages_.pages() - kept;
   for_each_lane([&](Lane& lane) {
@@ -171,6 +240,7 @@ void Pool::Core::shrink_to(std::uint64_t kept) {
     unmap_idle(lane, surplus);
   });
   destroy_spare(surplus);
+  if (beyond && pages_.pages() > kept) pages_.destroy_whole(static_cast<std::uint32_t>(pages_.pages() - kept));
 }
 
 void Pool::Core::give_up_pages(Lane& lane) {

@@ -55,6 +55,30 @@ struct PageSources {
   std::uint64_t most_pages = ~std::uint64_t{0};  ///< none is created beyond
 };
 
+/// A claimed hole, and the pieces that are to stand in it.
+struct FilledHole {
+  BlockNumber block = kNoBlock;
+  std::uint32_t missing = 0;  ///< pages
+  std::vector<PageHandle> pieces;
+};
+
+/// What a claimed window gets its memory from.
+struct Filling {
+  std::vector<FilledHole> holes;
+  std::uint64_t created = 0;  ///< pages
+
+  std::uint32_t missing() const {
+    std::uint32_t pages = 0;
+    for (const FilledHole& hole : holes) pages += hole.missing;
+    return pages;
+  }
+  std::uint32_t largest_missing() const {
+    std::uint32_t pages = 0;
+    for (const FilledHole& hole : holes) pages = std::max(pages, hole.missing);
+    return pages;
+  }
+};
+
 /// A place that a buffer may move to, taken; and the pages without a user that it needs.
 struct MovePlace {
   DeviceAddress address;
@@ -242,24 +266,37 @@ class Pool::Core {
   bool fill_window(Attempt& attempt, const PageSources& sources, Lane& host, bool& widen);
   /// For a late stream: in the region of an early one. `idle`: pages that are idle may move there.
   bool grow_elsewhere(Attempt& attempt, bool idle);
-  bool gather(Attempt& attempt, std::uint32_t pages, const PageSources& sources, std::uint32_t& created);
-  void gather_idle(Attempt& attempt, std::uint32_t pages);
+  bool gather(Attempt& attempt, Filling& filling, const PageSources& sources);
+  /// Puts spare pieces into holes; whether all have memory then.
+  bool fill(Filling& filling);
+  /// Gives idle pieces back that are too large for where they are wanted, so that as many pages can be made; whether
+  /// there were any.
+  bool break_pieces(Attempt& attempt, std::uint32_t pages);
+  /// Makes what is missing, in pieces of at most so many pages.
+  Result<void> create_missing(Filling& filling, std::uint32_t most);
+  /// Pages of the largest piece that is made now.
+  std::uint32_t most_in_piece() const;
+  /// So many pages more than a request needs may be made along with it.
+  std::uint32_t pages_ahead(const Region& region) const;
+  /// Until so many pages are spare; no piece of more than `largest`.
+  void gather_idle(Attempt& attempt, std::uint32_t pages, std::uint32_t largest);
   /// New pages where memory would come and go between lanes: no more than was missed before in the same way.
   bool grow_for_lent(Attempt& attempt);
   /// One page that is missed in so many allocations is no reason to make new ones.
   static constexpr std::uint64_t kBearable = 256;
   /// Nor is more made so than what each lane needs at its own peak, and this part of it.
   static constexpr std::uint64_t kPeaksMargin = 16;
-  void unmap_idle(Lane& lane, std::uint64_t wanted_spare);
+  void unmap_idle(Lane& lane, std::uint64_t wanted_spare, std::uint32_t largest = kAnySize);
   /// Whether any page could be idle, at a glance.
   bool has_idle_pages() const;
   /// Claims a window, gathers its pages from the first of the sources that has enough, and maps them there: the block
   /// that it is then; kNoBlock: none has, or the driver refused.
   BlockNumber back_claimed(Attempt& attempt, Lane& host, const Window& window, std::span<const PageSources> sources);
-  bool map_claimed(Attempt& attempt, Lane& host, BlockNumber first, Grains end);
+  bool map_claimed(Attempt& attempt, Lane& host, Filling& filling);
   void destroy_spare(std::uint64_t count);
-  /// Gives idle pages back until there are no more than `kept`.
-  void shrink_to(std::uint64_t kept);
+  /// Gives idle pages back until there are no more than `kept`; `beyond`: a piece goes, too, that takes along what may
+  /// stay.
+  void shrink_to(std::uint64_t kept, bool beyond);
   void give_up_pages(Lane& lane);
   void trim_early(Lane& lane);
   void note_recent_demand();

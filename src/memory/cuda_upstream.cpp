@@ -91,12 +91,12 @@ Result<void> CudaUpstream::create(std::span<PageHandle> pages) {
   const auto properties = page_properties(*device_, exportable_);
   for (std::size_t made = 0; made < pages.size(); ++made) {
     cuda::AllocationHandle handle = 0;
-    const auto code = device_->driver().cuMemCreate(&handle, kPage.value, &properties, 0);
+    const auto code = device_->driver().cuMemCreate(&handle, kPage.value * pages[made].pages, &properties, 0);
     if (code == cuda::kSuccess) {
-      pages[made] = PageHandle{handle};
+      pages[made].value = handle;
       continue;
     }
-    for (std::size_t i = 0; i < made; ++i) device_->driver().cuMemRelease(std::exchange(pages[i], {}).value);
+    for (std::size_t i = 0; i < made; ++i) device_->driver().cuMemRelease(std::exchange(pages[i].value, 0));
     return device_->checked("cuMemCreate", code);
   }
   return {};
@@ -116,19 +116,23 @@ Result<void> CudaUpstream::destroy(std::span<const PageHandle> pages) {
 
 Result<void> CudaUpstream::map(DeviceAddress address, std::span<const PageHandle> pages) {
   GPUWARDEN_TRY(const auto scope, device_->enter());
-  const auto take_back = [&](std::size_t count) {
-    if (count > 0 && device_->driver().cuMemUnmap(address.value, count * kPage.value) != cuda::kSuccess)
-      device_->driver().cuMemUnmap(address.value, count * kPage.value);
+  std::uint64_t mapped = 0;  // bytes
+  const auto take_back = [&] {
+    if (mapped > 0 && device_->driver().cuMemUnmap(address.value, mapped) != cuda::kSuccess)
+      device_->driver().cuMemUnmap(address.value, mapped);
   };
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    const auto code = device_->driver().cuMemMap(address.value + i * kPage.value, kPage.value, 0, pages[i].value, 0);
-    if (code == cuda::kSuccess) continue;
-    take_back(i);
-    return device_->checked("cuMemMap", code);
+  for (const PageHandle& piece : pages) {
+    const std::uint64_t size = kPage.value * piece.pages;
+    const auto code = device_->driver().cuMemMap(address.value + mapped, size, 0, piece.value, 0);
+    if (code != cuda::kSuccess) {
+      take_back();
+      return device_->checked("cuMemMap", code);
+    }
+    mapped += size;
   }
   const cuda::AccessDescriptor access{{cuda::kLocationDevice, device_->device()}, cuda::kAccessReadWrite};
-  const auto code = device_->driver().cuMemSetAccess(address.value, pages.size() * kPage.value, &access, 1);
-  if (code != cuda::kSuccess) take_back(pages.size());
+  const auto code = device_->driver().cuMemSetAccess(address.value, mapped, &access, 1);
+  if (code != cuda::kSuccess) take_back();
   return device_->checked("cuMemSetAccess", code);
 }
 

@@ -28,8 +28,10 @@ std::vector<IdlePages> oldest_idle(const Region& region, std::uint32_t pages, st
       pages -= runs[i].size / kPageGrains;
       continue;
     }
-    runs[i].size = pages * kPageGrains;
-    runs.resize(i + (pages == 0 ? 0 : 1));
+    const auto first = runs[i].start / kPageGrains;
+    const IdlePages part = region.whole_pieces(first, first + runs[i].size / kPageGrains, pages);
+    runs[i].size = part.size;
+    runs.resize(i + (part.size == 0 ? 0 : 1));
   }
   return runs;
 }
@@ -148,6 +150,8 @@ Result<Bytes> Pool::Core::trim_idle(Clock::SteadyTime now, std::chrono::nanoseco
     const std::uint64_t before = pages_.pages();
     if (pages_.spare() < wanted) free_oldest(wanted);
     destroy_spare(wanted);
+    // A piece may be larger than a slice, but takes nothing along that is to be kept.
+    if (pages_.pages() == before) destroy_spare(pages_.pages() - kept);
     if (pages_.pages() == before) break;
     returned += kPage * (before - pages_.pages());
   }

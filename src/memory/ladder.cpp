@@ -123,14 +123,23 @@ bool Pool::Core::grow_near(Attempt& attempt) {
   return grow_to(attempt, std::max(beside, usual_surplus(attempt.lane)));
 }
 
+namespace {
+
+/// A piece moves whole or not at all: a little more memory is kept where it is made in pieces.
+constexpr std::uint64_t kInPiecesPermille = 20;
+
+}  // namespace
+
 std::uint64_t Pool::Core::usual_surplus(const Lane& lane) const {
-  const std::uint64_t shortage = lane.wanders ? 0 : lane.shortage.permille();
-  return peak_live_ / 1000 * std::max<std::uint64_t>(*strategy_.remap_above_permille, shortage);
+  std::uint64_t permille = *strategy_.remap_above_permille;
+  if (strategy_.in_pieces) permille = std::max(permille, kInPiecesPermille);
+  if (!lane.wanders) permille = std::max(permille, lane.shortage.permille());
+  return peak_live_ / 1000 * permille;
 }
 
 std::uint64_t Pool::Core::kept_for_swings(const Lane& lane) const {
-  // Steps that fill memory and empty it come to rest by themselves, or are worth their moves.
-  return lane.steps_through_cycles() ? 0 : swings_.pages() * kPage.value;
+  // Steps that fill memory and empty it come to rest by themselves, or are worth their moves, of pages at least.
+  return lane.steps_through_cycles() && !strategy_.in_pieces ? 0 : swings_.pages() * kPage.value;
 }
 
 bool Pool::Core::coalesce(Attempt& attempt) {
@@ -195,7 +204,7 @@ bool Pool::Core::wait_foreign(Attempt& attempt) { return adopt_foreign(attempt.l
 bool Pool::Core::grow_elsewhere(Attempt& attempt, bool idle) {
   if (attempt.lane.number < kWideLanes || attempt.lane.is_private) return false;
   // Before the host's lock is taken: idle pages are looked for behind everybody's.
-  if (idle) gather_idle(attempt, attempt.size / kPageGrains + 2);
+  if (idle) gather_idle(attempt, attempt.size / kPageGrains + 2, attempt.size / kPageGrains + 2);
   for (unsigned number = 0; number < kWideLanes; ++number) {
     Lane& host = *lanes_[number];
     if (host.is_private) continue;

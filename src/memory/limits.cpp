@@ -23,11 +23,11 @@ Result<void> Pool::Core::set_limit(const PoolLimits& limits) {
   const std::lock_guard slow(slow_);
   const auto is_met = [&] { return !hard || pages_.reserved() <= *hard; };
   const std::uint64_t kept = hard ? hard->value / kPage.value : ~std::uint64_t{0};
-  shrink_to(kept);
+  shrink_to(kept, true);
   if (!is_met()) {
     // What other streams may still use comes free once their work is done.
     for_each_lane([&](Lane& lane) { block_until_done(lane); });
-    shrink_to(kept);
+    shrink_to(kept, true);
   }
   if (pages_.lost) return PageStore::gone();
   if (is_met()) {

@@ -53,39 +53,54 @@ Result<void> MemfdUpstream::release(DeviceAddress address, Bytes size) {
 
 Result<void> MemfdUpstream::create(std::span<PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t fresh = pages.size() - std::min(pages.size(), free_pages_.size());
+  const std::uint64_t wanted = pages_in(pages);
+  const std::uint64_t fresh = wanted - std::min<std::uint64_t>(wanted, free_pages_.size());
   if ((next_page_ + fresh) * kPage.value > capacity_.value)
-    return fail(ErrorCode::unsatisfied, fmt::format("fewer than {} pages of the device are free", pages.size()));
-  for (PageHandle& page : pages) {
-    if (free_pages_.empty()) {
-      page = PageHandle{++next_page_};
-      continue;
+    return fail(ErrorCode::unsatisfied, fmt::format("fewer than {} pages of the device are free", wanted));
+  for (PageHandle& piece : pages) {
+    std::vector<std::uint64_t> places;
+    for (std::uint32_t page = 0; page < piece.pages; ++page) {
+      if (free_pages_.empty()) {
+        places.push_back(++next_page_);
+        continue;
+      }
+      places.push_back(free_pages_.back());
+      free_pages_.pop_back();
     }
-    page = PageHandle{free_pages_.back()};
-    free_pages_.pop_back();
+    // A piece is called after its first page.
+    piece.value = places.front();
+    pieces_[piece.value] = std::move(places);
   }
   return {};
 }
 
 Result<void> MemfdUpstream::destroy(std::span<const PageHandle> pages) {
   const std::lock_guard lock(mutex_);
-  for (const PageHandle page : pages) {
-    // What was in it is gone, as on a device.
-    ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                static_cast<off_t>((page.value - 1) * kPage.value), static_cast<off_t>(kPage.value));
-    free_pages_.push_back(page.value);
+  for (const PageHandle piece : pages) {
+    for (const std::uint64_t page : pieces_.at(piece.value)) {
+      // What was in it is gone, as on a device.
+      ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>((page - 1) * kPage.value),
+                  static_cast<off_t>(kPage.value));
+      free_pages_.push_back(page);
+    }
+    pieces_.erase(piece.value);
   }
   return {};
 }
 
 Result<void> MemfdUpstream::map(DeviceAddress address, std::span<const PageHandle> pages) {
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    void* const at = pointer(address.value + i * kPage.value);
-    const auto offset = static_cast<off_t>((pages[i].value - 1) * kPage.value);
-    if (::mmap(at, kPage.value, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), offset) == MAP_FAILED) {
-      const int error = errno;
-      if (i > 0) map_nothing(address.value, i * kPage.value);
-      return std::unexpected(error_from_errno(error, "cannot map a page"));
+  const std::lock_guard lock(mutex_);
+  std::uint64_t mapped = 0;  // bytes
+  for (const PageHandle& piece : pages) {
+    for (const std::uint64_t page : pieces_.at(piece.value)) {
+      void* const at = pointer(address.value + mapped);
+      const auto offset = static_cast<off_t>((page - 1) * kPage.value);
+      if (::mmap(at, kPage.value, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), offset) == MAP_FAILED) {
+        const int error = errno;
+        if (mapped > 0) map_nothing(address.value, mapped);
+        return std::unexpected(error_from_errno(error, "cannot map a page"));
+      }
+      mapped += kPage.value;
     }
   }
   return {};

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,8 @@ class PageStore {
     if (budget_) budget_->give(reserved());
   }
 
-  std::size_t spare() const { return spare_.size(); }
+  /// Pages that are mapped nowhere.
+  std::size_t spare() const { return spare_pages_; }
   std::uint64_t pages() const { return pages_; }
   Bytes reserved() const { return kPage * pages_; }
   Bytes peak_reserved() const { return kPage * peak_pages_; }
@@ -46,13 +48,20 @@ class PageStore {
   std::optional<Bytes> own_limit() const { return limit_; }
   const MemoryBudget* budget() const { return budget_.get(); }
 
-  /// So many pages more, spare; all or none. unsatisfied: the limit, what is kept for others, or the device.
-  Result<void> create(std::size_t count);
-  /// So many spare pages less, or none.
+  /// Makes the pieces, which say how many pages they are to have, as if they had been taken; all or none. unsatisfied:
+  /// the limit, what is kept for others, or the device.
+  Result<void> create(std::span<PageHandle> pieces);
+  /// Spare pieces that have so many pages together, or as many as pieces allow, go back to the device, or none.
   Result<void> destroy(std::size_t count);
-  /// Puts spare pages behind a hole of `region`, which begins at `base`; there are enough.
-  Result<void> map(DeviceAddress base, Region& region, Grains start, Grains size);
-  /// Makes the pages behind part of `region` spare.
+  /// Spare pieces that have at least so many pages together, as few as possible, or all there are, go back to the
+  /// device; whether any did.
+  bool destroy_whole(std::uint32_t pages);
+  /// Takes spare pieces for at most so many pages, the largest first, to be mapped or put back.
+  std::vector<PageHandle> take(std::uint32_t pages);
+  void put_back(std::span<const PageHandle> pieces) noexcept;
+  /// Puts pieces that were taken behind a hole of `region`, which begins at `base`.
+  Result<void> map(DeviceAddress base, Region& region, Grains start, std::span<const PageHandle> pieces);
+  /// Makes the pieces behind part of `region` spare.
   Result<void> unmap(DeviceAddress base, Region& region, Grains start, Grains size);
 
   /// Passes on what an upstream call said; counts it, and remembers that the context is gone: from then on the common
@@ -81,7 +90,14 @@ class PageStore {
   std::shared_ptr<MemoryBudget> budget_;
   std::uint64_t pages_ = 0;
   std::uint64_t peak_pages_ = 0;
-  std::vector<PageHandle> spare_;
+  Result<void> destroy_taken(std::span<const PageHandle> pieces);
+  /// There is room in the lists for so many pieces more, and for those that were taken.
+  void make_room(std::size_t pieces);
+
+  std::vector<PageHandle> spare_;   ///< pieces of a page
+  std::vector<PageHandle> pieces_;  ///< of several
+  std::size_t spare_pages_ = 0;
+  std::size_t taken_ = 0;  ///< pieces
 };
 
 }  // namespace gpuwarden::memory

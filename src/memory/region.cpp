@@ -211,14 +211,14 @@ Window Region::cheapest_window(Grains size, bool thorough) const {
   return best;
 }
 
-bool Region::widen(Window& window) const {
+bool Region::widen(Window& window, std::uint32_t pages) const {
   const Grains end = window.start + window.size;
   const Grains mapped = static_cast<Grains>(handles_.size()) * kPageGrains;
-  const Grains extra = chunk_pages() * kPageGrains;
+  const Grains extra = pages * kPageGrains;
   // Beyond the last page that has ever had memory there is only the hole at the top.
   if (end < mapped || mapped + window.size + extra > total_) return false;
   window.size = round_up(end) + extra - window.start;
-  window.missing += chunk_pages();
+  window.missing += pages;
   return extra != 0;
 }
 
@@ -278,7 +278,21 @@ void Region::unclaim(BlockNumber first, Grains end) {
   }
 }
 
-std::vector<IdlePages> Region::idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const {
+IdlePages Region::whole_pieces(std::size_t first, std::size_t end, std::uint32_t pages, std::uint32_t largest) const {
+  const auto fits = [&](std::size_t at) {
+    const std::uint32_t piece = handles_[at].pages;
+    return piece != 0 && piece <= largest && at + piece <= end;
+  };
+  // The others of a piece that begins before are none of its first pages.
+  std::size_t begin = first;
+  while (begin < end && !fits(begin)) ++begin;
+  if (begin == end) return {};
+  std::size_t at = begin;
+  while (at < end && at - begin < pages && fits(at)) at += handles_[at].pages;
+  return {kNoBlock, static_cast<Grains>(begin) * kPageGrains, static_cast<Grains>(at - begin) * kPageGrains};
+}
+
+std::vector<IdlePages> Region::idle_pages(std::uint32_t pages, std::uint32_t done_epoch, std::uint32_t largest) const {
   std::vector<IdlePages> result;
   std::uint32_t found = 0;
   for (unsigned bin = bins_.next(Bins::bin_of(kPageGrains)); bin != Bins::kNone; bin = bins_.next(bin + 1)) {
@@ -287,10 +301,12 @@ std::vector<IdlePages> Region::idle_pages(std::uint32_t pages, std::uint32_t don
       const Grains start = round_up(block.start);
       const Grains end = round_down(block.start + block.size);
       if (block.epoch > done_epoch || start >= end) continue;
-      const std::uint32_t taken = std::min((end - start) / kPageGrains, pages - found);
-      result.push_back({at, start, taken * kPageGrains});
-      found += taken;
-      if (found == pages) return result;
+      IdlePages run = whole_pieces(start / kPageGrains, end / kPageGrains, pages - found, largest);
+      if (run.size == 0) continue;
+      run.block = at;
+      result.push_back(run);
+      found += run.size / kPageGrains;
+      if (found >= pages) return result;
     }
   }
   return result;

@@ -23,6 +23,9 @@ struct IdlePages {
   Grains size = 0;
 };
 
+/// A piece may have any number of pages.
+inline constexpr std::uint32_t kAnySize = ~std::uint32_t{0};
+
 /// A place where a request could stand once the holes in it have memory.
 struct Window {
   Grains start = 0;
@@ -117,10 +120,8 @@ class Region {
   /// The place for `size` that needs the fewest new pages, of the one at the top and those around the latest holes;
   /// `thorough`: around all of them.
   Window cheapest_window(Grains size, bool thorough) const;
-  /// Pages by which a region of its size may grow ahead of requests: 1/256 of it.
-  std::uint32_t chunk_pages() const { return static_cast<std::uint32_t>(handles_.size() / 512); }
-  /// Makes a window that ends in the hole at the top larger by chunk_pages(); whether it is larger now.
-  bool widen(Window& window) const;
+  /// Makes a window that ends in the hole at the top larger by so many pages; whether it is larger now.
+  bool widen(Window& window, std::uint32_t pages) const;
   /// Takes a window's blocks out of all lists, holes as whole pages, so that nothing else touches them; the first.
   BlockNumber claim(const Window& window);
   /// All of a claimed window has memory now: the live block in it.
@@ -128,9 +129,13 @@ class Region {
   /// Gives a claimed window up: holes are holes again, the rest is free.
   void unclaim(BlockNumber first, Grains end);
 
-  /// Whole pages in free blocks whose last use lies not behind `done_epoch`, the smallest blocks first, at most
-  /// `pages`.
-  std::vector<IdlePages> idle_pages(std::uint32_t pages, std::uint32_t done_epoch) const;
+  /// Whole pieces of at most `largest` pages each in free blocks whose last use lies not behind `done_epoch`, the
+  /// smallest blocks first: `pages`, or as many as there are, and what the last piece has beyond.
+  std::vector<IdlePages> idle_pages(std::uint32_t pages, std::uint32_t done_epoch,
+                                    std::uint32_t largest = kAnySize) const;
+  /// Of the pages [first, end) of a free block the first run of such pieces, until `pages` are in it; no size: none.
+  IdlePages whole_pieces(std::size_t first, std::size_t end, std::uint32_t pages,
+                         std::uint32_t largest = kAnySize) const;
   /// Whether any free block is as large as a page.
   bool may_have_idle_pages() const { return bins_.next(Bins::bin_of(kPageGrains)) != Bins::kNone; }
   /// Takes whole pages of a free block out of all lists, so that nothing else touches them; the block that they are.
@@ -173,7 +178,8 @@ class Region {
   Grains largest_free() const;
   std::size_t metadata_bytes() const { return blocks_.bytes() + pages_.bytes() + starts_.bytes() + sizeof(Region); }
 
-  /// The handles of the pages, by their place; 0 for a hole.
+  /// The piece that lies at each page: with its number of pages at the first of them, 0 at the others; no handle for a
+  /// hole.
   std::vector<PageHandle>& handles() { return handles_; }
   const std::vector<PageHandle>& handles() const { return handles_; }
 

@@ -20,7 +20,7 @@ class ObservingUpstream final : public memory::Upstream {
   Result<void> destroy(std::span<const memory::PageHandle> pages) override { return inner_.destroy(pages); }
   Result<void> map(memory::DeviceAddress address, std::span<const memory::PageHandle> pages) override {
     auto mapped = inner_.map(address, pages);
-    if (mapped) observer_(true, address, memory::kPage * pages.size());
+    if (mapped) observer_(true, address, memory::kPage * memory::pages_in(pages));
     return mapped;
   }
   Result<void> unmap(memory::DeviceAddress address, Bytes size) override {

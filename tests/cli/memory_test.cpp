@@ -46,10 +46,11 @@ TEST_F(Memory, ReplayTellsWhatATraceTakes) {
 TEST_F(Memory, ReplayComparesStrategiesAndDrawsAChart) {
   const auto done = run({"memory", "replay", csv(), "--strategy", "all"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
-  for (const char* word : {"balanced", "greedy", "consolidated", "fragmentation_aware", "SIMULATED device of 80 GiB",
-                           "4 events, 1 blocks live before, 1 stream", "# live  + reserved", "5 operations"})
+  for (const char* word :
+       {"balanced", "steady", "greedy", "consolidated", "fragmentation_aware", "SIMULATED device of 80 GiB",
+        "4 events, 1 blocks live before, 1 stream", "# live  + reserved", "5 operations"})
     EXPECT_THAT(done.standard_output, HasSubstr(word));
-  EXPECT_EQ(json({"memory", "replay", csv(), "--strategy", "all"})["strategies"].size(), 4U);
+  EXPECT_EQ(json({"memory", "replay", csv(), "--strategy", "all"})["strategies"].size(), 5U);
 }
 
 TEST_F(Memory, ReplayReadsPicklesPackedOrNotAndFromStandardInput) {

@@ -30,7 +30,10 @@ class ModelUpstream final : public Upstream {
   StreamId refused{~std::uint64_t{0}};
 
   std::uint64_t calls() const { return calls_; }
-  std::size_t pages() const { return pages_.size(); }
+  std::size_t pages() const { return pages_held_; }
+  /// Pieces that were made, ever, and the pages of the largest.
+  std::uint64_t created() const { return created_; }
+  std::uint32_t largest_piece() const { return largest_piece_; }
   std::size_t mapped_pages() const { return mapped_.size(); }
   std::size_t reservations() const { return reservations_.size(); }
   std::size_t events() const { return events_.size(); }
@@ -104,11 +107,14 @@ class ModelUpstream final : public Upstream {
   Result<void> create(std::span<PageHandle> pages) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("create"));
-    if ((pages_.size() + pages.size()) * kPage.value > capacity_.value)
+    if ((pages_held_ + pages_in(pages)) * kPage.value > capacity_.value)
       return fail(ErrorCode::unsatisfied, "the model device is full");
-    for (PageHandle& page : pages) {
-      page = PageHandle{++next_handle_};
-      pages_.insert(page.value);
+    for (PageHandle& piece : pages) {
+      piece.value = ++next_handle_;
+      pieces_.emplace(piece.value, piece.pages);
+      pages_held_ += piece.pages;
+      largest_piece_ = std::max(largest_piece_, piece.pages);
+      created_ += 1;
     }
     return {};
   }
@@ -116,9 +122,10 @@ class ModelUpstream final : public Upstream {
   Result<void> destroy(std::span<const PageHandle> pages) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("destroy"));
-    for (const PageHandle page : pages) {
-      if (used_.contains(page.value)) misuse("destroyed a mapped page");
-      if (pages_.erase(page.value) == 0) misuse("destroyed a page that is not there");
+    for (const PageHandle piece : pages) {
+      if (used_.contains(piece.value)) misuse("destroyed a mapped page");
+      expect_known(piece, "destroyed a page that is not there");
+      if (pieces_.erase(piece.value) != 0) pages_held_ -= piece.pages;
     }
     return {};
   }
@@ -126,10 +133,13 @@ class ModelUpstream final : public Upstream {
   Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("map"));
-    for (std::size_t i = 0; i < pages.size(); ++i) {
-      if (!pages_.contains(pages[i].value)) misuse("mapped a page that is not there");
-      if (!used_.insert(pages[i].value).second) misuse("mapped a page twice");
-      if (!mapped_.emplace(address.value / kPage.value + i, pages[i].value).second) misuse("mapped over a page");
+    std::uint64_t at = address.value / kPage.value;
+    for (const PageHandle& piece : pages) {
+      expect_known(piece, "mapped a page that is not there");
+      if (!used_.insert(piece.value).second) misuse("mapped a page twice");
+      for (std::uint32_t page = 0; page < piece.pages; ++page) {
+        if (!mapped_.emplace(at++, piece.value).second) misuse("mapped over a page");
+      }
     }
     return {};
   }
@@ -142,14 +152,19 @@ class ModelUpstream final : public Upstream {
       const bool outside = work.end <= address.value || address.value + size.value <= work.begin;
       if (!outside && work.number > streams_[work.stream].done) misuse("unmapped memory that a stream works on");
     }
+    std::map<std::uint64_t, std::uint32_t> touched;
     for (std::uint64_t at = address.value / kPage.value; at < (address.value + size.value) / kPage.value; ++at) {
       const auto found = mapped_.find(at);
       if (found == mapped_.end()) {
         misuse("unmapped what is not mapped");
         continue;
       }
+      ++touched[found->second];
       used_.erase(found->second);
       mapped_.erase(found);
+    }
+    for (const auto& [piece, count] : touched) {
+      if (pieces_[piece] != count) misuse("unmapped a part of a piece");
     }
     return {};
   }
@@ -221,7 +236,7 @@ class ModelUpstream final : public Upstream {
   Result<DeviceMemory> memory() override {
     const std::lock_guard lock(mutex_);
     GPUWARDEN_CHECK(called("memory"));
-    return DeviceMemory{capacity_, capacity_ - kPage * pages_.size()};
+    return DeviceMemory{capacity_, capacity_ - kPage * pages_held_};
   }
 
  private:
@@ -257,6 +272,10 @@ class ModelUpstream final : public Upstream {
     if (fails && fails(call)) return fail(failure, call + " was made to fail");
     return {};
   }
+  void expect_known(PageHandle piece, const char* otherwise) {
+    const auto found = pieces_.find(piece.value);
+    if (found == pieces_.end() || found->second != piece.pages) misuse(otherwise);
+  }
   void misuse(std::string what) { misuses_.push_back(std::move(what)); }
 
   std::mutex mutex_;
@@ -265,7 +284,10 @@ class ModelUpstream final : public Upstream {
   std::uint64_t next_address_ = std::uint64_t{1} << 40U;
   std::uint64_t next_handle_ = 0;
   std::map<std::uint64_t, std::uint64_t> reservations_;
-  std::set<std::uint64_t> pages_;
+  std::map<std::uint64_t, std::uint32_t> pieces_;  ///< handle to pages
+  std::uint64_t pages_held_ = 0;
+  std::uint64_t created_ = 0;
+  std::uint32_t largest_piece_ = 0;
   std::set<std::uint64_t> used_;
   std::map<std::uint64_t, std::uint64_t> mapped_;  ///< page of address space to handle
   std::map<std::uint64_t, Order> events_;

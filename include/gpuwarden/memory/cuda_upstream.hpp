@@ -50,7 +50,7 @@ class CudaUpstream final : public Upstream {
   Result<void> release(DeviceAddress address, Bytes size) override;
   Result<void> create(std::span<PageHandle> pages) override;
   Result<void> destroy(std::span<const PageHandle> pages) override;
-  /// One cuMemMap for each page, and one cuMemSetAccess for all.
+  /// One cuMemMap for each piece, and one cuMemSetAccess for all.
   Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) override;
   /// One cuMemUnmap for all.
   Result<void> unmap(DeviceAddress address, Bytes size) override;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "gpuwarden/base/unique_fd.hpp"
@@ -68,6 +69,7 @@ class MemfdUpstream final : public Upstream {
   Bytes capacity_;
   std::uint64_t next_page_ = 0;
   std::vector<std::uint64_t> free_pages_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> pieces_;  ///< the pages of each
 };
 
 }  // namespace gpuwarden::memory

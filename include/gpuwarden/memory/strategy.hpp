@@ -46,6 +46,9 @@ struct Strategy {
   /// Once a stream repeats its operations in the same order, the step is planned as a whole, and the next ones get
   /// their memory by the plan.
   bool learns_steps = false;
+  /// Memory is made in pieces as large as they are wanted, and a little more of it is made ahead and kept, rather than
+  /// moved.
+  bool in_pieces = false;
   /// Sizes from `small_below` on whose blocks have lived briefly are cut from the upper end of free blocks, all others
   /// from the lower one, so that what lasts lies together.
   bool two_ends = false;

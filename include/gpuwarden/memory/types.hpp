@@ -21,9 +21,11 @@ struct StreamId {
   auto operator<=>(const StreamId&) const = default;
 };
 
-/// Physical memory of one page (CUmemGenericAllocationHandle); 0 is none.
+/// Physical memory of one page (CUmemGenericAllocationHandle), or of several in one piece, which are mapped and
+/// unmapped together; 0 is none.
 struct PageHandle {
   std::uint64_t value = 0;
+  std::uint32_t pages = 1;
   auto operator<=>(const PageHandle&) const = default;
 };
 

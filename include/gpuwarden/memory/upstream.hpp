@@ -16,6 +16,13 @@ struct DeviceMemory {
   Bytes free;
 };
 
+/// The pages of so many pieces.
+inline std::uint64_t pages_in(std::span<const PageHandle> pieces) {
+  std::uint64_t pages = 0;
+  for (const PageHandle& piece : pieces) pages += piece.pages;
+  return pages;
+}
+
 /// One device's memory. Calls may come from several threads. ErrorCode::unsatisfied means out of memory;
 /// ErrorCode::unavailable means that the context is gone, and no later call will succeed.
 class Upstream {
@@ -30,13 +37,14 @@ class Upstream {
   /// Gives back what reserve() gave, whole; nothing may be mapped in it.
   virtual Result<void> release(DeviceAddress address, Bytes size) = 0;
 
-  /// Pages of physical memory, mapped nowhere, one for each handle. All or nothing.
+  /// Pieces of physical memory, mapped nowhere, one for each handle, which says how many pages it is to have. All or
+  /// nothing.
   virtual Result<void> create(std::span<PageHandle> pages) = 0;
-  /// Gives back pages that are mapped nowhere. All or nothing.
+  /// Gives back pieces that are mapped nowhere. All or nothing.
   virtual Result<void> destroy(std::span<const PageHandle> pages) = 0;
-  /// Puts pages behind `address`, one after the other, readable and writable. All or nothing.
+  /// Puts pieces behind `address`, one after the other, readable and writable. All or nothing.
   virtual Result<void> map(DeviceAddress address, std::span<const PageHandle> pages) = 0;
-  /// Takes the pages behind [address, address + size) away; all are mapped. All or nothing.
+  /// Takes the pieces behind [address, address + size) away; all are mapped, and lie in it whole. All or nothing.
   virtual Result<void> unmap(DeviceAddress address, Bytes size) = 0;
 
   /// Whether a pool may serve this stream; asked when it first meets it, behind its lock. Its own error is passed on.
