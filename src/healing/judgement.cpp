@@ -87,9 +87,10 @@ bool spoils(const telemetry::Happening& happening) {
 
 /// Whether the GPU was well when it was last heard of: what is amiss is the driver, which others have, too.
 bool was_well(const GpuReport& gpu, const RunReport& report) {
-  return report.last_seen && std::ranges::any_of(report.last_seen->gpus, [&](const facts::GpuRecord& record) {
-           return record.gpu.uuid == gpu.uuid && facts::is_usable(record);
-         });
+  if (!report.last_seen) return false;
+  const auto& gpus = report.last_seen->gpus;
+  const auto record = std::ranges::find(gpus, gpu.uuid, [](const facts::GpuRecord& one) { return one.gpu.uuid; });
+  return record == gpus.end() ? report.last_seen->problem.has_value() : facts::is_usable(*record);
 }
 
 /// What spoiled one of the job's GPUs; empty: nothing.

@@ -73,6 +73,8 @@ bool read_ticket(const LockTable& locks, const StoreOptions& options, const Uniq
 }
 
 std::int32_t priority_in(const UniqueFd& fd, const fs::path& path) {
+  // It may have been read before.
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return 0;
   const auto text = read_descriptor(fd.get(), path.string(), kTicketCap);
   return text ? priority_of_ticket(*text) : 0;
 }
