@@ -21,10 +21,10 @@ void add_options(std::string& text, std::span<const Option> options) {
 }
 
 constexpr auto kCommands = std::to_array<const Subcommand*>(
-    {&kListCommand,   &kTopCommand,    &kServeCommand,    &kSelectCommand,     &kPlanCommand,    &kSnapshotCommand,
-     &kDoctorCommand, &kBenchCommand,  &kDiagnoseCommand, &kDriverCommand,     &kBundleCommand,  &kEnvCommand,
-     &kRunCommand,    &kRecordCommand, &kReportCommand,   &kLeaseCommand,      &kDisableCommand, &kEnableCommand,
-     &kCompatCommand, &kMemoryCommand, &kSlurmCommand, &kSimCommand, &kCompletionCommand, &kManCommand});
+    {&kListCommand,   &kTopCommand,    &kServeCommand,    &kSelectCommand, &kPlanCommand,       &kSnapshotCommand,
+     &kDoctorCommand, &kBenchCommand,  &kDiagnoseCommand, &kDriverCommand, &kBundleCommand,     &kEnvCommand,
+     &kRunCommand,    &kRecordCommand, &kReportCommand,   &kLeaseCommand,  &kDisableCommand,    &kEnableCommand,
+     &kCompatCommand, &kMemoryCommand, &kSlurmCommand,    &kSimCommand,    &kCompletionCommand, &kManCommand});
 
 constexpr auto kWithoutMachine = std::to_array<std::string_view>({"report", "completion", "man"});
 constexpr auto kAboutTheMachine = std::to_array<std::string_view>({"simulate", "timeout", "probe", "wake"});

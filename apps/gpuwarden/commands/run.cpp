@@ -255,7 +255,8 @@ constinit const Subcommand kRunCommand{
     .summary = "choose GPUs, reserve them, and run a command on them",
     .usage = "gpuwarden run [options] -- COMMAND...",
     .groups = {kSelectionGroup, OptionGroup{kRunOptions}, OptionGroup{kKnowledgeOptions}, kWorkloadGroup,
-               OptionGroup{kSlurmRunOptions, "on a Slurm cluster"}, OptionGroup{kSlurmJobOptions, "on a Slurm cluster"}},
+               OptionGroup{kSlurmRunOptions, "on a Slurm cluster"},
+               OptionGroup{kSlurmJobOptions, "on a Slurm cluster"}},
     .rest = Rest::command,
     .details =
         "Reserves the GPUs for as long as the command runs, starts its ranks with "
