@@ -94,8 +94,8 @@ class Follower {
 }  // namespace
 
 Result<Job> follow(Programs& programs, const std::string& id, const std::filesystem::path& log,
-                   const FollowHooks& hooks, Clock& clock, const std::stop_token& stop) {
-  return Follower(programs, id, log, hooks, clock).to_end(stop);
+                   const FollowHooks& hooks, Clock& clock) {
+  return Follower(programs, id, log, hooks, clock).to_end(hooks.stop);
 }
 
 }  // namespace gpuwarden::slurm

@@ -83,13 +83,13 @@ int exit_code_of(const Outcome& outcome) {
   return guilty != nullptr ? *guilty->exit_code : exit_code_of(outcome.job);
 }
 
-Result<Outcome> run(Programs& programs, BatchJob job, const std::string& log_directory, const Policy& policy,
-                    const Hooks& hooks, Clock& clock, const std::stop_token& stop) {
+Result<Outcome> run(Programs& programs, BatchJob job, const Policy& policy, const Hooks& hooks, Clock& clock) {
+  const std::string& log_directory = policy.log_directory;
   Outcome outcome{.log_directory = log_directory};
   for (std::uint32_t restarts = 0;; ++restarts) {
     GPUWARDEN_TRY(const std::string id, submit(programs, job));
     if (hooks.submitted) hooks.submitted(id);
-    GPUWARDEN_TRY(outcome.job, follow(programs, id, log_of(log_directory, id), hooks.follow, clock, stop));
+    GPUWARDEN_TRY(outcome.job, follow(programs, id, log_of(log_directory, id), hooks.follow, clock));
     outcome.reports = read_reports(logs_of(log_directory, id));
     if (outcome.job.state == "COMPLETED" || outcome.job.state == "CANCELLED") return outcome;
     Attempt attempt{.job = outcome.job, .verdict = judge(outcome.job, outcome.reports, !job.signal.empty())};

@@ -28,11 +28,13 @@ constexpr const char* kLostGpu = R"({"simulated": false, "exit_code": 9, "ranks"
 
 class SlurmRun : public ::testing::Test {
  protected:
-  Result<Outcome> go(const Policy& policy = {}) {
+  Result<Outcome> go(Policy policy = {}) {
+    policy.log_directory = dir_.path().string();
+    hooks_.follow.stop = stop_;
     hooks_.follow.changed = [&](const Job& job) { states_.push_back(job.state + " " + job.reason); };
     hooks_.follow.output = [&](std::string_view text) { log_ += text; };
     hooks_.failed = [&](const Attempt& attempt) { failed_.push_back(attempt); };
-    return run(programs_, {.name = "x", .command = "true"}, dir_.path().string(), policy, hooks_, clock_, stop_);
+    return run(programs_, {.name = "x", .command = "true"}, policy, hooks_, clock_);
   }
   void report(const std::string& id, const std::string& node, std::string_view text) const {
     testing::put(dir_ / ("slurm-" + id) / (node + ".json"), text);

@@ -222,6 +222,7 @@ Result<SlurmJob> read_slurm_job(const Context& context, const slurm::Site& site)
   run.command.insert(run.command.end(), again.begin(), again.end());
   GPUWARDEN_TRY(const slurm::BatchJob restarted, slurm::job_of(placed.job, run));
   result.policy.again_command = restarted.command;
+  result.policy.log_directory = result.log_directory;
   result.decisions = std::move(placed.decisions);
   return result;
 }

@@ -143,8 +143,8 @@ Result<int> run_on_slurm(const Context& context) {
   Result<slurm::Outcome> outcome;
   {
     const StopOnSignals signals;
-    outcome =
-        slurm::run(*programs, asked.job, asked.log_directory, asked.policy, hooks, system_clock(), signals.token());
+    hooks.follow.stop = signals.token();
+    outcome = slurm::run(*programs, asked.job, asked.policy, hooks, system_clock());
   }
   if (outcome) return tell_end(context, *outcome);
   if (id.empty()) return std::unexpected(outcome.error());
@@ -157,7 +157,9 @@ Result<int> follow_slurm_job(const Context& context, const std::string& id) {
   Result<slurm::Job> job;
   {
     const StopOnSignals signals;
-    job = slurm::follow(*programs, id, known.log, follow_hooks(false), system_clock(), signals.token());
+    slurm::FollowHooks hooks = follow_hooks(false);
+    hooks.stop = signals.token();
+    job = slurm::follow(*programs, id, known.log, hooks, system_clock());
   }
   if (!job) return leave(*programs, id, job.error());
   slurm::Outcome outcome{.job = *job, .log_directory = std::filesystem::path(known.log).parent_path().string()};

@@ -5,7 +5,7 @@
 //     const auto site = slurm::read_site(*programs);
 //     auto placed = slurm::place(request, *site);
 //     auto job = slurm::job_of(std::move(placed->job), {.log_directory = "/home/me/logs", .command = {"train.py"}});
-//     const auto outcome = slurm::run(*programs, *job, "/home/me/logs", {.max_restarts = 3}, {}, system_clock());
+//     const auto outcome = slurm::run(*programs, *job, {.log_directory = "/home/me/logs"}, {}, system_clock());
 #pragma once
 
 #include <cstdint>
@@ -40,19 +40,21 @@ struct FollowHooks {
   std::function<void(const Job&)> still;            ///< every kStillPeriod of nothing else
   std::function<void(std::string_view)> output;     ///< what its log has got
   std::function<void(const std::string&)> warning;  ///< the controller does not answer
+  std::stop_token stop;                             ///< leaves the job alone
 };
 inline constexpr std::chrono::seconds kStillPeriod{60};
 
 /// Follows a job to its end. Fails with interrupted where it was stopped: the job goes on; with unavailable where
 /// Slurm has not answered for kOutage.
 Result<Job> follow(Programs& programs, const std::string& id, const std::filesystem::path& log,
-                   const FollowHooks& hooks, Clock& clock, const std::stop_token& stop = {});
+                   const FollowHooks& hooks, Clock& clock);
 inline constexpr std::chrono::minutes kOutage{30};
 
 /// Which nodes are drained, where that is permitted, because a GPU of theirs failed.
 enum class Drains { real, all, none };  ///< `all`: for a simulated GPU, too
 
 struct Policy {
+  std::string log_directory;  ///< as NodeRun has it
   std::uint32_t max_restarts = 0;
   Drains drains = Drains::real;
   std::string again_command;  ///< BatchJob::command of every try but the first; empty: the same
@@ -86,8 +88,7 @@ int exit_code_of(const Outcome& outcome);
 
 /// Submits and follows, again and again: on other nodes where a node's GPU was at fault (a requeue would wait two
 /// minutes). Fails as submit() and follow() do.
-Result<Outcome> run(Programs& programs, BatchJob job, const std::string& log_directory, const Policy& policy,
-                    const Hooks& hooks, Clock& clock, const std::stop_token& stop = {});
+Result<Outcome> run(Programs& programs, BatchJob job, const Policy& policy, const Hooks& hooks, Clock& clock);
 
 /// {"job", "exit_code", "nodes": [{"node", "report"}], "attempts"}.
 nlohmann::json to_json(const Outcome& outcome);
