@@ -124,7 +124,7 @@ class Chaos {
 
   void start(const Job& job) {
     std::vector<std::string> words{
-        GPUWARDEN_PROGRAM, "run",  "-q", "--wait", "120s", "--timeout", "5s", "--grace", "1s",
+        GPUWARDEN_PROGRAM, "run",  "-q", "--wait", "120s", "--timeout", "15s", "--grace", "1s",
         "--sample-period", "200ms"};
     if (job.mode->restarts)
       words.insert(words.end(), {"--max-restarts", "8", "--restart-delay", "10ms", "--probation", "1s"});
