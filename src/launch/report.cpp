@@ -171,13 +171,12 @@ std::vector<GpuReport> ReportBuilder::finish() const {
 }
 
 struct Sampler::Impl {
-  Impl(probe::ReaderOptions options, const std::vector<Uuid>& gpus, const std::vector<GpuIndex>& places,
-       Hearer listener, Clock& c)
+  Impl(probe::ReaderOptions options, const JobGpus& job_gpus, Hearer listener, Clock& c)
       : reader_options(std::move(options)),
-        has_gpus(!gpus.empty()),
-        watched_gpus(watched_for(gpus)),
+        has_gpus(!job_gpus.gpus.empty()),
+        watched_gpus(watched_for(job_gpus.gpus)),
         reader(reader_options),
-        builder(gpus, places),
+        builder(job_gpus.gpus, job_gpus.places),
         processes(listener.hear != nullptr && listener.processes),
         hear(std::move(listener.hear)),
         clock(c) {}
@@ -230,9 +229,9 @@ struct Sampler::Impl {
   std::jthread thread;
 };
 
-Sampler::Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period,
-                 Clock& clock, Hearer hearer, const std::vector<GpuIndex>& places)
-    : impl_(std::make_unique<Impl>(std::move(options), gpus, places, std::move(hearer), clock)) {
+Sampler::Sampler(probe::ReaderOptions options, const JobGpus& gpus, std::chrono::milliseconds period, Clock& clock,
+                 Hearer hearer)
+    : impl_(std::make_unique<Impl>(std::move(options), gpus, std::move(hearer), clock)) {
   // The thread starts with all signals blocked: they are for the launcher's loop.
   sigset_t all;
   sigset_t before;

@@ -139,8 +139,8 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   job.keep_last_words = job.keep_last_words || options.hang_timeout.count() > 0;
   std::optional<Sampler> sampler;
   if (!ready.gpus.empty())
-    sampler.emplace(machine.reader(), ready.gpus, options.sample_period, clock,
-                    Hearer{watch.hearing(options.hear), options.hear != nullptr}, ready.places);
+    sampler.emplace(machine.reader(), JobGpus{ready.gpus, ready.places}, options.sample_period, clock,
+                    Hearer{watch.hearing(options.hear), options.hear != nullptr});
   const std::string before = cpu_reading();
   const OnRankStarted declare = declare_to(machine, options.load, ready);
   JobHooks hooks{.warning = options.warning, .stop = options.stop, .look_after = options.look_after};

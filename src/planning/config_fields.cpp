@@ -58,10 +58,10 @@ namespace {
 
 /// The entry of a list whose entries are all the same (Gemma 3n's intermediate_size, one for each layer); else the
 /// value.
-const nlohmann::json& single(const nlohmann::json& value) {
-  if (!value.is_array() || value.size() < 2) return value;
-  const bool same = std::ranges::all_of(value, [&](const nlohmann::json& each) { return each == value.front(); });
-  return same ? value.front() : value;
+const nlohmann::json* single(const nlohmann::json* value) {
+  if (!value->is_array() || value->size() < 2) return value;
+  const bool same = std::ranges::all_of(*value, [&](const nlohmann::json& each) { return each == value->front(); });
+  return same ? &value->front() : value;
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ std::optional<std::uint64_t> ConfigFields::number(Keys keys, std::uint64_t low, 
   for (const std::string_view key : keys) {
     const nlohmann::json* const value = find(key);
     if (value == nullptr) continue;
-    const auto parsed = whole(single(*value));
+    const auto parsed = whole(*single(value));
     if (parsed && *parsed >= low && *parsed <= high) return parsed;
     wrong(key, *value, fmt::format("a whole number from {} to {}", low, high));
     return std::nullopt;

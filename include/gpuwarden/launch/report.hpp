@@ -122,6 +122,12 @@ class ReportBuilder {
   std::optional<std::pair<telemetry::WallTime, Clock::SteadyTime>> first_;
 };
 
+/// The GPUs of a job; `places` as ReportBuilder's.
+struct JobGpus {
+  std::vector<Uuid> gpus;
+  std::vector<GpuIndex> places = {};
+};
+
 /// Who is told of a sampler's readings.
 struct Hearer {
   std::function<void(telemetry::Reading)> hear;  ///< from the sampler's thread; may be empty
@@ -132,9 +138,8 @@ struct Hearer {
 /// meanwhile; a GPU that hangs delays only samples.
 class Sampler {
  public:
-  /// `places` as ReportBuilder's.
-  Sampler(probe::ReaderOptions options, const std::vector<Uuid>& gpus, std::chrono::milliseconds period, Clock& clock,
-          Hearer hearer = {}, const std::vector<GpuIndex>& places = {});
+  Sampler(probe::ReaderOptions options, const JobGpus& gpus, std::chrono::milliseconds period, Clock& clock,
+          Hearer hearer = {});
   ~Sampler();
   /// The job's ranks run from here; readings that were begun earlier say nothing about it. May be called for each rank.
   void job_started();
