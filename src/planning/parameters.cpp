@@ -85,8 +85,8 @@ class Inventory {
     vector("per_layer_projection_norm", Component::norm, own.width, 1);
     const std::uint64_t others = own.streams > 0 ? own.streams - 1 : 0;
     add({"altup_projections", Component::embedding, h, h, false, false, 2 * others, 2 * others});
-    vector("altup", Component::norm, 2 * h + std::uint64_t{own.streams} * (h + own.streams + own.streams * own.streams),
-           model_.layers);
+    const std::uint64_t streams = own.streams;
+    vector("altup", Component::norm, 2 * h + streams * (h + streams + streams * streams), model_.layers);
     linear("linear_left", Component::mlp, {h, own.low_rank}, false, model_.layers);
     linear("linear_right", Component::mlp, {own.low_rank, h}, false, model_.layers);
     linear("per_layer_input_gate", Component::mlp, {h, own.width}, false, model_.layers);
