@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gpuwarden/planning/catalog.hpp"
+#include "planning/equations.hpp"
 #include "planning/shapes.hpp"
 
 namespace gpuwarden::planning {
