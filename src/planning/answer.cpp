@@ -308,6 +308,21 @@ Result<void> check_spread(PlanRequest& request) {
               "their product must divide the number of GPUs");
 }
 
+/// What a framework's replicas usually share is told where there are replicas; a single one has nothing to share.
+void tell_usual_sharding(PlanAnswer& answer) {
+  Workload& work = answer.request.work;
+  Parallelism& parallel = work.settings.parallel;
+  if (!work.usual_sharding) return;
+  if (std::uint64_t{parallel.data} * parallel.context == 1) {
+    parallel.sharding = Sharding::none;
+    return;
+  }
+  answer.notes.emplace_back(parallel.sharding == Sharding::fsdp2
+                                ? "replicas are taken to share weights by FSDP, as torchtitan's do"
+                                : "replicas are taken to share Megatron's optimizer (--use-distributed-optimizer); "
+                                  "without it: --strategy ddp");
+}
+
 }  // namespace
 
 SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::uint32_t gpus_per_node) {
@@ -354,6 +369,7 @@ Result<PlanAnswer> answer(PlanRequest request) {
   GPUWARDEN_CHECK(check_fp8(answer.request));
   GPUWARDEN_CHECK(check_heads(answer.request));
   answer.notes = answer.request.work.notes;
+  tell_usual_sharding(answer);
   note_types(answer);
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));
