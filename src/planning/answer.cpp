@@ -310,13 +310,9 @@ Result<void> check_spread(PlanRequest& request) {
 
 /// What a framework's replicas usually share is told where there are replicas; a single one has nothing to share.
 void tell_usual_sharding(PlanAnswer& answer) {
-  Workload& work = answer.request.work;
-  Parallelism& parallel = work.settings.parallel;
-  if (!work.usual_sharding) return;
-  if (std::uint64_t{parallel.data} * parallel.context == 1) {
-    parallel.sharding = Sharding::none;
-    return;
-  }
+  const Workload& work = answer.request.work;
+  const Parallelism& parallel = work.settings.parallel;
+  if (!work.usual_sharding || std::uint64_t{parallel.data} * parallel.context == 1) return;
   answer.notes.emplace_back(parallel.sharding == Sharding::fsdp2
                                 ? "replicas are taken to share weights by FSDP, as torchtitan's do"
                                 : "replicas are taken to share Megatron's optimizer (--use-distributed-optimizer); "
@@ -333,6 +329,7 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
   search.micro_batch = one ? work.settings.micro_batch : 0;
   search.fixed_recompute = work.fixed_recompute;
   search.fixed_strategy = work.fixed_strategy;
+  search.usual_sharding = work.usual_sharding;
   if (const double peak = peak_flops(gpus, work.settings); peak > 0) search.peak_flops = peak;
   const Links links = links_of(gpus, gpus_per_node);
   search.link_bytes = links.within;

@@ -57,6 +57,12 @@ TEST(Answer, OnlyReplicasShareMegatronsOptimizer) {
   EXPECT_EQ(one->best().settings.parallel.sharding, Sharding::none);
   request.work.usual_sharding = false;
   EXPECT_EQ(answer(request)->best().settings.parallel.sharding, Sharding::zero1) << "as it was asked for";
+  request.work.usual_sharding = true;
+  request.work.model = find_model("llama-3.1-70b").value();
+  const auto large = answer(request);
+  ASSERT_THAT(large, IsOk());
+  EXPECT_FALSE(large->fits);
+  EXPECT_TRUE(large->search.smallest_gpus) << "more replicas do share the optimizer";
 }
 
 TEST(Answer, AnEngineHasAPoolAndNoSpeed) {
