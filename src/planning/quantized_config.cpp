@@ -74,10 +74,47 @@ std::uint32_t group_in(ConfigFields& object) {
       std::max(0.0, object.decimal({"group_size", "q_group_size"}, -1, kMost).value_or(0)));
 }
 
-/// Whether attention's matrices are named among those that stay in 16 bit: then the experts alone are packed.
-bool spares_attention(const ConfigFields& object) {
-  return std::ranges::any_of(std::initializer_list<std::string_view>{"ignore", "modules_to_not_convert"},
-                             [&](std::string_view key) { return object.list_holds(key, "self_attn"); });
+/// Words that lead to the layers of the language model in a module's name or a pattern of names ("\\d").
+constexpr std::string_view kWayToLayers[] = {"model", "language_model", "layers", "d"};
+
+bool leads_to_layers(std::string_view text) {
+  std::string words(text);
+  for (char& c : words) {
+    if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_') c = ' ';
+  }
+  return std::ranges::all_of(split_words(words), [](std::string_view word) {
+    return std::ranges::find(kWayToLayers, word) != std::end(kWayToLayers);
+  });
+}
+
+/// Whether an entry of what stays in 16 bit means attention as a whole, in all layers: "self_attn",
+/// "re:.*self_attn.*", "model.layers.*.self_attn". One that goes on ("re:.*self_attn.kv_b_proj") is about a part of it.
+bool names_all_attention(std::string_view entry) {
+  constexpr std::string_view kPattern = "re:";
+  constexpr std::string_view kAttention = "self_attn";
+  if (entry.starts_with(kPattern)) entry.remove_prefix(kPattern.size());
+  const std::size_t at = entry.find(kAttention);
+  if (at == std::string_view::npos || !leads_to_layers(entry.substr(0, at))) return false;
+  return entry.substr(at + kAttention.size()).find_first_not_of(".*$\\") == std::string_view::npos;
+}
+
+/// "model.layers.7.self_attn.o_proj", or all of that layer's attention.
+bool names_a_layers_attention(std::string_view entry) {
+  const bool tower = entry.contains("vision") || entry.contains("visual") || entry.contains("audio");
+  return !tower && (entry.ends_with(".self_attn.o_proj") || entry.ends_with(".self_attn"));
+}
+
+/// Whether attention stays in 16 bit: then the experts alone are packed. Files name it as a whole, or its matrices
+/// layer by layer; then its output in most layers stands for the others.
+bool spares_attention(const ConfigFields& object, std::uint32_t layers) {
+  std::size_t outputs = 0;
+  for (const std::string_view key : {"ignore", "modules_to_not_convert"}) {
+    for (const std::string& entry : object.list_texts(key)) {
+      if (names_all_attention(entry)) return true;
+      outputs += names_a_layers_attention(entry) ? 1 : 0;
+    }
+  }
+  return outputs > layers / 2;
 }
 
 /// compressed-tensors and newer files of ModelOpt: groups of layers, the weights of each with a width and a type.
@@ -171,7 +208,7 @@ void read_quantization(ConfigFields& fields, ModelShape& model) {
   if (fields.error()) return;
   model.quantization_bits = planned_bits(stored.bits);
   model.quantization_group = stored.group;
-  model.quantized_experts_only = model.experts.experts > 0 && spares_attention(*object);
+  model.quantized_experts_only = model.experts.experts > 0 && spares_attention(*object, model.layers);
   std::string name = method.empty() ? "quantised" : method;
   if (!stored.type.empty() && !name.contains(stored.type)) name += " " + stored.type;
   model.quantization = name;
