@@ -252,7 +252,8 @@ void note_format(PlanAnswer& answer, int capability, const std::string& name) {
   const WeightFormat* const format = find_format(settings.quantization);
   // What an 8-bit type without tensor cores for it comes to is said below.
   if (format == nullptr || settings.trains() || format->kind == Quantization::fp8) return;
-  if (format->computes_from > 0 && capability >= format->computes_from) return;
+  const int from = computes_from(answer.request.work.model, settings.quantization);
+  if (from > 0 && capability >= from) return;
   answer.notes.push_back(
       fmt::format("{} only stores weights in {}: products are in 16 bit", name, to_string(settings.quantization)));
 }

@@ -385,6 +385,8 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   work.model = std::move(model);
   GPUWARDEN_TRY(work.settings,
                 read_settings(words, work.model, known_word("task", words.text("task").value_or(usual_task))));
+  const std::string packed = normal_word(words.text("quantization").value_or(""));
+  if (packed == "gptq-int8" || packed == "w8a16") work.model.quantized_weights_only = true;
   for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
     work.fixed_strategy = work.fixed_strategy || words.has(key);
   }
