@@ -6,9 +6,9 @@
                    [--from TEXT | --not-from TEXT]
 
 The table has columns id, kind, measured, unit and command_tried (a plan's words). It defaults to
-planner/fresh_2026_11.csv in the folder that GPUWARDEN_CORPUS names. --half takes every second row of each kind, so that
-what is chosen on one half can be judged by the other; --from and --not-from part them by publisher (a part of url),
-which is the harder test: rows of one publisher are alike.
+planner/fresh_2026_11.csv in the folder that GPUWARDEN_CORPUS names. --half takes every second row of each kind, counted
+over the whole table, so that what is chosen on one half can be judged by the other; --from and --not-from part them by
+publisher (a part of url), which is the harder test: rows of one publisher are alike.
 """
 from __future__ import annotations
 
@@ -107,6 +107,12 @@ def judge(program: str, row: dict) -> Answer | str:
     return Answer(row["id"], row["kind"], measured, *ends)
 
 
+def is_from(row: dict, publisher: str, others: str) -> bool:
+    """Whether the row's url has the one text, if any, and not the other. A table may have no such column."""
+    url = row.get("url") or ""
+    return publisher in url and not (others and others in url)
+
+
 def show(kind: str, answers: list[Answer], refused: int) -> None:
     inside = sum(answer.inside for answer in answers)
     errors = [abs(answer.error) for answer in answers]
@@ -130,20 +136,22 @@ def main() -> int:
     table = options.table or Path(os.environ.get("GPUWARDEN_CORPUS", ".")) / "planner" / "fresh_2026_11.csv"
     with table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
+    if (options.publisher or options.others) and rows and "url" not in rows[0]:
+        sys.exit(f"error: {table} has no column url, which --from and --not-from look at")
     seen: dict[str, int] = {}
     answers: dict[str, list[Answer]] = {}
     refused: dict[str, int] = {}
     for row in rows:
-        if options.publisher not in row["url"] or (options.others and options.others in row["url"]):
-            continue
         kind = row["kind"]
-        index = seen[kind] = seen.get(kind, -1) + 1
+        index = seen[kind] = seen.get(kind, -1) + 1  # of all rows: a filter leaves each in its half
+        if not is_from(row, options.publisher, options.others):
+            continue
         if options.half and index % 2 != (options.half == "odd"):
             continue
         result = judge(options.program, row)
         if isinstance(result, str):
             refused[kind] = refused.get(kind, 0) + 1
-            print(f"  {row['id']:<4} {kind:<8} refused: {result}  [{row['setting'][:60]}]")
+            print(f"  {row['id']:<4} {kind:<8} refused: {result}  [{row.get('setting', '')[:60]}]")
             continue
         answers.setdefault(kind, []).append(result)
         if options.rows and kind != "fits":
@@ -151,10 +159,10 @@ def main() -> int:
             print(
                 f"  {result.name:<4} {kind:<8} {result.low / unit:>10.2f} {result.expected / unit:>10.2f}"
                 f" {result.high / unit:>10.2f}  measured {result.measured / unit:>10.2f} {result.error:+7.1%}"
-                f" {'' if result.inside else 'OUTSIDE'}  {row['setting'][:70]}"
+                f" {'' if result.inside else 'OUTSIDE'}  {row.get('setting', '')[:70]}"
             )
         elif kind == "fits" and not result.inside:
-            print(f"  {result.name:<4} fits     wrong: {row['setting'][:80]} is {row['measured']}")
+            print(f"  {result.name:<4} fits     wrong: {row.get('setting', '')[:80]} is {row['measured']}")
     for kind, found in answers.items():
         show(kind, found, refused.get(kind, 0))
     every = [answer for found in answers.values() for answer in found]

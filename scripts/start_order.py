@@ -77,7 +77,9 @@ def main():
             for file in run_in_valgrind(program, words, pathlib.Path(folder)):
                 found |= functions_in(file, program)
         named = set().union(*(others.get(name, ()) for name in found)) - set(names)
-        names += sorted(name for name in named if re.fullmatch(r"[\w.$]+", name))
+        # GCC puts what initialises a file's variables into .text.startup, which ld's script has in a place of its own.
+        names += sorted(name for name in named
+                        if re.fullmatch(r"[\w.$]+", name) and not name.startswith("_GLOBAL__sub_I_"))
     LIST.write_text("\n".join(names) + "\n")
     print(f"{len(names)} functions in {LIST.relative_to(ROOT)}")
 

@@ -53,6 +53,7 @@ class AllocationStrategy(str, enum.Enum):
     BALANCED = "balanced"
     CONSOLIDATED = "consolidated"
     FRAGMENTATION_AWARE = "fragmentation_aware"
+    STEADY = "steady"
 
 
 class AlertLevel(str, enum.Enum):

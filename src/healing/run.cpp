@@ -123,9 +123,8 @@ class Run {
   }
 
   Result<RunReport> once() {
-    launch::RunPlan plan = plan_;
-    machine::Reservation& gpus = holding_.gpus();
-    launch::ReadyRun ready = launch::ready(plan, machine_, gpus.decision(), gpus.snapshot(), gpus.descriptors());
+    const machine::Reservation& gpus = holding_.gpus();
+    launch::ReadyRun ready = launch::ready(plan_, machine_, gpus.decision(), gpus.snapshot(), gpus.descriptors());
     if (meeting_) GPUWARDEN_CHECK(meet(ready.job));
     number_ = meeting_ ? ready.job.restart_count : starts_;
     ready.job.restart_count = number_;

@@ -19,7 +19,8 @@ std::optional<Enum> value_named(const std::array<std::string_view, N>& names, st
   return static_cast<Enum>(found - names.begin());
 }
 
-constexpr std::array<std::string_view, 4> kStrategyNames{"greedy", "balanced", "consolidated", "fragmentation_aware"};
+constexpr std::array<std::string_view, 5> kStrategyNames{"greedy", "balanced", "consolidated", "fragmentation_aware",
+                                                         "steady"};
 constexpr std::array<std::string_view, 4> kLevelNames{"none", "basic", "aggressive", "experimental"};
 constexpr std::array<std::string_view, 5> kPrecisionNames{"fp32", "fp16", "bf16", "int8", "mixed"};
 constexpr std::array<std::string_view, 2> kBackends{"nccl", "gloo"};
@@ -59,7 +60,7 @@ const std::vector<ConfigRow<GpuConfig>>& gpu_rows() {
       flag_row<C, &C::enable_memory_pooling>("enable_memory_pooling"),
       flag_row<C, &C::enable_monitoring>("enable_monitoring"),
       name_row<C, &C::allocation_strategy, allocation_strategy_from>(
-          "allocation_strategy", "greedy, balanced, consolidated or fragmentation_aware"),
+          "allocation_strategy", "greedy, balanced, consolidated, fragmentation_aware or steady"),
       number_row<C, &C::max_memory_cache_ratio, NumberRange{0, 1, false}>("max_memory_cache_ratio",
                                                                           "a number from 0 to 1"),
       flag_row<C, &C::enable_profiling>("enable_profiling"),

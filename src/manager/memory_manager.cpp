@@ -21,7 +21,7 @@ const std::vector<ConfigRow<MemoryConfig>>& memory_rows() {
   using C = MemoryConfig;
   static const std::vector<ConfigRow<C>> kRows{
       name_row<C, &C::allocation_strategy, allocation_strategy_from>(
-          "allocation_strategy", "greedy, balanced, consolidated or fragmentation_aware"),
+          "allocation_strategy", "greedy, balanced, consolidated, fragmentation_aware or steady"),
       flag_row<C, &C::enable_pooling>("enable_pooling"),
       bytes_row<C, &C::max_pool_size, NumberRange{2097152, 1e15}>("max_pool_size", "bytes, at least 2097152 (2 MiB)"),
       number_row<C, &C::memory_fraction, kShare>("memory_fraction", "a number above 0, at most 1"),

@@ -87,13 +87,14 @@ bool PageStore::destroy_whole(std::uint32_t pages) {
 
 std::vector<PageHandle> PageStore::take(std::uint32_t pages) {
   std::vector<PageHandle> result;
+  // Before anything is taken, since what throws later would lose it. A piece has a page at least.
+  result.reserve(std::min<std::size_t>(pages, pieces_.size() + spare_.size()));
   while (pages > 0 && !pieces_.empty()) {
     auto best = pieces_.end();
     for (auto at = pieces_.begin(); at != pieces_.end(); ++at) {
       if (at->pages <= pages && (best == pieces_.end() || at->pages > best->pages)) best = at;
     }
     if (best == pieces_.end()) break;
-    result.reserve(result.size() + 1 + spare_.size());
     pages -= best->pages;
     spare_pages_ -= best->pages;
     result.push_back(*best);

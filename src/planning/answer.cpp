@@ -252,7 +252,8 @@ void note_format(PlanAnswer& answer, int capability, const std::string& name) {
   const WeightFormat* const format = find_format(settings.quantization);
   // What an 8-bit type without tensor cores for it comes to is said below.
   if (format == nullptr || settings.trains() || format->kind == Quantization::fp8) return;
-  if (format->computes_from > 0 && capability >= format->computes_from) return;
+  const int from = computes_from(answer.request.work.model, settings.quantization);
+  if (from > 0 && capability >= from) return;
   answer.notes.push_back(
       fmt::format("{} only stores weights in {}: products are in 16 bit", name, to_string(settings.quantization)));
 }
@@ -308,6 +309,17 @@ Result<void> check_spread(PlanRequest& request) {
               "their product must divide the number of GPUs");
 }
 
+/// What a framework's replicas usually share is told where there are replicas; a single one has nothing to share.
+void tell_usual_sharding(PlanAnswer& answer) {
+  const Workload& work = answer.request.work;
+  const Parallelism& parallel = work.settings.parallel;
+  if (!work.usual_sharding || std::uint64_t{parallel.data} * parallel.context == 1) return;
+  answer.notes.emplace_back(parallel.sharding == Sharding::fsdp2
+                                ? "replicas are taken to share weights by FSDP, as torchtitan's do"
+                                : "replicas are taken to share Megatron's optimizer (--use-distributed-optimizer); "
+                                  "without it: --strategy ddp");
+}
+
 }  // namespace
 
 SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::uint32_t gpus_per_node) {
@@ -318,6 +330,7 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
   search.micro_batch = one ? work.settings.micro_batch : 0;
   search.fixed_recompute = work.fixed_recompute;
   search.fixed_strategy = work.fixed_strategy;
+  search.usual_sharding = work.usual_sharding;
   if (const double peak = peak_flops(gpus, work.settings); peak > 0) search.peak_flops = peak;
   const Links links = links_of(gpus, gpus_per_node);
   search.link_bytes = links.within;
@@ -354,6 +367,7 @@ Result<PlanAnswer> answer(PlanRequest request) {
   GPUWARDEN_CHECK(check_fp8(answer.request));
   GPUWARDEN_CHECK(check_heads(answer.request));
   answer.notes = answer.request.work.notes;
+  tell_usual_sharding(answer);
   note_types(answer);
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));

@@ -120,8 +120,12 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   pool.outside = static_cast<double>(budget.outside.value);
   const double total = static_cast<double>(budget.gpu.usable.value);
   pool.cache = std::max(0.0, budget.utilization * total - pool.weights - pool.outside - pool.activations);
-  // A request's sliding layers stop at their window, so that its tokens take less each the longer it is.
-  const double token = kv_bytes_per_token(model, settings) * sliding_share(model.shape, settings.sequence);
+  // A request's sliding layers stop at their window, so that its tokens take less each the longer it is; so does the
+  // state of its linear attention, which has one size however long it is.
+  const double whole = std::ceil(settings.sequence / static_cast<double>(budget.block_tokens)) * budget.block_tokens;
+  const double state = linear_state_bytes(model.shape) / settings.parallel.tensor;
+  const double token = kv_bytes_per_token(model, settings) * sliding_share(model.shape, settings.sequence) +
+                       (whole > 0 ? state / whole : 0);
   const auto tokens_in = [&](double cache) {
     const double blocks = token > 0 ? std::floor(cache / (token * budget.block_tokens)) : 0;
     return static_cast<std::uint64_t>(blocks) * budget.block_tokens;
@@ -130,7 +134,6 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   add_ends(model, settings, budget, pool);
   pool.tokens_low = tokens_in(pool.cache_low);
   pool.tokens_high = tokens_in(pool.cache_high);
-  const double whole = std::ceil(settings.sequence / static_cast<double>(budget.block_tokens)) * budget.block_tokens;
   pool.requests = whole > 0 ? static_cast<double>(pool.tokens) / whole : 0;
   return pool;
 }

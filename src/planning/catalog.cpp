@@ -22,6 +22,7 @@ struct Ending {
   std::string_view word;
   std::string_view stored = {};  ///< as a config's quantization_config would say
   std::uint32_t bits = 0;
+  bool weights_only = false;  ///< products are in 16 bit
 };
 /// Before any that is the end of it.
 constexpr Ending kEndings[] = {{"bnb4bit", "bitsandbytes", 4},
@@ -39,15 +40,15 @@ constexpr Ending kEndings[] = {{"bnb4bit", "bitsandbytes", 4},
                                {"base"},
                                {"bnb"},
                                {"unsloth"},
-                               {"gptq", "gptq", 4},
+                               {"gptq", "gptq", 4, true},
                                {"awq", "awq", 4},
                                {"w4a16", "int4", 4},
                                {"w8a8", "int8", 8},
-                               {"w8a16", "int8", 8},
+                               {"w8a16", "int8", 8, true},
                                {"int4", "int4", 4},
                                {"int8", "int8", 8},
                                {"hqq", "hqq", 4},
-                               {"nvfp4a16", "nvfp4", 4},
+                               {"nvfp4a16", "nvfp4", 4, true},
                                {"nvfp4", "nvfp4", 4},
                                {"mxfp4", "mxfp4", 4},
                                {"fp4", "nvfp4", 4},
@@ -77,12 +78,14 @@ std::string bare(std::string_view name) {
 struct Stem {
   std::string name;
   const Ending* stored = nullptr;  ///< the outermost word about how weights are stored
+  bool weights_only = false;       ///< any of the words says so
   bool dated = false;
 };
 
 void note_ending(Stem& stem, const Ending& ending) {
   const bool more_exact = stem.stored == nullptr || (ending.bits == 8 && stem.stored->stored == ending.stored);
   if (ending.bits > 0 && more_exact) stem.stored = &ending;
+  stem.weights_only = stem.weights_only || ending.weights_only;
 }
 
 Stem stem_of(std::string name) {
@@ -181,6 +184,7 @@ void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
   if (stem.stored != nullptr) {
     model.quantization = std::string(stem.stored->stored);
     model.quantization_bits = stem.stored->bits;
+    model.quantized_weights_only = stem.weights_only;
     model.notes.push_back(fmt::format("'{}': the shape of {}, its matrices stored in {} bits ({})", printable(asked),
                                       model.name, stem.stored->bits, stem.stored->stored));
   } else if (stem.dated) {

@@ -132,12 +132,14 @@ std::optional<std::size_t> ConfigFields::list_count(std::string_view key, std::s
   }));
 }
 
-bool ConfigFields::list_holds(std::string_view key, std::string_view part) const {
+std::vector<std::string> ConfigFields::list_texts(std::string_view key) const {
+  std::vector<std::string> texts;
   const nlohmann::json* const value = find(key);
-  if (value == nullptr || !value->is_array()) return false;
-  return std::ranges::any_of(*value, [&](const nlohmann::json& each) {
-    return each.is_string() && each.get_ref<const std::string&>().find(part) != std::string::npos;
-  });
+  if (value == nullptr || !value->is_array()) return texts;
+  for (const nlohmann::json& each : *value) {
+    if (each.is_string()) texts.push_back(each.get<std::string>());
+  }
+  return texts;
 }
 
 std::optional<ConfigFields> ConfigFields::inside(std::string_view key) const {

@@ -33,8 +33,8 @@ class ConfigFields {
   std::optional<std::size_t> list_size(std::string_view key) const;
   /// How often `entry` is in a list of texts.
   std::optional<std::size_t> list_count(std::string_view key, std::string_view entry) const;
-  /// Whether a text of the list holds `part`.
-  bool list_holds(std::string_view key, std::string_view part) const;
+  /// The texts of a list; none where it is no list.
+  std::vector<std::string> list_texts(std::string_view key) const;
   bool has(std::string_view key) const;
   /// The fields of a nested object, or nothing.
   std::optional<ConfigFields> inside(std::string_view key) const;

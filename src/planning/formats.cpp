@@ -34,7 +34,8 @@ constexpr WeightFormat kWeightFormats[] = {
      .scale_bytes = 3,
      .group = 128,
      .computes_from = 75,
-     .source = "AutoGPTQ: a 16-bit scale and an 8-bit zero for a group"},
+     .source = "AutoGPTQ: a 16-bit scale and an 8-bit zero for a group, which it only stores (computes_from()); "
+               "bitsandbytes' LLM.int8() and compressed-tensors' W8A8 multiply in 8 bits"},
     {.kind = Quantization::fp8,
      .bits = 8,
      .scale_bytes = 4,
@@ -65,6 +66,14 @@ constexpr WeightFormat kWeightFormats[] = {
 const WeightFormat* find_format(Quantization quantization) {
   const auto* const found = std::ranges::find(kWeightFormats, quantization, &WeightFormat::kind);
   return found == std::end(kWeightFormats) ? nullptr : found;
+}
+
+int computes_from(const ModelShape& model, Quantization quantization) {
+  const WeightFormat* const format = find_format(quantization);
+  if (format == nullptr) return 0;
+  // A word on the command line has no file behind it.
+  const bool meant = !model.quantization || stored_quantization(model) == quantization;
+  return model.quantized_weights_only && meant ? 0 : format->computes_from;
 }
 
 Quantization stored_quantization(const ModelShape& model) {

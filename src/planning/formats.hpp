@@ -41,6 +41,9 @@ double frozen_bytes(const FrozenFormat& format, double otherwise);
 std::string formula_of(const FrozenFormat& format);
 /// The row of a format; null for none.
 const WeightFormat* find_format(Quantization quantization);
+/// From which compute capability x 10 on a model's products are in the format of its weights; 0: never, since nothing
+/// multiplies in it, or since the checkpoint packs its weights alone (GPTQ in 8 bits, W8A16, NVFP4A16).
+int computes_from(const ModelShape& model, Quantization quantization);
 /// The format in which a checkpoint is stored, as its file or name says.
 Quantization stored_quantization(const ModelShape& model);
 

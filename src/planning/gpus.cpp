@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "figures.hpp"
@@ -192,6 +193,9 @@ Result<Counted> split_count_behind(std::string_view text) {
   if (last == std::string_view::npos || last == 0 || last + 1 == trimmed.size())
     return Counted{1, std::string(trimmed)};
   const char sign = trimmed[last];
+  // The x of "rtx9999" and "GTX 1630" is the series' own.
+  const std::string before = to_lower(trimmed.substr(0, last + 1));
+  if (before.ends_with("rtx") || before.ends_with("gtx")) return Counted{1, std::string(trimmed)};
   if (sign != ':' && sign != 'x' && sign != 'X' && sign != '*') return Counted{1, std::string(trimmed)};
   // As if the count stood before.
   return split_count(fmt::format("{}x{}", trimmed.substr(last + 1), trim(trimmed.substr(0, last))));
@@ -203,8 +207,9 @@ Result<GpuGroup> gpus_named(std::string_view text) {
   GPUWARDEN_TRY(Counted counted, split_count(text));
   const GpuModel* model = counted.name.empty() ? nullptr : best_model(counted.name);
   if (model == nullptr && counted.count == 1) {
-    GPUWARDEN_TRY(counted, split_count_behind(text));
-    model = counted.name.empty() ? nullptr : best_model(counted.name);
+    GPUWARDEN_TRY(Counted behind, split_count_behind(text));
+    model = behind.name.empty() ? nullptr : best_model(behind.name);
+    if (model != nullptr) counted = std::move(behind);
   }
   if (model == nullptr)
     return fail(ErrorCode::not_found, fmt::format("no GPU model '{}' is known", printable(counted.name)),

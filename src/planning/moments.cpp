@@ -72,9 +72,12 @@ void fill_states(const ModelFigures& model, const Settings& settings, const Loca
   parts.temporaries = (bytes.temporaries * local.adapters + copy_temporaries(settings) * local.copies) / shards.states;
 }
 
-/// DeepSpeed's buckets to reduce and to gather.
+/// DeepSpeed's buckets to reduce and to gather. Megatron's distributed optimizer reduces and gathers in the buffers of
+/// gradients and weights themselves (megatron/core/distributed/param_and_grad_buffer.py); with ZeRO-2 or 3 Megatron is
+/// Megatron-DeepSpeed.
 double zero_buckets(const Settings& settings, const LocalParameters& local) {
   const Sharding sharding = settings.parallel.sharding;
+  if (settings.framework == Framework::megatron && sharding == Sharding::zero1) return 0;
   if (sharding != Sharding::zero1 && sharding != Sharding::zero2 && sharding != Sharding::zero3) return 0;
   const double bucket = figures().zero_bucket_elements;
   const double trained = settings.task == Task::full_training ? local.total : bucket;

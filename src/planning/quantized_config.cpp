@@ -15,36 +15,38 @@ namespace {
 
 /// What was found out about the weights.
 struct Stored {
-  std::uint32_t bits = 0;   ///< as the file says; 0: it does not
-  std::string type;         ///< "fp8", "int4", "nvfp4" ...: where the method leaves it open
-  std::uint32_t group = 0;  ///< weights that share a scale; 0: as the format usually has it
+  std::uint32_t bits = 0;     ///< as the file says; 0: it does not
+  std::string type;           ///< "fp8", "int4", "nvfp4" ...: where the method leaves it open
+  std::uint32_t group = 0;    ///< weights that share a scale; 0: as the format usually has it
+  bool weights_only = false;  ///< what comes into a matrix stays in 16 bit
 };
 
 /// Methods whose weights have one width, or one where none is named.
 struct Method {
   std::string_view name;
-  std::uint32_t bits;  ///< 0: the file has to say
+  std::uint32_t bits;         ///< 0: the file has to say
+  bool weights_only = false;  ///< its kernels multiply in 16 bit
 };
-constexpr Method kMethods[] = {{"awq", 4},
-                               {"gptq", 0},
+constexpr Method kMethods[] = {{"awq", 4, true},
+                               {"gptq", 0, true},
                                {"bitsandbytes", 0},
                                {"fp8", 8},
                                {"fbgemm_fp8", 8},
                                {"mxfp4", 4},
-                               {"eetq", 8},
-                               {"auto-round", 0},
-                               {"intel/auto-round", 0},
-                               {"autoround", 0},
-                               {"hqq", 0},
+                               {"eetq", 8, true},
+                               {"auto-round", 0, true},
+                               {"intel/auto-round", 0, true},
+                               {"autoround", 0, true},
+                               {"hqq", 0, true},
                                {"torchao", 0},
                                {"quanto", 0},
                                {"compressed-tensors", 0},
                                {"modelopt", 0},
-                               {"aqlm", 2},
+                               {"aqlm", 2, true},
                                {"bitnet", 2},
-                               {"higgs", 4},
-                               {"spqr", 3},
-                               {"vptq", 2}};
+                               {"higgs", 4, true},
+                               {"spqr", 3, true},
+                               {"vptq", 2, true}};
 
 /// A word of a name, and the weights that it stands for.
 struct WidthWord {
@@ -64,7 +66,9 @@ Stored stored_by_name(std::string_view name) {
   const std::string text = to_lower(name);
   const auto* const found =
       std::ranges::find_if(kWidthWords, [&](const WidthWord& row) { return text.contains(row.word); });
-  return found == std::end(kWidthWords) ? Stored{} : Stored{found->bits, std::string(found->type)};
+  if (found == std::end(kWidthWords)) return {};
+  const bool alone = text.contains("weightonly") || text.contains("weight_only") || text.contains("a16");
+  return {.bits = found->bits, .type = std::string(found->type), .weights_only = alone};
 }
 
 /// Weights that share a scale; files write -1 or null for a whole channel.
@@ -74,10 +78,47 @@ std::uint32_t group_in(ConfigFields& object) {
       std::max(0.0, object.decimal({"group_size", "q_group_size"}, -1, kMost).value_or(0)));
 }
 
-/// Whether attention's matrices are named among those that stay in 16 bit: then the experts alone are packed.
-bool spares_attention(const ConfigFields& object) {
-  return std::ranges::any_of(std::initializer_list<std::string_view>{"ignore", "modules_to_not_convert"},
-                             [&](std::string_view key) { return object.list_holds(key, "self_attn"); });
+/// Words that lead to the layers of the language model in a module's name or a pattern of names ("\\d").
+constexpr std::string_view kWayToLayers[] = {"model", "language_model", "layers", "d"};
+
+bool leads_to_layers(std::string_view text) {
+  std::string words(text);
+  for (char& c : words) {
+    if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_') c = ' ';
+  }
+  return std::ranges::all_of(split_words(words), [](std::string_view word) {
+    return std::ranges::find(kWayToLayers, word) != std::end(kWayToLayers);
+  });
+}
+
+/// Whether an entry of what stays in 16 bit means attention as a whole, in all layers: "self_attn",
+/// "re:.*self_attn.*", "model.layers.*.self_attn". One that goes on ("re:.*self_attn.kv_b_proj") is about a part of it.
+bool names_all_attention(std::string_view entry) {
+  constexpr std::string_view kPattern = "re:";
+  constexpr std::string_view kAttention = "self_attn";
+  if (entry.starts_with(kPattern)) entry.remove_prefix(kPattern.size());
+  const std::size_t at = entry.find(kAttention);
+  if (at == std::string_view::npos || !leads_to_layers(entry.substr(0, at))) return false;
+  return entry.substr(at + kAttention.size()).find_first_not_of(".*$\\") == std::string_view::npos;
+}
+
+/// "model.layers.7.self_attn.o_proj", or all of that layer's attention.
+bool names_a_layers_attention(std::string_view entry) {
+  const bool tower = entry.contains("vision") || entry.contains("visual") || entry.contains("audio");
+  return !tower && (entry.ends_with(".self_attn.o_proj") || entry.ends_with(".self_attn"));
+}
+
+/// Whether attention stays in 16 bit: then the experts alone are packed. Files name it as a whole, or its matrices
+/// layer by layer; then its output in most layers stands for the others.
+bool spares_attention(const ConfigFields& object, std::uint32_t layers) {
+  std::size_t outputs = 0;
+  for (const std::string_view key : {"ignore", "modules_to_not_convert"}) {
+    for (const std::string& entry : object.list_texts(key)) {
+      if (names_all_attention(entry)) return true;
+      outputs += names_a_layers_attention(entry) ? 1 : 0;
+    }
+  }
+  return outputs > layers / 2;
 }
 
 /// compressed-tensors and newer files of ModelOpt: groups of layers, the weights of each with a width and a type.
@@ -93,8 +134,9 @@ Stored stored_in_groups(const ConfigFields& object) {
   const bool real = weights->text({"type"}).value_or("int") == "float";
   const auto width = static_cast<std::uint32_t>(*bits);
   const std::uint32_t shared = group_in(*weights);
-  if (real) return {width, width == 8 ? "fp8" : width == 4 ? "nvfp4" : fmt::format("fp{}", width), shared};
-  return {width, fmt::format("int{}", width), shared};
+  const bool alone = !group->inside("input_activations");
+  if (real) return {width, width == 8 ? "fp8" : width == 4 ? "nvfp4" : fmt::format("fp{}", width), shared, alone};
+  return {width, fmt::format("int{}", width), shared, alone};
 }
 
 /// hqq: one width for all layers, or one for each kind of them, of which the first stands for all.
@@ -128,7 +170,11 @@ Stored stored_in(ConfigFields& object, std::string_view method) {
   if (object.is_true("load_in_8bit")) return {.bits = 8};
   if (method == "hqq") return stored_by_hqq(object);
   if (method == "torchao") return stored_by_torchao(object);
-  if (method == "quanto") return stored_by_name(object.text({"weights"}).value_or(""));
+  if (method == "quanto") {
+    Stored stored = stored_by_name(object.text({"weights"}).value_or(""));
+    stored.weights_only = !object.text({"activations"});
+    return stored;
+  }
   if (const Stored named = stored_by_name(object.text({"quant_algo"}).value_or("")); named.bits > 0) return named;
   if (const Stored grouped = stored_in_groups(object); grouped.bits > 0) return grouped;
   const auto* const known = std::ranges::find(kMethods, method, &Method::name);
@@ -140,6 +186,11 @@ Stored stored_in(ConfigFields& object, std::string_view method) {
 std::uint32_t planned_bits(std::uint32_t bits) {
   if (bits == 0 || bits > 8) return 0;
   return bits <= 4 ? 4 : 8;
+}
+
+bool packs_weights_only(std::string_view method, const Stored& stored) {
+  const auto* const known = std::ranges::find(kMethods, method, &Method::name);
+  return stored.weights_only || (known != std::end(kMethods) && known->weights_only);
 }
 
 /// What the figures are off by, or empty.
@@ -171,7 +222,8 @@ void read_quantization(ConfigFields& fields, ModelShape& model) {
   if (fields.error()) return;
   model.quantization_bits = planned_bits(stored.bits);
   model.quantization_group = stored.group;
-  model.quantized_experts_only = model.experts.experts > 0 && spares_attention(*object);
+  model.quantized_weights_only = model.quantization_bits > 0 && packs_weights_only(method, stored);
+  model.quantized_experts_only = model.experts.experts > 0 && spares_attention(*object, model.layers);
   std::string name = method.empty() ? "quantised" : method;
   if (!stored.type.empty() && !name.contains(stored.type)) name += " " + stored.type;
   model.quantization = name;

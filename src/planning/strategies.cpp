@@ -160,6 +160,8 @@ std::vector<Candidate> fixed_strategy(const ModelFigures& model, const SearchReq
                        model.shape.heads % parallel.tensor == 0 && parallel.pipeline <= model.shape.layers;
   if (!divides) return candidates;
   parallel.data = request.gpus / others;
+  const bool alone = parallel.data * parallel.context == 1;
+  if (request.usual_sharding && alone && !request.calibration) parallel.sharding = Sharding::none;
   add_recomputations(request, parallel, candidates);
   return candidates;
 }

@@ -364,16 +364,15 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
 
 /// Where degrees are given but not how replicas share what is left: as the frameworks that have these degrees are run.
 /// Megatron-LM's and Megatron Bridge's recipes all have the distributed optimizer; torchtitan's data parallelism is
-/// FSDP.
+/// FSDP. Other frameworks' replicas share nothing unless they are told to.
 void shard_as_usual(Workload& work) {
   Parallelism& parallel = work.settings.parallel;
   const bool given = std::max({parallel.tensor, parallel.pipeline, parallel.context, parallel.expert}) > 1;
-  if (!given || !work.settings.trains() || parallel.sharding != Sharding::none) return;
   const bool titan = work.settings.framework == Framework::torchtitan;
+  const bool megatron = work.settings.framework == Framework::megatron;
+  if (!given || !(titan || megatron) || !work.settings.trains() || parallel.sharding != Sharding::none) return;
   parallel.sharding = titan ? Sharding::fsdp2 : Sharding::zero1;
-  work.notes.emplace_back(titan ? "replicas are taken to share weights by FSDP, as torchtitan's do"
-                                : "replicas are taken to share Megatron's optimizer (--use-distributed-optimizer); "
-                                  "without it: --strategy ddp");
+  work.usual_sharding = true;
 }
 
 }  // namespace
@@ -386,6 +385,8 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   work.model = std::move(model);
   GPUWARDEN_TRY(work.settings,
                 read_settings(words, work.model, known_word("task", words.text("task").value_or(usual_task))));
+  const std::string packed = normal_word(words.text("quantization").value_or(""));
+  if (packed == "gptq-int8" || packed == "w8a16") work.model.quantized_weights_only = true;
   for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
     work.fixed_strategy = work.fixed_strategy || words.has(key);
   }

@@ -355,6 +355,9 @@ TEST_F(Plan, OptionsThatAreNoneHereAreAnsweredWithTheRightSpelling) {
   answered("--use-distributed-optimizer", "--strategy zero1");
   answered("--enforce-eager", "CUDA graphs");
   answered("--bf16", "--precision bf16");
+  // Named as ours would be, but something else there.
+  answered("--mixed-precision=bf16", "--precision mixed");
+  answered("--mem-fraction-static=0.8", "--utilization SHARE");
 }
 
 TEST_F(Plan, QuantisedNamesHaveTheBytesOfTheirFormat) {

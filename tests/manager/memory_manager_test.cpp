@@ -51,8 +51,12 @@ TEST_F(Memory, OfTheCpuCanBeWrittenTo) {
 }
 
 TEST_F(Memory, EachStrategyIsThePoolsOfThatName) {
-  for (const auto strategy : {AllocationStrategy::greedy, AllocationStrategy::balanced,
-                              AllocationStrategy::consolidated, AllocationStrategy::fragmentation_aware}) {
+  for (const memory::Strategy& pooled : memory::strategies()) {
+    EXPECT_TRUE(allocation_strategy_from(pooled.name)) << pooled.name << " cannot be chosen";
+  }
+  for (const auto strategy :
+       {AllocationStrategy::greedy, AllocationStrategy::balanced, AllocationStrategy::consolidated,
+        AllocationStrategy::fragmentation_aware, AllocationStrategy::steady}) {
     EXPECT_NE(memory::find_strategy(to_string(strategy)), nullptr);
     auto config = small_pool();
     config.allocation_strategy = strategy;

@@ -40,6 +40,31 @@ TEST(Answer, TellsMemoryStrategiesAndSpeed) {
   EXPECT_FALSE(plan->pool);
 }
 
+TEST(Answer, OnlyReplicasShareMegatronsOptimizer) {
+  PlanRequest request = asking("llama-3.1-8b", "pretrain", "8xh100");
+  Settings& settings = request.work.settings;
+  settings.framework = Framework::megatron;
+  settings.parallel = {.tensor = 4, .sharding = Sharding::zero1};
+  request.work.fixed_strategy = request.work.usual_sharding = true;
+  const auto two = answer(request);
+  ASSERT_THAT(two, IsOk());
+  EXPECT_THAT(two->notes, ::testing::Contains(HasSubstr("--use-distributed-optimizer")));
+  EXPECT_EQ(two->best().settings.parallel.sharding, Sharding::zero1);
+  settings.parallel.tensor = 8;
+  const auto one = answer(request);
+  ASSERT_THAT(one, IsOk());
+  EXPECT_THAT(one->notes, Not(::testing::Contains(HasSubstr("--use-distributed-optimizer"))));
+  EXPECT_EQ(one->best().settings.parallel.sharding, Sharding::none);
+  request.work.usual_sharding = false;
+  EXPECT_EQ(answer(request)->best().settings.parallel.sharding, Sharding::zero1) << "as it was asked for";
+  request.work.usual_sharding = true;
+  request.work.model = find_model("llama-3.1-70b").value();
+  const auto large = answer(request);
+  ASSERT_THAT(large, IsOk());
+  EXPECT_FALSE(large->fits);
+  EXPECT_TRUE(large->search.smallest_gpus) << "more replicas do share the optimizer";
+}
+
 TEST(Answer, AnEngineHasAPoolAndNoSpeed) {
   const auto plan = answer(asking("llama-3.1-8b", "serve", "h100"));
   ASSERT_THAT(plan, IsOk());

@@ -263,6 +263,35 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
   }
 }
 
+TEST(ReadQuantization, ExpertsAloneArePackedWhereAllOfAttentionIsSpared) {
+  const auto experts_alone = [](const std::string& ignored) {
+    const std::string text = fmt::format(
+        R"({{"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4,
+            "num_attention_heads": 4, "vocab_size": 100, "num_local_experts": 8, "num_experts_per_tok": 2,
+            "quantization_config": {{"quant_method": "awq", "bits": 4, "modules_to_not_convert": [{}]}}}})",
+        ignored);
+    const auto model = read_config(text, "config.json");
+    EXPECT_TRUE(model) << ignored << (model ? "" : model.error().message);
+    return model && model->quantized_experts_only;
+  };
+  EXPECT_TRUE(experts_alone(R"("lm_head", "self_attn")"));
+  EXPECT_TRUE(experts_alone(R"("re:.*self_attn.*")"));
+  EXPECT_TRUE(experts_alone(R"("model.layers.*.self_attn")"));
+  constexpr const char* kLayer = R"("model.layers.{0}.self_attn.q_proj", "model.layers.{0}.self_attn.o_proj")";
+  const auto layers = [&](std::size_t count) {
+    std::vector<std::string> named;
+    for (std::size_t layer = 0; layer < count; ++layer) named.push_back(fmt::format(fmt::runtime(kLayer), layer));
+    return fmt::format("{}", fmt::join(named, ", "));
+  };
+  EXPECT_TRUE(experts_alone(layers(4)));
+  EXPECT_TRUE(experts_alone(layers(3)));
+  EXPECT_FALSE(experts_alone(layers(2))) << "half of the layers are packed";
+  EXPECT_FALSE(experts_alone(R"("re:.*self_attn.kv_b_proj")"));
+  EXPECT_FALSE(experts_alone(R"("model.layers.0.self_attn")"));
+  EXPECT_FALSE(experts_alone(R"("re:vision_tower.*self_attn.*")"));
+  EXPECT_FALSE(experts_alone(R"("lm_head", "re:.*mlp.gate$")"));
+}
+
 TEST(ReadQuantization, SixteenBitsNeedNoNote) {
   const ModelShape model = quantized(R"({"quant_method":"gptq","bits":16})");
   EXPECT_EQ(model.quantization_bits, 0U);

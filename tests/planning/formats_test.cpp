@@ -45,6 +45,40 @@ TEST(WeightFormats, SayFromWhichGpuOnTheyAreMultipliedIn) {
   EXPECT_EQ(find_format(Quantization::none), nullptr);
 }
 
+TEST(WeightFormats, CheckpointsOfWeightsAloneAreOnlyStored) {
+  const auto named = [](const char* name) {
+    const ModelShape model = *find_model(name);
+    return computes_from(model, stored_quantization(model));
+  };
+  EXPECT_EQ(named("Qwen2.5-7B-Instruct-GPTQ-Int8"), 0);
+  EXPECT_EQ(named("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a16"), 0);
+  EXPECT_EQ(named("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8"), 75);
+  EXPECT_EQ(named("RedHatAI/Llama-3.3-70B-Instruct-NVFP4A16"), 0);
+  EXPECT_EQ(named("nvidia/Llama-3.1-8B-Instruct-NVFP4"), 100);
+  EXPECT_EQ(computes_from(*find_model("llama-3.1-8b"), Quantization::int8), 75) << "bitsandbytes multiplies in it";
+
+  const auto stored = [](const std::string& quantization) {
+    const ModelShape model =
+        *read_config(R"({"model_type":"llama","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":2,
+        "num_attention_heads":32,"vocab_size":1000,"quantization_config":)" +
+                         quantization + "}",
+                     "c");
+    return computes_from(model, stored_quantization(model));
+  };
+  EXPECT_EQ(stored(R"({"quant_method":"gptq","bits":8,"group_size":128})"), 0);
+  EXPECT_EQ(stored(R"({"quant_method":"bitsandbytes","load_in_8bit":true})"), 75);
+  EXPECT_EQ(stored(R"({"quant_method":"compressed-tensors","config_groups":{"group_0":{"input_activations":null,
+      "weights":{"num_bits":8,"type":"int"}}}})"),
+            0);
+  EXPECT_EQ(stored(R"({"quant_method":"compressed-tensors","config_groups":{"group_0":{
+      "input_activations":{"num_bits":8,"type":"int"},"weights":{"num_bits":8,"type":"int"}}}})"),
+            75);
+  EXPECT_EQ(stored(R"({"quant_method":"compressed-tensors","config_groups":{"group_0":{"input_activations":null,
+      "weights":{"num_bits":4,"type":"float","group_size":16}}}})"),
+            0);
+  EXPECT_EQ(stored(R"({"quant_method":"torchao","quant_type":"int8_weight_only"})"), 0);
+}
+
 TEST(WeightFormats, ExpertsAlonePackedLeaveTheRemainderIn16Bit) {
   const ModelShape thinking = *find_model("moonshotai/Kimi-K2-Thinking");
   EXPECT_TRUE(thinking.quantized_experts_only);

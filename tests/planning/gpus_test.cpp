@@ -38,6 +38,15 @@ TEST(GpusNamed, TakesWhatOtherProgramsWrite) {
   EXPECT_FALSE(gpus_named("hgx"));
 }
 
+TEST(GpusNamed, ANameThatIsNotKnownIsToldAsItWasWritten) {
+  for (const std::string name : {"rtx9999", "RTX9999", "gtx1630", "GTX 1630x", "voodoo:8", "voodoox4"}) {
+    const auto group = gpus_named(name);
+    ASSERT_FALSE(group) << name;
+    EXPECT_EQ(group.error().message, "no GPU model '" + name + "' is known");
+  }
+  EXPECT_EQ(named("rtx4090x2"), "2 NVIDIA GeForce RTX 4090") << "only the series' own x is no sign";
+}
+
 TEST(GpusNamed, ExportVariantsHaveTheMemoryOfWhatTheyDeriveFrom) {
   EXPECT_EQ(gpus_named("a800-80gb")->usable, gpus_named("a100-80gb")->usable);
   EXPECT_EQ(gpus_named("h800")->usable, gpus_named("h100")->usable);

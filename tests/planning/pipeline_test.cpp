@@ -127,6 +127,21 @@ TEST(Tensor, MegatronsGradientsAreThereAtEveryMoment) {
   }
 }
 
+TEST(Tensor, OnlyDeepSpeedHasBucketsBesideTheGradients) {
+  Settings settings;
+  settings.precision = Precision::master_weights;
+  settings.parallel = {.data = 16, .tensor = 8, .sharding = Sharding::zero1};
+  const ModelFigures model = figures_of(llama3_70b());
+  const auto buffers = [&] { return estimate(model, settings)->peak_moment().at(Use::buffers); };
+  const double buckets = 2 * 500e6;  // bytes: reduce_bucket_size elements in 16 bit
+  const double deepspeed = buffers();
+  EXPECT_GE(deepspeed, buckets);
+  settings.framework = Framework::megatron;
+  EXPECT_LT(buffers(), buckets) << "the distributed optimizer works in the gradients' own buffers";
+  settings.parallel.sharding = Sharding::zero2;
+  EXPECT_GE(buffers(), buckets) << "Megatron-DeepSpeed";
+}
+
 TEST(Tensor, SequenceParallelismGathersWhatItSplit) {
   Settings settings;
   settings.parallel.tensor = 8;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gpuwarden/planning/catalog.hpp"
+#include "planning/equations.hpp"
 #include "planning/shapes.hpp"
 
 namespace gpuwarden::planning {
@@ -66,6 +68,23 @@ TEST(ServingPool, TokensAndRequestsAgreeWhereLayersSlide) {
   settings.sequence = 131'072;
   const ServingPool pool = *serving_pool(figures_of(gemma), settings, {.gpu = {gib(79.22)}});
   EXPECT_DOUBLE_EQ(pool.requests, static_cast<double>(pool.tokens) / 131'072);
+}
+
+TEST(ServingPool, EveryRequestHoldsTheStateOfItsLinearAttention) {
+  const ModelShape next = *find_model("Qwen3-Next-80B-A3B-Instruct");
+  Settings settings;
+  settings.task = Task::serving;
+  settings.sequence = 1024;
+  settings.parallel.tensor = 4;
+  const ModelFigures model = figures_of(next);
+  const ServingPool pool = *serving_pool(model, settings, {.gpu = {gib(79.22)}});
+  const double cache = 1024 * kv_bytes_per_token(model, settings);
+  const double state = linear_state_bytes(next) / 4;
+  EXPECT_GT(state, cache) << "short requests are mostly state";
+  EXPECT_NEAR(pool.requests, pool.cache / (cache + state), 0.05);
+  settings.sequence = 262'144;
+  const ServingPool longer = *serving_pool(model, settings, {.gpu = {gib(79.22)}});
+  EXPECT_NEAR(longer.requests, longer.cache / (256 * cache + state), 0.01) << "it does not grow with the request";
 }
 
 TEST(ServingPool, FiguresLieWithinTheirRanges) {

@@ -213,13 +213,17 @@ TEST(WorkloadWords, MegatronsParallelismComesWithItsDistributedOptimizer) {
   const auto given = [](std::initializer_list<Given> words) { return work(words, "llama-3.1-8b").value(); };
   const auto shared = given({{"framework", {"megatron"}}, {"tensor-parallel", {"2"}}});
   EXPECT_EQ(shared.settings.parallel.sharding, Sharding::zero1);
-  ASSERT_EQ(shared.notes.size(), 1U);
-  EXPECT_THAT(shared.notes.front(), HasSubstr("--use-distributed-optimizer"));
+  EXPECT_TRUE(shared.usual_sharding);
   const auto plain = given({{"framework", {"megatron"}}, {"tensor-parallel", {"2"}}, {"strategy", {"ddp"}}});
   EXPECT_EQ(plain.settings.parallel.sharding, Sharding::none);
-  EXPECT_TRUE(plain.notes.empty());
+  EXPECT_FALSE(plain.usual_sharding);
   EXPECT_EQ(given({{"framework", {"torchtitan"}}, {"tensor-parallel", {"2"}}}).settings.parallel.sharding,
             Sharding::fsdp2);
+  for (const char* framework : {"transformers", "torchtune", "litgpt"}) {
+    const auto others = given({{"framework", {framework}}, {"tensor-parallel", {"2"}}});
+    EXPECT_EQ(others.settings.parallel.sharding, Sharding::none) << framework;
+    EXPECT_FALSE(others.usual_sharding) << framework;
+  }
 }
 
 }  // namespace

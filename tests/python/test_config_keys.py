@@ -66,7 +66,7 @@ EFFECTS: list[tuple[str, dict[str, Any], Callable[[g.GPUManager], Any], tuple[An
     ("enable_channels_last", {}, lambda m: plan(m)["channels_last"], (True, True), (False, False)),
     ("enable_memory_pooling", {}, lambda m: idle_after_use(m) > 0, (True, True), (False, False)),
     ("enable_monitoring", {}, lambda m: m.performance_monitor.running, (True, True), (False, False)),
-    ("allocation_strategy", {}, lambda m: m.memory_manager.get_status()["allocation_strategy"], ("greedy", "greedy"), ("consolidated", "consolidated")),
+    ("allocation_strategy", {}, lambda m: m.memory_manager.get_status()["allocation_strategy"], ("greedy", "greedy"), ("steady", "steady")),
     ("max_memory_cache_ratio", {"memory_fraction": 0.01}, lambda m: idle_after_use(m) > 0, (1.0, True), (0.0, False)),
     ("enable_profiling", {}, profiled, (True, ["of_this_test"]), (False, [])),
     ("distributed_backend", {}, set_up, ("gloo", ("gloo", False)), ("nccl", ("gloo", True))),

@@ -33,7 +33,7 @@ assert not config.enable_profiling and not config.enable_distributed
 assert [level.name for level in OptimizationLevel] == ["NONE", "BASIC", "AGGRESSIVE", "EXPERIMENTAL"]
 assert [precision.name for precision in ModelPrecision] == ["FP32", "FP16", "BF16", "INT8", "MIXED"]
 assert [strategy.name for strategy in AllocationStrategy] == [
-    "GREEDY", "BALANCED", "CONSOLIDATED", "FRAGMENTATION_AWARE"]
+    "GREEDY", "BALANCED", "CONSOLIDATED", "FRAGMENTATION_AWARE", "STEADY"]
 """
 
 BASIC_BEGIN = """

@@ -64,7 +64,7 @@ Result<int> show_queue(Context& context) {
 
 Result<std::string> job_operand(const Context& context) {
   const auto& rest = context.args.rest;
-  if (rest.size() == 2 && rest[1].find_first_not_of("0123456789_+") == std::string::npos && rest[1] != "")
+  if (rest.size() == 2 && rest[1].find_first_not_of("0123456789_+") == std::string::npos && !rest[1].empty())
     return rest[1];
   return fail(ErrorCode::invalid_argument,
               rest.size() < 2 ? fmt::format("slurm {} needs the number of a job", rest[0])

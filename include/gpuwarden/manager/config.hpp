@@ -14,7 +14,7 @@
 namespace gpuwarden::manager {
 
 /// How memory is pooled; each is the memory::Strategy of that name.
-enum class AllocationStrategy { greedy, balanced, consolidated, fragmentation_aware };
+enum class AllocationStrategy { greedy, balanced, consolidated, fragmentation_aware, steady };
 std::string_view to_string(AllocationStrategy strategy);
 std::optional<AllocationStrategy> allocation_strategy_from(std::string_view name);
 

@@ -30,6 +30,8 @@ struct SearchRequest {
   /// settings.parallel is to be kept; its data-parallel ranks follow from `gpus`. Recomputation is searched unless it
   /// is fixed, or calibrated.
   bool fixed_strategy = false;
+  /// Of a fixed strategy: its sharding was not asked for. Where no replicas are left there is none.
+  bool usual_sharding = false;
   std::optional<Calibration> calibration;    ///< measured peaks of these settings, in the place of the equations
   std::uint32_t largest_micro_batch = 4096;  ///< beyond which nothing is tried
   double peak_flops = 312e12;                ///< of one GPU, dense, in the type of computing

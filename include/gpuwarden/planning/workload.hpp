@@ -19,6 +19,7 @@ struct Workload {
   ModelShape model;
   Settings settings;
   bool fixed_strategy = false;       ///< settings.parallel says how GPUs share the work; its data-parallel ranks follow
+  bool usual_sharding = false;       ///< no strategy was named: settings.parallel.sharding is the framework's usual one
   bool fixed_micro_batch = false;    ///< settings.micro_batch is kept; else the largest that fits
   bool fixed_recompute = false;      ///< settings.recompute is kept
   std::uint64_t global_batch = 0;    ///< samples of an optimizer step on all GPUs; 0: free
