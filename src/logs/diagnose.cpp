@@ -43,10 +43,11 @@ std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowle
   std::erase_if(findings, [](const doctor::Finding& finding) { return finding.severity < doctor::Severity::error; });
   std::vector<std::string> taken;
   for (diagnosis::Cause& cause : diagnosis.causes) {
-    if (severity_of(cause) < doctor::Severity::warning) continue;
     for (const std::string& id : checks_like(cause.id)) {
       const auto same = std::ranges::find(findings, id, &doctor::Finding::id);
       if (same == findings.end() || std::ranges::find(taken, id) != taken.end()) continue;
+      // What the facts prove is not made less of by a cause that is less sure.
+      if (severity_of(cause) < same->severity) continue;
       take_commands(*same, cause);
       taken.push_back(id);
     }
@@ -97,11 +98,12 @@ Report diagnose(const std::vector<std::string>& paths, const Options& options) {
     report.machine = name_of(*machine);
     report.simulated = machine->simulated;
   }
-  if (told != nullptr && options.knowledge != nullptr)
-    report.environment = judge(*told, *options.knowledge, report.diagnosis);
+  // Before the environment is judged: a cause that is not told must not take a finding with it.
   report.doubtful = std::erase_if(report.diagnosis.causes, [&](const diagnosis::Cause& cause) {
     return cause.confidence < options.min_confidence;
   });
+  if (told != nullptr && options.knowledge != nullptr)
+    report.environment = judge(*told, *options.knowledge, report.diagnosis);
   report.answers = rank(report);
   return report;
 }
