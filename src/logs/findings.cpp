@@ -31,7 +31,7 @@ constexpr auto kSame = std::to_array<Same>({
      "driver-in-trouble driver-missing driver-not-loaded nouveau-loaded driver-blacklisted reported-driver-too-old "
      "told-open-module-needed told-legacy-gpu told-other-driver told-key-rejected told-build-failed "
      "told-headers-missing told-module-missing told-no-gpu-served"},
-    {"libcuda_missing", "driver-in-trouble driver-missing container-without-gpu reported-library-missing"},
+    {"libcuda_missing", "driver-in-trouble driver-missing container-without-gpu"},
     {"no_device_detected",
      "driver-in-trouble told-no-gpu-served told-open-module-needed told-legacy-gpu told-init-failed "
      "reported-cuda-error reported-driver-too-old driver-library-mismatch nvml-unknown-error container-without-gpu"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each check of quoted error messages, and of purposes: what makes it speak alone, and what only nearly does.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -155,6 +156,27 @@ TEST(ReportedChecks, AnImportThatFailsIsAnErrorAndNamesTheCudaOfItsLibrary) {
   EXPECT_THAT(found.findings[0].title, ::testing::HasSubstr("CUDA 12's"));
   machine.environment->messages.back().text = "Could not load dynamic library 'libcudart.so.12'; cannot open";
   EXPECT_EQ(examined(machine).worst, doctor::Severity::warning);
+}
+
+TEST(ReportedChecks, AnImportErrorThatAProgramOnlyWarnsOfIsAWarning) {
+  Snapshot machine = told_of(healthy_machine());
+  auto& messages = software(machine).messages;
+  messages.push_back({"library_missing",
+                      "WARNING 03-03 10:11:12 [_custom_ops.py:20] Failed to import from vllm._C with "
+                      "ImportError('libcudart.so.12: cannot open shared object file: No such file or directory')",
+                      "libcudart.so.12", 3});
+  EXPECT_EQ(examined(machine).worst, doctor::Severity::warning);
+  messages.back().text = "[rank0]: ImportError: libcudart.so.12: cannot open shared object file";
+  EXPECT_EQ(examined(machine).worst, doctor::Severity::error);
+}
+
+TEST(ReportedChecks, TheDriversOwnLibrariesAreLeftToTheDiagnosis) {
+  for (const char* library : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
+    Snapshot machine = told_of(healthy_machine());
+    software(machine).messages.push_back(
+        {"library_missing", fmt::format("ImportError: {}: cannot open shared object file", library), library, 3});
+    EXPECT_EQ(found_in(machine), "") << library;
+  }
 }
 
 TEST(ReportedChecks, AFabricManagerOfAnotherVersionIsTheReasonForError802) {
