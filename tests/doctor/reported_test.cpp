@@ -199,6 +199,44 @@ TEST(PurposeChecks, OfAPackageThatIsNotInstalledTheNewestReleasesThatRunHereAreN
   EXPECT_THAT(titles_of(machine, "ollama"), ::testing::HasSubstr("its releases run here"));
 }
 
+TEST(PurposeChecks, TheNewestReleasesOfVllmAreNotPinnedToTheFirstOfThem) {
+  Snapshot machine = healthy_machine();
+  remove_package(machine, "vllm");
+  EXPECT_THAT(titles_of(machine, "vllm"), ::testing::HasSubstr("0.28 or later runs here"));
+  EXPECT_THAT(fixes_of(machine, "vllm"), ::testing::HasSubstr("pip install 'vllm>=0.28'"));
+}
+
+TEST(PurposeChecks, OnAnOlderDriverTheWheelOfItsCudaIsNamed) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_driver(machine, "570.211.01");
+  EXPECT_THAT(titles_of(machine, "vllm"), ::testing::HasSubstr("with the wheel for CUDA 12.9"));
+  EXPECT_THAT(fixes_of(machine, "vllm"), ::testing::HasSubstr("vllm==0.28.0+cu129"));
+}
+
+TEST(PurposeChecks, WhereNoReleaseRunsOnTheDriverTheDriverIsTheStep) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_driver(machine, "418.87.00");
+  EXPECT_THAT(titles_of(machine, "vllm"), ::testing::HasSubstr("no release that is known runs here"));
+  EXPECT_THAT(fixes_of(machine, "vllm"), ::testing::Not(::testing::HasSubstr("pip install")));
+}
+
+TEST(PurposeChecks, WithoutGroundsNothingIsSaidToRun) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  forget_driver(machine);
+  for (const char* package : {"vllm", "tensorflow", "pytorch"}) {
+    EXPECT_THAT(titles_of(machine, package), ::testing::HasSubstr("was not judged: the driver is not known"));
+    EXPECT_THAT(titles_of(machine, package), ::testing::Not(::testing::HasSubstr("run here")));
+  }
+  Snapshot amd = healthy_machine();
+  remove_cuda_software(amd);
+  remove_gpus(amd);
+  add_amd_gpu(amd, "gfx942");
+  EXPECT_THAT(titles_of(amd, "tensorflow"), ::testing::HasSubstr("was not judged: its needs are known for NVIDIA"));
+}
+
 TEST(PurposeChecks, AModelsNameIsWorkToServe) {
   const auto purpose = doctor::parse_purpose("Qwen3-32B");
   ASSERT_TRUE(purpose.has_value());
