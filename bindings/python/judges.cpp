@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judging: doctor, compat, plan, diagnose, replay.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -164,7 +165,8 @@ std::string plan(const OpenMachine* self, const std::string& model, const std::s
   })));
 }
 
-std::string diagnose(const OpenMachine* self, const std::vector<std::string>& paths, double min_confidence) {
+std::string diagnose(const OpenMachine* self, const std::vector<std::string>& paths,
+                     std::optional<double> min_confidence) {
   const auto machine = share(self);
   return json_text(unwrap(interruptible([&](const std::stop_token& stop) -> Result<json> {
     std::optional<facts::Snapshot> snapshot;
@@ -213,7 +215,7 @@ void bind_judges(nb::module_& module) {
   module.def("compat", &compat, nb::arg("machine").none(), nb::arg("question"), nb::arg("options"));
   module.def("plan", &plan, nb::arg("machine").none(), nb::arg("model"), nb::arg("options"));
   module.def("models", [] { return json_text(planning::to_json(unwrap(planning::list_catalog()))); });
-  module.def("diagnose", &diagnose, nb::arg("machine").none(), nb::arg("paths"), nb::arg("min_confidence"));
+  module.def("diagnose", &diagnose, nb::arg("machine").none(), nb::arg("paths"), nb::arg("min_confidence").none());
   module.def("replay", &replay, nb::arg("trace"), nb::arg("options"));
 }
 

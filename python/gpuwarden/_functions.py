@@ -79,12 +79,12 @@ def models() -> tuple[Value, ...]:
     return tuple(Value(row) for row in rows)
 
 
-def diagnose(*logs: Path, live: bool = False, min_confidence: float = 0.3) -> Diagnosis:
+def diagnose(*logs: Path, live: bool = False, min_confidence: float | None = None) -> Diagnosis:
     """The cause of a failure from its logs: files, folders, archives.
 
     Args:
         live: it happened on this machine: its facts are looked at too.
-        min_confidence: causes that are less sure (0 to 1) are left out.
+        min_confidence: causes that are less sure (0 to 1) are left out; None: mere guesses (a first cause below 0.6).
 
     Raises:
         Error: not_found, permission_denied where there is nothing to read.

@@ -304,7 +304,7 @@ class Machine:
         """
         return read(Plan, _core.plan(self._core, model, options_text(settings)))
 
-    def diagnose(self, *logs: Path, min_confidence: float = 0.3) -> Diagnosis:
+    def diagnose(self, *logs: Path, min_confidence: float | None = None) -> Diagnosis:
         """The cause of a failure from its logs (files, folders, archives), judged with this machine's facts."""
         return read(Diagnosis, _core.diagnose(self._core, _paths(logs), min_confidence))
 

@@ -2,16 +2,27 @@
 #include "gpuwarden/diagnosis/overview.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "diagnosis/calibration.hpp"
 #include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::diagnosis {
+
+double weight_among(const Diagnosis& diagnosis, const Cause& cause) {
+  constexpr double kNearlyOne = 1 - 1e-9;  // of which the curve still has a weight
+  constexpr double kParts = 1e9;           // what the way there and back loses
+  const double first = diagnosis.causes.empty() ? cause.confidence : diagnosis.causes.front().confidence;
+  if (first <= 0) return 0;
+  const double weight = std::clamp(weight_of(std::min(first, kNearlyOne)), 0.0, 1.0);
+  return std::round(cause.confidence / first * weight * kParts) / kParts;
+}
 
 std::size_t independent_failures(const Diagnosis& diagnosis) {
   std::vector<const Cause*> failures;
   for (const Cause& cause : diagnosis.causes) {
     const knowledge::DiagnosisCause* row = knowledge::diagnosis_cause(cause.id);
-    if (row == nullptr || cause.confidence < kLikelyCause) continue;
+    if (row == nullptr || weight_among(diagnosis, cause) < kLikelyCause) continue;
     const bool same = std::ranges::any_of(failures, [&](const Cause* other) {
       const bool line_shared = std::ranges::find_first_of(cause.evidence, other->evidence) != cause.evidence.end();
       return line_shared || knowledge::diagnosis_cause(other->id)->area == row->area;

@@ -257,26 +257,78 @@ void say_needs(const Subject& subject, const knowledge::PackageNeeds& row, Repor
              std::move(steps));
 }
 
+/// Why nothing can be said of what runs here; empty: the GPUs and their driver are known.
+std::string why_not_judged(const Subject& subject) {
+  const auto gpus = nvidia_gpus(subject);
+  if (gpus.empty()) return "its needs are known for NVIDIA GPUs only";
+  const auto unknown =
+      gpus_that(subject, [&](const facts::GpuRecord& gpu) { return !architecture_of(subject, gpu.gpu); });
+  if (!unknown.empty()) return fmt::format("the compute capability of {} is not known", name_gpus(unknown));
+  return driver_of(subject) ? "" : "the driver is not known";
+}
+
+/// A version of the row, the newest where there are several: pip knows those that came after this program.
+std::string vllm_step(const Subject& subject, const knowledge::VllmRelease& row, const Version& cuda) {
+  if (row.other_cuda && cuda == row.other_cuda)
+    return knowledge::vllm_command(subject.knowledge, row, row.first, driver_of(subject)) +
+           "   # or a later release, in all its places";
+  const bool newest = row.first == subject.knowledge.vllm_releases().back().first;
+  return newest ? fmt::format("pip install 'vllm>={}'", to_string(row.first))
+                : fmt::format("pip install 'vllm>={},<={}'", to_string(row.first), to_string(row.last));
+}
+
+/// "0.28 or later runs here", "releases 0.23 to 0.26.99 run here"; else why none does, and what helps.
+void say_vllm(const Subject& subject, const knowledge::VllmRelease& nearest, Report& report) {
+  const auto cuda = knowledge::vllm_cuda_for(subject.knowledge, nearest, driver_of(subject));
+  if (!cuda) {
+    const auto least = driver_wanted(subject);
+    report.say(fmt::format("vLLM is not installed; no release that is known runs here: {} needs a newer driver",
+                           to_string(nearest.first)),
+               driver_steps(subject, fitting_branch(subject, least ? least->major : 0)));
+    return;
+  }
+  if (knowledge::newest_vllm_for(subject.knowledge, all_architectures(subject), driver_of(subject)) == nullptr) {
+    report.say("vLLM is not installed; no release that is known runs on all of these GPUs",
+               {here_or_elsewhere(subject, "gpuwarden compat   # what runs on this GPU", what_runs(subject))});
+    return;
+  }
+  const bool newest = nearest.first == subject.knowledge.vllm_releases().back().first;
+  const std::string which =
+      newest ? fmt::format("{} or later runs", to_string(nearest.first))
+             : fmt::format("releases {} to {} run", to_string(nearest.first), to_string(nearest.last));
+  report.say(fmt::format("vLLM is not installed; {} here, with the wheel for CUDA {}", which, to_string(*cuda)),
+             {vllm_step(subject, nearest, *cuda)});
+}
+
+void say_torch(const Subject& subject, const Version& version, Report& report) {
+  const bool runs = knowledge::newest_torch_for(subject.knowledge, all_architectures(subject), driver_of(subject),
+                                                wheel_machine(subject)) != nullptr;
+  report.say(runs ? fmt::format("PyTorch is not installed; {} is the newest known here that runs on these GPUs and "
+                                "this driver",
+                                to_string(version))
+                  : "PyTorch is not installed; no build that is known runs on all of these GPUs and this driver",
+             {fitting_torch(subject)});
+}
+
 /// Nobody has asked for a version, and none is installed: which one was judged.
 void purpose_chosen(const Subject& subject, Report& report) {
   const auto& package = subject.purpose.package;
   if (!package || package->version || package->build || subject.snapshot.gpus.empty()) return;
   const Wanted one = wanted(subject);
-  if (one.installed || !one.version) return;
-  if (package->name == "torch") {
-    report.say(fmt::format("PyTorch is not installed; {} is the newest that runs here", to_string(*one.version)),
-               {fitting_torch(subject)});
-    return;
+  const bool torch = package->name == "torch";
+  const auto* vllm = vllm_wanted(subject);
+  const auto* needs = needs_wanted(subject);
+  if (one.installed || !one.version || (!torch && vllm == nullptr && needs == nullptr)) return;
+  if (const std::string why = why_not_judged(subject); !why.empty()) {
+    report.say(fmt::format("{} is not installed, and which release runs here was not judged: {}", package->name, why),
+               {fmt::format("gpuwarden compat {}   # what is published of it", shell_word(package->name))});
+  } else if (torch) {
+    say_torch(subject, *one.version, report);
+  } else if (vllm != nullptr) {
+    say_vllm(subject, *vllm, report);
+  } else {
+    say_needs(subject, *needs, report);
   }
-  if (const auto* vllm = vllm_wanted(subject)) {
-    const auto cuda = knowledge::vllm_cuda_for(subject.knowledge, *vllm, driver_of(subject));
-    report.say(fmt::format("vLLM is not installed; {} is the newest {}", to_string(*one.version),
-                           cuda ? fmt::format("that runs here, with its wheel for CUDA {}", to_string(*cuda))
-                                : "that is known, and does not run on this driver"),
-               {knowledge::vllm_command(subject.knowledge, *vllm, *one.version, driver_of(subject))});
-    return;
-  }
-  if (const auto* needs = needs_wanted(subject)) say_needs(subject, *needs, report);
 }
 
 void purpose_architecture(const Subject& subject, Report& report) {

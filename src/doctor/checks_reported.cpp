@@ -236,16 +236,33 @@ std::vector<std::string> steps_for_library(const Subject& subject, std::string_v
   return steps;
 }
 
+/// The driver brings it, no toolkit and no package: what is to be done says the cause that the diagnosis finds in the
+/// same line (libcuda_missing).
+bool is_of_driver(std::string_view library) {
+  return library.starts_with("libcuda.so") || library.starts_with("libnvidia-ml.so") ||
+         library.starts_with("libnvidia-ptxjitcompiler.so");
+}
+
+/// An import that fails ends the program; a warning of dlopen, or of a program that goes on without, does not. The
+/// exception's own line begins with it, after what loggers and launchers put before each line: "[rank0]: ".
+bool ends_program(std::string_view line) {
+  if (line.contains("error while loading shared libraries")) return true;
+  for (const std::string_view exception : {"ImportError: ", "OSError: "}) {
+    const std::size_t at = line.find(exception);
+    if (at == std::string_view::npos) continue;
+    const std::string_view before = trim(line.substr(0, at));
+    if (before.empty() || before.ends_with(']') || before.ends_with("]:") || before.ends_with(')')) return true;
+  }
+  return false;
+}
+
 void library_missing(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "library_missing")) {
     const bool cuda = message->value.starts_with("libcu") || message->value.starts_with("libnv") ||
                       message->value.starts_with("libnccl");
-    if (!cuda) continue;
+    if (!cuda || is_of_driver(message->value)) continue;
     const std::string release = cuda_of_library(message->value);
-    // An import that fails ends the program; a warning of dlopen does not.
-    const bool fails = message->text.contains("ImportError") || message->text.contains("OSError") ||
-                       message->text.contains("error while loading shared libraries");
-    report.say(fails ? Severity::error : Severity::warning,
+    report.say(ends_program(message->text) ? Severity::error : Severity::warning,
                fmt::format("{} is not found{}{}", message->value,
                            release.empty() ? "" : fmt::format(": it is CUDA {}'s", release), at_line(*message)),
                steps_for_library(subject, message->value));

@@ -203,7 +203,9 @@ std::optional<Version> cuda_of_module(std::string_view module) {
   const std::size_t slash = lower.rfind('/');
   if (slash == std::string::npos) return std::nullopt;
   const std::string name = lower.substr(0, lower.find('/'));
-  const bool cuda = name.starts_with("cuda") && !name.starts_with("cudnn") && !name.contains("compat");
+  // Not cuda-dcgm, cuda-python, cudaq, cudnn and the like, which have versions of their own.
+  const bool cuda = name == "cudatoolkit" || name == "cuda-toolkit" ||
+                    (name.starts_with("cuda") && name.find_first_not_of("0123456789.", 4) == std::string::npos);
   return cuda ? Version::parse(lower.substr(slash + 1)) : std::nullopt;
 }
 

@@ -67,10 +67,12 @@ struct Place {
   double value = 0;
 };
 
+/// Of an even count the mean of the two in the middle.
 double median_of(std::vector<Place> places) {
   const auto middle = places.begin() + static_cast<std::ptrdiff_t>(places.size() / 2);
   std::ranges::nth_element(places, middle, {}, &Place::value);
-  return middle->value;
+  if (places.size() % 2 != 0) return middle->value;
+  return (std::ranges::max_element(places.begin(), middle, {}, &Place::value)->value + middle->value) / 2;
 }
 
 std::string shown(double value, const Reading& reading) {

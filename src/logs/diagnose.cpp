@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpuwarden/diagnosis/json.hpp"
+#include "gpuwarden/diagnosis/overview.hpp"
 #include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/logs/findings.hpp"
 
@@ -43,10 +44,11 @@ std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowle
   std::erase_if(findings, [](const doctor::Finding& finding) { return finding.severity < doctor::Severity::error; });
   std::vector<std::string> taken;
   for (diagnosis::Cause& cause : diagnosis.causes) {
-    if (severity_of(cause) < doctor::Severity::warning) continue;
     for (const std::string& id : checks_like(cause.id)) {
       const auto same = std::ranges::find(findings, id, &doctor::Finding::id);
       if (same == findings.end() || std::ranges::find(taken, id) != taken.end()) continue;
+      // What the facts prove is not made less of by a cause that is less sure.
+      if (severity_of(diagnosis, cause) < same->severity) continue;
       take_commands(*same, cause);
       taken.push_back(id);
     }
@@ -56,13 +58,23 @@ std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowle
   return findings;
 }
 
+/// How many causes were too doubtful. They stand likeliest first, so that it is the last ones.
+std::size_t leave_out(diagnosis::Diagnosis& diagnosis, std::optional<double> min_confidence) {
+  const auto first = std::ranges::find_if(diagnosis.causes, [&](const diagnosis::Cause& cause) {
+    return min_confidence ? cause.confidence < *min_confidence : weight_among(diagnosis, cause) < kLeastWeight;
+  });
+  const auto count = static_cast<std::size_t>(diagnosis.causes.end() - first);
+  diagnosis.causes.erase(first, diagnosis.causes.end());
+  return count;
+}
+
 /// A finding goes before the first cause that is less bad: what the facts prove to be broken explains what follows.
 std::vector<Answer> rank(const Report& report) {
   std::vector<Answer> answers;
   std::size_t next = 0;
   const auto& findings = report.environment;
   for (std::size_t i = 0; i < report.diagnosis.causes.size(); ++i) {
-    const doctor::Severity own = severity_of(report.diagnosis.causes[i]);
+    const doctor::Severity own = severity_of(report.diagnosis, report.diagnosis.causes[i]);
     for (; next < findings.size() && findings[next].severity > own; ++next) answers.push_back({false, next});
     answers.push_back({true, i});
   }
@@ -97,11 +109,10 @@ Report diagnose(const std::vector<std::string>& paths, const Options& options) {
     report.machine = name_of(*machine);
     report.simulated = machine->simulated;
   }
+  // Before the environment is judged: a cause that is not told must not take a finding with it.
+  report.doubtful = leave_out(report.diagnosis, options.min_confidence);
   if (told != nullptr && options.knowledge != nullptr)
     report.environment = judge(*told, *options.knowledge, report.diagnosis);
-  report.doubtful = std::erase_if(report.diagnosis.causes, [&](const diagnosis::Cause& cause) {
-    return cause.confidence < options.min_confidence;
-  });
   report.answers = rank(report);
   return report;
 }

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/overview.hpp"
 #include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::logs {
@@ -15,8 +16,9 @@ namespace {
 using doctor::Area;
 using doctor::Severity;
 
-/// From here on a cause is an error, below it a warning; what is less sure than the second figure is a guess.
-constexpr double kSure = 0.8;
+/// Weights (diagnosis::weight_among): from here on a cause is an error, below it a warning; what weighs less than the
+/// second figure is a guess. As the first cause's confidence they are 0.87 and 0.76.
+constexpr double kSure = 0.6;
 constexpr double kDoubtful = 0.45;
 
 struct Same {
@@ -31,7 +33,7 @@ constexpr auto kSame = std::to_array<Same>({
      "driver-in-trouble driver-missing driver-not-loaded nouveau-loaded driver-blacklisted reported-driver-too-old "
      "told-open-module-needed told-legacy-gpu told-other-driver told-key-rejected told-build-failed "
      "told-headers-missing told-module-missing told-no-gpu-served"},
-    {"libcuda_missing", "driver-in-trouble driver-missing container-without-gpu reported-library-missing"},
+    {"libcuda_missing", "driver-in-trouble driver-missing container-without-gpu"},
     {"no_device_detected",
      "driver-in-trouble told-no-gpu-served told-open-module-needed told-legacy-gpu told-init-failed "
      "reported-cuda-error reported-driver-too-old driver-library-mismatch nvml-unknown-error container-without-gpu"},
@@ -122,9 +124,10 @@ std::vector<std::string> checks_like(std::string_view cause) {
   return ids;
 }
 
-Severity severity_of(const diagnosis::Cause& cause) {
-  if (cause.confidence < kDoubtful) return Severity::info;
-  if (cause.confidence < kSure) return Severity::warning;
+Severity severity_of(const diagnosis::Diagnosis& diagnosis, const diagnosis::Cause& cause) {
+  const double weight = diagnosis::weight_among(diagnosis, cause);
+  if (weight < kDoubtful) return Severity::info;
+  if (weight < kSure) return Severity::warning;
   const std::string_view area = area_name(cause.id);
   return area == "driver" || area == "hardware" ? Severity::critical : Severity::error;
 }
@@ -132,10 +135,11 @@ Severity severity_of(const diagnosis::Cause& cause) {
 std::vector<doctor::ToldFinding> findings_of(const diagnosis::Diagnosis& diagnosis) {
   std::vector<doctor::ToldFinding> result;
   for (const diagnosis::Cause& cause : diagnosis.causes) {
-    if (cause.confidence < kDoubtful) continue;
+    const Severity severity = severity_of(diagnosis, cause);
+    if (severity < Severity::warning) continue;
     doctor::Finding finding{.id = "diagnose:" + cause.id,
                             .area = area_of(cause.id),
-                            .severity = severity_of(cause),
+                            .severity = severity,
                             .title = printable(cause.summary.empty() ? cause.title : cause.summary),
                             .why = told_by(cause),
                             .source = fmt::format("gpuwarden diagnose, {:.0f} % sure", cause.confidence * 100),

@@ -50,12 +50,14 @@ Stragglers& stragglers() {
 void shed(int socket_fd) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, kChildName);
+  // Ctrl-C, and the SIGTERM that Slurm, systemd and kill send to a whole group, are for the parent, which decides what
+  // they mean: a child that died of them would look like a driver that crashed. It ends with its socket, with SIGKILL,
+  // or with its parent (above).
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) ::signal(signal, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Ctrl-C is for the parent, which decides what it means.
-  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) ::signal(signal, signal == SIGTERM ? SIG_DFL : SIG_IGN);
-  ::signal(SIGCHLD, SIG_DFL);
   keep_descriptors({socket_fd});
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "diagnosis/calibration.hpp"
 #include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -41,6 +42,19 @@ TEST(IndependentFailures, AreOfOtherAreasAndOtherLines) {
   EXPECT_EQ(independent_failures({.causes = {cause(first, 0.9, {1}), cause(second, 0.39, {2})}}), 1U)
       << "hardly likely";
   EXPECT_EQ(independent_failures({.causes = {cause("no_such_cause", 0.9, {1})}}), 0U);
+}
+
+TEST(WeightAmong, IsTheCurvesOfTheFirstAndInProportionOfTheOthers) {
+  const Diagnosis diagnosis{.causes = {cause("a", calibrated(0.6), {1}), cause("b", calibrated(0.6) / 2, {2})}};
+  EXPECT_DOUBLE_EQ(weight_among(diagnosis, diagnosis.causes[0]), 0.6);
+  EXPECT_DOUBLE_EQ(weight_among(diagnosis, diagnosis.causes[1]), 0.3);
+  EXPECT_DOUBLE_EQ(weight_among({.causes = {cause("a", 1, {1})}}, cause("a", 1, {1})), 1) << "nobody's curve is surer";
+  EXPECT_EQ(weight_among({.causes = {cause("a", 0, {1})}}, cause("a", 0, {1})), 0);
+}
+
+TEST(IndependentFailures, AFirstCauseThatIsHardlyLikelyIsNone) {
+  EXPECT_EQ(independent_failures({.causes = {cause(id_of_area(0), calibrated(0.39), {1})}}), 0U);
+  EXPECT_EQ(independent_failures({.causes = {cause(id_of_area(0), calibrated(0.4), {1})}}), 1U);
 }
 
 TEST(DistinctEvidence, HasALineThatSeveralRulesFitOnce) {

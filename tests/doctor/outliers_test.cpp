@@ -61,6 +61,16 @@ TEST(Outliers, AHotGpuIsNamedAndAWarmOneIsNot) {
   EXPECT_THAT(outliers(nodes), ElementsAre(Outlier{"gn0", "GPU 0 temperature", "55 C", "40 C"}));
 }
 
+TEST(Outliers, OfTwoHalvesThatDifferALittleNeitherIsOdd) {
+  auto nodes = alike_nodes(1);
+  auto& gpus = nodes[0].snapshot.gpus;
+  for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].sample.temperature = Celsius(i < 2 ? 60 : 80);
+  EXPECT_THAT(outliers(nodes), IsEmpty()) << "10 C from the middle, which is 70 C";
+  for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].sample.temperature = Celsius(i < 2 ? 40 : 80);
+  EXPECT_THAT(outliers(nodes), ElementsAre(Outlier{"gn0", "GPU 2 temperature", "80 C", "60 C"},
+                                           Outlier{"gn0", "GPU 3 temperature", "80 C", "60 C"}));
+}
+
 TEST(Outliers, ClocksAndLinksCountOnlyAtWork) {
   auto nodes = alike_nodes(2);
   nodes[1].snapshot.gpus[2].sample.clock_sm = Megahertz(345);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each check of quoted error messages, and of purposes: what makes it speak alone, and what only nearly does.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -157,6 +158,27 @@ TEST(ReportedChecks, AnImportThatFailsIsAnErrorAndNamesTheCudaOfItsLibrary) {
   EXPECT_EQ(examined(machine).worst, doctor::Severity::warning);
 }
 
+TEST(ReportedChecks, AnImportErrorThatAProgramOnlyWarnsOfIsAWarning) {
+  Snapshot machine = told_of(healthy_machine());
+  auto& messages = software(machine).messages;
+  messages.push_back({"library_missing",
+                      "WARNING 03-03 10:11:12 [_custom_ops.py:20] Failed to import from vllm._C with "
+                      "ImportError('libcudart.so.12: cannot open shared object file: No such file or directory')",
+                      "libcudart.so.12", 3});
+  EXPECT_EQ(examined(machine).worst, doctor::Severity::warning);
+  messages.back().text = "[rank0]: ImportError: libcudart.so.12: cannot open shared object file";
+  EXPECT_EQ(examined(machine).worst, doctor::Severity::error);
+}
+
+TEST(ReportedChecks, TheDriversOwnLibrariesAreLeftToTheDiagnosis) {
+  for (const char* library : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
+    Snapshot machine = told_of(healthy_machine());
+    software(machine).messages.push_back(
+        {"library_missing", fmt::format("ImportError: {}: cannot open shared object file", library), library, 3});
+    EXPECT_EQ(found_in(machine), "") << library;
+  }
+}
+
 TEST(ReportedChecks, AFabricManagerOfAnotherVersionIsTheReasonForError802) {
   Snapshot machine = healthy_machine();
   quote(machine, "cuda_error", "802");
@@ -175,6 +197,44 @@ TEST(PurposeChecks, OfAPackageThatIsNotInstalledTheNewestReleasesThatRunHereAreN
   EXPECT_THAT(titles_of(machine, "tensorflow"), ::testing::HasSubstr("releases from 2.16.1 on run here"));
   EXPECT_THAT(titles_of(machine, "jax"), ::testing::HasSubstr("jax is not installed; releases from 0.9 on run here"));
   EXPECT_THAT(titles_of(machine, "ollama"), ::testing::HasSubstr("its releases run here"));
+}
+
+TEST(PurposeChecks, TheNewestReleasesOfVllmAreNotPinnedToTheFirstOfThem) {
+  Snapshot machine = healthy_machine();
+  remove_package(machine, "vllm");
+  EXPECT_THAT(titles_of(machine, "vllm"), ::testing::HasSubstr("0.28 or later runs here"));
+  EXPECT_THAT(fixes_of(machine, "vllm"), ::testing::HasSubstr("pip install 'vllm>=0.28'"));
+}
+
+TEST(PurposeChecks, OnAnOlderDriverTheWheelOfItsCudaIsNamed) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_driver(machine, "570.211.01");
+  EXPECT_THAT(titles_of(machine, "vllm"), ::testing::HasSubstr("with the wheel for CUDA 12.9"));
+  EXPECT_THAT(fixes_of(machine, "vllm"), ::testing::HasSubstr("vllm==0.28.0+cu129"));
+}
+
+TEST(PurposeChecks, WhereNoReleaseRunsOnTheDriverTheDriverIsTheStep) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_driver(machine, "418.87.00");
+  EXPECT_THAT(titles_of(machine, "vllm"), ::testing::HasSubstr("no release that is known runs here"));
+  EXPECT_THAT(fixes_of(machine, "vllm"), ::testing::Not(::testing::HasSubstr("pip install")));
+}
+
+TEST(PurposeChecks, WithoutGroundsNothingIsSaidToRun) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  forget_driver(machine);
+  for (const char* package : {"vllm", "tensorflow", "pytorch"}) {
+    EXPECT_THAT(titles_of(machine, package), ::testing::HasSubstr("was not judged: the driver is not known"));
+    EXPECT_THAT(titles_of(machine, package), ::testing::Not(::testing::HasSubstr("run here")));
+  }
+  Snapshot amd = healthy_machine();
+  remove_cuda_software(amd);
+  remove_gpus(amd);
+  add_amd_gpu(amd, "gfx942");
+  EXPECT_THAT(titles_of(amd, "tensorflow"), ::testing::HasSubstr("was not judged: its needs are known for NVIDIA"));
 }
 
 TEST(PurposeChecks, AModelsNameIsWorkToServe) {

@@ -81,7 +81,10 @@ constexpr auto kToolkitCases = std::to_array<Case>({
      "CUDA_PATH is /usr/local/cuda-12.8"},
     {"loaded-module-differs",
      [](Snapshot& m) { set_variable(m, "LOADEDMODULES", "gcc/12.2.0:cuda/12.4.1:openmpi/5.0"); },
-     [](Snapshot& m) { set_variable(m, "LOADEDMODULES", "gcc/12.2.0:cuda/13.0.1:cudnn/9.1"); },
+     [](Snapshot& m) {
+       set_variable(m, "LOADEDMODULES",
+                    "gcc/12.2.0:cuda/13.0.1:cudnn/9.1:cuda-dcgm/3.3.5:cudaq/0.9.1:cuda-python/12.4.0");
+     },
      "the module cuda/12.4.1 is loaded, but the nvcc on PATH is CUDA 13.0's"},
     {"library-path-of-other-toolkit",
      [](Snapshot& m) {

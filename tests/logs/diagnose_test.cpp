@@ -102,6 +102,17 @@ TEST_F(LogFolder, ADeadDriverInTheSameTextStandsBeforeTheFailureThatFollows) {
   EXPECT_TRUE(first.starts_with("driver")) << json["answers"].dump();
 }
 
+TEST_F(LogFolder, ACauseThatIsNotSureEnoughToBeToldTakesNoFindingWithIt) {
+  const std::string log = write("run.log",
+                                "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make "
+                                "sure that the latest NVIDIA driver is installed and running.\n");
+  const Report report = diagnose({log}, {.min_confidence = 1.01, .knowledge = &knowledge::Knowledge::built_in()});
+  EXPECT_THAT(report.diagnosis.causes, IsEmpty());
+  EXPECT_GT(report.doubtful, 0U);
+  ASSERT_THAT(report.environment, Not(IsEmpty())) << "the dead driver";
+  EXPECT_THAT(report.answers, SizeIs(report.environment.size()));
+}
+
 TEST_F(LogFolder, AFindingOfTheEnvironmentThatNoCauseSaysIsOneOfTheAnswers) {
   const Report report = diagnose({write("env.txt",
                                         "Collecting environment information...\n"

@@ -25,7 +25,7 @@ constexpr auto kDiagnoseOptions = std::to_array<Option>({
     {"--from", OptionKind::repeated, "FILE",
      "facts of the machine on which it happened: a capture, snapshot or bundle; may be given again"},
     {"--live", OptionKind::flag, "", "it happened on this machine: look at it too"},
-    {"--min-confidence", OptionKind::text, "C", "leave out causes that are less sure (0.3)"},
+    {"--min-confidence", OptionKind::text, "C", "leave out causes that are less sure (0.6 for the first)"},
     {"-n,--top", OptionKind::text, "N", "show so many causes (3)"},
     {"--all", OptionKind::flag, "", "show every cause, every line and every consequence"},
     {"--list", OptionKind::flag, "", "show every cause that is known"},
@@ -38,7 +38,7 @@ using facts::Snapshot;
 
 /// What the user wants to see.
 struct ViewOptions {
-  double min_confidence = logs::kLeastConfidence;
+  std::optional<double> min_confidence;
   std::optional<std::uint32_t> top;
   bool all = false;
 };

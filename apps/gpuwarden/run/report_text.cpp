@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/overview.hpp"
 #include "render/diagnosis_text.hpp"
 #include "render/recording_text.hpp"
 
@@ -67,10 +68,9 @@ std::string stacks_text(const launch::JobEnd& end, const Style& style) {
 
 /// The likeliest cause with its first line and steps; else the program's own error. Empty: nothing is known.
 std::string cause_text(const healing::Attempt& attempt, const Style& style) {
-  constexpr double kWorthSaying = 0.4;
   constexpr std::size_t kSteps = 3;
   const diagnosis::Diagnosis& diagnosis = attempt.judgement.diagnosis;
-  if (!diagnosis.causes.empty() && diagnosis.causes.front().confidence >= kWorthSaying) {
+  if (!diagnosis.causes.empty() && weight_among(diagnosis, diagnosis.causes.front()) >= diagnosis::kLikelyCause) {
     const diagnosis::Cause& cause = diagnosis.causes.front();
     const std::string sentence = cause.summary.empty() ? cause.title : cause.summary;
     std::string text = "  " + style.paint(wrapped("cause: " + printable(sentence), 2, 4, style.width), Tone::bold);

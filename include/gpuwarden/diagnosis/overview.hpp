@@ -9,8 +9,13 @@
 
 namespace gpuwarden::diagnosis {
 
-/// A cause of less confidence is hardly likely.
+/// A cause of less weight (weight_among) is hardly likely.
 inline constexpr double kLikelyCause = 0.4;
+
+/// The weight, 0 to 1, that rules and facts give a cause of these, the likeliest of which stands first. Thresholds are
+/// of weights: the first cause's confidence is read off a curve, the others' only follow it in proportion
+/// (docs/diagnose.md, "How sure"), so that one confidence is one weight in one diagnosis and another in the next.
+double weight_among(const Diagnosis& diagnosis, const Cause& cause);
 
 /// How many of the causes stand for failures of their own. Others may be further guesses at the same failure: of one
 /// area, of the same line, or hardly likely. A cause whose id is not known counts as none: nothing tells its area.

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,15 @@ class Knowledge;
 
 namespace gpuwarden::logs {
 
-/// Causes less sure than this are a guess on the threshold of what is said at all, and no alarm.
-inline constexpr double kLeastConfidence = 0.3;
+/// Causes of less weight (diagnosis::weight_among) are a guess on the threshold of what is said at all, and no alarm.
+/// As the first cause's confidence it is 0.6.
+inline constexpr double kLeastWeight = 0.3;
 
 struct Options {
   /// The machine on which it happened, where its facts are known; else only the logs tell of theirs.
   const facts::Snapshot* machine = nullptr;
-  double min_confidence = kLeastConfidence;
+  /// Causes that are less sure are left out; empty: those below kLeastWeight.
+  std::optional<double> min_confidence = std::nullopt;
   /// Where it is given, the doctor judges the environment that the same text tells of.
   const knowledge::Knowledge* knowledge = nullptr;
 };
@@ -48,7 +51,7 @@ struct Report {
   std::vector<Answer> answers;
   std::string machine;       ///< whose facts were looked at beside the logs: "SIMULATED h100x8"; empty: nobody's
   bool simulated = false;    ///< that machine is
-  std::size_t doubtful = 0;  ///< causes that were left out: less sure than min_confidence
+  std::size_t doubtful = 0;  ///< causes that were left out: less sure than min_confidence, or guesses
 };
 
 /// Diagnoses files, folders, archives and gpuwarden's bundles; "-" is standard input. What could not be read stands in

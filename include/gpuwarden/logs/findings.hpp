@@ -15,8 +15,9 @@ namespace gpuwarden::logs {
 /// are errors (of the driver and the hardware critical), doubtful ones warnings; guesses are left out.
 std::vector<doctor::ToldFinding> findings_of(const diagnosis::Diagnosis& diagnosis);
 
-/// How bad a cause is in the doctor's words: what ranks it among findings of facts. A guess is of no weight (info).
-doctor::Severity severity_of(const diagnosis::Cause& cause);
+/// How bad a cause of the diagnosis is in the doctor's words: what ranks it among findings of facts. A guess is of no
+/// weight (info).
+doctor::Severity severity_of(const diagnosis::Diagnosis& diagnosis, const diagnosis::Cause& cause);
 /// The checks that say of facts, or of the same line, what a cause says.
 std::vector<std::string> checks_like(std::string_view cause);
 
