@@ -34,7 +34,7 @@ constexpr WeightFormat kWeightFormats[] = {
      .scale_bytes = 3,
      .group = 128,
      .computes_from = 75,
-     .source = "AutoGPTQ: a 16-bit scale and an 8-bit zero for a group, which it only stores (computes_from()); "
+     .source = "AutoGPTQ: a 16-bit scale and an 8-bit zero for a group, and products in 16 bit; "
                "bitsandbytes' LLM.int8() and compressed-tensors' W8A8 multiply in 8 bits"},
     {.kind = Quantization::fp8,
      .bits = 8,

@@ -78,7 +78,7 @@ std::uint32_t group_in(ConfigFields& object) {
       std::max(0.0, object.decimal({"group_size", "q_group_size"}, -1, kMost).value_or(0)));
 }
 
-/// Words that lead to the layers of the language model in a module's name or a pattern of names ("\\d").
+/// Words that lead to the layers of the language model in a module's name or a pattern of names ("\d").
 constexpr std::string_view kWayToLayers[] = {"model", "language_model", "layers", "d"};
 
 bool leads_to_layers(std::string_view text) {

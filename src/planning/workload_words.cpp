@@ -387,6 +387,7 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
                 read_settings(words, work.model, known_word("task", words.text("task").value_or(usual_task))));
   const std::string packed = normal_word(words.text("quantization").value_or(""));
   if (packed == "gptq-int8" || packed == "w8a16") work.model.quantized_weights_only = true;
+  if (packed == "w8a8") work.model.quantized_weights_only = false;
   for (const char* key : {"strategy", "tensor-parallel", "pipeline-parallel", "context-parallel", "expert-parallel"}) {
     work.fixed_strategy = work.fixed_strategy || words.has(key);
   }

@@ -176,6 +176,13 @@ TEST(WorkloadWords, TakeWhatOtherProgramsCallAValue) {
   EXPECT_EQ(quantised("bitsandbytes"), Quantization::nf4);
   EXPECT_EQ(quantised("nvfp4"), Quantization::nvfp4);
   EXPECT_EQ(quantised("hqq"), Quantization::hqq);
+  const auto packed_alone = [](const char* word, const char* model) {
+    return work({{"task", {"inference"}}, {"quantization", {word}}}, model)->model.quantized_weights_only;
+  };
+  EXPECT_TRUE(packed_alone("gptq-int8", "llama-3.1-8b"));
+  EXPECT_TRUE(packed_alone("W8A16", "llama-3.1-8b"));
+  EXPECT_FALSE(packed_alone("int8", "llama-3.1-8b"));
+  EXPECT_FALSE(packed_alone("w8a8", "Qwen2.5-7B-Instruct-GPTQ-Int8"));
   const auto train = work({{"task", {"sft"}},
                            {"optimizer", {"adamw_torch_fused"}},
                            {"attention", {"flash_attention_2"}},
