@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "command.hpp"
 #include "hosts/hosts_options.hpp"
@@ -20,6 +21,8 @@ inline constexpr auto kRunHostsOptions = [] {
   std::array<Option, kHostsOptions.size() + kJobOnHostsOptions.size()> all{};
   std::ranges::copy(kHostsOptions, all.begin());
   std::ranges::copy(kJobOnHostsOptions, all.begin() + kHostsOptions.size());
+  std::ranges::find(all, std::string_view(kRemoteProgram), &Option::names)->help =
+      "gpuwarden on the hosts (gpuwarden, found there); with --slurm on the nodes (this program's own path)";
   return all;
 }();
 inline constexpr OptionGroup kRunHostsGroup{kRunHostsOptions, "on other hosts"};

@@ -55,10 +55,10 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"heal", "a job is submitted again as it is, on other nodes where a GPU failed"},
     {"restart-delay", "a job that is submitted again waits in Slurm's queue"},
 });
-/// What is meant for us, not for the nodes.
+/// What is meant for us, not for the nodes: Slurm sends the signal, which the ranks must not hear twice.
 constexpr auto kOurs =
     std::to_array<std::string_view>({"num-gpus", "device", "log-dir", "report", "max-restarts", "restart-arg",
-                                     "no-report", "quiet", "color", "config", "json"});
+                                     "no-report", "quiet", "color", "config", "json", "remote-program", "signal"});
 
 Result<void> refuse_contradictions(const Args& args) {
   for (const Refused& one : kRefused) {
