@@ -430,5 +430,19 @@ TEST_F(Cli, NoCommandHasAnOptionTwice) {
   EXPECT_GE(commands, 15U);
 }
 
+TEST_F(Cli, WhatMeansNothingWithSlurmIsToldBeforeItIsAsked) {
+  const auto refused = [&](std::vector<std::string> words, const std::string& what) {
+    words.insert(words.begin(), {"run", "--slurm"});
+    words.insert(words.end(), {"--", "true"});
+    expect_error(words, 2, what);
+  };
+  refused({"--checkpoint", "x"}, "--slurm and --checkpoint mean nothing together");
+  refused({"--probation", "1m"}, "--slurm and --probation mean nothing together");
+  refused({"--priority", "1"}, "--slurm and --priority mean nothing together");
+  refused({"-n", "2:4"}, "--slurm and a range of --num-gpus mean nothing together");
+  refused({"--nproc-per-node", "2:4"}, "--slurm and a range of --nproc-per-node mean nothing together");
+  refused({"--signal", "USR1@60", "--time-limit", "1h"}, "--slurm, --signal and --time-limit mean nothing together");
+}
+
 }  // namespace
 }  // namespace gpuwarden

@@ -89,6 +89,7 @@ int tell_end(const Context& context, const slurm::Outcome& outcome) {
 }
 
 Result<SlurmJob> read_job(const Context& context, slurm::Programs& programs) {
+  GPUWARDEN_CHECK(check_for_slurm(context.args));
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(programs));
   return read_slurm_job(context, site);
 }
