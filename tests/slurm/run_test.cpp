@@ -140,6 +140,16 @@ TEST_F(SlurmRun, AControllerThatStaysAwayIsGivenUp) {
   EXPECT_EQ(outcome.error().code, ErrorCode::unavailable);
 }
 
+TEST_F(SlurmRun, AnErrorOfScontrolsThatPassesDoesNotEndTheFollowing) {
+  programs_.on("sbatch --parsable", "1\n")
+      .on(show("1"), told("1", "RUNNING", "None", "0:0"))
+      .on(show("1"), "", 1, "slurm_load_jobs error: Socket timed out on send/recv operation\n")
+      .on(show("1"), told("1", "COMPLETED", "None", "0:0"));
+  const auto outcome = go();
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->job.state, "COMPLETED");
+}
+
 TEST_F(SlurmRun, AStopLeavesTheJobAlone) {
   std::stop_source source;
   source.request_stop();
