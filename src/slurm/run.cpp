@@ -88,10 +88,11 @@ Result<Outcome> run(Programs& programs, BatchJob job, const Policy& policy, cons
   const std::string& log_directory = policy.log_directory;
   Outcome outcome{.log_directory = log_directory};
   for (std::uint32_t restarts = 0;; ++restarts) {
+    const Clock::WallTime since = clock.wall_now();
     GPUWARDEN_TRY(const std::string id, submit(programs, job));
     if (hooks.submitted) hooks.submitted(id);
     GPUWARDEN_TRY(outcome.job, follow(programs, id, log_of(log_directory, id), hooks.follow, clock));
-    outcome.reports = read_reports(logs_of(log_directory, id));
+    outcome.reports = read_reports(logs_of(log_directory, id), outcome.job.nodes, since);
     if (outcome.job.state == "COMPLETED" || outcome.job.state == "CANCELLED") return outcome;
     Attempt attempt{.job = outcome.job, .verdict = judge(outcome.job, outcome.reports, !job.signal.empty())};
     attempt.again = attempt.verdict.again && restarts < policy.max_restarts;

@@ -164,7 +164,7 @@ Result<int> follow_slurm_job(const Context& context, const std::string& id) {
   }
   if (!job) return leave(*programs, id, job.error());
   slurm::Outcome outcome{.job = *job, .log_directory = std::filesystem::path(known.log).parent_path().string()};
-  outcome.reports = slurm::read_reports(slurm::logs_of(outcome.log_directory, id));
+  outcome.reports = slurm::read_reports(slurm::logs_of(outcome.log_directory, id), job->nodes);
   return tell_end(context, outcome);
 }
 
