@@ -62,6 +62,7 @@ class Args {
   void set(const std::string& key, const std::vector<std::string>& values) { values_[key] = values; }
   /// Sets what is not set yet: how the environment and files stand behind the command line.
   void fall_back(const std::string& key, const std::vector<std::string>& values) { values_.try_emplace(key, values); }
+  void forget(const std::string& key) { values_.erase(key); }
   std::vector<std::string> rest;  ///< operands, and everything after "--"
 
  private:

@@ -303,6 +303,12 @@ Result<void> refuse_json(const Args& args, std::string_view what, std::string hi
   return fail(ErrorCode::invalid_argument, fmt::format("{} prints no JSON", what), std::move(hint));
 }
 
+Result<void> fall_back_to_run_config(Context& context) {
+  GPUWARDEN_TRY(const auto config, read_config(context));
+  fall_back_to(context.args, config.run);
+  return {};
+}
+
 Result<Selection> read_selection(Context& context) {
   static constexpr auto kClashes = std::to_array<Clash>({{"all", "num-gpus", "leave out one of the two"}});
   GPUWARDEN_CHECK(check_clashes(context.args, kClashes));

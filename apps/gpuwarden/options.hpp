@@ -25,6 +25,9 @@ struct Selection {
 };
 Result<Selection> read_selection(Context& context);
 
+/// The `run:` of --config behind what was typed. Fails as the file's reader does.
+Result<void> fall_back_to_run_config(Context& context);
+
 /// Two options that mean nothing together, and what to do instead.
 struct Clash {
   const char* one;

@@ -189,6 +189,13 @@ class Conductor {
     common.restart_count = number;
     common.max_restarts = job_.max_restarts;
     common.changes = changes_;
+    if (number == 0 && job_.time_limit) limit_ = job_.time_limit();
+    if (limit_.end) {
+      common.time_left = std::max(std::chrono::floor<milliseconds>(*limit_.end - clock_.now()), milliseconds(0));
+      common.time_ends_job = limit_.ends_job;
+      common.time_signal = limit_.signal;
+      common.time_signal_before = limit_.before;
+    }
     if (number > 0) common.arguments = job_.restart_arguments;
     starts_ = places(common, ranks);
     for (Session& session : crowd_.sessions) crowd_.send(session, kStart, to_json(starts_[session.link]));
@@ -290,6 +297,11 @@ class Conductor {
     if (last.exit_code == 0 || last.interrupted_by || told_reader_) return false;
     if (last.decision.empty()) decide(job_, last);
     if (last.restarts && job_.pause_before) last.pause = job_.pause_before(last.number + 1);
+    if (last.restarts && !has_time(last.pause)) {
+      last.restarts = false;
+      last.pause = milliseconds(0);
+      last.decision = "no time is left for another try";
+    }
     report_.failed.push_back(last);
     if (hooks_.failed) hooks_.failed(last);
     if (!last.restarts) return false;
@@ -301,6 +313,12 @@ class Conductor {
       return false;
     }
     return replace_gpus();
+  }
+
+  /// Whether there is some before the ranks would have to save what they have done.
+  bool has_time(milliseconds pause) const {
+    const milliseconds needed = limit_.signal != 0 ? limit_.before : milliseconds(0);
+    return !limit_.end || clock_.now() + pause + needed < *limit_.end;
   }
 
   /// Hosts whose GPUs were at fault take others.
@@ -342,6 +360,7 @@ class Conductor {
   std::vector<Start> starts_;  ///< of the last try, by link
   Environment changes_;
   std::map<std::size_t, std::vector<Uuid>> without_;
+  launch::TimeLimit limit_;
   std::optional<int> interrupted_;
   std::optional<Clock::SteadyTime> stopping_since_;
   bool told_reader_ = false;

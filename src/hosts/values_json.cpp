@@ -121,6 +121,10 @@ void fields(Start& start, Fields& with) {
   with("max_restarts", start.max_restarts);
   with("arguments", start.arguments);
   with("changes", start.changes);
+  with("time_left_ms", start.time_left);
+  with("time_ends_job", start.time_ends_job);
+  with("time_signal", start.time_signal);
+  with("time_signal_before_ms", start.time_signal_before);
 }
 template <class Fields>
 void fields(Done& done, Fields& with) {

@@ -102,6 +102,37 @@ void for_each_row(std::string_view text, std::size_t count, Row row) {
   }
 }
 
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
+/// "1-3" or "07", at the beginning of the text, with `rest` of the pattern behind it. Numbers have the width of the
+/// first one, or are greater.
+bool matches_range(std::string_view range, std::string_view rest, std::string_view text) {
+  constexpr std::size_t kMostDigits = 18;
+  const std::size_t dash = range.find('-');
+  const std::string_view first = range.substr(0, dash);
+  const auto least = parse_integer(first);
+  const auto most = dash == std::string_view::npos ? least : parse_integer(range.substr(dash + 1));
+  if (!least || !most) return false;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  for (std::size_t width = first.size(); width <= std::min(digits, kMostDigits); ++width) {
+    if (width > first.size() && text[0] == '0') return false;
+    const auto number = parse_integer(text.substr(0, width));
+    if (number && *number >= *least && *number <= *most && matches_pattern(rest, text.substr(width))) return true;
+  }
+  return false;
+}
+
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  const std::size_t open = pattern.find('[');
+  if (open == std::string_view::npos) return pattern == text;
+  const std::size_t close = pattern.find(']', open);
+  if (close == std::string_view::npos || !text.starts_with(pattern.substr(0, open))) return false;
+  const auto ranges = split(pattern.substr(open + 1, close - open - 1), ',');
+  return std::ranges::any_of(ranges, [&](std::string_view range) {
+    return matches_range(range, pattern.substr(close + 1), text.substr(open));
+  });
+}
+
 }  // namespace
 
 bool takes_jobs(const Node& node) {
@@ -129,6 +160,20 @@ int count_of(const std::vector<GpuCount>& gpus, std::string_view type) {
   int count = 0;
   for (const GpuCount& one : gpus) count += type.empty() || one.type == type ? one.count : 0;
   return count;
+}
+
+bool names_node(std::string_view nodes, std::string_view node) {
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= nodes.size(); ++i) {
+    const char c = i < nodes.size() ? nodes[i] : ',';
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (c != ',' || (depth > 0 && i < nodes.size())) continue;
+    if (!node.empty() && matches_pattern(nodes.substr(begin, i - begin), node)) return true;
+    begin = i + 1;
+  }
+  return false;
 }
 
 bool is_over(const Job& job) {

@@ -2,6 +2,7 @@
 #include "gpuwarden/slurm/reports.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -79,6 +80,16 @@ void read_refusal(const json& document, NodeReport& report) {
   report.restart = report.faults.empty() ? "never" : "other_gpus";
 }
 
+/// That the clocks of a file server and ours may be apart.
+constexpr std::chrono::minutes kClockSkew{5};
+
+bool is_newer(const std::filesystem::path& file, Clock::WallTime when) {
+  struct stat found{};
+  if (::stat(file.c_str(), &found) != 0) return false;
+  const auto written = std::chrono::seconds(found.st_mtim.tv_sec) + std::chrono::nanoseconds(found.st_mtim.tv_nsec);
+  return written >= when.time_since_epoch();
+}
+
 bool was_ended(const NodeReport& report) { return report.exit_code == 143 || report.exit_code == 130; }
 
 Verdict judge_failure(const Job& job, const std::vector<NodeReport>& reports) {
@@ -131,10 +142,12 @@ NodeReport read_report(std::string node, std::string_view text) {
   return report;
 }
 
-std::vector<NodeReport> read_reports(const std::filesystem::path& folder) {
+std::vector<NodeReport> read_reports(const std::filesystem::path& folder, const std::string& nodes,
+                                     std::optional<Clock::WallTime> since) {
   std::vector<NodeReport> reports;
   for (const std::filesystem::path& file : list_directory(folder)) {
-    if (file.extension() != ".json") continue;
+    if (file.extension() != ".json" || !names_node(nodes, file.stem().string())) continue;
+    if (since && !is_newer(file, *since - kClockSkew)) continue;
     const auto text = read_file(file);
     reports.push_back(read_report(file.stem().string(), text ? *text : ""));
   }

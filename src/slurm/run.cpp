@@ -47,13 +47,14 @@ Result<std::string> submit(Programs& programs, const BatchJob& job) {
 }
 
 Result<Job> find_job(Programs& programs, const std::string& id) {
-  auto now = output_of(programs, {"scontrol", "show", "job", "-o", id}, ErrorCode::not_found);
+  // What scontrol complains of may pass (a controller that starts, a timeout); only this says that there is no such
+  // job.
+  auto now = output_of(programs, {"scontrol", "show", "job", "-o", id}, ErrorCode::unavailable);
   if (now) {
     GPUWARDEN_TRY(const auto jobs, parse_jobs(*now));
     return jobs.front();
   }
-  if (now.error().code != ErrorCode::not_found || !now.error().message.contains("Invalid job id"))
-    return std::unexpected(now.error());
+  if (!now.error().message.contains("Invalid job id")) return std::unexpected(now.error());
   const auto before =
       output_of(programs, {"sacct", "-n", "-X", "-P", "-j", id, "-o", kHistoryFormat}, ErrorCode::not_found);
   const auto jobs = before ? parse_history(*before) : std::vector<Job>{};
@@ -87,10 +88,11 @@ Result<Outcome> run(Programs& programs, BatchJob job, const Policy& policy, cons
   const std::string& log_directory = policy.log_directory;
   Outcome outcome{.log_directory = log_directory};
   for (std::uint32_t restarts = 0;; ++restarts) {
+    const Clock::WallTime since = clock.wall_now();
     GPUWARDEN_TRY(const std::string id, submit(programs, job));
     if (hooks.submitted) hooks.submitted(id);
     GPUWARDEN_TRY(outcome.job, follow(programs, id, log_of(log_directory, id), hooks.follow, clock));
-    outcome.reports = read_reports(logs_of(log_directory, id));
+    outcome.reports = read_reports(logs_of(log_directory, id), outcome.job.nodes, since);
     if (outcome.job.state == "COMPLETED" || outcome.job.state == "CANCELLED") return outcome;
     Attempt attempt{.job = outcome.job, .verdict = judge(outcome.job, outcome.reports, !job.signal.empty())};
     attempt.again = attempt.verdict.again && restarts < policy.max_restarts;

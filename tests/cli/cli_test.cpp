@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
@@ -404,6 +405,43 @@ TEST_F(Cli, AnyCaptureThatNamesItsGpusBecomesASimulatedFleet) {
   EXPECT_FALSE(list["gpus"][0]["clocks"]["sm_megahertz"].is_null()) << "what the table does not show the model has";
   expect_error({"list", "--simulate", file("topo.txt", "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n")}, 2,
                "does not say what its GPUs are");
+}
+
+TEST_F(Cli, NoCommandHasAnOptionTwice) {
+  std::size_t commands = 0;
+  const std::string overview = run({"help"}).standard_output;
+  for (const auto row : split(overview, '\n')) {
+    // "  list       show the GPUs: ..."
+    if (!row.starts_with("  ") || row.starts_with("   ")) continue;
+    const std::string command(split_words(row).at(0));
+    ++commands;
+    std::set<std::string> seen;
+    const std::string help = run({command, "--help"}).standard_output;
+    for (const auto line : split(help, '\n')) {
+      if (!line.starts_with("  -")) continue;
+      // "  -n --num-gpus N|MIN:MAX        how many GPUs", "  --wait[=DURATION] ..."
+      for (const auto word : split_words(line)) {
+        if (!word.starts_with('-')) break;
+        const std::string name(word.substr(0, word.find_first_of("[=")));
+        EXPECT_TRUE(seen.insert(name).second) << command << ' ' << name;
+      }
+    }
+  }
+  EXPECT_GE(commands, 15U);
+}
+
+TEST_F(Cli, WhatMeansNothingWithSlurmIsToldBeforeItIsAsked) {
+  const auto refused = [&](std::vector<std::string> words, const std::string& what) {
+    words.insert(words.begin(), {"run", "--slurm"});
+    words.insert(words.end(), {"--", "true"});
+    expect_error(words, 2, what);
+  };
+  refused({"--checkpoint", "x"}, "--slurm and --checkpoint mean nothing together");
+  refused({"--probation", "1m"}, "--slurm and --probation mean nothing together");
+  refused({"--priority", "1"}, "--slurm and --priority mean nothing together");
+  refused({"-n", "2:4"}, "--slurm and a range of --num-gpus mean nothing together");
+  refused({"--nproc-per-node", "2:4"}, "--slurm and a range of --nproc-per-node mean nothing together");
+  refused({"--signal", "USR1@60", "--time-limit", "1h"}, "--slurm, --signal and --time-limit mean nothing together");
 }
 
 }  // namespace

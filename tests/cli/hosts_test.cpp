@@ -212,6 +212,35 @@ TEST_F(HostsCommand, WhatIsWrongIsToldBeforeAnythingStarts) {
   expect_error({"run", "--hosts", "a", "--ssh", "no-such-ssh", "--", "true"}, 2, "'no-such-ssh' was not found");
 }
 
+TEST_F(HostsCommand, WhatIsForOneMachineIsRefusedNotDropped) {
+  refuses("a,b", {"--checkpoint", "x", "--", "true"}, 2, "--hosts and --checkpoint cannot be used together");
+  refuses("a,b", {"--probation", "1m", "--", "true"}, 2, "--hosts and --probation cannot be used together");
+  refuses("a,b", {"--cpu-fallback", "--", "true"}, 2, "--hosts and --cpu-fallback cannot be used together");
+  refuses("a,b", {"--end-leftovers", "x"}, 2, "--hosts and --end-leftovers cannot be used together");
+  refuses("a,b", {"-n", "2:4", "--", "true"}, 2, "--hosts and a range of --num-gpus cannot be used together");
+  refuses("a,b", {"--nproc-per-node", "2:4", "--", "true"}, 2, "a range of --nproc-per-node cannot be used together");
+  refuses("a,b", {"--nnodes", "1:2", "--", "true"}, 2, "a range of --nnodes cannot be used together");
+  refuses("a,b", {"--signal", "USR1@60", "--", "true"}, 2, "--signal requires --time-limit");
+  refuses("a,b", {"--config", file("c.yaml", "run:\n  cpu-fallback: true\n"), "--", "true"}, 2,
+          "--hosts and --cpu-fallback cannot be used together");
+}
+
+TEST_F(HostsCommand, ATimeLimitEndsTheJobOnAllHosts) {
+  const auto done = launch("a,b", {"-q", "--time-limit", "1s", "--", "sleep", "300"});
+  EXPECT_EQ(done.exit_code, 124) << done.standard_error;
+}
+
+TEST_F(HostsCommand, TheRunPartOfAConfigurationIsTheLaunchersToo) {
+  const std::string report = (dir_ / "report.json").string();
+  const std::string config =
+      file("c.yaml", "run:\n  max-restarts: 1\n  restart-delay: 10ms\n  report: " + report + "\n");
+  const auto done = launch("a", {"-q", "--config", config, "--", "sh", "-c", "test $GPUWARDEN_RESTART_COUNT = 1"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  const auto json = nlohmann::json::parse(shown(report), nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_EQ(json["hosts"][0]["report"]["exit_code"], 0) << "written once, by the launcher";
+}
+
 TEST_F(HostsCommand, AnotherVersionOrNoneIsTold) {
   const std::string old = file("old", "#!/bin/sh\necho gpuwarden 0.0.9\n[ \"$1\" = --version ] || exit 2\n");
   ::chmod(old.c_str(), 0755);

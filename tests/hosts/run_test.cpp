@@ -212,6 +212,26 @@ TEST_F(RunOnHosts, AFailedJobIsStartedAgainOnTheSameHosts) {
   EXPECT_EQ(std::ranges::count(links_.calls, "a:order"), 1) << "the GPUs stay held";
 }
 
+TEST_F(RunOnHosts, TheHostsAreToldTheTimeThatIsLeftAndNoTryBeginsWithoutAny) {
+  add("a").runs = [](FakeHosts& hosts, std::size_t link, const Start& start) {
+    hosts.failed(link, start.first_rank, 7, seconds(20));
+  };
+  job_.max_restarts = 5;
+  job_.pause_before = [](std::uint32_t) { return seconds(1); };
+  job_.time_limit = [this] {
+    return launch::TimeLimit{.end = clock_.now() + seconds(60), .signal = SIGUSR1, .before = seconds(10)};
+  };
+  const auto report = run();
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  const auto& starts = links_.hosts["a"].starts;
+  ASSERT_EQ(starts.size(), 3U) << "after 63 s none is started";
+  EXPECT_EQ(starts[0].time_left, seconds(60));
+  EXPECT_EQ(starts[0].time_signal, SIGUSR1);
+  EXPECT_EQ(starts[0].time_signal_before, seconds(10));
+  EXPECT_LT(starts[1].time_left, seconds(40));
+  EXPECT_EQ(report->last.decision, "no time is left for another try");
+}
+
 TEST_F(RunOnHosts, WhatEndsEveryTryTheSameWayIsNotStartedAgain) {
   job_.max_restarts = 3;
   add("a").runs = [](FakeHosts& links, std::size_t link, const Start&) {

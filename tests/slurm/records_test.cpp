@@ -126,5 +126,16 @@ TEST(SlurmRecords, ConfigurationIsFoundByItsKey) {
   EXPECT_EQ(configured(text, "Nothing"), "");
 }
 
+TEST(SlurmRecords, AListOfNodesNamesItsNodesAndNoOthers) {
+  for (const char* node : {"gn1", "gn3", "gn07", "x", "r2n010", "r1n9"})
+    EXPECT_TRUE(names_node("gn[1-3,07],x,r[1-2]n[9,010-011]", node)) << node;
+  for (const char* node : {"gn4", "gn7", "gn01", "gn", "", "gn[1-3,07]", "gn1,x", "r3n010", "r2n10", "gn1x"})
+    EXPECT_FALSE(names_node("gn[1-3,07],x,r[1-2]n[9,010-011]", node)) << node;
+  EXPECT_TRUE(names_node("n[9-11]", "n10"));
+  EXPECT_FALSE(names_node("n[9-11]", "n12"));
+  EXPECT_FALSE(names_node("", ""));
+  EXPECT_FALSE(names_node("n[", "n["));
+}
+
 }  // namespace
 }  // namespace gpuwarden::slurm

@@ -111,6 +111,18 @@ TEST_F(SlurmRun, WhereDrainingIsNotPermittedTheCommandIsThere) {
   EXPECT_EQ(exit_code_of(outcome->job), 9);
 }
 
+TEST_F(SlurmRun, ANodeOfAnotherJobIsNotDrainedWhateverLiesInTheFolder) {
+  report("1", "gn1", R"({"exit_code": 9, "ranks": []})");
+  report("1", "node[0-99]", kLostGpu);
+  report("1", "gn2", kLostGpu);
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"));
+  const auto outcome = go();
+  ASSERT_TRUE(outcome);
+  ASSERT_EQ(outcome->reports.size(), 1U);
+  EXPECT_EQ(outcome->reports[0].node, "gn1");
+  EXPECT_TRUE(failed_.at(0).verdict.faults.empty());
+}
+
 TEST_F(SlurmRun, ASimulatedGpuDrainsNoRealNode) {
   std::string simulated = kLostGpu;
   simulated.replace(simulated.find("false"), 5, "true");
@@ -140,6 +152,16 @@ TEST_F(SlurmRun, AControllerThatStaysAwayIsGivenUp) {
   EXPECT_EQ(outcome.error().code, ErrorCode::unavailable);
 }
 
+TEST_F(SlurmRun, AnErrorOfScontrolsThatPassesDoesNotEndTheFollowing) {
+  programs_.on("sbatch --parsable", "1\n")
+      .on(show("1"), told("1", "RUNNING", "None", "0:0"))
+      .on(show("1"), "", 1, "slurm_load_jobs error: Socket timed out on send/recv operation\n")
+      .on(show("1"), told("1", "COMPLETED", "None", "0:0"));
+  const auto outcome = go();
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->job.state, "COMPLETED");
+}
+
 TEST_F(SlurmRun, AStopLeavesTheJobAlone) {
   std::stop_source source;
   source.request_stop();
@@ -162,7 +184,7 @@ TEST_F(SlurmRun, WhatWasForgottenIsLookedUpInTheHistory) {
 TEST_F(SlurmRun, TheExitCodeIsThatOfTheNodeThatFailedByItself) {
   report("1", "gn1", R"({"exit_code": 143, "ranks": []})");
   report("1", "gn2", R"({"exit_code": 7, "ranks": []})");
-  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "143:0"));
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "143:0", "gn[1-2]"));
   EXPECT_EQ(exit_code_of(go().value()), 7) << "srun tells the greatest";
 }
 
@@ -198,6 +220,14 @@ TEST(SlurmVerdict, WhatTheSiteDidIsTriedAgain) {
   EXPECT_FALSE(late.again);
   EXPECT_THAT(late.why, HasSubstr("--signal"));
   EXPECT_FALSE(judge(failed_job(), {}, false).again) << "nothing is known";
+}
+
+TEST(SlurmReports, OnesOfAnEarlierJobOfThatNumberDoNotCount) {
+  const testing::TempDir dir;
+  testing::put(dir / "gn1.json", kLostGpu);
+  const auto now = system_clock().wall_now();
+  EXPECT_EQ(read_reports(dir.path(), "gn1", now).size(), 1U);
+  EXPECT_TRUE(read_reports(dir.path(), "gn1", now + std::chrono::hours(1)).empty());
 }
 
 TEST(SlurmReports, DamageIsNoReport) {

@@ -230,8 +230,8 @@ Result<int> run_run(Context& context) {
   GPUWARDEN_CHECK(check_what_is_asked(context.args));
   if (names_hosts(context.args)) return run_on_hosts(context);
   GPUWARDEN_CHECK(check_without_hosts(context.args, kRunHostsOptions));
-  if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   if (context.args.has("slurm")) return run_on_slurm(context);
+  if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
   GPUWARDEN_TRY(auto selection, read_selection(context));
   healing::Options options;
   GPUWARDEN_TRY(options.run, read_run_options(context.args));

@@ -17,6 +17,7 @@
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/redact/redact.hpp"
 #include "gpuwarden/telemetry/health.hpp"
+#include "hosts/run_on_hosts.hpp"
 #include "render/style.hpp"
 #include "run/report_text.hpp"
 #include "run/request.hpp"
@@ -78,6 +79,10 @@ Result<void> HostWork::read_order(const hosts::Order& order, const hosts::RunEar
   for (const auto& [name, value] : order.environment) environment[name] = value;
   context_.emplace(Context{std::move(args), std::move(environment), &kRunCommand, order.options});
   GPUWARDEN_TRY(selection_, read_selection(*context_));
+  if (selection_.least)
+    return fail(ErrorCode::invalid_argument, "a range of GPUs is for one machine", "name one number for each host");
+  // The host's copy of a --config may say what the launcher heeds for all hosts.
+  for (const std::string_view key : kLaunchersOptions) context_->args.forget(std::string(key));
   GPUWARDEN_TRY(options_, read_run_options(context_->args));
   GPUWARDEN_TRY(plan_, read_plan(*context_, selection_));
   GPUWARDEN_CHECK(launch::check_program(plan_.job.argv[0], context_->environment));
@@ -125,6 +130,10 @@ hosts::Done HostWork::run(const hosts::Start& start, const std::stop_token& stop
   options.warning = ears.warning;
   options.first_failed = ears.first_failed;
   options.stop = stop;
+  if (start.time_left) options.time_limit.end = system_clock().now() + *start.time_left;
+  options.time_limit.ends_job = start.time_ends_job;
+  options.time_limit.signal = start.time_signal;
+  options.time_limit.before = start.time_signal_before;
   options.look_after = [this] { return gpus_->repair(); };
   const auto report = launch::run(ready, *machine_, options, system_clock());
   if (!report) {

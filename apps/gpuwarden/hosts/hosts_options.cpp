@@ -46,6 +46,7 @@ Result<hosts::SshOptions> read_ssh(const Context& context) {
 
 Result<void> check_without_hosts(const Args& args, std::span<const Option> options) {
   for (const Option& option : options) {
+    if (option.names == std::string_view(kRemoteProgram) && args.has("slurm")) continue;
     if (args.has(key_of(option)))
       return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --hosts", key_of(option)),
                   "--hosts a,b:4 names the hosts");

@@ -10,11 +10,12 @@
 
 namespace gpuwarden::cli {
 
+inline constexpr const char* kRemoteProgram = "--remote-program";
 inline constexpr auto kHostsOptions = std::to_array<Option>({
     {"--hosts", OptionKind::text, "HOST[:GPUS],...", "on these hosts, over OpenSSH (docs/hosts.md)"},
     {"--hostfile", OptionKind::text, "FILE", "on the hosts of a file: HOST, HOST:GPUS or HOST slots=GPUS in each line"},
     {"--ssh", OptionKind::text, "COMMAND", "how they are reached (ssh): --ssh \"ssh -p 2222 -i key\""},
-    {"--remote-program", OptionKind::text, "PATH", "gpuwarden on the hosts (gpuwarden, found there)"},
+    {kRemoteProgram, OptionKind::text, "PATH", "gpuwarden on the hosts (gpuwarden, found there)"},
 });
 inline constexpr OptionGroup kHostsGroup{kHostsOptions, "on other hosts"};
 
@@ -24,7 +25,7 @@ bool names_hosts(const Args& args);
 Result<std::vector<hosts::Host>> read_hosts(const Args& args);
 /// --ssh and --remote-program. Fails with not_found where there is no such program here.
 Result<hosts::SshOptions> read_ssh(const Context& context);
-/// Fails where one of the options was given, which mean nothing without --hosts.
+/// Fails where one of the options was given, which mean nothing without --hosts; with --slurm --remote-program does.
 Result<void> check_without_hosts(const Args& args, std::span<const Option> options = kHostsOptions);
 
 /// The options that were given, as words for the parser of another process; without those of these keys.

@@ -14,17 +14,21 @@
 #include "gpuwarden/launch/job.hpp"
 #include "hosts/hosts_text.hpp"
 #include "options.hpp"
+#include "run/lasting.hpp"
 #include "run/request.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
-/// What the launcher itself heeds; the rest is each host's.
-constexpr auto kOwn = std::to_array<std::string_view>(
-    {"hosts",        "hostfile",  "ssh",           "remote-program", "chdir",       "env",         "num-gpus",
-     "log-dir",      "redirects", "tee",           "report",         "post-mortem", "no-report",   "quiet",
-     "max-restarts", "heal",      "restart-delay", "restart-arg",    "master-addr", "master-port", "nnodes",
-     "rdzv-backend", "color"});
+/// What names the hosts and what each of them is told by itself; the rest is sent as it is.
+constexpr auto kNotSent = std::to_array<std::string_view>(
+    {"hosts", "hostfile", "ssh", "remote-program", "chdir", "env", "num-gpus", "quiet", "color"});
+
+std::vector<std::string> words_for_hosts(const Context& context) {
+  std::vector<std::string_view> own(kNotSent.begin(), kNotSent.end());
+  own.insert(own.end(), kLaunchersOptions.begin(), kLaunchersOptions.end());
+  return option_words(context, own);
+}
 
 /// What means nothing together, and what to do instead.
 Result<void> check_with_hosts(const Args& args) {
@@ -35,12 +39,26 @@ Result<void> check_with_hosts(const Args& args) {
       {"rdzv-endpoint", "the first host is where they meet; --master-addr and --master-port name the place"},
       {"rdzv-id", "the run has an id of its own"},
       {"record", "gpuwarden serve --peers shows what the GPUs of many machines do"},
+      {"checkpoint", "a job on several hosts keeps its number of ranks"},
+      {"probation", "a GPU that was at fault is not used again by the job"},
+      {"cpu-fallback", "--device cpu runs on the CPUs of all hosts"},
+      {"end-leftovers", "run it on the host itself: ssh HOST gpuwarden run --end-leftovers RUN"},
+  });
+  static constexpr auto kRanges = std::to_array<std::pair<const char*, const char*>>({
+      {"num-gpus", "-n 4, or a:4,b:2 for each host its own"},
+      {"nproc-per-node", "--nproc-per-node N, or gpu for a rank of each GPU"},
+      {"nnodes", "all of the hosts take part: leave --nnodes out"},
   });
   const char* const given = args.has("hosts") ? "hosts" : "hostfile";
   for (const auto& [option, hint] : kOthers) {
     if (args.has(option))
       return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} cannot be used together", given, option),
                   hint);
+  }
+  for (const auto& [option, hint] : kRanges) {
+    if (args.text(option).value_or("").contains(':'))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--{} and a range of --{} cannot be used together", given, option), hint);
   }
   return {};
 }
@@ -95,7 +113,7 @@ Result<Environment> read_variables(const Context& context) {
 Result<void> fill_orders(const Context& context, const std::vector<hosts::Host>& hosts, hosts::JobOnHosts& job) {
   hosts::Order order;
   order.nodes = static_cast<std::uint32_t>(hosts.size());
-  order.options = option_words(context, kOwn);
+  order.options = words_for_hosts(context);
   order.command = context.args.rest;
   GPUWARDEN_TRY(order.environment, read_variables(context));
   std::error_code ignored;
@@ -138,6 +156,9 @@ Result<hosts::JobOnHosts> read_job(const Context& context) {
   job.max_restarts = policy.max_restarts;
   job.heal = policy.heal;
   job.restart_arguments = policy.restart_arguments;
+  GPUWARDEN_CHECK(read_time_limit(context));
+  // It begins when the ranks do.
+  job.time_limit = [context] { return read_time_limit(context).value_or(launch::TimeLimit{}); };
   job.pause_before = [policy](std::uint32_t number) {
     std::random_device random;
     return healing::pause_before(policy, number, std::uniform_real_distribution<>(0, 1)(random));
@@ -164,6 +185,7 @@ int write_report(const Context& context, const hosts::HostsReport& report, const
 }  // namespace
 
 Result<int> run_on_hosts(Context& context) {
+  GPUWARDEN_CHECK(fall_back_to_run_config(context));
   GPUWARDEN_TRY(const auto job, read_job(context));
   const bool quiet = context.args.has("quiet");
   hosts::HostsHooks hooks;

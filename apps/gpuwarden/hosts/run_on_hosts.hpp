@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "command.hpp"
 #include "hosts/hosts_options.hpp"
@@ -20,9 +21,16 @@ inline constexpr auto kRunHostsOptions = [] {
   std::array<Option, kHostsOptions.size() + kJobOnHostsOptions.size()> all{};
   std::ranges::copy(kHostsOptions, all.begin());
   std::ranges::copy(kJobOnHostsOptions, all.begin() + kHostsOptions.size());
+  std::ranges::find(all, std::string_view(kRemoteProgram), &Option::names)->help =
+      "gpuwarden on the hosts (gpuwarden, found there); with --slurm on the nodes (this program's own path)";
   return all;
 }();
 inline constexpr OptionGroup kRunHostsGroup{kRunHostsOptions, "on other hosts"};
+
+/// What the launcher heeds for all hosts, by the options' keys; they are not sent there.
+inline constexpr auto kLaunchersOptions = std::to_array<std::string_view>(
+    {"log-dir", "redirects", "tee", "report", "post-mortem", "no-report", "max-restarts", "heal", "restart-delay",
+     "restart-arg", "master-addr", "master-port", "nnodes", "rdzv-backend", "time-limit", "signal"});
 
 /// The job on all of the hosts; its exit code.
 Result<int> run_on_hosts(Context& context);

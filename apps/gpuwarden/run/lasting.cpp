@@ -41,33 +41,6 @@ std::optional<milliseconds> left_by_slurm(const Environment& environment) {
   return std::chrono::duration_cast<milliseconds>(time - system_clock().wall_now());
 }
 
-/// The time the job has, from now; without an end where none is known.
-Result<launch::TimeLimit> read_time_limit(const Context& context) {
-  launch::TimeLimit limit;
-  if (const auto text = context.args.text("signal")) {
-    const auto early = parse_early_signal(*text);
-    if (!early) return std::unexpected(about("signal", early.error()));
-    limit = *early;
-  }
-  GPUWARDEN_TRY(const auto own, duration_option(context.args, "time-limit"));
-  const auto slurm = left_by_slurm(context.environment);
-  if (limit.signal != 0 && !own && !slurm)
-    return refuse_as("--signal requires --time-limit", "or a Slurm job, whose end is known");
-  if (own && own->count() == 0) return refuse_as("--time-limit must be greater than 0");
-  if (own && limit.signal != 0 && limit.before >= *own)
-    return refuse_as(fmt::format("--signal: {} before the end is before the job begins: its time limit is {}",
-                                 format_duration(limit.before), format_duration(*own)));
-  const auto now = system_clock().now();
-  if (own && (!slurm || *own <= *slurm)) {
-    limit.end = now + *own;
-  } else if (slurm && (own || limit.signal != 0)) {
-    // Slurm ends the job itself.
-    limit.end = now + *slurm;
-    limit.ends_job = false;
-  }
-  return limit;
-}
-
 /// The selection, for so many GPUs without those. Those that do not even tell their UUIDs any more cannot be chosen,
 /// nor left out by it.
 Selection without_gpus(const machine::Machine& machine, Selection selection, const std::vector<Uuid>& without) {
@@ -108,6 +81,32 @@ Result<machine::Reservation> acquire_without(const machine::Machine& machine, co
 }
 
 }  // namespace
+
+Result<launch::TimeLimit> read_time_limit(const Context& context) {
+  launch::TimeLimit limit;
+  if (const auto text = context.args.text("signal")) {
+    const auto early = parse_early_signal(*text);
+    if (!early) return std::unexpected(about("signal", early.error()));
+    limit = *early;
+  }
+  GPUWARDEN_TRY(const auto own, duration_option(context.args, "time-limit"));
+  const auto slurm = left_by_slurm(context.environment);
+  if (limit.signal != 0 && !own && !slurm)
+    return refuse_as("--signal requires --time-limit", "or a Slurm job, whose end is known");
+  if (own && own->count() == 0) return refuse_as("--time-limit must be greater than 0");
+  if (own && limit.signal != 0 && limit.before >= *own)
+    return refuse_as(fmt::format("--signal: {} before the end is before the job begins: its time limit is {}",
+                                 format_duration(limit.before), format_duration(*own)));
+  const auto now = system_clock().now();
+  if (own && (!slurm || *own <= *slurm)) {
+    limit.end = now + *own;
+  } else if (slurm && (own || limit.signal != 0)) {
+    // Slurm ends the job itself.
+    limit.end = now + *slurm;
+    limit.ends_job = false;
+  }
+  return limit;
+}
 
 Result<launch::TimeLimit> parse_early_signal(const std::string& text) {
   std::string_view rest = text;

@@ -8,6 +8,10 @@
 
 namespace gpuwarden::cli {
 
+/// The time that the job has, of --time-limit and --signal, from now; without an end where none is known. Fails with
+/// invalid_argument.
+Result<launch::TimeLimit> read_time_limit(const Context& context);
+
 /// Of --time-limit, --signal and --checkpoint, as far as they can be wrong. Fails with invalid_argument.
 Result<void> check_lasting(const Context& context, const Selection& selection);
 

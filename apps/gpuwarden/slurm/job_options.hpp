@@ -26,12 +26,10 @@ inline constexpr auto kSlurmJobOptions = std::to_array<Option>({
 inline constexpr auto kSlurmRunOptions = std::to_array<Option>({
     {"--slurm", OptionKind::flag, "", "run it as a job of Slurm, once on every node"},
     {"--dry-run", OptionKind::flag, "", "with --slurm: print the batch script, and submit nothing"},
-    {"--signal", OptionKind::text, "SIG@SECONDS", "send the ranks a signal before the time limit: USR1@60"},
     {"--no-follow", OptionKind::flag, "", "with --slurm: print the job's number, and do not wait for it"},
     {"--drain", OptionKind::text, "WHICH",
      "nodes whose GPU fails: auto (real ones, where permitted), always (simulated ones too), never",
      "auto always never"},
-    {"--remote-program", OptionKind::text, "PROGRAM", "gpuwarden on the nodes (this program's own path)"},
 });
 
 }  // namespace gpuwarden::cli

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "options.hpp"
+#include "run/lasting.hpp"
 #include "slurm/job_options.hpp"
 
 namespace gpuwarden::cli {
@@ -30,6 +32,7 @@ struct Refused {
 };
 constexpr const char* kSlurmChooses = "Slurm chooses the GPUs: --gpus-per-node, --gpu-type";
 constexpr const char* kSlurmMeets = "the nodes of a Slurm job find each other: --nodes says how many";
+constexpr const char* kFixed = "a job of Slurm keeps its number of GPUs and nodes: --gpus-per-node N, --nodes N";
 constexpr const char* kEachNode = "each node's report is in the log directory; --report gathers them";
 constexpr auto kRefused = std::to_array<Refused>({
     {"gpu-ids", kSlurmChooses},
@@ -53,19 +56,16 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"wait", "Slurm's queue is the line that the job waits in"},
     {"cpu-fallback", "--gpus-per-node 0 runs on the CPU"},
     {"heal", "a job is submitted again as it is, on other nodes where a GPU failed"},
+    {"checkpoint", kFixed},
+    {"probation", "a node whose GPU failed is not used again by the job"},
+    {"priority", "Slurm orders the jobs that wait: --qos"},
+    {"end-leftovers", "run it on the node itself: srun -w NODE gpuwarden run --end-leftovers RUN"},
     {"restart-delay", "a job that is submitted again waits in Slurm's queue"},
 });
-/// What is meant for us, not for the nodes.
+/// What is meant for us, not for the nodes: Slurm sends the signal, which the ranks must not hear twice.
 constexpr auto kOurs =
     std::to_array<std::string_view>({"num-gpus", "device", "log-dir", "report", "max-restarts", "restart-arg",
-                                     "no-report", "quiet", "color", "config", "json"});
-
-Result<void> refuse_contradictions(const Args& args) {
-  for (const Refused& one : kRefused) {
-    if (args.has(one.key)) return wrong_job(fmt::format("--slurm and --{} mean nothing together", one.key), one.hint);
-  }
-  return {};
-}
+                                     "no-report", "quiet", "color", "config", "json", "remote-program", "signal"});
 
 bool is_ours(const std::string& key) {
   const auto is = [&](const Option& option) { return key_of(option) == key; };
@@ -100,6 +100,20 @@ Result<std::optional<std::chrono::seconds>> time_option(const Args& args) {
   }
   if (time && time->count() > 0) return time;
   return wrong_job(fmt::format("--time: '{}' is not a time", printable(*text)), "90 (minutes), 2:00:00, 1-12, 2h");
+}
+
+/// --signal as sbatch has it: the name, and how long before the end. Without a letter before it the ranks hear it.
+Result<std::string> signal_option(const Args& args) {
+  const auto text = args.text("signal");
+  if (!text) return "";
+  const auto early = parse_early_signal(*text);
+  if (!early) return std::unexpected(about("signal", early.error()));
+  // sbatch(1): from 0 to 65535.
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(early->before).count();
+  if (seconds > 65535)
+    return wrong_job(fmt::format("--signal: {} s before the end are more than Slurm's 65535", seconds));
+  const char* const name = sigabbrev_np(early->signal);
+  return fmt::format("{}@{}", name == nullptr ? fmt::to_string(early->signal) : name, seconds);
 }
 
 /// --gpus-per-node, or its kin of `run`: -n, --device cpu.
@@ -154,6 +168,20 @@ Result<slurm::Policy> policy_of(const Args& args) {
 
 }  // namespace
 
+Result<void> check_for_slurm(const Args& args) {
+  for (const Refused& one : kRefused) {
+    if (args.has(one.key)) return wrong_job(fmt::format("--slurm and --{} mean nothing together", one.key), one.hint);
+  }
+  for (const char* key : {"num-gpus", "nproc-per-node"}) {
+    if (args.text(key).value_or("").contains(':'))
+      return wrong_job(fmt::format("--slurm and a range of --{} mean nothing together", key), kFixed);
+  }
+  if (args.has("signal") && args.has("time-limit"))
+    return wrong_job("--slurm, --signal and --time-limit mean nothing together",
+                     "Slurm sends the signal before the end of its own time: --time");
+  return {};
+}
+
 std::string node_program(const Args& args) {
   if (const auto program = args.text("remote-program")) return *program;
   std::error_code error;
@@ -187,7 +215,7 @@ Result<slurm::Request> read_slurm_request(const Args& args) {
   request.constraint = text("constraint");
   request.reservation = text("reservation");
   request.node_list = text("nodelist");
-  request.signal = text("signal");
+  GPUWARDEN_TRY(request.signal, signal_option(args));
   request.exclude = args.all("exclude-nodes");
   request.name =
       args.text("job-name")
@@ -200,9 +228,9 @@ Result<slurm::Request> read_slurm_request(const Args& args) {
 
 Result<SlurmJob> read_slurm_job(const Context& context, const slurm::Site& site) {
   const Args& args = context.args;
+  GPUWARDEN_CHECK(check_for_slurm(args));
   if (args.rest.empty())
     return wrong_job("no command to run was given", "gpuwarden run --slurm --nodes 2 -- python train.py");
-  GPUWARDEN_CHECK(refuse_contradictions(args));
   GPUWARDEN_TRY(const slurm::Request request, read_slurm_request(args));
   GPUWARDEN_CHECK(check_ranks(args, request.gpus));
   SlurmJob result;

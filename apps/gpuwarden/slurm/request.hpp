@@ -8,6 +8,8 @@
 
 namespace gpuwarden::cli {
 
+/// Fails with invalid_argument on options of `run` that mean nothing together with Slurm.
+Result<void> check_for_slurm(const Args& args);
 /// What is asked of the cluster. Fails with invalid_argument.
 Result<slurm::Request> read_slurm_request(const Args& args);
 

@@ -89,6 +89,7 @@ int tell_end(const Context& context, const slurm::Outcome& outcome) {
 }
 
 Result<SlurmJob> read_job(const Context& context, slurm::Programs& programs) {
+  GPUWARDEN_CHECK(check_for_slurm(context.args));
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(programs));
   return read_slurm_job(context, site);
 }
@@ -163,7 +164,7 @@ Result<int> follow_slurm_job(const Context& context, const std::string& id) {
   }
   if (!job) return leave(*programs, id, job.error());
   slurm::Outcome outcome{.job = *job, .log_directory = std::filesystem::path(known.log).parent_path().string()};
-  outcome.reports = slurm::read_reports(slurm::logs_of(outcome.log_directory, id));
+  outcome.reports = slurm::read_reports(slurm::logs_of(outcome.log_directory, id), job->nodes);
   return tell_end(context, outcome);
 }
 

@@ -47,6 +47,8 @@ struct JobOnHosts {
   std::uint32_t max_restarts = 0;
   std::vector<std::string> restart_arguments;
   bool heal = false;  ///< with the remedies that agents tell of
+  /// The time of all tries together; asked once, when the first one starts. Empty: as long as they like.
+  std::function<launch::TimeLimit()> time_limit;
   /// Before restart `number` (1, 2 ...). Empty: none.
   std::function<std::chrono::milliseconds(std::uint32_t number)> pause_before;
 };

@@ -61,8 +61,12 @@ struct Start {
   std::string job;                    ///< the same on all hosts: TORCHELASTIC_RUN_ID
   std::uint32_t restart_count = 0;
   std::uint32_t max_restarts = 0;
-  std::vector<std::string> arguments;  ///< added to the command
-  Environment changes;                 ///< what was found to help: set over the rest
+  std::vector<std::string> arguments;                  ///< added to the command
+  Environment changes;                                 ///< what was found to help: set over the rest
+  std::optional<std::chrono::milliseconds> time_left;  ///< until the ranks' time is over; empty: as long as they like
+  bool time_ends_job = true;                           ///< as launch::TimeLimit has these
+  int time_signal = 0;
+  std::chrono::milliseconds time_signal_before{0};
   bool operator==(const Start&) const = default;
 };
 

@@ -56,6 +56,8 @@ struct Job {
   std::optional<int> signal;
   bool operator==(const Job&) const = default;
 };
+/// Whether a node is one of those that "gn[1-3,07],x" names, as Job::nodes has them.
+bool names_node(std::string_view nodes, std::string_view node);
 bool is_over(const Job& job);
 /// What a shell would report of a job that is over: its own code, 128 + signal; 124 at the time limit as timeout(1),
 /// 143 where it was cancelled, 137 without memory; 1 where a node was at fault.

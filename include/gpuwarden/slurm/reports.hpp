@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/slurm/records.hpp"
 
 namespace gpuwarden::slurm {
@@ -36,8 +37,11 @@ struct NodeReport {
   std::string document;             ///< the report itself, as JSON; empty where it cannot be read
 };
 
-/// The reports in a job's folder (NODE.json), by node. What cannot be read is told as such.
-std::vector<NodeReport> read_reports(const std::filesystem::path& folder);
+/// The reports in a job's folder (NODE.json), by node. What cannot be read is told as such. The job's own ranks may
+/// write there, too, and an earlier job of the same number may have: only reports of `nodes` (Job::nodes) count, and
+/// none that was written before `since`.
+std::vector<NodeReport> read_reports(const std::filesystem::path& folder, const std::string& nodes,
+                                     std::optional<Clock::WallTime> since = {});
 NodeReport read_report(std::string node, std::string_view text);
 
 /// The node that failed by itself, not because it was ended with others; nullptr where none is seen.

@@ -26,7 +26,8 @@ namespace gpuwarden::slurm {
 
 /// The job's number. Fails with unsatisfied and sbatch's own words, as output_of() where it cannot be asked.
 Result<std::string> submit(Programs& programs, const BatchJob& job);
-/// What is known of a job: the controller's answer, else the history's. Fails with not_found.
+/// What is known of a job: the controller's answer, else the history's. Fails with not_found where
+/// neither knows it, with unavailable where Slurm does not answer, which may pass.
 Result<Job> find_job(Programs& programs, const std::string& id);
 Result<void> cancel(Programs& programs, const std::string& id);
 /// Fails with permission_denied where only administrators may.
