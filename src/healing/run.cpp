@@ -213,7 +213,9 @@ class Run {
     const RestartPolicy& policy = options_.policy;
     const auto refuse = [&](std::string why) { attempt.decision = std::move(why); };
     const auto& early = attempt.end.early;
-    if (early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time))
+    const bool used_up =
+        early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time);
+    if (used_up && judgement.restart == Restart::never)
       return refuse(policy.max_restarts == 0 ? "" : fmt::format("it is not started again: {}", early->why));
     if (changes_devices(attempt)) return start_elsewhere(attempt);
     if (policy.max_restarts == 0) return refuse("");
