@@ -178,9 +178,16 @@ void MeetingHost::see_off(Guest& guest) {
   const bool took_part = guest.takes_part && !guest.done;
   guest.ready.reset();
   guest.takes_part = false;
-  if (!took_part || state_ != State::running) return;
-  const auto left = std::ranges::count_if(guests_, [](const Guest& one) { return !one.gone && one.takes_part; });
-  if (left < place_.least) return end(1, why);
+  const auto left = [&](auto counts) {
+    return std::ranges::count_if(guests_, [&](const Guest& one) { return !one.gone && counts(one); });
+  };
+  if (state_ == State::gathering) {
+    // Before the first round nodes may come late; later they have all been there.
+    if (rounds_ > 0 && left([](const Guest& one) { return one.node.has_value(); }) < place_.least) end(1, why);
+    return;
+  }
+  if (!took_part) return;
+  if (left([](const Guest& one) { return one.takes_part; }) < place_.least) return end(1, why);
   stop_round(why);
 }
 

@@ -126,6 +126,14 @@ TEST_F(Meetings, ANodeThatIsGoneEndsAJobOfAFixedNumber) {
   EXPECT_EQ(summons.why, "node 1 is gone");
 }
 
+TEST_F(Meetings, ANodeThatGoesWhileTheOthersGatherEndsTheJobToo) {
+  start_two();
+  second_->failed(true, true, 1, "a rank failed");
+  EXPECT_FALSE(summons_of(*first_).ends);
+  second_.reset();
+  EXPECT_THAT(first_->join(2), FailsWith(ErrorCode::unsatisfied, HasSubstr("node 1 is gone")));
+}
+
 TEST_F(Meetings, AnElasticJobGoesOnWithoutItAndTakesItBack) {
   place_.least = 1;
   start_two();
