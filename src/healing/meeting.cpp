@@ -46,11 +46,7 @@ UniqueFd connect_to(const addrinfo& address) {
     socklen_t size = sizeof error;
     if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return {};
   }
-  const int yes = 1;
-  const int seconds = 5;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+  keep_alive(fd.get());
   return fd;
 }
 
@@ -73,6 +69,20 @@ std::optional<Line> greet(const std::string& host, std::uint16_t port, const std
 }
 
 }  // namespace
+
+void keep_alive(int fd) {
+  const int yes = 1;
+  const int seconds = 5;
+  const int times = 4;
+  // Where something was sent that nobody acknowledges the kernel does not probe, but sends it again for a quarter of an
+  // hour (tcp(7)).
+  const unsigned int unheard_ms = 25000;
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard_ms, sizeof unheard_ms);
+}
 
 std::vector<std::string> words_of_line(std::string_view line, std::size_t most) {
   std::vector<std::string> words;

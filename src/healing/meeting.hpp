@@ -34,6 +34,9 @@ struct Summons {
   std::string why;
 };
 
+/// For both ends of a connection: a side that vanished without a word is noticed within half a minute.
+void keep_alive(int fd);
+
 /// A line's words, the last of them the rest of the line.
 std::vector<std::string> words_of_line(std::string_view line, std::size_t most);
 

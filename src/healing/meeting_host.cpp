@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -34,17 +33,6 @@ UniqueFd listen_on(std::uint16_t port) {
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
   if (::listen(fd.get(), 64) != 0) return {};
   return fd;
-}
-
-/// A node that vanished without a word is noticed within half a minute.
-void keep_alive(int fd) {
-  const int yes = 1;
-  const int seconds = 5;
-  const int times = 4;
-  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
 }
 
 std::optional<std::uint32_t> small_number(const std::string& word) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "healing/meeting.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
