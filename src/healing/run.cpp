@@ -112,8 +112,9 @@ class Run {
     ++healed_.regroups;
     if (options_.regrouped) options_.regrouped(why);
     const auto at_fault = judge(healed_.report, environment_).gpus_at_fault;
-    if (at_fault.empty() || !holding_.is_elastic()) return Next::another_try;
+    if (at_fault.empty()) return Next::another_try;
     holding_.blame(at_fault);
+    if (!holding_.is_elastic() && !options_.other_gpus) return Next::another_try;
     const auto error = holding_.replace(at_fault);
     if (!error) return Next::another_try;
     if (meeting_) meeting_->failed(false, false, 1, error->message);
@@ -123,9 +124,8 @@ class Run {
   }
 
   Result<RunReport> once() {
-    launch::RunPlan plan = plan_;
-    machine::Reservation& gpus = holding_.gpus();
-    launch::ReadyRun ready = launch::ready(plan, machine_, gpus.decision(), gpus.snapshot(), gpus.descriptors());
+    const machine::Reservation& gpus = holding_.gpus();
+    launch::ReadyRun ready = launch::ready(plan_, machine_, gpus.decision(), gpus.snapshot(), gpus.descriptors());
     if (meeting_) GPUWARDEN_CHECK(meet(ready.job));
     number_ = meeting_ ? ready.job.restart_count : starts_;
     ready.job.restart_count = number_;
