@@ -103,16 +103,16 @@ TEST_F(Meetings, WhatNoRestartHealsEndsTheJobEverywhere) {
 
 TEST_F(Meetings, WhoIsDoneWaitsForTheOthers) {
   start_two();
-  auto done = std::async(std::launch::async, [&] { return first_->done(); });
+  auto done = std::async(std::launch::async, [&] { return first_->done().value_or(Summons{}); });
   EXPECT_EQ(done.wait_for(100ms), std::future_status::timeout);
   second_->failed(true, true, 1, "again");
-  EXPECT_FALSE(done.get().ends) << "it is started again with the others";
+  EXPECT_EQ(done.get().why, "node 1: again") << "it is started again with the others";
   auto one = joining(*first_, 2);
   auto other = joining(*second_, 3);
   get(one);
   get(other);
-  done = std::async(std::launch::async, [&] { return first_->done(); });
-  const Summons end = second_->done();
+  done = std::async(std::launch::async, [&] { return first_->done().value_or(Summons{.exit_code = -1}); });
+  const Summons end = second_->done().value_or(Summons{});
   EXPECT_TRUE(end.ends);
   EXPECT_EQ(end.exit_code, 0);
   EXPECT_EQ(done.get().exit_code, 0);
@@ -174,6 +174,24 @@ TEST_F(Meetings, TooFewNodesAreNotWaitedForForEver) {
   place_.key += "-nobody";
   second_ = seat(1);
   EXPECT_THAT(second_->join(1), FailsWith(ErrorCode::timed_out, HasSubstr("no gpuwarden of this job answers")));
+}
+
+TEST_F(Meetings, ASignalAndTheEndOfTheTimeEndTheWaiting) {
+  std::stop_source stop;
+  stop.request_stop();
+  const Waiting stopped{.stop = stop.get_token()};
+  const Waiting late{.end = system_clock().now()};
+  first_ = seat(0);
+  second_ = seat(1);
+  EXPECT_THAT(first_->join(1, stopped), FailsWith(ErrorCode::interrupted, HasSubstr("waiting for other nodes")));
+  EXPECT_THAT(second_->join(1, late), FailsWith(ErrorCode::timed_out, HasSubstr("time was over")));
+  first_.reset();
+  second_.reset();
+  place_.key += "-again";
+  start_two();
+  EXPECT_THAT(second_->done(stopped), FailsWith(ErrorCode::interrupted, HasSubstr("waiting for other nodes")));
+  EXPECT_THAT(first_->join(1, late), FailsWith(ErrorCode::timed_out, HasSubstr("time was over")));
+  EXPECT_THAT(first_->done(late), FailsWith(ErrorCode::timed_out, HasSubstr("time was over")));
 }
 
 TEST_F(Meetings, OneNumberIsOneNode) {
