@@ -20,6 +20,8 @@ constexpr std::uint32_t kPorts = 8;
 /// Strangers and nodes that came twice are not many.
 constexpr std::size_t kMostGuestsBeside = 16;
 constexpr int kTickMs = 50;
+/// A node says whose it is as soon as it is connected.
+constexpr auto kGreetingPatience = std::chrono::seconds(5);
 
 UniqueFd listen_on(std::uint16_t port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -33,6 +35,17 @@ UniqueFd listen_on(std::uint16_t port) {
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
   if (::listen(fd.get(), 64) != 0) return {};
   return fd;
+}
+
+/// Whether the other end of a connection is on this host.
+bool is_of_own_host(int fd) {
+  sockaddr_in here{};
+  sockaddr_in there{};
+  socklen_t size = sizeof here;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size) != 0) return false;
+  size = sizeof there;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &size) != 0) return false;
+  return there.sin_addr.s_addr == here.sin_addr.s_addr;
 }
 
 std::optional<std::uint32_t> small_number(const std::string& word) {
@@ -98,13 +111,19 @@ void MeetingHost::accept() {
   UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd || guests_.size() >= place_.most + kMostGuestsBeside) return;
   keep_alive(fd.get());
-  guests_.emplace_back(std::move(fd));
+  const bool own = is_of_own_host(fd.get());
+  guests_.emplace_back(std::move(fd), own, clock_.now());
 }
 
 void MeetingHost::hear(Guest& guest) {
   const bool there = guest.line.take();
-  while (const auto line = guest.line.next()) heed(guest, *line);
-  if (!there) guest.gone = true;
+  while (!guest.gone) {
+    const auto line = guest.line.next();
+    if (!line) break;
+    heed(guest, *line);
+  }
+  const bool silent = !guest.greeted && clock_.now() - guest.since >= kGreetingPatience;
+  if (!there || silent) guest.gone = true;
 }
 
 void MeetingHost::heed(Guest& guest, const std::string& line) {
@@ -132,13 +151,23 @@ void MeetingHost::heed(Guest& guest, const std::string& line) {
   }
 }
 
+std::string MeetingHost::objection(const Guest& guest, std::optional<std::uint32_t> node) const {
+  if (!node || *node >= place_.most)
+    return fmt::format("there are no nodes but those numbered 0 to {}", place_.most - 1);
+  // The host of the meeting is node 0.
+  const bool elsewhere = *node == 0 && !guest.of_own_host;
+  const bool taken = std::ranges::any_of(
+      guests_, [&](const Guest& other) { return &other != &guest && !other.gone && other.node == node; });
+  return elsewhere || taken ? fmt::format("another node has the number {}", *node) : "";
+}
+
 void MeetingHost::seat(Guest& guest, const std::vector<std::string>& words) {
   const auto node = small_number(words[1]);
   const auto ranks = small_number(words[2]);
-  const bool taken = std::ranges::any_of(
-      guests_, [&](const Guest& other) { return &other != &guest && !other.gone && other.node && other.node == node; });
-  if (!node || !ranks || *ranks == 0 || taken) {
-    guest.line.say(fmt::format("end 1 another node has the number {}", node.value_or(0)));
+  std::string why = objection(guest, node);
+  if (why.empty() && ranks.value_or(0) == 0) why = "a node has at least one rank";
+  if (!why.empty()) {
+    guest.line.say("end 1 " + why);
     guest.gone = true;
     return;
   }
