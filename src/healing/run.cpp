@@ -46,7 +46,7 @@ class Run {
         options_(options),
         clock_(clock),
         holding_(std::move(gpus), options, clock),
-        checkpoint_(options.checkpoint) {
+        checkpoint_(options.checkpoint, clock) {
     const bool shared = plan_.rank_per_gpu || plan_.ranks.value_or(1) > 1 || plan_.job.log_directory.has_value();
     plan_.job.keep_last_words = shared || options.policy.max_restarts > 0 || options.elastic;
     plan_.job.max_restarts = options.policy.max_restarts;
