@@ -163,6 +163,15 @@ void judge_without_cause(const RunReport& report, Judgement& judgement) {
   }
 }
 
+/// What it stood on was used up: another try would find no more of it, whatever was printed.
+void judge_early_end(const launch::EarlyEnd& early, Judgement& judgement) {
+  using Kind = launch::EarlyEnd::Kind;
+  judgement.why = early.why;
+  if (early.kind != Kind::no_resources && early.kind != Kind::out_of_time) return;
+  judgement.restart = Restart::never;
+  judgement.remedy.clear();
+}
+
 }  // namespace
 
 bool is_of_program(std::string_view exception) {
@@ -204,7 +213,7 @@ Judgement judge(const RunReport& report, const Environment& environment) {
     judgement.restart = Restart::again;
     judgement.why = report.end.given_up;
   }
-  if (report.end.early) judgement.why = report.end.early->why;
+  if (report.end.early) judge_early_end(*report.end.early, judgement);
   // A GPU that is gone explains whatever the programs say of it.
   if (!judgement.gpus_at_fault.empty()) {
     judgement.restart = Restart::other_gpus;

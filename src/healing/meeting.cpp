@@ -24,6 +24,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kLongestLine = 4096;
 constexpr milliseconds kConnectPatience{2000};
 constexpr milliseconds kBetweenTries{200};
+/// Whether to wait any longer.
+constexpr milliseconds kBetweenLooks{100};
 
 /// What programs wrote must not end a line, nor make it too long.
 std::string in_one_line(const std::string& text) {
@@ -46,11 +48,7 @@ UniqueFd connect_to(const addrinfo& address) {
     socklen_t size = sizeof error;
     if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return {};
   }
-  const int yes = 1;
-  const int seconds = 5;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+  keep_alive(fd.get());
   return fd;
 }
 
@@ -73,6 +71,20 @@ std::optional<Line> greet(const std::string& host, std::uint16_t port, const std
 }
 
 }  // namespace
+
+void keep_alive(int fd) {
+  const int yes = 1;
+  const int seconds = 5;
+  const int times = 4;
+  // Where something was sent that nobody acknowledges the kernel does not probe, but sends it again for a quarter of an
+  // hour (tcp(7)).
+  const unsigned int unheard_ms = 25000;
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard_ms, sizeof unheard_ms);
+}
 
 std::vector<std::string> words_of_line(std::string_view line, std::size_t most) {
   std::vector<std::string> words;
@@ -123,11 +135,19 @@ Result<std::unique_ptr<Meeting>> Meeting::open(const MeetingPlace& place, Clock&
   return meeting;
 }
 
-Result<void> Meeting::connect() {
+Result<void> Meeting::may_wait(const Waiting& waiting) const {
+  if (waiting.stop.stop_requested()) return fail(ErrorCode::interrupted, "interrupted while waiting for other nodes");
+  if (waiting.end && clock_.now() >= *waiting.end)
+    return fail(ErrorCode::timed_out, "the job's time was over while waiting for other nodes");
+  return {};
+}
+
+Result<void> Meeting::connect(const Waiting& waiting) {
   const auto start = clock_.now();
   const std::string host = place_.node == 0 ? "127.0.0.1" : place_.address;
   while (!line_) {
     for (const std::uint16_t port : meeting_ports(place_.key)) {
+      GPUWARDEN_CHECK(may_wait(waiting));
       line_ = greet(host, port, place_.key);
       if (line_) return {};
     }
@@ -136,7 +156,7 @@ Result<void> Meeting::connect() {
                   fmt::format("timed out after {}: no gpuwarden of this job answers on {}",
                               format_duration(place_.patience), printable(place_.address)),
                   "start the first node (--node-rank 0), with the same --rdzv-id or --master-port");
-    clock_.sleep_for(kBetweenTries);
+    clock_.sleep_for(kBetweenTries, waiting.stop);
   }
   return {};
 }
@@ -176,17 +196,18 @@ std::optional<Summons> Meeting::wait(milliseconds time) {
   return host_is_gone();
 }
 
-Result<Round> Meeting::join(std::uint32_t ranks) {
-  GPUWARDEN_CHECK(connect());
+Result<Round> Meeting::join(std::uint32_t ranks, const Waiting& waiting) {
+  GPUWARDEN_CHECK(connect(waiting));
   newcomer_ = false;
   round_.reset();
   if (!line_->say(fmt::format("join {} {}", place_.node, ranks)))
     return fail(ErrorCode::unsatisfied, host_is_gone().why);
   for (;;) {
     // A "stop" that crossed our word is about the round before.
-    const auto summons = wait(milliseconds(100));
+    const auto summons = wait(kBetweenLooks);
     if (summons && summons->ends) return fail(ErrorCode::unsatisfied, summons->why);
     if (round_) return *round_;
+    GPUWARDEN_CHECK(may_wait(waiting));
   }
 }
 
@@ -204,10 +225,11 @@ void Meeting::regroup(const std::string& why) {
   if (line_ && !over_) line_->say("regroup " + in_one_line(why));
 }
 
-Summons Meeting::done() {
+Result<Summons> Meeting::done(const Waiting& waiting) {
   if (line_ && !over_) line_->say("done");
   for (;;) {
-    if (auto summons = wait(milliseconds(1000))) return *summons;
+    if (auto summons = wait(kBetweenLooks)) return *summons;
+    GPUWARDEN_CHECK(may_wait(waiting));
   }
 }
 

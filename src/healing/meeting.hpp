@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,12 +28,21 @@ struct Round {
   std::uint32_t world_size = 1;
 };
 
+/// What ends the waiting for other nodes.
+struct Waiting {
+  std::stop_token stop;
+  std::optional<Clock::SteadyTime> end;  ///< of the job's time
+};
+
 /// What the first node said meanwhile.
 struct Summons {
   bool ends = false;  ///< the job is over; else it is to be started again
   int exit_code = 0;
   std::string why;
 };
+
+/// For both ends of a connection: a side that vanished without a word is noticed within half a minute.
+void keep_alive(int fd);
 
 /// A line's words, the last of them the rest of the line.
 std::vector<std::string> words_of_line(std::string_view line, std::size_t most);
@@ -63,23 +73,24 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Ready to start `ranks`; waits until enough nodes are. Fails with timed_out, and with unsatisfied where the job is
-  /// over.
-  Result<Round> join(std::uint32_t ranks);
+  /// Ready to start `ranks`; waits until enough nodes are. Fails with timed_out, interrupted, and with unsatisfied
+  /// where the job is over.
+  Result<Round> join(std::uint32_t ranks, const Waiting& waiting = {});
   /// While ranks run: whether they are to be ended; never waits.
   std::optional<Summons> summons();
   /// Its ranks have failed; `counts`: against the restarts.
   void failed(bool restarts, bool counts, int exit_code, const std::string& why);
   /// It wants to start again with more: all nodes do then.
   void regroup(const std::string& why);
-  /// Its ranks ended well: waits for what becomes of the others'.
-  Summons done();
+  /// Its ranks ended well: waits for what becomes of the others'. Fails with timed_out and interrupted.
+  Result<Summons> done(const Waiting& waiting = {});
   /// On the first node: another one waits to take part.
   bool has_newcomer();
 
  private:
   Meeting(MeetingPlace place, Clock& clock);
-  Result<void> connect();
+  Result<void> connect(const Waiting& waiting);
+  Result<void> may_wait(const Waiting& waiting) const;
   std::optional<Summons> wait(std::chrono::milliseconds time);
   std::optional<Summons> heed(const std::string& line);
   Summons host_is_gone();

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -21,6 +20,8 @@ constexpr std::uint32_t kPorts = 8;
 /// Strangers and nodes that came twice are not many.
 constexpr std::size_t kMostGuestsBeside = 16;
 constexpr int kTickMs = 50;
+/// A node says whose it is as soon as it is connected.
+constexpr auto kGreetingPatience = std::chrono::seconds(5);
 
 UniqueFd listen_on(std::uint16_t port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -36,15 +37,15 @@ UniqueFd listen_on(std::uint16_t port) {
   return fd;
 }
 
-/// A node that vanished without a word is noticed within half a minute.
-void keep_alive(int fd) {
-  const int yes = 1;
-  const int seconds = 5;
-  const int times = 4;
-  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+/// Whether the other end of a connection is on this host.
+bool is_of_own_host(int fd) {
+  sockaddr_in here{};
+  sockaddr_in there{};
+  socklen_t size = sizeof here;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size) != 0) return false;
+  size = sizeof there;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &size) != 0) return false;
+  return there.sin_addr.s_addr == here.sin_addr.s_addr;
 }
 
 std::optional<std::uint32_t> small_number(const std::string& word) {
@@ -110,13 +111,19 @@ void MeetingHost::accept() {
   UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd || guests_.size() >= place_.most + kMostGuestsBeside) return;
   keep_alive(fd.get());
-  guests_.emplace_back(std::move(fd));
+  const bool own = is_of_own_host(fd.get());
+  guests_.emplace_back(std::move(fd), own, clock_.now());
 }
 
 void MeetingHost::hear(Guest& guest) {
   const bool there = guest.line.take();
-  while (const auto line = guest.line.next()) heed(guest, *line);
-  if (!there) guest.gone = true;
+  while (!guest.gone) {
+    const auto line = guest.line.next();
+    if (!line) break;
+    heed(guest, *line);
+  }
+  const bool silent = !guest.greeted && clock_.now() - guest.since >= kGreetingPatience;
+  if (!there || silent) guest.gone = true;
 }
 
 void MeetingHost::heed(Guest& guest, const std::string& line) {
@@ -144,13 +151,23 @@ void MeetingHost::heed(Guest& guest, const std::string& line) {
   }
 }
 
+std::string MeetingHost::objection(const Guest& guest, std::optional<std::uint32_t> node) const {
+  if (!node || *node >= place_.most)
+    return fmt::format("there are no nodes but those numbered 0 to {}", place_.most - 1);
+  // The host of the meeting is node 0.
+  const bool elsewhere = *node == 0 && !guest.of_own_host;
+  const bool taken = std::ranges::any_of(
+      guests_, [&](const Guest& other) { return &other != &guest && !other.gone && other.node == node; });
+  return elsewhere || taken ? fmt::format("another node has the number {}", *node) : "";
+}
+
 void MeetingHost::seat(Guest& guest, const std::vector<std::string>& words) {
   const auto node = small_number(words[1]);
   const auto ranks = small_number(words[2]);
-  const bool taken = std::ranges::any_of(
-      guests_, [&](const Guest& other) { return &other != &guest && !other.gone && other.node && other.node == node; });
-  if (!node || !ranks || *ranks == 0 || taken) {
-    guest.line.say(fmt::format("end 1 another node has the number {}", node.value_or(0)));
+  std::string why = objection(guest, node);
+  if (why.empty() && ranks.value_or(0) == 0) why = "a node has at least one rank";
+  if (!why.empty()) {
+    guest.line.say("end 1 " + why);
     guest.gone = true;
     return;
   }
@@ -178,9 +195,16 @@ void MeetingHost::see_off(Guest& guest) {
   const bool took_part = guest.takes_part && !guest.done;
   guest.ready.reset();
   guest.takes_part = false;
-  if (!took_part || state_ != State::running) return;
-  const auto left = std::ranges::count_if(guests_, [](const Guest& one) { return !one.gone && one.takes_part; });
-  if (left < place_.least) return end(1, why);
+  const auto left = [&](auto counts) {
+    return std::ranges::count_if(guests_, [&](const Guest& one) { return !one.gone && counts(one); });
+  };
+  if (state_ == State::gathering) {
+    // Before the first round nodes may come late; later they have all been there.
+    if (rounds_ > 0 && left([](const Guest& one) { return one.node.has_value(); }) < place_.least) end(1, why);
+    return;
+  }
+  if (!took_part) return;
+  if (left([](const Guest& one) { return one.takes_part; }) < place_.least) return end(1, why);
   stop_round(why);
 }
 

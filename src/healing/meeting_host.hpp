@@ -29,8 +29,10 @@ class MeetingHost {
  private:
   enum class State { gathering, running, over };
   struct Guest {
-    explicit Guest(UniqueFd fd) : line(std::move(fd)) {}
+    Guest(UniqueFd fd, bool own, Clock::SteadyTime now) : line(std::move(fd)), of_own_host(own), since(now) {}
     Line line;
+    bool of_own_host;
+    Clock::SteadyTime since;
     bool greeted = false;
     bool gone = false;
     std::optional<std::uint32_t> node;
@@ -45,6 +47,8 @@ class MeetingHost {
   void accept();
   void hear(Guest& guest);
   void heed(Guest& guest, const std::string& line);
+  /// Why nobody can have this number of a node; empty: it is free.
+  std::string objection(const Guest& guest, std::optional<std::uint32_t> node) const;
   void seat(Guest& guest, const std::vector<std::string>& words);
   void see_off(Guest& guest);
   void start_if_complete();

@@ -25,6 +25,7 @@ using launch::RunReport;
 using std::chrono::milliseconds;
 
 constexpr double kJitter = 0.2;
+constexpr int kOutOfTime = 124;  ///< as JobEnd::exit_code
 
 /// "NAME=value".
 std::string settings_text(const Environment& changes) {
@@ -45,7 +46,7 @@ class Run {
         options_(options),
         clock_(clock),
         holding_(std::move(gpus), options, clock),
-        checkpoint_(options.checkpoint) {
+        checkpoint_(options.checkpoint, clock) {
     const bool shared = plan_.rank_per_gpu || plan_.ranks.value_or(1) > 1 || plan_.job.log_directory.has_value();
     plan_.job.keep_last_words = shared || options.policy.max_restarts > 0 || options.elastic;
     plan_.job.max_restarts = options.policy.max_restarts;
@@ -76,11 +77,24 @@ class Run {
     const bool regroups = end.early && end.early->kind == EarlyEnd::Kind::regroup;
     // A failure after another node's follows from it.
     if (meeting_ && !summons_ && end.exit_code != 0 && !regroups) summons_ = meeting_->summons();
-    if (meeting_ && !summons_ && end.exit_code == 0) summons_ = meeting_->done();
+    if (meeting_ && !summons_ && end.exit_code == 0) {
+      const auto of_all = attend<Summons>([&](const Waiting& until) { return meeting_->done(until); });
+      if (!of_all) return leave_the_others(of_all.error());
+      summons_ = *of_all;
+    }
     if (summons_) return heed(*std::exchange(summons_, std::nullopt));
     if (regroups) return start_again_with_others(end.early->why);
     if (end.exit_code == 0) return Next::the_end;
     return after_failure();
+  }
+
+  /// Its own ranks ended well, and nobody waits any longer for those of the others.
+  Next leave_the_others(const Error& error) {
+    launch::JobEnd& end = healed_.report.end;
+    end.exit_code = error.code == ErrorCode::timed_out ? kOutOfTime : 1;
+    end.warnings.push_back(error.message);
+    if (options_.run.warning) options_.run.warning(error.message);
+    return Next::the_end;
   }
 
   Next after_failure() {
@@ -112,8 +126,9 @@ class Run {
     ++healed_.regroups;
     if (options_.regrouped) options_.regrouped(why);
     const auto at_fault = judge(healed_.report, environment_).gpus_at_fault;
-    if (at_fault.empty() || !holding_.is_elastic()) return Next::another_try;
+    if (at_fault.empty()) return Next::another_try;
     holding_.blame(at_fault);
+    if (!holding_.is_elastic() && !options_.other_gpus) return Next::another_try;
     const auto error = holding_.replace(at_fault);
     if (!error) return Next::another_try;
     if (meeting_) meeting_->failed(false, false, 1, error->message);
@@ -155,7 +170,8 @@ class Run {
 
   /// The numbers of this node's ranks among all.
   Result<void> meet(JobSpec& job) {
-    GPUWARDEN_TRY(const Round round, meeting_->join(job.ranks));
+    GPUWARDEN_TRY(const Round round,
+                  attend<Round>([&](const Waiting& until) { return meeting_->join(job.ranks, until); }));
     job.nodes = round.nodes;
     job.node_rank = round.group_rank;
     job.first_rank = round.first_rank;
@@ -163,6 +179,23 @@ class Run {
     job.restart_count = round.number;
     counted_ = round.restarts;
     return {};
+  }
+
+  /// Waits for other nodes: not longer than the job has time, whose other ranks may use all of it.
+  template <class T>
+  Result<T> attend(const std::function<Result<T>(const Waiting&)>& wait) const {
+    const launch::TimeLimit& limit = options_.run.time_limit;
+    Waiting until{.stop = options_.run.stop};
+    if (limit.end && limit.ends_job) until.end = *limit.end + plan_.job.grace;
+    if (!options_.attend) return wait(until);
+    Result<T> result = T{};
+    options_.attend([&](const std::stop_token& stop) {
+      until.stop = stop;
+      result = wait(until);
+    });
+    // It came together with what was waited for.
+    if (result && until.stop.stop_requested()) return fail(ErrorCode::interrupted, "interrupted");
+    return result;
   }
 
   /// Whether the ranks that run are to be ended, to be started again with others: a sentence.
@@ -212,7 +245,9 @@ class Run {
     const RestartPolicy& policy = options_.policy;
     const auto refuse = [&](std::string why) { attempt.decision = std::move(why); };
     const auto& early = attempt.end.early;
-    if (early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time))
+    const bool used_up =
+        early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time);
+    if (used_up && judgement.restart == Restart::never)
       return refuse(policy.max_restarts == 0 ? "" : fmt::format("it is not started again: {}", early->why));
     if (changes_devices(attempt)) return start_elsewhere(attempt);
     if (policy.max_restarts == 0) return refuse("");

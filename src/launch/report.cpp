@@ -300,48 +300,60 @@ recording::Summary summary_of(const RunReport& report) {
   return summary;
 }
 
+namespace {
+
+/// A list of what `one_json` makes of each.
+template <class List, class ToJson>
+Json list_json(const List& list, ToJson one_json) {
+  Json json = Json::array();
+  for (const auto& one : list) json.push_back(one_json(one));
+  return json;
+}
+
+Json json_of_gpu(const GpuReport& gpu) {
+  const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
+  Json json = recording::to_json(gpu.summary);
+  json.update(
+      {{"index", gpu.index.value},
+       {"uuid", gpu.uuid.value},
+       {"name", gpu.name},
+       {"peak_memory_bytes", number(gpu.peak_memory)},
+       {"memory_total_bytes", number(gpu.memory_total)},
+       {"mean_utilization_percent", gpu.mean_utilization ? Json(*gpu.mean_utilization) : Json()},
+       {"peak_temperature_celsius", number(gpu.peak_temperature)},
+       {"energy_joules", gpu.energy_joules ? Json(*gpu.energy_joules) : Json()},
+       {"energy_is_estimate", gpu.energy_is_estimate},
+       {"throttling", list_json(gpu.throttling, [](auto why) { return Json(std::string(facts::to_string(why))); })},
+       {"samples", gpu.samples},
+       {"trouble", gpu.trouble}});
+  return json;
+}
+
+Json json_of_rank(const RankEnd& rank) {
+  return {{"rank", rank.rank},
+          {"pid", rank.pid.value},
+          {"exit_code", rank.exit_code ? Json(*rank.exit_code) : Json()},
+          {"signal", rank.signal ? Json(*rank.signal) : Json()}};
+}
+
+Json json_of_finding(const SiteFinding& finding) {
+  return {{"id", finding.id}, {"severity", finding.severity}, {"message", finding.message}, {"fix", finding.fix}};
+}
+
+Json json_of_straggler(const Straggler& one) {
+  return {{"gpu", one.gpu.value}, {"uuid", one.uuid.value}, {"evidence", one.evidence}, {"reason", one.reason}};
+}
+
+Json json_of_early_end(const std::optional<EarlyEnd>& early) {
+  return early ? Json{{"kind", std::string(to_string(early->kind))}, {"why", early->why}} : Json();
+}
+
+}  // namespace
+
 Json to_json(const RunReport& report) {
   std::vector<std::string> warnings = report.end.warnings;
   std::ranges::move(gpu_warnings(report), std::back_inserter(warnings));
-  Json findings = Json::array();
-  for (const SiteFinding& finding : report.findings)
-    findings.push_back(
-        {{"id", finding.id}, {"severity", finding.severity}, {"message", finding.message}, {"fix", finding.fix}});
-  Json waste = Json::array();
-  for (const recording::Waste& one : report.waste) waste.push_back(recording::to_json(one));
-  Json happenings = Json::array();
-  for (const telemetry::Happening& one : report.happenings) happenings.push_back(recording::to_json(one));
-  Json stragglers = Json::array();
-  for (const Straggler& one : report.stragglers)
-    stragglers.push_back(
-        {{"gpu", one.gpu.value}, {"uuid", one.uuid.value}, {"evidence", one.evidence}, {"reason", one.reason}});
-  Json gpus = Json::array();
-  const auto number = [](const auto& value) { return value ? Json(value->value) : Json(); };
-  for (const GpuReport& gpu : report.gpus) {
-    Json reasons = Json::array();
-    for (const auto reason : gpu.throttling) reasons.push_back(std::string(facts::to_string(reason)));
-    Json one = recording::to_json(gpu.summary);
-    one.update({{"index", gpu.index.value},
-                {"uuid", gpu.uuid.value},
-                {"name", gpu.name},
-                {"peak_memory_bytes", number(gpu.peak_memory)},
-                {"memory_total_bytes", number(gpu.memory_total)},
-                {"mean_utilization_percent", gpu.mean_utilization ? Json(*gpu.mean_utilization) : Json()},
-                {"peak_temperature_celsius", number(gpu.peak_temperature)},
-                {"energy_joules", gpu.energy_joules ? Json(*gpu.energy_joules) : Json()},
-                {"energy_is_estimate", gpu.energy_is_estimate},
-                {"throttling", reasons},
-                {"samples", gpu.samples},
-                {"trouble", gpu.trouble}});
-    gpus.push_back(std::move(one));
-  }
-  Json ranks = Json::array();
-  for (const RankEnd& rank : report.end.ranks) {
-    ranks.push_back({{"rank", rank.rank},
-                     {"pid", rank.pid.value},
-                     {"exit_code", rank.exit_code ? Json(*rank.exit_code) : Json()},
-                     {"signal", rank.signal ? Json(*rank.signal) : Json()}});
-  }
+  const JobEnd& end = report.end;
   return {{"schema", facts::kJsonSchema},
           {"simulated", report.simulated},
           {"fleet", report.fleet},
@@ -349,19 +361,19 @@ Json to_json(const RunReport& report) {
           {"run_id", report.run_id},
           {"command", report.command},
           {"started", format_utc(report.started)},
-          {"wall_seconds", static_cast<double>(report.end.wall_time.count()) / 1000},
-          {"exit_code", report.end.exit_code},
-          {"first_failure", report.end.first_failure ? Json(*report.end.first_failure) : Json()},
-          {"ranks", ranks},
-          {"gpus", gpus},
+          {"wall_seconds", static_cast<double>(end.wall_time.count()) / 1000},
+          {"exit_code", end.exit_code},
+          {"interrupted_by", end.interrupted_by ? Json(*end.interrupted_by) : Json()},
+          {"first_failure", end.first_failure ? Json(*end.first_failure) : Json()},
+          {"ranks", list_json(end.ranks, json_of_rank)},
+          {"gpus", list_json(report.gpus, json_of_gpu)},
           {"warnings", warnings},
-          {"findings", findings},
-          {"waste", waste},
-          {"happenings", happenings},
-          {"stragglers", stragglers},
-          {"ended_early", report.end.early ? Json{{"kind", std::string(to_string(report.end.early->kind))},
-                                                  {"why", report.end.early->why}}
-                                           : Json()}};
+          {"findings", list_json(report.findings, json_of_finding)},
+          {"waste", list_json(report.waste, [](const recording::Waste& one) { return recording::to_json(one); })},
+          {"happenings",
+           list_json(report.happenings, [](const telemetry::Happening& one) { return recording::to_json(one); })},
+          {"stragglers", list_json(report.stragglers, json_of_straggler)},
+          {"ended_early", json_of_early_end(end.early)}};
 }
 
 }  // namespace gpuwarden::launch

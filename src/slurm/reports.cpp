@@ -90,7 +90,10 @@ bool is_newer(const std::filesystem::path& file, Clock::WallTime when) {
   return written >= when.time_since_epoch();
 }
 
-bool was_ended(const NodeReport& report) { return report.exit_code == 143 || report.exit_code == 130; }
+/// A report of before reports told so: by its exit code.
+bool was_ended(const NodeReport& report) {
+  return report.interrupted.value_or(report.exit_code == 143 || report.exit_code == 130);
+}
 
 Verdict judge_failure(const Job& job, const std::vector<NodeReport>& reports) {
   Verdict verdict;
@@ -134,6 +137,7 @@ NodeReport read_report(std::string node, std::string_view text) {
   report.readable = true;
   report.simulated = part(document, "simulated") == true;
   report.exit_code = number_of<int>(part(document, "exit_code"));
+  if (document.contains("interrupted_by")) report.interrupted = !part(document, "interrupted_by").is_null();
   report.ranks = list(document, "ranks").size();
   for (const json& gpu : list(document, "gpus")) report.gpus.push_back(gpu_of(gpu));
   read_attempts(document, report);

@@ -66,7 +66,7 @@ TEST_F(RunLasting, ItGrowsAgainAtTheNextCheckpointWhenTheGpuIsWell) {
   const std::string grows = std::string(kLosesOne) +
                             "[ $WORLD_SIZE = 8 ] && { touch $DIR/finished; exit 0; };"
                             "$GPUWARDEN sim clear lab --gpu 0; i=0; while :; do i=$((i+1));"
-                            " echo $i >$GPUWARDEN_CHECKPOINT; sleep 2; done";
+                            " echo $i >$GPUWARDEN_CHECKPOINT; sleep 6; done";
   const std::string ends =
       "while [ ! -e $DIR/finished ]; do [ $RANK = 0 ] && break; sleep 0.1; done;"
       "[ -e $DIR/finished ] && exit 0;";

@@ -120,6 +120,22 @@ TEST(Judgement, WhatHungMayGetOnNextTime) {
   EXPECT_EQ(judge(with_event(report, "lost", "gone"), {}).restart, Restart::other_gpus);
 }
 
+TEST(Judgement, WhatIsUsedUpIsNotThereNextTimeEither) {
+  using Kind = launch::EarlyEnd::Kind;
+  for (const Kind kind : {Kind::no_resources, Kind::out_of_time}) {
+    RunReport report = failed({kFragmented}, 143);
+    report.end.early = {kind, "the memory is used up"};
+    const Judgement judged = judge(report, {});
+    EXPECT_EQ(judged.restart, Restart::never);
+    EXPECT_EQ(judged.why, "the memory is used up");
+    EXPECT_THAT(judged.remedy, IsEmpty()) << "nothing that --heal sets helps";
+    EXPECT_EQ(judge(with_event(report, "lost", "gone"), {}).restart, Restart::other_gpus);
+  }
+  RunReport lost = failed({""}, 143);
+  lost.end.early = {Kind::gpus_lost, "its GPUs are gone"};
+  EXPECT_EQ(judge(lost, {}).restart, Restart::again);
+}
+
 TEST(ErrorsOfPrograms, AreKnownByTheirWholeNames) {
   EXPECT_TRUE(is_of_program("[rank1]: TypeError: x"));
   EXPECT_TRUE(is_of_program("json.decoder.JSONDecodeError: Expecting value"));

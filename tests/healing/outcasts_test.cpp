@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "healing/checkpoint.hpp"
+#include "support/fake_clock.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -62,17 +63,43 @@ TEST(Outcasts, AnXidThatKeepsItFromBeingUsedIsNoHealth) {
 
 TEST(Checkpoint, IsToldOnceWhenItIsWhole) {
   const testing::TempDir dir;
-  Checkpoint checkpoint(dir / "state");
+  testing::FakeClock clock;
+  Checkpoint checkpoint(dir / "state", clock);
   checkpoint.begin();
   EXPECT_FALSE(checkpoint.was_written());
   testing::put(dir / "state", "1");
+  EXPECT_FALSE(checkpoint.was_written());
+  clock.advance(2s);
   EXPECT_FALSE(checkpoint.was_written()) << "it may still be written";
+  testing::put(dir / "state", "123");
+  clock.advance(2s);
+  EXPECT_FALSE(checkpoint.was_written()) << "it was";
+  clock.advance(3s);
   EXPECT_TRUE(checkpoint.was_written());
+  clock.advance(3s);
   EXPECT_FALSE(checkpoint.was_written());
   testing::put(dir / "state", "12");
   checkpoint.begin();
-  EXPECT_FALSE(checkpoint.was_written());
+  clock.advance(10s);
   EXPECT_FALSE(checkpoint.was_written()) << "written before the try began";
+}
+
+TEST(Checkpoint, AFolderIsWholeWhenTheFilesInItRest) {
+  const testing::TempDir dir;
+  testing::FakeClock clock;
+  Checkpoint checkpoint(dir / "state", clock);
+  testing::put(dir / "state/step-1/rank-0.pt", "1");
+  checkpoint.begin();
+  for (const char* grows : {"12", "123", "1234"}) {
+    // Neither folder's own time changes.
+    testing::put(dir / "state/step-1/rank-0.pt", grows);
+    EXPECT_FALSE(checkpoint.was_written()) << grows;
+    clock.advance(2s);
+    EXPECT_FALSE(checkpoint.was_written()) << grows;
+  }
+  clock.advance(1s);
+  EXPECT_TRUE(checkpoint.was_written());
+  EXPECT_FALSE(checkpoint.was_written());
 }
 
 }  // namespace

@@ -200,6 +200,15 @@ TEST(SlurmVerdict, TheGuiltyNodeSpeaksNotThoseThatWereEnded) {
   EXPECT_EQ(verdict.why, "gn2: TypeError: x");
 }
 
+TEST(SlurmVerdict, ANodeThatEndedItsJobItselfWasNotEndedByOthers) {
+  const NodeReport early = read_report("gn1", R"({"exit_code": 143, "interrupted_by": null,
+      "attempts": [{"restart": "never", "why": "the memory is nearly used up"}]})");
+  const NodeReport ended = read_report("gn2", R"({"exit_code": 1, "interrupted_by": 15, "attempts": []})");
+  const Verdict verdict = judge(failed_job(), {ended, early}, false);
+  EXPECT_FALSE(verdict.again);
+  EXPECT_EQ(verdict.why, "gn1: the memory is nearly used up");
+}
+
 TEST(SlurmVerdict, ANodeThatCannotGiveItsGpusIsAtFault) {
   const NodeReport refused = read_report("gn1", R"({"exit_code": 1, "error": {"message": "only 1 of the 2"},
       "gpus_in_trouble": [{"index": 0, "uuid": "GPU-0", "cause": "lost: the GPU is lost"}]})");

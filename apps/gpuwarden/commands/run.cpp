@@ -194,6 +194,11 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   };
   options.gave_up = [](const healing::Attempt& attempt) { say("{}", no_restart_text(attempt)); };
   bool ended_in_pause = false;
+  options.attend = [&](const std::function<void(const std::stop_token&)>& wait) {
+    const StopOnSignals signals;
+    wait(signals.token());
+    ended_in_pause = ended_in_pause || signals.token().stop_requested();
+  };
   options.pause = [&](std::chrono::milliseconds pause) {
     const StopOnSignals signals;
     ended_in_pause = !system_clock().sleep_for(pause, signals.token());
@@ -215,6 +220,8 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
     say_losses((*recorder)->progress());
   }
   if (healed) return finish(context, plan, *healed);
+  // Nothing was started yet: the other nodes were waited for.
+  if (healed.error().code == ErrorCode::interrupted) return complain(healed.error());
   return refuse_program(healed.error());
 }
 

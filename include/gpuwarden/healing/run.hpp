@@ -96,6 +96,9 @@ struct Options {
   std::function<void(const std::string&)> regrouped;
   /// Waits; false: the job is not to be started again. Empty: the clock's, which RunOptions::stop ends.
   std::function<bool(std::chrono::milliseconds)> pause;
+  /// Waits for other nodes by calling what it is given with a token that ends the waiting. Empty: RunOptions::stop ends
+  /// it.
+  std::function<void(const std::function<void(const std::stop_token&)>&)> attend;
   /// GPUs for another try, without those that were at fault so far; called after the old ones were given back. Empty:
   /// such a failure is the end.
   std::function<Result<machine::Reservation>(const std::vector<Uuid>& without)> other_gpus;

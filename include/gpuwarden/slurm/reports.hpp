@@ -29,6 +29,7 @@ struct NodeReport {
   bool readable = false;  ///< false: what is there is no report; the rest is empty
   bool simulated = false;
   std::optional<int> exit_code;
+  std::optional<bool> interrupted;  ///< a signal was forwarded to its ranks
   std::size_t ranks = 0;
   std::vector<GpuLine> gpus;
   std::string restart;              ///< of the last try: "never", "again", "other_gpus"; empty where none failed
