@@ -44,11 +44,12 @@ std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowle
   std::erase_if(findings, [](const doctor::Finding& finding) { return finding.severity < doctor::Severity::error; });
   std::vector<std::string> taken;
   for (diagnosis::Cause& cause : diagnosis.causes) {
+    // What the facts prove is not made less of by a guess. A sure cause is an error at least, and says why it is so:
+    // that a container lost its devices tells more than NVML's critical "Unknown Error" does.
+    if (severity_of(diagnosis, cause) < doctor::Severity::error) continue;
     for (const std::string& id : checks_like(cause.id)) {
       const auto same = std::ranges::find(findings, id, &doctor::Finding::id);
       if (same == findings.end() || std::ranges::find(taken, id) != taken.end()) continue;
-      // What the facts prove is not made less of by a cause that is less sure.
-      if (severity_of(diagnosis, cause) < same->severity) continue;
       take_commands(*same, cause);
       taken.push_back(id);
     }

@@ -33,6 +33,9 @@ TEST(GpuUses, AnExportModelSaysWhatItDerivesFrom) {
   EXPECT_THAT(find_gpu_use("NVIDIA H800")->derived_from, ::testing::HasSubstr("an H100"));
   EXPECT_THAT(find_gpu_use("NVIDIA A800 80GB PCIe")->derived_from, ::testing::HasSubstr("an A100"));
   EXPECT_THAT(find_gpu_use("NVIDIA H20")->derived_from, ::testing::HasSubstr("an H100"));
+  EXPECT_THAT(find_gpu_use("NVIDIA H800")->good_for, ::testing::HasSubstr("no HPC"));
+  EXPECT_THAT(find_gpu_use("NVIDIA L20")->derived_from, ::testing::HasSubstr("an L40S"));
+  EXPECT_THAT(find_gpu_use("NVIDIA L2")->derived_from, ::testing::HasSubstr("an L4 "));
   EXPECT_THAT(find_gpu_use("NVIDIA H100 PCIe")->derived_from, ::testing::IsEmpty());
 }
 
