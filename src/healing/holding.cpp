@@ -26,12 +26,13 @@ std::optional<Error> Holding::replace(const std::vector<Uuid>& at_fault) {
   for (const Uuid& uuid : at_fault) gpus_.give_back(uuid);
   const Elastic& elastic = *options_.elastic;
   if (count() >= elastic.most) return std::nullopt;
-  const std::uint32_t needed = elastic.least - std::min(elastic.least, count());
-  auto more = elastic.more(needed, elastic.most - count(), outcasts());
-  if (more)
-    gpus_.join(std::move(*more));
-  else if (needed > 0)
-    return std::move(more).error();
+  if (auto more = elastic.more(0, elastic.most - count(), outcasts())) gpus_.join(std::move(*more));
+  if (count() >= elastic.least) return std::nullopt;
+  // Two jobs that keep what they have while they wait for what the other one has would wait for ever.
+  gpus_ = machine::Reservation::of_cpu();
+  auto anew = elastic.more(elastic.least, elastic.most, outcasts());
+  if (!anew) return std::move(anew).error();
+  gpus_ = std::move(*anew);
   return std::nullopt;
 }
 

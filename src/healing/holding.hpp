@@ -22,7 +22,8 @@ class Holding {
   bool is_elastic() const { return options_.elastic.has_value() && !gpus_.decision().cpu; }
   /// These failed the job.
   void blame(const std::vector<Uuid>& gpus);
-  /// Instead of those at fault: others, or for an elastic job what is left. Why not; nothing: the job can go on.
+  /// Instead of those at fault: others, or for an elastic job what is left and what is available at once. Where that is
+  /// less than it needs, it holds nothing while it waits. Why not; nothing: the job can go on.
   std::optional<Error> replace(const std::vector<Uuid>& at_fault);
   /// Nothing but the CPU from here on.
   void leave_gpus() { gpus_ = machine::Reservation::of_cpu(); }

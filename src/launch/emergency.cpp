@@ -72,17 +72,15 @@ std::optional<MemoryRoom> room_in(const fs::path& group, const GroupFiles& files
   return MemoryRoom{Bytes(*limit - std::min(*limit, held)), Bytes(*limit), "its control group"};
 }
 
-/// What a process and its descendants hold of memory that cannot be had without ending them.
+/// What the ranks and their descendants hold of memory that cannot be had without ending them.
 std::uint64_t held_by(const std::vector<Pid>& ranks, const fs::path& proc) {
+  std::vector<pid_t> roots;
+  for (const Pid rank : ranks) roots.push_back(rank.value);
   std::uint64_t held = 0;
-  const auto add = [&](pid_t pid) {
+  for (const pid_t pid : with_descendants(roots, children_by_parent())) {
     const std::string status = read_file(proc / std::to_string(pid) / "status").value_or("");
     held += kilobytes_of(status, "RssAnon:").value_or(Bytes(0)).value;
     held += kilobytes_of(status, "RssShmem:").value_or(Bytes(0)).value;
-  };
-  for (const Pid rank : ranks) {
-    add(rank.value);
-    for (const Process& process : descendants(rank.value)) add(process.pid());
   }
   return held;
 }
@@ -142,13 +140,14 @@ std::string EmergencyWatch::look(const std::vector<Pid>& ranks) {
 std::string EmergencyWatch::memory_trouble(const std::vector<Pid>& ranks) const {
   const std::string meminfo = read_file(places_.proc / "meminfo").value_or("");
   const std::string own = read_file(places_.proc / "self/cgroup").value_or("");
+  std::optional<std::uint64_t> held;  // counted once, and only where it matters
   for (const auto& room : {group_room(own, places_.groups), machine_room(meminfo)}) {
     if (!room || !is_nearly_out(*room)) continue;
     const std::uint64_t used = room->whole.value - std::min(room->whole.value, room->left.value);
-    const std::uint64_t held = held_by(ranks, places_.proc);
-    if (held < used / kShareOfUsed) continue;
+    if (!held) held = held_by(ranks, places_.proc);
+    if (*held < used / kShareOfUsed) continue;
     return fmt::format("the memory of {} is nearly used up ({} of {} are left, the job holds {}): the job is ended",
-                       room->of, format_size(room->left), format_size(room->whole), format_size(Bytes(held)));
+                       room->of, format_size(room->left), format_size(room->whole), format_size(Bytes(*held)));
   }
   return "";
 }

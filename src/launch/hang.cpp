@@ -135,9 +135,10 @@ bool HangWatch::cpus_work(const std::vector<Pid>& ranks) {
   static const long per_second = ::sysconf(_SC_CLK_TCK);
   bool works = false;
   std::map<int, std::uint64_t> now;
+  const auto children = children_by_parent();
   for (const Pid rank : ranks) {
-    std::uint64_t ticks = cpu_ticks(rank.value);
-    for (const Process& process : descendants(rank.value)) ticks += cpu_ticks(process.pid());
+    std::uint64_t ticks = 0;
+    for (const pid_t pid : with_descendants({rank.value}, children)) ticks += cpu_ticks(pid);
     const auto before = ticks_.find(rank.value);
     const double used =
         before == ticks_.end() || ticks < before->second ? 0 : static_cast<double>(ticks - before->second);

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <csignal>
 #include <map>
+#include <set>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -99,11 +100,31 @@ std::vector<pid_t> own_children() {
   return children;
 }
 
-std::vector<Process> descendants(pid_t root) {
-  std::multimap<pid_t, pid_t> below;
+std::multimap<pid_t, pid_t> children_by_parent() {
+  std::multimap<pid_t, pid_t> children;
   for (const pid_t pid : all_pids()) {
-    if (const auto stat = process_stat(pid); stat && stat->state != 'Z') below.emplace(stat->parent, pid);
+    if (const auto stat = process_stat(pid); stat && stat->state != 'Z') children.emplace(stat->parent, pid);
   }
+  return children;
+}
+
+std::vector<pid_t> with_descendants(const std::vector<pid_t>& roots, const std::multimap<pid_t, pid_t>& children) {
+  std::vector<pid_t> all;
+  std::set<pid_t> known;
+  for (const pid_t root : roots) {
+    if (known.insert(root).second) all.push_back(root);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto [begin, end] = children.equal_range(all[i]);
+    for (auto child = begin; child != end; ++child) {
+      if (known.insert(child->second).second) all.push_back(child->second);
+    }
+  }
+  return all;
+}
+
+std::vector<Process> descendants(pid_t root) {
+  const auto below = children_by_parent();
   std::vector<Process> found;
   std::vector<pid_t> parents{root};
   for (std::size_t i = 0; i < parents.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -49,5 +50,12 @@ std::vector<pid_t> own_children();
 
 /// Everything below `root` that runs, nearest first; `root` itself is not among them.
 std::vector<Process> descendants(pid_t root);
+
+/// The processes that run now, by the number of their parent.
+std::multimap<pid_t, pid_t> children_by_parent();
+
+/// `roots` and everything below them, each once, by numbers that may be somebody else's by the time they are used: for
+/// looking alone.
+std::vector<pid_t> with_descendants(const std::vector<pid_t>& roots, const std::multimap<pid_t, pid_t>& children);
 
 }  // namespace gpuwarden::launch

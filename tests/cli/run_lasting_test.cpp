@@ -50,8 +50,8 @@ constexpr const char* kLosesOne =
 TEST_F(RunLasting, AnElasticJobGoesOnWithWhatIsLeft) {
   start_fleet("h100x8");
   const auto done =
-      run({"run", "-n", "6:8", "--nproc-per-node", "gpu", "--grace", "1s", "--report", (dir_ / "r.json").string(), "--",
-           "sh", "-c", std::string(kLosesOne) + "kill -TERM 0; exit 0"});
+      run({"run", "-n", "6:8", "--nproc-per-node", "gpu", "--grace", "1s", "--sample-period", "200ms", "--report",
+           (dir_ / "r.json").string(), "--", "sh", "-c", std::string(kLosesOne) + "kill -TERM 0; exit 0"});
   EXPECT_EQ(shown("tries"), "8 0 0\n7 1 0\n") << done.standard_error;
   EXPECT_THAT(done.standard_error, HasSubstr("starting again, on what is left"));
   const auto json = nlohmann::json::parse(shown("r.json"), nullptr, false);
@@ -83,8 +83,8 @@ TEST_F(RunLasting, BelowTheLeastItEndsAsTheFailureDid) {
   start_fleet("rtx4090x2");
   const auto done = run({"run", "-n", "1:2", "--num-gpus", "2", "--", "true"});
   EXPECT_EQ(done.exit_code, 2) << "given twice";
-  const auto ended = run({"run", "--nproc-per-node", "2:2", "--max-restarts", "1", "--grace", "1s", "--", "sh", "-c",
-                          std::string(kLosesOne) + "exit 0"});
+  const auto ended = run({"run", "--nproc-per-node", "2:2", "--max-restarts", "1", "--grace", "1s", "--sample-period",
+                          "200ms", "--", "sh", "-c", std::string(kLosesOne) + "exit 0"});
   EXPECT_EQ(ended.exit_code, 9);
   EXPECT_THAT(ended.standard_error, HasSubstr("it could not be started again: only 1 of the 2 requested GPUs"));
 }

@@ -183,7 +183,7 @@ TEST_F(Meetings, TooFewNodesAreNotWaitedForForEver) {
 }
 
 TEST_F(Meetings, ASignalAndTheEndOfTheTimeEndTheWaiting) {
-  std::stop_source stop;
+  const std::stop_source stop;
   stop.request_stop();
   const Waiting stopped{.stop = stop.get_token()};
   const Waiting late{.end = system_clock().now()};

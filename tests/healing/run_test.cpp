@@ -9,6 +9,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/machine/reserve.hpp"
+#include "healing/holding.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
@@ -188,6 +189,29 @@ TEST_F(Healing, WhereThereAreNoOthersTheFailureStands) {
   const Healed healed = run("sleep 2; exit 9", 2);
   EXPECT_EQ(healed.report.end.exit_code, 9);
   EXPECT_EQ(told, "it could not be started again: only 0 of the 1 requested GPUs are available");
+}
+
+TEST_F(Healing, AnElasticJobBelowItsLeastHoldsNothingWhileItWaits) {
+  const auto reserve_some = [this](std::uint32_t count) {
+    return machine::reserve(*machine_, {.gpus = {.count = count}}, {"run-1", "sh"}, system_clock());
+  };
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> asked;
+  options_.elastic = Elastic{.least = 2, .most = 3};
+  options_.elastic->more = [&](std::uint32_t least, std::uint32_t most,
+                               const std::vector<Uuid>&) -> Result<machine::Reservation> {
+    asked.emplace_back(least, most);
+    if (least == 0) return fail(ErrorCode::unsatisfied, "none is available at once");
+    // It takes all GPUs of the machine, so that nobody holds one.
+    return reserve_some(8);
+  };
+  auto two = reserve_some(2);
+  ASSERT_THAT(two, IsOk());
+  const Uuid lost = two->devices().at(0);
+  Holding holding(std::move(*two), options_, system_clock());
+  const auto error = holding.replace({lost});
+  EXPECT_FALSE(error.has_value()) << error->message;
+  EXPECT_THAT(asked, ElementsAre(std::pair(0U, 2U), std::pair(2U, 3U)));
+  EXPECT_EQ(holding.count(), 8U);
 }
 
 TEST_F(Healing, LogsOfARestartDoNotReplaceThoseOfTheFailure) {

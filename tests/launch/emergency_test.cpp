@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "launch/process.hpp"
 #include "support/temp_dir.hpp"
 
 namespace gpuwarden::launch {
@@ -48,6 +49,12 @@ TEST(Emergency, VersionOneHasItsOwnFilesAndAGreatNumberForNoLimit) {
   EXPECT_TRUE(is_nearly_out(*group_room("4:memory:/x\n3:cpu:/\n", dir.path())));
   put(dir / "memory/x/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_FALSE(group_room("4:memory:/x\n", dir.path()).has_value());
+}
+
+TEST(Processes, AreCountedOnceThoughARankIsBelowAnother) {
+  const std::multimap<pid_t, pid_t> children{{1, 10}, {10, 20}, {10, 21}, {20, 30}, {2, 99}};
+  EXPECT_THAT(with_descendants({10, 20}, children), ::testing::UnorderedElementsAre(10, 20, 21, 30));
+  EXPECT_THAT(with_descendants({7}, children), ::testing::ElementsAre(7));
 }
 
 class EmergencyLook : public ::testing::Test {

@@ -215,17 +215,24 @@ TEST(Chaos, EveryJobEndsAsItShouldAndNothingIsLeft) {
     EXPECT_EQ(codes.at(job.number), killed ? 128 + SIGKILL : job.mode->code)
         << job.mode->name << " " << job.number << ": " << chaos.log(job.number);
   }
-  const auto leases = [&] {
-    return nlohmann::json::parse(chaos.gpuwarden({"lease", "--list", "--json"}).standard_output, nullptr, false);
+  std::string told;  // what was looked at last: by the time it is printed all may be well
+  const auto is_empty = [&](const char* list) {
+    const auto done = chaos.gpuwarden({"lease", "--list", "--json"});
+    told = done.standard_output + done.standard_error;
+    const auto json = nlohmann::json::parse(done.standard_output, nullptr, false);
+    return json.is_object() && json.contains(list) && json[list].is_array() && json[list].empty();
   };
   // A guardian has some seconds to clear up after its launcher.
-  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return leases()["leases"].empty(); })) << leases();
-  EXPECT_TRUE(leases()["waiting"].empty()) << leases();
+  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return is_empty("leases"); })) << told;
+  EXPECT_TRUE(is_empty("waiting")) << told;
   for (const auto& entry : fs::directory_iterator(chaos.folder() / "leases"))
     EXPECT_FALSE(entry.path().string().ends_with(".job")) << "a run is still noted down: " << entry.path();
   EXPECT_EQ(chaos.gpuwarden({"sim", "stop", "chaos"}).exit_code, 0);
-  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return chaos.left_over().empty(); }))
-      << chaos.left_over().front();
+  std::vector<std::string> left;
+  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] {
+    left = chaos.left_over();
+    return left.empty();
+  })) << ::testing::PrintToString(left);
 }
 
 }  // namespace
