@@ -123,6 +123,31 @@ TEST_F(SlurmRun, ANodeOfAnotherJobIsNotDrainedWhateverLiesInTheFolder) {
   EXPECT_TRUE(failed_.at(0).verdict.faults.empty());
 }
 
+TEST_F(SlurmRun, WhatCannotBeSubmittedAgainKeepsItsOutcome) {
+  report("1", "gn1", R"({"exit_code": 9, "attempts": [{"restart": "again", "why": "it was killed"}]})");
+  programs_.on("sbatch --parsable", "1\n")
+      .on("sbatch --parsable", "", 1, "sbatch: error: QOSMaxSubmitJobPerUserLimit\n");
+  programs_.on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"));
+  const auto outcome = go({.max_restarts = 3});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(exit_code_of(*outcome), 9);
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_FALSE(failed_[0].again);
+  EXPECT_THAT(failed_[0].verdict.why, HasSubstr("it could not be submitted again: sbatch: QOSMaxSubmit"));
+}
+
+TEST_F(SlurmRun, AStopAtTheEndOfAJobSubmitsNoOther) {
+  std::stop_source source;
+  stop_ = source.get_token();
+  report("1", "gn1", R"({"exit_code": 9, "attempts": [{"restart": "again", "why": "it was killed"}]})");
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"));
+  hooks_.submitted = [&](const std::string&) { source.request_stop(); };
+  const auto outcome = go({.max_restarts = 3});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(std::ranges::count(programs_.asked, "sbatch --parsable"), 1);
+  EXPECT_FALSE(failed_.at(0).again);
+}
+
 TEST_F(SlurmRun, ASimulatedGpuDrainsNoRealNode) {
   std::string simulated = kLostGpu;
   simulated.replace(simulated.find("false"), 5, "true");
