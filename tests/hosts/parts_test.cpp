@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 
 #include "gpuwarden/hosts/host.hpp"
@@ -210,6 +211,16 @@ TEST(Meeting, IsReachedByItsWordAlone) {
   meeting.addresses = {"127.0.0.1", "no address"};
   EXPECT_EQ(try_to_reach(meeting).at(0).problem, "Connection refused");
   EXPECT_EQ(try_to_reach(meeting).at(1).problem, "not an IPv4 address");
+}
+
+TEST(ClockOffsets, NoTimesAreTakenThatNoMachineHas) {
+  ClockOffset offset;
+  offset.add(0, std::numeric_limits<std::int64_t>::min(), 2);
+  offset.add(std::numeric_limits<std::int64_t>::min(), 1, 2);
+  EXPECT_FALSE(offset.to_ours(1));
+  offset.add(0, 1, 2);
+  EXPECT_FALSE(offset.to_ours(std::numeric_limits<std::int64_t>::max()));
+  EXPECT_TRUE(offset.to_ours(1));
 }
 
 TEST(ClockOffsets, AreTakenFromTheQuickestAnswer) {

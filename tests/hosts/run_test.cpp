@@ -125,6 +125,14 @@ TEST_F(RunOnHosts, WhatAShellsStartFilePrintsIsNoMessage) {
   EXPECT_EQ(report->last.exit_code, 0);
 }
 
+TEST_F(RunOnHosts, AHostThatNeverEndsALineIsLeft) {
+  add("a").noise = std::string(std::size_t{70} << 10U, 'x');
+  const auto report = run();
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(report.error().message, "a: no agent answers in 64 KiB of output");
+}
+
 TEST_F(RunOnHosts, WhoDoesNotReachTheFirstHostIsNamedBeforeAnythingStarts) {
   add("a");
   add("b");

@@ -262,6 +262,9 @@ TEST(SlurmReports, DamageIsNoReport) {
     EXPECT_EQ(report.exit_code, std::nullopt);
   }
   const NodeReport odd = read_report("gn1", R"({"gpus": 7, "ranks": "x", "attempts": {}, "exit_code": "y"})");
+  const NodeReport huge = read_report("gn1", R"({"exit_code": 1e99, "gpus": [{"index": 99999999999}]})");
+  EXPECT_EQ(huge.exit_code, std::nullopt);
+  EXPECT_EQ(huge.gpus.at(0).index, -1);
   EXPECT_TRUE(odd.readable);
   EXPECT_EQ(odd.exit_code, std::nullopt);
 }
