@@ -65,8 +65,9 @@ TEST(Ssh, TheUsersOptionsComeFirstAndNoJobStandsInTheCommandLine) {
   const Command command = ssh_command({"ada@b", 4}, {.ssh = "ssh -p 2222 -o ConnectTimeout=2"});
   EXPECT_THAT(command.argv,
               ElementsAre("sh", "-c", "exec ssh -p 2222 -o ConnectTimeout=2 \"$@\"", "ssh", "-o", "BatchMode=yes", "-o",
-                          "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-T",
-                          "ada@b", "gpuwarden --version && exec gpuwarden host-agent"));
+                          "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
+                          "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-T", "ada@b",
+                          "gpuwarden --version && exec gpuwarden host-agent"));
 }
 
 TEST(Ssh, AProgramOfAnyNameReachesTheOtherShellUnharmed) {
