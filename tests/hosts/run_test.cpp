@@ -240,6 +240,20 @@ TEST_F(RunOnHosts, TheHostsAreToldTheTimeThatIsLeftAndNoTryBeginsWithoutAny) {
   EXPECT_EQ(report->last.decision, "no time is left for another try");
 }
 
+TEST_F(RunOnHosts, WhatTheHooksSayIsWrittenAmongTheRanksErrors) {
+  add("a");
+  hooks_.starting = [this](const std::vector<HostEnd>&, const Start&) { warnings_.emplace_back("they start\n"); };
+  hooks_.to_tell = [this] {
+    std::string all;
+    for (const std::string& one : std::exchange(warnings_, {})) all += one;
+    return all;
+  };
+  ::testing::internal::CaptureStderr();
+  const auto report = run();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "they start\n");
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+}
+
 TEST_F(RunOnHosts, WhatEndsEveryTryTheSameWayIsNotStartedAgain) {
   job_.max_restarts = 3;
   add("a").runs = [](FakeHosts& links, std::size_t link, const Start&) {

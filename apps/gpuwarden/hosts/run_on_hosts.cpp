@@ -189,13 +189,15 @@ Result<int> run_on_hosts(Context& context) {
   GPUWARDEN_TRY(const auto job, read_job(context));
   const bool quiet = context.args.has("quiet");
   hosts::HostsHooks hooks;
-  hooks.warning = [](const std::string& text) { warn(text); };
+  std::string unsaid;
+  hooks.warning = [&](const std::string& text) { unsaid += warning_line(text); };
   hooks.starting = [&](const std::vector<hosts::HostEnd>& hosts, const hosts::Start& first) {
-    if (!quiet) say("{}", hosts_start_text(hosts, first));
+    if (!quiet) unsaid += hosts_start_text(hosts, first);
   };
   hooks.failed = [&](const hosts::HostsTry& one) {
-    if (!quiet && job.max_restarts > 0) say("{}", hosts_try_text(one));
+    if (!quiet && job.max_restarts > 0) unsaid += hosts_try_text(one);
   };
+  hooks.to_tell = [&] { return std::exchange(unsaid, {}); };
   const auto links = hosts::start_links();
   GPUWARDEN_TRY(const auto report, hosts::run_on_hosts(job, *links, hooks, system_clock()));
   if (!quiet && !context.args.has("no-report")) say("{}", hosts_report_text(report));
