@@ -168,13 +168,31 @@ Result<hosts::JobOnHosts> read_job(const Context& context) {
   return job;
 }
 
+std::string pretty(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+/// The own report of the host that failed first, which gpuwarden report reads; empty where that host is lost, or has
+/// none.
+std::string post_mortem_of(const hosts::HostsTry& last) {
+  if (!last.failed_host || !last.hosts[*last.failed_host].done) return "";
+  const auto report = nlohmann::json::parse(last.hosts[*last.failed_host].done->report, nullptr, false);
+  return report.is_object() ? pretty(report) : "";
+}
+
 int write_report(const Context& context, const hosts::HostsReport& report, const hosts::JobOnHosts& job) {
   const int code = report.last.exit_code == 0 && report.lost_output ? kNo : report.last.exit_code;
-  for (const char* option : {"report", "post-mortem"}) {
-    const auto file = context.args.text(option);
-    if (!file || (std::string_view(option) == "post-mortem" && code == kFine)) continue;
-    const auto text = hosts::to_json(report, job).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    if (const auto written = write_output(*file, text); !written) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (const auto file = context.args.text("report")) files.emplace_back(*file, pretty(hosts::to_json(report, job)));
+  if (const auto file = context.args.text("post-mortem"); file && code != kFine) {
+    auto text = post_mortem_of(report.last);
+    if (text.empty())
+      warn(fmt::format("no host has told why it failed: {} is not written", printable(*file)));
+    else
+      files.emplace_back(*file, std::move(text));
+  }
+  for (const auto& [file, text] : files) {
+    if (const auto written = write_output(file, text); !written) {
       complain(written.error());
       return code == kFine ? kNo : code;
     }
