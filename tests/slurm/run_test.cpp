@@ -67,6 +67,28 @@ TEST_F(SlurmRun, FollowsAJobToItsEnd) {
   EXPECT_EQ(to_json(*outcome)["exit_code"], 0);
 }
 
+TEST_F(SlurmRun, ALongLogIsShownToItsEnd) {
+  testing::put(dir_ / "slurm-12.out", std::string(std::size_t{9} << 20U, 'x'));
+  programs_.on("sbatch --parsable", "12\n")
+      .on(show("12"), told("12", "RUNNING", "None", "0:0"))
+      .on(show("12"), told("12", "COMPLETED", "None", "0:0"));
+  ASSERT_TRUE(go());
+  EXPECT_EQ(log_.size(), std::size_t{9} << 20U);
+}
+
+TEST(SlurmPrograms, WhatWasCutOffIsNotTakenForTheWhole) {
+  class Talkative final : public Programs {
+   public:
+    Result<Completed> run(const Command& /*command*/) override {
+      return Completed{.exit_code = 0, .truncated = true, .standard_output = "node1"};
+    }
+  } programs;
+  const auto output = output_of(programs, {"sinfo"});
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(output.error().message, "sinfo prints more than is read");
+}
+
 TEST_F(SlurmRun, SbatchsOwnWordsAreTheError) {
   programs_.on("sbatch --parsable", "", 1,
                "sbatch: error: Batch job submission failed: Requested node configuration is not available\n");
