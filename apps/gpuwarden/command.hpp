@@ -129,6 +129,7 @@ int complain(const Error& error);
 /// The same of a program that cannot be started: 126 or 127, as shells have it.
 int refuse_program(const Error& error);
 void warn(std::string_view text);
+std::string warning_line(std::string_view text);
 /// Asks on stderr; whether the answer on stdin is yes.
 bool ask(std::string_view question);
 

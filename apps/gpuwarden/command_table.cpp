@@ -152,6 +152,7 @@ bool ask(std::string_view question) {
   return std::getline(std::cin, line) && (line == "y" || line == "yes");
 }
 
-void warn(std::string_view text) { say("gpuwarden: warning: {}\n", text); }
+std::string warning_line(std::string_view text) { return fmt::format("gpuwarden: warning: {}\n", text); }
+void warn(std::string_view text) { write_stderr(warning_line(text)); }
 
 }  // namespace gpuwarden::cli

@@ -55,6 +55,10 @@ void Gather::add(const std::string& host, std::optional<std::uint32_t> rank, std
   found->second.add(text);
 }
 
+void Gather::say(std::string_view text) {
+  if (!text.empty()) errors_.write(text);
+}
+
 void Gather::pump(bool all) {
   if (all) {
     for (auto& [key, writer] : writers_) writer.flush();

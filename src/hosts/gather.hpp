@@ -36,6 +36,8 @@ class Gather {
   /// `local` is the rank's number on its host. Without a rank it is the host's own word.
   void add(const std::string& host, std::optional<std::uint32_t> rank, std::uint32_t local, bool error,
            std::string_view text);
+  /// To standard error, as it is.
+  void say(std::string_view text);
   /// Writes what can be written without waiting; unfinished lines too where `all`.
   void pump(bool all = false);
   /// Something waits for our streams' reader: take no more before it is written.

@@ -23,6 +23,8 @@ namespace gpuwarden::hosts {
 namespace {
 
 constexpr int kPatienceMs = 3000;
+/// More than other hosts are named; anybody may knock.
+constexpr std::size_t kMostGuests = 128;
 constexpr std::string_view kLoopback = "127.0.0.1";
 
 std::string fresh_word() {
@@ -102,11 +104,24 @@ Result<MeetingPlace> MeetingPlace::open(std::optional<std::uint16_t> port, std::
   return MeetingPlace(std::move(held), std::move(meeting), fd);
 }
 
+void MeetingPlace::let_go() {
+  std::erase_if(guests_, [](const UniqueFd& guest) {
+    char byte = 0;
+    return ::recv(guest.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+  });
+  if (guests_.size() < kMostGuests) return;
+  // Closed with a reset the connection does not keep the port.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(guests_.front().get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  guests_.erase(guests_.begin());
+}
+
 void MeetingPlace::greet() {
   for (;;) {
     UniqueFd guest(::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!guest) return;
     [[maybe_unused]] const ssize_t sent = ::send(guest.get(), meeting_.word.data(), meeting_.word.size(), MSG_NOSIGNAL);
+    if (guests_.size() >= kMostGuests) let_go();
     guests_.push_back(std::move(guest));
   }
 }

@@ -33,6 +33,7 @@ class MeetingPlace {
   void hand_over();
 
  private:
+  void let_go();
   MeetingPlace(launch::HeldPort port, Meeting meeting, int fd)
       : port_(std::move(port)), meeting_(std::move(meeting)), fd_(fd) {}
   launch::HeldPort port_;

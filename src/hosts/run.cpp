@@ -62,15 +62,21 @@ class Conductor {
     crowd_.leave();
     gather_.finish(clock_, kOutputPatience);
     note_losses();
-    report_.reader_gone = gather_.reader_gone();
+    gather_.finish(clock_, kOutputPatience);
     return std::move(report_);
   }
 
  private:
   using Sessions = std::vector<Session>;
 
-  void warn(const std::string& text) const {
+  void warn(const std::string& text) {
     if (hooks_.warning) hooks_.warning(text);
+    pass_on();
+  }
+
+  /// What the hooks have to say.
+  void pass_on() {
+    if (hooks_.to_tell) gather_.say(hooks_.to_tell());
   }
 
   void note_losses() {
@@ -164,6 +170,7 @@ class Conductor {
       HostsTry told;
       fill(told);
       hooks_.starting(told.hosts, starts_[0]);
+      pass_on();
     }
     watch();
     one.wall_time = std::chrono::duration_cast<milliseconds>(clock_.now() - begun);
@@ -304,6 +311,7 @@ class Conductor {
     }
     report_.failed.push_back(last);
     if (hooks_.failed) hooks_.failed(last);
+    pass_on();
     if (!last.restarts) return false;
     changes_.insert(last.changes.begin(), last.changes.end());
     crowd_.until([] { return false; }, last.pause);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gpuwarden/base/text.hpp"
 #include "hosts/protocol.hpp"
 
@@ -10,6 +12,14 @@ namespace gpuwarden::hosts {
 namespace {
 
 constexpr std::size_t kMostErrors = 16384;
+/// What may stand before the agent's first message: start files of a shell are talkative, but not more.
+constexpr std::size_t kMostNoise = 65536;
+/// Microseconds that no machine has been up: a hundred years.
+constexpr std::int64_t kMostMicros = std::int64_t{100} * 366 * 24 * 3600 * 1'000'000;
+/// Of a failure.
+constexpr std::int64_t kMostExitCode = 255;
+
+bool is_time(std::int64_t micros) { return micros >= 0 && micros <= kMostMicros; }
 
 template <class T>
 Result<void> take_into(std::optional<T>& field, Result<T> value) {
@@ -21,6 +31,8 @@ Result<void> take_into(std::optional<T>& field, Result<T> value) {
 }  // namespace
 
 void ClockOffset::add(std::int64_t sent, std::int64_t theirs, std::int64_t received) {
+  // Theirs and the echo are another program's word.
+  if (!is_time(sent) || !is_time(theirs) || !is_time(received)) return;
   const std::int64_t took = received - sent;
   if (took < 0 || (took_ && *took_ <= took)) return;
   took_ = took;
@@ -28,7 +40,7 @@ void ClockOffset::add(std::int64_t sent, std::int64_t theirs, std::int64_t recei
 }
 
 std::optional<Clock::SteadyTime> ClockOffset::to_ours(std::int64_t theirs) const {
-  if (!took_) return std::nullopt;
+  if (!took_ || !is_time(theirs)) return std::nullopt;
   return Clock::SteadyTime(std::chrono::duration_cast<Clock::SteadyTime::duration>(microseconds(theirs - ahead_)));
 }
 
@@ -57,6 +69,10 @@ void Session::take(const News& news, Clock::SteadyTime now, std::string_view ver
     return fail_with(explain(host, {news.exit_code, news.signal, errors_.empty() ? noise_ : errors_}, ssh));
   }
   heard = now;
+  if (!greeted && (before_greeting_ += news.text.size()) > kMostNoise)
+    return fail_with({ErrorCode::corrupt,
+                      fmt::format("{}: no agent answers in {} KiB of output", host.name, kMostNoise / 1024),
+                      "does a start file of the shell there print something?"});
   reader_.add(news.text);
   if (!greeted) greet(version);
   while (is_well()) {
@@ -101,8 +117,9 @@ void Session::hear(const Message& message, Clock::SteadyTime now, const Ears& ea
     if (ears.said) ears.said(*this, text_in(head, "text"));
   } else if (message.type == kFailed) {
     const auto when = number_in(head, "now");
-    failure = Failure{as_rank, static_cast<int>(number_in(head, "exit_code").value_or(1)),
-                      when ? offset_.to_ours(*when).value_or(now) : now};
+    failure = Failure{
+        as_rank, static_cast<int>(std::clamp<std::int64_t>(number_in(head, "exit_code").value_or(1), 1, kMostExitCode)),
+        when ? offset_.to_ours(*when).value_or(now) : now};
   } else if (message.type == kProblem) {
     Error told = error_from_json(head);
     told.message = fmt::format("{}: {}", host.name, told.message);

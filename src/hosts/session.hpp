@@ -85,9 +85,10 @@ class Session {
   MessageReader reader_;
   ClockOffset offset_;
   std::string their_version_;
-  std::string noise_;   ///< what stood before the agent's first message
-  std::string errors_;  ///< the end of what came on standard error
-  std::string line_;    ///< an unfinished one of it
+  std::size_t before_greeting_ = 0;  ///< bytes that came
+  std::string noise_;                ///< what stood before the agent's first message
+  std::string errors_;               ///< the end of what came on standard error
+  std::string line_;                 ///< an unfinished one of it
 };
 
 }  // namespace gpuwarden::hosts

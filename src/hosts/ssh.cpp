@@ -40,7 +40,10 @@ Command ssh_command(const Host& host, const SshOptions& options) {
   command.argv = {"sh", "-c", "exec " + options.ssh + " \"$@\"", "ssh"};
   for (const std::string& setting :
        {std::string("BatchMode=yes"), fmt::format("ConnectTimeout={}", options.connect_timeout.count()),
-        std::string("ServerAliveInterval=5"), std::string("ServerAliveCountMax=3")}) {
+        std::string("ServerAliveInterval=5"), std::string("ServerAliveCountMax=3"),
+        // A connection that others share would stay behind, and ports that a configuration forwards are taken by the
+        // user's own session.
+        std::string("ControlMaster=no"), std::string("ClearAllForwardings=yes")}) {
     command.argv.emplace_back("-o");
     command.argv.push_back(setting);
   }

@@ -18,23 +18,26 @@ constexpr std::chrono::milliseconds kLongestPeriod{5000};
 class Tail {
  public:
   explicit Tail(std::filesystem::path file) : file_(std::move(file)) {}
-  /// Whether there was something new.
+  /// Whether there was something new; at most kMostALook of it, so that a log that grows faster than it is shown keeps
+  /// nobody from the job itself.
   bool read(const std::function<void(std::string_view)>& take) {
     if (!take) return false;
     std::ifstream input(file_, std::ios::binary);
     if (!input.seekg(static_cast<std::streamoff>(at_))) return false;
-    bool any = false;
     std::string block(std::size_t{64} << 10U, '\0');
-    while (input.read(block.data(), static_cast<std::streamsize>(block.size())), input.gcount() > 0) {
+    const std::size_t begun = at_;
+    while (at_ - begun < kMostALook) {
+      input.read(block.data(), static_cast<std::streamsize>(block.size()));
       const auto length = static_cast<std::size_t>(input.gcount());
+      if (length == 0) break;
       take(std::string_view(block).substr(0, length));
       at_ += length;
-      any = true;
     }
-    return any;
+    return at_ > begun;
   }
 
  private:
+  static constexpr std::size_t kMostALook = std::size_t{4} << 20U;
   std::filesystem::path file_;
   std::size_t at_ = 0;
 };
@@ -54,7 +57,7 @@ class Follower {
     }
     // What a node wrote last may still be on its way through a network's file system.
     clock_.sleep_for(kFirstPeriod, stop);
-    tail_.read(hooks_.output);
+    while (tail_.read(hooks_.output) && !stop.stop_requested()) continue;
     return job_;
   }
 

@@ -12,6 +12,8 @@ namespace {
 
 /// A controller at work may take its time; Slurm's own clients wait 10 s for each try (MessageTimeout).
 constexpr std::chrono::seconds kPatience{60};
+/// Some KiB for each node and each job of a great cluster.
+constexpr std::size_t kMostAnswer = std::size_t{128} << 20U;
 constexpr const char* kAbsent = "this machine has no Slurm; try where sinfo works: a login node of the cluster";
 
 class RealPrograms final : public Programs {
@@ -49,12 +51,16 @@ std::unique_ptr<Programs> real_programs(Environment environment) {
 Result<std::string> output_of(Programs& programs, std::vector<std::string> argv, ErrorCode code,
                               std::string standard_input) {
   const std::string program = argv.at(0);
-  auto done =
-      programs.run({.argv = std::move(argv), .standard_input = std::move(standard_input), .deadline = kPatience});
+  auto done = programs.run({.argv = std::move(argv),
+                            .standard_input = std::move(standard_input),
+                            .deadline = kPatience,
+                            .output_cap = kMostAnswer});
   if (!done) return fail(ErrorCode::unavailable, fmt::format("cannot start {}", program), kAbsent);
   if (done->timed_out)
     return fail(ErrorCode::unavailable, fmt::format("{} did not answer within {} s", program, kPatience.count()),
                 "Slurm's controller may be down: scontrol ping");
+  // Half a table would be taken for the whole cluster.
+  if (done->truncated) return fail(ErrorCode::corrupt, fmt::format("{} prints more than is read", program));
   if (done->exit_code == 0) return std::move(done->standard_output);
   const std::string words = words_of(*done, program);
   if (words.contains("Unable to contact slurm controller"))

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -36,7 +38,17 @@ std::string text_of(const json& value) {
 
 template <class T>
 std::optional<T> number_of(const json& value) {
-  return value.is_number() ? std::optional(value.get<T>()) : std::nullopt;
+  if (!value.is_number()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>) {
+    return value.get<T>();
+  } else {
+    // Any number may stand there: 1e99 is none of these.
+    if (value.is_number_unsigned() && std::in_range<T>(value.get<std::uint64_t>()))
+      return static_cast<T>(value.get<std::uint64_t>());
+    if (value.is_number_integer() && !value.is_number_unsigned() && std::in_range<T>(value.get<std::int64_t>()))
+      return static_cast<T>(value.get<std::int64_t>());
+    return std::nullopt;
+  }
 }
 
 GpuLine gpu_of(const json& gpu) {

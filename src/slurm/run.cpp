@@ -87,20 +87,28 @@ int exit_code_of(const Outcome& outcome) {
 Result<Outcome> run(Programs& programs, BatchJob job, const Policy& policy, const Hooks& hooks, Clock& clock) {
   const std::string& log_directory = policy.log_directory;
   Outcome outcome{.log_directory = log_directory};
+  Clock::WallTime since = clock.wall_now();
+  auto id = submit(programs, job);
   for (std::uint32_t restarts = 0;; ++restarts) {
-    const Clock::WallTime since = clock.wall_now();
-    GPUWARDEN_TRY(const std::string id, submit(programs, job));
-    if (hooks.submitted) hooks.submitted(id);
-    GPUWARDEN_TRY(outcome.job, follow(programs, id, log_of(log_directory, id), hooks.follow, clock));
-    outcome.reports = read_reports(logs_of(log_directory, id), outcome.job.nodes, since);
+    if (!id) return std::unexpected(std::move(id).error());
+    if (hooks.submitted) hooks.submitted(*id);
+    GPUWARDEN_TRY(outcome.job, follow(programs, *id, log_of(log_directory, *id), hooks.follow, clock));
+    outcome.reports = read_reports(logs_of(log_directory, *id), outcome.job.nodes, since);
     if (outcome.job.state == "COMPLETED" || outcome.job.state == "CANCELLED") return outcome;
     Attempt attempt{.job = outcome.job, .verdict = judge(outcome.job, outcome.reports, !job.signal.empty())};
-    attempt.again = attempt.verdict.again && restarts < policy.max_restarts;
+    attempt.again = attempt.verdict.again && restarts < policy.max_restarts && !hooks.follow.stop.stop_requested();
     keep_away(programs, policy, job, attempt);
+    if (attempt.again) {
+      if (!policy.again_command.empty()) job.command = policy.again_command;
+      since = clock.wall_now();
+      id = submit(programs, job);
+      attempt.again = id.has_value();
+      // How the job ended is known all the same.
+      if (!id) attempt.verdict.why += "; it could not be submitted again: " + id.error().message;
+    }
     if (hooks.failed) hooks.failed(attempt);
     outcome.failed.push_back(attempt);
     if (!attempt.again) return outcome;
-    if (!policy.again_command.empty()) job.command = policy.again_command;
   }
 }
 

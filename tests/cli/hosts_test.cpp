@@ -133,6 +133,18 @@ TEST_F(HostsCommand, LogsLieByHostAndRankAndTheReportHoldsAll) {
   EXPECT_EQ(json["hosts"][1]["report"]["exit_code"], 1);
 }
 
+TEST_F(HostsCommand, APostMortemIsTheReportOfTheHostThatFailed) {
+  const std::string why = (dir_ / "why.json").string();
+  const auto done =
+      launch("a,b", {"-q", "--post-mortem", why, "--", "sh", "-c", "if [ $RANK = 1 ]; then exit 7; fi; exec sleep 60"});
+  EXPECT_EQ(done.exit_code, 7) << done.standard_error;
+  const auto json = nlohmann::json::parse(shown(why), nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_EQ(json["exit_code"], 7);
+  const auto told = run({"report", why});
+  EXPECT_EQ(told.exit_code, 0) << told.standard_error;
+}
+
 TEST_F(HostsCommand, AFailedJobIsStartedAgainOnAllHosts) {
   const auto done =
       launch("a,b", {"--max-restarts", "2", "--restart-delay", "10ms", "--", "sh", "-c",

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 
 #include "gpuwarden/hosts/host.hpp"
@@ -64,8 +65,9 @@ TEST(Ssh, TheUsersOptionsComeFirstAndNoJobStandsInTheCommandLine) {
   const Command command = ssh_command({"ada@b", 4}, {.ssh = "ssh -p 2222 -o ConnectTimeout=2"});
   EXPECT_THAT(command.argv,
               ElementsAre("sh", "-c", "exec ssh -p 2222 -o ConnectTimeout=2 \"$@\"", "ssh", "-o", "BatchMode=yes", "-o",
-                          "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-T",
-                          "ada@b", "gpuwarden --version && exec gpuwarden host-agent"));
+                          "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
+                          "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-T", "ada@b",
+                          "gpuwarden --version && exec gpuwarden host-agent"));
 }
 
 TEST(Ssh, AProgramOfAnyNameReachesTheOtherShellUnharmed) {
@@ -210,6 +212,16 @@ TEST(Meeting, IsReachedByItsWordAlone) {
   meeting.addresses = {"127.0.0.1", "no address"};
   EXPECT_EQ(try_to_reach(meeting).at(0).problem, "Connection refused");
   EXPECT_EQ(try_to_reach(meeting).at(1).problem, "not an IPv4 address");
+}
+
+TEST(ClockOffsets, NoTimesAreTakenThatNoMachineHas) {
+  ClockOffset offset;
+  offset.add(0, std::numeric_limits<std::int64_t>::min(), 2);
+  offset.add(std::numeric_limits<std::int64_t>::min(), 1, 2);
+  EXPECT_FALSE(offset.to_ours(1));
+  offset.add(0, 1, 2);
+  EXPECT_FALSE(offset.to_ours(std::numeric_limits<std::int64_t>::max()));
+  EXPECT_TRUE(offset.to_ours(1));
 }
 
 TEST(ClockOffsets, AreTakenFromTheQuickestAnswer) {

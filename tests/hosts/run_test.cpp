@@ -125,6 +125,14 @@ TEST_F(RunOnHosts, WhatAShellsStartFilePrintsIsNoMessage) {
   EXPECT_EQ(report->last.exit_code, 0);
 }
 
+TEST_F(RunOnHosts, AHostThatNeverEndsALineIsLeft) {
+  add("a").noise = std::string(std::size_t{70} << 10U, 'x');
+  const auto report = run();
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(report.error().message, "a: no agent answers in 64 KiB of output");
+}
+
 TEST_F(RunOnHosts, WhoDoesNotReachTheFirstHostIsNamedBeforeAnythingStarts) {
   add("a");
   add("b");
@@ -230,6 +238,20 @@ TEST_F(RunOnHosts, TheHostsAreToldTheTimeThatIsLeftAndNoTryBeginsWithoutAny) {
   EXPECT_EQ(starts[0].time_signal_before, seconds(10));
   EXPECT_LT(starts[1].time_left, seconds(40));
   EXPECT_EQ(report->last.decision, "no time is left for another try");
+}
+
+TEST_F(RunOnHosts, WhatTheHooksSayIsWrittenAmongTheRanksErrors) {
+  add("a");
+  hooks_.starting = [this](const std::vector<HostEnd>&, const Start&) { warnings_.emplace_back("they start\n"); };
+  hooks_.to_tell = [this] {
+    std::string all;
+    for (const std::string& one : std::exchange(warnings_, {})) all += one;
+    return all;
+  };
+  ::testing::internal::CaptureStderr();
+  const auto report = run();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "they start\n");
+  ASSERT_TRUE(report.has_value()) << report.error().message;
 }
 
 TEST_F(RunOnHosts, WhatEndsEveryTryTheSameWayIsNotStartedAgain) {

@@ -67,6 +67,28 @@ TEST_F(SlurmRun, FollowsAJobToItsEnd) {
   EXPECT_EQ(to_json(*outcome)["exit_code"], 0);
 }
 
+TEST_F(SlurmRun, ALongLogIsShownToItsEnd) {
+  testing::put(dir_ / "slurm-12.out", std::string(std::size_t{9} << 20U, 'x'));
+  programs_.on("sbatch --parsable", "12\n")
+      .on(show("12"), told("12", "RUNNING", "None", "0:0"))
+      .on(show("12"), told("12", "COMPLETED", "None", "0:0"));
+  ASSERT_TRUE(go());
+  EXPECT_EQ(log_.size(), std::size_t{9} << 20U);
+}
+
+TEST(SlurmPrograms, WhatWasCutOffIsNotTakenForTheWhole) {
+  class Talkative final : public Programs {
+   public:
+    Result<Completed> run(const Command& /*command*/) override {
+      return Completed{.exit_code = 0, .truncated = true, .standard_output = "node1"};
+    }
+  } programs;
+  const auto output = output_of(programs, {"sinfo"});
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(output.error().message, "sinfo prints more than is read");
+}
+
 TEST_F(SlurmRun, SbatchsOwnWordsAreTheError) {
   programs_.on("sbatch --parsable", "", 1,
                "sbatch: error: Batch job submission failed: Requested node configuration is not available\n");
@@ -121,6 +143,31 @@ TEST_F(SlurmRun, ANodeOfAnotherJobIsNotDrainedWhateverLiesInTheFolder) {
   ASSERT_EQ(outcome->reports.size(), 1U);
   EXPECT_EQ(outcome->reports[0].node, "gn1");
   EXPECT_TRUE(failed_.at(0).verdict.faults.empty());
+}
+
+TEST_F(SlurmRun, WhatCannotBeSubmittedAgainKeepsItsOutcome) {
+  report("1", "gn1", R"({"exit_code": 9, "attempts": [{"restart": "again", "why": "it was killed"}]})");
+  programs_.on("sbatch --parsable", "1\n")
+      .on("sbatch --parsable", "", 1, "sbatch: error: QOSMaxSubmitJobPerUserLimit\n");
+  programs_.on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"));
+  const auto outcome = go({.max_restarts = 3});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(exit_code_of(*outcome), 9);
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_FALSE(failed_[0].again);
+  EXPECT_THAT(failed_[0].verdict.why, HasSubstr("it could not be submitted again: sbatch: QOSMaxSubmit"));
+}
+
+TEST_F(SlurmRun, AStopAtTheEndOfAJobSubmitsNoOther) {
+  std::stop_source source;
+  stop_ = source.get_token();
+  report("1", "gn1", R"({"exit_code": 9, "attempts": [{"restart": "again", "why": "it was killed"}]})");
+  programs_.on("sbatch --parsable", "1\n").on(show("1"), told("1", "FAILED", "NonZeroExitCode", "9:0"));
+  hooks_.submitted = [&](const std::string&) { source.request_stop(); };
+  const auto outcome = go({.max_restarts = 3});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(std::ranges::count(programs_.asked, "sbatch --parsable"), 1);
+  EXPECT_FALSE(failed_.at(0).again);
 }
 
 TEST_F(SlurmRun, ASimulatedGpuDrainsNoRealNode) {
@@ -246,6 +293,9 @@ TEST(SlurmReports, DamageIsNoReport) {
     EXPECT_EQ(report.exit_code, std::nullopt);
   }
   const NodeReport odd = read_report("gn1", R"({"gpus": 7, "ranks": "x", "attempts": {}, "exit_code": "y"})");
+  const NodeReport huge = read_report("gn1", R"({"exit_code": 1e99, "gpus": [{"index": 99999999999}]})");
+  EXPECT_EQ(huge.exit_code, std::nullopt);
+  EXPECT_EQ(huge.gpus.at(0).index, -1);
   EXPECT_TRUE(odd.readable);
   EXPECT_EQ(odd.exit_code, std::nullopt);
 }

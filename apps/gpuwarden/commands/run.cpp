@@ -256,9 +256,11 @@ Result<int> run_run(Context& context) {
   placement::Decision refused;
   auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id, refused);
   if (!acquired) {
-    const int code = complain(acquired.error());
+    Error told = acquired.error();
+    if (told.code == ErrorCode::unavailable)
+      told.hint += (told.hint.empty() ? "" : "; ") + std::string("--cpu-fallback runs the job on the CPU instead");
+    const int code = complain(told);
     write_refusal(context, machine, refused, acquired.error(), code);
-    if (acquired.error().code == ErrorCode::unavailable) say("hint: --cpu-fallback runs the job on the CPU instead\n");
     return code;
   }
   show_warnings(context, machine, *acquired);

@@ -168,13 +168,31 @@ Result<hosts::JobOnHosts> read_job(const Context& context) {
   return job;
 }
 
+std::string pretty(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+/// The own report of the host that failed first, which gpuwarden report reads; empty where that host is lost, or has
+/// none.
+std::string post_mortem_of(const hosts::HostsTry& last) {
+  if (!last.failed_host || !last.hosts[*last.failed_host].done) return "";
+  const auto report = nlohmann::json::parse(last.hosts[*last.failed_host].done->report, nullptr, false);
+  return report.is_object() ? pretty(report) : "";
+}
+
 int write_report(const Context& context, const hosts::HostsReport& report, const hosts::JobOnHosts& job) {
   const int code = report.last.exit_code == 0 && report.lost_output ? kNo : report.last.exit_code;
-  for (const char* option : {"report", "post-mortem"}) {
-    const auto file = context.args.text(option);
-    if (!file || (std::string_view(option) == "post-mortem" && code == kFine)) continue;
-    const auto text = hosts::to_json(report, job).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    if (const auto written = write_output(*file, text); !written) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (const auto file = context.args.text("report")) files.emplace_back(*file, pretty(hosts::to_json(report, job)));
+  if (const auto file = context.args.text("post-mortem"); file && code != kFine) {
+    auto text = post_mortem_of(report.last);
+    if (text.empty())
+      warn(fmt::format("no host has told why it failed: {} is not written", printable(*file)));
+    else
+      files.emplace_back(*file, std::move(text));
+  }
+  for (const auto& [file, text] : files) {
+    if (const auto written = write_output(file, text); !written) {
       complain(written.error());
       return code == kFine ? kNo : code;
     }
@@ -189,13 +207,15 @@ Result<int> run_on_hosts(Context& context) {
   GPUWARDEN_TRY(const auto job, read_job(context));
   const bool quiet = context.args.has("quiet");
   hosts::HostsHooks hooks;
-  hooks.warning = [](const std::string& text) { warn(text); };
+  std::string unsaid;
+  hooks.warning = [&](const std::string& text) { unsaid += warning_line(text); };
   hooks.starting = [&](const std::vector<hosts::HostEnd>& hosts, const hosts::Start& first) {
-    if (!quiet) say("{}", hosts_start_text(hosts, first));
+    if (!quiet) unsaid += hosts_start_text(hosts, first);
   };
   hooks.failed = [&](const hosts::HostsTry& one) {
-    if (!quiet && job.max_restarts > 0) say("{}", hosts_try_text(one));
+    if (!quiet && job.max_restarts > 0) unsaid += hosts_try_text(one);
   };
+  hooks.to_tell = [&] { return std::exchange(unsaid, {}); };
   const auto links = hosts::start_links();
   GPUWARDEN_TRY(const auto report, hosts::run_on_hosts(job, *links, hooks, system_clock()));
   if (!quiet && !context.args.has("no-report")) say("{}", hosts_report_text(report));

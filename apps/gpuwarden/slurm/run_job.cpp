@@ -70,10 +70,8 @@ int write_gathered(const Context& context, const slurm::Outcome& outcome, int co
 void tell_missing_log(const slurm::Job& job, const std::string& log) {
   std::error_code ignored;
   if (std::filesystem::exists(log, ignored)) return;
-  say("gpuwarden: job {} has left no log {}\nhint: the nodes must be able to write there: --log-dir names a folder on "
-      "a "
-      "file system that they share\n",
-      job.id, printable(log));
+  complain(Error{ErrorCode::not_found, fmt::format("job {} has left no log {}", job.id, printable(log)),
+                 "the nodes must be able to write there: --log-dir names a folder on a file system that they share"});
 }
 
 int tell_end(const Context& context, const slurm::Outcome& outcome) {

@@ -84,13 +84,15 @@ struct HostsHooks {
   std::function<void(const std::string&)> warning;  ///< "b: ...": of a host, or of our own
   /// Each try that failed, before the pause.
   std::function<void(const HostsTry&)> failed;
+  /// What the others have to say since it was last asked, after each of them: it goes to standard error among the
+  /// ranks' lines, and nobody waits for its reader, for whom the hosts would wait, too. Empty: nothing.
+  std::function<std::string()> to_tell;
 };
 
 struct HostsReport {
   std::vector<HostsTry> failed;  ///< oldest first
   HostsTry last;
   bool lost_output = false;
-  bool reader_gone = false;  ///< of our standard output: the job was ended
 };
 
 /// Runs the job to its end. Fails, with nothing started anywhere, where a host cannot be reached, has no gpuwarden of

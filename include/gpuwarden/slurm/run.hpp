@@ -88,7 +88,8 @@ struct Outcome {
 int exit_code_of(const Outcome& outcome);
 
 /// Submits and follows, again and again: on other nodes where a node's GPU was at fault (a requeue would wait two
-/// minutes). Fails as submit() and follow() do.
+/// minutes). Fails as submit() and follow() do; where only another submission fails, or a stop came before it, the
+/// outcome so far is the job's.
 Result<Outcome> run(Programs& programs, BatchJob job, const Policy& policy, const Hooks& hooks, Clock& clock);
 
 /// {"job", "exit_code", "nodes": [{"node", "report"}], "attempts"}.
