@@ -130,7 +130,9 @@ constexpr auto kHabits = std::to_array<Habit>({{"docker login", " -p "},
                                                {"wget", " --user "},
                                                {"wandb login", " "},
                                                {"wandb.login(", "key="},
+                                               {"wandb: Paste", ": "},
                                                {"ngc config set", " "},
+                                               {"ngc key", ": "},
                                                {"machine", " password "}});
 
 /// "-phunter2", but neither "-port" nor "-p3306:3306".
@@ -145,7 +147,7 @@ void find_habit(std::string_view line, std::size_t offset, const Habit& habit, S
   if (option == std::string_view::npos) return;
   const Value value = value_at(line, option + habit.option.size());
   const std::string_view word = line.substr(value.begin, value.end - value.begin);
-  const bool bare = habit.option == " " || habit.option == " -p" || habit.option == "key=";
+  const bool bare = habit.option == " " || habit.option == " -p" || habit.option == "key=" || habit.option == ": ";
   if (word.empty() || word.starts_with('-') || is_placeholder(word)) return;
   if (bare && !looks_random(word) && (habit.option != " -p" || !mixes_letters_and_digits(word))) return;
   if (habit.program == "curl" && !word.contains(':')) return;
@@ -155,7 +157,7 @@ void find_habit(std::string_view line, std::size_t offset, const Habit& habit, S
 /// The first characters of the programs, to look no further in most lines.
 bool may_have_habit(std::string_view line) {
   return line.contains("login") || line.contains("sshpass") || line.contains("mysql") || line.contains("curl") ||
-         line.contains("wget") || line.contains("machine ") || line.contains("ngc config");
+         line.contains("wget") || line.contains("machine ") || line.contains("ngc ") || line.contains("wandb: ");
 }
 
 }  // namespace

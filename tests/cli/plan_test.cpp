@@ -46,6 +46,11 @@ TEST_F(Plan, AModelByNameIsPlannedForNamedGpus) {
   EXPECT_EQ(std::ranges::count_if(gpu["moments"], [](const auto& moment) { return moment["peak"] == true; }), 1);
 }
 
+TEST_F(Plan, AFlagOfTheWorkloadNeedsNoValue) {
+  EXPECT_EQ(plan({"llama-3.1-8b", "--gpus", "8xh100", "--framework", "torchtitan", "--compile"})["model"]["parameters"],
+            8030261248);
+}
+
 TEST_F(Plan, AConfigAndItsFolderGiveTheSamePlan) {
   const std::string config = file("model/config.json", kConfig);
   const auto by_file = plan({config, "--gpus", "2xa100"});

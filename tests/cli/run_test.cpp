@@ -49,6 +49,13 @@ TEST_F(RunCommand, StreamsGoWhereTorchrunsDigitsSay) {
   expect_error({"run", "--simulate", "h100x8", "--tee", "4", "--", "true"}, 2, "'4' names no streams");
 }
 
+TEST_F(RunCommand, StandaloneIsOneNodeWhetherOrNotThatIsSaid) {
+  const auto done = launch(
+      {"-q", "--standalone", "--nnodes", "1", "--nproc-per-node", "1", "--", "sh", "-c", "echo $GROUP_WORLD_SIZE"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_EQ(done.standard_output, "1\n");
+}
+
 TEST_F(RunCommand, WhatCannotBeMeantIsRefused) {
   expect_error({"run", "--simulate", "h100x8", "--standalone", "--nnodes", "2", "--", "true"}, 2, "standalone");
   expect_error({"run", "--simulate", "h100x8", "--nnodes", "2", "--rdzv-endpoint", "a:1", "--", "true"}, 2,

@@ -64,7 +64,9 @@ TEST(Advice, TheNewestVllmHasAWheelForGpuAndDriver) {
   const VllmRelease* old = newest_vllm_for(known(), {90}, Version{550, 54, 15});
   ASSERT_NE(old, nullptr);
   EXPECT_EQ(vllm_cuda_for(known(), *old, Version{550, 54, 15})->major, 12) << "its index has wheels for CUDA 12.9";
-  EXPECT_FALSE(vllm_cuda_for(known(), known().vllm_releases().back(), Version{550, 54, 15})) << "CUDA 13 alone";
+  EXPECT_EQ(vllm_cuda_for(known(), known().vllm_releases().back(), Version{550, 54, 15})->major, 12)
+      << "its releases have wheels for CUDA 12.9 beside those for 13";
+  EXPECT_FALSE(vllm_cuda_for(known(), known().vllm_releases().back(), Version{470, 82, 1})) << "CUDA 12 and 13 alone";
   const VllmRelease* blackwell = newest_vllm_for(known(), {120}, Version{570, 86, 16});
   ASSERT_NE(blackwell, nullptr);
   EXPECT_GE(blackwell->first, (Version{0, 9, 0}));

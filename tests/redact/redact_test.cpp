@@ -151,6 +151,11 @@ TEST(RedactSecrets, ValuesOfOptionsGoInEveryNotation) {
       {"sshpass -p hunter2 ssh node", "sshpass -p [removed] ssh node"},
       {"curl -u jane:hunter2 https://x.org", "curl -u [removed] https://x.org"},
       {"wandb login 0123456789abcdef0123456789abcdef01234567", "wandb login [removed]"},
+      {"wandb: Paste an API key from your profile and hit enter, or press ctrl+c to quit: "
+       "0123456789abcdef0123456789abcdef01234567",
+       "wandb: Paste an API key from your profile and hit enter, or press ctrl+c to quit: [removed]"},
+      {"wandb: Paste key: 0123456789abcdef0123456789abcdef01234567", "wandb: Paste key: [removed]"},
+      {"ngc key: bXlrZXk5ODc2NTQzMjEwYWJjZGVmZ2hpamtsbW5vcA", "ngc key: [removed]"},
       {"machine api.wandb.ai login user password hunter2", "machine api.wandb.ai login user password [removed]"},
       {"--max-num-batched-tokens 8192 --max-tokens 5", "--max-num-batched-tokens 8192 --max-tokens 5"},
       {"--password-file /etc/x --token --verbose", "--password-file /etc/x --token --verbose"}};

@@ -17,13 +17,15 @@ constexpr Clash kClashes[] = {{"model", "model-size", "a model has its own size"
 
 planning::Words words_of(const Args& args, const std::vector<std::string>& besides) {
   planning::Words words("--");
-  const auto add = [&](const std::string& key, bool list) {
+  const auto add = [&](const std::string& key, OptionKind kind) {
     if (!args.has(key)) return;
-    const auto text = args.text(key);
-    words.set(key, list ? args.list(key) : text ? std::vector<std::string>{*text} : std::vector<std::string>{});
+    const auto text = kind == OptionKind::flag ? std::nullopt : args.text(key);
+    words.set(key, kind == OptionKind::list ? args.list(key)
+                   : text                   ? std::vector<std::string>{*text}
+                                            : std::vector<std::string>{});
   };
-  for (const Option& option : kWorkloadOptions) add(key_of(option), option.kind == OptionKind::list);
-  for (const std::string& key : besides) add(key, false);
+  for (const Option& option : kWorkloadOptions) add(key_of(option), option.kind);
+  for (const std::string& key : besides) add(key, OptionKind::text);
   return words;
 }
 

@@ -99,12 +99,14 @@ Result<std::optional<placement::BindTo>> bind_option(const Args& args) {
 /// Those that say the opposite of each other.
 Result<void> check_launch_options(const Args& args) {
   static constexpr auto kClashes = std::to_array<Clash>({
-      {"standalone", "nnodes", "--standalone is one node"},
       {"standalone", "node-rank", "--standalone is one node"},
       {"standalone", "rdzv-endpoint", "--standalone finds a free port"},
       {"standalone", "master-port", "--standalone finds a free port"},
       {"module", "no-python", "a module is run by Python"},
   });
+  // torchrun's own examples write --standalone --nnodes 1.
+  if (args.has("standalone") && args.has("nnodes") && args.text("nnodes") != "1" && args.text("nnodes") != "1:1")
+    return wrong("--standalone and --nnodes exclude each other: --standalone is one node");
   return check_clashes(args, kClashes);
 }
 
