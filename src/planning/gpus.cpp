@@ -156,6 +156,8 @@ const GpuModel* best_model(std::string_view name) {
   const auto exact =
       std::ranges::find(models, to_lower(name), [](const GpuModel& model) { return to_lower(model.name); });
   if (exact != models.end()) return &*exact;
+  // One letter names nothing, though it is a word of "TITAN X".
+  if (name.size() < 2) return nullptr;
   std::string words = as_words(name);
   const auto size = take_size(words);
   std::vector<const GpuModel*> found = models_with(words, size);

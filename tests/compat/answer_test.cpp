@@ -94,7 +94,7 @@ TEST_F(Compatibility, AToolkitIsJudgedForDriverAndGpus) {
 TEST_F(Compatibility, AToolkitNamesTheFrameworksBuiltWithIt) {
   const CudaAnswer answer = answer_cuda(at("", ""), {12, 4});
   EXPECT_THAT(answer.torch, Contains("2.5.1+cu124"));
-  EXPECT_THAT(answer.vllm, ElementsAre("0.7.0 to 0.7.3", "0.8.0 to 0.8.1"));
+  EXPECT_THAT(answer.vllm, ElementsAre("0.7.0 to 0.7.3", "0.8.0 to 0.8.5"));
   EXPECT_THAT(answer_cuda(at("", ""), {9, 2}).vllm, IsEmpty()) << "before vLLM";
 }
 
