@@ -96,6 +96,7 @@ TEST_F(RunLasting, WhenAllGpusFailItGoesOnOnTheCpuWhereThatIsWanted) {
       "$GPUWARDEN sim fault lab --gpu 0 xid=79; sleep 1; exit 9";
   EXPECT_EQ(run({"run", "--", "sh", "-c", job}).exit_code, 9);
   ASSERT_EQ(run({"sim", "clear", "lab", "--gpu", "0"}).exit_code, 0);
+  EXPECT_TRUE(eventually(kSoon, [&] { return run({"select", "-n", "1"}).exit_code == 0; })) << "its use fades away";
   const auto done = run({"run", "--cpu-fallback", "--", "sh", "-c", job});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_error, HasSubstr("going on on the CPU"));
