@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/nvml/context.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,10 @@ struct Context {
 
 Context& context() {
   static Context instance;
+  // A process that forks while another of its threads is in here would leave its child a lock that nobody opens.
+  static const int registered = ::pthread_atfork([] { context().mutex.lock(); }, [] { context().mutex.unlock(); },
+                                                 [] { context().mutex.unlock(); });
+  static_cast<void>(registered);
   return instance;
 }
 

@@ -51,7 +51,7 @@ Result<ViewOptions> read_view_options(const Args& args) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("--min-confidence: '{}' is not a confidence", printable(*text)),
                   "a number from 0 to 1, for example 0.5");
-    options.min_confidence = *number;
+    options.min_confidence = number;
   }
   constexpr std::uint32_t kMost = 1000;
   GPUWARDEN_TRY(options.top, count_option(args, "top", kMost));
