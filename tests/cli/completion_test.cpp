@@ -90,7 +90,8 @@ TEST_F(Completion, BashOffersActionsAndValuesThatCanBeCounted) {
   EXPECT_THAT(offered("list --simulate h100x8"), Contains("h100x8-sick"));
   EXPECT_THAT(offered("list --simulate = rtx"), ::testing::ElementsAre("rtx4090x2"));
   EXPECT_THAT(offered("list --probe nv"), ::testing::UnorderedElementsAre("nvml", "nvidia-smi"));
-  EXPECT_THAT(offered("plan x --optimizer ada"), ::testing::UnorderedElementsAre("adamw", "adamw-8bit", "adafactor"));
+  EXPECT_THAT(offered("plan x --optimizer ada"),
+              ::testing::UnorderedElementsAre("adamw", "adamw-8bit", "adamw-4bit", "adafactor"));
   EXPECT_THAT(offered("run --num-gpus ''"), IsEmpty());
 }
 
