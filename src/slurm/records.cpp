@@ -16,16 +16,19 @@ class Fields {
  public:
   explicit Fields(std::string_view line) {
     std::size_t at = 0;
+    std::size_t value = 0;  // where the last field's begins
     while (at < line.size()) {
       const std::size_t begin = line.find_first_not_of(' ', at);
       if (begin == std::string_view::npos) break;
       const std::size_t end = std::min(line.find(' ', begin), line.size());
       const std::string_view word = line.substr(begin, end - begin);
       const std::size_t equals = word.find('=');
-      if (is_key(word.substr(0, equals)) && equals != std::string_view::npos)
-        fields_.emplace_back(word.substr(0, equals), word.substr(equals + 1));
-      else if (!fields_.empty())
-        fields_.back().second = std::string_view(fields_.back().second.data(), line.data() + end);
+      if (is_key(word.substr(0, equals)) && equals != std::string_view::npos) {
+        value = begin + equals + 1;
+        fields_.emplace_back(word.substr(0, equals), line.substr(value, end - value));
+      } else if (!fields_.empty()) {
+        fields_.back().second = line.substr(value, end - value);
+      }
       at = end;
     }
   }
