@@ -19,6 +19,7 @@
 #include "gpuwarden/telemetry/health.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "render/style.hpp"
+#include "run/lasting.hpp"
 #include "run/report_text.hpp"
 #include "run/request.hpp"
 
@@ -32,17 +33,6 @@ Result<void> go_to(const hosts::Order& order, const hosts::RunEars& ears) {
   if (order.needs_folder) return std::unexpected(error);
   ears.warning(fmt::format("{}: the command runs in the login's folder (--chdir names another one)", error.message));
   return {};
-}
-
-/// Those that were at fault; one that does not even tell its UUID any more cannot be chosen, nor left out by it.
-void leave_out(const std::vector<Uuid>& without, const Machine& machine, placement::Request& request) {
-  if (without.empty()) return;
-  const facts::Snapshot there = machine.read();
-  for (const Uuid& uuid : without) {
-    std::vector<placement::GpuName> name{{uuid.value}};
-    facts::Snapshot one = there;
-    if (placement::keep_named(name, one)) request.exclude.push_back(std::move(name[0]));
-  }
 }
 
 /// The report without its head, which the launcher says for all hosts.

@@ -41,19 +41,6 @@ std::optional<milliseconds> left_by_slurm(const Environment& environment) {
   return std::chrono::duration_cast<milliseconds>(time - system_clock().wall_now());
 }
 
-/// The selection, for so many GPUs without those. Those that do not even tell their UUIDs any more cannot be chosen,
-/// nor left out by it.
-Selection without_gpus(const machine::Machine& machine, Selection selection, const std::vector<Uuid>& without) {
-  if (without.empty()) return selection;
-  const facts::Snapshot there = machine.read();
-  for (const Uuid& uuid : without) {
-    std::vector<placement::GpuName> name{{uuid.value}};
-    facts::Snapshot one = there;
-    if (placement::keep_named(name, one)) selection.request.exclude.push_back(std::move(name[0]));
-  }
-  return selection;
-}
-
 /// Where several nodes agree, if there is anything to agree on.
 std::optional<healing::MeetingPlace> meeting_of(const launch::RunPlan& plan, const healing::RestartPolicy& policy,
                                                 bool elastic) {
@@ -73,7 +60,9 @@ Result<machine::Reservation> acquire_without(const machine::Machine& machine, co
                                              const std::vector<Uuid>& without, const machine::Holder& holder) {
   constexpr int kMostTimes = 5;
   for (int times = 1;; ++times) {
-    auto gpus = acquire(machine, without_gpus(machine, selection, without), true, holder);
+    Selection others = selection;
+    leave_out(without, machine, others.request);
+    auto gpus = acquire(machine, others, true, holder);
     const bool unknown =
         !gpus && (gpus.error().code == ErrorCode::not_found || gpus.error().code == ErrorCode::invalid_argument);
     if (!unknown || without.empty() || times == kMostTimes) return gpus;
@@ -81,6 +70,16 @@ Result<machine::Reservation> acquire_without(const machine::Machine& machine, co
 }
 
 }  // namespace
+
+void leave_out(const std::vector<Uuid>& without, const machine::Machine& machine, placement::Request& request) {
+  if (without.empty()) return;
+  const facts::Snapshot there = machine.read();
+  for (const Uuid& uuid : without) {
+    std::vector<placement::GpuName> name{{uuid.value}};
+    facts::Snapshot one = there;
+    if (placement::keep_named(name, one)) request.exclude.push_back(std::move(name[0]));
+  }
+}
 
 Result<launch::TimeLimit> read_time_limit(const Context& context) {
   launch::TimeLimit limit;
@@ -159,7 +158,7 @@ Result<void> make_lasting(const Context& context, const machine::Machine& machin
     more.least = std::max(least, 1U);
     if (least > 0) return acquire_without(machine, more, without, holder);
     // Ranks may be running, whose launcher has the signals: nobody waits then.
-    more = without_gpus(machine, more, without);
+    leave_out(without, machine, more.request);
     return machine::reserve(machine, {.gpus = more.request, .least = 1}, holder, system_clock());
   };
   options.elastic = std::move(elastic);
