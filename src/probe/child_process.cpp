@@ -52,8 +52,8 @@ void shed(int socket_fd) {
   ::prctl(PR_SET_NAME, kChildName);
   // Ctrl-C, and the SIGTERM that Slurm, systemd and kill send to a whole group, are for the parent, which decides what
   // they mean: a child that died of them would look like a driver that crashed. It ends with its socket, with SIGKILL,
-  // or with its parent (above).
-  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM}) ::signal(signal, SIG_IGN);
+  // or with its parent (above). Nor is the parent's answer to Ctrl-Z, which concerns a terminal, the child's.
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGTSTP}) ::signal(signal, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);

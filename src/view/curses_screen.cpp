@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "gpuwarden/base/unique_fd.hpp"
 #include "view/palette.hpp"
@@ -60,6 +61,52 @@ void arm_rescue() {
 void disarm_rescue() {
   if (!g_rescue.armed.exchange(false)) return;
   for (std::size_t i = 0; i < kCrashes.size(); ++i) ::sigaction(kCrashes.at(i), &g_rescue.actions.at(i), nullptr);
+}
+
+/// Ctrl-Z. The library of the terminal ignores it while it draws, and what comes then is lost: it is noted here and
+/// obeyed between two frames.
+struct Suspension {
+  std::atomic<bool> wanted = false;
+  std::atomic<int> wake = -1;
+  struct sigaction before{};
+};
+Suspension g_suspension;
+
+extern "C" void note_suspension(int /*signal*/) {
+  const int error = errno;
+  g_suspension.wanted = true;
+  constexpr std::uint64_t kOne = 1;
+  [[maybe_unused]] const ssize_t written = ::write(g_suspension.wake, &kOne, sizeof kOne);
+  errno = error;
+}
+
+/// Before the terminal is opened: its library leaves a signal alone that has a handler. One that was ignored stays so.
+void watch_suspension(int wake) {
+  g_suspension.wake = wake;
+  g_suspension.wanted = false;
+  ::sigaction(SIGTSTP, nullptr, &g_suspension.before);
+  if (g_suspension.before.sa_handler == SIG_IGN) return;
+  struct sigaction action{};
+  action.sa_handler = note_suspension;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGTSTP, &action, nullptr);
+}
+
+void unwatch_suspension() {
+  ::sigaction(SIGTSTP, &g_suspension.before, nullptr);
+  g_suspension.wake = -1;
+}
+
+/// Gives the terminal back, stops the process, and takes the terminal again when it goes on in the foreground.
+void suspend() {
+  ::endwin();
+  struct sigaction noting{};
+  ::sigaction(SIGTSTP, &g_suspension.before, &noting);
+  ::raise(SIGTSTP);
+  ::sigaction(SIGTSTP, &noting, nullptr);
+  ::flushinp();
+  ::clearok(stdscr, TRUE);
+  ::wrefresh(stdscr);
 }
 
 /// For the process: one that is raised would be this thread's, and the one that waits for signals would not see it.
@@ -113,7 +160,7 @@ Key character_key(wint_t code) {
 
 class CursesScreen final : public Screen {
  public:
-  CursesScreen(SCREEN* terminal, bool colours) : terminal_(terminal), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  CursesScreen(SCREEN* terminal, UniqueFd wake, bool colours) : terminal_(terminal), wake_(std::move(wake)) {
     ::cbreak();
     ::noecho();
     ::nonl();
@@ -128,12 +175,14 @@ class CursesScreen final : public Screen {
     ::mousemask(0, nullptr);
     ::endwin();
     ::delscreen(terminal_);
+    unwatch_suspension();
     disarm_rescue();
   }
 
   Extent extent() const override { return {getmaxx(stdscr), getmaxy(stdscr)}; }
 
   std::optional<Key> read(std::chrono::milliseconds wait) override {
+    if (g_suspension.wanted.exchange(false)) suspend();
     if (const auto key = take_key()) return key;
     if (wait.count() <= 0) return std::nullopt;
     std::array<pollfd, 2> sources{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
@@ -233,9 +282,12 @@ Glyphs glyphs_of_locale() {
 Result<std::unique_ptr<Screen>> open_curses_screen(bool colours) {
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
     return fail(ErrorCode::unavailable, "standard input and output are not a terminal", "--once prints one frame");
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   arm_rescue();
+  watch_suspension(wake.get());
   SCREEN* terminal = ::newterm(nullptr, stdout, stdin);
   if (terminal == nullptr) {
+    unwatch_suspension();
     disarm_rescue();
     const char* kind = std::getenv("TERM");
     return fail(ErrorCode::unavailable, fmt::format("unknown terminal type '{}' (TERM)", kind == nullptr ? "" : kind),
@@ -244,13 +296,14 @@ Result<std::unique_ptr<Screen>> open_curses_screen(bool colours) {
   if (!moves_its_cursor()) {
     ::endwin();
     ::delscreen(terminal);
+    unwatch_suspension();
     disarm_rescue();
     const char* kind = std::getenv("TERM");
     return fail(ErrorCode::unavailable,
                 fmt::format("a terminal of type '{}' (TERM) cannot move its cursor", kind == nullptr ? "" : kind),
                 "for example TERM=xterm-256color; --once prints one frame");
   }
-  return std::make_unique<CursesScreen>(terminal, colours);
+  return std::make_unique<CursesScreen>(terminal, std::move(wake), colours);
 }
 
 }  // namespace gpuwarden::view
