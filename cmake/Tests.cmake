@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpuwarden_test(NAME [DIR dir] [LIBRARIES targets...] [LABELS labels...] [TIMEOUT seconds] [RESOURCE_LOCK name]): the
-# executable NAME_tests from tests/NAME/*_test.cpp; every TEST in it is a test of ctest, with RESOURCE_LOCK one at a time.
+# gpuwarden_test(NAME [DIR dir] [LIBRARIES targets...] [LABELS labels...] [TIMEOUT seconds] [RESOURCE_LOCK name]
+# [COST seconds]): the executable NAME_tests from tests/NAME/*_test.cpp; every TEST in it is a test of ctest, with
+# RESOURCE_LOCK one at a time. What costs most begins first: a long test that begins last keeps the cores waiting.
 # Tests of what several threads share have the label `threads`: ThreadSanitizer runs them (target threaded_tests).
 option(GPUWARDEN_TEST_SHARDS "Run the tests of a program several at a time in one process: for sanitizers, whose programs are slow to start" OFF)
 if(GPUWARDEN_TESTS)
@@ -26,7 +27,7 @@ function(gpuwarden_add_shards target files timeout labels)
 endfunction()
 
 function(gpuwarden_test name)
-  cmake_parse_arguments(ARG "" "DIR;TIMEOUT;RESOURCE_LOCK" "LIBRARIES;LABELS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(ARG "" "DIR;TIMEOUT;RESOURCE_LOCK;COST" "LIBRARIES;LABELS;DEFINITIONS" ${ARGN})
   if(NOT ARG_DIR)
     set(ARG_DIR ${PROJECT_SOURCE_DIR}/tests/${name})
   endif()
@@ -51,14 +52,17 @@ function(gpuwarden_test name)
   if("threads" IN_LIST ARG_LABELS)
     add_dependencies(threaded_tests ${name}_tests)
   endif()
-  set(lock "")
+  set(order "")
   if(ARG_RESOURCE_LOCK)
-    set(lock RESOURCE_LOCK ${ARG_RESOURCE_LOCK})
+    list(APPEND order RESOURCE_LOCK ${ARG_RESOURCE_LOCK})
+  endif()
+  if(ARG_COST)
+    list(APPEND order COST ${ARG_COST})
   endif()
   if(GPUWARDEN_TEST_SHARDS)
-    gpuwarden_add_shards(${name}_tests "${sources}" ${ARG_TIMEOUT} "${ARG_LABELS}" ${lock})
+    gpuwarden_add_shards(${name}_tests "${sources}" ${ARG_TIMEOUT} "${ARG_LABELS}" ${order})
     return()
   endif()
   gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${lock})
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ${order})
 endfunction()
