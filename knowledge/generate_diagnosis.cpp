@@ -271,8 +271,8 @@ std::vector<std::string> literals_of(const Entry& entry, const std::string& patt
 }
 
 std::string cause_row(Writer& writer, const Entry& entry) {
-  check_keys(entry,
-             {"id", "area", "title", "summary", "fix", "confirm", "link", "source", "explains", "restart", "remedy"});
+  check_keys(entry, {"id", "area", "title", "summary", "fix", "confirm", "link", "source", "explains", "restart",
+                     "remedy", "fewer_ranks"});
   const auto summary = texts(entry, "summary");
   if (summary.empty() || summary.back().find('{') != std::string::npos)
     stop(entry, "the last summary must stand without facts");
@@ -288,7 +288,9 @@ std::string cause_row(Writer& writer, const Entry& entry) {
   if (entry.node["remedy"])
     for (const auto& pair : entry.node["remedy"]) remedy[pair.first.as<std::string>()] = pair.second.as<std::string>();
   row += "," + writer.list(texts(entry, "explains")) + ",Restart::" + (restart.empty() ? "again" : restart);
-  return row + "," + writer.pairs(remedy) + "},\n";
+  const std::string fewer = text(entry, "fewer_ranks");
+  if (!fewer.empty() && fewer != "true") stop(entry, "fewer_ranks: it is true, or left out");
+  return row + "," + writer.pairs(remedy) + (fewer.empty() ? ",false" : ",true") + "},\n";
 }
 
 void check_role(const Entry& entry, const std::set<std::string>& causes) {

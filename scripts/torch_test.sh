@@ -12,6 +12,8 @@ trap 'rm -rf "$TORCHINDUCTOR_CACHE_DIR"' EXIT
 scripts/python_env.sh
 need_python_venv torch-venv tests/python/pytorch/requirements.txt
 [ -x build/torch-venv/bin/python ] || die "no build/torch-venv: PyPI could not be reached, and these tests may not be left out"
+# The launcher is compared with torchrun.
+[ -x build/release/bin/gpuwarden ] || die "no build/release/bin/gpuwarden: cmake --preset release && cmake --build build/release"
 say "tests for PyTorch ($(build/torch-venv/bin/python -c 'import torch; print(torch.__version__)'))"
 GPUWARDEN_REQUIRE_TORCH=1 build/torch-venv/bin/python -m pytest -q -p no:cacheprovider tests/python/pytorch "$@"
 
@@ -22,7 +24,7 @@ cmake --build build/libtorch -- --quiet
 ctest --test-dir build/libtorch --output-on-failure -j 2
 
 # Debian's PyTorch is older than most of what is offered here: it has to say so, and the rest has to work.
-older=(optimize benchmark memory measure agreement inputs)
+older=(optimize benchmark memory measure agreement inputs launchers)
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   say "tests for PyTorch ($(/usr/bin/python3 -c 'import torch; print(torch.__version__)'), Debian)"
   [ -x build/torch-debian-venv/bin/pytest ] || {

@@ -7,21 +7,31 @@ namespace gpuwarden::cli {
 
 using placement::Decision;
 
+machine::ReservationRequest reservation_of(const Selection& selection, bool hold) {
+  return {.gpus = selection.request,
+          .hold = hold,
+          .wait = selection.wait,
+          .least = selection.least,
+          .priority = selection.priority,
+          .refused = [](const Decision& decision) {
+            for (const std::string& warning : decision.warnings) warn(warning);
+          }};
+}
+
+Result<machine::Reservation> reserve_heeding_signals(const Machine& machine, machine::ReservationRequest request,
+                                                     const machine::Holder& holder) {
+  const StopOnSignals signals;
+  return machine::reserve(machine, std::move(request), holder, system_clock(), signals.token());
+}
+
 Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,
                                      const machine::Holder& holder, Decision* refused) {
-  const StopOnSignals signals;
-  const auto tell = [&](const Decision& decision) {
-    for (const std::string& warning : decision.warnings) warn(warning);
+  machine::ReservationRequest request = reservation_of(selection, hold);
+  request.refused = [refused, warns = request.refused](const Decision& decision) {
+    warns(decision);
     if (refused != nullptr) *refused = decision;
   };
-  return machine::reserve(machine,
-                          {.gpus = selection.request,
-                           .hold = hold,
-                           .wait = selection.wait,
-                           .least = selection.least,
-                           .priority = selection.priority,
-                           .refused = tell},
-                          holder, system_clock(), signals.token());
+  return reserve_heeding_signals(machine, std::move(request), holder);
 }
 
 void show_model_fit(const Decision& decision) {

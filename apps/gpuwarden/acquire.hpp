@@ -10,6 +10,13 @@
 
 namespace gpuwarden::cli {
 
+/// What the command selects, as machine::reserve() takes it. Its warnings are told where it is refused.
+machine::ReservationRequest reservation_of(const Selection& selection, bool hold = true);
+
+/// machine::reserve(), which SIGINT, SIGTERM and SIGHUP end.
+Result<machine::Reservation> reserve_heeding_signals(const Machine& machine, machine::ReservationRequest request,
+                                                     const machine::Holder& holder);
+
 /// machine::reserve() of what the command selects, which SIGINT, SIGTERM and SIGHUP end. `hold`: claim, not only ask.
 /// `refused`, where it is given, gets the decision that there are no such GPUs.
 Result<machine::Reservation> acquire(const Machine& machine, const Selection& selection, bool hold,

@@ -37,10 +37,16 @@ struct Option {
   const char* also = "";     ///< other programs' names for it, with blanks between: taken, not shown in the help
 };
 
-/// An option of other programs that is none here, and what to write in its place.
+/// An option of other programs that is none here: what to write in its place, or why it need not be said at all.
 struct Elsewhere {
+  enum class Kind {
+    refused,
+    needless,        ///< taken and told to be needless; no value stands behind it
+    needless_value,  ///< the same, with a value
+  };
   const char* typed;
   const char* hint;
+  Kind kind = Kind::refused;
 };
 
 /// Options that belong together, under a title of the help.
@@ -63,7 +69,10 @@ class Args {
   /// Sets what is not set yet: how the environment and files stand behind the command line.
   void fall_back(const std::string& key, const std::vector<std::string>& values) { values_.try_emplace(key, values); }
   void forget(const std::string& key) { values_.erase(key); }
-  std::vector<std::string> rest;  ///< operands, and everything after "--"
+  /// The values of `other` for whatever is not set yet.
+  void fall_back_to(const Args& other);
+  std::vector<std::string> rest;      ///< operands, and everything after "--"
+  std::vector<std::string> needless;  ///< a sentence for each option of Elsewhere::Kind::needless
 
  private:
   std::map<std::string, std::vector<std::string>> values_;

@@ -110,6 +110,10 @@ std::string overview() {
   return text;
 }
 
+void Args::fall_back_to(const Args& other) {
+  for (const auto& [key, values] : other.values_) fall_back(key, values);
+}
+
 std::optional<std::string> Args::text(const std::string& key) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return std::nullopt;

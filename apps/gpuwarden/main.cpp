@@ -46,6 +46,9 @@ int dispatch(const std::vector<std::string>& words) {
   auto args = parse_arguments(*command, rest);
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
+  if (!args->has("quiet")) {
+    for (const std::string& sentence : args->needless) warn(sentence);
+  }
   Context context{std::move(*args), current_environment(), command, rest};
   const auto code = command->run(context);
   return code ? *code : complain(code.error());

@@ -303,10 +303,34 @@ Result<void> refuse_json(const Args& args, std::string_view what, std::string hi
   return fail(ErrorCode::invalid_argument, fmt::format("{} prints no JSON", what), std::move(hint));
 }
 
+std::vector<std::string> option_words(const Context& context, std::span<const std::string_view> without) {
+  std::vector<std::string> words;
+  for (const Option& option : options_of(*context.command)) {
+    const std::string key = key_of(option);
+    if (!context.args.has(key) || std::ranges::find(without, key) != without.end()) continue;
+    const auto values = context.args.all(key);
+    if (values.empty()) words.push_back("--" + key);
+    for (const std::string& value : values) words.push_back(fmt::format("--{}={}", key, value));
+  }
+  return words;
+}
+
 Result<void> fall_back_to_run_config(Context& context) {
   GPUWARDEN_TRY(const auto config, read_config(context));
   fall_back_to(context.args, config.run);
   return {};
+}
+
+Result<std::vector<std::string>> fall_back_to_config(Context& context) {
+  GPUWARDEN_TRY(const auto config, read_config(context));
+  std::vector<std::string> from_file;
+  for (const auto* section : {&config.selection, &config.run}) {
+    for (const auto& [key, values] : *section) {
+      if (values != std::vector<std::string>{"false"}) from_file.push_back(key);
+    }
+    fall_back_to(context.args, *section);
+  }
+  return from_file;
 }
 
 Result<Selection> read_selection(Context& context) {

@@ -25,6 +25,13 @@ struct Selection {
 };
 Result<Selection> read_selection(Context& context);
 
+/// The options that were given, as words for the parser of another process; without those of these keys.
+std::vector<std::string> option_words(const Context& context, std::span<const std::string_view> without);
+
+/// The `selection:` and the `run:` of --config behind what was typed; the keys that the file sets. Fails as the file's
+/// reader does.
+Result<std::vector<std::string>> fall_back_to_config(Context& context);
+
 /// The `run:` of --config behind what was typed. Fails as the file's reader does.
 Result<void> fall_back_to_run_config(Context& context);
 

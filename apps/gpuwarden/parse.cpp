@@ -59,8 +59,10 @@ class Parser {
     const std::string see = fmt::format("see gpuwarden {} --help", command_.name);
     if (!name.starts_with("-"))
       return {ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(word)), see};
-    const auto other = std::ranges::find(command_.elsewhere, hyphenated(name), &Elsewhere::typed);
-    if (other != command_.elsewhere.end())
+    const Elsewhere* other = elsewhere(name);
+    // "-N2", as srun takes it.
+    if (other == nullptr && !name.starts_with("--")) other = elsewhere(name.substr(0, 2));
+    if (other != nullptr)
       return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)), other->hint};
     const std::string close = closest_match(name, option_words(options_));
     return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)),
@@ -68,6 +70,25 @@ class Parser {
   }
 
  private:
+  const Elsewhere* elsewhere(std::string_view name) const {
+    const auto found = std::ranges::find(command_.elsewhere, hyphenated(name), &Elsewhere::typed);
+    return found == command_.elsewhere.end() ? nullptr : &*found;
+  }
+
+  /// Whether the word is an option of another program that means nothing here and does no harm.
+  Result<bool> take_needless(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    const Elsewhere* other = elsewhere(word.substr(0, equals));
+    if (other == nullptr || other->kind == Elsewhere::Kind::refused) return false;
+    const bool in_next_word = equals == std::string_view::npos && other->kind == Elsewhere::Kind::needless_value;
+    if (in_next_word && !is_value())
+      return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", other->typed),
+                  fmt::format("leave it out: {}", other->hint));
+    if (in_next_word) ++next_;
+    args_.needless.push_back(fmt::format("{} is not needed: {}", other->typed, other->hint));
+    return true;
+  }
+
   const Option* find(std::string_view name) const {
     const auto is_in = [&](const std::vector<std::string_view>& names) {
       return std::ranges::find(names, name) != names.end();
@@ -84,13 +105,18 @@ class Parser {
     const Option* option = find(word.substr(0, equals));
     // torchrun's "--nproc_per_node", too.
     if (option == nullptr) option = find(hyphenated(word.substr(0, equals)));
-    if (option == nullptr) return std::unexpected(unknown(word));
+    if (option == nullptr) {
+      GPUWARDEN_TRY(const bool needless, take_needless(word));
+      return needless ? Result<void>{} : std::unexpected(unknown(word));
+    }
     if (equals == std::string_view::npos) return take(*option, std::nullopt);
     return take(*option, std::string(word.substr(equals + 1)));
   }
 
   /// "-n", "-n2", "-n=2", "-pi0": flags may stand together, and a value end them.
   Result<void> take_short(std::string_view word) {
+    // mpirun's "-np 4" is not "-n p".
+    if (word.size() > 2 && elsewhere(word.substr(0, word.find('='))) != nullptr) return std::unexpected(unknown(word));
     for (std::size_t i = 1; i < word.size(); ++i) {
       const Option* option = find(fmt::format("-{}", word[i]));
       if (option == nullptr) return std::unexpected(unknown(i == 1 ? word : fmt::format("-{}", word[i])));

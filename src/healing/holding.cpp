@@ -8,7 +8,24 @@
 namespace gpuwarden::healing {
 
 Holding::Holding(machine::Reservation gpus, const Options& options, Clock& clock)
-    : gpus_(std::move(gpus)), options_(options), clock_(clock), outcasts_(options.probation) {}
+    : gpus_(std::move(gpus)),
+      options_(options),
+      clock_(clock),
+      outcasts_(options.probation),
+      most_(options.elastic ? options.elastic->most : 0) {}
+
+void Holding::shrink(std::uint32_t count) {
+  most_ = count;
+  std::vector<placement::Device> held = gpus_.decision().selected;
+  while (held.size() > count) {
+    gpus_.give_back(held.back().uuid);
+    held.pop_back();
+  }
+}
+
+bool Holding::can_spare_one() const {
+  return (is_elastic() && count() > options_.elastic->least) || (options_.other_gpus && has_spare());
+}
 
 void Holding::blame(const std::vector<Uuid>& gpus) {
   for (const Uuid& uuid : gpus) outcasts_.add(uuid);
@@ -25,12 +42,12 @@ std::optional<Error> Holding::replace(const std::vector<Uuid>& at_fault) {
   }
   for (const Uuid& uuid : at_fault) gpus_.give_back(uuid);
   const Elastic& elastic = *options_.elastic;
-  if (count() >= elastic.most) return std::nullopt;
-  if (auto more = elastic.more(0, elastic.most - count(), outcasts())) gpus_.join(std::move(*more));
+  if (count() >= most_) return std::nullopt;
+  if (auto more = elastic.more(0, most_ - count(), outcasts())) gpus_.join(std::move(*more));
   if (count() >= elastic.least) return std::nullopt;
   // Two jobs that keep what they have while they wait for what the other one has would wait for ever.
   gpus_ = machine::Reservation::of_cpu();
-  auto anew = elastic.more(elastic.least, elastic.most, outcasts());
+  auto anew = elastic.more(elastic.least, most_, outcasts());
   if (!anew) return std::move(anew).error();
   gpus_ = std::move(*anew);
   return std::nullopt;
@@ -72,9 +89,9 @@ bool Holding::has_spare() const {
 }
 
 std::string Holding::regroup() {
-  if (!is_elastic() || count() >= options_.elastic->most || !has_spare()) return "";
+  if (!is_elastic() || count() >= most_ || !has_spare()) return "";
   const std::uint32_t before = count();
-  auto more = options_.elastic->more(0, options_.elastic->most - before, outcasts());
+  auto more = options_.elastic->more(0, most_ - before, outcasts());
   if (!more) return "";
   gpus_.join(std::move(*more));
   return fmt::format("a checkpoint was written and more GPUs are available: starting again with {} instead of {}",

@@ -19,6 +19,10 @@ class Holding {
 
   machine::Reservation& gpus() { return gpus_; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(gpus_.decision().selected.size()); }
+  /// No more than so many from here on: gives back the rest.
+  void shrink(std::uint32_t count);
+  /// Whether the job can go on without one of its GPUs: it needs fewer, or another one is there.
+  bool can_spare_one() const;
   bool is_elastic() const { return options_.elastic.has_value() && !gpus_.decision().cpu; }
   /// These failed the job.
   void blame(const std::vector<Uuid>& gpus);
@@ -45,6 +49,7 @@ class Holding {
   const Options& options_;
   Clock& clock_;
   Outcasts outcasts_;
+  std::uint32_t most_ = 0;  ///< GPUs of an elastic job
 
   mutable std::mutex mutex_;
   std::vector<Uuid> mine_;

@@ -22,7 +22,8 @@ Json to_json(const Attempt& attempt) {
             {"counts", attempt.counts},
             {"decision", attempt.decision},
             {"pause_seconds", std::chrono::duration<double>(attempt.pause).count()},
-            {"changes", attempt.changes}};
+            {"changes", attempt.changes},
+            {"fewer_gpus", attempt.fewer_gpus ? Json(*attempt.fewer_gpus) : Json()}};
   json["first_failure"] = attempt.end.first_failure ? Json(*attempt.end.first_failure) : Json();
   json["cause"] =
       attempt.judgement.diagnosis.causes.empty() ? Json() : Json(attempt.judgement.diagnosis.causes.front().id);

@@ -7,12 +7,15 @@
 #include <array>
 #include <cctype>
 #include <csignal>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
 #include "gpuwarden/fitness/symptoms.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/launch/interface.hpp"
 
 namespace gpuwarden::healing {
 namespace {
@@ -137,6 +140,7 @@ void judge_by_cause(const diagnosis::Cause& cause, const Environment& environmen
   judgement.restart = known->restart;
   judgement.why = cause.title;
   judgement.remedy = remedy_for(*known, environment);
+  judgement.fewer_gpus = known->fewer_ranks;
 }
 
 /// How it ended, where nothing tells why.
@@ -170,6 +174,18 @@ void judge_early_end(const launch::EarlyEnd& early, Judgement& judgement) {
   if (early.kind != Kind::no_resources && early.kind != Kind::out_of_time) return;
   judgement.restart = Restart::never;
   judgement.remedy.clear();
+  judgement.fewer_gpus = early.of_memory;
+}
+
+/// The GPUs for whose sake a job was ended that would have gone on.
+void blame_stragglers(const RunReport& report, Judgement& judgement, std::string& trouble) {
+  if (!report.end.early || report.end.early->kind != launch::EarlyEnd::Kind::straggler) return;
+  for (const launch::Straggler& one : report.stragglers) {
+    if (!one.ended_job || std::ranges::find(judgement.gpus_at_fault, one.uuid) != judgement.gpus_at_fault.end())
+      continue;
+    judgement.gpus_at_fault.push_back(one.uuid);
+    if (trouble.empty()) trouble = one.sentence();
+  }
 }
 
 }  // namespace
@@ -192,6 +208,21 @@ bool is_of_program(std::string_view exception) {
   });
 }
 
+Environment fill_in(Environment remedy, const std::string& master_address, const Environment& environment) {
+  std::optional<std::string> interface;
+  bool looked = false;
+  for (auto one = remedy.begin(); one != remedy.end();) {
+    if (one->second == kInterface) {
+      if (!std::exchange(looked, true)) interface = launch::interface_towards(master_address);
+      one->second = interface.value_or("");
+    }
+    const auto before = environment.find(one->first);
+    const bool has = before != environment.end() && before->second == one->second;
+    one = one->second.empty() || has ? remedy.erase(one) : std::next(one);
+  }
+  return remedy;
+}
+
 Judgement judge(const RunReport& report, const Environment& environment) {
   Judgement judgement;
   judgement.diagnosis = diagnosis::diagnose(read_all(report), report.last_seen ? &*report.last_seen : nullptr);
@@ -202,6 +233,7 @@ Judgement judge(const RunReport& report, const Environment& environment) {
     judgement.gpus_at_fault.push_back(gpu.uuid);
     if (trouble.empty()) trouble = fmt::format("GPU {}: {}", gpu.index.value, words);
   }
+  blame_stragglers(report, judgement, trouble);
   const auto& causes = judgement.diagnosis.causes;
   const bool sure = !causes.empty() && causes.front().confidence >= kSureEnough;
   if (sure)

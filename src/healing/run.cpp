@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <random>
 #include <system_error>
@@ -24,15 +23,7 @@ using launch::JobSpec;
 using launch::RunReport;
 using std::chrono::milliseconds;
 
-constexpr double kJitter = 0.2;
 constexpr int kOutOfTime = 124;  ///< as JobEnd::exit_code
-
-/// "NAME=value".
-std::string settings_text(const Environment& changes) {
-  std::vector<std::string> settings;
-  for (const auto& [name, value] : changes) settings.push_back(fmt::format("{}={}", name, value));
-  return join(settings, " ");
-}
 
 /// A GPU of an elastic job that is gone has that long before the job, which does not notice, is started again.
 constexpr auto kLostGpuPatience = std::chrono::seconds(10);
@@ -46,6 +37,7 @@ class Run {
         options_(options),
         clock_(clock),
         holding_(std::move(gpus), options, clock),
+        restarts_(options.policy),
         checkpoint_(options.checkpoint, clock) {
     const bool shared = plan_.rank_per_gpu || plan_.ranks.value_or(1) > 1 || plan_.job.log_directory.has_value();
     plan_.job.keep_last_words = shared || options.policy.max_restarts > 0 || options.elastic;
@@ -143,7 +135,7 @@ class Run {
     if (meeting_) GPUWARDEN_CHECK(meet(ready.job));
     number_ = meeting_ ? ready.job.restart_count : starts_;
     ready.job.restart_count = number_;
-    ready.job.counted_restarts = counted_;
+    ready.job.counted_restarts = restarts_.counted();
     if (starts_++ > 0) {
       for (const std::string& word : options_.policy.restart_arguments) ready.job.argv.push_back(word);
       if (ready.job.log_directory) GPUWARDEN_CHECK(make_log_directory(ready.job, number_));
@@ -164,6 +156,8 @@ class Run {
       if (next) next(reading);
     };
     if (!run.regroup) run.regroup = [this] { return regroup(); };
+    if (options_.replaces_stragglers && !run.ends_for)
+      run.ends_for = [this](const launch::Straggler&) { return restarts_.any_left() && holding_.can_spare_one(); };
     if (holding_.is_elastic() && run.lost_gpu_patience.count() == 0) run.lost_gpu_patience = kLostGpuPatience;
     return run;
   }
@@ -177,7 +171,7 @@ class Run {
     job.first_rank = round.first_rank;
     job.world_size = round.world_size;
     job.restart_count = round.number;
-    counted_ = round.restarts;
+    restarts_.count_as(round.restarts);
     return {};
   }
 
@@ -223,6 +217,7 @@ class Run {
   Attempt judged() {
     const RunReport& report = healed_.report;
     Attempt attempt{.number = number_, .end = report.end, .judgement = judge(report, environment_)};
+    attempt.judgement.remedy = fill_in(std::move(attempt.judgement.remedy), plan_.job.master_address, environment_);
     for (launch::RankEnd& rank : attempt.end.ranks) rank.last_output = rank.last_words = "";
     for (const launch::GpuReport& gpu : report.gpus) attempt.gpus.push_back(gpu.index);
     holding_.blame(attempt.judgement.gpus_at_fault);
@@ -236,40 +231,50 @@ class Run {
   /// Whether the job goes on with other devices as it was asked to, which is no try that counts.
   bool changes_devices(const Attempt& attempt) const {
     if (attempt.judgement.restart != Restart::other_gpus) return false;
+    // A slow GPU is no loss: that the job is started again without it was asked for, as a restart.
+    if (attempt.end.early && attempt.end.early->kind == EarlyEnd::Kind::straggler) return false;
     const bool all = attempt.judgement.gpus_at_fault.size() >= attempt.gpus.size();
     return holding_.is_elastic() || (options_.cpu_fallback && all);
   }
 
-  void decide(Attempt& attempt) {
+  /// Why no try follows whatever is left of them; empty: one may.
+  std::string final_because(const Attempt& attempt, bool fewer) const {
     const Judgement& judgement = attempt.judgement;
-    const RestartPolicy& policy = options_.policy;
-    const auto refuse = [&](std::string why) { attempt.decision = std::move(why); };
     const auto& early = attempt.end.early;
     const bool used_up =
         early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time);
-    if (used_up && judgement.restart == Restart::never)
-      return refuse(policy.max_restarts == 0 ? "" : fmt::format("it is not started again: {}", early->why));
-    if (changes_devices(attempt)) return start_elsewhere(attempt);
-    if (policy.max_restarts == 0) return refuse("");
-    if (counted_ >= policy.max_restarts) return refuse(fmt::format("no restart is left of {}", policy.max_restarts));
-    const bool remedied = policy.heal && !judgement.remedy.empty();
-    if (judgement.restart == Restart::never && !remedied)
-      return refuse(judgement.remedy.empty()
-                        ? fmt::format("another try would end the same way: {}", judgement.why)
-                        : fmt::format("another try would end the same way: {}; --heal would set {}", judgement.why,
-                                      settings_text(judgement.remedy)));
-    if (judgement.restart == Restart::other_gpus && !options_.other_gpus)
-      return refuse(fmt::format("there are no other GPUs to be had: {}", judgement.why));
-    in_a_row_ = attempt.end.wall_time >= policy.healthy ? 1 : in_a_row_ + 1;
-    attempt.pause = pause_before(policy, in_a_row_, std::uniform_real_distribution<>(0, 1)(random_));
-    if (!has_time(attempt.pause)) return refuse("no time is left for another try");
-    ++counted_;
-    attempt.restarts = true;
-    if (remedied) {
-      attempt.changes = judgement.remedy;
-      for (const auto& [name, value] : judgement.remedy) plan_.job.extra_environment[name] = value;
-    }
-    attempt.decision = judgement.why;
+    if (used_up && judgement.restart == Restart::never && !fewer) return early->why;
+    if (judgement.restart == Restart::other_gpus && !options_.other_gpus && !holding_.is_elastic())
+      return fmt::format("there are no other GPUs to be had: {}", judgement.why);
+    return "";
+  }
+
+  /// With how many GPUs instead the job may get by: half of them, as long as that is enough.
+  std::optional<std::uint32_t> fewer_gpus(const Attempt& attempt) const {
+    if (!attempt.judgement.fewer_gpus || !holding_.is_elastic() || !plan_.rank_per_gpu) return std::nullopt;
+    const std::uint32_t now = holding_.count();
+    const std::uint32_t fewer = std::max(options_.elastic->least, now / 2);
+    return fewer < now ? std::optional(fewer) : std::nullopt;
+  }
+
+  void decide(Attempt& attempt) {
+    const Judgement& judgement = attempt.judgement;
+    const launch::TimeLimit& limit = options_.run.time_limit;
+    const auto fewer = fewer_gpus(attempt);
+    launch::Failure failure{.restart = judgement.restart, .why = judgement.why, .remedy = judgement.remedy};
+    if (fewer) failure.other_remedy = fmt::format("with {} instead of {} GPUs", *fewer, holding_.count());
+    failure.final_because = final_because(attempt, options_.policy.heal && fewer);
+    failure.lasted = attempt.end.wall_time;
+    if (failure.final_because.empty() && changes_devices(attempt)) return start_elsewhere(attempt);
+    const auto decision =
+        restarts_.decide(failure, limit, clock_.now(), std::uniform_real_distribution<>(0, 1)(random_));
+    attempt.restarts = decision.restarts;
+    attempt.decision = decision.text;
+    attempt.pause = decision.pause;
+    if (!decision.remedied) return;
+    attempt.fewer_gpus = fewer;
+    attempt.changes = judgement.remedy;
+    for (const auto& [name, value] : judgement.remedy) plan_.job.extra_environment[name] = value;
   }
 
   void start_elsewhere(Attempt& attempt) const {
@@ -278,12 +283,7 @@ class Run {
     attempt.decision = attempt.restarts ? attempt.judgement.why : "no time is left for another try";
   }
 
-  /// Whether there is some before the ranks would have to save what they have done.
-  bool has_time(milliseconds pause) const {
-    const launch::TimeLimit& limit = options_.run.time_limit;
-    const milliseconds needed = limit.signal != 0 ? limit.before : milliseconds(0);
-    return !limit.end || clock_.now() + pause + needed < *limit.end;
-  }
+  bool has_time(milliseconds pause) const { return launch::has_time(options_.run.time_limit, clock_.now(), pause); }
 
   bool waits(milliseconds pause) {
     if (pause.count() == 0) return !options_.run.stop.stop_requested();
@@ -296,16 +296,16 @@ class Run {
   std::optional<Error> replace(const std::vector<Uuid>& at_fault) {
     for (;;) {
       auto error = holding_.replace(at_fault);
-      if (!error || error->code != ErrorCode::unavailable || counted_ >= options_.policy.max_restarts) return error;
-      const milliseconds pause = pause_before(options_.policy, ++in_a_row_, 0.5);
-      if (!has_time(pause) || !waits(pause)) return error;
-      ++counted_;
+      if (!error || error->code != ErrorCode::unavailable) return error;
+      const auto pause = restarts_.again_later(options_.run.time_limit, clock_.now());
+      if (!pause || !waits(*pause)) return error;
     }
   }
 
   /// The GPUs of the next try. Why there are none; nothing: they are held.
   std::optional<Error> get_ready_again(const Attempt& attempt) {
     if (attempt.judgement.restart != Restart::other_gpus) {
+      if (attempt.fewer_gpus) holding_.shrink(*attempt.fewer_gpus);
       holding_.grow();
       return std::nullopt;
     }
@@ -343,6 +343,7 @@ class Run {
   const Options& options_;
   Clock& clock_;
   Holding holding_;
+  launch::Restarts restarts_;
   Checkpoint checkpoint_;
   std::unique_ptr<Meeting> meeting_;
   std::optional<Summons> summons_;  ///< what the first node said while ranks ran
@@ -350,20 +351,10 @@ class Run {
   Environment environment_;   ///< what the ranks of the last try were started with
   std::uint32_t starts_ = 0;  ///< of this node's ranks
   std::uint32_t number_ = 0;  ///< of the present try, on all nodes
-  std::uint32_t in_a_row_ = 0;
-  std::uint32_t counted_ = 0;  ///< restarts against RestartPolicy::max_restarts
   std::mt19937 random_{std::random_device{}()};
 };
 
 }  // namespace
-
-milliseconds pause_before(const RestartPolicy& policy, std::uint32_t number, double chance) {
-  constexpr std::uint32_t kMostDoublings = 30;
-  const double doublings = std::min(number == 0 ? 0U : number - 1, kMostDoublings);
-  const double longest = static_cast<double>(policy.longest_pause.count());
-  const double pause = std::min(static_cast<double>(policy.first_pause.count()) * std::exp2(doublings), longest);
-  return milliseconds(std::llround(pause * (1 + kJitter * (2 * chance - 1))));
-}
 
 Result<Healed> run(const launch::RunPlan& plan, const machine::Machine& machine, machine::Reservation gpus,
                    const Options& options, Clock& clock) {

@@ -50,20 +50,17 @@ std::optional<HostFailure> first_of(std::span<const HostFailure> failures) {
   return first == failures.end() ? std::nullopt : std::optional(*first);
 }
 
-void decide(const JobOnHosts& job, HostsTry& one) {
+launch::Failure failure_of(const HostsTry& one) {
+  launch::Failure failure{.lasted = one.wall_time};
   const auto lost = std::ranges::find_if(one.hosts, [](const HostEnd& host) { return !host.lost.empty(); });
-  const auto refuse = [&](std::string why) { one.decision = std::move(why); };
-  if (job.max_restarts == 0) return;
-  if (lost != one.hosts.end()) return refuse(fmt::format("it is not started again: {}", lost->lost));
-  if (one.number >= job.max_restarts) return refuse(fmt::format("no restart is left of {}", job.max_restarts));
+  if (lost != one.hosts.end()) failure.final_because = lost->lost;
   const Done* done = one.failed_host && one.hosts[*one.failed_host].done ? &*one.hosts[*one.failed_host].done : nullptr;
-  const std::string why = done == nullptr || done->why.empty() ? fmt::format("exit code {}", one.exit_code) : done->why;
-  const bool remedied = job.heal && done != nullptr && !done->remedy.empty();
-  if (done != nullptr && done->restart == "never" && !remedied)
-    return refuse(fmt::format("another try would end the same way: {}", why));
-  one.restarts = true;
-  one.decision = why;
-  if (remedied) one.changes = done->remedy;
+  failure.why = done == nullptr || done->why.empty() ? fmt::format("exit code {}", one.exit_code) : done->why;
+  if (done == nullptr) return failure;
+  if (done->restart == "never") failure.restart = knowledge::Restart::never;
+  if (done->restart == "other_gpus") failure.restart = knowledge::Restart::other_gpus;
+  failure.remedy = done->remedy;
+  return failure;
 }
 
 }  // namespace gpuwarden::hosts

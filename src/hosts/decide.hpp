@@ -32,7 +32,7 @@ struct HostFailure {
 /// The one that came first.
 std::optional<HostFailure> first_of(std::span<const HostFailure> failures);
 
-/// Whether a try that failed is followed by another one: restarts, decision, changes.
-void decide(const JobOnHosts& job, HostsTry& one);
+/// A try that failed, for launch::Restarts.
+launch::Failure failure_of(const HostsTry& one);
 
 }  // namespace gpuwarden::hosts

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <map>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
@@ -194,7 +195,7 @@ class Conductor {
     common.port = port_;
     common.job = job_.run_id;
     common.restart_count = number;
-    common.max_restarts = job_.max_restarts;
+    common.max_restarts = job_.restarts.max_restarts;
     common.changes = changes_;
     if (number == 0 && job_.time_limit) limit_ = job_.time_limit();
     if (limit_.end) {
@@ -203,7 +204,7 @@ class Conductor {
       common.time_signal = limit_.signal;
       common.time_signal_before = limit_.before;
     }
-    if (number > 0) common.arguments = job_.restart_arguments;
+    if (number > 0) common.arguments = job_.restarts.restart_arguments;
     starts_ = places(common, ranks);
     for (Session& session : crowd_.sessions) crowd_.send(session, kStart, to_json(starts_[session.link]));
   }
@@ -302,13 +303,13 @@ class Conductor {
   bool goes_on() {
     HostsTry& last = report_.last;
     if (last.exit_code == 0 || last.interrupted_by || told_reader_) return false;
-    if (last.decision.empty()) decide(job_, last);
-    if (last.restarts && job_.pause_before) last.pause = job_.pause_before(last.number + 1);
-    if (last.restarts && !has_time(last.pause)) {
-      last.restarts = false;
-      last.pause = milliseconds(0);
-      last.decision = "no time is left for another try";
-    }
+    const launch::Failure failure = failure_of(last);
+    const auto decision =
+        restarts_.decide(failure, limit_, clock_.now(), std::uniform_real_distribution<>(0, 1)(random_));
+    last.restarts = decision.restarts;
+    last.decision = decision.text;
+    last.pause = decision.pause;
+    if (decision.remedied) last.changes = failure.remedy;
     report_.failed.push_back(last);
     if (hooks_.failed) hooks_.failed(last);
     pass_on();
@@ -321,12 +322,6 @@ class Conductor {
       return false;
     }
     return replace_gpus();
-  }
-
-  /// Whether there is some before the ranks would have to save what they have done.
-  bool has_time(milliseconds pause) const {
-    const milliseconds needed = limit_.signal != 0 ? limit_.before : milliseconds(0);
-    return !limit_.end || clock_.now() + pause + needed < *limit_.end;
   }
 
   /// Hosts whose GPUs were at fault take others.
@@ -369,6 +364,8 @@ class Conductor {
   Environment changes_;
   std::map<std::size_t, std::vector<Uuid>> without_;
   launch::TimeLimit limit_;
+  launch::Restarts restarts_{job_.restarts};
+  std::mt19937 random_{std::random_device{}()};
   std::optional<int> interrupted_;
   std::optional<Clock::SteadyTime> stopping_since_;
   bool told_reader_ = false;

@@ -47,6 +47,7 @@ struct CauseRow {
   Range explains;
   Restart restart;
   Range remedy;
+  bool fewer_ranks;
 };
 
 struct RuleRow {
@@ -118,7 +119,8 @@ class Tables {
                        .source = text_of(row.source),
                        .explains = texts(row.explains),
                        .restart = row.restart,
-                       .remedy = part_of(pairs_, row.remedy)});
+                       .remedy = part_of(pairs_, row.remedy),
+                       .fewer_ranks = row.fewer_ranks});
   }
 
   void add(const RuleRow& row) {

@@ -21,6 +21,10 @@ UniqueFd choose_input(std::uint32_t local_rank, bool foreground) {
   return ours ? UniqueFd() : UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
+bool is_shown(const JobSpec& spec, std::uint32_t local_rank) {
+  return !spec.shown_ranks || std::ranges::find(*spec.shown_ranks, local_rank) != spec.shown_ranks->end();
+}
+
 /// Many ranks need many pipes while they are started: both ends of two each, and their input.
 rlimit lift_file_limit(std::uint32_t ranks) {
   rlimit limit{};
@@ -89,7 +93,8 @@ Result<void> Crew::plan_ranks(std::vector<std::string>& warnings) {
 }
 
 Result<void> Crew::add_rank(std::uint32_t local, std::vector<std::string>& warnings) {
-  const bool capture = spec_.ranks > 1 || spec_.log_directory.has_value() || spec_.keep_last_words;
+  const bool capture =
+      spec_.ranks > 1 || spec_.log_directory.has_value() || spec_.keep_last_words || !is_shown(spec_, local);
   RankPlan rank{ExecArray(rank_environment(spec_, local, port_)), choose_input(local, !plan_.own_groups), {}, {}, {}};
   if (local < spec_.cpus.size()) rank.cpus = affinity_mask(spec_.cpus[local]);
   Pipe out;
@@ -119,7 +124,7 @@ Stream Crew::make_stream(std::uint32_t local, bool error, UniqueFd from, std::ve
   const bool redirected = (spec_.redirects.of(local) & bit) != 0;
   const bool logged = shown_too || redirected || (spec_.redirects.none() && spec_.tee.none());
   Outlet& ours = error ? standard_error : standard_output;
-  LineWriter writer(prefix, redirected && !shown_too ? nowhere : ours,
+  LineWriter writer(prefix, (redirected && !shown_too) || !is_shown(spec_, local) ? nowhere : ours,
                     logged ? open_log(number, error ? "err" : "out", warnings) : UniqueFd());
   if (spec_.ranks == 1) writer.pass_through();
   if (spec_.keep_last_words) writer.keep_end();

@@ -132,6 +132,7 @@ EmergencyWatch::EmergencyWatch(fs::path logs, EmergencyPlaces places)
 
 std::string EmergencyWatch::look(const std::vector<Pid>& ranks) {
   std::string trouble = memory_trouble(ranks);
+  of_memory_ = !trouble.empty();
   if (trouble.empty()) trouble = disk_trouble();
   seen_ = trouble.empty() ? 0 : seen_ + 1;
   return seen_ < kLooks ? "" : trouble;

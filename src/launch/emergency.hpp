@@ -42,6 +42,8 @@ class EmergencyWatch {
   /// A sentence; empty: none. Memory that others than `ranks` and what they started hold is not this job's to give
   /// back: nothing is said where the job has less than a quarter of what is used.
   std::string look(const std::vector<Pid>& ranks);
+  /// Whether the last sentence was about memory.
+  bool of_memory() const { return of_memory_; }
 
  private:
   std::string memory_trouble(const std::vector<Pid>& ranks) const;
@@ -50,6 +52,7 @@ class EmergencyWatch {
   const std::filesystem::path logs_;
   const EmergencyPlaces places_;
   bool disk_counts_ = false;
+  bool of_memory_ = false;
   int seen_ = 0;
 };
 

@@ -22,6 +22,9 @@ constexpr double kSomeLoad = 5;
 /// Share of its power limit that a GPU draws which computes; kernels that spin and wait stay far below (an estimate:
 /// the figure stands between a spinning GPU's quarter and the four fifths of matrix products).
 constexpr double kWorkingPower = 0.5;
+/// Bytes per second over a GPU's links that are a transfer; kernels that wait look at flags in the host's memory, which
+/// takes less (an estimate between some MB/s of polling and the GB/s of a collective over the slowest network in use).
+constexpr double kTransfer = 50e6;
 /// So many innermost native frames change while a thread waits for the driver.
 constexpr std::int64_t kSpinningFrames = 4;
 /// Share of a core that processes use that only wait and look now and then.
@@ -97,6 +100,15 @@ std::string threads_of(Pid pid) {
   return text;
 }
 
+/// Bytes per second over PCIe and NVLink, both ways, as far as they are told; nothing where none is.
+std::optional<double> link_traffic(const facts::GpuSample& sample) {
+  std::optional<double> sum;
+  for (const auto& one : {sample.pcie_sent, sample.pcie_received, sample.nvlink_sent, sample.nvlink_received}) {
+    if (one) sum = sum.value_or(0) + static_cast<double>(one->value);
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool does_work(const facts::GpuRecord& record) {
@@ -104,7 +116,9 @@ bool does_work(const facts::GpuRecord& record) {
   const facts::GpuSample& sample = record.sample;
   if (!sample.utilization_gpu) return true;
   if (static_cast<double>(sample.utilization_gpu->value) < kSomeLoad) return false;
-  if (!sample.utilization_memory || sample.utilization_memory->value > 0) return true;
+  const auto traffic = link_traffic(sample);
+  if (traffic && *traffic >= kTransfer) return true;
+  if (sample.utilization_memory ? sample.utilization_memory->value > 0 : !traffic) return true;
   return sample.power && sample.power_limit && ratio(*sample.power, *sample.power_limit) >= kWorkingPower;
 }
 

@@ -417,6 +417,8 @@ std::string_view to_string(EarlyEnd::Kind kind) {
   switch (kind) {
     case EarlyEnd::Kind::gpus_lost:
       return "gpus_lost";
+    case EarlyEnd::Kind::straggler:
+      return "straggler";
     case EarlyEnd::Kind::no_resources:
       return "no_resources";
     case EarlyEnd::Kind::out_of_time:

@@ -170,6 +170,9 @@ std::vector<GpuReport> ReportBuilder::finish() const {
   return reports;
 }
 
+/// What goes over links takes each GPU a tenth of a second to tell.
+constexpr auto kTrafficPeriod = std::chrono::seconds(10);
+
 struct Sampler::Impl {
   Impl(probe::ReaderOptions options, const JobGpus& job_gpus, Hearer listener, Clock& c)
       : reader_options(std::move(options)),
@@ -178,6 +181,7 @@ struct Sampler::Impl {
         reader(reader_options),
         builder(job_gpus.gpus, job_gpus.places),
         processes(listener.hear != nullptr && listener.processes),
+        traffic(listener.traffic),
         hear(std::move(listener.hear)),
         clock(c) {}
 
@@ -190,7 +194,11 @@ struct Sampler::Impl {
     if (inbox) inbox->keep_watching(clock.now());
     telemetry::Reading reading{.snapshot = {}, .leases = {}, .events = {}, .when = clock.now(), .took = {}};
     // One GPU that hangs does not keep the others' readings waiting.
-    reading.snapshot = reader.read({.processes = processes, .every = kPatience});
+    const bool with_traffic = traffic && (!traffic_read || reading.when - *traffic_read >= kTrafficPeriod);
+    if (with_traffic) traffic_read = reading.when;
+    reading.snapshot = reader.read({.detail = with_traffic ? probe::Detail::slow : probe::Detail::basic,
+                                    .processes = processes,
+                                    .every = kPatience});
     reading.took = clock.now() - reading.when;
     if (inbox) reading.events = inbox->take();
     bool during = false;
@@ -223,6 +231,8 @@ struct Sampler::Impl {
   std::mutex mutex;
   ReportBuilder builder;
   const bool processes;
+  const bool traffic;
+  std::optional<Clock::SteadyTime> traffic_read;
   std::function<void(telemetry::Reading)> hear;
   std::optional<Clock::SteadyTime> job_runs_since;
   Clock& clock;

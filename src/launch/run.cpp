@@ -140,7 +140,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   std::optional<Sampler> sampler;
   if (!ready.gpus.empty())
     sampler.emplace(machine.reader(), JobGpus{ready.gpus, ready.places}, options.sample_period, clock,
-                    Hearer{watch.hearing(options.hear), options.hear != nullptr});
+                    Hearer{watch.hearing(options.hear), options.hear != nullptr, options.hang_timeout.count() > 0});
   const std::string before = cpu_reading();
   const OnRankStarted declare = declare_to(machine, options.load, ready);
   JobHooks hooks{.warning = options.warning, .stop = options.stop, .look_after = options.look_after};

@@ -70,7 +70,8 @@ bool is_executable(const fs::path& path) { return ::access(path.c_str(), X_OK) =
 /// The command as it is executed: Python's programs and modules by Python.
 std::vector<std::string> as_command(RunRequest& request) {
   std::vector<std::string> words = std::move(request.argv);
-  const bool script = words[0].ends_with(".py") && is_file(words[0]) && !is_executable(words[0]);
+  const bool script =
+      request.python_script || (words[0].ends_with(".py") && is_file(words[0]) && !is_executable(words[0]));
   if (!script && !request.python_module) return words;
   const auto named = request.environment.find("PYTHON_EXEC");
   std::vector<std::string> python{named == request.environment.end() ? "python3" : named->second, "-u"};
@@ -97,6 +98,7 @@ Result<RunPlan> plan_run(RunRequest request) {
   plan.job.log_directory = std::move(request.log_directory);
   plan.job.redirects = std::move(request.redirects);
   plan.job.tee = std::move(request.tee);
+  plan.job.shown_ranks = std::move(request.shown_ranks);
   plan.job.role = request.role.value_or(plan.job.role);
   plan.job.one_device_per_rank = request.one_device_per_rank;
   plan.bind = request.bind;

@@ -138,13 +138,31 @@ void RunWatch::warn_of_stragglers() {
   if (options_.warning) std::ranges::for_each(news, options_.warning);
 }
 
+std::string RunWatch::intolerable_straggler() {
+  if (!options_.ends_for) return "";
+  std::vector<Straggler> known;
+  {
+    const std::scoped_lock lock(mutex_);
+    known = stragglers_;
+  }
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (!options_.ends_for(known[i])) continue;
+    const std::scoped_lock lock(mutex_);
+    stragglers_[i].ended_job = true;
+    return known[i].sentence() + ": the job is ended, to be started again without it";
+  }
+  return "";
+}
+
 std::optional<EarlyEnd> RunWatch::end_early(const std::vector<RankEnd>& running) {
   warn_of_stragglers();
   std::vector<Pid> pids;
   for (const RankEnd& rank : running) pids.push_back(rank.pid);
   if (std::string why = lost_gpus(); !why.empty()) return EarlyEnd{EarlyEnd::Kind::gpus_lost, std::move(why)};
   if (std::string why = emergencies_ ? emergencies_->look(pids) : ""; !why.empty())
-    return EarlyEnd{EarlyEnd::Kind::no_resources, std::move(why)};
+    return EarlyEnd{EarlyEnd::Kind::no_resources, std::move(why), emergencies_->of_memory()};
+  if (std::string why = intolerable_straggler(); !why.empty())
+    return EarlyEnd{EarlyEnd::Kind::straggler, std::move(why)};
   if (std::string why = options_.regroup ? options_.regroup() : ""; !why.empty())
     return EarlyEnd{EarlyEnd::Kind::regroup, std::move(why)};
   return std::nullopt;

@@ -43,6 +43,8 @@ class RunWatch {
   std::optional<EarlyEnd> end_early(const std::vector<RankEnd>& running);
   std::string lost_gpus() const;
   void warn_of_stragglers();
+  /// A sentence where the job is to be ended for one's sake.
+  std::string intolerable_straggler();
 
   const ReadyRun& run_;
   const RunOptions& options_;

@@ -4,9 +4,41 @@
 #include <optional>
 
 #include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
 
 namespace gpuwarden::machine {
+namespace {
+
+/// Leaves the GPUs out of the request. One that does not even tell its UUID any more cannot be chosen, nor left out by
+/// it.
+void leave_out(const std::vector<Uuid>& without, const Machine& machine, placement::Request& request) {
+  if (without.empty()) return;
+  const facts::Snapshot there = machine.read();
+  for (const Uuid& uuid : without) {
+    std::vector<placement::GpuName> name{{uuid.value}};
+    facts::Snapshot one = there;
+    if (placement::keep_named(name, one)) request.exclude.push_back(std::move(name[0]));
+  }
+}
+
+/// A GPU that is lost just then does not tell its UUID any more, by which it was to be left out: it is looked for
+/// again.
+Result<Reservation> make_without(ReservationRequest request, const Machine& machine, const GpuSource& source,
+                                 Clock& clock, const std::stop_token& stop) {
+  constexpr int kMostTimes = 5;
+  const std::vector<placement::GpuName> excluded = request.gpus.exclude;
+  for (int times = 1;; ++times) {
+    request.gpus.exclude = excluded;
+    leave_out(request.without, machine, request.gpus);
+    auto gpus = Reservation::make(request, source, clock, stop);
+    const bool unknown =
+        !gpus && (gpus.error().code == ErrorCode::not_found || gpus.error().code == ErrorCode::invalid_argument);
+    if (!unknown || request.without.empty() || times == kMostTimes) return gpus;
+  }
+}
+
+}  // namespace
 
 Result<Reservation> reserve(const Machine& machine, ReservationRequest request, const Holder& holder, Clock& clock,
                             const std::stop_token& stop) {
@@ -31,7 +63,7 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
     if (decision.may_come_true) return "--wait waits in line for them; --explain of gpuwarden select tells more";
     return placement::ways_to_fit(request.gpus, {snapshot, {}, {}, request.visibility}, decision);
   };
-  return Reservation::make(request, source, clock, stop);
+  return make_without(request, machine, source, clock, stop);
 }
 
 }  // namespace gpuwarden::machine

@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "placement/candidates.hpp"
+#include "placement/fitting.hpp"
 #include "placement/model_need.hpp"
 #include "placement/names.hpp"
 #include "placement/ranking.hpp"
@@ -247,6 +248,16 @@ Result<Wanted> checked(const Request& request, const Inputs& inputs) {
 }
 
 }  // namespace
+
+Result<Fitting> count_fitting(const Request& request, const Inputs& inputs) {
+  GPUWARDEN_TRY(const Wanted wanted, checked(request, inputs));
+  Fitting fitting;
+  for (const Candidate& candidate : list_candidates(wanted)) {
+    ++fitting.all;
+    if (!wanted.visible.cpu_only && !object_to(candidate, wanted)) ++fitting.count;
+  }
+  return fitting;
+}
 
 Result<Decision> select(const Request& request, const Inputs& inputs) {
   if (request.force_cpu) return cpu_decision();

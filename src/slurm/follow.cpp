@@ -77,6 +77,11 @@ class Follower {
     job_ = std::move(*job);
     if (changed && hooks_.changed) hooks_.changed(job_);
     if (tail_.read(hooks_.output) || changed) told_ = now;
+    if (job_.state != "RUNNING") summed_up_ = now;
+    if (now - summed_up_ >= kStillPeriod) {
+      summed_up_ = now;
+      if (hooks_.summary && hooks_.summary(job_)) told_ = now;
+    }
     if (now - told_ < kStillPeriod) return {};
     told_ = now;
     if (hooks_.still) hooks_.still(job_);
@@ -88,8 +93,9 @@ class Follower {
   Tail tail_;
   const FollowHooks& hooks_;
   Clock& clock_;
-  Clock::SteadyTime heard_;  ///< when Slurm last answered
-  Clock::SteadyTime told_;   ///< when something was last shown
+  Clock::SteadyTime heard_;               ///< when Slurm last answered
+  Clock::SteadyTime told_;                ///< when something was last shown
+  Clock::SteadyTime summed_up_ = heard_;  ///< when what its GPUs do was last told
   bool silent_ = false;
   Job job_;
 };

@@ -92,6 +92,8 @@ void read_refusal(const json& document, NodeReport& report) {
   report.restart = report.faults.empty() ? "never" : "other_gpus";
 }
 
+constexpr std::size_t kMostStatus = std::size_t{1} << 20U;
+
 /// That the clocks of a file server and ours may be apart.
 constexpr std::chrono::minutes kClockSkew{5};
 
@@ -168,6 +170,37 @@ std::vector<NodeReport> read_reports(const std::filesystem::path& folder, const 
     reports.push_back(read_report(file.stem().string(), text ? *text : ""));
   }
   return reports;
+}
+
+NodeStatus read_status(std::string node, std::string_view text) {
+  NodeStatus status{.node = std::move(node)};
+  const json document = json::parse(text, nullptr, false);
+  status.simulated = part(document, "simulated") == true;
+  const auto add = [](auto& sum, const auto& one) {
+    if (one) sum = sum.value_or(0) + *one;
+  };
+  for (const json& gpu : list(document, "gpus")) {
+    ++status.gpus;
+    status.in_trouble += part(gpu, "usable") == false ? 1 : 0;
+    if (const auto load = number_of<double>(part(gpu, "utilization_percent"))) status.utilization.push_back(*load);
+    add(status.memory_used_bytes, number_of<std::uint64_t>(part(gpu, "memory_used_bytes")));
+    add(status.memory_total_bytes, number_of<std::uint64_t>(part(gpu, "memory_total_bytes")));
+    add(status.power_watts, number_of<double>(part(gpu, "power_watts")));
+    const auto heat = number_of<double>(part(gpu, "temperature_celsius"));
+    if (heat) status.hottest_celsius = std::max(status.hottest_celsius.value_or(*heat), *heat);
+  }
+  return status;
+}
+
+std::vector<NodeStatus> read_statuses(const std::filesystem::path& folder, const std::string& nodes) {
+  std::vector<NodeStatus> statuses;
+  for (const std::filesystem::path& file : list_directory(folder)) {
+    if (file.extension() != ".status" || !names_node(nodes, file.stem().string())) continue;
+    const auto text = read_file(file, kMostStatus);
+    NodeStatus status = read_status(file.stem().string(), text ? *text : "");
+    if (status.gpus > 0) statuses.push_back(std::move(status));
+  }
+  return statuses;
 }
 
 Verdict judge(const Job& job, const std::vector<NodeReport>& reports, bool saves) {

@@ -13,22 +13,28 @@ namespace gpuwarden::slurm {
 namespace {
 
 /// Jobs that share the first node meet at ports of their own, below those that systems hand out (Linux: 32768). The
-/// address is the one that Slurm itself reaches the node at: its name need not be known to DNS.
+/// address is the one that Slurm itself reaches the node at: its name need not be known to DNS. The script runs on the
+/// first node: where something listens at the port already, the next one is taken, the same for all of them.
 constexpr const char* kMeet =
     "first=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
     "MASTER_ADDR=$(scontrol show node \"$first\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p') || true\n"
     "MASTER_ADDR=${MASTER_ADDR:-$first}\n"
-    "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\nexport MASTER_ADDR MASTER_PORT\n";
+    "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\nexport MASTER_ADDR MASTER_PORT\n"
+    "for _ in 1 2 3 4 5 6 7 8; do\n"
+    "  (exec 3<>\"/dev/tcp/$MASTER_ADDR/$MASTER_PORT\") 2>/dev/null || break\n"
+    "  MASTER_PORT=$((20000 + (MASTER_PORT - 20000 + 1237) % 10000))\n"
+    "done\n";
 
 /// Starts gpuwarden with the node's own log and report: $0 is the program, $1 the job's folder.
 constexpr const char* kOnNode =
-    "'logs=$1/$SLURMD_NODENAME; shift; exec \"$0\" run --log-dir \"$logs\" --report \"$logs.json\" \"$@\"'";
+    "'logs=$1/$SLURMD_NODENAME; shift; exec \"$0\" run --log-dir \"$logs\" --report \"$logs.json\" --status "
+    "\"$logs.status\" \"$@\"'";
 
 /// The same, on the GPUs with the numbers that Slurm granted.
 constexpr const char* kOnNodeByNumber =
     "'logs=$1/$SLURMD_NODENAME; gpus=${SLURM_STEP_GPUS:-$SLURM_JOB_GPUS}; shift; unset CUDA_VISIBLE_DEVICES; exec "
     "\"$0\" "
-    "run --log-dir \"$logs\" --report \"$logs.json\" --gpu-ids \"$gpus\" \"$@\"'";
+    "run --log-dir \"$logs\" --report \"$logs.json\" --status \"$logs.status\" --gpu-ids \"$gpus\" \"$@\"'";
 
 /// The options that are a name and a text.
 struct TextOption {

@@ -299,5 +299,19 @@ TEST_F(HostsCommand, AListOfASickHostFailsAsListDoes) {
   EXPECT_THAT(done.standard_output, HasSubstr("fell off the PCIe bus"));
 }
 
+TEST_F(HostsCommand, SoManyGpusInAllAreTakenOnTheFewestHosts) {
+  const auto done = launch("a,b,c", {"--gpus", "12", "--nproc-per-node", "gpu", "--", "sh", "-c", "echo $WORLD_SIZE"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_error, AllOf(HasSubstr("12 ranks on 2 hosts"), Not(HasSubstr("  c:"))));
+  EXPECT_THAT(done.standard_output, HasSubstr("12\n"));
+  const auto without = launch("a,gone,c", {"-G", "9", "--", "true"});
+  EXPECT_EQ(without.exit_code, 0) << without.standard_error;
+  EXPECT_THAT(without.standard_error, HasSubstr("left out: gone: "));
+  refuses("a,b", {"--gpus", "17", "--", "true"}, 1, "only 16 of the 17 requested GPUs are available on 2 nodes");
+  refuses("a:2,b", {"--gpus", "4", "--", "true"}, 2, "a:2 and --gpus cannot be used together");
+  refuses("a,b", {"--gpus", "4", "-n", "2", "--", "true"}, 2, "--gpus and --num-gpus cannot be used together");
+  expect_error({"run", "--gpus", "4", "--", "true"}, 2, "--gpus requires --hosts");
+}
+
 }  // namespace
 }  // namespace gpuwarden::testing

@@ -9,6 +9,7 @@
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "support/patience.hpp"
 
 namespace gpuwarden::testing {
@@ -218,6 +219,34 @@ TEST_F(RunLasting, AFullDiskOfTheLogsEndsTheJobInOrder) {
   EXPECT_EQ(done.exit_code, 1) << done.standard_error;
   EXPECT_THAT(done.standard_output, HasSubstr("saved"));
   EXPECT_THAT(done.standard_error, HasSubstr("the disk of the logs in"));
+}
+
+TEST_F(RunLasting, AGpuThatFailsInTheMiddleOfAJobIsNeverUsedByItAgain) {
+  start_fleet("h100x8");
+  // Each try notes its GPUs down; the first loses its own in mid-run, two more fail for other reasons, the last ends.
+  const auto done =
+      run({"run", "-n", "2", "--max-restarts", "5", "--restart-delay", "10ms", "--sample-period", "100ms", "--report",
+           (dir_ / "r.json").string(), "--", "sh", "-c",
+           "echo $CUDA_VISIBLE_DEVICES >>$DIR/tries; case $GPUWARDEN_RESTART_COUNT in 0) sleep 0.5; "
+           "$GPUWARDEN sim fault lab --gpu 0 xid=79; sleep 1; exit 9 ;; 1|2) exit 4 ;; esac; sleep 0.5; exit 0"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  const std::string text = shown("tries");
+  std::vector<std::string> tries;
+  for (const auto line : split(text, '\n')) {
+    if (!line.empty()) tries.emplace_back(line);
+  }
+  ASSERT_EQ(tries.size(), 4U) << text;
+  const auto json = nlohmann::json::parse(shown("r.json"), nullptr, false);
+  ASSERT_EQ(json["attempts"].size(), 3U);
+  ASSERT_EQ(json["attempts"][0]["gpus_at_fault"].size(), 1U);
+  const std::string sick = json["attempts"][0]["gpus_at_fault"][0];
+  EXPECT_TRUE(tries[0].contains(sick));
+  for (std::size_t i = 1; i < tries.size(); ++i) {
+    EXPECT_FALSE(tries[i].contains(sick)) << "try " << i << " is on the GPU that failed";
+    EXPECT_EQ(split(tries[i], ',').size(), 2U) << "on two GPUs all the same";
+  }
+  EXPECT_EQ(json["gpus"].size(), 2U);
+  for (const auto& gpu : json["gpus"]) EXPECT_NE(gpu["uuid"], sick);
 }
 
 }  // namespace

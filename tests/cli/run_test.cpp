@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "support/patience.hpp"
 
 namespace gpuwarden::testing {
@@ -140,6 +144,50 @@ TEST_F(RunCommand, AGpuThatIsLostIsReplaced) {
   EXPECT_EQ(json["attempts"][0]["cause"], "fell_off_bus");
   EXPECT_EQ(json["attempts"][0]["gpus_at_fault"].size(), 1U);
   EXPECT_TRUE(json["post_mortem"].is_null());
+}
+
+TEST_F(RunCommand, ARankForEachCpuThatMayBeUsed) {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof own, &own), 0);
+  const auto done = launch({"-q", "--device", "cpu", "--nproc-per-node", "cpu", "--", "sh", "-c", "echo $WORLD_SIZE"});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_EQ(std::ranges::count(done.standard_output, '\n'), CPU_COUNT(&own));
+  EXPECT_THAT(done.standard_output, HasSubstr(" " + std::to_string(CPU_COUNT(&own)) + "\n"));
+  // Bound to one of them, it is one.
+  int first = 0;
+  while (!CPU_ISSET(first, &own)) ++first;
+  auto one = run_patiently({.argv = {"taskset", "-c", std::to_string(first), GPUWARDEN_PROGRAM, "run", "-q", "--device",
+                                     "cpu", "--nproc-per-node", "cpu", "--", "sh", "-c", "echo $WORLD_SIZE"},
+                            .environment = environment_});
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->standard_output, "1\n") << one->standard_error;
+}
+
+TEST_F(RunCommand, RanksHaveThreadsOfTheirOwnAndCpusNearTheirGpus) {
+  const std::string show = "echo $LOCAL_RANK $OMP_NUM_THREADS; grep Cpus_allowed_list /proc/self/status";
+  environment_.erase("OMP_NUM_THREADS");
+  const auto several = launch({"-q", "-n", "2", "--nproc-per-node", "gpu", "--", "sh", "-c", show});
+  EXPECT_THAT(several.standard_output, ::testing::AllOf(HasSubstr("0 1\n"), HasSubstr("1 1\n"))) << "as torchrun does";
+  const auto alone = launch({"-q", "--", "sh", "-c", "echo \"<$OMP_NUM_THREADS>\""});
+  EXPECT_EQ(alone.standard_output, "<>\n") << "a single rank may use what it likes";
+  environment_["OMP_NUM_THREADS"] = "7";
+  EXPECT_THAT(launch({"-q", "-n", "2", "--nproc-per-node", "gpu", "--", "sh", "-c", show}).standard_output,
+              HasSubstr("0 7\n"))
+      << "what is set stays";
+  environment_.erase("OMP_NUM_THREADS");
+  // Each rank's share of the cores is its own, and the threads are as many as that.
+  const auto bound = launch({"-q", "-n", "2", "--nproc-per-node", "gpu", "--numa-binding", "exclusive", "--no-report",
+                             "--", "sh", "-c", show});
+  EXPECT_EQ(bound.exit_code, 0) << bound.standard_error;
+  std::vector<std::string> lists;
+  for (const auto line : split(bound.standard_output, '\n')) {
+    const std::size_t at = line.find("Cpus_allowed_list:");
+    if (at != std::string_view::npos) lists.emplace_back(trim(line.substr(at + 18)));
+  }
+  ASSERT_EQ(lists.size(), 2U) << bound.standard_output;
+  // A machine that does not tell where its CPUs are binds nothing, and says so.
+  if (!bound.standard_error.contains("--numa-binding: rank")) EXPECT_NE(lists[0], lists[1]) << bound.standard_error;
 }
 
 }  // namespace

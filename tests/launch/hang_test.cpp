@@ -37,6 +37,16 @@ TEST(Work, IsLoadThatMovesMemory) {
   EXPECT_FALSE(does_work(computing)) << "it spins";
   computing.sample.power = 500_W;
   EXPECT_TRUE(does_work(computing)) << "nobody draws that much to wait";
+  facts::GpuRecord sending = gpu_at(100, 0);
+  sending.sample.pcie_sent = BytesPerSecond(900'000'000);
+  EXPECT_TRUE(does_work(sending)) << "a collective over a network moves it";
+  sending.sample.pcie_sent = BytesPerSecond(2'000'000);
+  EXPECT_FALSE(does_work(sending)) << "kernels that wait look at the host's memory";
+  sending.sample.nvlink_received = BytesPerSecond(80'000'000'000);
+  EXPECT_TRUE(does_work(sending));
+  facts::GpuRecord still = gpu_at(100, std::nullopt);
+  still.sample.pcie_received = BytesPerSecond(1'000'000);
+  EXPECT_FALSE(does_work(still)) << "its links tell what its memory does not";
   facts::GpuRecord lost = gpu_at(std::nullopt, std::nullopt);
   lost.state = facts::GpuState::lost;
   EXPECT_FALSE(does_work(lost));

@@ -67,6 +67,52 @@ TEST_F(SlurmRun, FollowsAJobToItsEnd) {
   EXPECT_EQ(to_json(*outcome)["exit_code"], 0);
 }
 
+TEST_F(SlurmRun, WhileItRunsASummaryIsToldOnceAMinute) {
+  programs_.on("sbatch --parsable", "12\n").on(show("12"), told("12", "PENDING", "Priority", "0:0"));
+  for (int i = 0; i < 40; ++i) programs_.on(show("12"), told("12", "RUNNING", "None", "0:0"));
+  programs_.on(show("12"), told("12", "COMPLETED", "None", "0:0"));
+  std::size_t summaries = 0;
+  hooks_.follow.summary = [&](const Job& job) {
+    EXPECT_EQ(job.state, "RUNNING");
+    ++summaries;
+    return true;
+  };
+  std::size_t stills = 0;
+  hooks_.follow.still = [&](const Job&) { ++stills; };
+  ASSERT_TRUE(go());
+  EXPECT_GE(summaries, 2U);
+  EXPECT_LE(summaries, 4U) << "forty looks take less than five minutes";
+  EXPECT_EQ(stills, 0U) << "something was told each minute";
+}
+
+TEST(SlurmStatus, SumsUpWhatTheGpusOfANodeDo) {
+  const NodeStatus status = read_status("gn1", R"({"simulated": true, "gpus": [
+      {"usable": true, "utilization_percent": 90, "memory_used_bytes": 10, "memory_total_bytes": 80,
+       "temperature_celsius": 61, "power_watts": 300.5},
+      {"usable": false, "utilization_percent": null, "memory_used_bytes": null, "memory_total_bytes": null,
+       "temperature_celsius": 70}]})");
+  EXPECT_TRUE(status.simulated);
+  EXPECT_EQ(status.gpus, 2U);
+  EXPECT_THAT(status.utilization, ElementsAre(90.0));
+  EXPECT_EQ(status.memory_used_bytes, 10U);
+  EXPECT_EQ(status.memory_total_bytes, 80U);
+  EXPECT_EQ(status.hottest_celsius, 70.0);
+  EXPECT_EQ(status.in_trouble, 1U);
+  EXPECT_EQ(read_status("gn1", "{").gpus, 0U);
+  EXPECT_EQ(read_status("gn1", R"({"gpus": [7, {"utilization_percent": "x"}]})").gpus, 2U);
+}
+
+TEST_F(SlurmRun, StatusesAreThoseOfTheJobsOwnNodes) {
+  std::filesystem::create_directories(dir_ / "slurm-1");
+  const char* const text = R"({"gpus": [{"usable": true, "utilization_percent": 5}]})";
+  testing::put(dir_ / "slurm-1/gn1.status", text);
+  testing::put(dir_ / "slurm-1/gn7.status", text);
+  testing::put(dir_ / "slurm-1/gn2.status", "half of {");
+  const auto statuses = read_statuses(dir_ / "slurm-1", "gn[1-2]");
+  ASSERT_EQ(statuses.size(), 1U);
+  EXPECT_EQ(statuses[0].node, "gn1");
+}
+
 TEST_F(SlurmRun, ALongLogIsShownToItsEnd) {
   testing::put(dir_ / "slurm-12.out", std::string(std::size_t{9} << 20U, 'x'));
   programs_.on("sbatch --parsable", "12\n")

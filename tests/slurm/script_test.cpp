@@ -61,13 +61,46 @@ MASTER_ADDR=$(scontrol show node "$first" | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/
 MASTER_ADDR=${MASTER_ADDR:-$first}
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
-srun --cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=1 sh -c 'logs=$1/$SLURMD_NODENAME; shift; exec "$0" run --log-dir "$logs" --report "$logs.json" "$@"' /opt/gpuwarden "$logs" --nnodes 2 --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --rdzv-id "slurm-$SLURM_JOB_ID" -n 4 --nproc-per-node=gpu -- python train.py --name 'it'\''s'
+for _ in 1 2 3 4 5 6 7 8; do
+  (exec 3<>"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null || break
+  MASTER_PORT=$((20000 + (MASTER_PORT - 20000 + 1237) % 10000))
+done
+srun --cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=1 sh -c 'logs=$1/$SLURMD_NODENAME; shift; exec "$0" run --log-dir "$logs" --report "$logs.json" --status "$logs.status" "$@"' /opt/gpuwarden "$logs" --nnodes 2 --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --rdzv-id "slurm-$SLURM_JOB_ID" -n 4 --nproc-per-node=gpu -- python train.py --name 'it'\''s'
 )";
 
 TEST(SlurmScript, TwoNodesMeetAndRunGpuwardenOnceEach) {
   const std::string script = script_of(job_of(two_nodes(), run_in("/home/ada/logs")).value());
   EXPECT_EQ(script, kGolden);
   expect_shell(script);
+}
+
+TEST(SlurmScript, APortThatIsBusyOnTheFirstNodeIsNotTheMeetingPlace) {
+  const std::string script = script_of(job_of(two_nodes(), run_in("/logs")).value());
+  const std::size_t begin = script.find("MASTER_PORT=");
+  const std::string choose = script.substr(begin, script.find("srun --cpus") - begin);
+  // Somebody listens where the job's number leads; a job for whose number nobody does keeps its own port.
+  const auto done = testing::run_patiently({.argv = {"python3", "-c", R"(
+import socket, subprocess, sys
+for busy in range(20000, 30000):
+    keep = socket.socket()
+    try:
+        keep.bind(("127.0.0.1", busy))
+        keep.listen()
+        break
+    except OSError:
+        keep.close()
+said = subprocess.run(["bash", "-c", sys.argv[1] + "echo $MASTER_PORT"], stdout=subprocess.PIPE, text=True,
+                      env={"SLURM_JOB_ID": str(busy - 20000), "MASTER_ADDR": "127.0.0.1"}).stdout
+port = int(said)
+assert 20000 <= port < 30000 and port != busy, (busy, said)
+keep.close()
+said = subprocess.run(["bash", "-c", sys.argv[1] + "echo $MASTER_PORT"], stdout=subprocess.PIPE, text=True,
+                      env={"SLURM_JOB_ID": str(busy - 20000), "MASTER_ADDR": "127.0.0.1"}).stdout
+assert int(said) == busy, (busy, said)
+)",
+                                                     choose}});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->exit_code, 0) << done->standard_error << choose;
 }
 
 TEST(SlurmScript, OneNodeNeedsNoMeetingPlace) {

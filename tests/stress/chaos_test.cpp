@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two hundred short jobs on eight simulated GPUs, with Xids, hung drivers, killed ranks, killed supervisors and
-// grandchildren that hide: each ends with the right exit code or finishes elsewhere, and nothing is left.
+// Two hundred short jobs of one rank or two on eight simulated GPUs, with Xids of many kinds, hung drivers, killed
+// ranks, killed supervisors and grandchildren that hide and listen: each ends with the right exit code or finishes
+// elsewhere, and nothing is left: no process, lease, port or shared memory.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "gpuwarden/base/file.hpp"
@@ -35,17 +38,24 @@ struct Mode {
   unsigned share;
   int code;
   bool restarts;
+  unsigned ranks = 1;
 };
 constexpr auto kModes = std::to_array<Mode>({
-    {"exit0", 30, 0, false},
-    {"exit3", 8, 3, false},
-    {"exit7", 7, 7, false},
-    {"again", 10, 0, true},
-    {"killed", 12, 0, true},
-    {"xid", 8, 0, true},
+    {"exit0", 26, 0, false},
+    {"exit3", 7, 3, false},
+    {"exit7", 6, 7, false},
+    {"again", 9, 0, true},
+    {"killed", 9, 0, true},
+    {"xid79", 3, 0, true},
+    {"xid48", 2, 0, true},   // an uncorrectable memory error
+    {"xid119", 2, 0, true},  // the GPU's own processor does not answer
+    {"xid31", 3, 0, true},   // the program's own fault: the GPU is well
     {"hang", 3, 0, true},
-    {"children", 12, 0, false},
-    {"wait", 10, 0, false},
+    {"children", 11, 0, false},
+    {"wait", 9, 0, false},
+    {"pair", 3, 5, false, 2},
+    {"pairkilled", 4, 0, true, 2},
+    {"pairxid", 3, 0, true, 2},
 });
 
 struct Job {
@@ -75,8 +85,9 @@ class Chaos {
     environment_["CLAIM"] = GPUWARDEN_STRESS_JOB;
     environment_["CLAIMS"] = (dir_ / "claims").string();
     environment_["INDICES"] = (dir_ / "indices").string();
+    environment_["PORTS"] = (dir_ / "ports").string();
     environment_["NAP"] = nap_;
-    for (const char* folder : {"claims", "indices", "logs"}) fs::create_directories(dir_ / folder);
+    for (const char* folder : {"claims", "indices", "logs", "ports"}) fs::create_directories(dir_ / folder);
     EXPECT_EQ(gpuwarden({"sim", "start", "chaos", "--fleet", "h100x8"}).exit_code, 0);
     environment_["GPUWARDEN_SIMULATE"] = "chaos";
     const auto list = nlohmann::json::parse(gpuwarden({"list", "--json"}).standard_output, nullptr, false);
@@ -115,6 +126,24 @@ class Chaos {
     return found;
   }
 
+  /// Ports at which jobs listened, and somebody still does, or whose name a launcher still holds.
+  std::vector<std::string> ports_left() const {
+    std::vector<std::string> found;
+    const std::string names = read_file("/proc/net/unix", std::size_t{16} << 20U).value_or("");
+    const std::string sockets = read_file("/proc/net/tcp", std::size_t{16} << 20U).value_or("");
+    for (const auto& entry : fs::directory_iterator(dir_ / "ports")) {
+      const std::string port = entry.path().filename();
+      constexpr const char* kListens = " 00000000:0000 0A ";
+      const bool listens =
+          sockets.contains(fmt::format(":{:04X}{}", static_cast<unsigned>(parse_integer(port).value_or(0)), kListens));
+      if (listens || names.contains("@gpuwarden-port-" + port + "\n")) found.push_back(port);
+    }
+    return found;
+  }
+  std::size_t ports_seen() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir_ / "ports"), fs::directory_iterator()));
+  }
+
   std::map<int, int> codes() const { return codes_; }
   std::string log(int number) const { return read_file(log_of(number)).value_or(""); }
   const fs::path& folder() const { return dir_.path(); }
@@ -128,6 +157,10 @@ class Chaos {
         "--sample-period", "200ms"};
     if (job.mode->restarts)
       words.insert(words.end(), {"--max-restarts", "8", "--restart-delay", "10ms", "--probation", "1s"});
+    // Each rank sees the GPU that it claims alone.
+    if (job.mode->ranks > 1)
+      words.insert(words.end(),
+                   {"-n", std::to_string(job.mode->ranks), "--nproc-per-node", "gpu", "--one-gpu-per-rank"});
     words.insert(words.end(), {"--", GPUWARDEN_CHAOS_JOB, std::to_string(job.number), job.mode->name});
     std::vector<std::string> assignments;
     for (const auto& [name, value] : environment_) assignments.push_back(name + "=" + value);
@@ -205,7 +238,18 @@ std::vector<Job> chaos_jobs() {
   return jobs;
 }
 
+/// Objects of shared memory that have a name of ours.
+std::set<std::string> shared_memory() {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename();
+    if (name.contains("gpuwarden")) names.insert(name);
+  }
+  return names;
+}
+
 TEST(Chaos, EveryJobEndsAsItShouldAndNothingIsLeft) {
+  const auto memory_before = shared_memory();
   Chaos chaos;
   const auto jobs = chaos_jobs();
   chaos.run(jobs);
@@ -233,6 +277,15 @@ TEST(Chaos, EveryJobEndsAsItShouldAndNothingIsLeft) {
     left = chaos.left_over();
     return left.empty();
   })) << ::testing::PrintToString(left);
+  EXPECT_GT(chaos.ports_seen(), 5U) << "no job has listened";
+  std::vector<std::string> ports;
+  EXPECT_TRUE(testing::eventually(testing::kSoon,
+                                  [&] {
+                                    ports = chaos.ports_left();
+                                    return ports.empty();
+                                  }))
+      << "still listened at: " << ::testing::PrintToString(ports);
+  EXPECT_EQ(shared_memory(), memory_before);
 }
 
 }  // namespace

@@ -2,11 +2,16 @@
 // A job that proves it is alone on its GPU: it claims DIR/UUID with O_EXCL, computes for a while, and gives it back.
 //   stress_job DIR MILLISECONDS
 // Exit 9: somebody else who is alive holds the same GPU.
+//   stress_job listen DIR
+// Listens at MASTER_PORT, as rank 0 does, until it is ended; DIR/PORT says that it does.
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -45,6 +50,22 @@ bool claim(const std::string& path) {
   return claimed;
 }
 
+/// As a store of torch.distributed is left behind: nobody but the launcher ends it.
+int listen_for_ever(const std::string& folder) {
+  const char* port = std::getenv("MASTER_PORT");
+  if (port == nullptr) return 2;
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  const int yes = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(fd, 1) != 0) return 3;
+  std::ofstream(folder + "/" + port) << ::getpid();
+  for (;;) ::pause();
+}
+
 double compute_for(std::chrono::milliseconds duration) {
   const auto end = std::chrono::steady_clock::now() + duration;
   double sum = 0;
@@ -55,6 +76,7 @@ double compute_for(std::chrono::milliseconds duration) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "listen") return listen_for_ever(argv[2]);
   const char* uuid = std::getenv("CUDA_VISIBLE_DEVICES");
   if (argc != 3 || uuid == nullptr || *uuid == '\0') return 2;
   const std::string path = std::string(argv[1]) + "/" + uuid;

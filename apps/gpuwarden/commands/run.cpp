@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
@@ -13,6 +14,7 @@
 #include "gpuwarden/healing/run.hpp"
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/launch/status_file.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/redact/redact.hpp"
 #include "hosts/run_on_hosts.hpp"
@@ -21,6 +23,7 @@
 #include "plan/workload_options.hpp"
 #include "recording.hpp"
 #include "run/lasting.hpp"
+#include "run/other_launchers.hpp"
 #include "run/refusal.hpp"
 #include "run/report_text.hpp"
 #include "run/request.hpp"
@@ -34,8 +37,10 @@ namespace {
 constexpr auto kRunOptions = std::to_array<Option>({
     {"--nproc-per-node", OptionKind::text, "N|MIN:MAX|gpu|cpu",
      "how many ranks; gpu, auto, MIN:MAX: one for each GPU, cpu: for each CPU (1)", "gpu auto cpu"},
-    {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0"},
+    {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0", "", "",
+     "--virtual-local-rank"},
     {"-m,--module", OptionKind::flag, "", "the command is a Python module and its arguments"},
+    {"--run-path", OptionKind::flag, "", "torchrun's: the command is a Python program, executable or not"},
     {"--no-python", OptionKind::flag, "", "torchrun's: the command is no Python program (which is found out anyway)"},
     {"--numa-binding", OptionKind::text, "node|socket|exclusive|core-complex", "bind each rank to CPUs near its GPU",
      "node socket exclusive core-complex"},
@@ -48,10 +53,13 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"--rdzv-endpoint", OptionKind::text, "HOST[:PORT]", "both of these at once (port 29400)"},
     {"--rdzv-id", OptionKind::text, "ID", "the job's name on all nodes; without a port the port follows from it"},
     {"--rdzv-backend", OptionKind::text, "c10d|static", "torchrun's: either is the same here", "c10d static"},
+    {"--rdzv-conf", OptionKind::text, "KEY=VALUE,...",
+     "how long nodes wait: join_timeout=600 s for all of them, last_call_timeout=10 s for more than the least"},
     {"--log-dir", OptionKind::text, "DIR", "keep each rank's output there"},
     {"-r,--redirects", OptionKind::text, "STREAMS",
      "only into the log: 1 output, 2 errors, 3 both; of single ranks 0:3,12:1"},
     {"-t,--tee", OptionKind::text, "STREAMS", "into the log and to the terminal, named likewise"},
+    {"--local-ranks-filter", OptionKind::text, "RANK,...", "show the output of these LOCAL_RANKs alone"},
     {"--grace", OptionKind::text, "DURATION", "time between asking a job to end and killing it (10s)"},
     {"--max-restarts", OptionKind::text, "N",
      "start the job again after a failure that may pass, so often at most (0)"},
@@ -60,6 +68,8 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"--restart-arg", OptionKind::repeated, "WORD", "added to the command of each restart: --restart-arg=--resume"},
     {"--hang-timeout", OptionKind::text, "DURATION",
      "end a job that prints nothing and does no work for so long (never)"},
+    {"--straggler", OptionKind::text, "warn|restart",
+     "a GPU far behind the job's others: warn of it, or start again without it (warn)", "warn restart"},
     {"--checkpoint", OptionKind::text, "FILE",
      "with -n or --nnodes MIN:MAX: when this is written, the job may be started again with more"},
     {"--probation", OptionKind::text, "DURATION",
@@ -71,6 +81,7 @@ constexpr auto kRunOptions = std::to_array<Option>({
      "where the job fails, write why as JSON, for gpuwarden report (--log-dir's post-mortem.json)"},
     {"--cpu-fallback", OptionKind::flag, "", "run on the CPU where no GPU is available, or all have failed"},
     {"--report", OptionKind::text, "FILE", "write the final report as JSON"},
+    {"--status", OptionKind::text, "FILE", "keep in this file what the GPUs do just now, as JSON, for whoever follows"},
     {"--record", OptionKind::text, "FILE", "keep what the GPUs did, for gpuwarden report"},
     {"--no-report", OptionKind::flag, "", "print no report"},
     {"--sample-period", OptionKind::text, "DURATION", "how often the GPUs are read meanwhile (1s)"},
@@ -81,6 +92,7 @@ constexpr auto kRunOptions = std::to_array<Option>({
 
 using launch::JobSpec;
 using launch::RunPlan;
+using launch::StatusFile;
 using nlohmann::json;
 
 /// Without a GPU the job runs on the CPU where that is allowed: the driver absent, or no GPU in the machine.
@@ -183,7 +195,21 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   if (*recorder) options.run.hear = recording_into(**recorder);
   const auto style = style_of(context);
   if (!style) return complain(style.error());
+  StatusFile status(context.args.text("status").value_or(""));
+  std::vector<Uuid> held_now;
+  std::mutex held_mutex;  // readings come from the sampler's thread
+  if (context.args.has("status")) {
+    options.run.glance = [&](const telemetry::Reading& reading) {
+      const std::scoped_lock lock(held_mutex);
+      status.hear(reading, held_now);
+    };
+  }
   options.starting = [&](JobSpec& job, const machine::Reservation& held) {
+    {
+      const std::scoped_lock lock(held_mutex);
+      held_now.clear();
+      for (const auto& device : held.decision().selected) held_now.push_back(device.uuid);
+    }
     job.takes_signals = true;
     job.record_directory = lease_directory(context);
     announce(context, held, job);
@@ -215,6 +241,7 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
     healed->report.end.interrupted_by = StopOnSignals::last_signal();
     healed->report.end.exit_code = 128 + StopOnSignals::last_signal();
   }
+  if (status.problem()) warn(fmt::format("--status: {}", status.problem()->message));
   if (*recorder) {
     (*recorder)->finish(healed ? std::optional(healed->report.end.exit_code) : std::nullopt);
     say_losses((*recorder)->progress());
@@ -229,11 +256,15 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
 Result<void> check_what_is_asked(const Args& args) {
   GPUWARDEN_CHECK(refuse_json(args, "run", "--report - prints its report as JSON at the end"));
   GPUWARDEN_CHECK(check_slurm_options(args));
+  if (args.has("slurm") && args.has("gpus"))
+    return fail(ErrorCode::invalid_argument, "--slurm and --gpus mean nothing together",
+                "--nodes N --gpus-per-node M says how many each node has");
   if (!args.has("end-leftovers")) return {};
   return refuse_operands(args, "run --end-leftovers", "end the leftovers first, then run the command");
 }
 
 Result<int> run_run(Context& context) {
+  GPUWARDEN_CHECK(fall_back_to_torchrun_environment(context));
   GPUWARDEN_CHECK(check_what_is_asked(context.args));
   if (names_hosts(context.args)) return run_on_hosts(context);
   GPUWARDEN_CHECK(check_without_hosts(context.args, kRunHostsOptions));
@@ -280,7 +311,9 @@ constinit const Subcommand kRunCommand{
     .details =
         "Reserves the GPUs for as long as the command runs, starts its ranks with "
         "torchrun's variables, passes signals and the exit code on, and reports what "
-        "the GPUs did.",
+        "the GPUs did. What torchrun reads from PET_ variables (PET_NNODES, PET_NPROC_PER_NODE ...) "
+        "holds here too, behind the command line.",
+    .elsewhere = kOtherLaunchers,
     .run = run_run};
 
 }  // namespace gpuwarden::cli

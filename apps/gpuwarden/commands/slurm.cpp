@@ -117,6 +117,7 @@ Result<int> show_script(Context& context) {
   script.args.rest = behind_action(context.args);
   if (!context.args.has("json")) return print_slurm_script(script);
   const auto programs = slurm::real_programs(context.environment);
+  GPUWARDEN_CHECK(fall_back_to_config_for_slurm(script));
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
   GPUWARDEN_TRY(const SlurmJob job, read_slurm_job(script, site));
   GPUWARDEN_TRY(const std::string text, slurm::sbatch_script(job.job));

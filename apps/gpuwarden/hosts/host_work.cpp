@@ -90,8 +90,10 @@ Result<void> HostWork::choose(const hosts::Order& order, const hosts::RunEars& e
     gpus_ = machine::Reservation::of_cpu();
     return {};
   }
-  leave_out(order.without, *machine_, selection_.request);
-  GPUWARDEN_TRY(gpus_, acquire(*machine_, selection_, true, {order.run_id, join(order.command, " ")}));
+  machine::ReservationRequest request = reservation_of(selection_);
+  request.without = order.without;
+  GPUWARDEN_TRY(gpus_,
+                reserve_heeding_signals(*machine_, std::move(request), {order.run_id, join(order.command, " ")}));
   for (const std::string& warning : gpus_->decision().warnings) ears.warning(warning);
   for (const std::string& warning : gpus_->warnings()) ears.warning(warning);
   return {};
@@ -110,7 +112,8 @@ hosts::Done HostWork::run(const hosts::Start& start, const std::stop_token& stop
   job.restart_count = start.restart_count;
   job.max_restarts = start.max_restarts;
   job.argv.insert(job.argv.end(), start.arguments.begin(), start.arguments.end());
-  for (const auto& [name, value] : start.changes) job.extra_environment[name] = value;
+  for (const auto& [name, value] : healing::fill_in(start.changes, start.address, {}))
+    job.extra_environment[name] = value;
   job.takes_signals = true;
   job.keep_last_words = true;
   const launch::ReadyRun ready =

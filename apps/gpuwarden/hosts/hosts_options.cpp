@@ -54,16 +54,4 @@ Result<void> check_without_hosts(const Args& args, std::span<const Option> optio
   return {};
 }
 
-std::vector<std::string> option_words(const Context& context, std::span<const std::string_view> without) {
-  std::vector<std::string> words;
-  for (const Option& option : options_of(*context.command)) {
-    const std::string key = key_of(option);
-    if (!context.args.has(key) || std::ranges::find(without, key) != without.end()) continue;
-    const auto values = context.args.all(key);
-    if (values.empty()) words.push_back("--" + key);
-    for (const std::string& value : values) words.push_back(fmt::format("--{}={}", key, value));
-  }
-  return words;
-}
-
 }  // namespace gpuwarden::cli

@@ -28,7 +28,4 @@ Result<hosts::SshOptions> read_ssh(const Context& context);
 /// Fails where one of the options was given, which mean nothing without --hosts; with --slurm --remote-program does.
 Result<void> check_without_hosts(const Args& args, std::span<const Option> options = kHostsOptions);
 
-/// The options that were given, as words for the parser of another process; without those of these keys.
-std::vector<std::string> option_words(const Context& context, std::span<const std::string_view> without);
-
 }  // namespace gpuwarden::cli

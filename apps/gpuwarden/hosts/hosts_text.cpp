@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/healing/judgement.hpp"
 #include "render/gpu_table.hpp"
 
 namespace gpuwarden::cli {
@@ -59,7 +60,9 @@ std::string hosts_try_text(const hosts::HostsTry& one) {
   if (!one.restarts) return text;
   text +=
       fmt::format("  starting again on the same hosts in {:.1f} s", std::chrono::duration<double>(one.pause).count());
-  for (const auto& [name, value] : one.changes) text += fmt::format(", with {}={}", name, printable(value));
+  for (const auto& [name, value] : one.changes)
+    text += fmt::format(", with {}={}", name,
+                        value == healing::kInterface ? "(each host's own interface)" : printable(value));
   return text + "\n";
 }
 

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <random>
 #include <utility>
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/hosts/choose.hpp"
+#include "gpuwarden/hosts/look.hpp"
 #include "gpuwarden/hosts/run.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "hosts/hosts_text.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 /// What names the hosts and what each of them is told by itself; the rest is sent as it is.
 constexpr auto kNotSent = std::to_array<std::string_view>(
-    {"hosts", "hostfile", "ssh", "remote-program", "chdir", "env", "num-gpus", "quiet", "color"});
+    {"hosts", "hostfile", "ssh", "remote-program", "chdir", "env", "num-gpus", "gpus", "quiet", "color"});
 
 std::vector<std::string> words_for_hosts(const Context& context) {
   std::vector<std::string_view> own(kNotSent.begin(), kNotSent.end());
@@ -38,6 +39,9 @@ Result<void> check_with_hosts(const Args& args) {
       {"node-rank", "the order of the hosts says which node each is"},
       {"rdzv-endpoint", "the first host is where they meet; --master-addr and --master-port name the place"},
       {"rdzv-id", "the run has an id of its own"},
+      {"straggler", "a GPU that is far behind is warned of on the hosts"},
+      {"rdzv-conf", "nothing is started before all hosts have answered: --wait waits for their GPUs"},
+      {"local-ranks-filter", "--log-dir DIR --redirects 3 --tee 0:3 shows the first rank of each host alone"},
       {"record", "gpuwarden serve --peers shows what the GPUs of many machines do"},
       {"checkpoint", "a job on several hosts keeps its number of ranks"},
       {"probation", "a GPU that was at fault is not used again by the job"},
@@ -61,6 +65,52 @@ Result<void> check_with_hosts(const Args& args) {
                   fmt::format("--{} and a range of --{} cannot be used together", given, option), hint);
   }
   return {};
+}
+
+/// A number for all hosts together leaves none to single ones.
+Result<void> check_total(const Args& args, const std::vector<hosts::Host>& hosts) {
+  static constexpr auto kClashes = std::to_array<Clash>({
+      {"gpus", "num-gpus", "--gpus counts those of all hosts together, -n those of each"},
+      {"gpus", "gpu-ids", "they are chosen: leave out one of the two"},
+      {"gpus", "all", "leave out one of the two"},
+      {"gpus", "nnodes", "as few of the hosts take part as have so many"},
+      {"gpus", "model", "a model is for one machine's GPUs: -n for each host"},
+      {"gpus", "model-size", "a model is for one machine's GPUs: -n for each host"},
+  });
+  GPUWARDEN_CHECK(check_clashes(args, kClashes));
+  for (const hosts::Host& host : hosts) {
+    if (host.gpus)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}:{} and --gpus cannot be used together", host.name, *host.gpus),
+                  "leave out the numbers of single hosts");
+  }
+  if (args.text("device") == "cpu")
+    return fail(ErrorCode::invalid_argument, "--gpus and --device cpu cannot be used together",
+                "leave out one of the two");
+  return {};
+}
+
+/// With --gpus those that have so many together, each with its share.
+Result<std::vector<hosts::Host>> hosts_with_gpus(const Context& context, std::vector<hosts::Host> named,
+                                                 const hosts::SshOptions& ssh) {
+  static constexpr auto kAsked = std::to_array<const char*>({"simulate", "timeout", "probe"});
+  GPUWARDEN_TRY(const auto count, count_option(context.args, "gpus", 1000000));
+  if (!count) return named;
+  GPUWARDEN_CHECK(check_total(context.args, named));
+  Context one = context;
+  one.args.forget("gpus");
+  GPUWARDEN_TRY(const Selection selection, read_selection(one));
+  hosts::LookRequest look{.hosts = named, .version = GPUWARDEN_VERSION, .ssh = ssh};
+  for (const char* option : kAsked) {
+    if (const auto value = context.args.text(option)) look.options.push_back(fmt::format("--{}={}", option, *value));
+  }
+  GPUWARDEN_TRY(const auto timeout, duration_option(context.args, "timeout"));
+  if (timeout) look.patience += *timeout;
+  const auto links = hosts::start_links();
+  GPUWARDEN_TRY(const auto nodes, hosts::look(look, *links, system_clock()));
+  GPUWARDEN_TRY(const auto chosen, hosts::choose_hosts(named, nodes, {.gpus = selection.request, .count = *count}));
+  for (const std::string& host : chosen.left_out) warn(fmt::format("left out: {}", host));
+  return chosen.hosts;
 }
 
 /// How many GPUs each host is asked for: its own number, else that of -n.
@@ -138,9 +188,9 @@ Result<hosts::JobOnHosts> read_job(const Context& context) {
   hosts::JobOnHosts job;
   job.version = GPUWARDEN_VERSION;
   job.run_id = launch::make_run_id();
-  GPUWARDEN_TRY(const auto hosts, read_hosts(args));
-  GPUWARDEN_CHECK(check_counts(args, hosts));
+  GPUWARDEN_TRY(const auto named, read_hosts(args));
   GPUWARDEN_TRY(job.ssh, read_ssh(context));
+  GPUWARDEN_CHECK(check_counts(args, named));
   GPUWARDEN_TRY(const auto port, count_option(args, "master-port", 65535));
   if (port && *port > 0) job.master_port = static_cast<std::uint16_t>(*port);
   job.master_address = args.text("master-addr");
@@ -152,18 +202,12 @@ Result<hosts::JobOnHosts> read_job(const Context& context) {
     return fail(ErrorCode::invalid_argument, "--redirects and --tee need --log-dir with --hosts");
   GPUWARDEN_TRY(const auto grace, duration_option(args, "grace"));
   job.grace = grace.value_or(job.grace);
-  GPUWARDEN_TRY(const auto policy, read_policy(args));
-  job.max_restarts = policy.max_restarts;
-  job.heal = policy.heal;
-  job.restart_arguments = policy.restart_arguments;
+  GPUWARDEN_TRY(job.restarts, read_policy(args));
   GPUWARDEN_CHECK(read_time_limit(context));
   // It begins when the ranks do.
   job.time_limit = [context] { return read_time_limit(context).value_or(launch::TimeLimit{}); };
-  job.pause_before = [policy](std::uint32_t number) {
-    std::random_device random;
-    return healing::pause_before(policy, number, std::uniform_real_distribution<>(0, 1)(random));
-  };
   GPUWARDEN_CHECK(read_run_options(args));  // wrong ones are told before any host is asked
+  GPUWARDEN_TRY(const auto hosts, hosts_with_gpus(context, named, job.ssh));
   GPUWARDEN_CHECK(fill_orders(context, hosts, job));
   return job;
 }
@@ -213,7 +257,7 @@ Result<int> run_on_hosts(Context& context) {
     if (!quiet) unsaid += hosts_start_text(hosts, first);
   };
   hooks.failed = [&](const hosts::HostsTry& one) {
-    if (!quiet && job.max_restarts > 0) unsaid += hosts_try_text(one);
+    if (!quiet && job.restarts.max_restarts > 0) unsaid += hosts_try_text(one);
   };
   hooks.to_tell = [&] { return std::exchange(unsaid, {}); };
   const auto links = hosts::start_links();

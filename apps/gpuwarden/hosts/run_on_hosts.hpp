@@ -13,6 +13,7 @@ namespace gpuwarden::cli {
 
 /// The options of a job's own; those of kHostsOptions stand before them.
 inline constexpr auto kJobOnHostsOptions = std::to_array<Option>({
+    {"-G,--gpus", OptionKind::text, "N", "--hosts: so many GPUs in all, on as few of the hosts as have them"},
     {"--chdir", OptionKind::text, "DIR", "--hosts: run the command there (this folder, where a host has it)"},
     {"--env", OptionKind::repeated, "NAME[=VALUE]",
      "--hosts: set this variable for the ranks; NAME alone: as it is here"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "gpuwarden/base/text.hpp"
 #include "render/columns.hpp"
@@ -148,6 +149,28 @@ std::string job_progress(const Job& job) {
   if (job.state == "PENDING") return job_line(job);
   return fmt::format("job {} {} for {} of {} on {}", job.id, state_words(job), or_dash(job.run_time),
                      or_dash(job.time_limit), or_dash(job.nodes));
+}
+
+std::string statuses_text(const std::vector<slurm::NodeStatus>& statuses) {
+  std::string text;
+  for (const slurm::NodeStatus& one : statuses) {
+    text += fmt::format("  {}{}: {} GPU{}", one.simulated ? "[simulated figures] " : "", printable(one.node), one.gpus,
+                        one.gpus == 1 ? "" : "s");
+    if (!one.utilization.empty()) {
+      const auto [least, most] = std::ranges::minmax(one.utilization);
+      const double sum = std::accumulate(one.utilization.begin(), one.utilization.end(), 0.0);
+      text += fmt::format(", {:.0f} % busy", sum / static_cast<double>(one.utilization.size()));
+      if (least != most) text += fmt::format(" ({:.0f} to {:.0f})", least, most);
+    }
+    if (one.memory_used_bytes && one.memory_total_bytes)
+      text += fmt::format(", {} of {}", format_size(Bytes(*one.memory_used_bytes)),
+                          format_size(Bytes(*one.memory_total_bytes)));
+    if (one.hottest_celsius) text += fmt::format(", {:.0f} C at most", *one.hottest_celsius);
+    if (one.power_watts) text += fmt::format(", {:.0f} W", *one.power_watts);
+    if (one.in_trouble > 0) text += fmt::format(", {} in trouble", one.in_trouble);
+    text += "\n";
+  }
+  return text;
 }
 
 std::string reports_text(const std::vector<NodeReport>& reports, const Style& style) {

@@ -21,6 +21,8 @@ std::string why_text(const slurm::Job& job, const slurm::Site& site);
 std::string job_line(const slurm::Job& job);
 /// "job 12 runs for 0:05 of 2:00:00 on gn1".
 std::string job_progress(const slurm::Job& job);
+/// A line for each node: what its GPUs do just now.
+std::string statuses_text(const std::vector<slurm::NodeStatus>& statuses);
 /// What each node's run came to.
 std::string reports_text(const std::vector<slurm::NodeReport>& reports, const Style& style);
 /// A try that failed, its nodes, and what follows.

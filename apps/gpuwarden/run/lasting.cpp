@@ -9,8 +9,9 @@
 
 #include "acquire.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/healing/supply.hpp"
 #include "gpuwarden/machine/reserve.hpp"
-#include "gpuwarden/placement/names.hpp"
+#include "run/other_launchers.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -41,45 +42,21 @@ std::optional<milliseconds> left_by_slurm(const Environment& environment) {
   return std::chrono::duration_cast<milliseconds>(time - system_clock().wall_now());
 }
 
-/// Where several nodes agree, if there is anything to agree on.
-std::optional<healing::MeetingPlace> meeting_of(const launch::RunPlan& plan, const healing::RestartPolicy& policy,
-                                                bool elastic) {
-  const launch::JobSpec& job = plan.job;
-  const std::uint32_t least = plan.least_nodes.value_or(job.nodes);
-  if (job.nodes < 2 || (policy.max_restarts == 0 && least == job.nodes && !elastic)) return std::nullopt;
-  healing::MeetingPlace place{.node = job.node_rank, .least = least, .most = job.nodes};
-  place.address = job.master_address;
-  place.key = job.rendezvous_id.empty() ? fmt::format("{}:{}", job.master_address, job.master_port.value_or(0))
-                                        : job.rendezvous_id;
-  return place;
-}
-
-/// As acquire() without those GPUs. One that is lost just then does not tell its UUID any more, by which it was to be
-/// left out: it is looked for again.
-Result<machine::Reservation> acquire_without(const machine::Machine& machine, const Selection& selection,
-                                             const std::vector<Uuid>& without, const machine::Holder& holder) {
-  constexpr int kMostTimes = 5;
-  for (int times = 1;; ++times) {
-    Selection others = selection;
-    leave_out(without, machine, others.request);
-    auto gpus = acquire(machine, others, true, holder);
-    const bool unknown =
-        !gpus && (gpus.error().code == ErrorCode::not_found || gpus.error().code == ErrorCode::invalid_argument);
-    if (!unknown || without.empty() || times == kMostTimes) return gpus;
-  }
+/// Of --straggler: the word, and that there is something to restart with.
+Result<void> check_straggler(const Args& args) {
+  const auto word = args.text("straggler");
+  if (!word || word == "warn") return {};
+  if (word != "restart")
+    return refuse_as(fmt::format("--straggler: '{}' is not known", printable(*word)), "warn or restart");
+  if (args.text("max-restarts").value_or("0") == "0")
+    return refuse_as("--straggler restart needs --max-restarts", "how often the job may be started again");
+  if (args.has("gpu-ids"))
+    return refuse_as("--straggler restart and --gpu-ids cannot be used together",
+                     "GPUs that are named are not replaced: -n N");
+  return {};
 }
 
 }  // namespace
-
-void leave_out(const std::vector<Uuid>& without, const machine::Machine& machine, placement::Request& request) {
-  if (without.empty()) return;
-  const facts::Snapshot there = machine.read();
-  for (const Uuid& uuid : without) {
-    std::vector<placement::GpuName> name{{uuid.value}};
-    facts::Snapshot one = there;
-    if (placement::keep_named(name, one)) request.exclude.push_back(std::move(name[0]));
-  }
-}
 
 Result<launch::TimeLimit> read_time_limit(const Context& context) {
   launch::TimeLimit limit;
@@ -130,6 +107,11 @@ Result<launch::TimeLimit> parse_early_signal(const std::string& text) {
 Result<void> check_lasting(const Context& context, const Selection& selection) {
   GPUWARDEN_CHECK(read_time_limit(context));
   GPUWARDEN_CHECK(duration_option(context.args, "probation"));
+  GPUWARDEN_TRY(const RendezvousTimes times, rendezvous_times(context.args));
+  if (!context.args.has("quiet")) {
+    for (const std::string& sentence : times.needless) warn(sentence);
+  }
+  GPUWARDEN_CHECK(check_straggler(context.args));
   if (context.args.has("checkpoint") && !selection.least && !context.args.text("nnodes").value_or("").contains(':'))
     return refuse_as("--checkpoint requires a range of GPUs or nodes", "for example -n 2:4");
   return {};
@@ -137,31 +119,28 @@ Result<void> check_lasting(const Context& context, const Selection& selection) {
 
 Result<void> make_lasting(const Context& context, const machine::Machine& machine, const Selection& selection,
                           const launch::RunPlan& plan, healing::Options& options) {
+  const Args& args = context.args;
   GPUWARDEN_TRY(options.run.time_limit, read_time_limit(context));
-  GPUWARDEN_TRY(const auto probation, duration_option(context.args, "probation"));
+  GPUWARDEN_TRY(const auto probation, duration_option(args, "probation"));
   options.probation = probation.value_or(options.probation);
-  options.cpu_fallback = context.args.has("cpu-fallback");
-  options.checkpoint = context.args.text("checkpoint").value_or("");
-  options.meeting = meeting_of(plan, options.policy, selection.least.has_value());
+  options.cpu_fallback = args.has("cpu-fallback");
+  options.checkpoint = args.text("checkpoint").value_or("");
+  options.replaces_stragglers = args.text("straggler") == "restart";
+  options.meeting = healing::meeting_of(plan, options.policy, selection.least.has_value());
+  if (options.meeting) {
+    GPUWARDEN_TRY(const RendezvousTimes times, rendezvous_times(args));
+    options.meeting->patience = times.join.value_or(options.meeting->patience);
+    options.meeting->last_call = times.last_call.value_or(options.meeting->last_call);
+  }
   const machine::Holder holder{plan.job.run_id, join(plan.job.argv, " ")};
-  // GPUs that were named are those, and no others.
-  if (!selection.request.gpu_ids.empty() || selection.request.force_cpu) return {};
-  options.other_gpus = [&machine, selection, holder](const std::vector<Uuid>& without) {
-    return acquire_without(machine, selection, without, holder);
+  healing::Reserving reserving;
+  reserving.between_tries = [&machine, holder](const machine::ReservationRequest& request) {
+    return reserve_heeding_signals(machine, request, holder);
   };
-  if (!selection.least) return {};
-  healing::Elastic elastic{.least = *selection.least, .most = selection.request.count.value_or(1)};
-  elastic.more = [&machine, selection, holder](std::uint32_t least, std::uint32_t most,
-                                               const std::vector<Uuid>& without) -> Result<machine::Reservation> {
-    Selection more = selection;
-    more.request.count = most;
-    more.least = std::max(least, 1U);
-    if (least > 0) return acquire_without(machine, more, without, holder);
-    // Ranks may be running, whose launcher has the signals: nobody waits then.
-    leave_out(without, machine, more.request);
-    return machine::reserve(machine, {.gpus = more.request, .least = 1}, holder, system_clock());
+  reserving.while_ranks_run = [&machine, holder](const machine::ReservationRequest& request) {
+    return machine::reserve(machine, request, holder, system_clock());
   };
-  options.elastic = std::move(elastic);
+  healing::supply(reservation_of(selection), reserving, options);
   return {};
 }
 

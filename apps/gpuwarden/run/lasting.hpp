@@ -19,10 +19,6 @@ Result<void> check_lasting(const Context& context, const Selection& selection);
 Result<void> make_lasting(const Context& context, const machine::Machine& machine, const Selection& selection,
                           const launch::RunPlan& plan, healing::Options& options);
 
-/// Leaves those GPUs out of the request. Those that do not even tell their UUIDs any more cannot be chosen, nor left
-/// out by it.
-void leave_out(const std::vector<Uuid>& without, const machine::Machine& machine, placement::Request& request);
-
 /// "USR1@60", "TERM@2m", "10@30": Slurm's, with a signal's name or number; without a time a minute. Fails with
 /// invalid_argument.
 Result<launch::TimeLimit> parse_early_signal(const std::string& text);

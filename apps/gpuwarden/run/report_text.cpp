@@ -29,13 +29,6 @@ std::string gpu_line(const launch::GpuReport& gpu) {
                      throttling, gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
 }
 
-std::string settings_text(const Environment& changes) {
-  std::string text;
-  for (const auto& [name, value] : changes)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, printable(value));
-  return text;
-}
-
 /// "rank 1 (standard error):4: what it says".
 std::string line_text(const diagnosis::Evidence& evidence, const Style& style) {
   constexpr std::size_t kLongest = 160;
@@ -119,10 +112,11 @@ std::string attempt_text(const healing::Attempt& attempt, bool alone, const Styl
   if (!attempt.counts) return text + "  starting again, on what is left and others\n";
   text += fmt::format("  starting again in {:.1f} s{}", std::chrono::duration<double>(attempt.pause).count(),
                       attempt.judgement.restart == knowledge::Restart::other_gpus ? ", on other GPUs" : "");
+  if (attempt.fewer_gpus) text += fmt::format(", with {} instead of {} GPUs", *attempt.fewer_gpus, attempt.gpus.size());
   if (!attempt.changes.empty())
-    text += fmt::format(", with {}", settings_text(attempt.changes));
-  else if (!attempt.judgement.remedy.empty())
-    text += fmt::format("; --heal would set {}", settings_text(attempt.judgement.remedy));
+    text += fmt::format(", with {}", printable(launch::settings_text(attempt.changes)));
+  else if (!attempt.judgement.remedy.empty() && !attempt.fewer_gpus)
+    text += fmt::format("; --heal would set {}", printable(launch::settings_text(attempt.judgement.remedy)));
   return text + "\n";
 }
 

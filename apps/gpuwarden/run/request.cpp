@@ -11,6 +11,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/machine/fleets.hpp"
+#include "run/other_launchers.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -57,7 +58,8 @@ Result<void> read_meeting_place(const Args& args, RunRequest& request) {
   request.rendezvous_id = args.text("rdzv-id");
   const auto backend = args.text("rdzv-backend");
   if (backend && backend != "c10d" && backend != "static")
-    return wrong(fmt::format("--rdzv-backend: '{}' is not known", printable(*backend)), "c10d or static");
+    return wrong(fmt::format("--rdzv-backend: '{}' is not known", printable(*backend)),
+                 "c10d or static: nodes meet without a server of their own");
   const auto endpoint = args.text("rdzv-endpoint");
   if (!endpoint) return {};
   if (args.has("master-addr") || args.has("master-port"))
@@ -103,6 +105,8 @@ Result<void> check_launch_options(const Args& args) {
       {"standalone", "rdzv-endpoint", "--standalone finds a free port"},
       {"standalone", "master-port", "--standalone finds a free port"},
       {"module", "no-python", "a module is run by Python"},
+      {"run-path", "no-python", "--run-path is for a program of Python's"},
+      {"run-path", "module", "a module is named, not a program's path"},
   });
   // torchrun's own examples write --standalone --nnodes 1.
   if (args.has("standalone") && args.has("nnodes") && args.text("nnodes") != "1" && args.text("nnodes") != "1:1")
@@ -143,6 +147,8 @@ Result<launch::RunPlan> read_plan(const Context& context, const Selection& selec
   GPUWARDEN_TRY(request.bind, bind_option(args));
   request.role = args.text("role");
   request.python_module = args.has("module");
+  request.python_script = args.has("run-path");
+  GPUWARDEN_TRY(request.shown_ranks, shown_ranks_option(args));
   request.log_directory = args.text("log-dir");
   request.one_device_per_rank = args.has("one-gpu-per-rank");
   return launch::plan_run(std::move(request));
@@ -157,7 +163,7 @@ Result<healing::RestartPolicy> read_policy(const Args& args) {
   if (pause) policy.first_pause = *pause;
   policy.restart_arguments = args.all("restart-arg");
   for (const char* option : {"heal", "restart-delay", "restart-arg"}) {
-    if (args.has(option) && policy.max_restarts == 0)
+    if (args.has(option) && !args.has("max-restarts"))
       return wrong(fmt::format("--{} needs --max-restarts", option), "how often the job may be started again");
   }
   return policy;

@@ -8,9 +8,7 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/doctor/outliers.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/doctor/survey.hpp"
 #include "gpuwarden/slurm/survey.hpp"
 #include "machine.hpp"
 #include "render/columns.hpp"
@@ -23,43 +21,12 @@ namespace {
 using doctor::Examination;
 using doctor::NamedMachine;
 using doctor::Outlier;
-using slurm::NodeAnswer;
 
-/// What the nodes are, those that could not be looked at, and how they compare.
-struct ClusterReport {
-  std::vector<NamedMachine> nodes;
-  std::vector<Examination> examinations;  ///< of each of these
-  std::vector<NodeAnswer> not_looked_at;
-  std::vector<Outlier> outliers;
-};
-
-ClusterReport judge(std::vector<NodeAnswer> answers, const knowledge::Knowledge& knowledge) {
-  ClusterReport report;
-  for (NodeAnswer& answer : answers) {
-    const auto document = nlohmann::json::parse(answer.output, nullptr, false);
-    auto snapshot = document.is_object() ? facts::snapshot_from_json(document)
-                                         : Result<facts::Snapshot>(fail(ErrorCode::corrupt, "it sent no snapshot"));
-    if (!snapshot) {
-      if (answer.problem.empty()) answer.problem = snapshot.error().message;
-      report.not_looked_at.push_back(std::move(answer));
-      continue;
-    }
-    report.examinations.push_back(doctor::examine(*snapshot, knowledge, {}, {}));
-    report.nodes.push_back({answer.node, std::move(*snapshot)});
-  }
-  report.outliers = doctor::outliers(report.nodes);
-  return report;
-}
-
-nlohmann::json to_json(const ClusterReport& report) {
-  nlohmann::json nodes = nlohmann::json::array();
-  for (std::size_t i = 0; i < report.nodes.size(); ++i)
-    nodes.push_back({{"node", report.nodes[i].name},
-                     {"simulated", report.nodes[i].snapshot.simulated},
-                     {"examination", doctor::to_json(report.examinations[i])}});
-  nlohmann::json others = nlohmann::json::array();
-  for (const NodeAnswer& one : report.not_looked_at) others.push_back({{"node", one.node}, {"reason", one.problem}});
-  return {{"nodes", nodes}, {"outliers", doctor::to_json(report.outliers)}, {"not_looked_at", others}};
+doctor::Survey judge(std::vector<slurm::NodeAnswer> nodes, const knowledge::Knowledge& knowledge) {
+  std::vector<doctor::MachineAnswer> answers;
+  for (slurm::NodeAnswer& one : nodes)
+    answers.push_back({std::move(one.node), std::move(one.output), std::move(one.problem)});
+  return doctor::survey(std::move(answers), knowledge);
 }
 
 std::string node_line(const NamedMachine& node, const Examination& examination) {
@@ -76,14 +43,15 @@ std::string node_line(const NamedMachine& node, const Examination& examination) 
   return text;
 }
 
-std::string text_of(const ClusterReport& report, const Style& style) {
+std::string text_of(const doctor::Survey& report, const Style& style) {
   std::string text;
-  for (std::size_t i = 0; i < report.nodes.size(); ++i) text += node_line(report.nodes[i], report.examinations[i]);
-  for (const NodeAnswer& one : report.not_looked_at)
-    text += fmt::format("{}: not looked at: {}\n", printable(one.node), printable(one.problem));
-  if (report.nodes.size() < 2) return text;
+  for (std::size_t i = 0; i < report.machines.size(); ++i)
+    text += node_line(report.machines[i], report.examinations[i]);
+  for (const doctor::MachineAnswer& one : report.not_looked_at)
+    text += fmt::format("{}: not looked at: {}\n", printable(one.machine), printable(one.problem));
+  if (report.machines.size() < 2) return text;
   if (report.outliers.empty())
-    return text + fmt::format("\n{} nodes compared: none stands apart\n", report.nodes.size());
+    return text + fmt::format("\n{} nodes compared: none stands apart\n", report.machines.size());
   std::vector<std::vector<std::string>> rows{{"node", "what", "here", "elsewhere"}};
   for (const Outlier& one : report.outliers) rows.push_back({one.machine, one.what, one.value, one.usual});
   return text + "\nnot as the others:\n" + columns(rows, style);
@@ -101,12 +69,10 @@ Result<int> examine_partition(const Context& context) {
   if (const auto fleet = context.args.text("simulate")) command.push_back("--simulate=" + *fleet);
   const auto report = judge(slurm::survey(*programs, slurm::plan_survey(site, partition, command)), knowledge);
   if (context.args.has("json"))
-    print_json(to_json(report));
+    print_json(doctor::to_json(report));
   else
     fmt::print("{}", text_of(report, style));
-  const bool bad = std::ranges::any_of(report.examinations,
-                                       [](const Examination& one) { return one.worst >= doctor::Severity::error; });
-  return bad || !report.outliers.empty() || !report.not_looked_at.empty() ? kNo : kFine;
+  return report.is_bad() ? kNo : kFine;
 }
 
 }  // namespace gpuwarden::cli

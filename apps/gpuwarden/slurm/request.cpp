@@ -61,32 +61,26 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"priority", "Slurm orders the jobs that wait: --qos"},
     {"end-leftovers", "run it on the node itself: srun -w NODE gpuwarden run --end-leftovers RUN"},
     {"restart-delay", "a job that is submitted again waits in Slurm's queue"},
+    {"straggler", "a GPU that is far behind is warned of on its node"},
+    {"rdzv-conf", kSlurmMeets},
+    {"status", "each node's is in the log directory"},
 });
 /// What is meant for us, not for the nodes: Slurm sends the signal, which the ranks must not hear twice.
 constexpr auto kOurs =
     std::to_array<std::string_view>({"num-gpus", "device", "log-dir", "report", "max-restarts", "restart-arg",
                                      "no-report", "quiet", "color", "config", "json", "remote-program", "signal"});
 
-bool is_ours(const std::string& key) {
-  const auto is = [&](const Option& option) { return key_of(option) == key; };
-  return std::ranges::find(kOurs, key) != kOurs.end() || std::ranges::any_of(kSlurmJobOptions, is) ||
-         std::ranges::any_of(kSlurmRunOptions, is);
-}
-
 /// The run's own options, as they were given.
 std::vector<std::string> forwarded(const Context& context) {
-  std::vector<std::string> words;
-  for (const Option& option : options_of(*context.command)) {
-    const std::string key = key_of(option);
-    if (is_ours(key) || !context.args.has(key)) continue;
-    const auto values = context.args.all(key);
-    if (values.empty()) words.push_back("--" + key);
-    if (option.kind == OptionKind::list && !values.empty())
-      words.push_back(fmt::format("--{}={}", key, join(values, ",")));
-    else
-      for (const std::string& value : values) words.push_back(fmt::format("--{}={}", key, value));
+  std::vector<std::string> ours(kOurs.begin(), kOurs.end());
+  for (const Option& option : kSlurmJobOptions) ours.push_back(key_of(option));
+  for (const Option& option : kSlurmRunOptions) ours.push_back(key_of(option));
+  auto words = option_words(context, std::vector<std::string_view>(ours.begin(), ours.end()));
+  if (const auto config = context.args.text("config")) {
+    words.push_back("--config=" + fs::absolute(*config).string());
+    // What the file says of restarts is done here, by submitting the job again.
+    words.emplace_back("--max-restarts=0");
   }
-  if (const auto config = context.args.text("config")) words.push_back("--config=" + fs::absolute(*config).string());
   return words;
 }
 
@@ -168,6 +162,21 @@ Result<slurm::Policy> policy_of(const Args& args) {
 
 }  // namespace
 
+Result<void> fall_back_to_config_for_slurm(Context& context) {
+  const std::string file = context.args.text("config").value_or("");
+  GPUWARDEN_TRY(const auto keys, fall_back_to_config(context));
+  for (const std::string& key : keys) {
+    const auto refused = std::ranges::find(kRefused, key, &Refused::key);
+    if (refused != kRefused.end())
+      return wrong_job(fmt::format("--slurm and {} of {} mean nothing together", key, printable(file)), refused->hint);
+    // The nodes read the file too, and Slurm sends the signal.
+    if (key == "signal")
+      return wrong_job(fmt::format("--slurm and {} of {} mean nothing together", key, printable(file)),
+                       "write --signal on the command line: the ranks would hear it twice");
+  }
+  return {};
+}
+
 Result<void> check_for_slurm(const Args& args) {
   for (const Refused& one : kRefused) {
     if (args.has(one.key)) return wrong_job(fmt::format("--slurm and --{} mean nothing together", one.key), one.hint);
@@ -242,10 +251,10 @@ Result<SlurmJob> read_slurm_job(const Context& context, const slurm::Site& site)
                      .by_number = !site.constrains_devices,
                      .options = forwarded(context),
                      .command = args.rest};
-  GPUWARDEN_TRY(result.job, slurm::job_of(placed.job, run));
   // What is left when Slurm's patience ends dies with those who were to end it.
   if (!args.has("grace") && site.kill_wait && *site.kill_wait < 2 * launch::JobSpec{}.grace)
     run.options.push_back(fmt::format("--grace={}ms", std::chrono::milliseconds(*site.kill_wait).count() / 2));
+  GPUWARDEN_TRY(result.job, slurm::job_of(placed.job, run));
   const auto again = args.all("restart-arg");
   run.command.insert(run.command.end(), again.begin(), again.end());
   GPUWARDEN_TRY(const slurm::BatchJob restarted, slurm::job_of(placed.job, run));

@@ -8,6 +8,9 @@
 
 namespace gpuwarden::cli {
 
+/// What a --config asks for, behind what was typed: checked here, not only on the nodes, which read it too. Fails with
+/// invalid_argument for what means nothing with Slurm.
+Result<void> fall_back_to_config_for_slurm(Context& context);
 /// Fails with invalid_argument on options of `run` that mean nothing together with Slurm.
 Result<void> check_for_slurm(const Args& args);
 /// What is asked of the cluster. Fails with invalid_argument.

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::chrono::seconds kSecondThoughts{3};
 
-slurm::FollowHooks follow_hooks(bool quiet) {
+/// `logs`: the folder in which the nodes' logs are.
+slurm::FollowHooks follow_hooks(bool quiet, const std::string& logs) {
   slurm::FollowHooks hooks;
   hooks.output = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -32,6 +33,11 @@ slurm::FollowHooks follow_hooks(bool quiet) {
   hooks.changed = [](const slurm::Job& job) {
     // What has ended is told at the end.
     if (!slurm::is_over(job) && job.state != "COMPLETING") say("gpuwarden: {}\n", job_line(job));
+  };
+  hooks.summary = [logs](const slurm::Job& job) {
+    const std::string text = statuses_text(slurm::read_statuses(slurm::logs_of(logs, job.id), job.nodes));
+    if (!text.empty()) say("gpuwarden: {}\n{}", job_progress(job), text);
+    return !text.empty();
   };
   hooks.still = [](const slurm::Job& job) { say("gpuwarden: {}\n", job_progress(job)); };
   return hooks;
@@ -86,7 +92,8 @@ int tell_end(const Context& context, const slurm::Outcome& outcome) {
   return write_gathered(context, outcome, code);
 }
 
-Result<SlurmJob> read_job(const Context& context, slurm::Programs& programs) {
+Result<SlurmJob> read_job(Context& context, slurm::Programs& programs) {
+  GPUWARDEN_CHECK(fall_back_to_config_for_slurm(context));
   GPUWARDEN_CHECK(check_for_slurm(context.args));
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(programs));
   return read_slurm_job(context, site);
@@ -107,7 +114,7 @@ Result<void> check_slurm_options(const Args& args) {
   return {};
 }
 
-Result<int> print_slurm_script(const Context& context) {
+Result<int> print_slurm_script(Context& context) {
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const SlurmJob asked, read_job(context, *programs));
   GPUWARDEN_TRY(const std::string script, slurm::sbatch_script(asked.job));
@@ -116,7 +123,7 @@ Result<int> print_slurm_script(const Context& context) {
   return kFine;
 }
 
-Result<int> run_on_slurm(const Context& context) {
+Result<int> run_on_slurm(Context& context) {
   if (context.args.has("dry-run")) return print_slurm_script(context);
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const SlurmJob asked, read_job(context, *programs));
@@ -133,7 +140,7 @@ Result<int> run_on_slurm(const Context& context) {
     return kFine;
   }
   std::string id;
-  slurm::Hooks hooks{.follow = follow_hooks(quiet)};
+  slurm::Hooks hooks{.follow = follow_hooks(quiet, asked.log_directory)};
   hooks.submitted = [&](const std::string& job) {
     id = job;
     if (!quiet) say("gpuwarden: submitted job {}, log {}\n", id, slurm::log_of(asked.log_directory, id));
@@ -156,7 +163,7 @@ Result<int> follow_slurm_job(const Context& context, const std::string& id) {
   Result<slurm::Job> job;
   {
     const StopOnSignals signals;
-    slurm::FollowHooks hooks = follow_hooks(false);
+    slurm::FollowHooks hooks = follow_hooks(false, std::filesystem::path(known.log).parent_path().string());
     hooks.stop = signals.token();
     job = slurm::follow(*programs, id, known.log, hooks, system_clock());
   }

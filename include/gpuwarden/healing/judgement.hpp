@@ -22,8 +22,17 @@ struct Judgement {
   std::vector<Uuid> gpus_at_fault;
   /// Variables, with their whole new values, that would have kept the first cause from happening; those that the job's
   /// environment has already are left out.
+  /// kInterface in a value stands for the interface of each machine at which the ranks meet: fill_in().
   Environment remedy;
+  /// Fewer ranks, and GPUs, may get by where so many did not.
+  bool fewer_gpus = false;
 };
+
+inline constexpr std::string_view kInterface = "{interface}";
+
+/// The remedy as this machine's ranks need it: with the interface at which they reach `master_address`. Settings for
+/// which none is found, and those that `environment` has already, are left out.
+Environment fill_in(Environment remedy, const std::string& master_address, const Environment& environment);
 
 /// Judges a try that failed. `environment`: what the ranks were started with. Of the ranks' output there is as much as
 /// JobSpec::keep_last_words kept.

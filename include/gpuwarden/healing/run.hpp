@@ -17,24 +17,13 @@
 #include <vector>
 
 #include "gpuwarden/healing/judgement.hpp"
+#include "gpuwarden/launch/restarts.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/machine/reservation.hpp"
 
 namespace gpuwarden::healing {
 
-struct RestartPolicy {
-  std::uint32_t max_restarts = 0;
-  bool heal = false;  ///< with the remedies that the diagnosis knows (Judgement::remedy)
-  /// Before the first restart; doubled with each one, up to the longest, with a fifth of jitter.
-  std::chrono::milliseconds first_pause = std::chrono::seconds(1);
-  std::chrono::milliseconds longest_pause = std::chrono::minutes(5);
-  /// A try that lasted so long was well: the pauses begin anew after it.
-  std::chrono::milliseconds healthy = std::chrono::minutes(10);
-  std::vector<std::string> restart_arguments;  ///< added to the command of every try but the first
-};
-
-/// The pause before restart `number` (1: the first since the job was well). `chance` in [0, 1) is the jitter's.
-std::chrono::milliseconds pause_before(const RestartPolicy& policy, std::uint32_t number, double chance);
+using launch::RestartPolicy;
 
 /// A job that goes on with fewer GPUs when one is lost, and grows again when it is back.
 struct Elastic {
@@ -69,6 +58,7 @@ struct Attempt {
   std::string decision;   ///< why, or why not: a sentence
   std::chrono::milliseconds pause{0};
   Environment changes;
+  std::optional<std::uint32_t> fewer_gpus;  ///< a remedy: the next try has so many
 };
 
 struct Options {
@@ -85,6 +75,9 @@ struct Options {
   std::chrono::milliseconds probation = std::chrono::minutes(1);
   /// Where all GPUs of the job are gone and there are no others, it goes on with as many ranks on the CPU.
   bool cpu_fallback = false;
+  /// Whether a job with a GPU far behind the others (launch::Straggler) is ended and started again without it, where
+  /// restarts are left and there is another GPU, or enough without it.
+  bool replaces_stragglers = false;
   launch::RunOptions run;
   /// The job of each try before it is started.
   std::function<void(launch::JobSpec&, const machine::Reservation&)> starting;

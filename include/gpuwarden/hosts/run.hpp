@@ -22,6 +22,7 @@
 #include "gpuwarden/hosts/ssh.hpp"
 #include "gpuwarden/hosts/values.hpp"
 #include "gpuwarden/launch/job.hpp"
+#include "gpuwarden/launch/restarts.hpp"
 
 namespace gpuwarden::hosts {
 
@@ -44,13 +45,9 @@ struct JobOnHosts {
   launch::StreamChoice redirects;
   launch::StreamChoice tee;
   std::chrono::milliseconds grace = std::chrono::seconds(10);  ///< that the ranks have to end
-  std::uint32_t max_restarts = 0;
-  std::vector<std::string> restart_arguments;
-  bool heal = false;  ///< with the remedies that agents tell of
+  launch::RestartPolicy restarts;                              ///< remedies are those that agents tell of
   /// The time of all tries together; asked once, when the first one starts. Empty: as long as they like.
   std::function<launch::TimeLimit()> time_limit;
-  /// Before restart `number` (1, 2 ...). Empty: none.
-  std::function<std::chrono::milliseconds(std::uint32_t number)> pause_before;
 };
 
 /// What became of one host's part of a try.

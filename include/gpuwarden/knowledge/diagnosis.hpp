@@ -76,6 +76,7 @@ struct DiagnosisCause {
   Restart restart = Restart::again;
   /// Variables of the environment with which the next try avoids it.
   std::span<const std::pair<std::string_view, std::string_view>> remedy;
+  bool fewer_ranks = false;  ///< a try with fewer ranks on the machine may avoid it
 };
 
 std::span<const DiagnosisRule> diagnosis_rules();

@@ -69,6 +69,8 @@ struct JobSpec {
   /// are not logged, without both of them all are logged and shown. Need a log directory.
   StreamChoice redirects;
   StreamChoice tee;
+  /// LOCAL_RANKs whose output is shown; that of the others goes nowhere but into logs. Empty: all of them.
+  std::optional<std::vector<std::uint32_t>> shown_ranks;
   /// Keep the end of each rank's output (RankEnd::last_output, last_words), which then goes through a pipe.
   bool keep_last_words = false;
   /// The CPUs of each rank, by LOCAL_RANK; an empty list, or none: it may use those of the launcher.
@@ -105,9 +107,11 @@ struct EarlyEnd {
     no_resources,  ///< the machine's memory, or the disk of its logs, runs out
     out_of_time,   ///< JobSpec::time_limit
     regroup,       ///< it is to be started again with other ranks
+    straggler,     ///< one of its GPUs is far behind the others (RunOptions::ends_for)
   };
   Kind kind{};
-  std::string why;  ///< a sentence
+  std::string why;         ///< a sentence
+  bool of_memory = false;  ///< of no_resources: it is the memory, of which fewer ranks need less
 };
 std::string_view to_string(EarlyEnd::Kind kind);
 

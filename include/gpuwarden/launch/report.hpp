@@ -52,8 +52,9 @@ struct SiteFinding {
 struct Straggler {
   GpuIndex gpu;
   Uuid uuid;
-  std::string evidence;  ///< "SM clock 345 MHz, the others' median 1980 MHz, for 1 min 0 s"
-  std::string reason;    ///< what the machine tells of it: "heat (hw_thermal_slowdown)"; empty: nothing
+  std::string evidence;    ///< "SM clock 345 MHz, the others' median 1980 MHz, for 1 min 0 s"
+  std::string reason;      ///< what the machine tells of it: "heat (hw_thermal_slowdown)"; empty: nothing
+  bool ended_job = false;  ///< the job was ended for its sake (EarlyEnd::Kind::straggler)
   /// "GPU 3 is far behind the job's other GPUs: ...".
   std::string sentence() const;
 };
@@ -132,6 +133,7 @@ struct JobGpus {
 struct Hearer {
   std::function<void(telemetry::Reading)> hear;  ///< from the sampler's thread; may be empty
   bool processes = true;                         ///< the readings have the processes, too, which costs more
+  bool traffic = false;                          ///< and what goes over PCIe and NVLink, which costs more still
 };
 
 /// Feeds a ReportBuilder every `period` from a thread of its own until stopped, and hears of Xids and the like

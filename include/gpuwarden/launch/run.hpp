@@ -46,10 +46,12 @@ struct RunRequest {
   std::optional<std::string> role;
   bool one_device_per_rank = false;
   bool python_module = false;             ///< argv[0] names a module: python -u -m MODULE ...
+  bool python_script = false;             ///< argv[0] is a program of Python's, executable or not
   std::optional<placement::BindTo> bind;  ///< bind each rank to CPUs near its GPU
   std::optional<std::filesystem::path> log_directory;
   StreamChoice redirects;  ///< with these and no log directory, one for this run is made below the temporary folder
   StreamChoice tee;
+  std::optional<std::vector<std::uint32_t>> shown_ranks;  ///< as JobSpec has it
   std::optional<std::chrono::milliseconds> grace;
 };
 
@@ -115,6 +117,9 @@ struct RunOptions {
   std::chrono::milliseconds lost_gpu_patience{0};
   /// A GPU that is far behind its peers for so long is warned of; 0: none is.
   std::chrono::milliseconds straggler_window = std::chrono::minutes(1);
+  /// Asked about each straggler that was found, every second while it is not answered with true: whether the job is
+  /// ended for its sake, to be started again without that GPU. Empty: stragglers are warned of.
+  std::function<bool(const Straggler&)> ends_for;
   /// Whether the job is ended in order when the machine's memory, or the disk of its logs, runs out.
   bool heeds_emergencies = true;
 };

@@ -36,6 +36,8 @@ struct ReservationRequest {
   /// With gpus.count and without a model: so many will do where not all of them are available, and as many are taken as
   /// are.
   std::optional<std::uint32_t> least;
+  /// For reserve(): never these GPUs or instances, whether or not they still tell their UUIDs.
+  std::vector<Uuid> without;
   std::int32_t priority = 0;  ///< among the waiting requests of the same user: the highest goes first
   /// Hears the last decision where its end is an error that says what is missing: why other GPUs would not do, and its
   /// warnings, for example of an invalid CUDA_VISIBLE_DEVICES.

@@ -45,6 +45,22 @@ std::vector<NodeReport> read_reports(const std::filesystem::path& folder, const 
                                      std::optional<Clock::WallTime> since = {});
 NodeReport read_report(std::string node, std::string_view text);
 
+/// What the GPUs of a node of the job do just now (gpuwarden run --status); what it does not tell is empty.
+struct NodeStatus {
+  std::string node;
+  bool simulated = false;
+  std::size_t gpus = 0;
+  std::vector<double> utilization;  ///< percent, of the GPUs that tell it
+  std::optional<std::uint64_t> memory_used_bytes;
+  std::optional<std::uint64_t> memory_total_bytes;
+  std::optional<double> hottest_celsius;
+  std::optional<double> power_watts;
+  std::size_t in_trouble = 0;  ///< that do not answer, are lost, need a reset
+};
+/// Of each node whose file (NODE.status) is there and can be read; as read_reports() has `nodes`.
+std::vector<NodeStatus> read_statuses(const std::filesystem::path& folder, const std::string& nodes);
+NodeStatus read_status(std::string node, std::string_view text);
+
 /// The node that failed by itself, not because it was ended with others; nullptr where none is seen.
 const NodeReport* guilty_of(const std::vector<NodeReport>& reports);
 

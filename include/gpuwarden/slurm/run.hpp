@@ -39,6 +39,7 @@ std::string drain_command(const NodeFault& fault);
 struct FollowHooks {
   std::function<void(const Job&)> changed;          ///< its state, its reason or its nodes
   std::function<void(const Job&)> still;            ///< every kStillPeriod of nothing else
+  std::function<bool(const Job&)> summary;          ///< every kStillPeriod while it runs: whether there was any to tell
   std::function<void(std::string_view)> output;     ///< what its log has got
   std::function<void(const std::string&)> warning;  ///< the controller does not answer
   std::stop_token stop;                             ///< leaves the job alone

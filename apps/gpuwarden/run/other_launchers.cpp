@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/other_launchers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
+#include "hosts/hosts_options.hpp"
+#include "options.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+/// An option of torchrun whose default is in PET_<ITS NAME> (torch/distributed/argparse_util.py).
+struct TorchrunDefault {
+  const char* option;
+  bool flag = false;
+  bool place = false;  ///< says where nodes meet
+};
+constexpr auto kTorchrunDefaults = std::to_array<TorchrunDefault>({
+    {.option = "nnodes"},
+    {.option = "nproc-per-node"},
+    {.option = "rdzv-backend"},
+    {.option = "rdzv-endpoint", .place = true},
+    {.option = "rdzv-id"},
+    {.option = "rdzv-conf"},
+    {.option = "standalone", .flag = true},
+    {.option = "max-restarts"},
+    {.option = "monitor-interval"},
+    {.option = "start-method"},
+    {.option = "event-log-handler"},
+    {.option = "role"},
+    {.option = "module", .flag = true},
+    {.option = "no-python", .flag = true},
+    {.option = "run-path", .flag = true},
+    {.option = "log-dir"},
+    {.option = "redirects"},
+    {.option = "tee"},
+    {.option = "local-ranks-filter"},
+    {.option = "node-rank"},
+    {.option = "master-addr", .place = true},
+    {.option = "master-port", .place = true},
+    {.option = "local-addr"},
+    {.option = "logs-specs"},
+    {.option = "numa-binding"},
+    {.option = "signals-to-handle"},
+    {.option = "virtual-local-rank", .flag = true},
+    {.option = "duplicate-stdout-filters"},
+    {.option = "duplicate-stderr-filters"},
+});
+
+std::string variable_of(std::string_view option) {
+  std::string name = "PET_";
+  for (const char c : option) name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  return name;
+}
+
+/// The word that would say it; empty: the variable says nothing.
+Result<std::string> word_of(const TorchrunDefault& one, const Environment& environment) {
+  const auto found = environment.find(variable_of(one.option));
+  if (found == environment.end() || found->second.empty()) return "";
+  if (!one.flag) return fmt::format("--{}={}", one.option, found->second);
+  // torchrun takes a number here, 0 for no.
+  const auto number = parse_integer(found->second);
+  if (!number)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: '{}' is not 0 or 1", found->first, printable(found->second)));
+  return *number == 0 ? "" : fmt::format("--{}", one.option);
+}
+
+}  // namespace
+
+Result<void> fall_back_to_torchrun_environment(Context& context) {
+  Args& args = context.args;
+  if (names_hosts(args) || args.has("slurm") || args.has("end-leftovers")) return {};
+  const bool placed =
+      args.has("standalone") || args.has("rdzv-endpoint") || args.has("master-addr") || args.has("master-port");
+  // As in torchrun: an endpoint goes before the address, and --standalone before both.
+  bool no_place = placed;
+  Args said;
+  for (const TorchrunDefault& one : kTorchrunDefaults) {
+    if (one.place && no_place) continue;
+    GPUWARDEN_TRY(const std::string word, word_of(one, context.environment));
+    if (word.empty()) continue;
+    auto parsed = parse_arguments(*context.command, {word});
+    if (!parsed) {
+      Error error = parsed.error();
+      error.message = fmt::format("{}: {}", variable_of(one.option), error.message);
+      return std::unexpected(std::move(error));
+    }
+    if (!args.has("quiet")) {
+      for (const std::string& sentence : parsed->needless) warn(sentence);
+    }
+    no_place = no_place || one.option == std::string_view("rdzv-endpoint");
+    said.fall_back_to(*parsed);
+  }
+  if (placed || args.has("nnodes") || args.has("node-rank")) said.forget("standalone");
+  if (said.has("standalone")) {
+    for (const char* key : {"rdzv-endpoint", "master-addr", "master-port", "node-rank"}) said.forget(key);
+  }
+  if (args.has("standalone")) {
+    for (const char* key : {"node-rank", "nnodes"}) said.forget(key);
+  }
+  args.fall_back_to(said);
+  return {};
+}
+
+Result<std::optional<std::vector<std::uint32_t>>> shown_ranks_option(const Args& args) {
+  const auto text = args.text("local-ranks-filter");
+  if (!text) return std::nullopt;
+  std::vector<std::uint32_t> ranks;
+  for (const std::string_view part : split(*text, ',')) {
+    const auto rank = parse_integer(trim(part));
+    if (!rank || *rank < 0 || *rank > 65535)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--local-ranks-filter: '{}' is not a rank", printable(std::string(part))),
+                  "LOCAL_RANKs with commas between: 0,2");
+    ranks.push_back(static_cast<std::uint32_t>(*rank));
+  }
+  return ranks;
+}
+
+Result<RendezvousTimes> rendezvous_times(const Args& args) {
+  RendezvousTimes times;
+  const auto text = args.text("rdzv-conf");
+  if (!text || text->empty()) return times;
+  for (const std::string_view part : split(*text, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string key(trim(part.substr(0, equals)));
+    if (equals == std::string_view::npos || key.empty())
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--rdzv-conf: '{}' is not KEY=VALUE", printable(std::string(part))),
+                  "for example join_timeout=600,last_call_timeout=10");
+    if (key != "join_timeout" && key != "last_call_timeout") {
+      times.needless.push_back(
+          fmt::format("--rdzv-conf: {} is not needed: nodes agree without torchrun's store", printable(key)));
+      continue;
+    }
+    const auto seconds = parse_number(trim(part.substr(equals + 1)));
+    if (!seconds || *seconds <= 0 || *seconds > 1e9)
+      return fail(ErrorCode::invalid_argument, fmt::format("--rdzv-conf: {} '{}' is not a number of seconds", key,
+                                                           printable(std::string(part.substr(equals + 1)))));
+    (key == "join_timeout" ? times.join : times.last_call) =
+        std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
+  }
+  return times;
+}
+
+}  // namespace gpuwarden::cli
