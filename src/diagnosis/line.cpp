@@ -246,6 +246,18 @@ bool is_prose(std::string_view text) {
   return RE2::PartialMatch(text, names_it) || RE2::PartialMatch(text, starts_as_people_do) || is_of_people(text);
 }
 
+/// Ends a text where it begins to say what might have been: a list of possible causes is no evidence of any of them.
+std::string_view without_guesses(std::string_view text) {
+  static const RE2 guesses(
+      "(?i)(?:some (?:common|possible|potential) (?:causes|reasons) include|there are some (?:potential|possible) root "
+      "causes|(?:possible|common|potential|likely) (?:root )?(?:causes|reasons)(?: are| include| for this)?:)");
+  if (!text.contains("auses") && !text.contains("easons")) return text;
+  re2::StringPiece rest(text.data(), text.size());
+  re2::StringPiece found;
+  if (!guesses.Match(rest, 0, rest.size(), RE2::UNANCHORED, &found, 1)) return text;
+  return text.substr(0, static_cast<std::size_t>(found.data() - text.data()));
+}
+
 std::string squeezed(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -278,6 +290,7 @@ Line normalise(std::string_view raw) {
   std::string_view rest = line.whole;
   for (int round = 0; round < 8 && peel(rest, line); ++round) {
   }
+  rest = without_guesses(rest);
   if (rest.starts_with("NCCL INFO")) line.level = Level::info;
   // Python's warnings name their class; the program goes on.
   static const RE2 python_warning("(?:^|: |\\()(?:User|Runtime|Future|Deprecation|Resource)Warning:");
