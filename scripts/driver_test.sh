@@ -10,6 +10,7 @@ skip() { say "driver test left out: $*"; exit 0; }
 program=${1:-build/release/bin/gpuwarden}
 [ -x "$program" ] || die "there is no $program: scripts/test.sh builds it"
 program=$(realpath "$program")
+export GPUWARDEN_OFFLINE=1
 need_packages "${driver_test_packages[@]}"
 
 place=${TMPDIR:-/tmp}

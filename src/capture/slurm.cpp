@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/slurm.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 
+#include "capture/gres_conf.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::capture {
@@ -17,6 +20,8 @@ using facts::SlurmPartition;
 constexpr std::string_view kConfigurationBegins = "Configuration data as of ";
 /// More records than any cluster has jobs are a hostile file's.
 constexpr std::size_t kMostRecords = 200'000;
+/// More kinds of GPUs than a node's file has lines.
+constexpr std::size_t kMostGres = 4096;
 
 class Taker {
  public:
@@ -37,6 +42,10 @@ class Taker {
   std::size_t take_part() {
     const std::span<const Line> rest = std::span<const Line>(lines_).subspan(at_);
     if (const std::size_t length = take_configuration(rest)) return length;
+    if (auto resource = read_gres_line(rest[0])) {
+      text_.records.push_back(std::move(*resource));
+      return 1;
+    }
     SlurmRecord record;
     if (const std::size_t length = read_slurm_record(rest, record)) {
       text_.records.push_back(std::move(record));
@@ -179,6 +188,24 @@ void read_node(const SlurmRecord& record, Cluster& cluster) {
   }
 }
 
+/// A line of gres.conf: GPUs of the nodes that it names, else of the node whose file it is. Lines of a node add up.
+void read_gres(const SlurmRecord& record, Cluster& cluster, SlurmFacts& facts) {
+  const auto gpus = gpus_of_gres_line(record);
+  const std::string type = shown(record.first({"Type"}));
+  std::string text = "gpu" + (type.empty() ? "" : ":" + type);
+  if (gpus) text += fmt::format(":{}", *gpus);
+  const std::string name = shown(record.first({"NodeName"}));
+  const std::string found = to_lower(record.first({"AutoDetect"}));
+  if (!gpus && to_lower(record.first({"Name"})) != "gpu" && (found.empty() || found == "off")) return;
+  if (name.empty()) {
+    if (facts.gres.size() < kMostGres) facts.gres.push_back(text);
+    return;
+  }
+  SlurmNode& node = cluster.nodes.at(name);
+  node.gres += (node.gres.empty() ? "" : ",") + text;
+  if (gpus) node.gpus = node.gpus.value_or(0) + *gpus;
+}
+
 /// GPUs of a whole job: granted, else asked for, else those of each node times the nodes.
 std::optional<int> gpus_of_job(const SlurmRecord& record) {
   auto gpus = gpus_of_tres(record.first({"AllocTRES", "TRES", "TRES_ALLOC", "ALLOCTRES"}));
@@ -197,7 +224,8 @@ void read_job(const SlurmRecord& record, Cluster& cluster) {
   keep(job.state, job_state(record.first({"JobState", "STATE", "ST"})));
   keep(job.name, record.first({"JobName", "JOBNAME", "NAME"}));
   keep(job.partition, record.first({"Partition", "PARTITION"}));
-  keep(job.nodes, record.first({"NodeList", "NODELIST"}));
+  // sacct says so of a job that has none yet.
+  if (const auto nodes = record.first({"NodeList", "NODELIST"}); nodes != "None assigned") keep(job.nodes, nodes);
   keep(job.reason, record.first({"Reason", "REASON"}));
   keep(job.exit_code, record.first({"ExitCode", "EXITCODE"}));
   keep(job.gpu_places, record.first({"GRES"}).contains("IDX:") ? record.first({"GRES"}) : "");
@@ -251,6 +279,8 @@ facts::Snapshot snapshot_of_slurm(const SlurmText& text) {
   for (const SlurmRecord& record : text.records) {
     if (record.thing == SlurmThing::job) {
       read_job(record, cluster);
+    } else if (record.thing == SlurmThing::gres) {
+      read_gres(record, cluster, facts);
     } else {
       read_partition(record, cluster);
       if (record.thing == SlurmThing::node) read_node(record, cluster);

@@ -16,7 +16,7 @@
 
 namespace gpuwarden::capture {
 
-enum class SlurmThing { node, job, partition };
+enum class SlurmThing { node, job, partition, gres };
 
 /// A record of scontrol or a row of a table, as printed.
 struct SlurmRecord {

@@ -239,10 +239,37 @@ std::optional<SlurmRecord> row_of(const Line& line, const Layout& layout) {
   // What was cut may go on, and its cells may stand under other titles.
   if (trim(line.text).empty() || !line.ended) return std::nullopt;
   SlurmRecord record{is_job_table(layout) ? SlurmThing::job : SlurmThing::node, line.number, {}};
-  const auto cells = cells_of(line.text, layout);
+  auto cells = cells_of(line.text, layout);
+  // A record that was cut: what is left of its last value may be another one.
+  if (!layout.separator.empty() && cells.size() < layout.titles.size() && cells.size() > 1) cells.pop_back();
   for (std::size_t i = 0; i < std::min(cells.size(), layout.titles.size()); ++i)
     record.cells.emplace_back(layout.titles[i], cells[i]);
   return is_row(record) ? std::optional(std::move(record)) : std::nullopt;
+}
+
+/// How many lines a record takes: values such as a job's name or comment may have line breaks in them. Only what comes
+/// to all columns in the end is joined, and no line that is a record by itself.
+std::size_t lines_of_record(std::span<const Line> lines, const Layout& layout) {
+  constexpr std::size_t kMost = 16;
+  if (layout.separator.empty()) return 1;
+  const auto columns = [&](const Line& line) { return cut(line.text, layout.separator).size(); };
+  std::size_t cells = columns(lines[0]);
+  for (std::size_t length = 1; length < std::min(kMost, lines.size()); ++length) {
+    if (cells >= layout.titles.size()) return length;
+    const std::size_t more = columns(lines[length]);
+    const std::string_view first = cut(lines[length].text, layout.separator)[0];
+    if (!lines[length].ended || (more > 1 && is_job_id(first))) return 1;
+    cells += more - 1;
+    if (cells > layout.titles.size() + 1) return 1;
+    if (cells >= layout.titles.size()) return length + 1;
+  }
+  return 1;
+}
+
+Line joined(std::span<const Line> lines) {
+  Line whole = lines[0];
+  for (const Line& line : lines.subspan(1)) whole.text += " " + std::string(trim(line.text));
+  return whole;
 }
 
 }  // namespace
@@ -258,10 +285,12 @@ std::size_t read_slurm_table(std::span<const Line> lines, std::vector<SlurmRecor
     if (layout->ruled) layout->extents = dashes;
     ++length;
   }
-  for (; length < lines.size(); ++length) {
-    auto row = row_of(lines[length], *layout);
+  while (length < lines.size()) {
+    const std::size_t taken = lines_of_record(lines.subspan(length), *layout);
+    auto row = row_of(joined(lines.subspan(length, taken)), *layout);
     if (!row) break;
     records.push_back(std::move(*row));
+    length += taken;
   }
   return length;
 }

@@ -92,7 +92,7 @@ CudaAnswer answer_cuda(const Asked& asked, const Version& cuda) {
   add_drivers(asked, answer);
   add_place(asked, answer);
   const std::string build = knowledge::build_of_cuda(release_of(cuda));
-  for (const auto& wheel : asked.knowledge.torch_builds()) {
+  for (const auto& wheel : asked.knowledge.torch_builds(asked.place.wheel_machine())) {
     if (wheel.build == build) answer.torch.push_back(wheel_name(wheel));
   }
   for (const auto& release : asked.knowledge.vllm_releases()) {

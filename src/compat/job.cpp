@@ -47,7 +47,8 @@ bool is_bad(DriverStanding standing) {
 }
 
 MatrixRow row_for(const Asked& asked, const GpuModel& model, std::optional<Version> work, const std::string& workload) {
-  const auto* wheel = knowledge::newest_torch_for(asked.knowledge, {knowledge::architecture_of(model)}, {});
+  const auto* wheel = knowledge::newest_torch_for(asked.knowledge, {knowledge::architecture_of(model)}, {},
+                                                  knowledge::machine_of_gpu(model.name));
   MatrixRow row{.model = &model, .cuda = work, .needs = {}, .standing = {}};
   if (!work && wheel != nullptr) row.cuda = knowledge::cuda_of_build(wheel->build);
   row.needs = knowledge::driver_needs(asked.knowledge, model, row.cuda, workload, asked.when);

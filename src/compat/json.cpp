@@ -5,6 +5,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/knowledge/forward_compatibility.hpp"
 
 namespace gpuwarden::compat {
 namespace {
@@ -19,12 +20,20 @@ Json of(std::string_view text) { return text.empty() ? Json() : Json(text); }
 Json positive(double value) { return value > 0 ? Json(value) : Json(); }
 Json branch(int number) { return number != 0 ? Json(number) : Json(); }
 
+Json of(const std::optional<Forward>& forward) {
+  if (!forward) return nullptr;
+  return {{"package", knowledge::compat_package(forward->cuda)},
+          {"folder", knowledge::compat_folder(forward->cuda)},
+          {"certified_servers_only", forward->certified_only}};
+}
+
 Json of(const Wheel& wheel) {
   return {{"torch", three_numbers(wheel.build.torch)},
           {"build", wheel.build.build},
           {"default", wheel.build.is_default},
           {"runs", wheel.fit ? Json(knowledge::is_fit(*wheel.fit)) : Json()},
-          {"why", wheel.fit ? Json(words_for(*wheel.fit)) : Json()}};
+          {"why", wheel.fit ? Json(words_for(*wheel.fit)) : Json()},
+          {"cuda_compat", of(wheel.forward)}};
 }
 
 Json of(const std::vector<Wheel>& wheels) {
@@ -55,6 +64,8 @@ void add(const Frameworks& found, Json& json) {
   json["first_torch"] = name(found.first_torch);
   json["newest_torch"] = name(found.newest_torch);
   json["torch_command"] = found.newest_torch != nullptr ? Json(knowledge::pip_command(*found.newest_torch)) : Json();
+  json["machine"] = found.machine;
+  json["other_builds"] = of(found.board != nullptr ? found.board->builds : std::string_view());
   json["newest_vllm"] = found.newest_vllm != nullptr ? of(found.newest_vllm->first) : Json();
 }
 
@@ -168,6 +179,7 @@ Json to_json(const VllmAnswer& answer) {
                {"command", answer.command},
                {"here", nullptr}});
   if (answer.obstacle) json["here"] = {{"runs", answer.obstacle->empty()}, {"why", *answer.obstacle}};
+  json["cuda_compat"] = of(answer.forward);
   if (answer.instead) json["recommended"] = of(*answer.instead);
   return json;
 }

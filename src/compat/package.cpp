@@ -16,13 +16,23 @@ using knowledge::RunsOn;
 using knowledge::TorchBuild;
 using knowledge::VllmRelease;
 
+/// Nothing but the driver is against the wheel.
+bool has_code_for_all(const Asked& asked, const TorchBuild& build) {
+  return std::ranges::all_of(asked.place.architectures(), [&](int one) {
+    return knowledge::is_fit(knowledge::wheel_fit(asked.knowledge, build, one, std::nullopt));
+  });
+}
+
 /// The rows of a release, under the number that was asked for: releases of one MAJOR.MINOR have the same builds.
 std::vector<Wheel> wheels_of(const Asked& asked, const std::string& text, const Version& version) {
   std::vector<Wheel> wheels;
-  for (const TorchBuild* row : asked.knowledge.torch_builds_of(version)) {
+  for (const TorchBuild* row : asked.knowledge.torch_builds_of(version, asked.place.wheel_machine())) {
     Wheel wheel{*row, std::nullopt};
     if (std::ranges::count(text, '.') >= 2) wheel.build.torch = version;
     if (!asked.place.is_empty()) wheel.fit = fit_here(asked, wheel.build);
+    const auto cuda = knowledge::cuda_of_build(wheel.build.build);
+    if (cuda && wheel.fit == knowledge::WheelFit::driver_too_old && has_code_for_all(asked, wheel.build))
+      wheel.forward = forward_here(asked, *cuda);
     wheels.push_back(wheel);
   }
   return wheels;
@@ -58,8 +68,11 @@ void judge(const Asked& asked, const std::optional<std::string>& build, TorchAns
   }
   if (asked.place.is_empty()) return;
   answer.obstacle = gpu_obstacle(asked);
-  if (!answer.obstacle && knowledge::is_fit(*answer.wheels[*answer.chosen].fit)) return;
-  answer.positive = false;
+  const Wheel& wheel = answer.wheels[*answer.chosen];
+  if (!answer.obstacle && knowledge::is_fit(*wheel.fit)) return;
+  answer.positive = !answer.obstacle && wheel.forward && !wheel.forward->certified_only;
+  const auto other = chosen(asked, answer.wheels, std::nullopt);
+  if (!answer.obstacle && other && knowledge::is_fit(*answer.wheels[*other].fit)) answer.as_it_is = other;
   answer.instead = recommend(asked, answer);
 }
 
@@ -77,10 +90,18 @@ std::string obstacle_to(const Asked& asked, const VllmRelease& row) {
       return fmt::format("driver {} runs CUDA {} {}", to_string(*asked.place.driver), to_string(row.cuda),
                          words_for(how));
   }
-  const TorchBuild* wheel = asked.knowledge.torch(row.torch, knowledge::build_of_cuda(other.value_or(row.cuda)));
+  const TorchBuild* wheel =
+      asked.knowledge.torch(row.torch, knowledge::build_of_cuda(other.value_or(row.cuda)), asked.place.wheel_machine());
   if (wheel != nullptr && !knowledge::is_fit(fit_here(asked, *wheel)))
     return fmt::format("its PyTorch {}: {}", wheel_name(*wheel), words_for(fit_here(asked, *wheel)));
   return "";
+}
+
+/// Nothing but the driver's age is against the release.
+bool can_be_helped(const Asked& asked, const VllmRelease& row) {
+  Place place = asked.place;
+  place.driver = std::nullopt;
+  return obstacle_to({asked.knowledge, place, asked.when}, row).empty() && !gpu_obstacle(asked);
 }
 
 bool speaks_of(const ComponentRelease& row, const std::string& version) {
@@ -116,7 +137,8 @@ TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& pac
 VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& text) {
   VllmAnswer answer;
   answer.asked = text.value_or("");
-  const auto* newest = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), asked.place.driver);
+  const auto* newest = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), asked.place.driver,
+                                                  asked.place.wheel_machine());
   answer.version = text ? Version::parse(*text) : newest != nullptr ? std::optional(newest->first) : std::nullopt;
   answer.row = answer.version ? asked.knowledge.vllm_near(*answer.version) : nullptr;
   answer.positive = answer.row != nullptr;
@@ -128,7 +150,8 @@ VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& tex
   if (asked.place.is_empty()) return answer;
   answer.obstacle = obstacle_to(asked, *answer.row);
   if (answer.obstacle->empty()) return answer;
-  answer.positive = false;
+  if (can_be_helped(asked, *answer.row)) answer.forward = forward_here(asked, answer.row->cuda);
+  answer.positive = answer.forward && !answer.forward->certified_only;
   answer.instead = recommend(asked, answer);
   return answer;
 }

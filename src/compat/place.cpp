@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
+#include "gpuwarden/knowledge/gpu_boards.hpp"
 
 namespace gpuwarden::compat {
 namespace {
@@ -52,8 +53,17 @@ std::vector<int> Place::architectures() const {
   return result;
 }
 
+std::string_view Place::wheel_machine() const {
+  if (!machine.empty()) return machine;
+  const bool all_on_arm = !gpus.empty() && std::ranges::all_of(gpus, [](const PlaceGpu& gpu) {
+    return knowledge::find_gpu_board(gpu.name) != nullptr;
+  });
+  return all_on_arm ? "aarch64" : knowledge::kUsualMachine;
+}
+
 Place place_of(const facts::Snapshot& snapshot, const Knowledge& knowledge) {
   Place place{.gpus = {}, .driver = driver_of(snapshot), .origin = "this machine", .simulated = snapshot.simulated};
+  if (snapshot.environment && snapshot.environment->host.machine) place.machine = *snapshot.environment->host.machine;
   place.problem = snapshot.problem;
   if (snapshot.simulated) place.origin = snapshot.fleet;
   for (const auto& record : snapshot.gpus) {

@@ -28,7 +28,8 @@ std::optional<Version> driver_to_take(const Asked& asked) {
 
 std::vector<Wheel> all_wheels(const Asked& asked) {
   std::vector<Wheel> wheels;
-  for (const auto& build : asked.knowledge.torch_builds()) wheels.push_back({build, fit_here(asked, build)});
+  for (const auto& build : asked.knowledge.torch_builds(asked.place.wheel_machine()))
+    wheels.push_back({build, fit_here(asked, build)});
   return wheels;
 }
 
@@ -39,9 +40,10 @@ bool any_runs(const std::vector<Wheel>& wheels) {
 Recommendation recommend(const Asked& asked, Verdict& verdict) {
   const auto driver = driver_to_take(asked);
   const auto architectures = asked.place.architectures();
+  const std::string_view machine = asked.place.wheel_machine();
   Recommendation recommended{driver != asked.place.driver ? driver : std::nullopt,
-                             knowledge::newest_torch_for(asked.knowledge, architectures, driver),
-                             knowledge::newest_vllm_for(asked.knowledge, architectures, driver), ""};
+                             knowledge::newest_torch_for(asked.knowledge, architectures, driver, machine),
+                             knowledge::newest_vllm_for(asked.knowledge, architectures, driver, machine), ""};
   if (const auto* torch = recommended.torch)
     verdict.sources.push_back(fmt::format("PyTorch {}: {}", wheel_name(*torch), torch->source));
   if (const auto* vllm = recommended.vllm) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "gpuwarden/compat/answer.hpp"
+#include "gpuwarden/knowledge/forward_compatibility.hpp"
 
 namespace gpuwarden::compat {
 
@@ -14,9 +15,11 @@ using knowledge::WheelFit;
 
 namespace {
 
-bool is_consumer(const PlaceGpu& gpu) {
-  return std::ranges::any_of(std::to_array<std::string_view>({"GeForce", "TITAN", "GTX"}),
-                             [&](std::string_view word) { return gpu.name.contains(word); });
+/// How cuda-compat serves the place's GPUs: the worst of them; unknown ones are not judged.
+knowledge::CompatServes compat_serves(const Asked& asked) {
+  auto worst = knowledge::CompatServes::yes;
+  for (const PlaceGpu& gpu : asked.place.gpus) worst = std::min(worst, knowledge::compat_serves(gpu.name));
+  return worst;
 }
 
 }  // namespace
@@ -46,8 +49,14 @@ std::string_view words_for(WheelFit fit) {
 RunsOn runs_here(const Asked& asked, const knowledge::Version& cuda) {
   if (is_useless(asked)) return RunsOn::not_at_all;
   const RunsOn how = asked.knowledge.runs_on(cuda, *asked.place.driver);
-  const bool only_consumers = !asked.place.gpus.empty() && std::ranges::all_of(asked.place.gpus, is_consumer);
-  return how == RunsOn::by_forward_compatibility && only_consumers ? RunsOn::not_at_all : how;
+  const bool refused = how == RunsOn::by_forward_compatibility && compat_serves(asked) == knowledge::CompatServes::no;
+  return refused ? RunsOn::not_at_all : how;
+}
+
+std::optional<Forward> forward_here(const Asked& asked, const Version& cuda) {
+  if (!asked.place.driver || asked.place.gpus.empty()) return std::nullopt;
+  if (runs_here(asked, cuda) != RunsOn::by_forward_compatibility) return std::nullopt;
+  return Forward{release_of(cuda), compat_serves(asked) == knowledge::CompatServes::certified_servers_only};
 }
 
 std::string_view words_for(RunsOn how) {

@@ -52,6 +52,15 @@ std::string remark_on(const GpuModel& model, const Job& job, const Suggestion& s
   return job.training && model.memory_bandwidth_gb_s < 400 ? "slow memory" : "";
 }
 
+/// The first release with a wheel for Arm servers; with code for Thor, where that is among the GPUs (sources:
+/// LMCache/LMCache#1507, verl-project/verl#3468: 0.10.2 ships aarch64; vllm-project/vllm#39233, merged in April 2026:
+/// sm_110).
+Version first_vllm_on_arm(const std::vector<int>& architectures) {
+  constexpr int kThor = 110;
+  const bool thor = std::ranges::find(architectures, kThor) != architectures.end();
+  return thor ? Version{0, 20, 0} : Version{0, 10, 2};
+}
+
 }  // namespace
 
 int architecture_of(const GpuModel& model) { return model.capability_major * 10 + model.capability_minor; }
@@ -130,14 +139,15 @@ std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, con
 }
 
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver) {
+                                   std::optional<Version> driver, std::string_view machine) {
   const VllmRelease* best = nullptr;
   for (const VllmRelease& row : knowledge.vllm_releases()) {
+    if (machine != kUsualMachine && row.first < first_vllm_on_arm(architectures)) continue;
     if (std::ranges::any_of(architectures, [&](int one) { return one < row.min_capability; })) continue;
     const auto cuda = vllm_cuda_for(knowledge, row, driver);
     if (!cuda) continue;
     // Its wheel brings the PyTorch that it was built with, and that one must have code for the GPU.
-    const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(*cuda));
+    const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(*cuda), machine);
     const bool has_all = wheel == nullptr || std::ranges::all_of(architectures, [&](int one) {
                            return is_fit(wheel_fit(knowledge, *wheel, one, driver));
                          });

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/forward_compatibility.hpp"
 #include "gpuwarden/knowledge/site_rules.hpp"
 #include "knowledge/names.hpp"
 #include "knowledge/other_names.hpp"
@@ -222,8 +223,8 @@ RunsOn Knowledge::runs_on(const Version& cuda, const Version& driver) const {
   if (floor && driver >= *floor) return RunsOn::by_minor_version;
   // cuda-compat exists since CUDA 10 and needs a driver of a branch that it was made for.
   constexpr int kFirstWithForwardCompatibility = 418;
-  if (cuda.major >= 10 && driver.major >= kFirstWithForwardCompatibility) return RunsOn::by_forward_compatibility;
-  return RunsOn::not_at_all;
+  const bool served = compat_serves_branch(cuda, driver.major).value_or(driver.major >= kFirstWithForwardCompatibility);
+  return cuda.major >= 10 && served ? RunsOn::by_forward_compatibility : RunsOn::not_at_all;
 }
 
 const Architecture* Knowledge::architecture(int number) const {

@@ -2,6 +2,7 @@
 // What Slurm's tools print, in texts of our own in their shapes.
 #include "capture/slurm.hpp"
 
+#include "capture/gres_conf.hpp"
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/capture/capture.hpp"
@@ -214,6 +215,60 @@ TEST(SlurmTables, SacctWithDashesAndWithBars) {
   ASSERT_THAT(barred.jobs, SizeIs(1));
   EXPECT_EQ(barred.jobs[0].gpus, 2);
   EXPECT_EQ(barred.jobs[0].state, "CANCELLED");
+}
+
+TEST(SlurmTables, SacctOfUnfinishedJobsCutRecordsAndNamesWithLineBreaks) {
+  const auto cluster = cluster_of(
+      "JobID|JobName|State|ExitCode|AllocTRES|ReqTRES|NodeList\n"
+      "1234|train|RUNNING|0:0|cpu=64,gres/gpu:h100=8,gres/gpu=8,node=1|cpu=64,gres/gpu=4,node=1|node01\n"
+      "1235|eval|PENDING|0:0||cpu=8,gres/gpu=3,node=1|None assigned\n"
+      "1236|cut|COMPLETED|0:0|cpu=8,gres/gpu=1\n"
+      "1237|two\n\nlines\nof a name|FAILED|1:0|cpu=8,gres/gpu=2,node=1|x|node02\n"
+      "1238|last|FAILED|1:0|cpu=8,gres/gpu=5,node=1|x|node03\n");
+  ASSERT_THAT(cluster.jobs, SizeIs(5));
+  EXPECT_EQ(cluster.jobs[0].gpus, 8) << "what was granted, not what was asked for";
+  EXPECT_EQ(cluster.jobs[1].gpus, 3) << "what was asked for, as long as nothing is granted";
+  EXPECT_EQ(cluster.jobs[1].nodes, "") << "'None assigned' is no node";
+  EXPECT_EQ(cluster.jobs[2].state, "COMPLETED");
+  EXPECT_EQ(cluster.jobs[2].gpus, std::nullopt) << "1 may have been 16";
+  EXPECT_EQ(cluster.jobs[3].id, "1237");
+  EXPECT_EQ(cluster.jobs[3].state, "FAILED");
+  EXPECT_EQ(cluster.jobs[3].gpus, 2);
+  EXPECT_EQ(cluster.jobs[3].nodes, "node02");
+  EXPECT_EQ(cluster.jobs[4].nodes, "node03") << "the record behind it is its own";
+}
+
+TEST(GresConf, LinesOfANodeAddUpAndFilesAreCounted) {
+  const auto cluster = cluster_of(
+      "# the site's GPUs\n"
+      "AutoDetect=off\n"
+      "NodeName=node[01-04] Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"
+      "NodeName=node05 Name=gpu Type=a100 File=/dev/nvidia2,/dev/nvidia0 Cores=0-31\n"
+      "NodeName=node05 name=gpu type=a100 file=/dev/nvidia[5-4,7] COREs=32-63   # the other way round\n"
+      "NodeName=node06 Name=gpu Type=1g.10gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\n"
+      "NodeName=node06 Name=shard Count=8\n");
+  ASSERT_THAT(cluster.nodes, SizeIs(3));
+  EXPECT_EQ(cluster.nodes[0].name, "node[01-04]");
+  EXPECT_EQ(cluster.nodes[0].gpus, 8);
+  EXPECT_EQ(cluster.nodes[0].gres, "gpu:h100:8");
+  EXPECT_EQ(cluster.nodes[1].gpus, 5);
+  EXPECT_EQ(cluster.nodes[1].gres, "gpu:a100:2,gpu:a100:3");
+  EXPECT_EQ(cluster.nodes[2].gpus, 1);
+}
+
+TEST(GresConf, LinesWithoutANodeAreOfTheNodeItselfAndWhatSlurmFindsIsNotCounted) {
+  const auto own = cluster_of("AutoDetect=nvml\nName=gpu Type=gh200 File=/dev/nvidia[0-3]\n");
+  EXPECT_THAT(own.gres, ElementsAre("gpu", "gpu:gh200:4"));
+  EXPECT_THAT(own.nodes, IsEmpty());
+  const auto counted = cluster_of("Name=gpu Count=2\n");
+  EXPECT_THAT(counted.gres, ElementsAre("gpu:2"));
+  const auto found = cluster_of("NodeName=n1 AutoDetect=nvml Name=gpu Type=a100\n");
+  ASSERT_THAT(found.nodes, SizeIs(1));
+  EXPECT_EQ(found.nodes[0].gpus, std::nullopt);
+  for (const auto* const other : {"Name=gpu", "Name=Ada Type=person Age=36", "NodeName=n1 Gres=gpu:8", "AutoDetect=yes"})
+    EXPECT_FALSE(read_gres_line({.text = other, .number = 1}).has_value()) << other;
+  EXPECT_EQ(count_of_files("/dev/nvidia[0-99999999]"), std::nullopt);
+  EXPECT_EQ(count_of_files("/dev/nvidia[0-"), std::nullopt);
 }
 
 TEST(SlurmTables, RowsWithoutAHeaderAreKnownByNumberAndState) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden driver, on captures, simulated fleets and test roots; nothing is applied here (scripts/driver_test.sh).
 #include "cli/program.hpp"
+#include "support/http_server.hpp"
 #include "support/patience.hpp"
 
 namespace gpuwarden {
@@ -123,6 +124,43 @@ TEST_F(DriverCommand, PreparesAScriptForAMachineElsewhere) {
       run({"driver", "plan", "--script", "--from", file("p100.txt", kPascal), "--distribution", "rhel:9"});
   EXPECT_EQ(other.exit_code, 0) << other.standard_error;
   EXPECT_THAT(other.standard_output, HasSubstr("dnf"));
+}
+
+TEST_F(DriverCommand, AsksTheRepositoryWhetherItHasTheVersion) {
+  testing::HttpServer server([](const testing::HttpServer::Request& request) {
+    return request.path() == "/repos/ubuntu2204/x86_64/Packages"
+               ? testing::http_answer(200,
+                                      "Package: nvidia-open\nVersion: 580.95.05-0ubuntu1\n\n"
+                                      "Package: nvidia-fabricmanager\nVersion: 580.95.05-1\n")
+               : testing::http_answer(404, "");
+  });
+  const std::string mirror = fmt::format("http://127.0.0.1:{}/repos/", server.port());
+  const auto state = [&](const std::string& version) {
+    const auto plan = json({"driver", "plan", "--simulate", "h100x8", "--distribution", "ubuntu:22.04", "--mirror",
+                            mirror, "--packaging", "cuda-repository", "--driver-version", version});
+    for (const auto& check : plan["checks"]) {
+      if (check["id"] == "repository")
+        return check["state"].get<std::string>() + ": " + check["found"].get<std::string>();
+    }
+    return std::string("no check");
+  };
+  EXPECT_THAT(state("580.95.05"), HasSubstr("ok: ubuntu2204/x86_64 has nvidia-open 580.95.05"));
+  EXPECT_THAT(state("580.999.99"), HasSubstr("failed: ubuntu2204/x86_64 does not have nvidia-open"));
+  const auto script = run({"driver", "plan", "--script", "--simulate", "h100x8", "--distribution", "ubuntu:24.04",
+                           "--mirror", mirror, "--packaging", "cuda-repository"});
+  EXPECT_EQ(script.exit_code, 0) << script.standard_error;
+  EXPECT_THAT(script.standard_error, HasSubstr("there is no repository ubuntu2404/x86_64"));
+}
+
+TEST_F(DriverCommand, SaysThatTheRepositoryWasNotAsked) {
+  const std::vector<std::string> words = {"driver", "plan", "--simulate", "h100x8", "--distribution", "ubuntu:22.04"};
+  EXPECT_THAT(run(words).standard_output, HasSubstr("not checked: --offline"));
+  auto silent = words;
+  silent.insert(silent.end(), {"--mirror", "http://127.0.0.1:1/", "--packaging", "cuda-repository"});
+  EXPECT_THAT(run(silent).standard_output, HasSubstr("not checked: "));
+  auto wrong = words;
+  wrong.insert(wrong.end(), {"--mirror", "ftp://x"});
+  expect_error(wrong, 2, "--mirror: 'ftp://x' is not a URL");
 }
 
 TEST_F(DriverCommand, NamesADistributionOnlyForAMachineElsewhere) {

@@ -20,6 +20,7 @@ class Program : public ::testing::Test {
     environment_["GPUWARDEN_KNOWLEDGE_PATH"] = (dir_ / "knowledge").string();
     environment_["GPUWARDEN_MEMORY_DIR"] = (dir_ / "pools").string();
     environment_["GPUWARDEN_SIM_DIR"] = (dir_ / "sim").string();
+    environment_["GPUWARDEN_OFFLINE"] = "1";  // no test asks a repository on the network
     environment_["GPUWARDEN_STATE_DIR"] = (dir_ / "state").string();
   }
 

@@ -52,5 +52,48 @@ TEST(KnownVariables, AnUnknownWordNamesTheNearest) {
   EXPECT_EQ(none.error().hint, "did you mean 'NCCL_SOCKET_IFNAME'?");
 }
 
+TEST(KnownVariables, ThoseThatUsersMeetOutsideOfNcclAreExplainedToo) {
+  for (const std::string name : {"LD_LIBRARY_PATH",
+                                 "LD_PRELOAD",
+                                 "PATH",
+                                 "PYTORCH_ALLOC_CONF",
+                                 "MASTER_ADDR",
+                                 "MASTER_PORT",
+                                 "WORLD_SIZE",
+                                 "LOCAL_RANK",
+                                 "HF_HOME",
+                                 "HF_TOKEN",
+                                 "TOKENIZERS_PARALLELISM",
+                                 "TORCH_DISTRIBUTED_DEBUG",
+                                 "TRITON_PTXAS_PATH",
+                                 "CUDA_MPS_PIPE_DIRECTORY",
+                                 "XLA_PYTHON_CLIENT_MEM_FRACTION",
+                                 "TF_FORCE_GPU_ALLOW_GROWTH",
+                                 "OLLAMA_KEEP_ALIVE",
+                                 "SLURM_JOB_GPUS",
+                                 "HIP_VISIBLE_DEVICES",
+                                 "GLOO_SOCKET_IFNAME"})
+    EXPECT_NE(find_known_variable(name), nullptr) << name;
+  // The newer name and its alias each say which is which.
+  EXPECT_TRUE(find_known_variable("PYTORCH_ALLOC_CONF")->meaning.contains("PYTORCH_CUDA_ALLOC_CONF"));
+  EXPECT_TRUE(find_known_variable("PYTORCH_CUDA_ALLOC_CONF")->meaning.contains("alias of PYTORCH_ALLOC_CONF"));
+}
+
+TEST(KnownVariables, ANameIsReadAsAShellHasIt) {
+  for (const std::string typed : {"$LD_LIBRARY_PATH", "${LD_LIBRARY_PATH}", "LD_LIBRARY_PATH=/usr/local/cuda/lib64",
+                                  "export LD_LIBRARY_PATH=/x:$LD_LIBRARY_PATH"}) {
+    const auto found = find_known_variables({typed});
+    ASSERT_TRUE(found.has_value()) << typed;
+    EXPECT_EQ(found->front()->name, "LD_LIBRARY_PATH") << typed;
+  }
+}
+
+TEST(KnownVariables, AnUnknownWordThatIsNearNoneNamesThoseOfTheSameWordsElseTheSoftware) {
+  const auto hint = [](const std::string& word) { return find_known_variables({word}).error().hint; };
+  EXPECT_EQ(hint("VLLM_SOMETHING_ALTOGETHER_DIFFERENT"),
+            "the nearest that are known: VLLM_HOST_IP, VLLM_PORT, VLLM_CACHE_ROOT");
+  EXPECT_TRUE(hint("QWERTYUIOPASDFGHJKL").contains("nccl, cuda, container, pytorch")) << hint("QWERTYUIOPASDFGHJKL");
+}
+
 }  // namespace
 }  // namespace gpuwarden::knowledge

@@ -413,12 +413,28 @@ Json slurm_answer(std::string_view text) {
     for (const char* key : {"JobId", "ArrayTaskId", "CPUTot"}) give(key, number_or_null(record.first({key})));
     give("gres", std::string(record.first({"Gres", "GRES"})));
     give("tres", std::string(record.first({"TRES_ALLOC", "AllocTRES"})));
+    for (const char* key : {"Name", "Type", "File", "Count", "AutoDetect"}) {
+      if (record.thing == SlurmThing::gres) give(key, std::string(record.first({key})));
+    }
     if (record.thing != SlurmThing::job) continue;
     for (const auto& [key, value] : record.cells) {
       if (key == "TRES") answer["TRES"].push_back(value);
     }
     answer["gres_idx"] = places_of(record);
     if (const auto each = record.first({"TresPerNode"}); !each.empty()) answer["TresPerNode"] = {std::string(each)};
+  }
+  return answer;
+}
+
+/// Of a kind that nobody here knows: whatever any of the readers finds, the first that has a key.
+Json any_answer(std::string_view text, const capture::Capture& capture) {
+  Json answer = report_answers(text, capture.snapshot, false);
+  for (const auto& other : {slurm_answer(text), kernel_answer(text), list_answer(text), table_answer(text),
+                            environment_answer(text), toolkit_answer(text), version_answer(text)}) {
+    if (!other.is_object()) continue;
+    for (const auto& [key, value] : other.items()) {
+      if (!answer.contains(key) || answer[key].empty()) answer[key] = value;
+    }
   }
   return answer;
 }
@@ -438,10 +454,11 @@ Json capture_answers(const std::string& kind, std::string_view text, const std::
   if (kind == "rocm_json" || kind == "amd_smi" || kind == "xpu_smi") return vendor_answer(text);
   if (kind == "smi_version") return version_answer(text);
   if (kind == "smi_error") return error_answer(text);
-  if (kind != "smi_xml" && kind != "smi_q") return {};
   // The facts come through the front door: recognised by content.
   const auto capture = read_capture(text, name);
-  return capture ? report_answers(text, capture->snapshot, kind == "smi_xml") : Json();
+  if (!capture) return {};
+  if (kind == "smi_xml" || kind == "smi_q") return report_answers(text, capture->snapshot, kind == "smi_xml");
+  return any_answer(text, *capture);
 }
 
 }  // namespace gpuwarden::testing

@@ -11,6 +11,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/site_purpose.hpp"
+#include "gpuwarden/driver/availability.hpp"
 #include "gpuwarden/driver/json.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
@@ -33,6 +34,9 @@ constexpr auto kDriverOptions = std::to_array<Option>({
     {"--for", OptionKind::text, "PURPOSE", "a driver for: pytorch==2.5.1+cu124, vllm, sm_90"},
     {"--distribution", OptionKind::text, "ID[:VERSION]",
      "plan for a machine with it, with the GPUs of --from or --simulate: ubuntu:22.04, rhel:9"},
+    {"--mirror", OptionKind::text, "URL",
+     "plan: ask this mirror of NVIDIA's CUDA repositories whether it has the driver"},
+    {"--offline", OptionKind::flag, "", "plan: do not ask the repository (GPUWARDEN_OFFLINE=1 does the same)"},
     {"--compute-only", OptionKind::flag, "", "no graphics libraries"},
     {"--through-reboot", OptionKind::flag, "", "do not unload modules: reboot instead"},
     {"--script", OptionKind::flag, "", "plan: print it as a shell script"},
@@ -213,8 +217,29 @@ Result<int> recommend(Context& context) {
   return kFine;
 }
 
+/// How the repository is asked whether it has the driver.
+Result<driver::AskRepository> how_to_ask(const Context& context, bool on_paper) {
+  driver::AskRepository how{.on_paper = on_paper, .base = context.args.text("mirror").value_or("")};
+  if (!how.base.empty() && !how.base.starts_with("http://") && !how.base.starts_with("https://"))
+    return fail(ErrorCode::invalid_argument, fmt::format("--mirror: '{}' is not a URL", printable(how.base)),
+                "the folder above ubuntu2204, rhel9 ...: https://mirror.example.org/compute/cuda/repos");
+  const auto variable = context.environment.find("GPUWARDEN_OFFLINE");
+  const bool by_variable =
+      variable != context.environment.end() && !variable->second.empty() && variable->second != "0";
+  // Who names a mirror wants it asked.
+  how.offline = context.args.has("offline") || (by_variable && how.base.empty());
+  // Another root's package manager is not this machine's.
+  how.on_paper = on_paper || root_of(context) != "/";
+  return how;
+}
+
 Result<int> plan(Context& context) {
-  GPUWARDEN_TRY(const auto prepared, prepare(context));
+  GPUWARDEN_TRY(auto prepared, prepare(context));
+  GPUWARDEN_TRY(const auto how, how_to_ask(context, prepared.look.on_paper));
+  prepared.plan.checks.push_back(
+      driver::check_repository(prepared.look.facts, prepared.request, prepared.plan.target, how));
+  const driver::PreCheck& there = prepared.plan.checks.back();
+  if (context.args.has("script") && there.state != driver::PreCheck::State::ok) warn(printable(there.found));
   GPUWARDEN_TRY(const auto style, style_of(context));
   if (context.args.has("json")) {
     print_answer(to_json(prepared.plan), prepared.look.facts.snapshot.simulated);

@@ -69,7 +69,7 @@ std::string torch_text(const compat::Asked& asked, const std::vector<Wheel>& whe
   if (releases.empty()) return text + "  none that is known\n";
   for (std::size_t i = 0; i < std::min(releases.size(), kReleasesShown); ++i) {
     std::vector<std::string> builds;
-    for (const auto* build : asked.knowledge.torch_builds_of(releases[i])) {
+    for (const auto* build : asked.knowledge.torch_builds_of(releases[i], asked.place.wheel_machine())) {
       if (knowledge::is_fit(compat::fit_here(asked, *build)))
         builds.push_back(fmt::format("{}{}", build->build, build->is_default ? " (default)" : ""));
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/forward_compatibility.hpp"
 #include "render/columns.hpp"
 #include "render/compat_parts.hpp"
 
@@ -202,9 +203,35 @@ std::string wheels(const Wording& to, const TorchAnswer& answer) {
     std::ranges::replace(code, ';', ' ');
     table.push_back({wheel_name(wheel.build) + (wheel.build.is_default ? " (default)" : ""),
                      to_string(wheel.build.min_driver), std::move(code)});
-    if (wheel.fit) table.back().emplace_back(compat::words_for(*wheel.fit));
+    if (wheel.forward)
+      table.back().push_back("with " + knowledge::compat_package(wheel.forward->cuda));
+    else if (wheel.fit)
+      table.back().emplace_back(compat::words_for(*wheel.fit));
   }
   return "\n" + columns(table, to.style) + "\n";
+}
+
+/// What makes it run on a driver that is too old for it, and how that is installed.
+std::string forward_text(const Wording& to, const compat::Forward& forward) {
+  std::vector<std::string> branches;
+  for (const int branch : knowledge::compat_branches(forward.cuda)) branches.push_back(std::to_string(branch));
+  const std::string which = branches.empty() ? "" : fmt::format(", drivers of the branches {}", join(branches, ", "));
+  const std::string package = knowledge::compat_package(forward.cuda);
+  const std::string gpus =
+      forward.certified_only ? "data-centre GPUs; cards like these only in NGC-Ready servers" : "data-centre GPUs";
+  return to.line("cuda-compat", fmt::format("forward compatibility: {}{}", gpus, which)) +
+         command_line("", "apt install " + package + "   (dnf, zypper: the same name, from NVIDIA's CUDA repository)") +
+         command_line("", "export LD_LIBRARY_PATH=" + knowledge::compat_folder(forward.cuda) + ":$LD_LIBRARY_PATH");
+}
+
+std::string forward_verdict(const Wording& to, const TorchAnswer& answer, const Wheel& wheel) {
+  std::string text =
+      to.line("here", fmt::format("{}: the driver is too old for it as it is; it runs with {}", wheel_name(wheel.build),
+                                  knowledge::compat_package(wheel.forward->cuda))) +
+      forward_text(to, *wheel.forward) + command_line("install", knowledge::pip_command(wheel.build));
+  if (answer.as_it_is)
+    return text + command_line("or, as it is", knowledge::pip_command(answer.wheels[*answer.as_it_is].build));
+  return answer.instead ? text + recommendation_text(to.asked, *answer.instead, to.style) : text;
 }
 
 std::string verdict(const Wording& to, const TorchAnswer& answer) {
@@ -212,6 +239,7 @@ std::string verdict(const Wording& to, const TorchAnswer& answer) {
     return to.line("note", fmt::format("there is no {} wheel of it that is known", answer.missing_build));
   const Wheel& wheel = answer.wheels[*answer.chosen];
   std::string text;
+  if (wheel.forward && !answer.obstacle) return forward_verdict(to, answer, wheel);
   if (wheel.fit) text += to.line("here", fmt::format("{}: {}", wheel_name(wheel.build), compat::words_for(*wheel.fit)));
   if (answer.obstacle)
     text += to.line("", fmt::format("{}: {}", printable(answer.obstacle->gpu), answer.obstacle->why));
@@ -248,7 +276,12 @@ std::string text_of(const Wording& to, const VllmAnswer& answer) {
   if (answer.min_driver) text += to.line("driver", to_string(*answer.min_driver) + " or newer");
   text += to.line("GPU", fmt::format("compute capability {} or higher", capability_text(row.min_capability)));
   text += command_line("install", answer.command);
-  if (answer.obstacle) text += to.line("here", answer.obstacle->empty() ? "runs" : "no: " + *answer.obstacle);
+  if (answer.forward)
+    text += to.line("here", fmt::format("the driver is too old for it as it is; it runs with {}",
+                                        knowledge::compat_package(answer.forward->cuda))) +
+            forward_text(to, *answer.forward);
+  else if (answer.obstacle)
+    text += to.line("here", answer.obstacle->empty() ? "runs" : "no: " + *answer.obstacle);
   return text + (answer.instead ? recommendation_text(to.asked, *answer.instead, to.style) : "");
 }
 
@@ -329,6 +362,10 @@ std::string not_served(const Wording& to, const Frameworks& found) {
 std::string frameworks(const Wording& to, const Frameworks& found) {
   const std::string on = found.driver ? " on driver " + to_string(*found.driver) : "";
   std::string text = not_served(to, found);
+  if (found.board != nullptr)
+    text += to.line("processor", fmt::format("{}: wheels for aarch64, not x86_64", found.board->processor));
+  if (found.board != nullptr && !found.board->builds.empty())
+    return text + to.line("PyTorch, vLLM", std::string(found.board->builds));
   if (found.newest_torch == nullptr)
     text += to.line("PyTorch", "no wheel that is known has code for it" + on);
   else
@@ -369,6 +406,10 @@ std::string text_of(const Wording& to, const ArchitectureAnswer& answer) {
           fmt::format("  compute capability {}{}\n", capability_text(answer.architecture),
                       answer.row != nullptr ? fmt::format(", {}", answer.row->name) : "");
   if (answer.row == nullptr) return text + to.line("note", "not in this knowledge base");
+  if (const auto guest = knowledge::virtual_gpu_named(answer.asked_as))
+    text += to.line("is", fmt::format("a vGPU of a {}, profile {} ({}): the guest takes NVIDIA's vGPU driver, of a "
+                                      "release that the host's serves, and a licence",
+                                      guest->board, guest->profile, guest->kind));
   text += to.line("CUDA", range_text(answer.row->first_cuda, answer.row->last_cuda) + " builds for it");
   if (answer.first_branch != 0)
     text += to.line("driver",

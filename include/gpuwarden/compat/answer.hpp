@@ -19,6 +19,7 @@
 #include "gpuwarden/compat/place.hpp"
 #include "gpuwarden/doctor/purpose.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
+#include "gpuwarden/knowledge/gpu_boards.hpp"
 #include "gpuwarden/knowledge/gpu_uses.hpp"
 
 namespace gpuwarden::compat {
@@ -38,10 +39,17 @@ struct Verdict {
   std::vector<std::string> sources;  ///< of what was said, in order
 };
 
+/// What makes a newer CUDA's programs run on a driver that is too old for them: the package cuda-compat.
+struct Forward {
+  Version cuda;
+  bool certified_only = false;  ///< the GPU is a workstation's: in NGC-Ready servers only
+};
+
 /// A wheel of PyTorch, and how it does at the place; empty: no place is known.
 struct Wheel {
   knowledge::TorchBuild build;
   std::optional<knowledge::WheelFit> fit;
+  std::optional<Forward> forward = {};  ///< with which it runs though the driver is too old
 };
 
 /// What to take.
@@ -114,6 +122,7 @@ struct TorchAnswer : Verdict {
   bool newer_than_known = false;
   std::vector<Wheel> wheels;              ///< of the release
   std::optional<std::size_t> chosen;      ///< of `wheels`: the one that is meant
+  std::optional<std::size_t> as_it_is;    ///< of `wheels`: where the chosen one needs cuda-compat, one that does not
   std::string missing_build;              ///< the question's build, where no such wheel is known
   std::optional<Version> cuda;            ///< of a release that is not known, by the build that is named
   std::optional<Version> min_driver;      ///< the least driver for that
@@ -130,6 +139,7 @@ struct VllmAnswer : Verdict {
   std::string command;                          ///< installs it, with the wheel of a CUDA that the place's driver runs
   std::optional<Version> min_driver;
   std::optional<std::string> obstacle;  ///< at the place: why it does not run, or ""; empty: no place is known
+  std::optional<Forward> forward;       ///< with which it runs in spite of the obstacle
   std::optional<Recommendation> instead;
 };
 
@@ -143,7 +153,9 @@ struct ComponentAnswer : Verdict {
 
 /// The frameworks for an architecture.
 struct Frameworks {
-  std::optional<Version> driver;  ///< the one that is judged for; empty: any
+  std::optional<Version> driver;                        ///< the one that is judged for; empty: any
+  std::string_view machine = knowledge::kUsualMachine;  ///< the processors' architecture that the wheels are for
+  const knowledge::GpuBoard* board = nullptr;           ///< the GPU is built together with a processor
   /// The place's driver, where it is of a branch that does not serve such a GPU: the others are for one that does.
   std::optional<Version> not_served_by;
   bool too_old = false;  ///< that one
@@ -209,7 +221,8 @@ TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& pac
 VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& version);
 /// Fails with not_found where nothing is known about the library.
 Result<ComponentAnswer> answer_component(const Asked& asked, const std::string& name, const std::string& version);
-ArchitectureAnswer answer_architecture(const Asked& asked, int architecture);
+/// `asked_as`: the GPU that was named and is not known, though its generation is.
+ArchitectureAnswer answer_architecture(const Asked& asked, int architecture, const std::string& asked_as = "");
 /// A GPU by words of its name, or, where only its generation is known, that. Fails with not_found.
 Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& asked, const std::string& words);
 XidAnswer answer_xid(const knowledge::Knowledge& knowledge, int code);
@@ -225,6 +238,9 @@ bool is_useless(const Asked& asked);
 /// How programs of this CUDA run on the place's driver, which is known. Forward compatibility counts as not at all
 /// where every GPU is a consumer's (source: CUDA compatibility guide: data-centre GPUs only).
 knowledge::RunsOn runs_here(const Asked& asked, const Version& cuda);
+/// What makes programs of this CUDA run on the place's driver, which is known and too old for them (source: CUDA
+/// compatibility guide); empty: nothing does.
+std::optional<Forward> forward_here(const Asked& asked, const Version& cuda);
 /// The worst fit of a wheel over the place's GPUs.
 knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
 

@@ -23,7 +23,8 @@ struct PlaceGpu {
 struct Place {
   std::vector<PlaceGpu> gpus;
   std::optional<knowledge::Version> driver;
-  std::string origin;  ///< "this machine", "box.txt", "what was named"
+  std::string machine = {};  ///< the processor's architecture, "aarch64"; empty: what has such GPUs
+  std::string origin;        ///< "this machine", "box.txt", "what was named"
   bool simulated = false;
   bool captured = false;
   bool named = false;            ///< the GPUs were named, not found
@@ -31,6 +32,8 @@ struct Place {
 
   /// Without doubles; GPUs that are not known are left out.
   std::vector<int> architectures() const;
+  /// The processor's architecture that wheels have to be for: what is told, else that of machines with such GPUs.
+  std::string_view wheel_machine() const;
   bool is_empty() const { return gpus.empty() && !driver; }
 };
 

@@ -38,9 +38,9 @@ const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector
 /// Which of the release's wheels runs on a driver, by the CUDA that it is built for: the default one, else the other
 /// one; empty: none does, of those that are known.
 std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelease& row, std::optional<Version> driver);
-/// The newest vLLM of which a wheel runs there.
+/// The newest vLLM of which a wheel runs there, of those for processors of this architecture.
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver);
+                                   std::optional<Version> driver, std::string_view machine = kUsualMachine);
 /// Installs it, with the wheel of a CUDA that the driver (empty: any) runs.
 std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, const Version& version,
                          std::optional<Version> driver);

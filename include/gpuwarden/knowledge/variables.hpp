@@ -13,7 +13,7 @@ namespace gpuwarden::knowledge {
 
 struct KnownVariable {
   std::string_view name;
-  std::string_view software;       ///< "nccl", "cuda", "pytorch", "vllm", "container", "system"
+  std::string_view software;       ///< "nccl", "cuda", "pytorch", "vllm", "jax", "system" ...
   std::string_view values;         ///< what it may be
   std::string_view default_value;  ///< what holds where it is not set
   std::string_view meaning;
@@ -24,8 +24,8 @@ struct KnownVariable {
 std::span<const KnownVariable> known_variables();
 /// The variable of this name (in any letter case); nullptr where it is not known.
 const KnownVariable* find_known_variable(std::string_view name);
-/// The variables of these names, and of software all, each once; of no words all that are known. Fails with
-/// invalid_argument for a word that is neither, naming the nearest.
+/// The variables of these names (also as a shell has them: "$NAME", "export NAME=value"), and of software all, each
+/// once; of no words all that are known. Fails with invalid_argument for a word that is neither, naming the nearest.
 Result<std::vector<const KnownVariable*>> find_known_variables(const std::vector<std::string>& words);
 
 }  // namespace gpuwarden::knowledge
