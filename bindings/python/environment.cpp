@@ -22,7 +22,7 @@ using nlohmann::json;
 
 Result<knowledge::Knowledge> knowledge_with(const json& options) {
   auto files = knowledge::overlay_files(current_environment());
-  for (const json& file : options.value("knowledge", json::array())) files.emplace_back(file.get<std::string>());
+  for (const std::string& file : option_or(options, "knowledge", std::vector<std::string>{})) files.emplace_back(file);
   return knowledge::read_knowledge(files);
 }
 
@@ -43,9 +43,9 @@ Result<json> judge(const facts::Snapshot& snapshot, const json& options) {
   GPUWARDEN_TRY(const knowledge::Knowledge known, knowledge_with(options));
   const auto now = std::chrono::system_clock::now();
   compat::Place place = compat::place_of(snapshot, known);
-  const std::string workload = options.value("workload", "");
+  const std::string workload = option_or(options, "workload", "");
   const json here = compat::to_json(compat::answer_matrix({known, place, now}, {}, workload));
-  GPUWARDEN_TRY(place.gpus, compat::gpus_named({options.value("gpu", "")}, known));
+  GPUWARDEN_TRY(place.gpus, compat::gpus_named({option_or(options, "gpu", "")}, known));
   place.named = true;
   const compat::Asked asked{known, place, now};
   return json{{"here", here["matrix"]},

@@ -38,9 +38,9 @@ using MachinePtr = std::shared_ptr<const Machine>;
 MachinePtr share(const OpenMachine* machine) { return machine == nullptr ? nullptr : machine->share(); }
 
 facts::Snapshot look_at(const Machine& machine, const json& options, const std::stop_token& stop) {
-  return machine.survey({.root = options.value("root", "/"),
-                         .software = options.value("software", true),
-                         .start_pythons = options.value("ask_pythons", false)},
+  return machine.survey({.root = option_or(options, "root", "/"),
+                         .software = option_or(options, "software", true),
+                         .start_pythons = option_or(options, "ask_pythons", false)},
                         {.detail = probe::Detail::full, .links = true, .holders = true, .stop = stop});
 }
 
@@ -51,10 +51,10 @@ std::string doctor(const OpenMachine& self, const std::string& text) {
     GPUWARDEN_TRY(const auto knowledge, machine->knowledge());
     doctor::Purpose purpose;
     if (options.contains("purpose")) {
-      GPUWARDEN_TRY(purpose, doctor::read_purpose(options["purpose"].get<std::string>(), knowledge));
+      GPUWARDEN_TRY(purpose, doctor::read_purpose(option<std::string>(options, "purpose"), knowledge));
     }
-    const doctor::Choice choice{options.value("only", std::vector<std::string>{}),
-                                options.value("skip", std::vector<std::string>{})};
+    const doctor::Choice choice{option_or(options, "only", std::vector<std::string>{}),
+                                option_or(options, "skip", std::vector<std::string>{})};
     GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
     const facts::Snapshot snapshot = look_at(*machine, options, stop);
     const auto examination = doctor::examine(snapshot, knowledge, purpose, choice);
@@ -65,16 +65,16 @@ std::string doctor(const OpenMachine& self, const std::string& text) {
 Result<compat::Question> question_of(const std::string& text, const json& options, const knowledge::Knowledge& known) {
   compat::Question question;
   if (options.contains("cuda")) {
-    GPUWARDEN_TRY(question.cuda, compat::parse_cuda(options["cuda"].get<std::string>()));
+    GPUWARDEN_TRY(question.cuda, compat::parse_cuda(option<std::string>(options, "cuda")));
     question.kind = "cuda";
   } else if (options.contains("purpose")) {
-    GPUWARDEN_TRY(doctor::Purpose purpose, doctor::read_purpose(options["purpose"].get<std::string>(), known));
+    GPUWARDEN_TRY(doctor::Purpose purpose, doctor::read_purpose(option<std::string>(options, "purpose"), known));
     question = compat::question_of(std::move(purpose));
   } else if (!text.empty()) {
     GPUWARDEN_TRY(question, compat::parse_question(known, text));
   }
   question.text = text;
-  if (options.value("matrix", false)) {
+  if (option_or(options, "matrix", false)) {
     question.matrix = true;
     question.kind = "matrix";
   }
@@ -93,10 +93,10 @@ Result<compat::Place> place_of(const Machine* machine, const json& options, cons
     place.named = true;
   }
   if (!options.contains("driver")) return place;
-  place.driver = knowledge::Version::parse(options["driver"].get<std::string>());
+  place.driver = knowledge::Version::parse(option<std::string>(options, "driver"));
   if (!place.driver)
     return fail(ErrorCode::invalid_argument,
-                "driver: '" + options["driver"].get<std::string>() + "' is not a driver version",
+                "driver: '" + option<std::string>(options, "driver") + "' is not a driver version",
                 "for example 550.54.15");
   return place;
 }
@@ -128,17 +128,17 @@ Result<planning::PlanRequest> plan_request(const std::string& name, const json& 
   if (name.empty()) {
     GPUWARDEN_TRY(model, planning::sized_model(amounts, "params"));
   } else {
-    GPUWARDEN_TRY(model, manager::load_model(name, options.value("family", "")));
+    GPUWARDEN_TRY(model, manager::load_model(name, option_or(options, "family", "")));
   }
   GPUWARDEN_TRY(request.work, planning::workload_from(std::move(model), workload_words(options, kAmounts), "train"));
   GPUWARDEN_TRY(request.train_tokens, planning::read_tokens(amounts, "tokens"));
   GPUWARDEN_TRY(request.mfu, planning::read_share(amounts, "mfu"));
   GPUWARDEN_TRY(request.measured, planning::read_peaks(amounts, "calibrate"));
-  request.cpus = options.value("cpus", 0U);
-  request.gpus_per_node = std::max(1U, options.value("gpus_per_node", 8U));
+  request.cpus = option_or(options, "cpus", 0U);
+  request.gpus_per_node = std::max(1U, option_or(options, "gpus_per_node", 8U));
   if (options.contains("gpus")) {
     origin.gpus_from = "gpus";
-    GPUWARDEN_TRY(request.gpus, planning::gpus_named(options["gpus"].get<std::string>()));
+    GPUWARDEN_TRY(request.gpus, planning::gpus_named(option<std::string>(options, "gpus")));
     return request;
   }
   if (machine == nullptr) return fail(ErrorCode::invalid_argument, "no GPUs are given", "gpus=\"8xh100\"");
@@ -182,15 +182,15 @@ Result<json> replay_trace(const std::string& file, const json& options) {
   constexpr std::size_t kLargest = std::size_t{16} << 30U;
   GPUWARDEN_TRY(const std::string content, read_file(file, kLargest));
   GPUWARDEN_TRY(const auto trace, memtrace::read_trace(content, printable(file)));
-  memtrace::StepRequest wanted{.repeat = std::max(1U, options.value("repeat", 1U)),
-                               .tokens = options.value("tokens", 0U)};
+  memtrace::StepRequest wanted{.repeat = std::max(1U, option_or(options, "repeat", 1U)),
+                               .tokens = option_or(options, "tokens", 0U)};
   GPUWARDEN_TRY(const auto steps, memtrace::steps_of(trace, wanted));
   const auto script = memtrace::make_script(trace, steps);
   memtrace::ReplayReport report{.file = file, .trace = trace, .device_memory = 80_GiB, .steps = steps};
   if (options.contains("device_memory")) {
     GPUWARDEN_TRY(report.device_memory, parse_size(words_of(options["device_memory"]).at(0)));
   }
-  const std::string name = options.value("strategy", "balanced");
+  const std::string name = option_or(options, "strategy", "balanced");
   for (const memory::Strategy& strategy : memory::strategies()) {
     if (name != "all" && name != strategy.name) continue;
     GPUWARDEN_TRY(auto one, memtrace::replay(

@@ -46,18 +46,17 @@ Result<MachinePtr> open(const std::optional<std::string>& simulate, const std::v
                         const json& given) {
   GPUWARDEN_TRY(machine::Source source, source_of(simulate, captures));
   machine::Options options = own_options();
-  if (given.contains("timeout_s"))
-    options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(given["timeout_s"].get<double>() * 1000));
-  options.wake = given.value("wake", false);
+  if (given.contains("timeout_s")) options.timeout = milliseconds_of("timeout_s", option<double>(given, "timeout_s"));
+  options.wake = option_or(given, "wake", false);
   if (given.contains("probe")) {
-    const auto probe = probe::probe_choice_from(given["probe"].get<std::string>());
+    const auto named = option<std::string>(given, "probe");
+    const auto probe = probe::probe_choice_from(named);
     if (!probe)
-      return fail(ErrorCode::invalid_argument, "probe: unknown value '" + given["probe"].get<std::string>() + "'",
-                  "auto, nvml or nvidia-smi");
+      return fail(ErrorCode::invalid_argument, "probe: unknown value '" + named + "'", "auto, nvml or nvidia-smi");
     options.probe = *probe;
   }
-  for (const json& file : given.value("knowledge", json::array()))
-    options.overlays.emplace_back(file.get<std::string>());
+  for (const std::string& file : option_or(given, "knowledge", std::vector<std::string>{}))
+    options.overlays.emplace_back(file);
   return OpenMachine::open(std::move(source), std::move(options));
 }
 
@@ -69,10 +68,10 @@ probe::Detail detail_from(const std::string& name) {
 }
 
 probe::ReadRequest request_from(const json& options) {
-  return {.detail = detail_from(options.value("detail", "full")),
-          .processes = options.value("processes", true),
-          .links = options.value("links", false),
-          .holders = options.value("holders", false)};
+  return {.detail = detail_from(option_or(options, "detail", "full")),
+          .processes = option_or(options, "processes", true),
+          .links = option_or(options, "links", false),
+          .holders = option_or(options, "holders", false)};
 }
 
 std::string snapshot(OpenMachine& self, const std::string& options) {
@@ -87,9 +86,9 @@ std::string survey(const OpenMachine& self, const std::string& text) {
   return json_text(interruptible([&](const std::stop_token& stop) {
     probe::ReadRequest wanted = request;
     wanted.stop = stop;
-    return facts::to_json(machine->survey({.root = options.value("root", "/"),
-                                           .software = options.value("software", true),
-                                           .start_pythons = options.value("ask_pythons", false)},
+    return facts::to_json(machine->survey({.root = option_or(options, "root", "/"),
+                                           .software = option_or(options, "software", true),
+                                           .start_pythons = option_or(options, "ask_pythons", false)},
                                           wanted));
   }));
 }

@@ -17,6 +17,7 @@
 #include "support/attentive.hpp"
 #include "support/held.hpp"
 #include "support/open_machine.hpp"
+#include "support/own_profiler.hpp"
 
 namespace gpuwarden::python {
 
@@ -412,10 +413,9 @@ void bind_performance_monitor(nb::module_& module) {
       .def("wait",
            [](const HeldMonitor& self, double seconds) {
              const auto monitor = self.share();
-             return wait_attentively(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)),
-                                     [&](std::chrono::milliseconds time) {
-                                       return monitor->telemetry().wait_for_reading({}, time) != nullptr;
-                                     });
+             return wait_attentively(milliseconds_of("timeout", seconds), [&](std::chrono::milliseconds time) {
+               return monitor->telemetry().wait_for_reading({}, time) != nullptr;
+             });
            })
       .def("current",
            [](const HeldMonitor& self) {
@@ -425,7 +425,7 @@ void bind_performance_monitor(nb::module_& module) {
       .def("summary",
            [](const HeldMonitor& self, double seconds) {
              const auto monitor = self.share();
-             const auto span = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+             const auto span = milliseconds_of("seconds", seconds);
              return json_text(without_gil([&] { return monitor->summary(span); }));
            })
       .def("status",
@@ -438,6 +438,20 @@ void bind_performance_monitor(nb::module_& module) {
              json all = json::array();
              for (const auto& alert : self.share()->telemetry().alerts()) all.push_back(telemetry::to_json(alert));
              return json_text(all);
+           })
+      // Operations of gpuwarden.profile get their energy and utilization from it.
+      .def("follow_profile",
+           [](const HeldMonitor& self) {
+             self.share()->telemetry().add_reading_callback([](const telemetry::Reading& reading) {
+               own_profiler().hear(profile::readings_of(reading.snapshot, reading.when));
+             });
+           })
+      .def("add_reading_callback",
+           [](const HeldMonitor& self, nb::callable function) {
+             self.share()->telemetry().add_reading_callback(
+                 [tell = PythonFunction(std::move(function))](const telemetry::Reading& reading) {
+                   tell(json_text(facts::to_json(reading.snapshot)));
+                 });
            })
       .def("add_alert_callback", [](const HeldMonitor& self, nb::callable function) {
         self.share()->telemetry().add_alert_callback(

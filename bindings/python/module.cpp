@@ -16,6 +16,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
   module.doc() = "The library of gpuwarden, for the package's own modules.";
+  gpuwarden::python::translate_exceptions();
   module.attr("version") = GPUWARDEN_VERSION;
 #define GPUWARDEN_BIND(name) gpuwarden::python::bind_##name(module);
 #include "binders.inc"

@@ -25,8 +25,10 @@ using nlohmann::json;
 using telemetry::WallTime;
 
 double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+/// The last so many seconds.
+telemetry::Window last(const char* name, double seconds) {
+  const WallTime now = system_clock().wall_now();
+  return {now - milliseconds_of(name, seconds), now + std::chrono::milliseconds(1)};
 }
 double unix_time(WallTime time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
 
@@ -35,16 +37,17 @@ Result<telemetry::MonitorOptions> monitor_options(const machine::Machine& machin
   if (machine.captured())
     return fail(ErrorCode::invalid_argument, "a captured machine does not change", "there is nothing to watch");
   options.reader = machine.reader();
-  options.sampler.interval = milliseconds(given.value("interval_s", 1.0));
-  options.sampler.processes = given.value("processes", true);
-  options.sampler.events = given.value("events", true);
+  options.sampler.interval = milliseconds_of("interval_s", option_or(given, "interval_s", 1.0));
+  options.sampler.processes = option_or(given, "processes", true);
+  options.sampler.events = option_or(given, "events", true);
   if (options.sampler.interval < std::chrono::milliseconds(100) || options.sampler.interval > std::chrono::minutes(10))
     return fail(ErrorCode::invalid_argument, "interval_s must be from 0.1 to 600");
   if (given.contains("rules")) {
-    GPUWARDEN_TRY(options.alerts, telemetry::parse_alert_rules(given["rules"].get<std::string>(), "rules"));
+    GPUWARDEN_TRY(options.alerts, telemetry::parse_alert_rules(option<std::string>(given, "rules"), "rules"));
   }
-  if (given.contains("remember_s")) options.remember = milliseconds(given["remember_s"].get<double>());
-  if (given.contains("store")) options.store = given["store"].get<std::string>();
+  if (given.contains("remember_s"))
+    options.remember = milliseconds_of("remember_s", option<double>(given, "remember_s"));
+  if (given.contains("store")) options.store = option<std::string>(given, "store");
   return options;
 }
 
@@ -145,8 +148,7 @@ std::string list_text(const List& list) {
 /// What was read until now; no reading in time is nothing.
 std::optional<std::string> wait_for_reading(const PyMonitor& self, double timeout_s) {
   auto& monitor = self.get();
-  const auto begun = system_clock().now();
-  const auto deadline = begun + milliseconds(timeout_s);
+  const auto deadline = system_clock().now() + milliseconds_of("timeout_s", timeout_s);
   const auto last = monitor.latest();
   const auto after = last ? std::optional(last->when) : std::nullopt;
   for (;;) {
@@ -162,11 +164,8 @@ std::optional<std::string> wait_for_reading(const PyMonitor& self, double timeou
 std::string history(const PyMonitor& self, const std::string& gpu, const std::string& metric, double last_s,
                     double step_s) {
   const Uuid uuid = self.gpu(gpu);
-  const WallTime now = system_clock().wall_now();
-  const auto series = unwrap(without_gil([&] {
-    return self.get().history(uuid, metric, {now - milliseconds(last_s), now + std::chrono::milliseconds(1)},
-                              milliseconds(step_s));
-  }));
+  const auto series = unwrap(without_gil(
+      [&] { return self.get().history(uuid, metric, last("last_s", last_s), milliseconds_of("step_s", step_s)); }));
   json points = json::array();
   for (const telemetry::Point& point : series.points)
     points.push_back({{"time_unix", unix_time(point.time)},
@@ -183,7 +182,8 @@ std::string history(const PyMonitor& self, const std::string& gpu, const std::st
 std::optional<std::string> statistics(const PyMonitor& self, const std::string& gpu, const std::string& metric,
                                       double last_s) {
   const Uuid uuid = self.gpu(gpu);
-  const auto found = unwrap(without_gil([&] { return self.get().statistics(uuid, metric, milliseconds(last_s)); }));
+  const auto found =
+      unwrap(without_gil([&] { return self.get().statistics(uuid, metric, milliseconds_of("last_s", last_s)); }));
   if (!found) return std::nullopt;
   return json_text({{"metric", metric},
                     {"readings", found->readings},
@@ -198,9 +198,7 @@ std::optional<std::string> statistics(const PyMonitor& self, const std::string& 
 
 std::optional<std::string> energy(const PyMonitor& self, const std::string& gpu, double last_s) {
   const Uuid uuid = self.gpu(gpu);
-  const WallTime now = system_clock().wall_now();
-  const auto found = unwrap(without_gil(
-      [&] { return self.get().energy(uuid, {now - milliseconds(last_s), now + std::chrono::milliseconds(1)}); }));
+  const auto found = unwrap(without_gil([&] { return self.get().energy(uuid, last("last_s", last_s)); }));
   if (!found) return std::nullopt;
   return json_text({{"joules", found->joules}, {"from_counter", found->from_counter}});
 }
@@ -209,7 +207,7 @@ void silence(const PyMonitor& self, const std::string& rule, const std::string& 
              const std::string& by, const std::string& comment) {
   unwrap(self.get().silence({.rule = rule,
                              .uuid = gpu.empty() ? Uuid() : self.gpu(gpu),
-                             .until = system_clock().wall_now() + milliseconds(for_s),
+                             .until = system_clock().wall_now() + milliseconds_of("for_s", for_s),
                              .by = by,
                              .comment = comment}));
 }

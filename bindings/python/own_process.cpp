@@ -37,20 +37,20 @@ std::optional<std::string> text_in(const json& options, const char* key) {
 
 std::optional<Bytes> bytes_in(const json& options, const char* key) {
   const auto found = options.find(key);
-  return found != options.end() && found->is_number() ? std::optional(Bytes(found->get<std::uint64_t>()))
-                                                      : std::nullopt;
+  if (found == options.end() || found->is_null()) return std::nullopt;
+  return Bytes(value_as<std::uint64_t>(key, *found));
 }
 
 placement::Request request_of(const json& options) {
   placement::Request request;
-  request.gpu_ids = placement::expand_ranges(options.value("gpu_ids", std::vector<std::string>{}));
-  if (options.contains("count")) request.count = options["count"].get<std::uint32_t>();
-  request.all = options.value("all", false);
-  request.exclude = placement::expand_ranges(options.value("exclude", std::vector<std::string>{}));
+  request.gpu_ids = placement::expand_ranges(option_or(options, "gpu_ids", std::vector<std::string>{}));
+  if (options.contains("count")) request.count = option<std::uint32_t>(options, "count");
+  request.all = option_or(options, "all", false);
+  request.exclude = placement::expand_ranges(option_or(options, "exclude", std::vector<std::string>{}));
   request.min_memory = bytes_in(options, "min_memory_bytes");
   request.model_size = bytes_in(options, "model_size_bytes");
-  request.shared = options.value("shared", false);
-  request.allow_busy = options.value("allow_busy", false);
+  request.shared = option_or(options, "shared", false);
+  request.allow_busy = option_or(options, "allow_busy", false);
   return request;
 }
 
@@ -60,8 +60,9 @@ std::string choose_for_process(const OpenMachine& self, const std::string& text)
   const json options = read_options(text);
   const placement::Visibility visibility{.cuda_visible_devices = text_in(options, "cuda_visible_devices"),
                                          .cuda_device_order = text_in(options, "cuda_device_order")};
-  machine::Chooser chooser{.pids = {}, .run_id = options.value("run_id", "")};
-  for (const std::int32_t pid : options.value("pids", std::vector<std::int32_t>{})) chooser.pids.push_back(Pid{pid});
+  machine::Chooser chooser{.pids = {}, .run_id = option_or(options, "run_id", "")};
+  for (const std::int32_t pid : option_or(options, "pids", std::vector<std::int32_t>{}))
+    chooser.pids.push_back(Pid{pid});
   const auto machine = self.share();
   const auto choice = unwrap(without_gil(
       [&] { return machine::choose_for(*machine, request_of(options), chooser, visibility, system_clock()); }));

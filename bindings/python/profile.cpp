@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "gpuwarden/facts/json.hpp"
-#include "gpuwarden/profile/profiler.hpp"
+#include "support/own_profiler.hpp"
 #include "support/support.hpp"
 
 namespace gpuwarden::python {
@@ -31,7 +31,7 @@ std::atomic<Profiler*>& current() {
   return profiler;
 }
 
-Profiler& profiler() { return *current().load(std::memory_order_acquire); }
+Profiler& profiler() { return own_profiler(); }
 
 /// One run, until end() or until Python lets go of it.
 class PythonScope {
@@ -116,6 +116,8 @@ void reset() {
 }
 
 }  // namespace
+
+Profiler& own_profiler() { return *current().load(std::memory_order_acquire); }
 
 void bind_profile(nb::module_& module) {
   nb::class_<PythonScope>(module, "ProfileScope", "One run of an operation, from its making to end().")

@@ -43,8 +43,8 @@ json decision_json(const machine::Reservation& reservation, const placement::Req
 std::optional<std::chrono::milliseconds> wait_of(json& options) {
   const json wait = options.value("wait_s", json());
   options.erase("wait_s");
-  if (!wait.is_number()) return std::nullopt;
-  const double seconds = wait.get<double>();
+  if (wait.is_null()) return std::nullopt;
+  const auto seconds = value_as<double>("wait_s", wait);
   constexpr double kYear = 365.0 * 86400;
   if (seconds < 0 || seconds > kYear) return std::chrono::milliseconds::max();
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
@@ -123,7 +123,7 @@ class HeldGpus {
 std::unique_ptr<HeldGpus> reserve(const OpenMachine& self, const std::string& text) {
   json options = read_options(text);
   const auto wait = wait_of(options);
-  const std::string command = options.value("command", "python");
+  const std::string command = option_or(options, "command", "python");
   options.erase("command");
   const auto machine = self.share();
   const auto request = unwrap(selection_from(options));
@@ -142,23 +142,30 @@ Result<launch::RunRequest> run_request(json& options, std::vector<std::string> a
     options.erase(key);
     return value;
   };
+  const auto fill = [&]<class T>(const char* key, std::optional<T>& into) {
+    if (const json value = take(key); !value.is_null()) into = value_as<T>(key, value);
+  };
   if (const json ranks = take("ranks"); ranks == "gpu")
     request.rank_per_gpu = true;
   else if (ranks.is_number_unsigned())
     request.ranks = ranks.get<std::uint32_t>();
   else if (!ranks.is_null())
     return fail(ErrorCode::invalid_argument, "ranks: '" + ranks.dump() + "' is neither a number nor \"gpu\"");
-  if (const json nodes = take("nodes"); nodes.is_number_unsigned()) request.nodes = nodes.get<std::uint32_t>();
-  if (const json rank = take("node_rank"); rank.is_number_unsigned()) request.node_rank = rank.get<std::uint32_t>();
-  if (const json host = take("master_address"); host.is_string()) request.master_address = host.get<std::string>();
-  if (const json port = take("master_port"); port.is_number_unsigned()) request.master_port = port.get<std::uint16_t>();
-  if (const json folder = take("log_directory"); folder.is_string()) request.log_directory = folder.get<std::string>();
-  if (const json grace = take("grace_s"); grace.is_number())
-    request.grace = std::chrono::milliseconds(static_cast<std::int64_t>(grace.get<double>() * 1000));
+  fill("nodes", request.nodes);
+  fill("node_rank", request.node_rank);
+  fill("master_address", request.master_address);
+  fill("master_port", request.master_port);
+  if (const json folder = take("log_directory"); !folder.is_null())
+    request.log_directory = value_as<std::string>("log_directory", folder);
+  if (const json grace = take("grace_s"); !grace.is_null())
+    request.grace = milliseconds_of("grace_s", value_as<double>("grace_s", grace));
   const json variables = take("environment");
-  if (variables.is_object())
-    for (const auto& [name, value] : variables.items()) request.environment[name] = value.get<std::string>();
-  request.one_device_per_rank = take("one_gpu_per_rank") == true;
+  if (!variables.is_null() && !variables.is_object())
+    return fail(ErrorCode::invalid_argument, "environment: '" + json_text(variables) + "' is not a dict");
+  for (const auto& [name, value] : variables.items())
+    request.environment[name] = value_as<std::string>("environment: " + name, value);
+  if (const json one = take("one_gpu_per_rank"); !one.is_null())
+    request.one_device_per_rank = value_as<bool>("one_gpu_per_rank", one);
   return request;
 }
 
@@ -185,12 +192,12 @@ std::string run(const OpenMachine& self, std::vector<std::string> argv, const st
   json options = read_options(text);
   const auto wait = wait_of(options);
   launch::RunOptions given;
-  if (const json load = options.value("simulated_load", json()); load.is_string())
-    given.load = unwrap(machine::parse_load(load.get<std::string>()));
+  if (options.contains("simulated_load"))
+    given.load = unwrap(machine::parse_load(option<std::string>(options, "simulated_load")));
   options.erase("simulated_load");
-  if (const json period = options.value("sample_period_s", json()); period.is_number())
-    given.sample_period =
-        std::chrono::milliseconds(std::max<std::int64_t>(10, static_cast<std::int64_t>(period.get<double>() * 1000)));
+  if (options.contains("sample_period_s"))
+    given.sample_period = std::max(std::chrono::milliseconds(10),
+                                   milliseconds_of("sample_period_s", option<double>(options, "sample_period_s")));
   options.erase("sample_period_s");
   const auto machine = self.share();
   if (machine->captured())

@@ -118,7 +118,9 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    """Every name that can be asked for; the modules are imported for theirs, torch is not."""
+    names = (name for module in _MODULES for name in getattr(_import_module(f"gpuwarden.{module}"), "__all__", ()))
+    return sorted({*globals(), *__all__, *_MODULES, *names})
 
 
 # Asked for by the environment: tell `gpuwarden memory` what PyTorch holds in this process.

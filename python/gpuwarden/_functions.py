@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from gpuwarden import _core
-from gpuwarden._machine import GpuMemory, Gpus, Path, Reservation, default_machine, options_text
+from gpuwarden._arguments import text as _text
+from gpuwarden._machine import (
+    GpuMemory,
+    Gpus,
+    Path,
+    Reservation,
+    confidence,
+    default_machine,
+    model_name,
+    options_text,
+    paths,
+)
 from gpuwarden._values import (
     Compatibility,
     Decision,
@@ -68,7 +78,7 @@ def compat(question: str = "", **asked: Any) -> Compatibility:
 def plan(model: str = "", **settings: Any) -> Plan:
     """Whether a model fits, and how: Machine.plan(). With gpus="8xh100" no machine is asked."""
     if "gpus" in settings:
-        return read(Plan, _core.plan(None, model, options_text(settings)))
+        return read(Plan, _core.plan(None, model_name(model), options_text(settings)))
     return default_machine().plan(model, **settings)
 
 
@@ -91,7 +101,7 @@ def diagnose(*logs: Path, live: bool = False, min_confidence: float | None = Non
     """
     if live:
         return default_machine().diagnose(*logs, min_confidence=min_confidence)
-    return read(Diagnosis, _core.diagnose(None, [os.fspath(log) for log in logs], min_confidence))
+    return read(Diagnosis, _core.diagnose(None, paths(logs), confidence(min_confidence)))
 
 
 def leases() -> Leases:
@@ -116,7 +126,7 @@ def replay(trace: Path, **options: Any) -> Replay:
         options: strategy ("balanced", "steady", "greedy", "consolidated", "fragmentation_aware", "all"), device_memory
             (bytes, or "80GiB"), repeat, tokens.
     """
-    return read(Replay, _core.replay(os.fspath(trace), options_text(options)))
+    return read(Replay, _core.replay(paths(trace)[0], options_text(options)))
 
 
 def metrics() -> tuple[Value, ...]:
@@ -131,9 +141,9 @@ def fleets() -> Value:
 
 def parse_size(text: str) -> int:
     """Bytes of "32GiB", "1.5 GB", "512M". Raises invalid_argument."""
-    return _core.parse_size(text)
+    return _core.parse_size(_text("text", text))
 
 
 def parse_duration(text: str) -> float:
     """Seconds of "500ms", "10s", "1h30m". Raises invalid_argument."""
-    return _core.parse_duration(text)
+    return _core.parse_duration(_text("text", text))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from gpuwarden._error import Error
+from gpuwarden._find_torch import import_torch
 
 
 class CPUDevice:
@@ -34,12 +35,12 @@ class CPUDevice:
 
 def torch_module() -> Any:
     """torch, or None where it is not installed or cannot be imported."""
-    try:
-        import torch
-    except Exception:  # a torch that is broken is none
-        return None
-    # A folder named torch beside the program can be imported, too.
-    return torch if hasattr(torch, "Tensor") else None
+    return import_torch()[0]
+
+
+def problem() -> Optional[str]:
+    """Why torch cannot be used; None where it can."""
+    return import_torch()[1] or None
 
 
 def version() -> Optional[str]:
@@ -188,9 +189,10 @@ def set_up_distributed(setup: dict[str, Any], init_process_group: bool) -> dict[
         setup["notes"] = [*setup["notes"], "torch sees no CUDA here: gloo is used"]
     if not init_process_group:
         return setup
-    torch = torch_module()
+    torch, why = import_torch()
     if torch is None or not torch.distributed.is_available():
-        raise Error("unavailable", "torch.distributed is not there", "install torch, or call without init_process_group")
+        told = f"torch.distributed is not there{': ' + why if why else ''}"
+        raise Error("unavailable", told, "install torch, or call without init_process_group")
     if not torch.distributed.is_initialized():
         torch.distributed.init_process_group(setup["backend"], rank=setup["rank"], world_size=setup["world_size"])
     return setup

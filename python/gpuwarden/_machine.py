@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import operator
 import os
 import sys
 import threading
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Union
 
 from gpuwarden import _core
+from gpuwarden._arguments import number, text
 from gpuwarden._error import invalid
 from gpuwarden._values import (
     Compatibility,
@@ -42,29 +45,68 @@ class GpuMemory(NamedTuple):
 
 def options_text(options: dict[str, Any]) -> str:
     """Keyword arguments as the library reads them: what is None is left out."""
+    given = {key: _plain(value) for key, value in options.items() if value is not None}
+    if given.get("wait_s") == math.inf:
+        given["wait_s"] = -1
     try:
-        return json.dumps({key: _plain(value) for key, value in options.items() if value is not None})
-    except (TypeError, ValueError) as error:
-        raise invalid(f"an argument cannot be read: {error}") from None
+        return json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError):
+        raise invalid(_unreadable(given)) from None
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    return list(value) if isinstance(value, (set, frozenset, tuple, range)) else value
+    if isinstance(value, (list, set, frozenset, tuple, range)):
+        return [_plain(one) for one in value]
+    # Of numpy and the like.
+    return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, (bool, int)) else value
+
+
+def _unreadable(given: dict[str, Any]) -> str:
+    for key, value in given.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            return f"{key} cannot be read: {error}"
+    return "an argument cannot be read"
 
 
 def names_of(gpus: Gpus) -> list[str]:
     """GPUs as texts: indices, UUIDs or their beginnings, PCI bus ids, ranges ("0-3")."""
     if isinstance(gpus, (int, str)):
         gpus = [gpus]
-    return [str(one) for one in gpus]
+    try:
+        return [str(one) for one in gpus]
+    except TypeError:
+        raise invalid(f"gpus must be a GPU or a list of GPUs, not {gpus!r}", 'for example 0, "0-3", [0, 2]') from None
 
 
-def _paths(files: Path | Sequence[Path] | None) -> list[str]:
+def _words(name: str, words: Sequence[str]) -> list[str]:
+    if isinstance(words, str):
+        raise invalid(f"{name} must be a list of texts, not {words!r}", f"{name}=[{words!r}]")
+    try:
+        return [text(name, one) for one in words]
+    except TypeError:
+        raise invalid(f"{name} must be a list of texts, not {words!r}") from None
+
+
+def model_name(model: Any) -> str:
+    return text("model", os.fspath(model) if isinstance(model, os.PathLike) else model)
+
+
+def confidence(least: float | None) -> float | None:
+    """min_confidence of diagnose()."""
+    return None if least is None else number("min_confidence", least)
+
+
+def paths(files: Path | Sequence[Path] | None) -> list[str]:
     if files is None:
         return []
-    return [os.fspath(files)] if isinstance(files, (str, os.PathLike)) else [os.fspath(file) for file in files]
+    try:
+        return [os.fspath(files)] if isinstance(files, (str, os.PathLike)) else [text("a path", os.fspath(file)) for file in files]
+    except TypeError:
+        raise invalid(f"{files!r} is neither a path nor a list of paths") from None
 
 
 class Reservation:
@@ -152,10 +194,12 @@ class Machine:
     ) -> None:
         if simulate is None and capture is None:
             simulate = os.environ.get("GPUWARDEN_SIMULATE") or None
-        self._root = "/" if root is None else os.fspath(root)
+        if simulate is not None:
+            text("simulate", simulate)
+        self._root = "/" if root is None else paths(root)[0]
         self._pid = os.getpid()
-        options = {"timeout_s": timeout_s, "wake": wake, "probe": probe, "knowledge": _paths(list(knowledge))}
-        self._core = _core.Machine.open(simulate, _paths(capture), options_text(options))
+        options = {"timeout_s": timeout_s, "wake": wake, "probe": probe, "knowledge": paths(knowledge)}
+        self._core = _core.Machine.open(simulate, paths(capture), options_text(options))
 
     def close(self) -> None:
         """Ends its connection to the driver; what is asked afterwards raises. Closing twice is no error."""
@@ -222,7 +266,7 @@ class Machine:
 
         Args:
             count: how many (1).
-            wait_s: how long to wait until there are such GPUs; negative: without end.
+            wait_s: how long to wait until there are such GPUs; negative or infinite: without end.
             wanted: gpu_ids, all, min_memory and min_free_memory (bytes, or "40GiB"), max_utilization_percent,
                 min_compute_capability ("8.0"), name, mig, mig_profile, prefer, exclude, share, allow_busy, cpu; model or
                 model_size with what `gpuwarden plan` takes (task, sequence, micro_batch ...).
@@ -260,11 +304,12 @@ class Machine:
         Raises:
             Error: not_found or permission_denied where the program cannot be run; as reserve().
         """
-        words = [os.fspath(one) for one in argv]
+        if isinstance(argv, str):
+            raise invalid(f"argv must be a list of words, not {argv!r}", f"run({argv.split()!r})")
+        words = paths(argv)
         if not words:
             raise invalid("no command is given", 'run(["python", "train.py"])')
-        text = options_text({"count": count, "wait_s": wait_s, **options})
-        return read(RunReport, _core.run(self._core, words, text))
+        return read(RunReport, _core.run(self._core, words, options_text({"count": count, "wait_s": wait_s, **options})))
 
     def doctor(
         self,
@@ -278,8 +323,8 @@ class Machine:
         """Judges driver, GPUs, toolkits, frameworks and machine; `purpose`: "pytorch==2.5.1+cu124", "train llama-3-8b"."""
         options = {
             "purpose": purpose,
-            "only": list(only),
-            "skip": list(skip),
+            "only": _words("only", only),
+            "skip": _words("skip", skip),
             "software": software,
             "ask_pythons": ask_pythons,
             "root": self._root,
@@ -292,7 +337,7 @@ class Machine:
         Args:
             asked: gpus and driver to judge for instead of this machine's; cuda; purpose; matrix.
         """
-        return read(Compatibility, _core.compat(self._core, question, options_text(asked)))
+        return read(Compatibility, _core.compat(self._core, text("question", question), options_text(asked)))
 
     def plan(self, model: str = "", **settings: Any) -> Plan:
         """Whether a model fits on these GPUs, and how.
@@ -302,11 +347,11 @@ class Machine:
             settings: gpus ("8xh100" instead of this machine's) and everything that `gpuwarden plan` takes, with "_" for
                 "-": task, sequence, micro_batch, global_batch, precision, optimizer, recompute, strategy ...
         """
-        return read(Plan, _core.plan(self._core, model, options_text(settings)))
+        return read(Plan, _core.plan(self._core, model_name(model), options_text(settings)))
 
     def diagnose(self, *logs: Path, min_confidence: float | None = None) -> Diagnosis:
         """The cause of a failure from its logs (files, folders, archives), judged with this machine's facts."""
-        return read(Diagnosis, _core.diagnose(self._core, _paths(logs), min_confidence))
+        return read(Diagnosis, _core.diagnose(self._core, paths(logs), confidence(min_confidence)))
 
     def leases(self) -> Leases:
         """Who holds which GPU and who waits."""
@@ -314,7 +359,7 @@ class Machine:
 
     def disable(self, gpus: Gpus, reason: str) -> tuple[Value, ...]:
         """Takes GPUs out of use until enable(): by root for everybody, else for one's own jobs. Gives all that are."""
-        return read(Value, _core.disable(self._core, names_of(gpus), reason)).disabled  # type: ignore[no-any-return]
+        return read(Value, _core.disable(self._core, names_of(gpus), text("reason", reason))).disabled  # type: ignore[no-any-return]
 
     def enable(self, gpus: Gpus) -> tuple[Value, ...]:
         """Puts them back. Raises permission_denied where another's word disables one."""
@@ -327,16 +372,38 @@ class Machine:
 
 _lock = threading.RLock()
 _default: Machine | None = None
-_chosen: list[Machine] = []  # by simulate() and use_machine(), the last one counts
+_chosen: list[Chosen] = []  # by simulate() and use_machine(), the last one counts
+
+
+class Chosen:
+    """A machine that counts as the default one. Where it is another process's, by which this one was forked, a simulated
+    fleet is joined with a connection of this process's own: a test's worker sees what the test sees."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._fleet = machine.simulated_environment().get("GPUWARDEN_SIM_FLEET")
+
+    def here(self) -> Machine:
+        """The machine, as this process may use it. Raises unavailable where the fleet has ended."""
+        with _lock:
+            if self._machine._pid != os.getpid() and self._fleet is not None:
+                self._machine = Machine(simulate=self._fleet)
+            return self._machine
+
+    def close(self) -> None:
+        """Closes what here() opened in this process; the machine itself is whoever's made it."""
+        if self._machine._pid == os.getpid():
+            self._machine.close()
 
 
 def default_machine() -> Machine:
     """The machine that the functions of the package work on: that of the innermost `with simulate(...)`, else this
-    machine, or the fleet that GPUWARDEN_SIMULATE names. In a forked child it is opened anew."""
+    machine, or the fleet that GPUWARDEN_SIMULATE names. In a forked child it is opened anew: a simulated fleet is the
+    parent's, joined."""
     global _default
     with _lock:
-        if _chosen and _chosen[-1]._pid == os.getpid():
-            return _chosen[-1]
+        if _chosen:
+            return _chosen[-1].here()
         wanted = os.environ.get("GPUWARDEN_SIMULATE") or None
         usable = _default is not None and not _default.closed and _default._pid == os.getpid()
         if _default is None or not usable or getattr(_default, "_wanted", None) != wanted:
@@ -348,15 +415,18 @@ def default_machine() -> Machine:
 
 
 @contextmanager
-def use_machine(machine: Machine) -> Iterator[Machine]:
+def use_machine(machine: Machine) -> Iterator[Chosen]:
     """Within it `machine` is the default machine."""
+    chosen = Chosen(machine)
     with _lock:
-        _chosen.append(machine)
+        _chosen.append(chosen)
     try:
-        yield machine
+        yield chosen
     finally:
         with _lock:
-            _chosen.remove(machine)
+            _chosen.remove(chosen)
+        if machine._pid != os.getpid():
+            chosen.close()
 
 
 def close_default() -> None:

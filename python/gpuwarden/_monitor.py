@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuwarden import _core
+from gpuwarden._arguments import function, number, text, whole
 from gpuwarden._machine import Machine, default_machine, options_text
 from gpuwarden._values import Alert, AlertChange, Health, HealthChange, Series, Snapshot, Statistics, V, Value, read
 
@@ -78,14 +79,17 @@ class Monitor:
 
     def add_reading_callback(self, callback: Callable[[Snapshot], object]) -> None:
         """Heard with each reading."""
+        function("callback", callback)
         self._core.add_reading_callback(lambda text: callback(read(Snapshot, text)))
 
     def add_alert_callback(self, callback: Callable[[AlertChange], object]) -> None:
         """Heard when an alert begins, is repeated or ends."""
+        function("callback", callback)
         self._core.add_alert_callback(lambda text: callback(read(AlertChange, text)))
 
     def add_health_callback(self, callback: Callable[[HealthChange], object]) -> None:
         """Heard when a GPU becomes fit or unfit, busy or free, disabled or enabled."""
+        function("callback", callback)
         self._core.add_health_callback(lambda text: callback(read(HealthChange, text)))
 
     def latest(self) -> Snapshot | None:
@@ -93,20 +97,22 @@ class Monitor:
         return _maybe(Snapshot, self._core.latest())
 
     def wait(self, timeout_s: float = 10.0) -> Snapshot | None:
-        """Waits for the next reading; None where none comes in time. Ctrl-C ends the waiting."""
-        return _maybe(Snapshot, self._core.wait_for_reading(timeout_s))
+        """Waits for the next reading, at most `timeout_s` seconds (math.inf: without end); None where none comes in time.
+        Ctrl-C ends the waiting."""
+        return _maybe(Snapshot, self._core.wait_for_reading(number("timeout_s", timeout_s)))
 
     def history(self, gpu: int | str, metric: str, last_s: float = 3600, step_s: float = 0) -> Series:
         """A metric (gpuwarden.metrics()) of a GPU over the last seconds, in the metric's unit; `step_s` joins readings."""
-        return read(Series, self._core.history(str(gpu), metric, last_s, step_s))
+        times = (number("last_s", last_s), number("step_s", step_s))
+        return read(Series, self._core.history(str(gpu), text("metric", metric), *times))
 
     def statistics(self, gpu: int | str, metric: str, last_s: float = 600) -> Statistics | None:
         """The metric's min, mean, max and percentiles over the last seconds; None where nothing was read."""
-        return _maybe(Statistics, self._core.statistics(str(gpu), metric, last_s))
+        return _maybe(Statistics, self._core.statistics(str(gpu), text("metric", metric), number("last_s", last_s)))
 
     def energy(self, gpu: int | str, last_s: float = 600) -> Value | None:
         """`joules` that the GPU took in the last seconds, `from_counter`: its own; None where it is not known."""
-        return _maybe(Value, self._core.energy(str(gpu), last_s))
+        return _maybe(Value, self._core.energy(str(gpu), number("last_s", last_s)))
 
     def health(self) -> tuple[Health, ...]:
         """How fit each GPU is, as judged over time."""
@@ -118,15 +124,16 @@ class Monitor:
 
     def alert_log(self, most: int = 100) -> tuple[AlertChange, ...]:
         """The last changes of alerts, newest first."""
-        return _list(AlertChange, self._core.alert_log(most))
+        return _list(AlertChange, self._core.alert_log(whole("most", most, most=2**32 - 1)))
 
     def acknowledge(self, alert: int, by: str) -> None:
         """Ends its repetition. Raises not_found for an id that is not active."""
-        self._core.acknowledge(alert, by)
+        self._core.acknowledge(whole("alert", alert), text("by", by))
 
     def silence(self, rule: str = "", gpu: int | str = "", for_s: float = 3600, by: str = "", comment: str = "") -> None:
         """Alerts of this rule and GPU (empty: of all) are not told for so many seconds."""
-        self._core.silence(rule, str(gpu), for_s, by, comment)
+        words = (text("by", by), text("comment", comment))
+        self._core.silence(text("rule", rule), str(gpu), number("for_s", for_s), *words)
 
 
 def _maybe(kind: type[V], text: str | None) -> V | None:

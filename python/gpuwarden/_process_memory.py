@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from gpuwarden import _core
+from gpuwarden._find_torch import import_torch
 from gpuwarden._machine import Machine, default_machine
 
 _GB = 1024**3
@@ -110,12 +111,8 @@ def monitor_memory(name: str = "") -> MemoryMonitor:
 
 
 def find_torch() -> Any:
-    """PyTorch; None where it is not installed. A folder that happens to be called torch is not it."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    return torch if hasattr(torch, "cuda") else None
+    """PyTorch; None where it is not installed or cannot be imported: import_torch() says which."""
+    return import_torch()[0]
 
 
 def started_torch() -> Any:

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
+from gpuwarden._arguments import text, whole
 from gpuwarden._error import invalid
-from gpuwarden._machine import Machine, close_default, use_machine
+from gpuwarden._machine import Chosen, Machine, close_default, use_machine
 
 
 class Simulation:
@@ -21,11 +22,11 @@ class Simulation:
     """
 
     def __init__(self, fleet: str, faults: Iterable[str] = (), shared: bool = False) -> None:
-        self._spec = fleet
-        self._faults = list(faults)
+        self._spec = text("fleet", fleet)
+        self._faults = [faults] if isinstance(faults, str) else list(faults)
         self._shared = shared
         self._stack = ExitStack()
-        self._machine: Machine | None = None
+        self._machine: Chosen | None = None
 
     def __enter__(self) -> Simulation:
         if self._machine is not None:
@@ -34,8 +35,8 @@ class Simulation:
             close_default()
             if not self._shared:
                 self._enter_own_folders(stack)
-            self._machine = stack.enter_context(Machine(simulate=self._spec))
-            stack.enter_context(use_machine(self._machine))
+            machine = stack.enter_context(Machine(simulate=self._spec))
+            self._machine = stack.enter_context(use_machine(machine))
             for fault in self._faults:
                 self.fault(*_placed(fault))
             self._stack = stack.pop_all()
@@ -45,8 +46,7 @@ class Simulation:
     def _enter_own_folders(stack: ExitStack) -> None:
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
         root = tempfile.mkdtemp(prefix="gpuwarden-", dir=memory)
-        # A program of the fleet may still be writing there.
-        stack.callback(shutil.rmtree, root, ignore_errors=True)
+        stack.callback(_remove_folder, root, os.getpid())
         for name in ("GPUWARDEN_SIM_DIR", "GPUWARDEN_STATE_DIR", "GPUWARDEN_LEASE_DIR"):
             folder = os.path.join(root, name[10:].lower())
             os.mkdir(folder)
@@ -59,10 +59,10 @@ class Simulation:
 
     @property
     def machine(self) -> Machine:
-        """The fleet as a Machine; raises outside of the `with`."""
+        """The fleet as a Machine; in a forked child, one of the child's own. Raises outside of the `with`."""
         if self._machine is None:
             raise invalid("this simulation is not running", 'with gpuwarden.simulate("h100x8") as fleet: ...')
-        return self._machine
+        return self._machine.here()
 
     def control(self, op: str, **values: Any) -> dict[str, Any]:
         """One control call of the simulator: fault, clear_faults, set, clock, reset, show, declare, undeclare."""
@@ -70,7 +70,7 @@ class Simulation:
 
     def fault(self, gpu: int, fault: str) -> None:
         """Injects a fault: "xid=79", "off_the_bus", "hang", "ecc_uncorrected=1" ... (a wrong one's hint lists them)."""
-        self.control("fault", gpu=gpu, fault=fault)
+        self.control("fault", gpu=whole("gpu", gpu), fault=text("fault", fault))
 
     def clear_faults(self, gpu: int | None = None) -> None:
         """Ends the faults of one GPU, or of all."""
@@ -110,7 +110,8 @@ def simulate(fleet: str, faults: Iterable[str] = (), shared: bool = False) -> Si
             this process's own, and its leases and disabled GPUs are, too.
 
     A process can have one simulated machine at a time: raises unavailable where another Machine(simulate=...) is open.
-    Programs that are started within see the fleet through Machine.run(), or with Machine.simulated_environment().
+    A process that is forked within it (multiprocessing's "fork") is in the same fleet, with a connection of its own;
+    its reservations are its own, too. One that is started anew ("spawn", a program) is not: programs that are started within see the fleet through Machine.run(), or with Machine.simulated_environment().
     """
     return Simulation(fleet, faults, shared)
 
@@ -120,6 +121,13 @@ def _placed(fault: str) -> tuple[int, str]:
     if not colon or not gpu.strip().isdigit() or not what:
         raise invalid(f"'{fault}' is not GPU:FAULT", 'for example "3:xid=79"')
     return int(gpu), what
+
+
+def _remove_folder(root: str, owner: int) -> None:
+    """A forked child that leaves the `with` leaves its parent's folder alone."""
+    if os.getpid() == owner:
+        # A program of the fleet may still be writing there.
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _restore(name: str, before: str | None) -> None:

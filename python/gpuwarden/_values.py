@@ -152,6 +152,28 @@ def table_html(columns: tuple[tuple[str, str], ...], rows: Any) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def _details_html(value: Value) -> str:
+    """Its plain fields as one table, each of its lists of values as a table of its own."""
+    lists = {key: item for key, item in value._fields.items() if _is_rows(item)}
+    plain = [Value({"field": key, "value": show_cell(key, _brief(item))}) for key, item in value._fields.items() if key not in lists]
+    tables = [table_html((("", "field"), ("", "value")), plain)] if plain else []
+    for key, rows in lists.items():
+        names = [name for name, item in rows[0]._fields.items() if not isinstance(item, Value) and not _is_rows(item)]
+        tables.append(f"<p>{html.escape(key)}</p>" + table_html(tuple((name, name) for name in names), rows))
+    return "".join(tables)
+
+
+def _is_rows(item: Any) -> bool:
+    return isinstance(item, tuple) and bool(item) and all(isinstance(one, Value) for one in item)
+
+
+def _brief(item: Any) -> Any:
+    """A nested value in one cell: its fields that are known."""
+    if not isinstance(item, Value):
+        return item
+    return ", ".join(f"{key}: {show_cell(key, one)}" for key, one in item._fields.items() if not _is_empty(one) and not isinstance(one, Value))
+
+
 class Gpu(Value):
     """One GPU with its reading: a record of `gpuwarden snapshot --json` (docs/json.md says what each field is).
 
@@ -200,11 +222,31 @@ class Diagnosis(Value):
 
 
 class Compatibility(Value):
-    """What goes together, as `gpuwarden compat --json` answers."""
+    """What goes together, as `gpuwarden compat --json` answers: `kind`, `question`, and the `answer` of that kind."""
+
+    def _repr_html_(self) -> str:
+        question = self.get("question") or self.get("kind") or ""
+        return f"{_title_html(self)}<p>{html.escape(str(question))}</p>{_details_html(self.get('answer') or Value({}))}"
 
 
 class Plan(Value):
-    """Whether a model fits, with which strategy, and what memory each GPU needs."""
+    """Whether a model fits, with which strategy, and what memory each GPU needs: `verdict`, `reason`, `recommended`,
+    `strategies` (best first), `per_gpu` (bytes)."""
+
+    _table = "strategies"
+    _columns = (
+        ("strategy", "name"),
+        ("verdict", "verdict"),
+        ("memory of each GPU", "expected_bytes"),
+        ("micro batch", "micro_batch"),
+        ("effective batch", "effective_batch"),
+    )
+
+    def _repr_html_(self) -> str:
+        model, gpus = self.get("model") or Value({}), self.get("gpus") or Value({})
+        what = f"{model.get('name') or 'model'} on {gpus.get('count')} x {gpus.get('name')}: {self.get('verdict')}"
+        told = "".join(f"<p>{html.escape(str(line))}</p>" for line in (what, self.get("reason")) if line)
+        return told + super()._repr_html_()
 
 
 class MemoryStatus(Value):

@@ -23,6 +23,7 @@ from typing import Any
 
 from gpuwarden import _core
 from gpuwarden._error import Error
+from gpuwarden._find_torch import import_torch
 from gpuwarden._machine import Machine, default_machine
 from gpuwarden._process_memory import CUDAMemoryManager, capability_of, find_torch, in_gb, monitor_memory, share_of
 
@@ -157,9 +158,9 @@ class CUDAEnvironmentValidator:
 
     def _check_pytorch_cuda(self) -> dict[str, Any]:
         """status: ok, or error with a message; version, cuda_version and available of the PyTorch of this process."""
-        torch = find_torch()
+        torch, why = import_torch()
         if torch is None:
-            return {"status": "error", "message": "PyTorch is not installed for this Python", "available": False}
+            return {"status": "error", "message": f"PyTorch cannot be imported by this Python: {why}", "available": False}
         result = {"version": str(torch.__version__), "cuda_version": torch.version.cuda, "available": _sees_cuda(torch)}
         if not torch.version.cuda:
             return {"status": "error", "message": "this PyTorch is built without CUDA", **result}

@@ -21,9 +21,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional, TypeVar, Union
 
 from gpuwarden import _core, _gpu_torch
+from gpuwarden._arguments import function, gpu_index, maybe_gpu_index, number, text, whole
 from gpuwarden._error import Error, invalid
 from gpuwarden._machine import default_machine
-from gpuwarden._values import Value
+from gpuwarden._values import Snapshot, Value
 from gpuwarden.torch.levels import ModelPrecision, OptimizationLevel
 
 __all__ = [
@@ -112,6 +113,8 @@ class GPUConfig:
     memory_fraction: share of a GPU's memory that may be taken, above 0, at most 1; None: all.
     optimization_level, precision: what optimize_model() tries; MIXED needs enable_amp.
     enable_compile, enable_channels_last: without them those steps are left out.
+    enable_memory_pooling: memory that is given back is kept for the next allocation, in the pool of memory_manager and in
+        torch's cache after device_context(); without it both give it back to the device at once.
     max_memory_cache_ratio: share of the limit, 0 to 1, that may lie idle in a pool or in torch's cache.
     enable_profiling: profile_operation() measures.
     distributed_backend: "nccl" or "gloo"; enable_distributed: GPUManager sets the process up for it.
@@ -216,7 +219,7 @@ class CUDAManager(_Closing):
         for one in self.get_devices():
             if one.gpu == gpu:
                 return DeviceState(one.state)
-        self._core.device(gpu)  # raises, and says which there are
+        self._core.device(gpu_index("gpu", gpu))  # raises, and says which there are
         raise invalid(f"GPU {gpu} is not managed")
 
     def get_best_device(self) -> Any:
@@ -245,7 +248,7 @@ class CUDAManager(_Closing):
                 self.get_device_state(device_id)
             yield _gpu_torch.cpu_device()
             return
-        held = self._core.enter(device_id)
+        held = self._core.enter(maybe_gpu_index("device_id", device_id))
         try:
             with _gpu_torch.current(json.loads(held.device)) as device:
                 yield device
@@ -256,6 +259,7 @@ class CUDAManager(_Closing):
         """What `work(device)` returns. Where it raises what a GPU's fault or want of memory raises (torch's CUDA errors,
         OutOfMemoryError, Error with code unavailable, timed_out or unsatisfied), it is tried again with growing pauses,
         then on the next best device, and at last on the CPU. Every other exception passes through at once."""
+        function("work", work)
         results: list[T] = []
         raised: list[BaseException] = []
 
@@ -268,7 +272,7 @@ class CUDAManager(_Closing):
             return None
 
         try:
-            self._core.run(operation, once, device_id)
+            self._core.run(text("operation", operation), once, maybe_gpu_index("device_id", device_id))
         except Error:
             if raised:
                 raise raised[-1] from None
@@ -277,15 +281,15 @@ class CUDAManager(_Closing):
 
     def report_error(self, gpu: int, error: Any, operation: str = "work") -> None:
         """Marks a GPU as in error until it recovers. Raises Error (invalid_argument) for one that is not managed."""
-        self._core.report_error(gpu, operation, str(error))
+        self._core.report_error(gpu_index("gpu", gpu), text("operation", operation), str(error))
 
     def disable_device(self, gpu: int, reason: str = "") -> None:
         """Takes a GPU out of use in this program."""
-        self._core.disable(gpu, reason)
+        self._core.disable(gpu_index("gpu", gpu), text("reason", reason))
 
     def enable_device(self, gpu: int) -> None:
         """Puts it back, whether it was disabled or in error."""
-        self._core.enable(gpu)
+        self._core.enable(gpu_index("gpu", gpu))
 
     def check_health(self) -> list[Value]:
         """Reads the GPUs now; get_devices() afterwards."""
@@ -294,10 +298,12 @@ class CUDAManager(_Closing):
 
     def add_error_callback(self, callback: Callable[[DeviceFailure], Any]) -> None:
         """Calls `callback(failure)` with each failure, from the thread in which it happens."""
-        self._core.add_error_callback(lambda text: callback(DeviceFailure(json.loads(text))))
+        function("callback", callback)
+        self._core.add_error_callback(lambda told: callback(DeviceFailure(json.loads(told))))
 
     def add_state_callback(self, callback: Callable[[Value, Value], Any]) -> None:
         """Calls `callback(before, now)` where a GPU's state changes, from a thread of the library's."""
+        function("callback", callback)
         self._core.add_state_callback(lambda before, now: callback(Value(json.loads(before)), Value(json.loads(now))))
 
     def set_visible_devices(self, devices: Any) -> None:
@@ -332,11 +338,11 @@ class MemoryManager(_Closing):
     def allocate(self, size: int, stream: int = 0) -> int:
         """The address of `size` bytes for work on a stream (its handle). Raises Error: unsatisfied where memory is out
         though everything was let go of, invalid_argument for size 0."""
-        return int(self._core.allocate(size, stream))
+        return int(self._core.allocate(whole("size", size), whole("stream", stream)))
 
     def deallocate(self, address: int, stream: int = 0) -> None:
         """Gives it back. Raises Error (invalid_argument) for what was not given out, or given back twice."""
-        self._core.deallocate(address, stream)
+        self._core.deallocate(whole("address", address), whole("stream", stream))
 
     @contextlib.contextmanager
     def memory(self, size: int, stream: int = 0) -> Iterator[int]:
@@ -356,7 +362,7 @@ class MemoryManager(_Closing):
 
     def trim(self, keep: int = 0) -> int:
         """Gives idle memory back to the device until no more than `keep` is reserved; how much went."""
-        return int(self._core.trim(keep))
+        return int(self._core.trim(whole("keep", keep)))
 
     def defragment(self) -> dict[str, Any]:
         """Merges free blocks and gives idle pages back: idle_before_bytes, idle_after_bytes,
@@ -367,12 +373,14 @@ class MemoryManager(_Closing):
     def set_memory_fraction(self, fraction: float) -> None:
         """Another share of the device's memory from now on, in the pool and in torch's allocator where torch sees CUDA.
         Raises Error: invalid_argument, unsatisfied where live memory exceeds it."""
-        self._core.set_memory_fraction(float(fraction))
-        _gpu_torch.set_memory_fraction(float(fraction), self.get_status()["device"])
+        share = number("memory_fraction", fraction)
+        self._core.set_memory_fraction(share)
+        _gpu_torch.set_memory_fraction(share, self.get_status()["device"])
 
     def emergency_release(self, needed: Optional[int] = None) -> dict[str, Any]:
         """Lets go of what is registered, until `needed` bytes are free: steps, freed_bytes, enough."""
-        report: dict[str, Any] = json.loads(self._core.emergency_release(needed))
+        wanted = None if needed is None else whole("needed", needed)
+        report: dict[str, Any] = json.loads(self._core.emergency_release(wanted))
         return report
 
 
@@ -387,6 +395,9 @@ class PerformanceMonitor(_Closing):
     def __init__(self, config: Optional[Mapping[str, Any]] = None, *, machine: Any = None, _core_object: Any = None) -> None:
         self._hold(_core_object or _core.PerformanceMonitor.make(_machine(machine), _options(config)))
         self._profiling = bool(json.loads(self._core.config())["enable_profiling"])
+        self._followed = False
+        if self._profiling:
+            self.feed_profile()
 
     @property
     def running(self) -> bool:
@@ -402,9 +413,9 @@ class PerformanceMonitor(_Closing):
         self._core.stop()
 
     def wait_for_reading(self, timeout: float = 10.0) -> bool:
-        """Whether there is a reading, after at most `timeout` seconds."""
+        """Whether there is a reading, after at most `timeout` seconds (math.inf: without end)."""
         self.start_monitoring()
-        return bool(self._core.wait(timeout))
+        return bool(self._core.wait(number("timeout", timeout)))
 
     def get_current_metrics(self) -> Optional[Value]:
         """The last reading: gpus, each with index, name and metrics (docs/metrics.md). None before the first."""
@@ -413,26 +424,41 @@ class PerformanceMonitor(_Closing):
 
     def get_metrics_summary(self, seconds: float = 600.0) -> Value:
         """min, mean, max and p95 of each GPU's utilization, memory, temperature and power over the last `seconds`."""
-        return Value(json.loads(self._core.summary(seconds)))
+        return Value(json.loads(self._core.summary(number("seconds", seconds))))
 
     def get_alerts(self) -> list[Alert]:
         """Those that last, the worst first."""
         return [Alert(one) for one in json.loads(self._core.alerts())]
 
+    def add_reading_callback(self, callback: Callable[[Snapshot], Any]) -> None:
+        """Calls `callback(snapshot)` with each reading, from a thread of the library's; what it raises goes to
+        sys.unraisablehook. Begins to read."""
+        function("callback", callback)
+        self._core.add_reading_callback(lambda told: callback(Snapshot(json.loads(told))))
+        self.start_monitoring()
+
+    def feed_profile(self) -> None:
+        """Each reading goes to gpuwarden.profile as well, whose operations get their energy, utilization and memory from
+        it. With enable_profiling it does from the start. A second call does nothing."""
+        if not self._followed:
+            self._core.follow_profile()
+            self._followed = True
+
     def add_alert_callback(self, callback: Callable[[Alert], Any]) -> None:
         """Calls `callback(alert)` when an alert begins and when it is repeated, from a thread of the library's; what it
         raises goes to sys.unraisablehook. Begins to read."""
+        function("callback", callback)
 
-        def tell(kind: str, text: str) -> None:
+        def tell(kind: str, told: str) -> None:
             if kind != "ended":
-                callback(Alert({**json.loads(text), "kind": kind}))
+                callback(Alert({**json.loads(told), "kind": kind}))
 
         self._core.add_alert_callback(tell)
         self.start_monitoring()
 
     def profile_operation(self, name: str) -> Any:
-        """`with monitor.profile_operation("inference"):` measures as gpuwarden.profile does; without enable_profiling
-        it does nothing."""
+        """`with monitor.profile_operation("inference"):` measures as gpuwarden.profile does, with energy, utilization
+        and memory of the GPUs where this monitor reads meanwhile; without enable_profiling it does nothing."""
         if not self._profiling:
             return contextlib.nullcontext()
         from gpuwarden.profile import profile_operation
@@ -490,12 +516,13 @@ class GPUManager(_Closing):
     def get_status(self) -> dict[str, Any]:
         """cuda_available is torch's word; `driver` is what the driver says, `gpus` the managed GPUs (simulated ones
         too), and `problem` why there is none. Further: initialized, current, memory, monitoring, alerts, operations,
-        optimization, distributed, releasable, config, torch."""
+        optimization, distributed, releasable, config, torch (its version) and torch_problem (why it cannot be used)."""
         status: dict[str, Any] = json.loads(self._core.status())
         status["driver"] = {"available": bool(status["gpus"]), "version": status.pop("driver_version"),
                             "cuda_library": status["cuda_available"]}
         status["cuda_available"] = _gpu_torch.cuda_available()
         status["torch"] = _gpu_torch.version()
+        status["torch_problem"] = _gpu_torch.problem()
         if self.config.enable_profiling:
             status["operations"] = self.performance_monitor.get_profile().to_dict()["operations"]
         return status
@@ -503,10 +530,13 @@ class GPUManager(_Closing):
     @contextlib.contextmanager
     def device_context(self, device_id: Optional[int] = None) -> Iterator[Any]:
         """As CUDAManager.device_context(). At its end torch's cache is emptied where more of the limit lies idle in it
-        than max_memory_cache_ratio."""
+        than max_memory_cache_ratio, and in any case without enable_memory_pooling: then nothing is kept for reuse."""
         with self.cuda_manager.device_context(device_id) as device:
-            yield device
-            _gpu_torch.keep_cache_small(device, self.config.max_memory_cache_ratio, self.config.memory_fraction)
+            try:
+                yield device
+            finally:
+                ratio = self.config.max_memory_cache_ratio if self.config.enable_memory_pooling else 0.0
+                _gpu_torch.keep_cache_small(device, ratio, self.config.memory_fraction)
 
     def run(self, work: Callable[[Any], T], operation: str = "work", device_id: Optional[int] = None) -> T:
         """As CUDAManager.run(); where memory is out, emergency_release() comes before another device."""
@@ -544,17 +574,19 @@ class GPUManager(_Closing):
 
     def register_model(self, name: str, model: Any) -> None:
         """emergency_release() may move it to the CPU; it is not kept alive by this."""
+        text("name", name)
         self._models[name] = _gpu_torch.register_model(self._core, name, model)
 
     def register_releasable(self, name: str, size: Callable[[], Optional[int]], release: Callable[[], int]) -> None:
         """Something else that can be let go of: how many bytes that would free (None: not known), and what does it and
         returns how many it did."""
-        self._core.add_releasable(name, "cache", size, release)
+        self._core.add_releasable(text("name", name), "cache", function("size", size), function("release", release))
 
     def emergency_release(self, needed: Optional[int] = None) -> dict[str, Any]:
         """Empties caches (torch's, after a garbage collection), trims pools, moves registered models to the CPU, each
         time what frees most first, until `needed` bytes are free: steps, freed_bytes, enough."""
-        report: dict[str, Any] = json.loads(self._core.emergency_release(needed))
+        wanted = None if needed is None else whole("needed", needed)
+        report: dict[str, Any] = json.loads(self._core.emergency_release(wanted))
         return report
 
     emergency_cleanup = emergency_release

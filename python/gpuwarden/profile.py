@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Callable, TypeVar, Union, cast
 
 from gpuwarden import _core
+from gpuwarden._arguments import text
 from gpuwarden._error import Error, invalid
 from gpuwarden._values import Value
 
@@ -116,7 +117,11 @@ class profile_operation:
         if _enabled():
             if self._scope is not None:
                 raise invalid(f"the operation '{self._name}' is open already", "make a profile_operation for each `with`")
-            self._scope = _Scope(self._name, _torch_stream()) if _on_torch_stream else _Scope(self._name)
+            try:
+                self._scope = _Scope(self._name, _torch_stream()) if _on_torch_stream else _Scope(self._name)
+            except TypeError:
+                text("an operation's name", self._name)
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -188,9 +193,12 @@ def disable() -> None:
 
 
 def follow(monitor: Any) -> None:
-    """Hears the readings of a monitor (gpuwarden's Monitor, or whatever has add_reading_callback), from which energy,
-    utilization and memory of operations follow. GPUs are those of the monitor: name the ones that you use."""
-    monitor.add_reading_callback(_hear)
+    """Hears the readings of a monitor (gpuwarden's Monitor, the performance_monitor of a GPUManager, or whatever has
+    add_reading_callback), from which energy, utilization and memory of operations follow. GPUs are those of the monitor: name the ones that you use."""
+    if hasattr(monitor, "feed_profile"):
+        monitor.feed_profile()
+    else:
+        monitor.add_reading_callback(_hear)
 
 
 def _hear(reading: Any) -> None:

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -18,8 +19,10 @@ using Json = nlohmann::json;
 
 constexpr int kControlProfile = 550;
 
-/// The library has one fleet for the whole process.
-std::atomic<bool> in_use{false};
+/// The library has one fleet for the whole process. A forked child has none yet: its parent's connection is not its
+/// own.
+std::atomic<pid_t> user{0};
+std::atomic<const Simulator*> holder{nullptr};
 
 }  // namespace
 
@@ -45,18 +48,21 @@ Result<std::unique_ptr<Simulator>> Simulator::open(const SimulatorPlaces& places
   simulator->call_ = reinterpret_cast<int (*)(const char*, char**)>(::dlsym(handle, "gpuwarden_sim_call"));
   if (simulator->call_ == nullptr)
     return fail(ErrorCode::unavailable, library.string() + " is not a gpuwarden simulator");
-  if (in_use.exchange(true)) {
+  if (user.exchange(::getpid()) == ::getpid()) {
     simulator->call_ = nullptr;
     return fail(ErrorCode::unavailable, "a simulated fleet is open in this process already",
                 "close it first: the simulator has one fleet at a time");
   }
+  holder = simulator.get();
   return simulator;
 }
 
 Simulator::~Simulator() {
-  if (call_ == nullptr) return;
+  // What is destroyed in a forked child is its parent's; the child may have a fleet of its own by now.
+  if (call_ == nullptr || holder != this || user != ::getpid()) return;
   [[maybe_unused]] const auto detached = call({{"op", "detach"}});
-  in_use = false;
+  holder = nullptr;
+  user = 0;
 }
 
 fs::path Simulator::library(int profile) const { return libraries_ / std::to_string(profile) / "libnvidia-ml.so.1"; }

@@ -75,7 +75,8 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
 
 class HostProcesses::Impl {
  public:
-  explicit Impl(std::vector<fs::path> roots) : roots_(std::move(roots)) {
+  Impl(std::vector<fs::path> roots, std::function<pools::Pools()> read_pools)
+      : roots_(std::move(roots)), read_pools_(std::move(read_pools)) {
     worker_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
   }
 
@@ -116,12 +117,20 @@ class HostProcesses::Impl {
       for (const Pid pid : wanted.pids) {
         if (auto process = look(pid, wanted.ancestors, looks)) table.emplace(pid, std::move(*process));
       }
+      if (read_pools_ && !table.empty()) add_pools(table, read_pools_());
       looks_ = std::move(looks);
       {
         const std::scoped_lock lock(mutex_);
         table_ = std::move(table);
       }
       if (wanted.done) wanted.done();
+    }
+  }
+
+  static void add_pools(HostTable& table, pools::Pools found) {
+    for (pools::PublishedPool& pool : found) {
+      const auto process = table.find(pool.process.pid);
+      if (process != table.end()) process->second.pools.push_back(std::move(pool));
     }
   }
 
@@ -149,6 +158,7 @@ class HostProcesses::Impl {
   }
 
   const std::vector<fs::path> roots_;
+  const std::function<pools::Pools()> read_pools_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::optional<Wanted> wanted_;
@@ -157,7 +167,8 @@ class HostProcesses::Impl {
   std::jthread worker_;
 };
 
-HostProcesses::HostProcesses(std::vector<fs::path> proc_roots) : impl_(std::make_unique<Impl>(std::move(proc_roots))) {}
+HostProcesses::HostProcesses(std::vector<fs::path> proc_roots, std::function<pools::Pools()> read_pools)
+    : impl_(std::make_unique<Impl>(std::move(proc_roots), std::move(read_pools))) {}
 HostProcesses::~HostProcesses() = default;
 void HostProcesses::look_at(std::vector<Pid> pids, bool ancestors, std::function<void()> done) {
   impl_->look_at(std::move(pids), ancestors, std::move(done));

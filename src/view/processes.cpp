@@ -49,6 +49,26 @@ std::string time_text(const Frame& /*frame*/, const ProcessRow& row) {
   return row.host != nullptr && row.host->age ? age_words(*row.host->age) : "-";
 }
 
+/// The sum over what the process's pools on this GPU tell; nothing where none does.
+std::optional<Bytes> pool_sum(const Frame& frame, const ProcessRow& row, Bytes pools::PublishedPool::* figure) {
+  const facts::GpuRecord* const record = frame.rows.all_gpus[row.gpu].record;
+  if (row.host == nullptr || record == nullptr) return std::nullopt;
+  const pools::Pools here = pools::pools_on(*record, row.host->pools);
+  if (here.empty()) return std::nullopt;
+  Bytes sum;
+  for (const pools::PublishedPool& pool : here) sum = sum + pool.*figure;
+  return sum;
+}
+
+template <Bytes pools::PublishedPool::* figure>
+std::string pool_text(const Frame& frame, const ProcessRow& row) {
+  const auto sum = pool_sum(frame, row, figure);
+  return sum ? size_words(*sum) : "-";
+}
+constexpr auto allocated_text = &pool_text<&pools::PublishedPool::live>;
+constexpr auto reserved_text = &pool_text<&pools::PublishedPool::reserved>;
+constexpr auto peak_text = &pool_text<&pools::PublishedPool::peak_reserved>;
+
 /// What it belongs to: a job, a pod, a container.
 std::string place_text(const Frame& frame, const ProcessRow& row) {
   if (row.process == nullptr) return "";
@@ -68,6 +88,9 @@ constexpr auto kProcessColumns = std::to_array<ProcessColumn>({
     {"TYPE", SortBy::type, 4, false, 8, type_text},
     {"SM%", SortBy::sm, 3, true, 4, sm_text},
     {"GPU-MEM", SortBy::memory, 7, true, 3, memory_text},
+    {"ALLOC", SortBy::memory, 6, true, 10, allocated_text},
+    {"RESERVED", SortBy::memory, 8, true, 11, reserved_text},
+    {"PEAK", SortBy::memory, 6, true, 12, peak_text},
     {"CPU%", SortBy::cpu, 4, true, 5, cpu_text},
     {"HOST", SortBy::host_memory, 5, true, 7, host_memory_text},
     {"TIME", SortBy::time, 8, true, 6, time_text},
@@ -76,11 +99,19 @@ constexpr auto kProcessColumns = std::to_array<ProcessColumn>({
 using ProcessWidths = std::array<int, kProcessColumns.size()>;
 constexpr int kLeastCommand = 16;
 
+bool is_of_pools(const ProcessColumn& column) {
+  return column.cell == allocated_text || column.cell == reserved_text || column.cell == peak_text;
+}
+
 /// Its own width at least; what is not told of any process takes none.
 int process_width(const Frame& frame, const ProcessColumn& column) {
   if (column.cell == host_memory_text || column.cell == time_text || column.cell == cpu_text) {
     const auto hosted = [](const ProcessRow& row) { return row.host != nullptr; };
     if (std::ranges::none_of(frame.rows.processes, hosted)) return 0;
+  }
+  if (is_of_pools(column)) {
+    const auto told = [&](const ProcessRow& row) { return column.cell(frame, row) != "-"; };
+    return std::ranges::any_of(frame.rows.processes, told) ? column.width : 0;
   }
   int widest = 0;
   const bool measured = column.cell == gpu_text || column.cell == place_text || column.cell == user_text;
@@ -100,7 +131,7 @@ ProcessWidths process_widths(const Frame& frame, int width) {
     for (const int column : widths) sum += column == 0 ? 0 : column + 1;
     return sum;
   };
-  for (int rank = 9; rank > 0 && taken() + kLeastCommand > width; --rank) {
+  for (int rank = 12; rank > 0 && taken() + kLeastCommand > width; --rank) {
     for (std::size_t i = 0; i < widths.size(); ++i)
       if (kProcessColumns.at(i).rank == rank) widths.at(i) = 0;
   }
@@ -119,7 +150,8 @@ void draw_process_head(const Frame& frame, Rect area, const ProcessWidths& width
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const ProcessColumn& column = kProcessColumns.at(i);
     if (widths.at(i) == 0) continue;
-    const std::string title = process_title(frame, column.title, column.by);
+    // What pools tell is not what is sorted by.
+    const std::string title = is_of_pools(column) ? column.title : process_title(frame, column.title, column.by);
     const Tone tone = Tone::title;
     if (column.right)
       frame.canvas.put_right({x + widths.at(i), area.y}, title, tone, widths.at(i));

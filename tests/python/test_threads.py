@@ -80,11 +80,12 @@ def test_a_forked_child_is_told_and_does_not_hang():
 import os, sys, gpuwarden
 with gpuwarden.simulate("h100x8") as fleet:
     held = gpuwarden.reserve(count=1)
+    machine = fleet.machine
     with gpuwarden.Monitor(interval_s=0.1) as monitor:
         monitor.wait(30)
         pid = os.fork()
         if pid == 0:
-            for ask in (fleet.machine.snapshot, monitor.latest, held.release):
+            for ask in (machine.snapshot, monitor.latest, held.release):
                 try:
                     ask()
                 except gpuwarden.Error as error:

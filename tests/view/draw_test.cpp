@@ -9,6 +9,7 @@
 namespace gpuwarden::view {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Stage;
@@ -347,6 +348,35 @@ TEST(Draw, AThousandGpusTakeAFewRowsAndLeaveRoomForTheLists) {
   EXPECT_THAT(draw(state, stage.scene, {80, 24}).text(), HasSubstr("996")) << "a click brings its line into sight";
   settle(state, stage.scene, {160, 50});
   EXPECT_EQ(draw(state, stage.scene, {160, 50}).at({39, 8}).glyph, U'×') << "one each where there is room";
+}
+
+pools::PublishedPool pool_of(Pid process, const Uuid& gpu, Bytes live, Bytes reserved, Bytes peak) {
+  pools::PublishedPool pool;
+  pool.process.pid = process;
+  pool.gpu = gpu;
+  pool.live = live;
+  pool.reserved = reserved;
+  pool.peak_reserved = peak;
+  return pool;
+}
+
+TEST(Draw, ProcessesThatPublishTheirPoolsShowAllocatedReservedAndPeak) {
+  Stage stage(4, 1);
+  const Extent wide{140, 40};
+  EXPECT_THAT(draw({}, stage.scene, wide).text(), Not(HasSubstr("RESERVED"))) << "nobody tells of a pool";
+  const auto& gpus = stage.scene.nodes.at(0).reading->snapshot.gpus;
+  HostProcess& process = stage.scene.host[Pid{1000}];
+  process.pools = {pool_of(Pid{1000}, gpus[0].gpu.uuid, 3_GiB, 5_GiB, 8_GiB),
+                   pool_of(Pid{1000}, gpus[0].gpu.uuid, 1_GiB, 2_GiB, 3_GiB),
+                   pool_of(Pid{1000}, gpus[2].gpu.uuid, 40_GiB, 50_GiB, 60_GiB)};
+  ViewState state;
+  const std::string text = draw(state, stage.scene, wide).text();
+  EXPECT_THAT(text, ContainsRegex("GPU-MEM +ALLOC +RESERVED +PEAK"));
+  EXPECT_THAT(text, ContainsRegex("1000 ann .* 4\\.0G +7\\.0G +11\\.0G")) << "those on its GPU, summed";
+  EXPECT_THAT(text, ContainsRegex("1002 bob .* - +- +-")) << "another process tells nothing";
+  EXPECT_THAT(draw(state, stage.scene, {80, 40}).text(), Not(HasSubstr("RESERVED"))) << "the first to give way";
+  state.sort = SortBy::memory;
+  EXPECT_THAT(draw(state, stage.scene, wide).text(), ContainsRegex("GPU-MEM[^ ]+ +ALLOC +RESERVED +PEAK"));
 }
 
 TEST(Draw, OnlyProcessesWithinSightAreWorthLookingUp) {

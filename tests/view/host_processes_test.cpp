@@ -80,6 +80,26 @@ TEST(HostProcesses, SayWhichAreSimulated) {
   EXPECT_FALSE(table.at(self).stand_in);
 }
 
+TEST(HostProcesses, HaveWhatTheirPoolsTell) {
+  const TempDir dir;
+  put(dir / "real/77/stat", stat_text(1, 10));
+  put(dir / "real/78/stat", stat_text(1, 10));
+  const auto read_pools = [] {
+    pools::PublishedPool one;
+    one.process.pid = Pid{77};
+    one.live = 3_GiB;
+    pools::PublishedPool unseen;
+    unseen.process.pid = Pid{99};
+    return pools::Pools{one, unseen};
+  };
+  HostProcesses host({dir / "real"}, read_pools);
+  const HostTable table = look(host, {Pid{77}, Pid{78}}, false);
+  ASSERT_EQ(table.size(), 2U);
+  ASSERT_EQ(table.at(Pid{77}).pools.size(), 1U);
+  EXPECT_EQ(table.at(Pid{77}).pools[0].live, 3_GiB);
+  EXPECT_TRUE(table.at(Pid{78}).pools.empty());
+}
+
 class Child {
  public:
   Child() : pid_(::fork()) {

@@ -15,6 +15,7 @@
 #include "gpuwarden/view/curses_screen.hpp"
 #include "gpuwarden/view/sources.hpp"
 #include "machine.hpp"
+#include "pools.hpp"
 #include "shared_options.hpp"
 #include "top/other_machines.hpp"
 #include "top/top_settings.hpp"
@@ -106,7 +107,7 @@ Result<int> show_live(const Machine& machine, const TopSettings& settings) {
   monitor.alerts = settings.alerts;
   view::WatchedMachine watched(std::move(monitor), unknowns);
   GPUWARDEN_CHECK(watched.start([&screen = *screen] { screen.wake(); }));
-  view::HostProcesses host(machine.reader().proc_roots);
+  view::HostProcesses host(machine.reader().proc_roots, [&machine] { return read_pools(machine); });
   view::LocalActions actions(machine.reader().proc_roots, &watched.monitor());
   view::run({.screen = *screen, .nodes = watched, .actions = actions, .host = &host}, settings.state, options,
             signals.token());

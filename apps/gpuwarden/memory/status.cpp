@@ -14,26 +14,18 @@
 #include "machine.hpp"
 #include "memory/actions.hpp"
 #include "options.hpp"
+#include "pools.hpp"
 #include "render/memory_table.hpp"
 
 namespace gpuwarden::cli {
 namespace {
-
-/// The pools of this machine's processes; none where a capture stands for the machine.
-pools::Pools read_pools(const Context& context, const Machine& machine) {
-  if (machine.captured()) return {};
-  const auto named = context.environment.find("GPUWARDEN_MEMORY_DIR");
-  if (named == context.environment.end() || named->second.empty())
-    return pools::published_pools(pools::all_pools_folders());
-  return pools::published_pools({named->second});
-}
 
 /// Reads, prints; the exit code.
 Result<int> show(const Context& context, const Machine& machine, const Style& style, bool again) {
   facts::Snapshot snapshot = machine.read({.holders = true});
   if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
   GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.list("gpu")), snapshot));
-  const pools::Pools pools = read_pools(context, machine);
+  const pools::Pools pools = read_pools(machine);
   if (context.args.has("json")) {
     const auto json = pools::to_json({snapshot, pools});
     // One line for each reading, so that a program can take them as they come.

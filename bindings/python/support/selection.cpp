@@ -8,6 +8,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/manager/models.hpp"
 #include "gpuwarden/placement/names.hpp"
+#include "support/support.hpp"
 
 namespace gpuwarden::python {
 namespace {
@@ -21,7 +22,7 @@ std::unexpected<Error> wrong(const std::string& key, const std::string& what, co
 
 Result<void> read_count(const std::string& key, const json& value, std::optional<std::uint32_t>& into) {
   constexpr std::int64_t kMost = 4096;
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() > kMost)
+  if (!is_a<std::uint32_t>(value) || value.get<std::int64_t>() > kMost)
     return wrong(key, "'" + value.dump() + "' is not a whole number from 0 to 4096");
   into = static_cast<std::uint32_t>(value.get<std::int64_t>());
   return {};
@@ -121,7 +122,7 @@ Result<void> read_model(const json& options, Request& request) {
     return wrong(names.front(), "is about a model, but none is named", "add model=\"llama-3-8b\" or model_size=\"7B\"");
   }
   GPUWARDEN_CHECK(planning::refuse_sizes(words, "model-size"));
-  GPUWARDEN_TRY(planning::ModelShape model, manager::load_model(options["model"].get<std::string>()));
+  GPUWARDEN_TRY(planning::ModelShape model, manager::load_model(option<std::string>(options, "model")));
   GPUWARDEN_TRY(request.work, planning::workload_from(std::move(model), words, "train"));
   return {};
 }

@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cmath>
+
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::python {
@@ -24,6 +26,32 @@ void raise(const Error& error) {
       type(std::string(to_string(error.code)), printable_lines(error.message), printable_lines(error.hint));
   PyErr_SetObject(type.ptr(), raised.ptr());
   throw nb::python_error();
+}
+
+void translate_exceptions() {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    const auto set = [](const Error& error) {
+      try {
+        raise(error);
+      } catch (nb::python_error& raised) {
+        raised.restore();
+      }
+    };
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Refused& refused) {
+      set(refused.error());
+    } catch (const nlohmann::json::exception& problem) {
+      set({ErrorCode::invalid_argument, std::string("an argument has the wrong type: ") + problem.what(), ""});
+    }
+  });
+}
+
+std::chrono::milliseconds milliseconds_of(const char* name, double seconds) {
+  constexpr double kLongest = 100 * 365.0 * 86400;
+  if (std::isnan(seconds))
+    throw Refused({ErrorCode::invalid_argument, std::string(name) + ": NaN is not a number of seconds", ""});
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(seconds, -kLongest, kLongest) * 1000));
 }
 
 std::string json_text(const nlohmann::json& document) {

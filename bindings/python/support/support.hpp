@@ -6,8 +6,10 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -41,6 +43,80 @@ std::string json_text(const nlohmann::json& document);
 
 /// Options as Python hands them over: a JSON object. Raises invalid_argument for what is none.
 nlohmann::json read_options(const std::string& text);
+
+/// What was wrong, thrown where the interpreter's lock may not be held; it arrives in Python as gpuwarden.Error.
+class Refused : public std::exception {
+ public:
+  explicit Refused(Error error) : error_(std::move(error)) {}
+  const char* what() const noexcept override { return error_.message.c_str(); }
+  const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+};
+
+/// Has Refused, and what nlohmann::json throws for a value of another type, arrive in Python as gpuwarden.Error.
+void translate_exceptions();
+
+/// How a T is called in a message.
+template <class T>
+constexpr const char* spoken() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "True or False";
+  else if constexpr (std::is_unsigned_v<T>)
+    return "a whole number that is 0 or more";
+  else if constexpr (std::is_integral_v<T>)
+    return "a whole number";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "a number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "a text";
+  else
+    return "a list of such values";
+}
+
+/// Whether a value is a T without loss: no number for a text, no fraction for a whole number, none out of T's range.
+template <class T>
+bool is_a(const nlohmann::json& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value.is_boolean();
+  } else if constexpr (std::is_integral_v<T>) {
+    if (value.is_number_unsigned()) return std::in_range<T>(value.get<std::uint64_t>());
+    return value.is_number_integer() && std::in_range<T>(value.get<std::int64_t>());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return value.is_number();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value.is_string();
+  } else {
+    return value.is_array() && std::ranges::all_of(value, &is_a<typename T::value_type>);
+  }
+}
+
+/// A value as T. Throws Refused (invalid_argument), which names the key.
+template <class T>
+T value_as(const std::string& key, const nlohmann::json& value) {
+  if (is_a<T>(value)) return value.get<T>();
+  throw Refused({ErrorCode::invalid_argument, key + ": '" + json_text(value) + "' is not " + spoken<T>(), ""});
+}
+
+/// An option that is there, as T. Throws as value_as().
+template <class T>
+T option(const nlohmann::json& options, const char* key) {
+  return value_as<T>(key, options.at(key));
+}
+
+/// An option as T; `otherwise` where it is not there. Throws as value_as().
+template <class T>
+T option_or(const nlohmann::json& options, const char* key, T otherwise) {
+  const auto found = options.find(key);
+  return found == options.end() || found->is_null() ? otherwise : value_as<T>(key, *found);
+}
+inline std::string option_or(const nlohmann::json& options, const char* key, const char* otherwise) {
+  return option_or<std::string>(options, key, otherwise);
+}
+
+/// Seconds as Python has them, infinity included, cut to a hundred years. Throws Refused (invalid_argument) for NaN.
+std::chrono::milliseconds milliseconds_of(const char* name, double seconds);
 
 /// The process that made an object. What is bound to it (threads, pipes, locks) is not there in a forked child.
 class Owner {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host knows of processes on GPUs: processor time, memory, age, parents. And signals to them.
+// What the host knows of processes on GPUs: processor time, memory, age, parents, what their pools tell. And signals.
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,7 @@
 #include "gpuwarden/base/ids.hpp"
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/pools/memory_status.hpp"
 
 namespace gpuwarden::view {
 
@@ -25,6 +26,7 @@ struct HostProcess {
   std::optional<std::uint64_t> start_ticks;  ///< tells it from another with the same pid
   std::vector<Pid> ancestors;                ///< nearest first, as far as they were looked up
   bool stand_in = false;                     ///< a simulated fleet tells of it, and it does not run here
+  pools::Pools pools;                        ///< what its allocators tell of themselves, on whichever GPU
 };
 
 using HostTable = std::map<Pid, HostProcess>;
@@ -43,8 +45,9 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text);
 /// trouble hangs who reads about it.
 class HostProcesses {
  public:
-  /// As probe::ReaderOptions::proc_roots: the first root that knows a pid tells.
-  explicit HostProcesses(std::vector<std::filesystem::path> proc_roots);
+  /// As probe::ReaderOptions::proc_roots: the first root that knows a pid tells. `read_pools` gives what is published,
+  /// and is called from the thread; empty: pools are not looked for.
+  explicit HostProcesses(std::vector<std::filesystem::path> proc_roots, std::function<pools::Pools()> read_pools = {});
   HostProcesses(const HostProcesses&) = delete;
   HostProcesses& operator=(const HostProcesses&) = delete;
   ~HostProcesses();

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from typing import Any, Callable, Iterator
+
+from gpuwarden._find_torch import import_torch
 
 
 def error(code: str, message: str, hint: str = "") -> Exception:
@@ -17,13 +18,9 @@ def error(code: str, message: str, hint: str = "") -> Exception:
 
 def load_torch() -> Any:
     """The module `torch`. Raises Error (unavailable) where PyTorch cannot be imported."""
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError as problem:
-        raise error("unavailable", f"PyTorch cannot be imported: {problem}", "pip install torch") from problem
-    # A folder named torch beside the program is importable, too.
-    if not hasattr(torch, "Tensor"):
-        raise error("unavailable", "the module torch that was imported is not PyTorch", "pip install torch")
+    torch, why = import_torch()
+    if torch is None:
+        raise error("unavailable", f"PyTorch cannot be imported: {why}", "pip install torch")
     return torch
 
 

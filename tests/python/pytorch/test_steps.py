@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import time
 import types
 from dataclasses import replace
 
@@ -226,120 +225,38 @@ def test_on_a_gpu_only_a_wait_that_it_notices_counts(clock):
     assert steps[-1].total == pytest.approx(2.125)
 
 
-# Programs that have the fault
+# What the monitor sees of programs; test_slow_training.py has those that have a fault
 
 
-class SlowDataset:
-    """A sample takes a while, as decoding an image does."""
-
-    def __init__(self, torch, seconds):
-        self._torch, self._seconds = torch, seconds
-
-    def __len__(self):
-        return 8
-
-    def __getitem__(self, index):
-        time.sleep(self._seconds)
-        return self._torch.zeros(4)
-
-
-def test_cause_1_a_program_whose_loader_has_no_workers(torch):
-    from gpuwarden.torch import step_monitor
-
-    loader = torch.utils.data.DataLoader(SlowDataset(torch, 0.02), batch_size=1, num_workers=0)
-    model = torch.nn.Linear(4, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with step_monitor(loader, model=model, optimizer=optimizer) as monitor:
-        for batch in monitor:
-            optimizer.zero_grad()
-            model(batch).sum().backward()
-            optimizer.step()
-    monitor.learn(cpus=4)
-    verdict = monitor.verdict()
-    assert verdict.causes[0].id == "loader_workers"
-    assert verdict.causes[0].change == "num_workers 0 -> 4"
-    assert verdict.steps == 6
-    assert verdict.shares.optimizer > 0
-    assert "step" not in optimizer.__dict__, "the optimizer is as it was"
-
-
-def test_cause_2_pageable_memory_is_seen_in_the_loader(torch):
-    """The program has the fault; that its copies take long only a GPU can show, so their time is a recorded one."""
-    from gpuwarden.torch import step_monitor
-
-    def setup_of(pinned):
-        data = torch.utils.data.TensorDataset(torch.zeros(6, 4))
-        loader = torch.utils.data.DataLoader(data, batch_size=2, pin_memory=pinned)
-        with step_monitor(loader) as monitor:
-            pass
-        return replace(monitor.setup, device="cuda", capability=(8, 0))
-
-    steps = [replace(FAST, copy=0.02)] * 5
-    assert "pinned_memory" in causes(steps, setup_of(False))
-    assert "pinned_memory" not in causes(steps, setup_of(True))
-
-
-@pytest.mark.parametrize("autocast", [False, True])
-def test_cause_3_a_program_that_computes_in_float32(torch, autocast):
-    """The type is the one that matrices are multiplied in; that a GPU would gain is judged from its capability."""
-    from gpuwarden.torch import step_monitor
-
-    model = torch.nn.Linear(4, 4)
-    with step_monitor([torch.ones(2, 4)] * 4, model=model) as monitor:
-        for batch in monitor:
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-                loss = model(batch).sum()
-            loss.backward()
-    assert monitor.setup.precision == ("bfloat16" if autocast else "float32")
-    setup = replace(monitor.setup, device="cuda", capability=(8, 0))
-    assert ("mixed_precision" in causes([FAST] * 5, setup)) == (not autocast)
-
-
-def test_cause_4_a_program_whose_model_loops_in_python(torch):
-    from gpuwarden.torch import step_monitor
-
-    class Looping(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.cell = torch.nn.Linear(4, 4)
-
-        def forward(self, x):
-            for _ in range(300):
-                x = self.cell(x).tanh()
-            return x
-
-    def verdict_of(model):
-        with step_monitor([torch.ones(1, 4)] * 6, model=model) as monitor:
-            for batch in monitor:
-                model(batch).sum().backward()
-        # Compared with a bound that a busy machine does not move: what each operation takes is set here.
-        return monitor.setup, causes([StepRecord(total=1e-5 * (monitor.setup.operations or 1))] * 5, monitor.setup)
-
-    setup, found = verdict_of(Looping())
-    assert setup.operations >= 600
-    assert (setup.most_called, setup.most_calls) == ("cell (Linear)", 300)
-    assert found["architecture"].change == "call cell (Linear) once for all, not 300 times"
-    _, found = verdict_of(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()))
-    assert "architecture" not in found
-
-
-def test_cause_5_a_program_that_copies_and_fetches_in_each_step(torch):
-    """Copies go to the device "meta" here; how long they take to a GPU only a GPU can show."""
+def test_what_a_step_copies_fetches_and_multiplies_is_counted(torch):
     from gpuwarden.torch import step_monitor
 
     model = torch.nn.Linear(4, 1)
-    with step_monitor([torch.ones(256, 256)] * 8, model=model, watch_copies=True) as monitor:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with step_monitor([torch.ones(256, 256)] * 8, model=model, optimizer=optimizer, watch_copies=True) as monitor:
         for batch in monitor:
             batch.to("meta")
             monitor.move({"x": (batch, 3)}, "meta")
             for _ in range(6):
                 model(batch[:, :4]).sum().item()
+            optimizer.step()
     assert monitor.setup.synchronisations == 6
     assert monitor.setup.copied_bytes == 256 * 256 * 4
-    assert all(record.copy > 0 for record in monitor.records())
-    setup = replace(monitor.setup, device="cuda")
-    assert "6 values" in causes([replace(FAST, gpu_idle=0.03)] * 5, setup)["transfer"].reason
-    assert "transfer" in causes([replace(FAST, copy=0.03)] * 5, replace(setup, pin_memory=True))
+    assert monitor.setup.precision == "float32"
+    assert (monitor.setup.most_called, monitor.setup.most_calls) == (None, None), "the model itself is no part of it"
+    assert all(record.copy > 0 and record.optimizer > 0 for record in monitor.records())
+    assert monitor.verdict().steps == 6
+    assert "step" not in optimizer.__dict__, "the optimizer is as it was"
+
+
+def test_what_a_loader_is_told_stands_in_the_setup(torch):
+    from gpuwarden.torch import step_monitor
+
+    data = torch.utils.data.TensorDataset(torch.zeros(6, 4))
+    for pinned in (False, True):
+        with step_monitor(torch.utils.data.DataLoader(data, batch_size=2, pin_memory=pinned)) as monitor:
+            pass
+        assert (monitor.setup.pin_memory, monitor.setup.num_workers) == (pinned, 0)
 
 
 def test_the_optimizers_of_a_process_are_heard_without_being_named(torch):
