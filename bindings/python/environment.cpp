@@ -47,6 +47,7 @@ Result<json> judge(const facts::Snapshot& snapshot, const json& options) {
   const json here = compat::to_json(compat::answer_matrix({known, place, now}, {}, workload));
   GPUWARDEN_TRY(place.gpus, compat::gpus_named({option_or(options, "gpu", "")}, known));
   place.named = true;
+  place.machine.clear();  // theirs, not this one's
   const compat::Asked asked{known, place, now};
   return json{{"here", here["matrix"]},
               {"named", compat::to_json(compat::answer_matrix(asked, {}, workload))["matrix"]},

@@ -91,6 +91,7 @@ Result<compat::Place> place_of(const Machine* machine, const json& options, cons
   if (options.contains("gpus")) {
     GPUWARDEN_TRY(place.gpus, compat::gpus_named(words_of(options["gpus"]), known));
     place.named = true;
+    place.machine.clear();
   }
   if (!options.contains("driver")) return place;
   place.driver = knowledge::Version::parse(option<std::string>(options, "driver"));

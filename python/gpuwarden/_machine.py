@@ -59,8 +59,12 @@ def _plain(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, (list, set, frozenset, tuple, range)):
         return [_plain(one) for one in value]
-    # Of numpy and the like.
-    return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, (bool, int)) else value
+    if isinstance(value, (bool, int, type)):
+        return value
+    try:
+        return operator.index(value)  # of numpy and the like
+    except TypeError:
+        return value
 
 
 def _unreadable(given: dict[str, Any]) -> str:

@@ -115,6 +115,10 @@ PreCheck ask_nvidias(const DriverFacts& facts, const std::vector<std::string>& p
   const std::string where = fmt::format("{}/{}", repository->name, repository->machine);
   if (!answer) return unchecked(fmt::format("{} ({})", answer.error().message, where));
   if (answer->status == 404) {
+    // A mirror may keep the index in compressed form alone.
+    ask.url = folder + "Packages.gz";
+    if (const auto packed = apt ? net::ask(ask, stop) : answer; packed && packed->status / 100 == 2)
+      return unchecked(fmt::format("the repository {} has its index in compressed form alone", where));
     PreCheck check{.id = "repository", .title = "the repository has it", .state = PreCheck::State::failed};
     check.found = fmt::format("there is no repository {}", where);
     check.remedy = "another distribution's release, or NVIDIA's .run installer: --runfile FILE";
@@ -174,7 +178,7 @@ std::vector<OfferedPackage> read_madison(std::string_view text) {
 PreCheck check_repository(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target,
                           const AskRepository& how, const std::stop_token& stop) {
   if (target.packaging == Packaging::runfile) return unchecked("a .run file comes from no repository");
-  if (how.offline) return unchecked("--offline");
+  if (how.offline) return unchecked("offline (--offline, GPUWARDEN_OFFLINE)");
   const auto words = install_words(facts, request, target);
   if (!words) return unchecked(words.error().message);
   const bool own = !how.on_paper && how.base.empty() && facts.manager == PackageManager::apt &&

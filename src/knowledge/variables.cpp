@@ -97,7 +97,7 @@ Result<std::vector<const KnownVariable*>> find_known_variables(const std::vector
       known = true;
       if (std::ranges::find(result, &one) == result.end()) result.push_back(&one);
     }
-    if (!known) return std::unexpected(unknown_word(word));
+    if (!known) return std::unexpected(unknown_word(word.empty() ? std::string_view(typed) : word));
   }
   return result;
 }

@@ -33,7 +33,10 @@ class Program : public ::testing::Test {
   }
   nlohmann::json json(std::vector<std::string> words) const {
     words.emplace_back("--json");
-    return nlohmann::json::parse(run(std::move(words)).standard_output, nullptr, false);
+    const auto done = run(words);
+    auto answer = nlohmann::json::parse(done.standard_output, nullptr, false);
+    EXPECT_FALSE(answer.is_discarded()) << words[0] << " printed no JSON: " << done.standard_error;
+    return answer;
   }
   /// Expects an exit code, an empty output, and one error that says `what`.
   void expect_error(std::vector<std::string> words, int code, const std::string& what) const {

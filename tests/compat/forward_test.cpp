@@ -62,9 +62,8 @@ TEST(ForwardCompatibility, AWheelWithoutCodeForTheGpuIsNotHelpedByIt) {
   EXPECT_FALSE(answer.wheels[answer.chosen.value()].forward.has_value());
 }
 
-TEST(ForwardCompatibility, VllmsWheelOfANewerCudaIsHelpedToo) {
-  Place place = named("H100", "515.105.01");
-  place.driver = Version{570, 86, 10};
+TEST(ForwardCompatibility, VllmsWheelOfTheDriversCudaIsPreferred) {
+  const Place place = named("H100", "570.86.10");
   // 0.29 has a wheel for CUDA 12.9 besides, which needs nothing.
   EXPECT_TRUE(answer_vllm({shipped(), place, kThen}, "0.29.0").positive);
   EXPECT_FALSE(answer_vllm({shipped(), place, kThen}, "0.29.0").forward.has_value());

@@ -78,6 +78,16 @@ TEST(Availability, ARepositoryThatIsNotThereIsSaidToBeMissing) {
   EXPECT_THAT(check.found, HasSubstr("there is no repository ubuntu2510/x86_64"));
 }
 
+TEST(Availability, AMirrorWithPackedIndicesAloneIsNotMissing) {
+  HttpServer server([](const HttpServer::Request& request) {
+    return request.path().ends_with("/Packages.gz") ? http_answer(200, "packed") : http_answer(404, "");
+  });
+  const auto check =
+      check_repository(machine("ubuntu", "22.04"), {}, kTarget, {.on_paper = true, .base = folder(server)});
+  EXPECT_EQ(check.state, PreCheck::State::unchecked);
+  EXPECT_THAT(check.found, HasSubstr("in compressed form alone"));
+}
+
 TEST(Availability, WhatCouldNotBeAskedIsNotChecked) {
   HttpServer broken([](const HttpServer::Request&) { return http_answer(503, ""); });
   HttpServer page([](const HttpServer::Request&) { return http_answer(200, "<html>a captive portal</html>"); });

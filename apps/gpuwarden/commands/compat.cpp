@@ -108,6 +108,7 @@ Result<Place> read_place(Context& context, const Knowledge& knowledge, bool mach
   if (!names.empty()) {
     GPUWARDEN_TRY(place.gpus, compat::gpus_named(names, knowledge));
     place.named = true;
+    place.machine.clear();  // theirs, not this one's
   }
   if (driver) {
     constexpr int kFirstBranch = 100;  // below that there was no CUDA

@@ -192,10 +192,14 @@ Result<int> run_record(Context& context) {
   monitor.add_reading_callback(recording_into(*recorder));
   GPUWARDEN_CHECK(monitor.start());
   Result<int> code = kFine;
-  if (has_command)
+  if (has_command) {
+    // What ends at once shall leave a reading, too; a GPU that hangs does not keep it from beginning.
+    constexpr milliseconds kForTheFirst = seconds(2);
+    monitor.wait_for_reading({}, kForTheFirst);
     code = run_program(context, machine);
-  else
+  } else {
     wait(args, *recorder, *signals, duration);
+  }
   monitor.stop();
   const auto told = recorder->finish(has_command && code ? std::optional(*code) : std::nullopt);
   const auto progress = recorder->progress();

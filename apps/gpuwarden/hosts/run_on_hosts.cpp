@@ -43,6 +43,7 @@ Result<void> check_with_hosts(const Args& args) {
       {"rdzv-conf", "nothing is started before all hosts have answered: --wait waits for their GPUs"},
       {"local-ranks-filter", "--log-dir DIR --redirects 3 --tee 0:3 shows the first rank of each host alone"},
       {"record", "gpuwarden serve --peers shows what the GPUs of many machines do"},
+      {"status", "gpuwarden list --hosts shows what their GPUs do, --report what the job came to"},
       {"checkpoint", "a job on several hosts keeps its number of ranks"},
       {"probation", "a GPU that was at fault is not used again by the job"},
       {"cpu-fallback", "--device cpu runs on the CPUs of all hosts"},

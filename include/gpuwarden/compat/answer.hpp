@@ -236,7 +236,7 @@ std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu);
 /// The driver can drive none of the place's GPUs.
 bool is_useless(const Asked& asked);
 /// How programs of this CUDA run on the place's driver, which is known. Forward compatibility counts as not at all
-/// where every GPU is a consumer's (source: CUDA compatibility guide: data-centre GPUs only).
+/// where one of the GPUs is of a kind that cuda-compat does not serve (source: CUDA compatibility guide).
 knowledge::RunsOn runs_here(const Asked& asked, const Version& cuda);
 /// What makes programs of this CUDA run on the place's driver, which is known and too old for them (source: CUDA
 /// compatibility guide); empty: nothing does.
