@@ -84,7 +84,7 @@ TEST(Availability, AMirrorWithPackedIndicesAloneIsNotMissing) {
   });
   const auto check =
       check_repository(machine("ubuntu", "22.04"), {}, kTarget, {.on_paper = true, .base = folder(server)});
-  EXPECT_EQ(check.state, PreCheck::State::unchecked);
+  EXPECT_EQ(check.state, PreCheck::State::unknown);
   EXPECT_THAT(check.found, HasSubstr("in compressed form alone"));
 }
 
