@@ -17,6 +17,9 @@ struct Floor {
 constexpr Floor kShort{0.95, 0.90, 1};
 constexpr Floor kLong{0.93, 0.85, 0};
 constexpr double kNumbers = 0.98;
+/// Of the files of public threads in tests/corpus, kept back or not.
+constexpr double kThreads = 0.80;
+constexpr std::size_t kThreadsFalseAlarms = 2;
 
 /// "d002 expected oom_other_process, answered none", a line each.
 std::string wrong_ones(const std::vector<DiagnosisAnswer>& answers) {
@@ -63,6 +66,21 @@ TEST(DiagnosisCorpus, WholeReportsAreDiagnosed) {
   ASSERT_TRUE(cases) << cases.error().message;
   const auto answers = diagnose_cases(*cases);
   expect_floor(score_diagnoses(answers).accuracy.long_cases, kLong, answers);
+}
+
+TEST(DiagnosisCorpus, FailuresOfPublicThreadsAreDiagnosed) {
+  const auto folder = source_folder() / "tests/corpus/diagnose";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".jsonl") continue;
+    const auto cases = read_diagnosis_cases(entry.path());
+    ASSERT_TRUE(cases) << cases.error().message;
+    const auto answers = diagnose_cases(*cases);
+    const SetScore set = score_diagnoses(answers).accuracy.short_cases;
+    SCOPED_TRACE(entry.path().filename());
+    ASSERT_GT(set.all.cases, 0U);
+    EXPECT_GE(share(set.all.strict, set.all.cases), kThreads) << wrong_ones(answers);
+    EXPECT_LE(set.false_alarms, kThreadsFalseAlarms) << wrong_ones(answers);
+  }
 }
 
 }  // namespace

@@ -87,6 +87,17 @@ TEST(LogLine, ToldErrorsAreNotErrors) {
   EXPECT_FALSE(normalise("[rank0]: I am a program that talks").quoted);
 }
 
+TEST(LogLine, IsReadUpToAListOfPossibleCauses) {
+  EXPECT_EQ(
+      normalise("ActorDiedError: The actor died. There are some potential root causes. (1) The process is killed by "
+                "SIGKILL by OOM killer due to high memory usage.")
+          .text,
+      "ActorDiedError: The actor died. ");
+  EXPECT_EQ(normalise("CUDA detection failed! Possible reasons: 1. CUDA driver not installed").text,
+            "CUDA detection failed! ");
+  EXPECT_EQ(normalise("The causes were found").text, "The causes were found");
+}
+
 TEST(LogLine, ForeignBytesAreMadeSafe) {
   const Line line = normalise(std::string_view("a\0b\x80\xff c\x07\x1b]0;title\x07", 19));
   EXPECT_EQ(line.text.find('\x1b'), std::string::npos);

@@ -164,6 +164,26 @@ TEST(Reasoning, IndependentFailuresAreAllTold) {
   EXPECT_THAT(found, ElementsAre("illegal_memory_access", "disk_full"));
 }
 
+TEST(Reasoning, WhatMayHaveHappenedIsNoCause) {
+  EXPECT_THAT(
+      causes("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+             "The actor is dead because its worker process has died. There are some potential root causes. (1) The "
+             "process is killed by SIGKILL by OOM killer due to high memory usage.\n"),
+      ElementsAre("crash_secondary"));
+}
+
+TEST(Reasoning, ASentenceThatIsKnownIsSurerThanOneOfItsForm) {
+  const Diagnosis form = diagnose_text("RuntimeError: Paged attention is not supported on your GPU\n", "run.log");
+  ASSERT_THAT(causes_of(form), ElementsAre("arch_feature_unsupported"));
+  const Diagnosis known = diagnose_text(
+      "RuntimeError: Paged attention is not supported on your GPU\n"
+      "RuntimeError: CUDA error: no kernel image is available for execution on the device\n",
+      "run.log");
+  ASSERT_FALSE(known.causes.empty());
+  EXPECT_EQ(known.causes.front().id, "no_kernel_image");
+  EXPECT_GT(known.causes.front().confidence, form.causes.front().confidence);
+}
+
 TEST(Reasoning, WordsOutOfALogAreNoOptionsAndNoShell) {
   const Diagnosis diagnosis = diagnose_text(
       "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to "
