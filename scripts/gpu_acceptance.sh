@@ -56,7 +56,8 @@ if "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/
       env GPUWARDEN_TORCH_LIBRARY="$(realpath "$build")/lib/libgpuwarden_torch.so" \
       "$python" examples/pytorch/train.py --allocator "$allocator"
   done
-  # Optimising, benchmarking and memory of the Python package: wants pytest beside PyTorch, and scripts/python_env.sh.
+  # Everything of the Python package that a GPU alone shows: models, the manager, allocator, publisher, profile, training.
+  # Wants pytest beside PyTorch, and scripts/python_env.sh.
   step "The Python package's tests of CUDA" \
     env PYTHONPATH="$PWD/python" GPUWARDEN_REQUIRE_TORCH=1 GPUWARDEN_TORCH_LIBRARY="$(realpath "$build")/lib/libgpuwarden_torch.so" \
     "$python" -m pytest -q -s -rs -p no:cacheprovider -m cuda tests/python/pytorch

@@ -24,7 +24,7 @@ cmake --build build/libtorch -- --quiet
 ctest --test-dir build/libtorch --output-on-failure -j 2
 
 # Debian's PyTorch is older than most of what is offered here: it has to say so, and the rest has to work.
-older=(optimize benchmark memory measure agreement inputs launchers)
+older=(optimize optimize_steps optimize_cache benchmark memory measure agreement inputs launchers)
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   say "tests for PyTorch ($(/usr/bin/python3 -c 'import torch; print(torch.__version__)'), Debian)"
   [ -x build/torch-debian-venv/bin/pytest ] || {

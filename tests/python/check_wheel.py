@@ -17,6 +17,7 @@ WANTED = (
     "gpuwarden/__init__.py",
     "gpuwarden/py.typed",
     "gpuwarden/_core.pyi",
+    "gpuwarden-publish.pth",
     "gpuwarden/_native/bin/gpuwarden",
     "gpuwarden/_native/libexec/gpuwarden/gpuwarden-serve",
     "gpuwarden/_native/lib/gpuwarden/libgpuwarden_memtrace.so",

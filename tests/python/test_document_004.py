@@ -253,6 +253,7 @@ def test_torch_gets_its_number_where_it_sees_cuda(h100x8, monkeypatch):
 
     class Torch:
         cuda = Cuda
+        Tensor = object
 
         @staticmethod
         def device(name: str) -> str:

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import gpuwarden
 from gpuwarden import Error, profile
 from gpuwarden.profile import export_chrome_trace, profile_operation, results
 
@@ -194,3 +195,30 @@ def test_libraries_that_are_missing_are_said():
         with pytest.raises(Error) as missing:
             profile.enable(**options)
         assert missing.value.code == "not_found"
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_operations_of_a_managers_monitor_have_energy_and_utilization(follow: bool) -> None:
+    from gpuwarden.gpu import GPUManager
+
+    profile.reset()
+    with gpuwarden.simulate("h100x8") as fleet:
+        fleet.load([0], 8 << 30, 70)
+        with GPUManager({"enable_profiling": not follow, "device_ids": [0]}, monitor={"interval": 0.1}) as manager:
+            monitor = manager.performance_monitor
+            if follow:
+                profile.follow(monitor)
+                profile.follow(monitor)  # once is enough
+            assert monitor.wait_for_reading(30)
+            read = threading.Semaphore(0)
+            monitor.add_reading_callback(lambda snapshot: len(snapshot.gpus) == 8 and read.release())
+            with profile.profile_operation("work") if follow else manager.profile_operation("work"):
+                for _ in range(3):
+                    assert read.acquire(timeout=30)
+            deadline = time.monotonic() + 30
+            # The readings behind its end tell of it.
+            while not (found := profile.results().operation("work")).runs_told and time.monotonic() < deadline:
+                read.acquire(timeout=1)
+    assert found.energy_joules is not None and found.energy_joules > 0
+    assert found.utilization_percent is not None and found.memory_peak_bytes >= 8 << 30
+    profile.reset()

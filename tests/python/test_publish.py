@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 import time
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 import pytest
 
@@ -162,3 +164,45 @@ def test_a_program_needs_no_change_beyond_importing_gpuwarden(folder):
     environment = {**os.environ, "GPUWARDEN_PUBLISH": "1"}
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     assert "gpuwarden-publish" in out.stdout
+
+
+#: A PyTorch that has started CUDA, as far as a publisher looks at it; it is there before the publisher looks first.
+PROGRAM = """
+import sys, types
+assert "gpuwarden" in sys.modules, "begun by the .pth alone"
+from gpuwarden.torch import publishing
+publishing._core.started_cuda_devices = lambda: ["GPU-of-the-test"]
+cuda = types.SimpleNamespace(is_initialized=lambda: True, memory_stats=lambda device: {stats!r})
+sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_program_that_imports_nothing_of_gpuwarden_publishes(folder):
+    """By gpuwarden-publish.pth: the one beside the installed package, else the tree's."""
+    try:
+        installed = distribution("gpuwarden").locate_file("gpuwarden-publish.pth")
+    except PackageNotFoundError:
+        installed = None
+    tree = str(Path(gpuwarden.__file__).resolve().parents[1])
+    if installed is None:
+        begin = f"import site; site.addsitedir({tree!r})"
+    else:
+        assert Path(installed).exists(), "a wheel without it publishes for nobody"
+        begin = ""
+    environment = {**os.environ, "GPUWARDEN_PUBLISH": "0.05"}
+    program = begin + PROGRAM.format(stats=STATS)
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        deadline = time.monotonic() + 30
+        while not (found := [file.read_text() for file in folder.glob("*")] if folder.is_dir() else []):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert f"live_bytes {3 << 30}" in found[0] and "GPU-of-the-test" in found[0]
+        assert f"pid {child.pid}" in found[0]
+    finally:
+        child.stdin.close()
+        assert child.wait(30) == 0
+    assert list(folder.iterdir()) == [], "its file goes with it"

@@ -372,7 +372,7 @@ TEST(Draw, ProcessesThatPublishTheirPoolsShowAllocatedReservedAndPeak) {
   ViewState state;
   const std::string text = draw(state, stage.scene, wide).text();
   EXPECT_THAT(text, ContainsRegex("GPU-MEM +ALLOC +RESERVED +PEAK"));
-  EXPECT_THAT(text, ContainsRegex("1000 ann .* 4\\.0G +7\\.0G +11\\.0G")) << "those on its GPU, summed";
+  EXPECT_THAT(text, ContainsRegex("1000 ann .* 4\\.00G +7\\.00G +11\\.0G")) << "those on its GPU, summed";
   EXPECT_THAT(text, ContainsRegex("1002 bob .* - +- +-")) << "another process tells nothing";
   EXPECT_THAT(draw(state, stage.scene, {80, 40}).text(), Not(HasSubstr("RESERVED"))) << "the first to give way";
   state.sort = SortBy::memory;

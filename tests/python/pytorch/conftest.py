@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from costly_models import always_faster, convolutions, costly, optimize  # noqa: F401  # fixtures
 
 # Before PyTorch is imported. One small kernel is compiled: processes and headers made beforehand for many cost more.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
