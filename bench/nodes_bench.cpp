@@ -129,7 +129,7 @@ Tally stream(const Rule& rule, std::size_t nodes, std::size_t jobs) {
 /// Median milliseconds of choosing `wanted` GPUs on nodes of which about six in ten GPUs are leased.
 double choosing_time(std::size_t nodes, std::uint32_t wanted) {
   std::mt19937 random(7);  // NOLINT(bugprone-random-generator-seed)
-  std::vector<facts::Snapshot> snapshots(nodes, testing::fleet(kPerNode));
+  std::vector<facts::Snapshot> snapshots(nodes, gpuwarden::testing::fleet(kPerNode));
   std::vector<std::vector<facts::Lease>> leases(nodes);
   const std::vector<Uuid> nobody;
   std::vector<placement::NodeInputs> inputs;

@@ -22,6 +22,8 @@ void add_elastic(const JobSpec& spec, std::uint32_t rank, Environment& env) {
   // PyTorch before 2.2 knows the second name alone.
   env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   env.try_emplace("NCCL_ASYNC_ERROR_HANDLING", "1");
+  // torchrun's default since PyTorch 2.8; these signals are passed on, and others.
+  env.try_emplace("TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ case $2 in
       [ "$RANK" = 1 ] && kill -KILL $$
       [ "$RANK" = 0 ] && { "$CLAIM" listen "$PORTS" & sleep "$NAP"; }
     fi ;;
-  pairxid) if first; then [ "$RANK" = 1 ] && strike xid=95; sleep "$NAP"; fi ;;
+  pairxid) if first; then [ "$RANK" = 1 ] && strike xid=119; sleep "$NAP"; fi ;;
   wait)
     touch "$CLAIMS/up.$1"
     while [ ! -e "$CLAIMS/go.$1" ]; do sleep 0.05; done ;;

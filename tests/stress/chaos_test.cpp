@@ -46,7 +46,7 @@ constexpr auto kModes = std::to_array<Mode>({
     {"again", 9, 0, true},
     {"killed", 9, 0, true},
     {"xid79", 3, 0, true},
-    {"xid48", 2, 0, true},   // an uncorrectable memory error
+    {"xid62", 2, 0, true},   // the GPU's microcontroller halted
     {"xid119", 2, 0, true},  // the GPU's own processor does not answer
     {"xid31", 3, 0, true},   // the program's own fault: the GPU is well
     {"hang", 3, 0, true},

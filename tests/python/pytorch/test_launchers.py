@@ -123,10 +123,10 @@ def compare(theirs, ours, world, environment):
         unlike = {name: (their["environment"][name], our["environment"][name]) for name in added - OWN_VALUE
                   if their["environment"][name] != our["environment"][name]}
         assert not unlike, (rank, unlike)
-        # What is set beyond torchrun's is ours by its name, CUDA's, or the other spelling of NCCL's.
+        # What is set beyond this torchrun's is ours by its name, CUDA's, or what another release of torchrun sets.
         more = {name for name in our["environment"] if name not in environment and name not in added}
         strange = {name for name in more
-                   if not name.startswith(("GPUWARDEN_", "CUDA_")) and not name.endswith("NCCL_ASYNC_ERROR_HANDLING")}
+                   if not name.startswith(("GPUWARDEN_", "CUDA_", "TORCHELASTIC_")) and not name.endswith("NCCL_ASYNC_ERROR_HANDLING")}
         assert not strange, (rank, strange)
         # What the user had set stays as it was.
         changed = {name for name in environment if our["environment"].get(name) != environment[name]}
