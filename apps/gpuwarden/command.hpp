@@ -37,10 +37,12 @@ struct Option {
   const char* also = "";     ///< other programs' names for it, with blanks between: taken, not shown in the help
 };
 
-/// An option of other programs that is none here, and what to write in its place.
+/// An option of other programs that is none here.
 struct Elsewhere {
   const char* typed;
-  const char* hint;
+  const char* hint;  ///< what to write in its place; of one that is passed over, why it changes nothing
+  /// Whether it is refused with the hint, or passed over, with the word behind it where it takes one.
+  enum class Taken { refused, flag, value } taken = Taken::refused;
 };
 
 /// Options that belong together, under a title of the help.
@@ -64,6 +66,8 @@ class Args {
   void fall_back(const std::string& key, const std::vector<std::string>& values) { values_.try_emplace(key, values); }
   void forget(const std::string& key) { values_.erase(key); }
   std::vector<std::string> rest;  ///< operands, and everything after "--"
+  /// Other programs' options that change nothing here, each with the reason.
+  std::vector<std::pair<std::string, std::string>> passed_over;
 
  private:
   std::map<std::string, std::vector<std::string>> values_;

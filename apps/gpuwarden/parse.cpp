@@ -59,8 +59,8 @@ class Parser {
     const std::string see = fmt::format("see gpuwarden {} --help", command_.name);
     if (!name.starts_with("-"))
       return {ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(word)), see};
-    const auto other = std::ranges::find(command_.elsewhere, hyphenated(name), &Elsewhere::typed);
-    if (other != command_.elsewhere.end())
+    const Elsewhere* other = find_elsewhere(name);
+    if (other != nullptr && other->taken == Elsewhere::Taken::refused)
       return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)), other->hint};
     const std::string close = closest_match(name, option_words(options_));
     return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)),
@@ -84,13 +84,36 @@ class Parser {
     const Option* option = find(word.substr(0, equals));
     // torchrun's "--nproc_per_node", too.
     if (option == nullptr) option = find(hyphenated(word.substr(0, equals)));
-    if (option == nullptr) return std::unexpected(unknown(word));
+    if (option == nullptr) return pass_over(word);
     if (equals == std::string_view::npos) return take(*option, std::nullopt);
     return take(*option, std::string(word.substr(equals + 1)));
   }
 
-  /// "-n", "-n2", "-n=2", "-pi0": flags may stand together, and a value end them.
+  const Elsewhere* find_elsewhere(std::string_view name) const {
+    const auto other = std::ranges::find(command_.elsewhere, hyphenated(name), &Elsewhere::typed);
+    return other == command_.elsewhere.end() ? nullptr : &*other;
+  }
+
+  /// Other programs' options that change nothing here are noted; what is none of those is unknown.
+  Result<void> pass_over(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    const Elsewhere* other = find_elsewhere(word.substr(0, equals));
+    if (other == nullptr || other->taken == Elsewhere::Taken::refused) return std::unexpected(unknown(word));
+    const bool takes = other->taken == Elsewhere::Taken::value;
+    if (takes && equals == std::string_view::npos && is_value()) ++next_;
+    args_.passed_over.emplace_back(other->typed, other->hint);
+    return {};
+  }
+
+  /// "-n", "-n2", "-n=2", "-pi0": flags may stand together, and a value end them. "-tp 2" is vLLM's.
   Result<void> take_short(std::string_view word) {
+    if (word.size() > 2) {
+      const std::string_view name = word.substr(0, word.find('='));
+      const Option* option = find(name);
+      if (option != nullptr && name == word) return take(*option, std::nullopt);
+      if (option != nullptr) return take(*option, std::string(word.substr(name.size() + 1)));
+    }
+    if (find_elsewhere(word.substr(0, word.find('='))) != nullptr) return pass_over(word);
     for (std::size_t i = 1; i < word.size(); ++i) {
       const Option* option = find(fmt::format("-{}", word[i]));
       if (option == nullptr) return std::unexpected(unknown(i == 1 ? word : fmt::format("-{}", word[i])));

@@ -49,6 +49,8 @@ constexpr auto kPlanOptions = std::to_array<Option>({
     {"--program", OptionKind::text, "FILE", "with --emit: the training program (train.py)"},
 });
 
+using Taken = Elsewhere::Taken;
+
 /// What people type who know torchrun, transformers, vLLM, DeepSpeed or Megatron, where no single option is meant.
 constexpr auto kElsewhere = std::to_array<Elsewhere>({
     {"--gradient-checkpointing", "write --recompute full"},
@@ -78,7 +80,6 @@ constexpr auto kElsewhere = std::to_array<Elsewhere>({
     {"--use-flash-attn", "flash attention is the default; without it: --attention eager"},
     {"--mem-fraction-static",
      "SGLang's share has weights and cache alone: write --utilization SHARE, what the engine computes with included"},
-    {"--enforce-eager", "leave it out: CUDA graphs are within the range that is told of an engine"},
     {"--nproc-per-node", "write --gpus 8xh100 for how many of which, --gpus-per-node for those of a node"},
     {"--num-gpus", "write --gpus 8xh100: how many, and of which model"},
     {"--num-processes", "write --gpus 8xh100: how many, and of which model"},
@@ -86,6 +87,80 @@ constexpr auto kElsewhere = std::to_array<Elsewhere>({
     {"--nodes", "write --gpus 16xh100 for all of them, --gpus-per-node for those of a node"},
     {"--num-train-epochs", "write --tokens 300B: how many are trained on in all"},
     {"--max-steps", "write --tokens 300B: how many are trained on in all"},
+    {"--use-liger-kernel", "write --loss fused"},
+    {"--world-size", "write --gpus 8xh100: how many, and of which model"},
+    {"--cpu-offload-gb",
+     "weights that an engine keeps in the host's memory are not planned: --quantization, or more GPUs, makes them fit"},
+    {"--data-parallel-size",
+     "each replica is an engine of its own: write in --gpus those of one, 2xh100 of 8 with --tensor-parallel 2"},
+    {"--dp-size", "each replica is an engine of its own: write in --gpus those of one"},
+    {"--dp", "each replica is an engine of its own: write in --gpus those of one"},
+    {"-dp", "each replica is an engine of its own: write in --gpus those of one"},
+    {"--enable-expert-parallel",
+     "write --expert-parallel N: vLLM spreads the experts over all GPUs of --tensor-parallel and the replicas"},
+    {"--enable-ep-moe", "write --expert-parallel N"},
+    {"--max-total-tokens", "write --sequence N for a request and --max-requests N for how many there are at a time"},
+    {"--parallel", "write --max-requests N"},
+    {"-np", "write --max-requests N"},
+    {"--ubatch-size", "write --batched-tokens N"},
+    {"-ub", "write --batched-tokens N"},
+    {"--cache-type-k", "write --kv-cache TYPE: both halves of the cache have one"},
+    {"--cache-type-v", "write --kv-cache TYPE: both halves of the cache have one"},
+    {"-ctk", "write --kv-cache TYPE: both halves of the cache have one"},
+    {"-ctv", "write --kv-cache TYPE: both halves of the cache have one"},
+    {"--n-cpu-moe", "experts that stay with the CPU are not planned: every layer is taken to be on the GPU"},
+    {"--enable-lora", "an engine's adapters are not planned: leave it out; each is some hundred MB"},
+    {"--speculative-config", "a draft model is not planned: plan it apart, and add its weights and cache"},
+    {"--speculative-draft-model-path", "a draft model is not planned: plan it apart, and add its weights and cache"},
+    {"--speculative-model", "a draft model is not planned: plan it apart, and add its weights and cache"},
+    // What changes nothing, so that a whole command line may be pasted.
+    {"--enforce-eager", "CUDA graphs are within the range that is told of an engine", Taken::flag},
+    {"--disable-cuda-graph", "CUDA graphs are within the range that is told of an engine", Taken::flag},
+    {"--enable-chunked-prefill", "prompts are read in pieces of --batched-tokens, as engines do", Taken::flag},
+    {"--no-enable-chunked-prefill", "prompts are read in pieces of --batched-tokens, as engines do", Taken::flag},
+    {"--enable-prefix-caching", "what is cached is within the pool", Taken::flag},
+    {"--no-enable-prefix-caching", "what is cached is within the pool", Taken::flag},
+    {"--disable-radix-cache", "what is cached is within the pool", Taken::flag},
+    {"--swap-space", "it is the host's memory, not the GPU's", Taken::value},
+    {"--block-size", "at most one block of a request is not full", Taken::value},
+    {"--page-size", "at most one block of a request is not full", Taken::value},
+    {"--n-gpu-layers", "every layer is planned on the GPU", Taken::value},
+    {"--gpu-layers", "every layer is planned on the GPU", Taken::value},
+    {"-ngl", "every layer is planned on the GPU", Taken::value},
+    {"--packing", "every sample is planned at its full length", Taken::flag},
+    {"--trust-remote-code", "no memory of the GPU depends on it", Taken::flag},
+    {"--disable-log-requests", "no memory of the GPU depends on it", Taken::flag},
+    {"--enable-auto-tool-choice", "no memory of the GPU depends on it", Taken::flag},
+    {"--do-train", "no memory of the GPU depends on it", Taken::flag},
+    {"--do-eval", "no memory of the GPU depends on it", Taken::flag},
+    {"--overwrite-output-dir", "no memory of the GPU depends on it", Taken::flag},
+    {"--host", "no memory of the GPU depends on it", Taken::value},
+    {"--port", "no memory of the GPU depends on it", Taken::value},
+    {"--api-key", "no memory of the GPU depends on it", Taken::value},
+    {"--served-model-name", "no memory of the GPU depends on it", Taken::value},
+    {"--tokenizer", "no memory of the GPU depends on it", Taken::value},
+    {"--tokenizer-mode", "no memory of the GPU depends on it", Taken::value},
+    {"--chat-template", "no memory of the GPU depends on it", Taken::value},
+    {"--tool-call-parser", "no memory of the GPU depends on it", Taken::value},
+    {"--reasoning-parser", "no memory of the GPU depends on it", Taken::value},
+    {"--load-format", "no memory of the GPU depends on it", Taken::value},
+    {"--download-dir", "no memory of the GPU depends on it", Taken::value},
+    {"--seed", "no memory of the GPU depends on it", Taken::value},
+    {"--output-dir", "no memory of the GPU depends on it", Taken::value},
+    {"--run-name", "no memory of the GPU depends on it", Taken::value},
+    {"--learning-rate", "no memory of the GPU depends on it", Taken::value},
+    {"--lr-scheduler-type", "no memory of the GPU depends on it", Taken::value},
+    {"--warmup-ratio", "no memory of the GPU depends on it", Taken::value},
+    {"--warmup-steps", "no memory of the GPU depends on it", Taken::value},
+    {"--weight-decay", "no memory of the GPU depends on it", Taken::value},
+    {"--logging-steps", "no memory of the GPU depends on it", Taken::value},
+    {"--save-steps", "no memory of the GPU depends on it", Taken::value},
+    {"--save-strategy", "no memory of the GPU depends on it", Taken::value},
+    {"--eval-strategy", "no memory of the GPU depends on it", Taken::value},
+    {"--report-to", "no memory of the GPU depends on it", Taken::value},
+    {"--dataset", "no memory of the GPU depends on it", Taken::value},
+    {"--dataset-name", "no memory of the GPU depends on it", Taken::value},
+    {"--data-path", "no memory of the GPU depends on it", Taken::value},
 });
 
 using namespace planning;
@@ -131,6 +206,17 @@ Result<void> draw(const Context& context, const PlanAnswer& answer) {
   return write_output(*file, *picture);
 }
 
+/// Options of other programs that change nothing, those with one reason together.
+void say_passed_over(const Args& args) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const auto& [option, reason] : args.passed_over) {
+    auto known = std::ranges::find(reasons, reason, &decltype(reasons)::value_type::first);
+    if (known == reasons.end()) known = reasons.insert(reasons.end(), {reason, {}});
+    known->second.push_back(option);
+  }
+  for (const auto& [reason, options] : reasons) say("note: {} left out: {}\n", join(options, ", "), reason);
+}
+
 Result<int> run_plan(Context& context) {
   if (context.args.has("list") && !context.args.has("emit") && !context.args.has("chart"))
     return show_list(context.args.has("json"));
@@ -139,6 +225,7 @@ Result<int> run_plan(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   GPUWARDEN_TRY(PlanQuestion question, read_plan_question(context));
   GPUWARDEN_TRY(const PlanAnswer answer, planning::answer(std::move(question.request)));
+  say_passed_over(context.args);
   GPUWARDEN_CHECK(draw(context, answer));
   if (context.args.has("emit")) {
     if (!answer.fits)
