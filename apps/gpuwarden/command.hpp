@@ -72,7 +72,7 @@ class Args {
   /// The values of `other` for whatever is not set yet.
   void fall_back_to(const Args& other);
   std::vector<std::string> rest;      ///< operands, and everything after "--"
-  std::vector<std::string> needless;  ///< a sentence for each option of Elsewhere::Kind::needless
+  std::vector<std::pair<std::string, std::string>> needless;  ///< options of Elsewhere::Kind::needless, and why
 
  private:
   std::map<std::string, std::vector<std::string>> values_;
@@ -122,6 +122,8 @@ Result<void> check_action_options(const Context& context, std::string_view actio
 
 /// Turns argv (without program and command names) into Args. Fails with invalid_argument.
 Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::string>& arguments);
+/// What to say of options of other programs that change nothing here, those with one reason together.
+std::vector<std::string> needless_sentences(const Args& args);
 
 /// The help of one command, or of the whole program.
 std::string help_for(const Subcommand& command);

@@ -85,8 +85,14 @@ class Parser {
       return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", other->typed),
                   fmt::format("leave it out: {}", other->hint));
     if (in_next_word) ++next_;
-    args_.needless.push_back(fmt::format("{} is not needed: {}", other->typed, other->hint));
+    args_.needless.emplace_back(other->typed, other->hint);
     return true;
+  }
+
+  /// What is an option of another program, or of none.
+  Result<void> take_elsewhere(std::string_view word) {
+    GPUWARDEN_TRY(const bool needless, take_needless(word));
+    return needless ? Result<void>{} : std::unexpected(unknown(word));
   }
 
   const Option* find(std::string_view name) const {
@@ -105,18 +111,21 @@ class Parser {
     const Option* option = find(word.substr(0, equals));
     // torchrun's "--nproc_per_node", too.
     if (option == nullptr) option = find(hyphenated(word.substr(0, equals)));
-    if (option == nullptr) {
-      GPUWARDEN_TRY(const bool needless, take_needless(word));
-      return needless ? Result<void>{} : std::unexpected(unknown(word));
-    }
+    if (option == nullptr) return take_elsewhere(word);
     if (equals == std::string_view::npos) return take(*option, std::nullopt);
     return take(*option, std::string(word.substr(equals + 1)));
   }
 
-  /// "-n", "-n2", "-n=2", "-pi0": flags may stand together, and a value end them.
+  /// "-n", "-n2", "-n=2", "-pi0": flags may stand together, and a value end them. "-tp 2" is vLLM's.
   Result<void> take_short(std::string_view word) {
-    // mpirun's "-np 4" is not "-n p".
-    if (word.size() > 2 && elsewhere(word.substr(0, word.find('='))) != nullptr) return std::unexpected(unknown(word));
+    if (word.size() > 2) {
+      const std::string_view name = word.substr(0, word.find('='));
+      const Option* option = find(name);
+      if (option != nullptr && name == word) return take(*option, std::nullopt);
+      if (option != nullptr) return take(*option, std::string(word.substr(name.size() + 1)));
+      // mpirun's "-np 4" is not "-n p".
+      if (elsewhere(name) != nullptr) return take_elsewhere(word);
+    }
     for (std::size_t i = 1; i < word.size(); ++i) {
       const Option* option = find(fmt::format("-{}", word[i]));
       if (option == nullptr) return std::unexpected(unknown(i == 1 ? word : fmt::format("-{}", word[i])));
@@ -180,6 +189,20 @@ Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::s
   if (command.rest == Rest::none) return std::unexpected(parser.unknown("--"));
   args.rest.insert(args.rest.end(), separator + 1, arguments.end());
   return args;
+}
+
+std::vector<std::string> needless_sentences(const Args& args) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const auto& [option, reason] : args.needless) {
+    auto known = std::ranges::find_if(reasons, [&](const auto& one) { return one.first == reason; });
+    if (known == reasons.end()) known = reasons.insert(reasons.end(), {reason, {}});
+    known->second.push_back(option);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [reason, options] : reasons)
+    sentences.push_back(
+        fmt::format("{} {} not needed: {}", join(options, ", "), options.size() == 1 ? "is" : "are", reason));
+  return sentences;
 }
 
 }  // namespace gpuwarden::cli

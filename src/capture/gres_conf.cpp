@@ -14,10 +14,11 @@ namespace {
 constexpr int kMostDevices = 4096;
 
 /// source: gres.conf(5), parameters
-constexpr auto kKeys = std::to_array<std::string_view>({"NodeName", "Name", "Type", "File", "MultipleFiles", "Count",
-                                                        "AutoDetect", "Cores", "CPUs", "Links", "Flags"});
+constexpr auto kKeys = std::to_array<std::string_view>(
+    {"NodeName", "Name", "Type", "File", "MultipleFiles", "Count", "AutoDetect", "Cores", "CPUs", "Links", "Flags"});
 /// source: gres.conf(5), AutoDetect
-constexpr auto kWaysToFind = std::to_array<std::string_view>({"nvml", "nvidia", "rsmi", "oneapi", "nrt", "full", "off"});
+constexpr auto kWaysToFind =
+    std::to_array<std::string_view>({"nvml", "nvidia", "rsmi", "oneapi", "nrt", "full", "off"});
 
 std::string_view known_key(std::string_view word) {
   const std::string lower = to_lower(word);

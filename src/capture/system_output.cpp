@@ -102,6 +102,28 @@ bool take_secure_boot(std::string_view line, Environment& environment) {
   return true;
 }
 
+/// Of dkms status: "nvidia/580.119.02, 6.18.48-amd64, x86_64: installed", "nvidia-current, 535.183.01, 6.1.0-20-amd64,
+/// x86_64: built"; "added" has no kernel.
+bool take_dkms(std::string_view line, Environment& environment) {
+  const std::size_t colon = line.rfind(": ");
+  if (!line.starts_with("nvidia") || colon == std::string_view::npos) return false;
+  const std::string_view state = split_words(line.substr(colon + 1)).empty() ? "" : split_words(line.substr(colon))[1];
+  if (state != "installed" && state != "built" && state != "added") return false;
+  std::vector<std::string_view> parts;
+  for (const std::string_view part : split(line.substr(0, colon), ',')) parts.push_back(trim(part));
+  const std::size_t slash = parts[0].find('/');
+  const bool old = slash == std::string_view::npos;
+  if (old && parts.size() < 2) return false;
+  const std::string_view version = old ? parts[1] : parts[0].substr(slash + 1);
+  if (!begins_with_digit(version)) return false;
+  keep(environment.driver.dkms_version, version);
+  const std::size_t kernel = old ? 2 : 1;
+  auto& built = environment.driver.dkms_built_for;
+  constexpr std::size_t kMost = 100;
+  if (state != "added" && kernel < parts.size() && built.size() < kMost) built.push_back(printable(parts[kernel]));
+  return true;
+}
+
 /// "nvidia_uvm           1527808  2 nvidia": module, size, users.
 bool take_module(std::string_view line, Environment& environment) {
   constexpr auto kModules = std::to_array<std::string_view>({"nvidia", "nouveau", "gdrdrv", "nv_peer_mem", "amdgpu"});
@@ -199,8 +221,8 @@ class Modinfo {
 
 std::uint32_t read_system_output(std::span<const Line> lines, Environment& environment) {
   constexpr auto kTakers = std::to_array<bool (*)(std::string_view, Environment&)>(
-      {take_uname, take_release, take_lsb_release, take_processor, take_secure_boot, take_module, take_libc, take_limit,
-       take_software, take_variable});
+      {take_uname, take_release, take_lsb_release, take_processor, take_secure_boot, take_dkms, take_module, take_libc,
+       take_limit, take_software, take_variable});
   Modinfo modinfo;
   ServiceStatus status;
   std::uint32_t first = 0;

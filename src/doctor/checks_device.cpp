@@ -38,10 +38,25 @@ void lost(const Subject& subject, Report& report) {
               "if it comes back: check power cables, seating, cooling; then ask the vendor"});
 }
 
+/// GPUs there are, none of them NVIDIA's.
+bool is_of_another_maker(const Subject& subject) {
+  const auto& gpus = subject.snapshot.gpus;
+  return !gpus.empty() && std::ranges::all_of(gpus, [](const GpuRecord& gpu) {
+    return !gpu.gpu.vendor.empty() && gpu.gpu.vendor != "NVIDIA";
+  });
+}
+
 void none_seen(const Subject& subject, Report& report) {
   // A kernel log names the GPUs of its faults and no others.
   const auto& faults = subject.snapshot.kernel_faults;
-  if (!subject.snapshot.gpus.empty() || (faults && !faults->empty())) return;
+  if (faults && !faults->empty()) return;
+  if (!subject.snapshot.gpus.empty() && !is_of_another_maker(subject)) return;
+  if (is_of_another_maker(subject)) {
+    report.say(fmt::format("no GPU of NVIDIA's is seen, but {}: its driver is not judged here",
+                           subject.snapshot.gpus[0].gpu.name),
+               {"rocm-smi, amd-smi or xpu-smi tells how it is"});
+    return;
+  }
   report.say(fmt::format("no GPU{} is seen; what was judged is the software alone",
                          driver_of(subject) ? "" : " and no NVIDIA driver"),
              {"lspci -nn | grep -i -E 'nvidia|3d|vga'   # is one on the bus?"});

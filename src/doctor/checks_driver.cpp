@@ -259,9 +259,26 @@ void newer_than_known(const Subject& subject, Report& report) {
       {"update gpuwarden, or describe the branch in a file for --knowledge (docs/knowledge.md)"});
 }
 
+/// A module is there for the kernel, and none is loaded: under Secure Boot the kernel may not trust DKMS's key, which
+/// only the kernel's log says in so many words (source: deepin-community/kernel#2144; mokutil(1)).
+void key_may_be_refused(const Subject& subject, Report& report) {
+  const auto& driver = subject.environment.driver;
+  const auto& kernel = subject.environment.host.kernel;
+  const auto& built = driver.dkms_built_for;
+  const bool there = kernel && !kernel->empty() ? std::ranges::find(built, *kernel) != built.end() : !built.empty();
+  if (!is_told_dead(subject) || !there) return;
+  report.say(fmt::format("Secure Boot is on, and the module of driver {} that DKMS built is not loaded: the kernel may "
+                         "refuse the key that signed it",
+                         driver.dkms_version.value_or("")),
+             {"sudo dmesg | grep -i -E 'key was rejected|module verification|lockdown'   # whether it says so",
+              "sudo mokutil --import /var/lib/dkms/mok.pub   # choose a password, then enrol it at the next boot",
+              "sudo reboot"});
+}
+
 void unsigned_under_secure_boot(const Subject& subject, Report& report) {
   const auto& driver = subject.environment.driver;
   if (subject.environment.host.secure_boot != true || driver.loaded_version) return;
+  if (is_elsewhere(subject) && !driver.signer) key_may_be_refused(subject, report);
   if (!driver.on_disk_version || !driver.signer || !driver.signer->empty()) return;
   report.say(fmt::format("Secure Boot is on and the module of driver {} is not signed", *driver.on_disk_version),
              {"sudo mokutil --import /var/lib/dkms/mok.pub   # choose a password, then enrol it at the next boot",
@@ -412,7 +429,7 @@ constexpr auto kDriverChecks = std::to_array<Check>({
      "A driver that refuses to start serves no GPU.", "nvml.h, return codes of nvmlInit", "", driver_in_trouble,
      "nouveau-loaded driver-missing driver-not-loaded driver-library-mismatch told-open-module-needed told-legacy-gpu "
      "told-other-driver told-init-failed told-no-memory-window told-no-gpu-served told-key-rejected told-build-failed "
-     "told-module-missing driver-module-not-built"},
+     "told-module-missing driver-module-not-built secure-boot-unsigned-module"},
     {"reading-has-gaps", Area::driver, Severity::error, "what the driver did not report though its GPUs answer",
      "A call that hangs or crashes for one part of a reading may soon do so for others.",
      "gpuwarden's own deadline (--timeout)", "", reading_has_gaps},

@@ -26,7 +26,13 @@ struct XidGroup {
   std::uint32_t code = 0;
   std::size_t events = 0;
   std::vector<std::string> places;  ///< PCI bus ids, each once
+  bool fatal = false;               ///< a message of it says so: "NETIR_LINK_EVT Fatal XC0 i0 Link 07"
 };
+
+/// "Fatal", not "Nonfatal" and "Non-fatal".
+bool says_fatal(std::string_view text) {
+  return std::ranges::any_of(split_words(text), [](std::string_view word) { return to_lower(word) == "fatal"; });
+}
 
 std::vector<XidGroup> xid_groups(const Subject& subject) {
   std::vector<XidGroup> groups;
@@ -34,8 +40,9 @@ std::vector<XidGroup> xid_groups(const Subject& subject) {
   for (const auto& fault : *subject.snapshot.kernel_faults) {
     if (fault.kind != "xid" || fault.code == kCleanup || fault.code == kRecoveryAction) continue;
     auto group = std::ranges::find(groups, fault.code, &XidGroup::code);
-    if (group == groups.end()) group = groups.insert(group, {fault.code, 0, {}});
+    if (group == groups.end()) group = groups.insert(group, {fault.code, 0, {}, false});
     ++group->events;
+    group->fatal = group->fatal || says_fatal(fault.text);
     const std::string place = fault.pci_bus_id.value_or("");
     if (!place.empty() && std::ranges::find(group->places, place) == group->places.end())
       group->places.push_back(place);
@@ -76,25 +83,57 @@ std::string_view why_of(const knowledge::XidCode& row) {
   return row.severity == "warning" ? "The driver reports it; NVIDIA's catalog names no cause." : "";
 }
 
-void xids(const Subject& subject, Report& report, std::string_view severity) {
+bool is_of_nvlink(const knowledge::XidCode& row) { return row.action.starts_with("WORKFLOW_NVLINK5"); }
+bool is_of_a_program(const knowledge::XidCode& row) {
+  return row.action == "RESTART_APP" || row.cause == "USER_APP" || row.cause == "APP/DRIVER";
+}
+
+std::string text_of(const XidGroup& group, const knowledge::XidCode& row) {
+  return fmt::format("{}: {}", title_of(group), row.description.empty() ? row.mnemonic : row.description);
+}
+
+template <class Wanted>
+void xids(const Subject& subject, Report& report, std::string_view severity, Wanted wanted) {
   for (const XidGroup& group : xid_groups(subject)) {
     const auto* row = subject.knowledge.xid(static_cast<int>(group.code));
-    if (row == nullptr || row->severity != severity) continue;
+    if (row == nullptr || row->severity != severity || !wanted(*row)) continue;
     std::vector<std::string> fix;
     if (row->action == "IGNORE")
       fix.emplace_back("nothing needs to be done; watch whether it comes again");
     else if (!row->action_plain.empty())
       fix.emplace_back(row->action_plain);
     fix.push_back(fmt::format("gpuwarden compat xid {}", group.code));
-    Finding& finding = report.say(
-        fmt::format("{}: {}", title_of(group), row->description.empty() ? row->mnemonic : row->description), fix);
+    Finding& finding = report.say(text_of(group, *row), fix);
     if (const auto why = why_of(*row); !why.empty()) finding.why = why;
   }
 }
 
-void xid_critical(const Subject& subject, Report& report) { xids(subject, report, "critical"); }
-void xid_error(const Subject& subject, Report& report) { xids(subject, report, "error"); }
-void xid_warning(const Subject& subject, Report& report) { xids(subject, report, "warning"); }
+constexpr auto kAnyXid = [](const knowledge::XidCode&) { return true; };
+
+void xid_critical(const Subject& subject, Report& report) { xids(subject, report, "critical", kAnyXid); }
+void xid_error(const Subject& subject, Report& report) { xids(subject, report, "error", kAnyXid); }
+void xid_warning(const Subject& subject, Report& report) { xids(subject, report, "warning", is_of_a_program); }
+void xid_hardware(const Subject& subject, Report& report) {
+  xids(subject, report, "warning", [](const auto& row) { return !is_of_nvlink(row) && !is_of_a_program(row); });
+}
+
+/// Of NVLink 5 the message itself says whether it is fatal, and the catalog resets the GPU after all that are and after
+/// none that is not (source: NVIDIA Xid catalog, sheet of Xid 144 to 150: severity and recovery action).
+void xid_nvlink(const Subject& subject, Report& report) {
+  for (const XidGroup& group : xid_groups(subject)) {
+    const auto* row = subject.knowledge.xid(static_cast<int>(group.code));
+    if (row == nullptr || !is_of_nvlink(*row)) continue;
+    const std::string look = fmt::format("gpuwarden compat xid {}", group.code);
+    if (group.fatal)
+      report.say(Severity::error, text_of(group, *row) + ", fatal",
+                 {"end the GPU's work and reset it: sudo nvidia-smi --gpu-reset -i ID; after it came again, ask the "
+                  "vendor",
+                  look});
+    else
+      report.say(text_of(group, *row) + ", not fatal",
+                 {"nothing, unless Xid 154 asks for more or it comes again: then ask the vendor", look});
+  }
+}
 
 void xid_unknown(const Subject& subject, Report& report) {
   for (const XidGroup& group : xid_groups(subject)) {
@@ -193,6 +232,10 @@ constexpr auto kFaultChecks = std::to_array<Check>({
      "Work on that GPU was or will be lost.", "NVIDIA Xid catalog (xid table)", kXids, xid_error},
     {"xid-application", Area::device, Severity::warning, "Xid errors that programs cause",
      "A program was stopped; usually its own bug.", "NVIDIA Xid catalog (xid table)", kXids, xid_warning},
+    {"xid-nvlink", Area::device, Severity::warning, "NVLink errors of Blackwell and newer",
+     "A link between GPUs fails.", "NVIDIA Xid catalog, sheet of Xid 144 to 150", kXids, xid_nvlink, "gpu-lost"},
+    {"xid-hardware", Area::device, Severity::warning, "Xid messages about the GPU itself",
+     "The driver reports it; NVIDIA's catalog names no cause.", "NVIDIA Xid catalog (xid table)", kXids, xid_hardware},
     {"xid-recovery", Area::device, Severity::error, "the recovery action that the driver asks for",
      "The GPU takes no new work before, or not with its peers.",
      "NVIDIA Xid catalog; nvml.h, nvmlDeviceGpuRecoveryAction_t", kXids, xid_recovery, "gpu-lost gpu-needs-reset"},

@@ -38,7 +38,10 @@ void cpu_build(const Subject& subject, Report& report) {
   if (nvidia_gpus(subject).empty()) return;
   for (const Torch& torch : torches(subject)) {
     if (torch.build != "cpu") continue;
-    report.say(fmt::format("PyTorch {}{} was built without CUDA: it does not use the {}", torch.version,
+    // Who sends a report with one Python in it means that one; a machine may have others, for the CPU on purpose.
+    const bool only = is_elsewhere(subject) && torches(subject).size() == 1;
+    report.say(only ? Severity::error : Severity::warning,
+               fmt::format("PyTorch {}{} was built without CUDA: it does not use the {}", torch.version,
                            where(*torch.python), nvidia_gpus(subject)[0]->gpu.name),
                {fitting_torch(subject, *torch.python, driver_of(subject))});
   }

@@ -99,7 +99,9 @@ bool has_facts(Area area, const Subject& subject) {
   const auto& snapshot = subject.snapshot;
   switch (area) {
     case Area::driver:
-      return has_driver(subject) || !snapshot.gpus.empty();
+      return has_driver(subject) || std::ranges::any_of(snapshot.gpus, [](const facts::GpuRecord& gpu) {
+               return gpu.gpu.vendor == "NVIDIA" || gpu.gpu.vendor.empty();
+             });
     case Area::device:
       return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) ||
              subject.burn_in != nullptr;

@@ -179,6 +179,26 @@ bool names_gguf(std::string_view name) {
   return std::ranges::any_of(kWidths, [&](std::string_view word) { return text.contains(word); });
 }
 
+/// "3.2", "24" and "2506" of "Mistral-Small-3.2-24B-Instruct-2506".
+std::vector<std::string_view> numbers_in(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::vector<std::string_view> numbers;
+  for (std::size_t at = name.find_first_of(kDigits); at != std::string_view::npos;) {
+    std::size_t end = std::min(name.find_first_not_of("0123456789.", at), name.size());
+    while (name[end - 1] == '.') --end;
+    numbers.push_back(name.substr(at, end - at));
+    at = name.find_first_of(kDigits, end);
+  }
+  return numbers;
+}
+
+/// An alias of another release or date: "DeepSeek-V3.1" of DeepSeek-V3, "Devstral-Small-2507" of -2505.
+bool has_other_numbers(std::string_view asked, std::string_view known) {
+  const auto own = numbers_in(known);
+  return std::ranges::any_of(numbers_in(asked.substr(asked.rfind('/') + 1)),
+                             [&](std::string_view number) { return std::ranges::find(own, number) == own.end(); });
+}
+
 /// What the name says of how weights are stored stands in the place of a config's word.
 void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
   if (stem.stored != nullptr) {
@@ -187,7 +207,7 @@ void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
     model.quantized_weights_only = stem.weights_only;
     model.notes.push_back(fmt::format("'{}': the shape of {}, its matrices stored in {} bits ({})", printable(asked),
                                       model.name, stem.stored->bits, stem.stored->stored));
-  } else if (stem.dated) {
+  } else if (stem.dated || has_other_numbers(asked, model.name)) {
     model.notes.push_back(fmt::format("'{}' is planned with the shape of {}", printable(asked), model.name));
   }
 }

@@ -233,6 +233,8 @@ Result<void> read_adapters(const Words& words, const ModelShape& model, Settings
 /// fp8 is how matrices are multiplied; what is stored stays what the task stores.
 Result<void> read_precision(const Words& words, Settings& settings) {
   const auto text = words.text("precision");
+  // vLLM's --dtype auto is the checkpoint's own format, which is what the task's usual one is.
+  if (text && normal_word(*text) == "auto") return {};
   if (text && known_word("precision", *text) == "fp8") {
     settings.fp8 = Fp8::matrices;
     return {};

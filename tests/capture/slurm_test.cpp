@@ -2,8 +2,8 @@
 // What Slurm's tools print, in texts of our own in their shapes.
 #include "capture/slurm.hpp"
 
-#include "capture/gres_conf.hpp"
 #include <nlohmann/json.hpp>
+#include "capture/gres_conf.hpp"
 
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/facts/json.hpp"
@@ -265,7 +265,8 @@ TEST(GresConf, LinesWithoutANodeAreOfTheNodeItselfAndWhatSlurmFindsIsNotCounted)
   const auto found = cluster_of("NodeName=n1 AutoDetect=nvml Name=gpu Type=a100\n");
   ASSERT_THAT(found.nodes, SizeIs(1));
   EXPECT_EQ(found.nodes[0].gpus, std::nullopt);
-  for (const auto* const other : {"Name=gpu", "Name=Ada Type=person Age=36", "NodeName=n1 Gres=gpu:8", "AutoDetect=yes"})
+  for (const auto* const other :
+       {"Name=gpu", "Name=Ada Type=person Age=36", "NodeName=n1 Gres=gpu:8", "AutoDetect=yes"})
     EXPECT_FALSE(read_gres_line({.text = other, .number = 1}).has_value()) << other;
   EXPECT_EQ(count_of_files("/dev/nvidia[0-99999999]"), std::nullopt);
   EXPECT_EQ(count_of_files("/dev/nvidia[0-"), std::nullopt);

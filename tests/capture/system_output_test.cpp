@@ -156,6 +156,22 @@ TEST(SystemOutput, OnlyVariablesOfGpuSoftwareAndNoSecrets) {
       << "the shell's part is not known";
 }
 
+TEST(SystemOutput, DkmsStatusTellsForWhichKernelsTheDriverIsBuilt) {
+  const auto driver = environment_of(
+                          "deepin-anything/0.0, 6.18.48-amd64, x86_64: installed\n"
+                          "nvidia-current/580.119.02, 6.18.48-amd64, x86_64: installed\n"
+                          "nvidia-current/580.119.02, 6.6.155-amd64, x86_64: built\n")
+                          .driver;
+  EXPECT_EQ(driver.dkms_version, "580.119.02");
+  EXPECT_EQ(driver.dkms_built_for, (std::vector<std::string>{"6.18.48-amd64", "6.6.155-amd64"}));
+  const auto old = environment_of("nvidia, 535.183.01, 5.15.0-91-generic, x86_64: installed\n").driver;
+  EXPECT_EQ(old.dkms_version, "535.183.01");
+  EXPECT_EQ(old.dkms_built_for, std::vector<std::string>{"5.15.0-91-generic"});
+  const auto added = environment_of("nvidia/580.95.05: added\n").driver;
+  EXPECT_EQ(added.dkms_version, "580.95.05");
+  EXPECT_TRUE(added.dkms_built_for.empty());
+}
+
 TEST(SystemOutput, ACutLosesValuesAndChangesNone) {
   const std::string text =
       "Linux box 5.15.0-91-generic #101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023 x86_64 GNU/Linux\n"

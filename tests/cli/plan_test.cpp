@@ -358,11 +358,49 @@ TEST_F(Plan, OptionsThatAreNoneHereAreAnsweredWithTheRightSpelling) {
   answered("--load-in-4bit", "--task qlora");
   answered("--nproc-per-node=8", "--gpus 8xh100");
   answered("--use-distributed-optimizer", "--strategy zero1");
-  answered("--enforce-eager", "CUDA graphs");
+  answered("--cpu-offload-gb=4", "not planned");
+  answered("--world-size=8", "--gpus 8xh100");
+  answered("--data-parallel-size=2", "each replica");
+  answered("--enable-expert-parallel", "--expert-parallel N");
+  answered("-np", "--max-requests N");
   answered("--bf16", "--precision bf16");
   // Named as ours would be, but something else there.
   answered("--mixed-precision=bf16", "--precision mixed");
   answered("--mem-fraction-static=0.8", "--utilization SHARE");
+}
+
+TEST_F(Plan, AnEnginesWholeCommandLineMayBePasted) {
+  const auto own =
+      plan({"qwen3-8b", "--gpus", "2xa100", "--task", "serve", "--sequence", "8192", "--tensor-parallel", "2"});
+  const std::vector<std::string> pasted = {"plan",
+                                           "qwen3-8b",
+                                           "--gpus",
+                                           "2xa100",
+                                           "--task",
+                                           "serve",
+                                           "-c",
+                                           "8192",
+                                           "-tp",
+                                           "2",
+                                           "--dtype",
+                                           "auto",
+                                           "--swap-space",
+                                           "4",
+                                           "--block-size",
+                                           "16",
+                                           "--enable-chunked-prefill",
+                                           "--enforce-eager",
+                                           "--port=8000",
+                                           "--served_model_name",
+                                           "mine",
+                                           "--trust-remote-code",
+                                           "-ngl",
+                                           "99"};
+  EXPECT_EQ(plan(std::vector<std::string>(pasted.begin() + 1, pasted.end()))["per_gpu"], own["per_gpu"]);
+  const auto said = run(pasted);
+  EXPECT_THAT(said.standard_error, HasSubstr("--swap-space is not needed: it is the host's memory"));
+  EXPECT_THAT(said.standard_error, HasSubstr("--port, --served-model-name, --trust-remote-code are not needed: no "
+                                             "memory of the GPU depends on it"));
 }
 
 TEST_F(Plan, QuantisedNamesHaveTheBytesOfTheirFormat) {

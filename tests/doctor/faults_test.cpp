@@ -28,6 +28,11 @@ constexpr auto kFaultCases = std::to_array<Case>({
      [](Snapshot& m) { add_fault(m, "xid", 154, kNone); }, "Xid 46"},
     {"xid-application", [](Snapshot& m) { add_fault(m, "xid", 31, "MMU Fault"); },
      [](Snapshot& m) { add_fault(m, "xid", 45, "Preemptive Channel Removal"); }, "Xid 31"},
+    {"xid-nvlink", [](Snapshot& m) { add_fault(m, "xid", 145, "RLW_REMAP Nonfatal XC0 i0 Link 04"); },
+     [](Snapshot& m) { add_fault(m, "xid", 43, "Reset Channel Verif Error"); },
+     "Xid 145 on 0000:27:00: NVLINK: RLW Error, not fatal"},
+    {"xid-hardware", [](Snapshot& m) { add_fault(m, "xid", 168, "Errors found in WPR"); },
+     [](Snapshot& m) { add_fault(m, "xid", 43, "Reset Channel Verif Error"); }, "Xid 168"},
     {"sxid", [](Snapshot& m) { add_fault(m, "sxid", 20034, "Fatal, Link 33 LTSSM Fault Up"); },
      [](Snapshot& m) { m.kernel_faults.reset(); }, "SXid 20034"},
     {"xid-recovery", [](Snapshot& m) { add_fault(m, "xid", 154, kReboot); },
@@ -58,6 +63,30 @@ TEST(FaultChecks, AnXidNamesEveryGpuThatHadItAndHowOften) {
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_THAT(found.findings[0].title, HasSubstr("Xid 31 on 0000:27:00, 0000:37:00 (3 times)"));
+}
+
+TEST(FaultChecks, AnNvlinkMessageThatSaysFatalAsksForAReset) {
+  Snapshot machine = healthy_machine();
+  add_fault(machine, "xid", 149, "NETIR_LINK_EVT Fatal XC0 i0 Link 07 (0x004e9205 ...)", "0008:01:00");
+  add_fault(machine, "xid", 145, "RLW_REMAP Non-fatal XC0 i0 Link 04", "0018:01:00");
+  const auto found = examined(machine);
+  ASSERT_EQ(found.findings.size(), 2U);
+  EXPECT_EQ(found.findings[0].severity, doctor::Severity::error);
+  EXPECT_THAT(found.findings[0].title, HasSubstr("Xid 149 on 0008:01:00: NVLINK: NETIR Error, fatal"));
+  EXPECT_THAT(found.findings[0].fix[0], HasSubstr("--gpu-reset"));
+  EXPECT_EQ(found.findings[1].severity, doctor::Severity::warning);
+  EXPECT_THAT(found.findings[1].fix[0], HasSubstr("unless Xid 154"));
+}
+
+TEST(FaultChecks, DetailsOfAMemoryFaultAndAFatalBusTimeOutAreErrorsWithAnAction) {
+  for (const std::uint32_t code : {167U, 171U, 172U, 173U}) {
+    Snapshot machine = healthy_machine();
+    add_fault(machine, "xid", code, "x");
+    const auto found = examined(machine);
+    ASSERT_EQ(found.findings.size(), 1U) << code;
+    EXPECT_EQ(found.findings[0].id, "xid-error") << code;
+    EXPECT_EQ(found.findings[0].fix.size(), 2U) << code << ": an action, and where to read on";
+  }
 }
 
 TEST(FaultChecks, ARemappedRowIsNoProgramsBug) {

@@ -118,6 +118,33 @@ TEST(ToldChecks, ALegacyGpuGetsItsBranchInTheDistributionsWords) {
   EXPECT_TRUE(named) << found.findings[0].title;
 }
 
+TEST(ToldChecks, UnderSecureBootABuiltModuleThatIsNotLoadedMayBeRefused) {
+  Snapshot machine;
+  machine.origin = "report.txt: system tools";
+  machine.problem = {facts::DriverProblem::Kind::not_loaded,
+                     {ErrorCode::unavailable, "no NVIDIA driver is loaded", ""}};
+  machine.environment.emplace();
+  machine.environment->driver.dkms_version = "580.119.02";
+  machine.environment->driver.dkms_built_for = {"6.18.48-amd64"};
+  EXPECT_EQ(found_in(machine), "driver-in-trouble");
+  machine.environment->host.secure_boot = true;
+  EXPECT_EQ(found_in(machine), "secure-boot-unsigned-module");
+  machine.environment->host.kernel = "6.19.0-amd64";
+  EXPECT_NE(found_in(machine), "secure-boot-unsigned-module") << "there is no module for the kernel that runs";
+}
+
+TEST(ToldChecks, GpusOfAnotherMakerAreNoHealthyMachineOfNvidias) {
+  Snapshot machine;
+  machine.origin = "report.txt: PyTorch collect_env";
+  machine.gpus.resize(1);
+  machine.gpus[0].gpu.name = "AMD Radeon Graphics";
+  machine.gpus[0].gpu.vendor = "AMD";
+  const auto found = examined(machine);
+  EXPECT_EQ(found.overall, doctor::Status::not_judged);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_THAT(found.findings[0].title, ::testing::HasSubstr("no GPU of NVIDIA's is seen, but AMD Radeon Graphics"));
+}
+
 TEST(ToldChecks, AKernelsNameSaysWhoseCommandsAreMeant) {
   const std::pair<std::string_view, std::string_view> kernels[] = {
       {"6.17.0-14-generic", "sudo apt install linux-headers-6.17.0-14-generic"},

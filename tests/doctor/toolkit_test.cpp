@@ -131,6 +131,15 @@ TEST(ToolkitChecks, OfSeveralToolkitsWithoutAnActiveOneNoneIsJudged) {
   EXPECT_EQ(found_in(machine), "");
 }
 
+TEST(ToolkitChecks, OfTwoToolkitsTheOneThatTheRestGoesWithIsToBeUsed) {
+  Snapshot machine = healthy_machine();
+  add_older_toolkit(machine, "/usr/local/cuda-12.8");
+  const auto step = [&] { return examined(machine).findings.at(0).fix.at(0); };
+  EXPECT_EQ(step(), "eval \"$(gpuwarden env use 12.8)\"") << "the named one where nothing speaks for the other";
+  software(machine).toolkits.front().named_by.emplace_back("/usr/local/cuda");
+  EXPECT_EQ(step(), "eval \"$(gpuwarden env use 13.0)\"");
+}
+
 TEST(ToolkitChecks, CudaCompatLetsANewerToolkitRun) {
   Snapshot machine = healthy_machine();
   use_driver(machine, "550.54.15");

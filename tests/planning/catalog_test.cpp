@@ -107,6 +107,15 @@ TEST(Catalog, DatedNamesHaveTheirModelsShapeWithANote) {
   }
 }
 
+TEST(Catalog, AnAliasOfAnotherReleaseSaysByWhichShapeItIsPlanned) {
+  const auto notes = [](const char* name) { return find_model(name).value().notes; };
+  for (const char* name :
+       {"mistralai/Devstral-Small-2507", "deepseek-ai/DeepSeek-V3.1", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"})
+    EXPECT_THAT(notes(name), ::testing::Contains(::testing::HasSubstr("is planned with the shape of"))) << name;
+  for (const char* name : {"llama-3.1-8b", "meta-llama/Llama-3.1-8B-Instruct", "qwen2.5-7b", "gpt2"})
+    EXPECT_THAT(notes(name), ::testing::Not(::testing::Contains(::testing::HasSubstr("the shape of")))) << name;
+}
+
 TEST(Catalog, NamesOfOtherFormatsAreTakenApartToo) {
   const std::pair<const char*, const char*> cases[] = {{"RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "int4"},
                                                        {"nvidia/Llama-3.1-8B-Instruct-FP4", "nvfp4"},

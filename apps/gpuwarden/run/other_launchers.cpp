@@ -90,7 +90,7 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
       return std::unexpected(std::move(error));
     }
     if (!args.has("quiet")) {
-      for (const std::string& sentence : parsed->needless) warn(sentence);
+      for (const std::string& sentence : needless_sentences(*parsed)) warn(sentence);
     }
     no_place = no_place || one.option == std::string_view("rdzv-endpoint");
     said.fall_back_to(*parsed);
