@@ -14,6 +14,14 @@ say "what the source distribution holds (build/dist)"
 rm -rf build/dist
 "$tools/python" -c 'import scikit_build_core.build as backend; backend.build_sdist("build/dist")' >/dev/null
 "$tools/python" tests/python/check_sdist.py build/dist/gpuwarden-*.tar.gz
+# All that CMake names is in it: it configures as pip would. What it builds is what the tree builds.
+rm -rf build/sdist
+mkdir -p build/sdist/tree
+tar -xf build/dist/gpuwarden-*.tar.gz -C build/sdist/tree --strip-components=1
+cmake -S build/sdist/tree -B build/sdist/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUWARDEN_PYTHON=ON -DGPUWARDEN_TESTS=OFF \
+  -DGPUWARDEN_BENCH=OFF -DPython_EXECUTABLE="$tools/python" >/dev/null
+cmake --build build/sdist/build --target help | grep '^gpuwarden_python:' >/dev/null || die "the source distribution configures no gpuwarden_python"
+rm -rf build/sdist
 
 say "building the wheel (build/dist)"
 "$tools/python" -m pip wheel . -q --no-deps --no-build-isolation -w build/dist --disable-pip-version-check \

@@ -9,9 +9,9 @@ import os
 import warnings
 
 import pytest
-from documents import machine_without_gpus, untouched_environment
 
 import gpuwarden
+from documents import machine_without_gpus, untouched_environment
 from gpuwarden.distributed import (
     auto_select_gpus_for_model,
     get_available_gpus,

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -206,3 +212,34 @@ def test_a_program_that_imports_nothing_of_gpuwarden_publishes(folder):
         child.stdin.close()
         assert child.wait(30) == 0
     assert list(folder.iterdir()) == [], "its file goes with it"
+
+
+def test_top_and_memory_show_what_is_published(fleet, folder):
+    """In a terminal that is wide enough; what it writes there is looked through for the columns and the figures."""
+    program = os.path.join(gpuwarden._core.native_folder(), "bin", "gpuwarden")
+    gpu = fleet.snapshot().gpus[0].uuid
+    fleet._core.simulator_call(json.dumps({"op": "declare", "pid": os.getpid(), "gpus": [gpu], "memory_bytes": 9 << 30, "utilization_percent": 50}))
+    environment = {**os.environ, **fleet.simulated_environment(), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    with Publisher(60, str(folder), lambda: [(gpu, figures_of(STATS))]) as publisher:
+        publisher.publish_once()
+        listed = subprocess.run([program, "memory"], env=environment, capture_output=True, text=True, timeout=60).stdout
+        assert "pool: live 3 GiB" in listed and "of 4 GiB, peak 6 GiB" in listed, listed
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+        shown = b""
+        top = subprocess.Popen([program, "top", "--interval", "250ms", "--no-color"], env=environment, stdin=slave, stdout=slave, stderr=slave)
+        os.close(slave)
+        try:
+            deadline = time.monotonic() + 60
+            while not all(word in shown for word in (b"ALLOC", b"RESERVED", b"PEAK", b"3.00G", b"4.00G", b"6.00G")):
+                assert time.monotonic() < deadline, shown.decode("utf-8", "replace")
+                if select.select([master], [], [], 0.5)[0]:
+                    shown += os.read(master, 65536)
+        finally:
+            top.terminate()
+            # What it writes last must not keep it waiting.
+            while top.poll() is None:
+                if select.select([master], [], [], 0.1)[0]:
+                    with contextlib.suppress(OSError):
+                        os.read(master, 65536)
+            os.close(master)

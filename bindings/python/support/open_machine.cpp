@@ -24,21 +24,23 @@ const machine::Machine& OpenMachine::get() const { return *share(); }
 void OpenMachine::close() {
   if (!owner_.here()) return;  // the parent's connection is not this process's to end
   std::shared_ptr<const machine::Machine> last;
+  std::shared_ptr<Reading> reading;
   {
     const std::scoped_lock lock(mutex_);
     last = std::move(machine_);
+    reading = std::move(reading_);
   }
+  if (!reading) return;
   const nb::gil_scoped_release without_gil;
-  const std::scoped_lock lock(reading_);
-  reader_.reset();
-  worker_.reset();
+  // Behind whatever another thread reads just now.
+  reading->worker.start([&reading] { reading->reader.reset(); }).get();
+  reading.reset();
 }
 
 OpenMachine::~OpenMachine() {
-  if (owner_.here()) return;
+  if (owner_.here() || !reading_) return;
   // A forked child has the memory of the thread and the reader, but neither: they are the parent's to end.
-  [[maybe_unused]] auto* worker = worker_.release();
-  [[maybe_unused]] auto* reader = reader_.release();
+  [[maybe_unused]] auto* kept = new std::shared_ptr<Reading>(std::move(reading_));
 }
 
 bool OpenMachine::closed() const {
@@ -49,16 +51,31 @@ bool OpenMachine::closed() const {
 facts::Snapshot OpenMachine::read(const probe::ReadRequest& request) {
   const auto machine = share();
   if (machine->captured()) return *machine->captured();
-  return interruptible([&](const std::stop_token& stop) {
-    probe::ReadRequest wanted = request;
-    wanted.stop = stop;
-    const std::scoped_lock lock(reading_);
-    if (!worker_) worker_ = std::make_unique<Worker>();
-    return worker_->run([&] {
-      if (!reader_) reader_ = std::make_unique<probe::MachineReader>(machine->reader());
-      return reader_->read(wanted);
-    });
+  std::shared_ptr<Reading> reading;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!reading_) reading_ = std::make_shared<Reading>();
+    reading = reading_;
+  }
+  std::stop_source stop;
+  probe::ReadRequest wanted = request;
+  wanted.stop = stop.get_token();
+  // Waited for here, and not in one more thread as interruptible() does: what is read most often is not to be slowed.
+  auto read = reading->worker.start([&reading = *reading, &machine, &wanted] {
+    if (!reading.reader) reading.reader = std::make_unique<probe::MachineReader>(machine->reader());
+    return reading.reader->read(wanted);
   });
+  while (without_gil([&] { return read.wait_for(kSignalPeriod); }) != std::future_status::ready) {
+    if (PyErr_CheckSignals() == 0) continue;
+    nb::python_error raised;  // takes what was raised
+    stop.request_stop();
+    without_gil([&] {
+      read.wait();
+      return 0;
+    });
+    throw raised;
+  }
+  return read.get();
 }
 
 std::filesystem::path native_folder() {

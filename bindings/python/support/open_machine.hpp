@@ -38,10 +38,12 @@ class OpenMachine {
   Owner owner_;
   mutable std::mutex mutex_;
   std::shared_ptr<const machine::Machine> machine_;
-  std::mutex reading_;
-  std::unique_ptr<probe::MachineReader> reader_;
-  /// Reads: the reader's process lives as long as the thread that started it.
-  std::unique_ptr<Worker> worker_;
+  /// The reader, which only the worker's thread touches: its process lives as long as the thread that started it.
+  struct Reading {
+    std::unique_ptr<probe::MachineReader> reader;
+    Worker worker;
+  };
+  std::shared_ptr<Reading> reading_;
 };
 
 /// GPUWARDEN_* of the process's environment, the simulator's libraries and programs that lie beside this module.

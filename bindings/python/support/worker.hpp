@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <queue>
 #include <stop_token>
@@ -17,17 +18,17 @@ class Worker {
  public:
   Worker() : thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
-  /// What `task` gives, or throws; in its turn.
+  /// What `task` will have given, or thrown; in its turn. Tasks that wait when the worker ends are still done.
   template <class Task>
-  auto run(Task task) {
-    std::packaged_task<std::invoke_result_t<Task>()> packaged(std::move(task));
-    auto result = packaged.get_future();
+  auto start(Task task) {
+    auto packaged = std::make_shared<std::packaged_task<std::invoke_result_t<Task>()>>(std::move(task));
+    auto result = packaged->get_future();
     {
       const std::scoped_lock lock(mutex_);
-      tasks_.emplace([&packaged] { packaged(); });
+      tasks_.emplace([packaged] { (*packaged)(); });
     }
     changed_.notify_one();
-    return result.get();
+    return result;
   }
 
  private:
