@@ -37,7 +37,9 @@ Role role_of(const Event& event, const Reading& reading) {
   const bool quiet = event.level == Level::info || event.level == Level::warning;
   const bool gated = (quiet && !event.rule->any_level) || is_caught(event);
   const bool survived = reading.ended_well && event.order < *reading.ended_well;
-  return (gated || survived) && event.rule->role == Role::root ? Role::weak : event.rule->role;
+  const Role role = event.rule->role;
+  if (role == Role::root) return gated || survived ? Role::weak : role;
+  return role == Role::symptom && gated ? Role::weak : role;
 }
 
 Claim claim_of(const Event& event, const Reading& reading, bool about_code) {

@@ -184,6 +184,12 @@ TEST(Reasoning, ASentenceThatIsKnownIsSurerThanOneOfItsForm) {
   EXPECT_GT(known.causes.front().confidence, form.causes.front().confidence);
 }
 
+TEST(Reasoning, AProgramThatDoesWithoutAFeatureHasNotFailed) {
+  EXPECT_THAT(causes("FlashAttention is not supported on this GPU, falling back to SDPA\n"), IsEmpty());
+  EXPECT_THAT(causes("WARNING: FP8 kernels are only available on Hopper; disabled\n"), IsEmpty());
+  EXPECT_THAT(causes("cuDNN cannot be loaded, convolution will be slower\n"), IsEmpty());
+}
+
 TEST(Reasoning, WordsOutOfALogAreNoOptionsAndNoShell) {
   const Diagnosis diagnosis = diagnose_text(
       "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to "
