@@ -96,7 +96,7 @@ def test_broken_gpus_are_not_chosen():
         ({"all": True, "count": 2}, "all"),
         ({"no_such_wish": 1}, "no-such-wish"),
         ({"micro_batch": 4}, "micro-batch"),
-        ({"share": object()}, "argument"),
+        ({"share": object()}, "share"),
     ],
 )
 def test_wrong_wishes_are_named(wanted, word):
