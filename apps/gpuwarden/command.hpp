@@ -71,7 +71,7 @@ class Args {
   void forget(const std::string& key) { values_.erase(key); }
   /// The values of `other` for whatever is not set yet.
   void fall_back_to(const Args& other);
-  std::vector<std::string> rest;      ///< operands, and everything after "--"
+  std::vector<std::string> rest;                              ///< operands, and everything after "--"
   std::vector<std::pair<std::string, std::string>> needless;  ///< options of Elsewhere::Kind::needless, and why
 
  private:
