@@ -38,14 +38,12 @@ def torch_module() -> Any:
     return import_torch()[0]
 
 
-def problem() -> Optional[str]:
-    """Why torch cannot be used; None where it can."""
-    return import_torch()[1] or None
-
-
-def version() -> Optional[str]:
-    torch = torch_module()
-    return None if torch is None else str(torch.__version__)
+def status() -> dict[str, Any]:
+    """cuda_available, torch (its version) and torch_problem (why it cannot be used), from one look: to import a broken
+    torch takes as long each time."""
+    torch, problem = import_torch()
+    return {"cuda_available": torch is not None and bool(torch.cuda.is_available()),
+            "torch": None if torch is None else str(torch.__version__), "torch_problem": problem or None}
 
 
 def cuda_available() -> bool:
