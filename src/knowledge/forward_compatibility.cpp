@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -62,7 +63,14 @@ std::vector<int> compat_branches(const Version& cuda) {
 
 std::optional<bool> compat_serves_branch(const Version& cuda, int branch) {
   const auto branches = compat_branches(cuda);
-  if (branches.empty()) return std::nullopt;
+  if (branches.empty()) {
+    // An old branch that the release before left out does not come back in a later one.
+    const auto later = std::ranges::upper_bound(kCompat, release_of(cuda), {}, &CompatRow::cuda);
+    if (later == kCompat.begin() || std::prev(later)->cuda.major != cuda.major) return std::nullopt;
+    const auto before = compat_branches(std::prev(later)->cuda);
+    const bool left_out = branch < std::ranges::max(before) && std::ranges::find(before, branch) == before.end();
+    return left_out ? std::optional(false) : std::nullopt;
+  }
   return std::ranges::find(branches, branch) != branches.end();
 }
 
