@@ -129,7 +129,9 @@ TEST(SlurmScript, TorchrunsVariablesOfWhoeverSubmitsEndAtTheBatchScript) {
     NodeRun run = run_in("/tmp");
     run.by_number = by_number;
     std::string lines;
-    for (const std::string& line : job_of({.gpus = 1}, run)->setup) {
+    const auto job = job_of({.gpus = 1}, run);
+    ASSERT_TRUE(job);
+    for (const std::string& line : job->setup) {
       if (!line.contains("logs")) lines += line + "\n";
     }
     // Without any it has nothing to do, which is no failure.
