@@ -61,7 +61,7 @@ Shares least_free_first(const std::vector<NodeOffer>& offers, std::uint32_t coun
 }
 
 Shares ours(const std::vector<NodeOffer>& offers, std::uint32_t count) {
-  return placement::choose_nodes(offers, count, false);
+  return placement::choose_nodes(offers, count);
 }
 
 struct Rule {
@@ -133,13 +133,13 @@ double choosing_time(std::size_t nodes, std::uint32_t wanted) {
   std::vector<facts::Snapshot> snapshots(nodes, gpuwarden::testing::fleet(kPerNode));
   std::vector<std::vector<facts::Lease>> leases(nodes);
   const std::vector<Uuid> nobody;
-  std::vector<placement::NodeInputs> inputs;
+  std::vector<placement::Inputs> inputs;
   for (std::size_t i = 0; i < nodes; ++i) {
     for (const facts::GpuRecord& record : snapshots[i].gpus) {
       if (random() % 10 < 6) leases[i].push_back({.uuid = record.gpu.uuid, .holders = {}});
     }
   }
-  for (std::size_t i = 0; i < nodes; ++i) inputs.push_back({"node", {snapshots[i], leases[i], nobody, {}, {}}});
+  for (std::size_t i = 0; i < nodes; ++i) inputs.push_back({snapshots[i], leases[i], nobody, {}, {}});
   std::vector<double> times;
   for (int round = 0; round < 9; ++round) {
     const std::clock_t begun = std::clock();

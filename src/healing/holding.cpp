@@ -6,13 +6,20 @@
 #include <algorithm>
 
 namespace gpuwarden::healing {
+namespace {
+
+/// A GPU that looks free and is not to be had, as others' leases or the request have it, is not asked for every second.
+constexpr auto kBetweenAsks = std::chrono::seconds(10);
+
+}  // namespace
 
 Holding::Holding(machine::Reservation gpus, const Options& options, Clock& clock)
     : gpus_(std::move(gpus)),
       options_(options),
       clock_(clock),
       outcasts_(options.probation),
-      most_(options.elastic ? options.elastic->most : 0) {}
+      most_(options.elastic ? options.elastic->most : 0),
+      wanted_(count()) {}
 
 void Holding::shrink(std::uint32_t count) {
   most_ = count;
@@ -23,8 +30,20 @@ void Holding::shrink(std::uint32_t count) {
   }
 }
 
-bool Holding::can_spare_one() const {
-  return (is_elastic() && count() > options_.elastic->least) || (options_.other_gpus && has_spare());
+bool Holding::can_spare(const Uuid& gpu) {
+  if (is_elastic() && count() > options_.elastic->least) return true;
+  if (substitute_) return true;
+  const auto now = clock_.now();
+  if (!options_.one_more || !has_spare() || (asked_ && now - *asked_ < kBetweenAsks)) return false;
+  asked_ = now;
+  std::vector<Uuid> without = outcasts();
+  for (const placement::Device& device : gpus_.decision().selected) without.push_back(device.uuid);
+  const auto& there = gpus_.snapshot().gpus;
+  const auto record = std::ranges::find(there, gpu, [](const facts::GpuRecord& one) { return one.gpu.uuid; });
+  auto one = options_.one_more(without, record == there.end() ? std::nullopt : record->sample.memory_total);
+  if (!one) return false;
+  gpus_.join(std::move(*one));
+  return substitute_ = true;
 }
 
 void Holding::blame(const std::vector<Uuid>& gpus) {
@@ -32,7 +51,12 @@ void Holding::blame(const std::vector<Uuid>& gpus) {
 }
 
 std::optional<Error> Holding::replace(const std::vector<Uuid>& at_fault) {
+  const bool substitute = std::exchange(substitute_, false);
   if (!is_elastic()) {
+    if (substitute) {
+      for (const Uuid& uuid : at_fault) gpus_.give_back(uuid);
+      if (count() >= wanted_) return std::nullopt;
+    }
     if (!options_.other_gpus) return Error{ErrorCode::unsatisfied, "there are no other GPUs", ""};
     gpus_ = machine::Reservation::of_cpu();  // gives the old ones back
     auto others = options_.other_gpus(outcasts());

@@ -21,8 +21,9 @@ class Holding {
   std::uint32_t count() const { return static_cast<std::uint32_t>(gpus_.decision().selected.size()); }
   /// No more than so many from here on: gives back the rest.
   void shrink(std::uint32_t count);
-  /// Whether the job can go on without one of its GPUs: it needs fewer, or another one is there.
-  bool can_spare_one() const;
+  /// While ranks run: whether the job can go on without this one of its GPUs. It needs fewer, or another one is held
+  /// from here on, with which replace() goes on. Others may have what looks free: only what is held is a successor.
+  bool can_spare(const Uuid& gpu);
   bool is_elastic() const { return options_.elastic.has_value() && !gpus_.decision().cpu; }
   /// These failed the job.
   void blame(const std::vector<Uuid>& gpus);
@@ -49,7 +50,10 @@ class Holding {
   const Options& options_;
   Clock& clock_;
   Outcasts outcasts_;
-  std::uint32_t most_ = 0;  ///< GPUs of an elastic job
+  std::uint32_t most_ = 0;                  ///< GPUs of an elastic job
+  std::uint32_t wanted_ = 0;                ///< GPUs of one that is not
+  bool substitute_ = false;                 ///< one more is held, for one that is to go
+  std::optional<Clock::SteadyTime> asked_;  ///< for one that could not be had
 
   mutable std::mutex mutex_;
   std::vector<Uuid> mine_;

@@ -208,12 +208,13 @@ bool is_of_program(std::string_view exception) {
   });
 }
 
-Environment fill_in(Environment remedy, const std::string& master_address, const Environment& environment) {
+Environment fill_in(Environment remedy, const std::string& master_address, std::uint32_t nodes,
+                    const Environment& environment) {
   std::optional<std::string> interface;
   bool looked = false;
   for (auto one = remedy.begin(); one != remedy.end();) {
     if (one->second == kInterface) {
-      if (!std::exchange(looked, true)) interface = launch::interface_towards(master_address);
+      if (!std::exchange(looked, true)) interface = launch::interface_towards(master_address, nodes > 1);
       one->second = interface.value_or("");
     }
     const auto before = environment.find(one->first);

@@ -143,6 +143,7 @@ class Run {
     if (options_.starting) options_.starting(ready.job, gpus);
     holding_.begin();
     checkpoint_.begin();
+    begun_ = clock_.now();
     environment_ = ready.job.environment;
     for (const auto& [name, value] : ready.job.extra_environment) environment_[name] = value;
     return launch::run(ready, machine_, run_options(), clock_);
@@ -157,9 +158,16 @@ class Run {
     };
     if (!run.regroup) run.regroup = [this] { return regroup(); };
     if (options_.replaces_stragglers && !run.ends_for)
-      run.ends_for = [this](const launch::Straggler&) { return restarts_.any_left() && holding_.can_spare_one(); };
+      run.ends_for = [this](const launch::Straggler& one) { return may_follow() && holding_.can_spare(one.uuid); };
     if (holding_.is_elastic() && run.lost_gpu_patience.count() == 0) run.lost_gpu_patience = kLostGpuPatience;
     return run;
+  }
+
+  /// Whether another try could follow where this one is ended now: its ranks may use all of their grace.
+  bool may_follow() const {
+    const auto now = clock_.now();
+    const auto lasted = std::chrono::duration_cast<milliseconds>(now - begun_);
+    return restarts_.may_follow(options_.run.time_limit, now + plan_.job.grace, lasted);
   }
 
   /// The numbers of this node's ranks among all.
@@ -217,7 +225,8 @@ class Run {
   Attempt judged() {
     const RunReport& report = healed_.report;
     Attempt attempt{.number = number_, .end = report.end, .judgement = judge(report, environment_)};
-    attempt.judgement.remedy = fill_in(std::move(attempt.judgement.remedy), plan_.job.master_address, environment_);
+    attempt.judgement.remedy =
+        fill_in(std::move(attempt.judgement.remedy), plan_.job.master_address, plan_.job.nodes, environment_);
     for (launch::RankEnd& rank : attempt.end.ranks) rank.last_output = rank.last_words = "";
     for (const launch::GpuReport& gpu : report.gpus) attempt.gpus.push_back(gpu.index);
     holding_.blame(attempt.judgement.gpus_at_fault);
@@ -244,6 +253,7 @@ class Run {
     const bool used_up =
         early && (early->kind == EarlyEnd::Kind::no_resources || early->kind == EarlyEnd::Kind::out_of_time);
     if (used_up && judgement.restart == Restart::never && !fewer) return early->why;
+    if (changes_devices(attempt)) return "";
     if (judgement.restart == Restart::other_gpus && !options_.other_gpus && !holding_.is_elastic())
       return fmt::format("there are no other GPUs to be had: {}", judgement.why);
     return "";
@@ -251,7 +261,10 @@ class Run {
 
   /// With how many GPUs instead the job may get by: half of them, as long as that is enough.
   std::optional<std::uint32_t> fewer_gpus(const Attempt& attempt) const {
-    if (!attempt.judgement.fewer_gpus || !holding_.is_elastic() || !plan_.rank_per_gpu) return std::nullopt;
+    const Judgement& judgement = attempt.judgement;
+    // Those at fault are replaced, whatever else would have helped.
+    if (!judgement.fewer_gpus || judgement.restart == Restart::other_gpus) return std::nullopt;
+    if (!holding_.is_elastic() || !plan_.rank_per_gpu) return std::nullopt;
     const std::uint32_t now = holding_.count();
     const std::uint32_t fewer = std::max(options_.elastic->least, now / 2);
     return fewer < now ? std::optional(fewer) : std::nullopt;
@@ -265,7 +278,7 @@ class Run {
     if (fewer) failure.other_remedy = fmt::format("with {} instead of {} GPUs", *fewer, holding_.count());
     failure.final_because = final_because(attempt, options_.policy.heal && fewer);
     failure.lasted = attempt.end.wall_time;
-    if (failure.final_because.empty() && changes_devices(attempt)) return start_elsewhere(attempt);
+    if (changes_devices(attempt)) return start_elsewhere(attempt);
     const auto decision =
         restarts_.decide(failure, limit, clock_.now(), std::uniform_real_distribution<>(0, 1)(random_));
     attempt.restarts = decision.restarts;
@@ -349,6 +362,7 @@ class Run {
   std::optional<Summons> summons_;  ///< what the first node said while ranks ran
   Healed healed_;
   Environment environment_;   ///< what the ranks of the last try were started with
+  Clock::SteadyTime begun_;   ///< the present try
   std::uint32_t starts_ = 0;  ///< of this node's ranks
   std::uint32_t number_ = 0;  ///< of the present try, on all nodes
   std::mt19937 random_{std::random_device{}()};

@@ -14,6 +14,21 @@ void supply(const machine::ReservationRequest& first, const Reserving& reserving
     others.without = without;
     return reserve(others);
   };
+  options.one_more = [first, reserve = reserving.while_ranks_run](const std::vector<Uuid>& without,
+                                                                  std::optional<Bytes> memory) {
+    machine::ReservationRequest one = first;
+    one.gpus.count = 1;
+    one.gpus.all = false;
+    // A model is for all of the job's GPUs together: one that is as large as the other will do.
+    if (one.gpus.work || one.gpus.model_size) one.gpus.min_memory = memory;
+    one.gpus.work.reset();
+    one.gpus.model_size.reset();
+    one.least.reset();
+    one.without = without;
+    one.wait.reset();
+    one.refused = nullptr;
+    return reserve(one);
+  };
   if (!first.least) return;
   Elastic elastic{.least = *first.least, .most = first.gpus.count.value_or(1)};
   elastic.more = [first, reserving](std::uint32_t least, std::uint32_t most, const std::vector<Uuid>& without) {

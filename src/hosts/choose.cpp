@@ -45,10 +45,10 @@ Result<ChosenHosts> choose_hosts(const std::vector<Host>& named, const std::vect
     disabled.push_back(out_of_use(nodes[i]));
     places.push_back(i);
   }
-  std::vector<placement::NodeInputs> inputs;
+  std::vector<placement::Inputs> inputs;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const telemetry::Reading& reading = *nodes[places[i]].reading;
-    inputs.push_back({named[places[i]].name, {reading.snapshot, reading.leases, kNobodyWaits, {}, disabled[i]}});
+    inputs.push_back({reading.snapshot, reading.leases, kNobodyWaits, {}, disabled[i]});
   }
   GPUWARDEN_TRY(const auto decision, placement::select_on_nodes(request, inputs));
   for (const auto& [place, why] : decision.left_out)

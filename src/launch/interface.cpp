@@ -2,6 +2,7 @@
 #include "gpuwarden/launch/interface.hpp"
 
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -44,7 +45,7 @@ bool is_same(const sockaddr& one, const sockaddr_storage& other) {
 
 }  // namespace
 
-std::optional<std::string> interface_towards(const std::string& host) {
+std::optional<std::string> interface_towards(const std::string& host, bool for_others) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
@@ -56,7 +57,9 @@ std::optional<std::string> interface_towards(const std::string& host) {
   for (const addrinfo* way = found; way != nullptr; way = way->ai_next) {
     const auto own = own_end_of(*way);
     for (const ifaddrs* one = list; own && one != nullptr; one = one->ifa_next) {
-      if (one->ifa_addr != nullptr && is_same(*one->ifa_addr, *own)) return one->ifa_name;
+      if (one->ifa_addr == nullptr || !is_same(*one->ifa_addr, *own)) continue;
+      // Debian has a machine's own name at 127.0.1.1, where no other one finds it.
+      if (!for_others || (one->ifa_flags & IFF_LOOPBACK) == 0) return one->ifa_name;
     }
   }
   return std::nullopt;

@@ -60,6 +60,11 @@ RestartDecision Restarts::decide(const Failure& failure, const TimeLimit& limit,
   return {.restarts = true, .remedied = remedied, .text = failure.why, .pause = pause};
 }
 
+bool Restarts::may_follow(const TimeLimit& limit, Clock::SteadyTime now, milliseconds lasted) const {
+  const std::uint32_t number = lasted >= policy_.healthy ? 1 : in_a_row_ + 1;
+  return any_left() && has_time(limit, now, pause_before(policy_, number, 1));
+}
+
 std::optional<milliseconds> Restarts::again_later(const TimeLimit& limit, Clock::SteadyTime now) {
   if (!any_left()) return std::nullopt;
   const milliseconds pause = pause_before(policy_, ++in_a_row_, 0.5);

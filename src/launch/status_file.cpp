@@ -10,21 +10,40 @@
 
 namespace gpuwarden::launch {
 
-std::string status_json(const facts::Snapshot& snapshot, const std::vector<Uuid>& gpus) {
+namespace {
+
+bool is_of(const facts::GpuRecord& record, const Uuid& uuid) {
+  return uuid == record.gpu.uuid ||
+         std::ranges::find(record.mig_devices, uuid, &facts::MigDevice::uuid) != record.mig_devices.end();
+}
+
+/// The records of these GPUs, each once, in the snapshot's order.
+std::vector<const facts::GpuRecord*> own_records(const facts::Snapshot& snapshot, const std::vector<StatusGpu>& gpus) {
+  std::vector<const facts::GpuRecord*> own;
+  for (const facts::GpuRecord& record : snapshot.gpus) {
+    const bool is_own = std::ranges::any_of(gpus, [&](const StatusGpu& gpu) {
+      if (is_of(record, gpu.uuid)) return true;
+      // One that is lost does not tell its UUID any more.
+      const auto tells = [&](const facts::GpuRecord& one) { return is_of(one, gpu.uuid); };
+      return record.gpu.index == gpu.place && !facts::is_usable(record) && std::ranges::none_of(snapshot.gpus, tells);
+    });
+    if (is_own) own.push_back(&record);
+  }
+  return own;
+}
+
+}  // namespace
+
+std::string status_json(const facts::Snapshot& snapshot, const std::vector<StatusGpu>& gpus) {
   using nlohmann::json;
   const auto number = [](const auto& value) { return value ? json(value->value) : json(); };
   json rows = json::array();
-  for (const facts::GpuRecord& record : snapshot.gpus) {
-    const auto is_own = [&](const Uuid& uuid) {
-      return uuid == record.gpu.uuid ||
-             std::ranges::find(record.mig_devices, uuid, &facts::MigDevice::uuid) != record.mig_devices.end();
-    };
-    if (std::ranges::none_of(gpus, is_own)) continue;
-    const facts::GpuSample& sample = record.sample;
-    rows.push_back({{"index", record.gpu.index.value},
-                    {"name", record.gpu.name},
-                    {"state", std::string(facts::to_string(record.state))},
-                    {"usable", facts::is_usable(record)},
+  for (const facts::GpuRecord* record : own_records(snapshot, gpus)) {
+    const facts::GpuSample& sample = record->sample;
+    rows.push_back({{"index", record->gpu.index.value},
+                    {"name", record->gpu.name},
+                    {"state", std::string(facts::to_string(record->state))},
+                    {"usable", facts::is_usable(*record)},
                     {"utilization_percent", number(sample.utilization_gpu)},
                     {"memory_used_bytes", number(sample.memory_used)},
                     {"memory_total_bytes", number(sample.memory_total)},
@@ -38,7 +57,7 @@ std::string status_json(const facts::Snapshot& snapshot, const std::vector<Uuid>
   return document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-void StatusFile::hear(const telemetry::Reading& reading, const std::vector<Uuid>& gpus) {
+void StatusFile::hear(const telemetry::Reading& reading, const std::vector<StatusGpu>& gpus) {
   if (problem_ || (written_ && reading.when - *written_ < kStatusPeriod)) return;
   written_ = reading.when;
   if (auto done = write_file_atomically(file_, status_json(reading.snapshot, gpus)); !done) problem_ = done.error();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -139,43 +140,14 @@ std::vector<std::uint32_t> pack(std::vector<Kind> kinds, std::size_t offers, std
   return given;
 }
 
-/// The same number on each of the fewest nodes for which that comes out even.
-std::vector<std::uint32_t> pack_evenly(std::span<const NodeOffer> offers, std::uint32_t count) {
-  for (std::uint32_t nodes = 1; nodes <= std::min<std::size_t>(count, offers.size()); ++nodes) {
-    if (count % nodes != 0) continue;
-    const std::uint32_t each = count / nodes;
-    std::vector<std::size_t> able;
-    for (std::size_t i = 0; i < offers.size(); ++i) {
-      if (offers[i].free >= each) able.push_back(i);
-    }
-    if (able.size() < nodes) continue;
-    std::ranges::stable_sort(able, [&](std::size_t a, std::size_t b) {
-      return std::pair(offers[a].free, offers[a].whole) < std::pair(offers[b].free, offers[b].whole);
-    });
-    std::vector<std::uint32_t> given(offers.size(), 0);
-    for (std::uint32_t i = 0; i < nodes; ++i) given[able[i]] = each;
-    return given;
-  }
-  return {};
-}
-
-std::string missing_text(const NodesRequest& request, const NodesDecision& decision, std::size_t nodes) {
-  std::string text = fmt::format("only {} of the {} requested GPUs are available on {} node{}", decision.available,
-                                 request.count, nodes, nodes == 1 ? "" : "s");
-  if (decision.available >= request.count)
-    text = fmt::format("{} GPUs are available on {} nodes, but not {} with the same number on each", decision.available,
-                       nodes, request.count);
-  return text;
-}
-
 }  // namespace
 
-std::vector<std::uint32_t> choose_nodes(std::span<const NodeOffer> offers, std::uint32_t count, bool even) {
+std::vector<std::uint32_t> choose_nodes(std::span<const NodeOffer> offers, std::uint32_t count) {
   if (count == 0) return {};
-  return even ? pack_evenly(offers, count) : pack(kinds_of(offers), offers.size(), count);
+  return pack(kinds_of(offers), offers.size(), count);
 }
 
-Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<const NodeInputs> nodes) {
+Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<const Inputs> nodes) {
   if (request.count == 0) return fail(ErrorCode::invalid_argument, "0 GPUs were requested");
   if (!request.gpus.gpu_ids.empty() || request.gpus.work || request.gpus.model_size || request.gpus.force_cpu)
     return fail(ErrorCode::invalid_argument, "GPUs on many nodes are asked for by their number",
@@ -186,24 +158,26 @@ Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<con
   NodesDecision decision;
   std::vector<NodeOffer> offers(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto fitting = count_fitting(each, nodes[i].inputs);
+    const auto fitting = count_fitting(each, nodes[i]);
     if (!fitting && fitting.error().code == ErrorCode::invalid_argument) return std::unexpected(fitting.error());
     if (!fitting) {
       decision.left_out.emplace_back(i, fitting.error().message);
       continue;
     }
     decision.available += fitting->count;
-    offers[i] = {std::min(fitting->count, request.most_per_node), fitting->count == fitting->all};
+    offers[i] = {fitting->count, fitting->count == fitting->all};
   }
-  const std::vector<std::uint32_t> given = choose_nodes(offers, request.count, request.even);
+  const std::vector<std::uint32_t> given = choose_nodes(offers, request.count);
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i] == 0) continue;
     each.count = given[i];
-    GPUWARDEN_TRY(Decision own, select(each, nodes[i].inputs));
+    GPUWARDEN_TRY(Decision own, select(each, nodes[i]));
     decision.shares.push_back({i, std::move(own)});
   }
   decision.satisfied = !given.empty();
-  if (!decision.satisfied) decision.missing = missing_text(request, decision, nodes.size());
+  if (!decision.satisfied)
+    decision.missing = fmt::format("only {} of the {} requested GPUs are available on {} node{}", decision.available,
+                                   request.count, nodes.size(), nodes.size() == 1 ? "" : "s");
   return decision;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
@@ -97,6 +98,18 @@ constexpr std::size_t kMostStatus = std::size_t{1} << 20U;
 /// That the clocks of a file server and ours may be apart.
 constexpr std::chrono::minutes kClockSkew{5};
 
+/// Nodes write every 5 s what their GPUs do (launch::kStatusPeriod): what misses a few turns is not just now any more.
+constexpr std::chrono::seconds kOldestStatus{20};
+
+/// "2026-11-20T14:03:07Z".
+std::optional<Clock::WallTime> time_of(const json& value) {
+  std::tm parts{};
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+}
+
 bool is_newer(const std::filesystem::path& file, Clock::WallTime when) {
   struct stat found{};
   if (::stat(file.c_str(), &found) != 0) return false;
@@ -176,6 +189,7 @@ NodeStatus read_status(std::string node, std::string_view text) {
   NodeStatus status{.node = std::move(node)};
   const json document = json::parse(text, nullptr, false);
   status.simulated = part(document, "simulated") == true;
+  status.time = time_of(part(document, "time"));
   const auto add = [](auto& sum, const auto& one) {
     if (one) sum = sum.value_or(0) + *one;
   };
@@ -192,13 +206,15 @@ NodeStatus read_status(std::string node, std::string_view text) {
   return status;
 }
 
-std::vector<NodeStatus> read_statuses(const std::filesystem::path& folder, const std::string& nodes) {
+std::vector<NodeStatus> read_statuses(const std::filesystem::path& folder, const std::string& nodes,
+                                      Clock::WallTime now) {
   std::vector<NodeStatus> statuses;
   for (const std::filesystem::path& file : list_directory(folder)) {
     if (file.extension() != ".status" || !names_node(nodes, file.stem().string())) continue;
     const auto text = read_file(file, kMostStatus);
     NodeStatus status = read_status(file.stem().string(), text ? *text : "");
-    if (status.gpus > 0) statuses.push_back(std::move(status));
+    const bool current = status.time && *status.time + kOldestStatus + kClockSkew >= now;
+    if (status.gpus > 0 && current) statuses.push_back(std::move(status));
   }
   return statuses;
 }

@@ -36,6 +36,10 @@ constexpr const char* kOnNodeByNumber =
     "\"$0\" "
     "run --log-dir \"$logs\" --report \"$logs.json\" --status \"$logs.status\" --gpu-ids \"$gpus\" \"$@\"'";
 
+/// Slurm hands the variables of whoever submits on to the nodes: there torchrun's (PET_NNODES ...) would be options of
+/// gpuwarden that the request was not checked with.
+constexpr const char* kWithoutTorchrunsVariables = "unset ${!PET_@}";
+
 /// The options that are a name and a text.
 struct TextOption {
   const char* name;
@@ -121,7 +125,8 @@ Result<BatchJob> job_of(BatchJob job, const NodeRun& run) {
   const bool by_number = run.by_number && job.gpus > 0;
   // What restarts it chooses other nodes, and tells.
   job.requeue = false;
-  job.setup = {fmt::format("logs={}/slurm-$SLURM_JOB_ID", shell_word(run.log_directory)), "mkdir -p \"$logs\""};
+  job.setup = {fmt::format("logs={}/slurm-$SLURM_JOB_ID", shell_word(run.log_directory)), "mkdir -p \"$logs\"",
+               kWithoutTorchrunsVariables};
   job.command = fmt::format("sh -c {} {} \"$logs\"", by_number ? kOnNodeByNumber : kOnNode, shell_word(run.program));
   if (job.nodes > 1)
     job.command += fmt::format(

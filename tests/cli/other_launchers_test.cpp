@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 
 #include "cli/program.hpp"
@@ -120,6 +121,22 @@ TEST_F(OtherLaunchers, TorchrunsVariablesAreDefaults) {
   const std::string config = file("job.yaml", "run:\n  role: of the file\n  grace: 3s\n");
   done = launch({"-q", "--config", config, "--nproc-per-node", "1", "--", "sh", "-c", show});
   EXPECT_EQ(done.standard_output, "1 eval 3\n") << "a file comes last: " << done.standard_error;
+}
+
+/// An option whose variable nobody reads would leave no trace.
+TEST_F(OtherLaunchers, EveryOptionOfTorchrunsHasItsVariable) {
+  const std::string value = "/dev/null/q7q";
+  const auto is_heard = [&](const std::string& option) {
+    std::string variable = "PET_";
+    for (const char c : option.substr(2)) variable += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    environment_[variable] = value;
+    const auto done = launch({"--", "sh", "-c", "echo $ROLE_NAME $MASTER_ADDR $TORCHELASTIC_RUN_ID"});
+    environment_.erase(variable);
+    return done.exit_code != 0 || done.standard_output.contains(value) || done.standard_error.contains(option);
+  };
+  for (const auto& [option, typed] : kTorchruns) EXPECT_TRUE(is_heard(option)) << option;
+  for (const char* option : {"--module", "--run-path", "--log-dir"}) EXPECT_TRUE(is_heard(option)) << option;
+  EXPECT_FALSE(is_heard("--grace")) << "which is no option of torchrun's";
 }
 
 TEST_F(OtherLaunchers, TheMeetingPlaceOfTheVariablesGivesWayToOneThatIsTyped) {

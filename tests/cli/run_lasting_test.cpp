@@ -224,11 +224,14 @@ TEST_F(RunLasting, AFullDiskOfTheLogsEndsTheJobInOrder) {
 TEST_F(RunLasting, AGpuThatFailsInTheMiddleOfAJobIsNeverUsedByItAgain) {
   start_fleet("h100x8");
   // Each try notes its GPUs down; the first loses its own in mid-run, two more fail for other reasons, the last ends.
+  // When the loss has been seen, the GPU is well again: it is kept out by what the job knows of it, for a minute.
   const auto done =
       run({"run", "-n", "2", "--max-restarts", "5", "--restart-delay", "10ms", "--sample-period", "100ms", "--report",
-           (dir_ / "r.json").string(), "--", "sh", "-c",
-           "echo $CUDA_VISIBLE_DEVICES >>$DIR/tries; case $GPUWARDEN_RESTART_COUNT in 0) sleep 0.5; "
-           "$GPUWARDEN sim fault lab --gpu 0 xid=79; sleep 1; exit 9 ;; 1|2) exit 4 ;; esac; sleep 0.5; exit 0"});
+           (dir_ / "r.json").string(), "--status", (dir_ / "status").string(), "--", "sh", "-c",
+           "echo $CUDA_VISIBLE_DEVICES >>$DIR/tries; case $GPUWARDEN_RESTART_COUNT in 0) "
+           "until [ -e $DIR/status ]; do sleep 0.1; done; $GPUWARDEN sim fault lab --gpu 0 xid=79; "
+           "until grep -q '\"usable\":false' $DIR/status; do sleep 0.1; done; "
+           "$GPUWARDEN sim clear lab --gpu 0; exit 9 ;; 1|2) exit 4 ;; esac; exit 0"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   const std::string text = shown("tries");
   std::vector<std::string> tries;

@@ -40,14 +40,17 @@ class Remedies : public ::testing::Test {
   }
 
   /// A rank for each GPU; `script` finds a folder in $1.
-  Healed run(const std::string& script, const machine::ReservationRequest& request) {
-    auto plan = launch::plan_run({.argv = {"/bin/sh", "-c", script, "sh", dir_.path().string()},
-                                  .environment = {{"PATH", "/usr/bin:/bin"}},
-                                  .rank_per_gpu = true});
+  Healed run(const std::string& script, const machine::ReservationRequest& request, std::uint32_t nodes = 1) {
+    launch::RunRequest wanted{.argv = {"/bin/sh", "-c", script, "sh", dir_.path().string()},
+                              .environment = {{"PATH", "/usr/bin:/bin"}},
+                              .rank_per_gpu = true,
+                              .nodes = nodes};
+    if (nodes > 1) wanted.rendezvous_id = "remedies";
+    auto plan = launch::plan_run(std::move(wanted));
     EXPECT_THAT(plan, IsOk());
-    const Reserve reserve = [this](const machine::ReservationRequest& wanted) {
-      asked_.push_back(wanted);
-      return machine::reserve(*machine_, wanted, {"run-1", "sh"}, system_clock());
+    const Reserve reserve = [this](const machine::ReservationRequest& others) {
+      asked_.push_back(others);
+      return machine::reserve(*machine_, others, {"run-1", "sh"}, system_clock());
     };
     supply(request, {reserve, reserve}, options_);
     auto gpus = machine::reserve(*machine_, request, {"run-1", "sh"}, system_clock());
@@ -106,13 +109,51 @@ TEST_F(Remedies, TheInterfaceAtWhichTheRanksMeet) {
   EXPECT_EQ(healed.failed[0].changes, (Environment{{"GLOO_SOCKET_IFNAME", "lo"}, {"NCCL_SOCKET_IFNAME", "lo"}}));
 }
 
+TEST_F(Remedies, OfSeveralNodesTheLoopbackIsNoMeetingPlace) {
+  const Healed healed = run(kFindsNoInterface, {.gpus = {.count = 1}}, 2);
+  EXPECT_NE(healed.report.end.exit_code, 0);
+  ASSERT_FALSE(healed.failed.empty());
+  EXPECT_EQ(healed.failed[0].changes, Environment{});
+  EXPECT_EQ(tried().find("lo"), std::string::npos) << tried();
+}
+
 TEST(FillIn, WhatIsSetAlreadyOrCannotBeKnownIsLeftOut) {
   const Environment remedy{{"NCCL_SOCKET_IFNAME", std::string(kInterface)}, {"A", "1"}};
-  EXPECT_EQ(fill_in(remedy, "127.0.0.1", {{"NCCL_SOCKET_IFNAME", "docker0"}}),
+  EXPECT_EQ(fill_in(remedy, "127.0.0.1", 1, {{"NCCL_SOCKET_IFNAME", "docker0"}}),
             (Environment{{"A", "1"}, {"NCCL_SOCKET_IFNAME", "lo"}}))
       << "a wrong one is replaced";
-  EXPECT_EQ(fill_in(remedy, "127.0.0.1", {{"NCCL_SOCKET_IFNAME", "lo"}}), (Environment{{"A", "1"}}));
-  EXPECT_EQ(fill_in(remedy, "no-such-host.invalid", {}), (Environment{{"A", "1"}}));
+  EXPECT_EQ(fill_in(remedy, "127.0.0.1", 1, {{"NCCL_SOCKET_IFNAME", "lo"}}), (Environment{{"A", "1"}}));
+  EXPECT_EQ(fill_in(remedy, "no-such-host.invalid", 1, {}), (Environment{{"A", "1"}}));
+  EXPECT_EQ(fill_in(remedy, "127.0.1.1", 2, {}), (Environment{{"A", "1"}})) << "the other node is not at the loopback";
+}
+
+TEST(Supply, OneMoreGpuIsAskedForAtOnceAndForAModelIsAsLargeAsTheOther) {
+  std::vector<machine::ReservationRequest> asked;
+  const Reserve reserve = [&](const machine::ReservationRequest& request) -> Result<machine::Reservation> {
+    asked.push_back(request);
+    return fail(ErrorCode::unsatisfied, "none");
+  };
+  const machine::ReservationRequest for_model{.gpus = {.model_size = 140_GiB}, .wait = 1h};
+  const machine::ReservationRequest of_all{.gpus = {.all = true, .min_memory = 40_GiB}};
+  for (const auto& first : {for_model, of_all}) {
+    Options options;
+    supply(first, {reserve, reserve}, options);
+    ASSERT_TRUE(options.one_more);
+    EXPECT_FALSE(options.one_more({Uuid("GPU-1")}, 80_GiB));
+  }
+  ASSERT_THAT(asked, SizeIs(2));
+  EXPECT_FALSE(asked[0].gpus.model_size.has_value());
+  EXPECT_EQ(asked[0].gpus.min_memory, 80_GiB);
+  EXPECT_EQ(asked[1].gpus.min_memory, 40_GiB);
+  for (const auto& one : asked) {
+    EXPECT_EQ(one.gpus.count, 1U);
+    EXPECT_FALSE(one.gpus.all);
+    EXPECT_FALSE(one.wait.has_value());
+    EXPECT_THAT(one.without, ElementsAre(Uuid("GPU-1")));
+  }
+  Options named;
+  supply({.gpus = {.gpu_ids = {{"0"}}}}, {reserve, reserve}, named);
+  EXPECT_FALSE(named.one_more) << "GPUs that were named are those, and no others";
 }
 
 class SlowGpus : public Remedies {
@@ -120,9 +161,18 @@ class SlowGpus : public Remedies {
   SlowGpus() {
     options_.run.load = machine::parse_load("memory=1GiB,util=90").value();
     options_.run.straggler_window = 1500ms;
+    options_.replaces_stragglers = true;
+    options_.run.warning = [this](const std::string& text) {
+      warnings_.push_back(text);
+      if (text.contains("far behind")) write("warned");
+    };
     const auto slowed = machine_->simulator()->call({{"op", "fault"}, {"gpu", 0}, {"fault", "slow_clock"}});
     EXPECT_THAT(slowed, IsOk());
   }
+
+  void write(const std::string& file) { EXPECT_THAT(write_file_atomically(dir_ / file, ""), IsOk()); }
+
+  std::vector<std::string> warnings_;
 };
 
 /// The first try goes on for as long as nobody ends it; the second ends at once.
@@ -130,9 +180,16 @@ constexpr const char* kWorks =
     "[ $RANK = 0 ] && echo $CUDA_VISIBLE_DEVICES >>$1/tried; [ $GPUWARDEN_RESTART_COUNT = 1 ] && exit 0; "
     "exec sleep 60";
 
+/// Goes on until the slow GPU was warned of, and ends well: whoever ends a job for its sake does so at that moment.
+constexpr const char* kWorksUntilTheWarning =
+    "until [ -e $1/warned ]; do sleep 0.1; done; [ $RANK = 0 ] && echo $GPUWARDEN_RESTART_COUNT >>$1/tried; exit 0";
+
+machine::ReservationRequest three_with_the_slow_one() {
+  return {.gpus = {.count = 3, .prefer = {{"0"}, {"1"}, {"2"}}}};
+}
+
 TEST_F(SlowGpus, TheJobIsStartedAgainWithoutAGpuFarBehind) {
-  options_.replaces_stragglers = true;
-  const Healed healed = run(kWorks, {.gpus = {.count = 3, .prefer = {{"0"}, {"1"}, {"2"}}}});
+  const Healed healed = run(kWorks, three_with_the_slow_one());
   EXPECT_EQ(healed.report.end.exit_code, 0) << tried();
   ASSERT_THAT(healed.failed, SizeIs(1));
   const Attempt& first = healed.failed[0];
@@ -140,27 +197,75 @@ TEST_F(SlowGpus, TheJobIsStartedAgainWithoutAGpuFarBehind) {
   EXPECT_THAT(first.decision, HasSubstr("GPU 0 is far behind"));
   ASSERT_TRUE(first.end.early.has_value());
   EXPECT_EQ(first.end.early->kind, launch::EarlyEnd::Kind::straggler);
-  ASSERT_THAT(asked_, SizeIs(1));
-  EXPECT_EQ(asked_[0].without, first.judgement.gpus_at_fault);
+  ASSERT_THAT(asked_, SizeIs(1)) << "one more beside the three, and no others in their place";
+  EXPECT_EQ(asked_[0].gpus.count, 1U);
+  EXPECT_FALSE(asked_[0].wait.has_value());
   const std::string both = tried();
   const auto lines = split(both, '\n');
-  EXPECT_FALSE(lines.at(1).contains(first.judgement.gpus_at_fault.at(0).value));
+  ASSERT_GE(lines.size(), 2U);
+  ASSERT_THAT(first.judgement.gpus_at_fault, SizeIs(1));
+  EXPECT_THAT(asked_[0].without, ::testing::Contains(first.judgement.gpus_at_fault[0]));
+  EXPECT_TRUE(lines[0].contains(first.judgement.gpus_at_fault[0].value));
+  EXPECT_FALSE(lines[1].contains(first.judgement.gpus_at_fault[0].value));
+  EXPECT_THAT(split(lines[1], ','), SizeIs(3));
 }
 
 TEST_F(SlowGpus, WithoutThatItIsWarnedOfAndGoesOn) {
-  std::vector<std::string> warnings;
-  options_.run.warning = [&](const std::string& text) { warnings.push_back(text); };
-  const Healed healed = run("sleep 4", {.gpus = {.count = 3, .prefer = {{"0"}, {"1"}, {"2"}}}});
+  options_.replaces_stragglers = false;
+  const Healed healed = run(kWorksUntilTheWarning, three_with_the_slow_one());
   EXPECT_EQ(healed.report.end.exit_code, 0);
   EXPECT_THAT(healed.failed, SizeIs(0));
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("GPU 0 is far behind")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("GPU 0 is far behind")));
 }
 
 TEST_F(SlowGpus, WhereThereIsNoOtherGpuTheJobGoesOn) {
-  options_.replaces_stragglers = true;
-  const Healed healed = run("sleep 4", {.gpus = {.count = 8}});
+  const Healed healed = run(kWorksUntilTheWarning, {.gpus = {.count = 8}});
   EXPECT_EQ(healed.report.end.exit_code, 0);
   EXPECT_THAT(healed.failed, SizeIs(0));
+  EXPECT_THAT(healed.report.stragglers, SizeIs(1));
+}
+
+TEST_F(SlowGpus, WhereTheOthersAreNotToBeHadTheJobGoesOn) {
+  // They look free, and are somebody else's.
+  const auto others = machine::reserve(*machine_, {.gpus = {.count = 5, .exclude = {{"0"}, {"1"}, {"2"}}}},
+                                       {"run-2", "sh"}, system_clock());
+  ASSERT_THAT(others, IsOk());
+  const Healed healed = run(kWorksUntilTheWarning, three_with_the_slow_one());
+  EXPECT_EQ(healed.report.end.exit_code, 0);
+  EXPECT_THAT(healed.failed, SizeIs(0));
+  EXPECT_THAT(healed.report.stragglers, SizeIs(1));
+  EXPECT_FALSE(asked_.empty()) << "another one was asked for";
+}
+
+TEST_F(SlowGpus, WhereTheRequestAllowsNoOtherTheJobGoesOn) {
+  machine::ReservationRequest request = three_with_the_slow_one();
+  request.gpus.exclude = {{"3"}, {"4"}, {"5"}, {"6"}, {"7"}};
+  EXPECT_EQ(run(kWorksUntilTheWarning, request).report.end.exit_code, 0);
+  EXPECT_EQ(tried(), "0\n");
+}
+
+TEST_F(SlowGpus, WhereNoTimeIsLeftForAnotherTryTheJobGoesOn) {
+  // The pause before it is longer than what is left.
+  options_.policy.first_pause = 5min;
+  options_.run.time_limit.end = system_clock().now() + 4min;
+  EXPECT_EQ(run(kWorksUntilTheWarning, three_with_the_slow_one()).report.end.exit_code, 0);
+  EXPECT_EQ(tried(), "0\n");
+  EXPECT_THAT(asked_, SizeIs(0)) << "nothing is taken from others for it";
+}
+
+TEST_F(SlowGpus, ASubstituteIsNoRemedyWithFewerGpus) {
+  constexpr const char* kFailsForWantOfMemoryWhenItIsEnded =
+      "[ $RANK = 0 ] && echo $WORLD_SIZE >>$1/tried; [ $GPUWARDEN_RESTART_COUNT = 1 ] && exit 0; "
+      "trap 'echo \"RuntimeError: DataLoader worker (pid 7001) is killed by signal: Killed.\" >&2; exit 1' TERM; "
+      "while :; do sleep 0.1; done";
+  machine::ReservationRequest request = three_with_the_slow_one();
+  request.least = 1;
+  const Healed healed = run(kFailsForWantOfMemoryWhenItIsEnded, request);
+  EXPECT_EQ(healed.report.end.exit_code, 0);
+  EXPECT_EQ(tried(), "3\n3\n");
+  ASSERT_THAT(healed.failed, SizeIs(1));
+  EXPECT_TRUE(healed.failed[0].judgement.fewer_gpus) << "what was printed is known";
+  EXPECT_FALSE(healed.failed[0].fewer_gpus.has_value()) << "and nothing shrank";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -189,6 +190,26 @@ TEST_F(Healing, WhereThereAreNoOthersTheFailureStands) {
   const Healed healed = run("sleep 2; exit 9", 2);
   EXPECT_EQ(healed.report.end.exit_code, 9);
   EXPECT_EQ(told, "it could not be started again: only 0 of the 1 requested GPUs are available");
+}
+
+TEST_F(Healing, WithNamedGpusAJobFallsBackToTheCpuAsWell) {
+  ASSERT_FALSE(options_.other_gpus) << "GPUs that were named are those, and no others";
+  options_.cpu_fallback = true;
+  lose_the_first_gpu_soon();
+  options_.run.hear = [this, lose = options_.run.hear](const telemetry::Reading& reading) {
+    lose(reading);
+    const auto& gpus = reading.snapshot.gpus;
+    if (std::ranges::all_of(gpus, [](const auto& record) { return facts::is_usable(record); })) return;
+    EXPECT_THAT(write_file_atomically(dir_ / "seen", ""), IsOk());
+  };
+  const Healed healed =
+      run("echo \"$GPUWARDEN_RESTART_COUNT [$CUDA_VISIBLE_DEVICES]\" >>$1/tried; [ $GPUWARDEN_RESTART_COUNT = 1 ] && "
+          "exit 0; until [ -e $1/seen ]; do sleep 0.1; done; exit 9",
+          2);
+  EXPECT_EQ(healed.report.end.exit_code, 0) << tried();
+  EXPECT_THAT(tried(), HasSubstr("\n1 []\n"));
+  ASSERT_THAT(healed.failed, SizeIs(1));
+  EXPECT_TRUE(healed.failed[0].restarts);
 }
 
 TEST_F(Healing, AnElasticJobBelowItsLeastHoldsNothingWhileItWaits) {

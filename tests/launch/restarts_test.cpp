@@ -59,6 +59,18 @@ TEST(Restarts, NoneBeginsWithoutTimeToSave) {
   EXPECT_TRUE(decide(restarts, {}, {.end = kNow + 5min}).restarts);
 }
 
+TEST(Restarts, WhoeverEndsAJobForAnotherTryKnowsBeforeWhetherItMayFollow) {
+  Restarts restarts({.max_restarts = 2, .first_pause = 10s, .healthy = 10min});
+  EXPECT_TRUE(restarts.may_follow({}, kNow, 0s));
+  EXPECT_FALSE(restarts.may_follow({.end = kNow + 11s}, kNow, 0s)) << "the jitter may make it 12 s";
+  EXPECT_TRUE(restarts.may_follow({.end = kNow + 13s}, kNow, 0s));
+  EXPECT_TRUE(decide(restarts, {}).restarts);
+  EXPECT_FALSE(restarts.may_follow({.end = kNow + 13s}, kNow, 0s)) << "the next pause is twice as long";
+  EXPECT_TRUE(restarts.may_follow({.end = kNow + 13s}, kNow, 10min)) << "but not after a try that was well";
+  EXPECT_TRUE(decide(restarts, {}).restarts);
+  EXPECT_FALSE(restarts.may_follow({}, kNow, 0s)) << "none is left";
+}
+
 TEST(Restarts, AskingAgainForWhatCannotBeHadCountsToo) {
   Restarts restarts({.max_restarts = 2, .first_pause = 1s});
   EXPECT_EQ(restarts.again_later({}, kNow), 1s);

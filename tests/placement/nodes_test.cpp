@@ -21,28 +21,21 @@ constexpr NodeOffer whole(std::uint32_t gpus) { return {gpus, true}; }
 constexpr NodeOffer broken(std::uint32_t gpus) { return {gpus, false}; }
 
 TEST(ChooseNodes, TheFewestThatHaveEnough) {
-  EXPECT_THAT(choose_nodes(std::vector{broken(2), whole(8), broken(3), whole(8)}, 16, false), ElementsAre(0, 8, 0, 8));
-  EXPECT_THAT(choose_nodes(std::vector{broken(2), whole(8), broken(3)}, 13, false), ElementsAre(2, 8, 3));
-  EXPECT_THAT(choose_nodes(std::vector{broken(2), broken(3)}, 6, false), IsEmpty());
+  EXPECT_THAT(choose_nodes(std::vector{broken(2), whole(8), broken(3), whole(8)}, 16), ElementsAre(0, 8, 0, 8));
+  EXPECT_THAT(choose_nodes(std::vector{broken(2), whole(8), broken(3)}, 13), ElementsAre(2, 8, 3));
+  EXPECT_THAT(choose_nodes(std::vector{broken(2), broken(3)}, 6), IsEmpty());
 }
 
 TEST(ChooseNodes, WholeNodesAreLeftForTheNextJob) {
-  EXPECT_THAT(choose_nodes(std::vector{whole(8), broken(5), broken(3)}, 3, false), ElementsAre(0, 0, 3)) << "it fits";
-  EXPECT_THAT(choose_nodes(std::vector{whole(8), broken(5), broken(3)}, 4, false), ElementsAre(0, 4, 0));
-  EXPECT_THAT(choose_nodes(std::vector{whole(8), broken(6), broken(6), broken(4)}, 12, false), ElementsAre(0, 6, 6, 0))
+  EXPECT_THAT(choose_nodes(std::vector{whole(8), broken(5), broken(3)}, 3), ElementsAre(0, 0, 3)) << "it fits";
+  EXPECT_THAT(choose_nodes(std::vector{whole(8), broken(5), broken(3)}, 4), ElementsAre(0, 4, 0));
+  EXPECT_THAT(choose_nodes(std::vector{whole(8), broken(6), broken(6), broken(4)}, 12), ElementsAre(0, 6, 6, 0))
       << "8 and 4 would do as well, and break a whole one";
-  EXPECT_THAT(choose_nodes(std::vector{whole(4), broken(4)}, 4, false), ElementsAre(0, 4));
+  EXPECT_THAT(choose_nodes(std::vector{whole(4), broken(4)}, 4), ElementsAre(0, 4));
 }
 
 TEST(ChooseNodes, TheFirstOnesWhereAllAreAlike) {
-  EXPECT_THAT(choose_nodes(std::vector{whole(8), whole(8), whole(8)}, 12, false), ElementsAre(4, 8, 0));
-}
-
-TEST(ChooseNodes, EvenlyMeansTheSameNumberOnEach) {
-  EXPECT_THAT(choose_nodes(std::vector{whole(8), broken(5), broken(4)}, 8, true), ElementsAre(8, 0, 0));
-  EXPECT_THAT(choose_nodes(std::vector{broken(7), broken(5), broken(4)}, 8, true), ElementsAre(0, 4, 4));
-  EXPECT_THAT(choose_nodes(std::vector{broken(7), broken(5)}, 7, true), ElementsAre(7, 0));
-  EXPECT_THAT(choose_nodes(std::vector{broken(2), broken(5)}, 7, true), IsEmpty());
+  EXPECT_THAT(choose_nodes(std::vector{whole(8), whole(8), whole(8)}, 12), ElementsAre(4, 8, 0));
 }
 
 /// What an exhaustive search finds: fewest nodes, least left over, fewest whole ones.
@@ -72,7 +65,7 @@ TEST(ChooseNodes, AgreesWithLookingAtEverySet) {
     const auto all = std::accumulate(offers.begin(), offers.end(), 0U,
                                      [](std::uint32_t sum, const NodeOffer& one) { return sum + one.free; });
     const auto count = static_cast<std::uint32_t>(1 + random() % all);
-    const auto given = choose_nodes(offers, count, false);
+    const auto given = choose_nodes(offers, count);
     ASSERT_EQ(std::accumulate(given.begin(), given.end(), 0U), count);
     std::array<std::uint32_t, 3> found{};
     for (std::size_t i = 0; i < offers.size(); ++i) {
@@ -90,7 +83,7 @@ TEST(ChooseNodes, AgreesWithLookingAtEverySet) {
 TEST(ChooseNodes, ThousandsOfNodesAreFilledToo) {
   std::vector<NodeOffer> offers(1250, whole(8));
   for (std::size_t i = 0; i < offers.size(); i += 3) offers[i] = broken(5);
-  const auto given = choose_nodes(offers, 6001, false);
+  const auto given = choose_nodes(offers, 6001);
   EXPECT_EQ(std::accumulate(given.begin(), given.end(), 0U), 6001U);
   for (std::size_t i = 0; i < offers.size(); ++i) EXPECT_LE(given[i], offers[i].free);
 }
@@ -105,9 +98,8 @@ class SelectOnNodes : public ::testing::Test {
     }
   }
   Result<NodesDecision> choose(const NodesRequest& request) const {
-    std::vector<NodeInputs> nodes;
-    for (std::size_t i = 0; i < snapshots_.size(); ++i)
-      nodes.push_back({kNames[i], {snapshots_[i], leases_, nobody_, {}, disabled_}});
+    std::vector<Inputs> nodes;
+    for (const facts::Snapshot& one : snapshots_) nodes.push_back({one, leases_, nobody_, {}, disabled_});
     return select_on_nodes(request, nodes);
   }
   static std::vector<std::size_t> sizes(const NodesDecision& decision) {
@@ -119,7 +111,6 @@ class SelectOnNodes : public ::testing::Test {
     leases_.push_back({.uuid = snapshots_.at(node).gpus.at(gpu).gpu.uuid, .shared = false, .holders = {}});
   }
 
-  static constexpr std::array<std::string_view, 3> kNames{"a", "b", "c"};
   std::vector<facts::Snapshot> snapshots_;
   std::vector<facts::Lease> leases_;
   std::vector<facts::Disabling> disabled_;
@@ -149,11 +140,6 @@ TEST_F(SelectOnNodes, UnfitGpusAndNodesThatDoNotAnswerAreNoneOfThem) {
   ASSERT_EQ(decision->left_out.size(), 1U);
   EXPECT_EQ(decision->left_out[0].first, 2U);
   EXPECT_EQ(choose({.count = 7})->missing, "only 6 of the 7 requested GPUs are available on 3 nodes");
-}
-
-TEST_F(SelectOnNodes, ANodeGivesNoMoreThanItMay) {
-  EXPECT_THAT(sizes(*choose({.count = 4, .most_per_node = 2})), ElementsAre(2, 2, 0));
-  EXPECT_THAT(sizes(*choose({.count = 6, .even = true})), ElementsAre(3, 3, 0));
 }
 
 TEST_F(SelectOnNodes, WhatIsForOneMachineIsRefused) {

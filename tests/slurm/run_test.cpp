@@ -104,13 +104,35 @@ TEST(SlurmStatus, SumsUpWhatTheGpusOfANodeDo) {
 
 TEST_F(SlurmRun, StatusesAreThoseOfTheJobsOwnNodes) {
   std::filesystem::create_directories(dir_ / "slurm-1");
-  const char* const text = R"({"gpus": [{"usable": true, "utilization_percent": 5}]})";
+  const auto now = std::chrono::system_clock::now();
+  const auto text_of = [](Clock::WallTime time) {
+    return R"({"time": ")" + format_utc(time) + R"(", "gpus": [{"usable": true, "utilization_percent": 5}]})";
+  };
+  const std::string text = text_of(now);
   testing::put(dir_ / "slurm-1/gn1.status", text);
   testing::put(dir_ / "slurm-1/gn7.status", text);
   testing::put(dir_ / "slurm-1/gn2.status", "half of {");
-  const auto statuses = read_statuses(dir_ / "slurm-1", "gn[1-2]");
+  const auto statuses = read_statuses(dir_ / "slurm-1", "gn[1-2]", now);
   ASSERT_EQ(statuses.size(), 1U);
   EXPECT_EQ(statuses[0].node, "gn1");
+}
+
+TEST_F(SlurmRun, AnOldStatusIsNotWhatTheGpusDoJustNow) {
+  std::filesystem::create_directories(dir_ / "slurm-1");
+  const auto now = std::chrono::system_clock::now();
+  const auto put = [&](const std::string& node, const std::string& time) {
+    testing::put(dir_ / "slurm-1" / (node + ".status"), R"({"time": )" + time + R"(, "gpus": [{"usable": true}]})");
+  };
+  const auto quoted = [](Clock::WallTime time) { return '"' + format_utc(time) + '"'; };
+  put("gn1", quoted(now - std::chrono::minutes(6)));
+  put("gn2", quoted(now - std::chrono::minutes(5)));
+  put("gn3", quoted(now + std::chrono::minutes(4)));
+  put("gn4", "null");
+  put("gn5", R"("yesterday")");
+  testing::put(dir_ / "slurm-1/gn6.status", R"({"gpus": [{"usable": true}]})");
+  std::vector<std::string> told;
+  for (const NodeStatus& one : read_statuses(dir_ / "slurm-1", "gn[1-6]", now)) told.push_back(one.node);
+  EXPECT_THAT(told, ElementsAre("gn2", "gn3")) << "clocks may be some minutes apart";
 }
 
 TEST_F(SlurmRun, ALongLogIsShownToItsEnd) {

@@ -56,6 +56,7 @@ constexpr const char* kGolden = R"(#!/bin/bash
 set -euo pipefail
 logs=/home/ada/logs/slurm-$SLURM_JOB_ID
 mkdir -p "$logs"
+unset ${!PET_@}
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_ADDR=$(scontrol show node "$first" | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p') || true
 MASTER_ADDR=${MASTER_ADDR:-$first}
@@ -121,6 +122,30 @@ TEST(SlurmScript, WhereAJobSeesAllGpusTheGrantedOnesAreNamed) {
   EXPECT_THAT(script, HasSubstr(" --gpu-ids \"$gpus\" "));
   EXPECT_THAT(script, Not(HasSubstr(" -n 2")));
   EXPECT_THAT(script_of(job_of({}, run).value()), Not(HasSubstr("--gpu-ids"))) << "none were granted";
+}
+
+TEST(SlurmScript, TorchrunsVariablesOfWhoeverSubmitsEndAtTheBatchScript) {
+  for (const bool by_number : {false, true}) {
+    NodeRun run = run_in("/tmp");
+    run.by_number = by_number;
+    std::string lines;
+    const auto job = job_of({.gpus = 1}, run);
+    ASSERT_TRUE(job);
+    for (const std::string& line : job->setup) {
+      if (!line.contains("logs")) lines += line + "\n";
+    }
+    // Without any it has nothing to do, which is no failure.
+    for (const Environment& variables :
+         {Environment{{"PET_NNODES", "4"}, {"PET_X", "a b"}, {"PETS", "2"}}, Environment{{"PETS", "2"}}}) {
+      Environment environment = variables;
+      environment["PATH"] = "/usr/bin:/bin";
+      const auto done = testing::run_patiently(
+          {.argv = {"bash", "-c", "set -euo pipefail\n" + lines + "env | grep ^PET"}, .environment = environment});
+      ASSERT_TRUE(done);
+      EXPECT_EQ(done->standard_output, "PETS=2\n") << lines << done->standard_error;
+      EXPECT_EQ(done->exit_code, 0);
+    }
+  }
 }
 
 TEST(SlurmScript, OlderSitesAreAskedByGres) {

@@ -196,7 +196,7 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   const auto style = style_of(context);
   if (!style) return complain(style.error());
   StatusFile status(context.args.text("status").value_or(""));
-  std::vector<Uuid> held_now;
+  std::vector<launch::StatusGpu> held_now;
   std::mutex held_mutex;  // readings come from the sampler's thread
   if (context.args.has("status")) {
     options.run.glance = [&](const telemetry::Reading& reading) {
@@ -208,7 +208,7 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
     {
       const std::scoped_lock lock(held_mutex);
       held_now.clear();
-      for (const auto& device : held.decision().selected) held_now.push_back(device.uuid);
+      for (const auto& device : held.decision().selected) held_now.push_back({device.uuid, device.index});
     }
     job.takes_signals = true;
     job.record_directory = lease_directory(context);

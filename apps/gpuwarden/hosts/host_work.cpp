@@ -112,7 +112,7 @@ hosts::Done HostWork::run(const hosts::Start& start, const std::stop_token& stop
   job.restart_count = start.restart_count;
   job.max_restarts = start.max_restarts;
   job.argv.insert(job.argv.end(), start.arguments.begin(), start.arguments.end());
-  for (const auto& [name, value] : healing::fill_in(start.changes, start.address, {}))
+  for (const auto& [name, value] : healing::fill_in(start.changes, start.address, start.nodes, {}))
     job.extra_environment[name] = value;
   job.takes_signals = true;
   job.keep_last_words = true;

@@ -35,7 +35,8 @@ slurm::FollowHooks follow_hooks(bool quiet, const std::string& logs) {
     if (!slurm::is_over(job) && job.state != "COMPLETING") say("gpuwarden: {}\n", job_line(job));
   };
   hooks.summary = [logs](const slurm::Job& job) {
-    const std::string text = statuses_text(slurm::read_statuses(slurm::logs_of(logs, job.id), job.nodes));
+    const std::string text =
+        statuses_text(slurm::read_statuses(slurm::logs_of(logs, job.id), job.nodes, system_clock().wall_now()));
     if (!text.empty()) say("gpuwarden: {}\n{}", job_progress(job), text);
     return !text.empty();
   };

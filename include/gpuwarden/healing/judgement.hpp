@@ -30,9 +30,11 @@ struct Judgement {
 
 inline constexpr std::string_view kInterface = "{interface}";
 
-/// The remedy as this machine's ranks need it: with the interface at which they reach `master_address`. Settings for
-/// which none is found, and those that `environment` has already, are left out.
-Environment fill_in(Environment remedy, const std::string& master_address, const Environment& environment);
+/// The remedy as this machine's ranks need it: with the interface at which they reach `master_address`; of several
+/// `nodes` never the loopback. Settings for which none is found, and those that `environment` has already, are left
+/// out.
+Environment fill_in(Environment remedy, const std::string& master_address, std::uint32_t nodes,
+                    const Environment& environment);
 
 /// Judges a try that failed. `environment`: what the ranks were started with. Of the ranks' output there is as much as
 /// JobSpec::keep_last_words kept.

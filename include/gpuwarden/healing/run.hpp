@@ -76,7 +76,7 @@ struct Options {
   /// Where all GPUs of the job are gone and there are no others, it goes on with as many ranks on the CPU.
   bool cpu_fallback = false;
   /// Whether a job with a GPU far behind the others (launch::Straggler) is ended and started again without it, where
-  /// restarts are left and there is another GPU, or enough without it.
+  /// restarts and time are left and another GPU is held for it first, or enough are left without it.
   bool replaces_stragglers = false;
   launch::RunOptions run;
   /// The job of each try before it is started.
@@ -95,6 +95,9 @@ struct Options {
   /// GPUs for another try, without those that were at fault so far; called after the old ones were given back. Empty:
   /// such a failure is the end.
   std::function<Result<machine::Reservation>(const std::vector<Uuid>& without)> other_gpus;
+  /// One GPU more beside those that are held, at once, while ranks run: none of `without`, and with at least so much
+  /// memory where the first choice was made for a model. Empty: a job of a fixed number is not ended for a straggler.
+  std::function<Result<machine::Reservation>(const std::vector<Uuid>& without, std::optional<Bytes> memory)> one_more;
 };
 
 /// What became of the job in the end.

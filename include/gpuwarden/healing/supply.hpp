@@ -19,8 +19,8 @@ struct Reserving {
   Reserve while_ranks_run;
 };
 
-/// Options::other_gpus and Options::elastic: chosen as the first GPUs were. GPUs that were named are those, and no
-/// others; a job on the CPU has none.
+/// Options::other_gpus, Options::one_more and Options::elastic: chosen as the first GPUs were. GPUs that were named are
+/// those, and no others; a job on the CPU has none.
 void supply(const machine::ReservationRequest& first, const Reserving& reserving, Options& options);
 
 /// Where several nodes agree about starting, if there is anything to agree on: restarts, a range of nodes or of GPUs.

@@ -63,6 +63,9 @@ class Restarts {
   /// What a restart needs cannot be had just now: how long to wait before it is asked for again, which counts as one.
   /// Nothing where none is left, or no time.
   std::optional<std::chrono::milliseconds> again_later(const TimeLimit& limit, Clock::SteadyTime now);
+  /// Whether a try that lasted so long and fails now may be followed by another one, whatever the jitter: for a job
+  /// that is to be ended for it.
+  bool may_follow(const TimeLimit& limit, Clock::SteadyTime now, std::chrono::milliseconds lasted) const;
   std::uint32_t counted() const { return counted_; }
   /// As many as all nodes of the job have counted together.
   void count_as(std::uint32_t counted) { counted_ = counted; }

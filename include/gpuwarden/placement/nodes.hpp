@@ -2,11 +2,10 @@
 // Chooses GPUs on many nodes for one job. Pure, and the same for the same input.
 //
 //     const auto decision = select_on_nodes({.gpus = {.min_memory = 40_GiB}, .count = 64}, nodes);
-//     for (const NodeShare& share : decision->shares) start_on(nodes[share.node].name, share.decision.selected);
+//     for (const NodeShare& share : decision->shares) start_on(names[share.node], share.decision.selected);
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,17 +15,9 @@
 
 namespace gpuwarden::placement {
 
-/// A node to choose from: what is read of it, who has reserved what, what is out of use.
-struct NodeInputs {
-  std::string_view name;
-  Inputs inputs;
-};
-
 struct NodesRequest {
   Request gpus;             ///< what each GPU has to be; how many stands in `count`
   std::uint32_t count = 1;  ///< in all
-  std::uint32_t most_per_node = std::numeric_limits<std::uint32_t>::max();
-  bool even = false;  ///< as many on each node that is chosen
 };
 
 /// What one node gives.
@@ -48,7 +39,7 @@ struct NodesDecision {
 /// that have given something away already, so that whole nodes are left for the next job; then on the first ones.
 /// Within a node as select() chooses, by its wiring. GPUs that are not fit are none. Fails with invalid_argument for a
 /// request that contradicts itself.
-Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<const NodeInputs> nodes);
+Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<const Inputs> nodes);
 
 /// What a node has to give, for choose_nodes().
 struct NodeOffer {
@@ -56,6 +47,6 @@ struct NodeOffer {
   bool whole = false;  ///< nothing of it is taken
 };
 /// How many each node gives, by its place; empty: not enough. The counting half of select_on_nodes().
-std::vector<std::uint32_t> choose_nodes(std::span<const NodeOffer> offers, std::uint32_t count, bool even);
+std::vector<std::uint32_t> choose_nodes(std::span<const NodeOffer> offers, std::uint32_t count);
 
 }  // namespace gpuwarden::placement

@@ -49,6 +49,7 @@ NodeReport read_report(std::string node, std::string_view text);
 struct NodeStatus {
   std::string node;
   bool simulated = false;
+  std::optional<Clock::WallTime> time;  ///< when the GPUs were read, by the node's clock
   std::size_t gpus = 0;
   std::vector<double> utilization;  ///< percent, of the GPUs that tell it
   std::optional<std::uint64_t> memory_used_bytes;
@@ -57,8 +58,10 @@ struct NodeStatus {
   std::optional<double> power_watts;
   std::size_t in_trouble = 0;  ///< that do not answer, are lost, need a reset
 };
-/// Of each node whose file (NODE.status) is there and can be read; as read_reports() has `nodes`.
-std::vector<NodeStatus> read_statuses(const std::filesystem::path& folder, const std::string& nodes);
+/// Of each node whose file (NODE.status) is there and can be read; as read_reports() has `nodes`. What is older than a
+/// few turns of its writing is left out, as is what does not tell its time; clocks may be 5 minutes apart.
+std::vector<NodeStatus> read_statuses(const std::filesystem::path& folder, const std::string& nodes,
+                                      Clock::WallTime now);
 NodeStatus read_status(std::string node, std::string_view text);
 
 /// The node that failed by itself, not because it was ended with others; nullptr where none is seen.
