@@ -4,6 +4,7 @@
 
 #include "gpuwarden/compat/answer.hpp"
 #include "gpuwarden/compat/question.hpp"
+#include "gpuwarden/knowledge/forward_compatibility.hpp"
 #include "support/matchers.hpp"
 
 namespace gpuwarden::compat {
@@ -60,6 +61,13 @@ TEST(ForwardCompatibility, AWheelWithoutCodeForTheGpuIsNotHelpedByIt) {
   const auto answer = torch(named("V100", "570.86.10"), "2.9.1", "cu130");
   EXPECT_FALSE(answer.positive);
   EXPECT_FALSE(answer.wheels[answer.chosen.value()].forward.has_value());
+}
+
+TEST(ForwardCompatibility, AReleaseThatIsNotKnownYetServesNoBranchThatTheOneBeforeLeftOut) {
+  EXPECT_EQ(knowledge::compat_serves_branch({13, 3}, 537), std::optional(false));
+  EXPECT_EQ(knowledge::compat_serves_branch({13, 9}, 537), std::optional(false));
+  EXPECT_EQ(knowledge::compat_serves_branch({13, 9}, 580), std::nullopt) << "it may have been dropped since";
+  EXPECT_EQ(knowledge::compat_serves_branch({14, 0}, 537), std::nullopt);
 }
 
 TEST(ForwardCompatibility, VllmsWheelOfTheDriversCudaIsPreferred) {
