@@ -81,7 +81,8 @@ Lookup by_message(const std::string& line) {
 
 bool is_in_use(int xid, const knowledge::Knowledge& knowledge) {
   const auto* row = knowledge.xid(xid);
-  return row != nullptr && row->description != "Unused";  // NVIDIA's word in its catalogue
+  // NVIDIA's word in its catalogue, and what the table says of numbers that only older GPUs had.
+  return row != nullptr && row->description != "Unused" && !row->description.starts_with("Not used on ");
 }
 
 /// An Xid that nobody knows, or that no driver reports, has no cause.

@@ -74,6 +74,8 @@ constexpr auto kBuiltIn = std::to_array<BuiltIn>({
      "GPU {gpu} reported Xid {value}: it cannot go on", "see `gpuwarden diagnose --explain {value}`", kXids},
     {"xid_link", AlertLevel::error, "xid in (74, 136, 155)", "", "", "GPU {gpu} reported Xid {value}: an NVLink error",
      "check the links (nvidia-smi nvlink -e), then reset the GPU", kXids},
+    {"xid_bus", AlertLevel::error, "xid == 167", "", "", "GPU {gpu} reported Xid 167: a fatal timeout on PCIe", kReset,
+     kXids, "xid_off_the_bus xid_fatal"},
     {"xid_engine", AlertLevel::error, "xid in (46, 62, 109, 110, 119, 120, 156)", "", "",
      "GPU {gpu} reported Xid {value}: its firmware or an engine stopped", kReset, kXids},
     {"xid_application", AlertLevel::info, "xid in (8, 13, 31, 43, 45, 68, 69)", "", "",

@@ -154,7 +154,7 @@ TEST_F(DriverCommand, AsksTheRepositoryWhetherItHasTheVersion) {
 
 TEST_F(DriverCommand, SaysThatTheRepositoryWasNotAsked) {
   const std::vector<std::string> words = {"driver", "plan", "--simulate", "h100x8", "--distribution", "ubuntu:22.04"};
-  EXPECT_THAT(run(words).standard_output, HasSubstr("not checked: --offline"));
+  EXPECT_THAT(run(words).standard_output, HasSubstr("not checked: offline (--offline, GPUWARDEN_OFFLINE)"));
   auto silent = words;
   silent.insert(silent.end(), {"--mirror", "http://127.0.0.1:1/", "--packaging", "cuda-repository"});
   EXPECT_THAT(run(silent).standard_output, HasSubstr("not checked: "));

@@ -67,9 +67,11 @@ class Remedies : public ::testing::Test {
   std::vector<machine::ReservationRequest> asked_;
 };
 
-/// A worker of a data loader that the kernel killed for want of memory, unless there are two ranks or fewer.
+/// A worker of a data loader that the kernel killed for want of memory, unless there are two ranks or fewer. The others
+/// wait, lest one ends the first before it has noted the try down.
 constexpr const char* kNeedsMemory =
-    "[ $RANK = 0 ] && echo $WORLD_SIZE >>$1/tried; [ $WORLD_SIZE -le 2 ] && exit 0; "
+    "if [ $RANK != 0 ]; then [ $WORLD_SIZE -le 2 ] && exit 0; exec sleep 60; fi; "
+    "echo $WORLD_SIZE >>$1/tried; [ $WORLD_SIZE -le 2 ] && exit 0; "
     "echo 'RuntimeError: DataLoader worker (pid 7001) is killed by signal: Killed.' >&2; exit 1";
 
 TEST_F(Remedies, FewerGpusWhereTheMemoryIsNotEnoughForAllRanks) {
