@@ -10,6 +10,8 @@
 #include <tuple>
 
 #include "diagnosis/out_of_memory.hpp"
+#include "diagnosis/values.hpp"
+#include "gpuwarden/knowledge/version.hpp"
 
 namespace gpuwarden::diagnosis {
 namespace {
@@ -40,6 +42,23 @@ Role role_of(const Event& event, const Reading& reading) {
   const Role role = event.rule->role;
   if (role == Role::root) return gated || survived ? Role::weak : role;
   return role == Role::symptom && gated ? Role::weak : role;
+}
+
+std::optional<knowledge::Version> version_in(const Facts& facts, const std::string& key) {
+  const auto text = word(facts, key);
+  return text ? knowledge::Version::parse(*text) : std::nullopt;
+}
+
+/// Whether by its own numbers a line asks for nothing that is not there.
+bool is_met(const Event& event) {
+  const auto required = version_in(event.facts, "required_driver");
+  const auto driver = version_in(event.facts, "driver");
+  if (required && driver && *driver >= *required) return true;
+  // Code for a GPU runs on those of the same major version that are newer (CUDA programming guide, binary
+  // compatibility): PyTorch's remark on a GB10 (12.1) in a build up to 12.0.
+  const auto arch = version_in(event.facts, "arch");
+  const auto newest = version_in(event.facts, "newest_arch");
+  return arch && newest && arch->major == newest->major && *arch >= *newest;
 }
 
 Claim claim_of(const Event& event, const Reading& reading, bool about_code) {
@@ -141,7 +160,7 @@ int tier(Role role) { return role == Role::root ? 2 : role == Role::symptom ? 1 
 std::vector<Claim> claims_of(const Reading& reading, const std::set<std::string>& tags) {
   std::vector<Claim> claims;
   for (const Event& event : reading.events) {
-    if (!event.silenced && !event.rule->cause.empty() && holds(*event.rule, tags))
+    if (!event.silenced && !event.rule->cause.empty() && holds(*event.rule, tags) && !is_met(event))
       claims.push_back(claim_of(event, reading, tags.contains("about_code")));
   }
   find_leaks(claims);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/diagnosis/overview.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -119,6 +120,9 @@ nlohmann::json to_json(const Diagnosis& diagnosis) {
   json["ordinary"] = diagnosis.ordinary ? to_json(*diagnosis.ordinary) : nlohmann::json();
   json["ordinary_frame"] =
       diagnosis.ordinary_frame.empty() ? nlohmann::json() : nlohmann::json(diagnosis.ordinary_frame);
+  const PlainAdvice advice = plain_advice(diagnosis);
+  json["ordinary_advice"] =
+      advice.says.empty() ? nlohmann::json() : nlohmann::json{{"says", advice.says}, {"fix", advice.fix}};
   json["harmless"] = nlohmann::json::array();
   for (const Note& note : diagnosis.harmless)
     json["harmless"].push_back({{"evidence", to_json(note.evidence)}, {"text", note.text}});

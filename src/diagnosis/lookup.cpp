@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -34,9 +35,24 @@ std::string name_of(std::string_view text) {
   return name;
 }
 
+/// What people call several causes, the likeliest meant first. Memory of the GPU comes before that of the host.
+struct EverydayName {
+  std::string_view name;
+  std::string_view causes;
+};
+constexpr auto kEverydayNames = std::to_array<EverydayName>({
+    {"oom", "oom_capacity oom_host oom_fragmentation oom_other_process oom_leak slurm_oom_kill"},
+    {"out_of_memory", "oom_capacity oom_host oom_fragmentation oom_other_process oom_leak slurm_oom_kill"},
+});
+
 Lookup by_name(std::string_view what) {
   Lookup lookup;
   const std::string name = name_of(what);
+  const auto* const everyday = std::ranges::find(kEverydayNames, name, &EverydayName::name);
+  if (everyday != kEverydayNames.end()) {
+    for (const auto cause : split_words(everyday->causes)) add(lookup, cause);
+    return lookup;
+  }
   add(lookup, name);
   for (const DiagnosisRule& rule : knowledge::diagnosis_rules()) {
     if (name_of(rule.id) != name || rule.cause.empty()) continue;
@@ -195,6 +211,28 @@ double weight(const Page& page, const std::string& word) {
   return alike || (!stem.empty() && page.lines.contains(stem)) ? kButForNumbers : 0;
 }
 
+/// Whether a word stands in a text for itself: '_' and '.' part words, too.
+bool has_word(std::string_view text, std::string_view word) {
+  const auto parts = [&](std::size_t at) {
+    return at >= text.size() || std::isalnum(static_cast<unsigned char>(text[at])) == 0;
+  };
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || parts(at - 1)) && parts(at + word.size())) return true;
+  }
+  return false;
+}
+
+/// One word of a few letters is a part of many others: it must be in a cause's name, or be typed as an abbreviation
+/// ("BAR") that stands in what is written about it.
+bool says_too_little(std::string_view what, const std::vector<std::string>& words, const Page& page) {
+  constexpr std::size_t kFewLetters = 4;
+  if (words.size() != 1 || words[0].size() >= kFewLetters) return false;
+  if (words[0].find_first_of("0123456789") != std::string::npos) return false;  // "fp8" is no part of a word
+  const bool abbreviation = std::ranges::none_of(what, [](unsigned char c) { return std::islower(c) != 0; });
+  return !has_word(page.name, words[0]) &&
+         !(abbreviation && (has_word(page.advice, words[0]) || has_word(page.lines, words[0])));
+}
+
 std::vector<std::string> words_of(std::string_view what) {
   std::string text = to_lower(what);
   std::ranges::replace_if(
@@ -226,7 +264,7 @@ Lookup by_words(std::string_view what) {
     }
   }
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    if (hits[i] * 2 < words.size()) scores[i] = 0;
+    if (hits[i] * 2 < words.size() || says_too_little(what, words, pages[i])) scores[i] = 0;
   }
   Lookup lookup;
   const double best = scores.empty() ? 0 : *std::ranges::max_element(scores);

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "diagnosis/calibration.hpp"
+#include "diagnosis/line.hpp"
+#include "diagnosis/rules.hpp"
 #include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -39,6 +41,17 @@ std::vector<const Evidence*> distinct_evidence(const Cause& cause) {
       lines.push_back(&evidence);
   }
   return lines;
+}
+
+PlainAdvice plain_advice(const Diagnosis& diagnosis) {
+  if (!diagnosis.ordinary) return {};
+  const Rules& rules = Rules::all();
+  for (const int index : rules.fitting(normalise(diagnosis.ordinary->text).text)) {
+    const knowledge::DiagnosisRule& rule = rules.rule(index);
+    if (rule.role == knowledge::Role::ordinary && !rule.says.empty())
+      return {std::string(rule.says), {rule.fix.begin(), rule.fix.end()}};
+  }
+  return {};
 }
 
 }  // namespace gpuwarden::diagnosis

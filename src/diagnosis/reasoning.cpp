@@ -228,7 +228,12 @@ const Event* plain_failure(const Reading& reading) {
   const Event* first = nullptr;
   for (const Event& event : reading.events) {
     if (!ends_work(event) || event.quoted || event.rule->strength < kNamesAFailure) continue;
-    if (first == nullptr || (event.time && first->time && event.clock == first->clock && *event.time < *first->time))
+    // Of the lines of one failure the one that says what it is.
+    const bool told = !event.rule->says.empty();
+    const bool first_told = first != nullptr && !first->rule->says.empty();
+    if (first_told && (!told || event.rule->strength <= first->rule->strength)) continue;
+    if (first == nullptr || told ||
+        (event.time && first->time && event.clock == first->clock && *event.time < *first->time))
       first = &event;
   }
   return first;

@@ -136,6 +136,8 @@ void merge_facts(Facts& facts, const Facts& more) {
 std::string shown(const std::string& key, const Fact& fact) {
   if (const auto* text = std::get_if<std::string>(&fact)) return *text;
   if (const auto* value = std::get_if<std::int64_t>(&fact)) {
+    // As cuDriverGetVersion counts: thousands are the major, tens the minor version.
+    if (key == "driver_cuda" && *value >= 1000) return fmt::format("{}.{}", *value / 1000, *value % 1000 / 10);
     if (key.ends_with("_bytes")) return *value < 0 ? "?" : format_size(Bytes(static_cast<std::uint64_t>(*value)));
     if (key.ends_with("_kb") && *value >= 0) return format_size(Bytes(static_cast<std::uint64_t>(*value) * 1024));
     if (key.ends_with("_ms")) return format_duration(std::chrono::milliseconds(*value));

@@ -61,7 +61,7 @@ std::string fill_gaps(std::string_view message,
 std::string unknown_gap(std::string_view message) {
   std::string unknown;
   fill_gaps(message, [&](std::string_view name) -> std::optional<std::string> {
-    if (unknown.empty() && name != "value" && find_variable(name) == nullptr) unknown = name;
+    if (unknown.empty() && name != "value" && name != "state_words" && find_variable(name) == nullptr) unknown = name;
     return std::nullopt;
   });
   return unknown;

@@ -54,9 +54,20 @@ void refresh_value(Alert& alert, const Expression& expression, const Subject& su
   if (numbers != nullptr && !numbers->known.empty()) alert.value = numbers->known.back();
 }
 
+/// A GPU's state as a sentence has it: "is lost", "needs a reset".
+std::string words_for_state(const Subject& subject) {
+  if (subject.gpu == nullptr) return "is in a state that is not known";
+  const facts::GpuState state = subject.gpu->state;
+  if (state == facts::GpuState::needs_reset) return "needs a reset";
+  if (state == facts::GpuState::not_answering) return "does not answer";
+  if (state == facts::GpuState::no_permission) return "may not be used by this user";
+  return fmt::format("is {}", to_string(state));
+}
+
 std::string fill(std::string_view text, const Alert& alert, const Subject& subject) {
   return printable(fill_gaps(text, [&](std::string_view name) -> std::optional<std::string> {
     if (name == "value") return show(alert.value ? Value(*alert.value) : Value(), alert.unit);
+    if (name == "state_words") return words_for_state(subject);
     const Variable* variable = find_variable(name);
     if (variable == nullptr) return std::nullopt;
     return show(value_of(*variable, subject), variable->unit);

@@ -49,7 +49,7 @@ constexpr auto kBuiltIn = std::to_array<BuiltIn>({
     {"power_brake", AlertLevel::error, "throttle hw_power_brake for 5s", "", "60s",
      "The power supply makes GPU {gpu} hold back its clocks", "check power supplies and cables of the machine",
      "NVML: nvmlClocksEventReasonHwPowerBrakeSlowdown (an external brake is asserted)"},
-    {"gpu_lost", AlertLevel::critical, "state in (lost, needs_reset)", "", "30s", "GPU {gpu} ({name}) is {state}",
+    {"gpu_lost", AlertLevel::critical, "state in (lost, needs_reset)", "", "30s", "GPU {gpu} ({name}) {state_words}",
      "see `gpuwarden list`; a lost GPU mostly needs a reboot",
      "NVML: GPU_IS_LOST, RESET_REQUIRED; dcgm-exporter rule sets alert when a UUID is absent",
      "xid_off_the_bus xid_fatal xid_memory"},

@@ -51,6 +51,25 @@ TEST(Lookup, WhatFitsNothingNamesTheNearestCause) {
   EXPECT_EQ(lookup.nearest, "driver_library_mismatch");
 }
 
+TEST(Lookup, AShortWordThatOnlyStandsWithinOthersIsNotKnown) {
+  for (const char* typed : {"foo", "bar", "for"}) EXPECT_THAT(look_up(typed, known()).causes, IsEmpty()) << typed;
+  EXPECT_THAT(look_up("BAR", known()).causes, Not(IsEmpty())) << "an abbreviation";
+  for (const auto& [typed, id] : {std::pair{"ecc", "ecc_error"}, std::pair{"wsl", "wsl_driver"}}) {
+    const Lookup lookup = look_up(typed, known());
+    ASSERT_THAT(lookup.causes, Not(IsEmpty())) << typed;
+    EXPECT_EQ(lookup.causes[0]->id, id);
+  }
+}
+
+TEST(Lookup, OutOfMemoryIsTheGpusFirstAndThenTheHosts) {
+  for (const char* typed : {"oom", "OOM", "out of memory"}) {
+    const Lookup lookup = look_up(typed, known());
+    ASSERT_GE(lookup.causes.size(), 2U) << typed;
+    EXPECT_EQ(lookup.causes[0]->id, "oom_capacity") << typed;
+    EXPECT_EQ(lookup.causes[1]->id, "oom_host") << typed;
+  }
+}
+
 TEST(Lookup, TheJsonHasWhatWasFound) {
   const Lookup lookup = look_up("driver_library_mismatch", known());
   const Json json = Json::parse(to_json(lookup).dump());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpuwarden/diagnosis/diagnosis.hpp"
+#include "gpuwarden/diagnosis/overview.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -42,6 +43,64 @@ std::vector<std::string> causes(const std::vector<std::pair<std::string, std::st
   Reading all;
   for (const auto& [name, text] : files) add_reading(all, read_log(text, name));
   return causes_of(diagnose(all));
+}
+
+TEST(Reasoning, APodThatGetsNoGpusHasNoBrokenContainerRuntime) {
+  const Diagnosis diagnosis = diagnose_text(
+      "0/4 nodes are available: 4 Insufficient nvidia.com/gpu. preemption: 0/4 nodes are available: 4 No preemption "
+      "victims found for incoming pod.\n",
+      "events.log");
+  ASSERT_THAT(causes_of(diagnosis), ElementsAre("kubernetes_gpus_taken"));
+  EXPECT_THAT(diagnosis.causes[0].summary, HasSubstr("all are taken, or the pod asks for more"));
+  EXPECT_THAT(diagnosis.causes[0].fix.back(), HasSubstr("device plugin"));
+}
+
+TEST(Reasoning, ARankThatTorchrunSawKilledRanOutOfHostMemory) {
+  const Diagnosis diagnosis = diagnose_text(
+      "Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-02_03:04:05\n  host      : node1\n"
+      "  rank      : 0 (local_rank: 0)\n  exitcode  : -9 (pid: 4711)\n  error_file: <N/A>\n"
+      "  traceback : Signal 9 (SIGKILL) received by PID 4711\n",
+      "run.log");
+  ASSERT_THAT(causes_of(diagnosis), ElementsAre("oom_host"));
+  EXPECT_THAT(diagnosis.causes[0].summary, HasSubstr("Rank 0 (process 4711) was killed from outside"));
+  EXPECT_THAT(diagnosis.causes[0].fix.front(), HasSubstr("OOM killer"));
+  EXPECT_FALSE(diagnosis.only_consequences);
+}
+
+TEST(Reasoning, TheCudaOfADriverIsToldAsAVersion) {
+  const Diagnosis diagnosis =
+      diagnose_text("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).\n", "run.log");
+  ASSERT_THAT(causes_of(diagnosis), ElementsAre("driver_too_old"));
+  EXPECT_THAT(diagnosis.causes[0].summary, HasSubstr("CUDA 11.4 at most"));
+}
+
+TEST(Reasoning, AGatedRepositoryIsAPlainFailureWithAdvice) {
+  const Diagnosis diagnosis = diagnose_text(
+      "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/m/x\n"
+      "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: Root=1-6f)\n\n"
+      "Cannot access gated repo for url https://huggingface.co/m/x/resolve/main/config.json.\n",
+      "run.log");
+  EXPECT_THAT(causes_of(diagnosis), IsEmpty());
+  ASSERT_TRUE(diagnosis.ordinary);
+  EXPECT_EQ(diagnosis.ordinary->line, 4);
+  const PlainAdvice advice = plain_advice(diagnosis);
+  EXPECT_THAT(advice.says, HasSubstr("accepted its terms"));
+  EXPECT_THAT(advice.fix, ::testing::Contains("hf auth login"));
+  EXPECT_THAT(plain_advice(diagnose_text("KeyError: 'loss'\n", "run.log")).says, IsEmpty());
+}
+
+TEST(Reasoning, WhatIsMetOrFallenBackFromIsNoFailure) {
+  for (const char* line :
+       {"Requires NVIDIA driver 550 or newer (installed: 580)", "INFO bf16 is not supported on this device, using fp16",
+        "INFO: No GPU detected, running on CPU", "No GPU detected, running on CPU",
+        "Found GPU0 NVIDIA GB10 which is of cuda capability 12.1.\n    Minimum and Maximum cuda "
+        "capability supported by this version of PyTorch is\n    (8.0) - (12.0)"})
+    EXPECT_THAT(causes(line), IsEmpty()) << line;
+  EXPECT_THAT(diagnose_text("No GPU detected, running on CPU\n", "run.log").harmless, ::testing::SizeIs(1));
+  EXPECT_THAT(causes("Requires NVIDIA driver 550 or newer (installed: 535)"), ElementsAre("driver_too_old"));
+  EXPECT_THAT(causes("Found GPU0 NVIDIA B200 which is of cuda capability 10.0.\nMinimum and Maximum cuda capability "
+                     "supported by this version of PyTorch is\n(5.0) - (9.0)"),
+              ElementsAre("no_kernel_image"));
 }
 
 TEST(Reasoning, APlainFailureOfOneRankIsNoGpuFault) {

@@ -116,10 +116,21 @@ std::string plain_failure(const Diagnosis& diagnosis) {
                      beginning_of(evidence.text), frame);
 }
 
+/// What the plain failure means and what helps; empty where nothing is known of it.
+std::string plain_advice_text(const Diagnosis& diagnosis, const Style& style) {
+  const diagnosis::PlainAdvice advice = diagnosis::plain_advice(diagnosis);
+  if (advice.says.empty()) return "";
+  std::string text;
+  text += fmt::format("{:>{}}{}\n", "", kEvidenceIndent,
+                      wrapped(advice.says, kEvidenceIndent, kEvidenceIndent, style.width));
+  return text + steps_text("do", advice.fix, kEvidenceIndent, style);
+}
+
 /// Failures and remarks beside the causes.
 void add_remarks(std::string& text, const Diagnosis& diagnosis, bool causes_shown, const Style& style) {
   if (const std::string plain = plain_failure(diagnosis); causes_shown && !plain.empty())
     text += "\n" + wrapped("Beside it, " + plain, 0, 0, style.width) + "\n";
+  text += plain_advice_text(diagnosis, style);
   for (const diagnosis::Note& note : diagnosis.harmless) {
     const Evidence& line = note.evidence;
     text += wrapped(fmt::format("harmless: {} ({}:{}: {})", printable(note.text), printable(line.file), line.line,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "gpuwarden/diagnosis/diagnosis.hpp"
@@ -23,5 +24,14 @@ std::size_t independent_failures(const Diagnosis& diagnosis);
 
 /// The evidence of a cause, a line that several rules fit once.
 std::vector<const Evidence*> distinct_evidence(const Cause& cause);
+
+/// What is known of a failure that has nothing to do with GPUs.
+struct PlainAdvice {
+  std::string says;              ///< what its line means; empty: nothing is known
+  std::vector<std::string> fix;  ///< what helps, in the order in which it is worth trying
+};
+
+/// Of the plain failure of the diagnosis, where there is one.
+PlainAdvice plain_advice(const Diagnosis& diagnosis);
 
 }  // namespace gpuwarden::diagnosis
