@@ -10,6 +10,7 @@
 #include "command.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "plan/pasted.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -43,7 +44,7 @@ int dispatch(const std::vector<std::string>& words) {
   }
   const Subcommand* command = find_command(words[0]);
   if (command == nullptr) return unknown_command(words[0]);
-  auto args = parse_arguments(*command, rest);
+  auto args = parse_arguments(*command, command == &kPlanCommand ? without_launcher(rest) : rest);
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
   if (!args->has("quiet")) {

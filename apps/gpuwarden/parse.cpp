@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "command.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -21,6 +22,12 @@ std::vector<std::string> option_words(const std::vector<Option>& options) {
 /// "--name" and "-n", but not "-" (standard input) and "-1" (a number).
 bool looks_like_option(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
+}
+
+/// What may stand behind another program's switch.
+bool is_switched(std::string_view word) {
+  static constexpr std::string_view kWords[] = {"true", "false", "on", "off", "auto"};
+  return std::ranges::find(kWords, to_lower(word)) != std::end(kWords);
 }
 
 std::string hyphenated(std::string_view name) {
@@ -84,7 +91,9 @@ class Parser {
     if (in_next_word && !is_value())
       return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", other->typed),
                   fmt::format("leave it out: {}", other->hint));
-    if (in_next_word) ++next_;
+    const bool is_switch = equals == std::string_view::npos && other->kind == Elsewhere::Kind::needless;
+    // transformers' "--bf16 True", llama.cpp's "-fa on".
+    if (in_next_word || (is_switch && is_value() && is_switched(words_[next_]))) ++next_;
     args_.needless.emplace_back(other->typed, other->hint);
     return true;
   }

@@ -53,6 +53,8 @@ Result<ModelShape> load_model(const std::string& what, const std::string& family
   const fs::path path(what);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return load_folder(path, family);
+  // The catalogue says of llama.cpp's files what to name instead.
+  if (path.extension() == ".gguf") return planning::find_model(path.filename().string());
   // Names have a publisher and a slash, but do not begin with one.
   const bool meant_as_path = path.extension() == ".json" || what.starts_with('/') || what.starts_with('.');
   if (fs::exists(path, ignored) || meant_as_path) return load_config(path, family);

@@ -23,11 +23,14 @@ struct Ending {
   std::string_view stored = {};  ///< as a config's quantization_config would say
   std::uint32_t bits = 0;
   bool weights_only = false;  ///< products are in 16 bit
+  bool vague = false;         ///< a width alone: a method beside it says which format has it
 };
+/// Bits of weights that are not packed.
+constexpr std::uint32_t kWhole = 16;
 /// Before any that is the end of it.
 constexpr Ending kEndings[] = {{"bnb4bit", "bitsandbytes", 4},
-                               {"4bit", "bitsandbytes", 4},
-                               {"8bit", "bitsandbytes", 8},
+                               {"4bit", "bitsandbytes", 4, false, true},
+                               {"8bit", "bitsandbytes", 8, false, true},
                                {"instruct"},
                                {"quantized"},
                                {"think"},
@@ -52,13 +55,13 @@ constexpr Ending kEndings[] = {{"bnb4bit", "bitsandbytes", 4},
                                {"nvfp4", "nvfp4", 4},
                                {"mxfp4", "mxfp4", 4},
                                {"fp4", "nvfp4", 4},
-                               {"bf16"},
-                               {"fp16"},
+                               {"bf16", "", kWhole},
+                               {"fp16", "", kWhole},
+                               {"f16", "", kWhole},
                                {"fp8", "fp8", 8},
                                {"sft"},
                                {"dpo"},
                                {"v01"},
-                               {"v02"},
                                {"hf"},
                                {"it"},
                                {"pt"}};
@@ -77,15 +80,31 @@ std::string bare(std::string_view name) {
 /// A name without what stands behind the model's own, and what that said.
 struct Stem {
   std::string name;
-  const Ending* stored = nullptr;  ///< the outermost word about how weights are stored
-  bool weights_only = false;       ///< any of the words says so
+  std::string_view stored = {};  ///< as the outermost word about how weights are stored has it
+  std::uint32_t bits = 0;        ///< 0: no word says so
+  bool vague = false;            ///< so far only their width is named
+  bool weights_only = false;     ///< any of the words says so
   bool dated = false;
 };
 
+/// "AWQ-4bit" and "4bit-AWQ" are AWQ's; "GPTQ-8bit" is its format of 8 bits.
 void note_ending(Stem& stem, const Ending& ending) {
-  const bool more_exact = stem.stored == nullptr || (ending.bits == 8 && stem.stored->stored == ending.stored);
-  if (ending.bits > 0 && more_exact) stem.stored = &ending;
   stem.weights_only = stem.weights_only || ending.weights_only;
+  if (ending.bits == 0) return;
+  const bool packed = ending.bits < kWhole && stem.bits < kWhole;
+  if (stem.bits == 0) {
+    stem.stored = ending.stored;
+    stem.bits = ending.bits;
+    stem.vague = ending.vague;
+  } else if (packed && stem.vague && !ending.vague && ending.bits <= stem.bits) {
+    stem.stored = ending.bits == stem.bits ? ending.stored : "int8";
+    stem.weights_only = stem.weights_only || ending.bits < stem.bits;
+    stem.vague = false;
+  } else if (packed && ending.vague && ending.bits > stem.bits) {
+    stem.stored = "int8";
+    stem.bits = ending.bits;
+    stem.weights_only = true;
+  }
 }
 
 Stem stem_of(std::string name) {
@@ -116,6 +135,39 @@ bool is_date(std::string_view word) {
          (first >= 1 && first <= 12 && second >= 1 && second <= 31);
 }
 
+const Ending* ending_of(std::string_view word) {
+  const auto* const found = std::ranges::find(kEndings, to_lower(word), &Ending::word);
+  return found == std::end(kEndings) ? nullptr : found;
+}
+
+/// The words of a name behind the publisher.
+std::vector<std::string_view> words_in(std::string_view name) {
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t cut = name.find_first_of("-_ ");
+    words.push_back(name.substr(0, cut));
+    if (cut == std::string_view::npos) return words;
+    name.remove_prefix(cut + 1);
+  }
+}
+
+/// The name without such words wherever they stand: "Mistral-7B-Instruct-v0.3", "internlm2-chat-7b".
+Stem scattered_stem_of(std::string_view name) {
+  Stem stem;
+  std::vector<std::string_view> own;
+  for (const std::string_view word : words_in(name) | std::views::reverse) {
+    if (const Ending* const ending = ending_of(word))
+      note_ending(stem, *ending);
+    else
+      own.push_back(word);
+  }
+  std::string rest;
+  for (const std::string_view word : own | std::views::reverse) rest += word;
+  stem.name = without_endings(bare(rest));
+  return stem;
+}
+
 /// The name without a date among its endings ("Qwen3-4B-Instruct-2507-FP8"), and what the endings said.
 Stem undated_stem_of(std::string_view name) {
   Stem stem;
@@ -123,11 +175,11 @@ Stem undated_stem_of(std::string_view name) {
   while (true) {
     const std::size_t cut = rest.find_last_of("-_ ");
     if (cut == std::string::npos) break;
-    const std::string word = to_lower(std::string_view(rest).substr(cut + 1));
-    const auto* const ending = std::ranges::find(kEndings, word, &Ending::word);
+    const std::string word = rest.substr(cut + 1);
+    const Ending* const ending = ending_of(word);
     const bool date = is_date(word);
-    if (ending == std::end(kEndings) && !date) break;
-    if (ending != std::end(kEndings)) note_ending(stem, *ending);
+    if (ending == nullptr && !date) break;
+    if (ending != nullptr) note_ending(stem, *ending);
     stem.dated = stem.dated || date;
     rest.resize(cut);
   }
@@ -155,7 +207,8 @@ struct Found {
   Stem stem;
 };
 
-/// The whole name first, then without the publisher, then without endings: the closest meaning wins.
+/// The whole name first, then without the publisher, without endings, without such words anywhere: the closest meaning
+/// wins.
 Found find_row(std::string_view name) {
   if (name.size() > kLongestName) return {};
   const std::string lower = to_lower(trim(name));
@@ -168,7 +221,11 @@ Found find_row(std::string_view name) {
   const auto with_stem = [&](std::string_view known) { return without_endings(bare(known)) == stem.name; };
   if (const auto* row = find_if_named(with_stem)) return {row, std::move(stem)};
   stem = undated_stem_of(trim(name));
-  return {find_if_named(with_stem), std::move(stem)};
+  if (const auto* row = find_if_named(with_stem)) return {row, std::move(stem)};
+  stem = scattered_stem_of(trim(name));
+  if (stem.name.empty()) return {};
+  return {find_if_named([&](std::string_view known) { return scattered_stem_of(known).name == stem.name; }),
+          std::move(stem)};
 }
 
 /// Files of llama.cpp: which of many widths a repository's name alone does not say.
@@ -195,19 +252,38 @@ std::vector<std::string_view> numbers_in(std::string_view name) {
 /// An alias of another release or date: "DeepSeek-V3.1" of DeepSeek-V3, "Devstral-Small-2507" of -2505.
 bool has_other_numbers(std::string_view asked, std::string_view known) {
   const auto own = numbers_in(known);
-  return std::ranges::any_of(numbers_in(asked.substr(asked.rfind('/') + 1)),
-                             [&](std::string_view number) { return std::ranges::find(own, number) == own.end(); });
+  const auto is_other = [&](std::string_view number) { return std::ranges::find(own, number) == own.end(); };
+  return std::ranges::any_of(words_in(asked), [&](std::string_view word) {
+    return ending_of(word) == nullptr && std::ranges::any_of(numbers_in(word), is_other);
+  });
+}
+
+/// A checkpoint of which the name says that its packed model was unpacked: "gpt-oss-20b-BF16".
+void unpack(std::string_view asked, ModelShape& model) {
+  if (!model.quantization) return;
+  model.notes.push_back(fmt::format("'{}': the shape of {}, whose matrices are stored in {} bits, here in 16",
+                                    printable(asked), model.name, model.quantization_bits));
+  model.quantization.reset();
+  model.quantization_bits = 0;
+  model.quantization_group = 0;
+  model.quantized_experts_only = false;
+  model.quantized_weights_only = false;
 }
 
 /// What the name says of how weights are stored stands in the place of a config's word.
 void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
-  if (stem.stored != nullptr) {
-    model.quantization = std::string(stem.stored->stored);
-    model.quantization_bits = stem.stored->bits;
+  const bool other_release = stem.dated || has_other_numbers(asked, model.name);
+  // Another release has often another context (Qwen3's of 2507 have 262,144 positions, not 40,960).
+  if (other_release && model.positions == Positions::rotary) model.max_positions = 0;
+  if (stem.bits == kWhole) {
+    unpack(asked, model);
+  } else if (stem.bits > 0) {
+    model.quantization = std::string(stem.stored);
+    model.quantization_bits = stem.bits;
     model.quantized_weights_only = stem.weights_only;
     model.notes.push_back(fmt::format("'{}': the shape of {}, its matrices stored in {} bits ({})", printable(asked),
-                                      model.name, stem.stored->bits, stem.stored->stored));
-  } else if (stem.dated || has_other_numbers(asked, model.name)) {
+                                      model.name, stem.bits, stem.stored));
+  } else if (other_release) {
     model.notes.push_back(fmt::format("'{}' is planned with the shape of {}", printable(asked), model.name));
   }
 }
@@ -265,6 +341,23 @@ std::string similar_names(std::string_view name) {
   return names.empty() ? "gpuwarden plan --list shows all names" : "known: " + join(names, ", ");
 }
 
+/// What to give in the place of a name that is not known; "owner/name" may be a repository, and a gated one.
+std::string where_its_config_is(std::string_view name) {
+  const auto parts = split(trim(name), '/');
+  const auto is_plain = [](std::string_view part) {
+    return !part.empty() && std::ranges::all_of(part, [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+             c == '.';
+    });
+  };
+  if (parts.size() != 2 || name.size() > kLongestName || !std::ranges::all_of(parts, is_plain))
+    return "give its config.json";
+  return fmt::format(
+      "give its config.json: a file of https://huggingface.co/{}/tree/main, of a gated model once its terms are "
+      "accepted",
+      trim(name));
+}
+
 }  // namespace
 
 Result<ModelShape> find_model(std::string_view name) {
@@ -278,7 +371,7 @@ Result<ModelShape> find_model(std::string_view name) {
   if (row == nullptr)
     return fail(ErrorCode::not_found,
                 fmt::format("no model '{}' in the catalogue", printable(name.substr(0, kLongestName))),
-                fmt::format("give its config.json, or only its size; {}", similar_names(name)));
+                fmt::format("{}, or only its size; {}", where_its_config_is(name), similar_names(name)));
   GPUWARDEN_TRY(ModelShape model, read_config(row->config, row->name, row->family));
   model.name = row->name;
   model.source = row->source;

@@ -151,6 +151,26 @@ void read_sizes(ConfigFields& fields, ModelShape& model) {
   fields.take(model.sliding_window, {"sliding_window", "sliding_window_size"}, 1, kMostPositions);
 }
 
+/// Positions that rope scaling adds, as vLLM counts them (_get_and_verify_max_len): longrope's and llama3's are within
+/// max_position_embeddings already, and so are Gemma 3's.
+void read_rope_scaling(ConfigFields& fields, ModelShape& model) {
+  constexpr double kMostTimes = 1024;
+  auto rope = fields.inside("rope_scaling");
+  if (!rope) rope = fields.inside("rope_parameters");
+  if (!rope || model.max_positions == 0 || model.family == "gemma3") return;
+  const std::string type = rope->text({"rope_type", "type"}).value_or("");
+  const double times = rope->decimal({"factor"}, 1, kMostTimes).value_or(1);
+  double positions = model.max_positions;
+  if (type == "yarn")
+    positions =
+        times *
+        static_cast<double>(
+            rope->number({"original_max_position_embeddings"}, 1, kMostPositions).value_or(model.max_positions));
+  if (type == "linear" || type == "dynamic") positions *= times;
+  positions = std::min(positions, static_cast<double>(kMostPositions));
+  model.max_positions = std::max(model.max_positions, static_cast<std::uint32_t>(positions));
+}
+
 void read_experts(ConfigFields& fields, ModelShape& model) {
   ExpertShape& experts = model.experts;
   // A family whose every model has experts: none is a slip, and what the file leaves out is the class's default.
@@ -268,6 +288,7 @@ Result<ModelShape> read_shape(const json& object, std::string_view name, const s
   family.traits(model);
   ConfigFields fields(object, name, path);
   read_sizes(fields, model);
+  read_rope_scaling(fields, model);
   read_experts(fields, model);
   read_switches(fields, model);
   read_activation(fields, model);

@@ -124,6 +124,12 @@ Result<std::optional<double>> read_share(const Words& words, const std::string& 
   const bool percent = text->ends_with('%');
   if (percent) text->pop_back();
   const auto number = parse_number(*text);
+  // "1.5" is more than all, or a slip; nobody means one and a half per cent by it.
+  constexpr double kLeastPercent = 5;
+  if (number && !percent && *number > 1 && *number < kLeastPercent)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} is more than the whole", words.shown(name), printable(*text)),
+                fmt::format("write a share up to 1 (0.9), or per cent with their sign ({}%)", printable(*text)));
   const double share = number ? (percent || *number > 1 ? *number / 100 : *number) : -1;
   if (share <= 0 || share > 1)
     return fail(ErrorCode::invalid_argument,

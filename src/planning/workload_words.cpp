@@ -257,16 +257,66 @@ Result<bool> read_flag(const Words& words, const std::string& name) {
               fmt::format("{}: '{}' is neither true nor false", words.shown(name), printable(text)));
 }
 
+/// "8192", "128k" and "25.6K" as vLLM reads them: small letters are decimal, capital ones binary. Source: vLLM's
+/// human_readable_int (vllm/engine/arg_utils.py).
+std::optional<std::uint32_t> length_of(std::string_view text) {
+  constexpr double kMost = 1U << 27U;
+  constexpr Word<double> kUnits[] = {{"k", 1e3}, {"K", 1024}, {"m", 1e6}, {"M", 1024.0 * 1024}};
+  text = trim(text);
+  const auto* const unit =
+      std::ranges::find_if(kUnits, [&](const Word<double>& row) { return text.ends_with(row.word); });
+  if (unit == std::end(kUnits)) return std::nullopt;
+  const auto number = parse_number(text.substr(0, text.size() - 1));
+  const double tokens = number ? *number * unit->value : 0;
+  return tokens >= 1 && tokens <= kMost ? std::optional(static_cast<std::uint32_t>(tokens)) : std::nullopt;
+}
+
+/// vLLM's words for the greatest length that fits.
+bool is_automatic(std::string_view length) { return normal_word(length) == "auto" || trim(length) == "-1"; }
+
 /// Learned positions end.
 Result<void> read_sequence(const Words& words, const ModelShape& model, Settings& settings) {
   const bool image = model.kind == ModelKind::vision_encoder;
   const bool ends = model.positions == Positions::learned && !image && model.max_positions > 0;
-  GPUWARDEN_CHECK(read_word_count(words, "sequence", 1U << 27U, settings.sequence));
+  const std::string text = words.text("sequence").value_or("");
+  if (is_automatic(text)) {
+    if (settings.task != Task::serving)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}: only a serving engine chooses its length", words.shown("sequence")),
+                  "give the number of tokens, or leave it out");
+    return {};
+  }
+  if (const auto length = length_of(text))
+    settings.sequence = *length;
+  else
+    GPUWARDEN_CHECK(read_word_count(words, "sequence", 1U << 27U, settings.sequence));
   if (ends && settings.sequence > model.max_positions)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: {} tokens, but the model has learned only {} positions", words.shown("sequence"),
                             settings.sequence, model.max_positions));
   return {};
+}
+
+/// Rotary positions do not end, but a model knows only those that it was trained with. Engines refuse to go beyond what
+/// the config says: vLLM's _get_and_verify_max_len, SGLang's context_length.
+void note_length(const Words& words, Workload& work) {
+  const ModelShape& model = work.model;
+  const Settings& settings = work.settings;
+  if (is_automatic(words.text("sequence").value_or("")))
+    work.notes.push_back(
+        fmt::format("{} is left to the engine, which takes what its pool holds: requests are planned with {} tokens",
+                    words.shown("sequence"), settings.sequence));
+  if (model.positions != Positions::rotary || model.estimated || model.max_positions == 0 ||
+      settings.sequence <= model.max_positions)
+    return;
+  const std::string beyond = fmt::format("{} tokens are beyond the {} positions of {}'s config", settings.sequence,
+                                         model.max_positions, printable(model.name));
+  if (settings.task == Task::serving)
+    work.notes.push_back(beyond +
+                         ": vLLM and SGLang refuse to start so, unless it says rope_scaling (vLLM: --hf-overrides); "
+                         "memory alone is planned here");
+  else
+    work.notes.push_back(beyond + ": without rope scaling the model is of no use there; memory alone is planned here");
 }
 
 Result<void> read_parallelism(const Words& words, Parallelism& parallel) {
@@ -387,6 +437,7 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   work.model = std::move(model);
   GPUWARDEN_TRY(work.settings,
                 read_settings(words, work.model, known_word("task", words.text("task").value_or(usual_task))));
+  note_length(words, work);
   const std::string packed = normal_word(words.text("quantization").value_or(""));
   if (packed == "gptq-int8" || packed == "w8a16") work.model.quantized_weights_only = true;
   if (packed == "w8a8") work.model.quantized_weights_only = false;

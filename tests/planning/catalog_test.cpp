@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/planning/catalog.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -82,6 +83,11 @@ TEST(Catalog, QuantisedNamesHaveTheirModelsShapeAndTheirOwnBits) {
                {"Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-7B", "int4", 4},
                {"Qwen2.5-7B-Instruct-GPTQ-Int8", "Qwen/Qwen2.5-7B", "int8", 8},
                {"Qwen/Qwen3-8B-FP8", "Qwen/Qwen3-8B", "fp8", 8},
+               {"cpatonn/Qwen3-8B-AWQ-4bit", "Qwen/Qwen3-8B", "awq", 4},
+               {"Qwen3-8B-4bit-AWQ", "Qwen/Qwen3-8B", "awq", 4},
+               {"Qwen3-8B-AWQ-8bit", "Qwen/Qwen3-8B", "int8", 8},
+               {"Qwen3-8B-GPTQ-8bit", "Qwen/Qwen3-8B", "int8", 8},
+               {"TheBloke/Mistral-7B-Instruct-v0.2-AWQ", "unsloth/Mistral-7B-v0.2", "awq", 4},
                {"unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "meta-llama/Llama-3.1-8B", "bitsandbytes", 4},
                {"nvidia/Llama-3.1-8B-Instruct-NVFP4", "meta-llama/Llama-3.1-8B", "nvfp4", 4},
                {"Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "Qwen/Qwen3-30B-A3B", "fp8", 8}};
@@ -93,6 +99,66 @@ TEST(Catalog, QuantisedNamesHaveTheirModelsShapeAndTheirOwnBits) {
     EXPECT_EQ(model->quantization_bits, one.bits) << one.name;
     EXPECT_FALSE(model->notes.empty()) << one.name;
   }
+}
+
+TEST(Catalog, NamesOfUnpackedCheckpointsHaveSixteenBits) {
+  for (const char* name :
+       {"unsloth/gpt-oss-20b-BF16", "unsloth/DeepSeek-R1-0528-BF16", "DeepSeek-R1-FP16", "deepseek-r1.F16"}) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name;
+    EXPECT_EQ(model->quantization, std::nullopt) << name;
+    EXPECT_EQ(model->quantization_bits, 0U) << name;
+    EXPECT_THAT(model->notes, ::testing::Contains(::testing::HasSubstr("here in 16"))) << name;
+  }
+  EXPECT_TRUE(find_model("gpt-oss-20b").value().quantization.has_value());
+  EXPECT_EQ(find_model("unsloth/Meta-Llama-3.1-8B-Instruct-bf16-bnb-4bit").value().quantization_bits, 4U);
+}
+
+TEST(Catalog, ReleasesThatDifferInWindowVocabularyOrOutputAreRowsOfTheirOwn) {
+  const auto model = [](const char* name) { return find_model(name).value(); };
+  for (const char* name : {"mistralai/Mistral-7B-Instruct-v0.2", "mistralai/Mistral-7B-Instruct-v0.3",
+                           "unsloth/mistral-7b-instruct-v0.3-bnb-4bit"}) {
+    EXPECT_EQ(model(name).sliding_layers, 0U) << name;
+    EXPECT_EQ(model(name).max_positions, 32'768U) << name;
+  }
+  EXPECT_EQ(model("mistralai/Mistral-7B-Instruct-v0.3").vocab, 32'768U);
+  EXPECT_EQ(model("mistralai/Mistral-7B-Instruct-v0.1").sliding_window, 4096U);
+  EXPECT_EQ(model("mistral-7b").sliding_window, 4096U);
+  EXPECT_EQ(model("microsoft/Phi-3.5-mini-instruct").sliding_window, 262'144U);
+  EXPECT_EQ(model("microsoft/Phi-3-mini-128k-instruct").max_positions, 131'072U);
+  EXPECT_EQ(model("microsoft/Phi-3-mini-4k-instruct").sliding_window, 2048U);
+  EXPECT_EQ(model("mistralai/Mixtral-8x22B-Instruct-v0.1").vocab, 32'768U);
+  EXPECT_FALSE(model("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B").tied_embeddings);
+  EXPECT_EQ(model("Phi-4-reasoning").max_positions, 32'768U);
+}
+
+TEST(Catalog, WordsOfTrainingMayStandWithinAName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"internlm/internlm2-chat-7b", "internlm/internlm2-7b"},
+      {"ibm-granite/granite-8b-code-instruct-4k", "ibm-granite/granite-8b-code-base-4k"},
+      {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", "TinyLlama/TinyLlama-1.1B"},
+      {"mistralai/Mistral-7B-Instruct-v0.3", "mistralai/Mistral-7B-v0.3"}};
+  for (const auto& [name, known] : cases) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name;
+    EXPECT_EQ(model->name, known);
+  }
+  EXPECT_FALSE(find_model("mistralai/Mistral-7B-Instruct-v0.9"));
+}
+
+TEST(Catalog, TheContextOfAnotherReleaseIsNotTakenForItsOwn) {
+  EXPECT_EQ(find_model("Qwen/Qwen3-4B").value().max_positions, 40'960U);
+  EXPECT_EQ(find_model("Qwen/Qwen3-4B-Instruct-2507").value().max_positions, 0U);
+  EXPECT_EQ(find_model("Qwen/Qwen3-8B-AWQ").value().max_positions, 40'960U);
+  EXPECT_EQ(find_model("Llama-2-13b-chat-hf").value().max_positions, 4096U);
+}
+
+TEST(Catalog, ARepositorysNameIsAnsweredWithItsConfigsPlace) {
+  const auto hint = [](const char* name) { return find_model(name).error().hint; };
+  EXPECT_THAT(hint("acme/Secret-9X"), ::testing::HasSubstr("https://huggingface.co/acme/Secret-9X/tree/main"));
+  EXPECT_THAT(hint("acme/Secret-9X"), ::testing::HasSubstr("once its terms are accepted"));
+  EXPECT_THAT(hint("secret-9x"), ::testing::Not(::testing::HasSubstr("https")));
+  EXPECT_THAT(hint("a b/<c>"), ::testing::Not(::testing::HasSubstr("https")));
 }
 
 TEST(Catalog, DatedNamesHaveTheirModelsShapeWithANote) {
@@ -145,7 +211,7 @@ TEST(Catalog, ModelsOf2025HaveTheirShapes) {
       {"Qwen/Qwen2.5-VL-72B-Instruct-AWQ", "Qwen/Qwen2.5-VL-72B-Instruct"},
       {"Llama-4-Maverick-17B-128E-Instruct", "meta-llama/Llama-4-Maverick-17B-128E"},
       {"microsoft/Phi-4-multimodal-instruct", "microsoft/Phi-4-multimodal-instruct"},
-      {"Phi-4-reasoning-plus", "microsoft/phi-4"},
+      {"Phi-4-reasoning-plus", "microsoft/Phi-4-reasoning"},
       {"google/gemma-3n-E2B-it", "google/gemma-3n-E2B"},
       {"google/gemma-3-270m-it", "google/gemma-3-270m"},
       {"allenai/Olmo-3-7B-Think", "allenai/Olmo-3-1025-7B"},

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/pasted.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::cli {
+namespace {
+
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& table, std::string_view word) {
+  return std::ranges::find(table, word) != table.end();
+}
+
+constexpr auto kPrograms =
+    std::to_array<std::string_view>({"vllm", "sglang", "python", "python3", "accelerate", "torchrun", "deepspeed",
+                                     "trl", "uv", "uvx", "sudo", "nohup", "llama-server", "llama-cli"});
+/// Those whose every line serves.
+constexpr auto kServers = std::to_array<std::string_view>({"llama-server"});
+/// What follows a program's name.
+constexpr auto kActions = std::to_array<std::string_view>({"serve", "launch", "run", "sft", "launch_server"});
+
+/// "CUDA_VISIBLE_DEVICES=0" before a command.
+bool is_assignment(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  return equals != std::string_view::npos && equals > 0 &&
+         word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == equals;
+}
+
+bool is_server_module(std::string_view word) { return word.starts_with("vllm.") || word.starts_with("sglang."); }
+
+bool is_module(std::string_view word) {
+  return is_server_module(word) || word == "sglang" || word == "vllm" || word.starts_with("torch.") ||
+         word.starts_with("accelerate.") || word.starts_with("deepspeed.");
+}
+
+/// The program's name without its folder; a model's with a publisher stays whole.
+std::string_view program_of(std::string_view word) {
+  const std::string_view name = word.substr(word.rfind('/') + 1);
+  const bool path = word.starts_with('/') || word.starts_with('.') || word.contains("bin/");
+  return path ? name : word;
+}
+
+/// What stands before the program's options.
+struct Head {
+  std::size_t words = 0;
+  bool program = false;  ///< a program is named
+  bool serves = false;
+};
+
+Head head_of(const std::vector<std::string>& words) {
+  Head head;
+  for (; head.words < words.size(); ++head.words) {
+    const std::string& word = words[head.words];
+    const std::string_view program = program_of(word);
+    const bool named = is_one_of(kPrograms, program);
+    const bool has_more = head.words + 1 < words.size();
+    if (word == "serve" && has_more && (head.program || head.words == 0)) {
+      head.serves = true;
+    } else if (word == "-m" && has_more && is_module(words[head.words + 1])) {
+      ++head.words;
+      head.serves = head.serves || is_server_module(words[head.words]);
+    } else if (!(is_assignment(word) && has_more) && !named && !(head.program && is_one_of(kActions, word))) {
+      break;
+    }
+    head.program = head.program || named;
+    head.serves = head.serves || is_one_of(kServers, program) || word == "launch_server";
+  }
+  return head;
+}
+
+bool names_task(const std::string& word) { return word == "--task" || word.starts_with("--task="); }
+
+bool names_model_of_llama_cpp(std::string_view word) {
+  return word == "-m" || word == "-hf" || word == "-hfr" || word == "--hf-repo";
+}
+
+bool is_script(std::string_view word) { return word.ends_with(".py") && !word.starts_with('-'); }
+
+}  // namespace
+
+std::vector<std::string> without_launcher(const std::vector<std::string>& words) {
+  const Head head = head_of(words);
+  std::vector<std::string> result;
+  bool script_gone = !head.program;
+  for (std::size_t i = head.words; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") {
+      result.insert(result.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+      break;
+    }
+    const std::string behind = i + 1 < words.size() ? to_lower(words[i + 1]) : "";
+    const bool checkpointing = word == "--gradient_checkpointing" || word == "--gradient-checkpointing";
+    if (!script_gone && is_script(word)) {
+      script_gone = true;
+    } else if (names_model_of_llama_cpp(word)) {
+      result.emplace_back("--model");
+    } else if (checkpointing && (behind == "true" || behind == "false")) {
+      if (behind == "true") result.insert(result.end(), {"--recompute", "full"});
+      ++i;
+    } else {
+      result.push_back(word);
+    }
+  }
+  if (head.serves && std::ranges::none_of(words, names_task)) result.insert(result.begin(), {"--task", "serve"});
+  return result;
+}
+
+}  // namespace gpuwarden::cli
