@@ -194,6 +194,17 @@ Result<void> fill_count(const Args& args, Selection& selection) {
   return {};
 }
 
+/// As many GPUs as ranks where nothing else says how many, or which: a rank takes LOCAL_RANK as its device's number, as
+/// under torchrun.
+Result<void> fill_count_of_ranks(const Args& args, Selection& selection) {
+  Request& request = selection.request;
+  const bool said = request.count || !request.gpu_ids.empty() || request.all || request.work || request.force_cpu;
+  if (said) return {};
+  GPUWARDEN_TRY(request.count, several_ranks(args));
+  selection.gpus_of_ranks = request.count.has_value();
+  return {};
+}
+
 Result<void> fill(const Args& args, Selection& selection) {
   Request& request = selection.request;
   GPUWARDEN_CHECK(check_lists(args));
@@ -213,7 +224,8 @@ Result<void> fill(const Args& args, Selection& selection) {
   request.allow_busy = args.has("allow-busy");
   const auto device = args.text("device");
   if (device) GPUWARDEN_CHECK(read_device(*device, request));
-  return fill_model(args, request);
+  GPUWARDEN_CHECK(fill_model(args, request));
+  return fill_count_of_ranks(args, selection);
 }
 
 Result<std::int32_t> priority_option(const Args& args) {
@@ -245,6 +257,13 @@ Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::s
                 fmt::format("--{}: '{}' is not a whole number from 0 to {}", key, printable(*text), most));
   }
   return static_cast<std::uint32_t>(*number);
+}
+
+Result<std::optional<std::uint32_t>> several_ranks(const Args& args) {
+  const std::string text = args.text("nproc-per-node").value_or("");
+  if (text.empty() || text == "gpu" || text == "auto" || text == "cpu" || text.contains(':')) return std::nullopt;
+  GPUWARDEN_TRY(const auto ranks, count_option(args, "nproc-per-node", 4096));
+  return *ranks > 1 ? ranks : std::nullopt;
 }
 
 Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most) {
