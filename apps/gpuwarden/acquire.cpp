@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "acquire.hpp"
 
-#include <fmt/format.h>
-
 #include "gpuwarden/base/stop_on_signals.hpp"
 
 namespace gpuwarden::cli {
@@ -18,16 +16,6 @@ machine::ReservationRequest reservation_of(const Selection& selection, bool hold
           .refused = [](const Decision& decision) {
             for (const std::string& warning : decision.warnings) warn(warning);
           }};
-}
-
-Error refusal_of(const Selection& selection, Error error) {
-  const bool too_few = error.code == ErrorCode::unsatisfied || error.code == ErrorCode::unavailable;
-  if (!selection.gpus_of_ranks || !too_few) return error;
-  const std::string share =
-      fmt::format("each of the {0} ranks takes a GPU; on one GPU they share: -n 1 --nproc-per-node {0}",
-                  selection.request.count.value_or(0));
-  error.hint = error.hint.empty() ? share : fmt::format("{}; {}", share, error.hint);
-  return error;
 }
 
 Result<machine::Reservation> reserve_heeding_signals(const Machine& machine, machine::ReservationRequest request,

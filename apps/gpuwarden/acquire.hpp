@@ -13,10 +13,6 @@ namespace gpuwarden::cli {
 /// What the command selects, as machine::reserve() takes it. Its warnings are told where it is refused.
 machine::ReservationRequest reservation_of(const Selection& selection, bool hold = true);
 
-/// What is said where the GPUs of `selection` cannot be had: where --nproc-per-node counts them, that ranks can share
-/// one as well.
-Error refusal_of(const Selection& selection, Error error);
-
 /// machine::reserve(), which SIGINT, SIGTERM and SIGHUP end.
 Result<machine::Reservation> reserve_heeding_signals(const Machine& machine, machine::ReservationRequest request,
                                                      const machine::Holder& holder);

@@ -14,6 +14,7 @@
 #include "hosts/run_on_hosts.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
+#include "run/other_launchers.hpp"
 #include "shared_options.hpp"
 #include "slurm/job_options.hpp"
 
@@ -196,12 +197,10 @@ Result<void> fill_count(const Args& args, Selection& selection) {
 
 /// As many GPUs as ranks where nothing else says how many, or which: a rank takes LOCAL_RANK as its device's number, as
 /// under torchrun.
-Result<void> fill_count_of_ranks(const Args& args, Selection& selection) {
-  Request& request = selection.request;
+Result<void> fill_count_of_ranks(const Args& args, Request& request) {
   const bool said = request.count || !request.gpu_ids.empty() || request.all || request.work || request.force_cpu;
   if (said) return {};
   GPUWARDEN_TRY(request.count, several_ranks(args));
-  selection.gpus_of_ranks = request.count.has_value();
   return {};
 }
 
@@ -225,7 +224,7 @@ Result<void> fill(const Args& args, Selection& selection) {
   const auto device = args.text("device");
   if (device) GPUWARDEN_CHECK(read_device(*device, request));
   GPUWARDEN_CHECK(fill_model(args, request));
-  return fill_count_of_ranks(args, selection);
+  return fill_count_of_ranks(args, request);
 }
 
 Result<std::int32_t> priority_option(const Args& args) {
@@ -257,13 +256,6 @@ Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::s
                 fmt::format("--{}: '{}' is not a whole number from 0 to {}", key, printable(*text), most));
   }
   return static_cast<std::uint32_t>(*number);
-}
-
-Result<std::optional<std::uint32_t>> several_ranks(const Args& args) {
-  const std::string text = args.text("nproc-per-node").value_or("");
-  if (text.empty() || text == "gpu" || text == "auto" || text == "cpu" || text.contains(':')) return std::nullopt;
-  GPUWARDEN_TRY(const auto ranks, count_option(args, "nproc-per-node", 4096));
-  return *ranks > 1 ? ranks : std::nullopt;
 }
 
 Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most) {

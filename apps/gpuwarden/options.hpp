@@ -22,7 +22,6 @@ struct Selection {
   std::int32_t priority = 0;                      ///< of --priority
   /// Of -n MIN:MAX; request.count is the most then.
   std::optional<std::uint32_t> least;
-  bool gpus_of_ranks = false;  ///< request.count is --nproc-per-node's: nothing else says how many
 };
 Result<Selection> read_selection(Context& context);
 
@@ -60,9 +59,6 @@ struct CountRange {
   std::uint32_t most = 0;
   bool operator==(const CountRange&) const = default;
 };
-/// N of --nproc-per-node N, above 1; empty where it is not given, or is no number of torchrun's ("gpu", "cpu", "2:4").
-/// Fails with invalid_argument.
-Result<std::optional<std::uint32_t>> several_ranks(const Args& args);
 Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most);
 Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key);
 Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key);

@@ -211,7 +211,7 @@ Result<int> run_record(Context& context) {
   say_losses(progress);
   if (!code) return refuse_program(code.error());
   if (progress.readings == 0) warn("the recording ended before its first reading");
-  if (progress.readings == 1)
+  if (progress.readings == 1 && !args.has("quiet"))
     warn(fmt::format("there is one reading alone, and energy takes two: a shorter --interval than {}{}",
                      recording::duration_text(interval), has_command ? "" : ", or a longer recording"));
   show(context, style, told);

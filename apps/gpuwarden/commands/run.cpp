@@ -295,7 +295,7 @@ Result<int> run_as_asked(Context& context) {
   placement::Decision refused;
   auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id, refused);
   if (!acquired) {
-    Error told = refusal_of(selection, acquired.error());
+    Error told = refusal_of(context.args, selection, acquired.error());
     if (told.code == ErrorCode::unavailable)
       told.hint += (told.hint.empty() ? "" : "; ") + std::string("--cpu-fallback runs the job on the CPU instead");
     const int code = complain(told);

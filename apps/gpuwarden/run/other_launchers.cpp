@@ -7,7 +7,6 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "hosts/hosts_options.hpp"
-#include "options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -104,6 +103,25 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
   }
   args.fall_back_to(said);
   return {};
+}
+
+Result<std::optional<std::uint32_t>> several_ranks(const Args& args) {
+  const std::string text = args.text("nproc-per-node").value_or("");
+  if (text.empty() || text == "gpu" || text == "auto" || text == "cpu" || text.contains(':')) return std::nullopt;
+  GPUWARDEN_TRY(const auto ranks, count_option(args, "nproc-per-node", 4096));
+  return *ranks > 1 ? ranks : std::nullopt;
+}
+
+Error refusal_of(const Args& args, const Selection& selection, Error error) {
+  const bool too_few = error.code == ErrorCode::unsatisfied || error.code == ErrorCode::unavailable;
+  const auto ranks = several_ranks(args);
+  const bool said = args.has("num-gpus") || args.has("gpu-ids") || args.has("all") || selection.request.work ||
+                    placement::request_from(selection.config).count;
+  if (!too_few || said || !ranks || !*ranks || selection.request.count != *ranks) return error;
+  const std::string share =
+      fmt::format("each of the {0} ranks takes a GPU; on one GPU they share: -n 1 --nproc-per-node {0}", **ranks);
+  error.hint = error.hint.empty() ? share : fmt::format("{}; {}", share, error.hint);
+  return error;
 }
 
 Error naming_torchruns_variable(const Context& context, Error error) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "command.hpp"
+#include "options.hpp"
 
 namespace gpuwarden::cli {
 
@@ -103,6 +104,14 @@ inline constexpr auto kOtherLaunchers = std::to_array<Elsewhere>({
 /// Slurm are named, which are no jobs of torchrun's; of the nodes' meeting place not where another one was given. Fails
 /// as the parser does, naming the variable.
 Result<void> fall_back_to_torchrun_environment(Context& context);
+
+/// N of --nproc-per-node N, above 1; empty where it is not given, or is no number of torchrun's ("gpu", "cpu", "2:4").
+/// Fails with invalid_argument.
+Result<std::optional<std::uint32_t>> several_ranks(const Args& args);
+
+/// What is said where the GPUs of `selection` cannot be had: where --nproc-per-node alone counts them, that ranks can
+/// share one as well.
+Error refusal_of(const Args& args, const Selection& selection, Error error);
 
 /// The same error, naming torchrun's variable where its value came from there and not from the command line.
 Error naming_torchruns_variable(const Context& context, Error error);

@@ -14,6 +14,7 @@
 #include "gpuwarden/launch/job.hpp"
 #include "options.hpp"
 #include "run/lasting.hpp"
+#include "run/other_launchers.hpp"
 #include "slurm/job_options.hpp"
 
 namespace gpuwarden::cli {
