@@ -216,9 +216,9 @@ void write_xid(std::ofstream& out, const Row& row) {
 
 void write_variable(std::ofstream& out, const Row& row) {
   static std::set<std::string> seen;
-  static const std::set<std::string> software{"nccl",   "cuda",   "pytorch",     "vllm", "container",
-                                              "system", "triton", "huggingface", "jax",  "tensorflow",
-                                              "ollama", "slurm",  "rocm"};
+  static const std::set<std::string> software{"nccl",   "cuda",        "pytorch", "vllm",       "container", "system",
+                                              "triton", "huggingface", "jax",     "tensorflow", "ollama",    "slurm",
+                                              "rocm",   "torchrun",    "ucx",     "gpuwarden"};
   once(seen, row.at("name"));
   if (!software.contains(row.at("software"))) stop("software '" + row.at("software") + "' is not known");
   const char* between = "{";

@@ -14,6 +14,7 @@
 #include "hosts/run_on_hosts.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
+#include "run/other_launchers.hpp"
 #include "shared_options.hpp"
 #include "slurm/job_options.hpp"
 
@@ -194,6 +195,15 @@ Result<void> fill_count(const Args& args, Selection& selection) {
   return {};
 }
 
+/// As many GPUs as ranks where nothing else says how many, or which: a rank takes LOCAL_RANK as its device's number, as
+/// under torchrun.
+Result<void> fill_count_of_ranks(const Args& args, Request& request) {
+  const bool said = request.count || !request.gpu_ids.empty() || request.all || request.work || request.force_cpu;
+  if (said) return {};
+  GPUWARDEN_TRY(request.count, several_ranks(args));
+  return {};
+}
+
 Result<void> fill(const Args& args, Selection& selection) {
   Request& request = selection.request;
   GPUWARDEN_CHECK(check_lists(args));
@@ -213,7 +223,8 @@ Result<void> fill(const Args& args, Selection& selection) {
   request.allow_busy = args.has("allow-busy");
   const auto device = args.text("device");
   if (device) GPUWARDEN_CHECK(read_device(*device, request));
-  return fill_model(args, request);
+  GPUWARDEN_CHECK(fill_model(args, request));
+  return fill_count_of_ranks(args, request);
 }
 
 Result<std::int32_t> priority_option(const Args& args) {

@@ -118,7 +118,9 @@ void draw_header(const Frame& frame, Rect area) {
     const facts::Snapshot& snapshot = nodes[0].reading->snapshot;
     if (snapshot.simulated) pieces.add_cut("SIMULATED " + snapshot.fleet, Tone::warning);
     if (!snapshot.origin.empty()) pieces.add_cut("FROM " + snapshot.origin, Tone::warning);
-    pieces.add(snapshot.host.empty() ? nodes[0].name : snapshot.host, Tone::bold);
+    // Where a capture does not name its machine, where it is from says enough.
+    if (!snapshot.host.empty() || snapshot.origin.empty())
+      pieces.add(snapshot.host.empty() ? nodes[0].name : snapshot.host, Tone::bold);
     pieces.add("driver " + snapshot.driver_version.value_or("-"));
     pieces.add("CUDA " + snapshot.cuda_driver_version.value_or("-"));
   } else if (nodes.size() > 1) {

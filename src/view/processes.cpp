@@ -162,8 +162,19 @@ void draw_process_head(const Frame& frame, Rect area, const ProcessWidths& width
   frame.canvas.put({x, area.y}, process_title(frame, "COMMAND", SortBy::command), Tone::title);
 }
 
+/// Of memory in no line of its own: Windows' driver (WDDM) lists processes without their share.
+std::string unlisted_words(const Frame& frame, const ProcessRow& row) {
+  const facts::GpuRecord* const record = frame.rows.all_gpus[row.gpu].record;
+  const bool shares_told = record == nullptr || !record->processes ||
+                           std::ranges::all_of(*record->processes, [](const facts::GpuProcess& process) {
+                             return !process.listed || process.memory.has_value();
+                           });
+  return shares_told ? "(held, but not by a process that the driver lists)"
+                     : "(held; the driver does not tell how much of it each process has)";
+}
+
 std::string command_of(const Frame& frame, const ProcessRow& row) {
-  if (row.process == nullptr) return "(held, but not by a process that the driver lists)";
+  if (row.process == nullptr) return unlisted_words(frame, row);
   const std::string branch =
       row.depth == 0 ? ""
                      : std::string(static_cast<std::size_t>(row.depth) * 2 - 2, ' ') + (frame.ascii() ? "`-" : "└─");

@@ -115,7 +115,8 @@ std::string holder_words(const GpuRow& row) {
   }
   if (row.record == nullptr || !row.record->processes) return "";
   for (const facts::GpuProcess& process : *row.record->processes) add(process.user.value_or("?"));
-  return join(users, ",");
+  // Processes of nobody who is known: how the GPU is used says more.
+  return users == std::vector<std::string>{"?"} ? "" : join(users, ",");
 }
 
 std::vector<Remark> remarks_on(const GpuRow& row, const Scene& scene) {

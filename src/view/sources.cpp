@@ -117,7 +117,9 @@ cluster::Node node_of(facts::Snapshot snapshot, std::vector<facts::Lease> leases
     health.since = word->since;
     node.health.push_back(std::move(health));
   }
-  node.name = snapshot.host.empty() ? "this machine" : snapshot.host;
+  // What somebody captured is of a machine elsewhere.
+  const std::string unnamed = snapshot.origin.empty() ? "this machine" : snapshot.origin;
+  node.name = snapshot.host.empty() ? unnamed : snapshot.host;
   node.seen = snapshot.taken_at;
   node.problem = snapshot.problem;
   auto reading = std::make_shared<telemetry::Reading>();

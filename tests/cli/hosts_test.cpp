@@ -72,6 +72,23 @@ TEST_F(HostsCommand, EveryRankKnowsItsPlaceInTheWholeJob) {
   EXPECT_THAT(done.standard_output, HasSubstr("[b:2] b 2/3 0/1 1/2\n"));
 }
 
+TEST_F(HostsCommand, RanksThatAreCountedHaveAGpuEachOnEveryHost) {
+  const std::vector<std::string> show{"--", "sh", "-c",
+                                      "echo $RANK of $WORLD_SIZE: $(echo $CUDA_VISIBLE_DEVICES | tr , '\\n' | wc -l)"};
+  const auto launched = [&](const std::string& hosts, std::vector<std::string> words) {
+    words.insert(words.end(), show.begin(), show.end());
+    const auto done = launch(hosts, words);
+    EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+    return done.standard_output;
+  };
+  const std::string each = launched("a,b", {"-q", "--nproc-per-node", "2"});
+  EXPECT_THAT(each, HasSubstr("0 of 4: 2\n"));
+  EXPECT_THAT(each, HasSubstr("3 of 4: 2\n"));
+  EXPECT_THAT(launched("a:1,b:1", {"-q", "--nproc-per-node", "2"}), HasSubstr("3 of 4: 1\n"))
+      << "their own numbers hold";
+  refuses("a", {"--nproc-per-node", "9", "--", "true"}, 1, "-n 1 --nproc-per-node 9");
+}
+
 TEST_F(HostsCommand, AllRanksMeetAtOnePlaceOfTheFirstHost) {
   const auto done =
       launch("a,b,c", {"-q", "--", "sh", "-c", "echo at $MASTER_ADDR:$MASTER_PORT id $TORCHELASTIC_RUN_ID"});
@@ -311,6 +328,8 @@ TEST_F(HostsCommand, SoManyGpusInAllAreTakenOnTheFewestHosts) {
   refuses("a:2,b", {"--gpus", "4", "--", "true"}, 2, "a:2 and --gpus cannot be used together");
   refuses("a,b", {"--gpus", "4", "-n", "2", "--", "true"}, 2, "--gpus and --num-gpus cannot be used together");
   expect_error({"run", "--gpus", "4", "--", "true"}, 2, "--gpus requires --hosts");
+  EXPECT_THAT(run({"run", "--gpus", "2", "--", "true"}).standard_error,
+              HasSubstr("write -n 2 for GPUs of this machine"));
 }
 
 }  // namespace

@@ -123,6 +123,54 @@ TEST_F(OtherLaunchers, TorchrunsVariablesAreDefaults) {
   EXPECT_EQ(done.standard_output, "1 eval 3\n") << "a file comes last: " << done.standard_error;
 }
 
+TEST_F(OtherLaunchers, RanksThatAreCountedHaveAGpuEachAsUnderTorchrun) {
+  const auto gpus = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", "--no-report", "--simulate", "h100x8"});
+    words.insert(words.end(), {"--", "sh", "-c", "[ $RANK != 0 ] || echo $CUDA_VISIBLE_DEVICES | tr , '\\n' | wc -l"});
+    const auto done = run(words);
+    EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+    return std::string(trim(done.standard_output.substr(done.standard_output.find(']') + 1)));
+  };
+  EXPECT_EQ(gpus({"--nproc-per-node", "4"}), "4");
+  EXPECT_EQ(gpus({"--nnodes=1", "--nproc_per_node", "2"}), "2");
+  EXPECT_EQ(gpus({"--nproc-per-node", "2", "--one-gpu-per-rank"}), "1") << "each sees its own";
+  environment_["PET_NPROC_PER_NODE"] = "3";
+  EXPECT_EQ(gpus({"--standalone"}), "3");
+  environment_.erase("PET_NPROC_PER_NODE");
+  EXPECT_EQ(gpus({"--config", file("job.yaml", "run:\n  nproc-per-node: 2\n")}), "2");
+  // Whatever says how many, or which, holds.
+  EXPECT_EQ(gpus({"-n", "1", "--nproc-per-node", "4"}), "1");
+  EXPECT_EQ(gpus({"--gpu-ids", "3", "--nproc-per-node", "2"}), "1");
+  EXPECT_EQ(gpus({"--device", "cuda:1", "--nproc-per-node", "2"}), "1");
+  EXPECT_EQ(gpus({"--config", file("one.yaml", "distributed:\n  num_gpus: 1\n"), "--nproc-per-node", "2"}), "1");
+  environment_["GPUWARDEN_NUM_GPUS"] = "1";
+  EXPECT_EQ(gpus({"--nproc-per-node", "2"}), "1");
+}
+
+TEST_F(OtherLaunchers, WhereThereAreFewerGpusThanRanksTheHintSaysHowTheyShareOne) {
+  const auto done = run({"run", "--simulate", "rtx4090x2", "--nproc-per-node", "4", "--", "true"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.standard_error, AllOf(HasSubstr("4"), HasSubstr("each of the 4 ranks takes a GPU"),
+                                         HasSubstr("-n 1 --nproc-per-node 4")));
+  EXPECT_THAT(run({"run", "--simulate", "rtx4090x2", "-n", "4", "--", "true"}).standard_error,
+              Not(HasSubstr("ranks takes")))
+      << "these were asked for";
+}
+
+TEST_F(OtherLaunchers, DeepSpeedsNumberOfGpusIsAnsweredWithTheRightSpelling) {
+  const auto done = run({"run", "--simulate", "h100x8", "--num_gpus", "2", "train.py"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_THAT(done.standard_error, AllOf(HasSubstr("--num_gpus 2 is a rank for each GPU in DeepSpeed"),
+                                         HasSubstr("write --nproc-per-node 2 for the ranks, -n 2 for one process")));
+  EXPECT_EQ(run({"run", "--simulate", "h100x8", "--num_gpus=2", "--", "true"}).exit_code, 2);
+  for (std::vector<std::string> words : {std::vector<std::string>{"--num-gpus", "2", "--", "echo", "--num_gpus", "2"},
+                                         std::vector<std::string>{"--num_gpus", "2", "--nproc_per_node", "2", "true"},
+                                         std::vector<std::string>{"--num_gpus", "1", "true"}}) {
+    words.insert(words.begin(), {"run", "-q", "--simulate", "h100x8"});
+    EXPECT_EQ(run(words).exit_code, 0) << words[4];
+  }
+}
+
 /// An option whose variable nobody reads would leave no trace.
 TEST_F(OtherLaunchers, EveryOptionOfTorchrunsHasItsVariable) {
   const std::string value = "/dev/null/q7q";
@@ -154,6 +202,11 @@ TEST_F(OtherLaunchers, AVariableThatCannotBeMeantIsNamed) {
   environment_["PET_NNODES"] = "x";
   EXPECT_EQ(launch({"--", "true"}).exit_code, 2);
   environment_["PET_NNODES"] = "1";
+  environment_["PET_NPROC_PER_NODE"] = "abc";
+  expect_error({"run", "--device", "cpu", "--", "true"}, 2, "PET_NPROC_PER_NODE: 'abc' is not a whole number");
+  expect_error({"run", "--device", "cpu", "--nproc-per-node", "xyz", "--", "true"}, 2,
+               "--nproc-per-node: 'xyz' is not a whole number");
+  environment_.erase("PET_NPROC_PER_NODE");
   environment_["PET_STANDALONE"] = "yes";
   expect_error({"run", "--device", "cpu", "--", "true"}, 2, "PET_STANDALONE: 'yes' is not 0 or 1");
   environment_.erase("PET_STANDALONE");
@@ -186,6 +239,13 @@ TEST_F(OtherLaunchers, TheTimesOfARendezvousAreRead) {
                                          Not(HasSubstr("join_timeout is not"))));
   expect_error({"run", "--rdzv-conf", "join_timeout", "--", "true"}, 2, "'join_timeout' is not KEY=VALUE");
   expect_error({"run", "--rdzv-conf", "join_timeout=soon", "--", "true"}, 2, "'soon' is not a number of seconds");
+  const auto typo = launch({"--rdzv-conf", "join_timout=60", "--", "true"});
+  EXPECT_EQ(typo.exit_code, 2);
+  EXPECT_THAT(typo.standard_error,
+              AllOf(HasSubstr("--rdzv-conf: unknown key 'join_timout'"), HasSubstr("did you mean join_timeout?")));
+  const auto strange = launch({"--rdzv-conf", "zookeeper=1", "--", "true"});
+  EXPECT_EQ(strange.exit_code, 0) << strange.standard_error;
+  EXPECT_THAT(strange.standard_error, HasSubstr("zookeeper is not known and means nothing here"));
   // A node that waits for another one waits as long as that says.
   const auto alone = launch({"-q", "--nnodes", "2", "--node-rank", "0", "--rdzv-id", "j", "--max-restarts", "1",
                              "--rdzv-conf", "join_timeout=0.3", "--", "true"});

@@ -165,6 +165,11 @@ TEST_F(Record, ReportSaysWhatIsWrongWithAFile) {
   expect_error({"report", db, "--from", "noon"}, 2, "--from: 'noon' is not a time");
   expect_error({"report", db, "--from", "2h"}, 2, "--from 2h is after the end of the recording");
   expect_error({"record", "--duration", "0"}, 2, "--duration must be longer than 0");
+  const auto one = run({"record", "-o", path("one.db"), "--interval", "5m", "--duration", "300ms"});
+  EXPECT_THAT(one.standard_error, HasSubstr("there is one reading alone, and energy takes two: a shorter --interval"));
+  const auto brief = run({"record", "-o", path("brief.db"), "--duration", "1s"});
+  EXPECT_THAT(brief.standard_error, HasSubstr("every 100 ms")) << "often enough for energy";
+  EXPECT_THAT(brief.standard_error, ::testing::Not(HasSubstr("one reading")));
   file("there.html", "mine");
   expect_error({"report", db, "--html", path("there.html")}, 2, "exists already");
   EXPECT_EQ(read_file(path("there.html")).value_or(""), "mine");

@@ -153,6 +153,9 @@ TEST_F(RunLasting, AnElasticNumberOfNodesStartsWithThoseThatCame) {
 TEST_F(RunLasting, TheTimeLimitEndsAJobAfterASignalThatLetsItSave) {
   environment_["GPUWARDEN_SIMULATE"] = "h100x8";
   EXPECT_EQ(run({"run", "-q", "--time-limit", "1s", "--max-restarts", "5", "--", "sleep", "100"}).exit_code, 124);
+  EXPECT_EQ(run({"run", "-q", "--time-limit", "00:00:01", "--", "sleep", "100"}).exit_code, 124) << "as Slurm has it";
+  for (const char* later : {"30:00", "2:00:00", "1-12:00:00"})
+    EXPECT_EQ(run({"run", "-q", "--time-limit", later, "--", "true"}).exit_code, 0) << later;
   const auto saved = run({"run", "--no-report", "--time-limit", "60s", "--signal", "SIGUSR1@59", "--", "sh", "-c",
                           "trap 'echo saved; exit 0' USR1; while :; do sleep 0.05; done"});
   EXPECT_EQ(saved.exit_code, 0) << saved.standard_error;
@@ -169,6 +172,9 @@ TEST_F(RunLasting, WhatCannotBeMeantIsRefused) {
   expect_error({"run", "--signal", "USR1@60", "--", "true"}, 2, "--signal requires --time-limit");
   expect_error({"run", "--signal", "NOPE", "--time-limit", "1h", "--", "true"}, 2, "'NOPE' is not a signal");
   expect_error({"run", "--signal", "USR1@2h", "--time-limit", "1h", "--", "true"}, 2, "before the job begins");
+  expect_error({"run", "--time-limit", "2", "--", "true"}, 2, "--time-limit: 2 has no unit");
+  expect_error({"run", "--time-limit", "1:2:3:4", "--", "true"}, 2, "--time-limit: '1:2:3:4' is not a time");
+  expect_error({"run", "--time-limit", "0:00", "--", "true"}, 2, "--time-limit must be greater than 0");
   expect_error({"run", "--checkpoint", "x", "--", "true"}, 2, "--checkpoint requires a range");
   expect_error({"run", "--priority", "3", "--", "true"}, 2, "--priority requires --wait");
   expect_error({"run", "--priority", "x", "--wait", "--", "true"}, 2, "not a whole number");

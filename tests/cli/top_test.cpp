@@ -207,6 +207,46 @@ TEST_F(Top, OncePrintsAFrameOfTheWantedSize) {
   EXPECT_THAT(filtered.standard_output, Not(HasSubstr("train.py")));
 }
 
+/// As nvidia-smi of Windows prints it, whose driver (WDDM) tells no process's memory.
+constexpr std::string_view kWindowsTable = R"(Sat Nov 21 10:12:33 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 566.36                 Driver Version: 566.36         CUDA Version: 12.7     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                  Driver-Model | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA GeForce RTX 4090      WDDM  |   00000000:01:00.0  On |                  Off |
+|  0%   45C    P8             20W /  450W |    2301MiB /  24564MiB |      3%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+
++-----------------------------------------------------------------------------------------+
+| Processes:                                                                              |
+|  GPU   GI   CI        PID   Type   Process name                              GPU Memory |
+|        ID   ID                                                               Usage      |
+|=========================================================================================|
+|    0   N/A  N/A      1844    C+G   C:\Windows\explorer.exe                     N/A      |
+|    0   N/A  N/A      9120      C   ...programs\python\python311\python.exe     N/A      |
++-----------------------------------------------------------------------------------------+
+)";
+
+TEST_F(Top, ACaptureIsOfNoMachineHereAndItsProcessesHoldItsMemory) {
+  const auto done = run({"top", "--once", "--size", "120x16", "--from", file("smi.txt", kWindowsTable)});
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_THAT(done.standard_output, Not(HasSubstr("this machine")));
+  EXPECT_THAT(done.standard_output, Not(HasSubstr("not by a process that the driver lists")));
+  EXPECT_THAT(done.standard_output, HasSubstr("(held; the driver does not tell how much of it each process has)"));
+  EXPECT_THAT(done.standard_output.substr(0, done.standard_output.find("MEM")), HasSubstr(" busy "));
+}
+
+TEST_F(Top, ListAnswersNvidiaSmisWords) {
+  const auto asked = run({"list", "--query-gpu=memory.used", "--format=csv"});
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.standard_error, HasSubstr("write --format csv --fields memory.used"));
+  EXPECT_THAT(run({"list", "-L"}).standard_error, HasSubstr("write gpuwarden select --all"));
+}
+
 TEST_F(Top, SaysWhatIsWrongWithItsOptions) {
   expect_error({"top", "--simulate", fleet_}, 3, "standard input and output are not a terminal");
   expect_error({"top", "--once", "--simulate", fleet_, "--size", "80"}, 2, "'80' is not a size");

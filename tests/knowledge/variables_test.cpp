@@ -72,6 +72,13 @@ TEST(KnownVariables, ThoseThatUsersMeetOutsideOfNcclAreExplainedToo) {
                                  "OLLAMA_KEEP_ALIVE",
                                  "SLURM_JOB_GPUS",
                                  "HIP_VISIBLE_DEVICES",
+                                 "PET_NPROC_PER_NODE",
+                                 "PET_NNODES",
+                                 "GPUWARDEN_SIMULATE",
+                                 "GPUWARDEN_NUM_GPUS",
+                                 "GPUWARDEN_PUBLISH",
+                                 "TRANSFORMERS_CACHE",
+                                 "UCX_TLS",
                                  "GLOO_SOCKET_IFNAME"})
     EXPECT_NE(find_known_variable(name), nullptr) << name;
   // The newer name and its alias each say which is which.

@@ -69,6 +69,8 @@ TEST_F(SlurmJobs, AScriptIsPrintedAndSlurmTakesIt) {
               AllOf(HasSubstr("#SBATCH --time=0:10:00\n"), HasSubstr("#SBATCH --gpus-per-node=8\n"),
                     HasSubstr("#SBATCH --cpus-per-task=128\n")));
   EXPECT_THAT(printed.standard_error, HasSubstr("the default of partition gpu"));
+  const auto ranks = run({"slurm", "script", "--nproc-per-node", "4", "--log-dir", logs(), "--", "python", "train.py"});
+  EXPECT_THAT(ranks.standard_output, HasSubstr("#SBATCH --gpus-per-node=4\n")) << "a GPU for each rank";
   const auto taken = cluster_->run({"sbatch", "--test-only", file("job.sh", printed.standard_output)});
   EXPECT_EQ(taken.exit_code, 0) << taken.standard_error;
   EXPECT_EQ(run({"slurm", "queue"}).standard_output, "no jobs\n") << "nothing was submitted";

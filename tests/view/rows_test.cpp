@@ -2,6 +2,7 @@
 #include "gpuwarden/view/scene.hpp"
 
 #include "view/scenes.hpp"
+#include "view/words.hpp"
 
 namespace gpuwarden::view {
 namespace {
@@ -104,6 +105,17 @@ TEST(Rows, MemoryThatNobodyIsListedForHasALineOfItsOwn) {
   ASSERT_EQ(rows.processes.size(), 1U);
   EXPECT_EQ(rows.processes[0].process, nullptr);
   EXPECT_EQ(rows.processes[0].memory_left, *snapshot.gpus[0].sample.memory_used);
+}
+
+TEST(Rows, ProcessesOfNobodyKnownSayThatTheGpuIsBusy) {
+  facts::Snapshot snapshot = testing::working_fleet(1, 0);
+  snapshot.gpus[0].state = facts::GpuState::busy;
+  snapshot.gpus[0].processes->front().user.reset();
+  Stage stage(1, 1);
+  stage.show(snapshot);
+  const Rows rows = rows_of({}, stage.scene);
+  EXPECT_EQ(holder_words(rows.all_gpus[0]), "");
+  EXPECT_EQ(remarks_on(rows.all_gpus[0], stage.scene).front().text, "busy");
 }
 
 TEST(Rows, NodesAreToldApartAndSilentOnesHaveALine) {

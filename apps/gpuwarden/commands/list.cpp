@@ -40,6 +40,22 @@ constexpr auto kListOptions = std::to_array<Option>({
      "with --format: nvidia-smi's --query-gpu names, or any metric; help: all"},
 });
 
+/// What nvidia-smi has for it (nvidia-smi --help, R595).
+constexpr auto kSmiWords = std::to_array<Elsewhere>({
+    {"--query-gpu", "write --format csv --fields memory.used,...: nvidia-smi's names hold; --fields help lists them"},
+    {"--query-compute-apps", "write --processes, or --json for all that is known of them"},
+    {"--help-query-gpu", "write --fields help"},
+    {"-q", "write gpuwarden snapshot: everything, as JSON"},
+    {"--query", "write gpuwarden snapshot: everything, as JSON"},
+    {"-L", "write gpuwarden select --all: the UUIDs of those that are available"},
+    {"--list-gpus", "write gpuwarden select --all: the UUIDs of those that are available"},
+    {"--id", "write --gpu ID"},
+    {"-l", "write --watch=DURATION"},
+    {"--loop", "write --watch=DURATION"},
+    {"-lms", "write --watch=DURATION, for example --watch=500ms"},
+    {"--loop-ms", "write --watch=DURATION, for example --watch=500ms"},
+});
+
 using facts::GpuRecord;
 
 /// A listing does without leases where nothing can be known of them.
@@ -194,6 +210,7 @@ constinit const Subcommand kListCommand{
         "Every GPU has a line: how busy it is, its memory, temperature and power, and "
         "who holds it. Below a GPU in trouble stands what is wrong and what to do; the "
         "exit code is then 1.",
+    .elsewhere = kSmiWords,
     .run = run_list};
 
 }  // namespace gpuwarden::cli

@@ -32,7 +32,8 @@ using std::chrono::seconds;
 
 constexpr auto kRecordOptions = std::to_array<Option>({
     {"-o,--output", OptionKind::text, "FILE", "the recording (gpuwarden-HOST-DATE.db here)"},
-    {"--interval", OptionKind::text, "DURATION", "time between readings, 100ms to 10m (5s; of a command 1s)"},
+    {"--interval", OptionKind::text, "DURATION",
+     "time between readings, 100ms to 10m (5s, or a tenth of a shorter --duration; of a command 1s)"},
     {"--duration", OptionKind::text, "DURATION", "end after this time (at Ctrl-C)"},
     {"-i,--gpu", OptionKind::list, "ID...", "only these GPUs: indices (0,2 or 0-3), UUIDs, PCI bus ids"},
     {"--csv", OptionKind::text, "FILE", "write CSV (-: standard output), and a recording only with -o"},
@@ -42,11 +43,15 @@ constexpr auto kRecordOptions = std::to_array<Option>({
     {"-q,--quiet", OptionKind::flag, "", "show no progress and no summary"},
 });
 
-Result<milliseconds> read_interval(const Args& args) {
+/// A short recording is read often enough that there is something between its readings.
+Result<milliseconds> read_interval(const Args& args, const std::optional<milliseconds>& duration) {
   constexpr milliseconds kShortest(100);
   constexpr milliseconds kLongest(600'000);
+  constexpr milliseconds kUsual = seconds(5);
+  constexpr int kReadings = 10;
   GPUWARDEN_TRY(const auto given, duration_option(args, "interval"));
-  const milliseconds interval = given.value_or(args.rest.empty() ? seconds(5) : seconds(1));
+  const milliseconds usual = duration ? std::clamp(*duration / kReadings, kShortest, kUsual) : kUsual;
+  const milliseconds interval = given.value_or(args.rest.empty() ? usual : seconds(1));
   if (interval >= kShortest && interval <= kLongest) return interval;
   return fail(ErrorCode::invalid_argument, "--interval must be between 100ms and 10m");
 }
@@ -170,11 +175,11 @@ Result<int> run_record(Context& context) {
   const Args& args = context.args;
   GPUWARDEN_CHECK(check_what_is_asked(args));
   GPUWARDEN_TRY(const auto style, style_of(context));
-  GPUWARDEN_TRY(const auto interval, read_interval(args));
   GPUWARDEN_TRY(const auto duration, duration_option(args, "duration"));
   if (duration && *duration <= milliseconds(0))
     return fail(ErrorCode::invalid_argument, "--duration must be longer than 0",
                 "10m records ten minutes; without --duration Ctrl-C ends it");
+  GPUWARDEN_TRY(const auto interval, read_interval(args, duration));
   const bool has_command = !args.rest.empty();
   if (has_command) {
     if (const auto found = launch::check_program(args.rest[0], context.environment); !found)
@@ -206,6 +211,9 @@ Result<int> run_record(Context& context) {
   say_losses(progress);
   if (!code) return refuse_program(code.error());
   if (progress.readings == 0) warn("the recording ended before its first reading");
+  if (progress.readings == 1 && !args.has("quiet"))
+    warn(fmt::format("there is one reading alone, and energy takes two: a shorter --interval than {}{}",
+                     recording::duration_text(interval), has_command ? "" : ", or a longer recording"));
   show(context, style, told);
   return has_command || !progress.trouble ? *code : kNo;
 }

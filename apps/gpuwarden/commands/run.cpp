@@ -36,7 +36,9 @@ namespace {
 
 constexpr auto kRunOptions = std::to_array<Option>({
     {"--nproc-per-node", OptionKind::text, "N|MIN:MAX|gpu|cpu",
-     "how many ranks; gpu, auto, MIN:MAX: one for each GPU, cpu: for each CPU (1)", "gpu auto cpu"},
+     "how many ranks (1), each with a GPU unless -n says how many; gpu, auto, MIN:MAX: one for each GPU, cpu: for each "
+     "CPU",
+     "gpu auto cpu"},
     {"--one-gpu-per-rank", OptionKind::flag, "", "each rank sees only its own GPU, as device 0", "", "",
      "--virtual-local-rank"},
     {"-m,--module", OptionKind::flag, "", "the command is a Python module and its arguments"},
@@ -74,7 +76,8 @@ constexpr auto kRunOptions = std::to_array<Option>({
      "with -n or --nnodes MIN:MAX: when this is written, the job may be started again with more"},
     {"--probation", OptionKind::text, "DURATION",
      "a GPU that failed is used again when it has been well for so long (1m)"},
-    {"--time-limit", OptionKind::text, "DURATION", "end the job after so long, with exit code 124 (never)"},
+    {"--time-limit", OptionKind::text, "DURATION",
+     "end the job after so long (2h, 2:00:00), with exit code 124 (never)"},
     {"--signal", OptionKind::text, "SIGNAL[@SECONDS]",
      "send this to the ranks so long before the end of their time, Slurm's too: USR1@60"},
     {"--post-mortem", OptionKind::text, "FILE",
@@ -259,13 +262,18 @@ Result<void> check_what_is_asked(const Args& args) {
   if (args.has("slurm") && args.has("gpus"))
     return fail(ErrorCode::invalid_argument, "--slurm and --gpus mean nothing together",
                 "--nodes N --gpus-per-node M says how many each node has");
+  if (args.has("gpus") && !args.has("slurm") && !names_hosts(args))
+    return fail(ErrorCode::invalid_argument, "--gpus requires --hosts",
+                fmt::format("write -n {} for GPUs of this machine; --hosts a,b for those of several",
+                            printable(args.text("gpus").value_or("N"))));
   if (!args.has("end-leftovers")) return {};
   return refuse_operands(args, "run --end-leftovers", "end the leftovers first, then run the command");
 }
 
-Result<int> run_run(Context& context) {
+Result<int> run_as_asked(Context& context) {
   GPUWARDEN_CHECK(fall_back_to_torchrun_environment(context));
   GPUWARDEN_CHECK(check_what_is_asked(context.args));
+  GPUWARDEN_CHECK(refuse_deepspeeds_count(context));
   if (names_hosts(context.args)) return run_on_hosts(context);
   GPUWARDEN_CHECK(check_without_hosts(context.args, kRunHostsOptions));
   if (context.args.has("slurm")) return run_on_slurm(context);
@@ -287,7 +295,7 @@ Result<int> run_run(Context& context) {
   placement::Decision refused;
   auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id, refused);
   if (!acquired) {
-    Error told = acquired.error();
+    Error told = refusal_of(context.args, selection, acquired.error());
     if (told.code == ErrorCode::unavailable)
       told.hint += (told.hint.empty() ? "" : "; ") + std::string("--cpu-fallback runs the job on the CPU instead");
     const int code = complain(told);
@@ -296,6 +304,11 @@ Result<int> run_run(Context& context) {
   }
   show_warnings(context, machine, *acquired);
   return run_acquired(context, machine, std::move(*acquired), {selection, plan, std::move(options)});
+}
+
+Result<int> run_run(Context& context) {
+  return run_as_asked(context).transform_error(
+      [&context](Error error) { return naming_torchruns_variable(context, std::move(error)); });
 }
 
 }  // namespace

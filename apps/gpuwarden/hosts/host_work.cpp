@@ -20,6 +20,7 @@
 #include "hosts/run_on_hosts.hpp"
 #include "render/style.hpp"
 #include "run/lasting.hpp"
+#include "run/other_launchers.hpp"
 #include "run/report_text.hpp"
 #include "run/request.hpp"
 
@@ -92,8 +93,9 @@ Result<void> HostWork::choose(const hosts::Order& order, const hosts::RunEars& e
   }
   machine::ReservationRequest request = reservation_of(selection_);
   request.without = order.without;
-  GPUWARDEN_TRY(gpus_,
-                reserve_heeding_signals(*machine_, std::move(request), {order.run_id, join(order.command, " ")}));
+  auto held = reserve_heeding_signals(*machine_, std::move(request), {order.run_id, join(order.command, " ")});
+  if (!held) return std::unexpected(refusal_of(context_->args, selection_, held.error()));
+  gpus_ = std::move(*held);
   for (const std::string& warning : gpus_->decision().warnings) ears.warning(warning);
   for (const std::string& warning : gpus_->warnings()) ears.warning(warning);
   return {};

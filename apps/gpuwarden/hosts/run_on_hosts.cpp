@@ -100,6 +100,7 @@ Result<std::vector<hosts::Host>> hosts_with_gpus(const Context& context, std::ve
   GPUWARDEN_CHECK(check_total(context.args, named));
   Context one = context;
   one.args.forget("gpus");
+  one.args.forget("nproc-per-node");  // --gpus says how many GPUs there are
   GPUWARDEN_TRY(const Selection selection, read_selection(one));
   hosts::LookRequest look{.hosts = named, .version = GPUWARDEN_VERSION, .ssh = ssh};
   for (const char* option : kAsked) {

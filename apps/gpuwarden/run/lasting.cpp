@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/healing/supply.hpp"
 #include "gpuwarden/machine/reserve.hpp"
+#include "gpuwarden/slurm/words.hpp"
 #include "run/other_launchers.hpp"
 
 namespace gpuwarden::cli {
@@ -56,6 +57,23 @@ Result<void> check_straggler(const Args& args) {
   return {};
 }
 
+/// "2h", or Slurm's forms with a colon: 30:00, 2:00:00, 1-12:00:00. A bare number is minutes in Slurm and seconds
+/// elsewhere: which is meant must be said.
+Result<std::optional<milliseconds>> time_limit_option(const Args& args) {
+  const auto text = args.text("time-limit");
+  if (!text) return std::nullopt;
+  if (text->contains(':')) {
+    const auto time = slurm::parse_time(*text);
+    if (time && *time <= std::chrono::days(3650)) return milliseconds(*time);
+    return refuse_as(fmt::format("--time-limit: '{}' is not a time", printable(*text)),
+                     "2h, 90m, or as in Slurm 30:00, 2:00:00, 1-12:00:00");
+  }
+  if (parse_number(*text))
+    return refuse_as(fmt::format("--time-limit: {} has no unit", printable(*text)),
+                     fmt::format("write {0}s or {0}m (Slurm's {0} is minutes), or 0:30:00", printable(*text)));
+  return duration_option(args, "time-limit");
+}
+
 }  // namespace
 
 Result<launch::TimeLimit> read_time_limit(const Context& context) {
@@ -65,7 +83,7 @@ Result<launch::TimeLimit> read_time_limit(const Context& context) {
     if (!early) return std::unexpected(about("signal", early.error()));
     limit = *early;
   }
-  GPUWARDEN_TRY(const auto own, duration_option(context.args, "time-limit"));
+  GPUWARDEN_TRY(const auto own, time_limit_option(context.args));
   const auto slurm = left_by_slurm(context.environment);
   if (limit.signal != 0 && !own && !slurm)
     return refuse_as("--signal requires --time-limit", "or a Slurm job, whose end is known");

@@ -7,7 +7,6 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "hosts/hosts_options.hpp"
-#include "options.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -106,6 +105,58 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
   return {};
 }
 
+Result<std::optional<std::uint32_t>> several_ranks(const Args& args) {
+  const std::string text = args.text("nproc-per-node").value_or("");
+  if (text.empty() || text == "gpu" || text == "auto" || text == "cpu" || text.contains(':')) return std::nullopt;
+  GPUWARDEN_TRY(const auto ranks, count_option(args, "nproc-per-node", 4096));
+  return *ranks > 1 ? ranks : std::nullopt;
+}
+
+Error refusal_of(const Args& args, const Selection& selection, Error error) {
+  const bool too_few = error.code == ErrorCode::unsatisfied || error.code == ErrorCode::unavailable;
+  const auto ranks = several_ranks(args);
+  const bool said = args.has("num-gpus") || args.has("gpu-ids") || args.has("all") || selection.request.work ||
+                    placement::request_from(selection.config).count;
+  if (!too_few || said || !ranks || !*ranks || selection.request.count != *ranks) return error;
+  const std::string share =
+      fmt::format("each of the {0} ranks takes a GPU; on one GPU they share: -n 1 --nproc-per-node {0}", **ranks);
+  error.hint = error.hint.empty() ? share : fmt::format("{}; {}", share, error.hint);
+  return error;
+}
+
+Error naming_torchruns_variable(const Context& context, Error error) {
+  const auto typed = parse_arguments(*context.command, context.typed);
+  if (!typed || names_hosts(*typed) || typed->has("slurm")) return error;
+  for (const TorchrunDefault& one : kTorchrunDefaults) {
+    const auto found = context.environment.find(variable_of(one.option));
+    const std::string start = fmt::format("--{}: ", one.option);
+    if (found == context.environment.end() || typed->has(one.option) || !error.message.starts_with(start) ||
+        !error.message.contains(printable(found->second)))
+      continue;
+    error.message = fmt::format("{}: {}", found->first, error.message.substr(start.size()));
+    break;
+  }
+  return error;
+}
+
+Result<void> refuse_deepspeeds_count(const Context& context) {
+  static constexpr std::string_view kTyped = "--num_gpus";
+  const Args& args = context.args;
+  if (args.has("nproc-per-node") || args.has("config") || args.text("num-gpus").value_or("1") == "1") return {};
+  // The command's own words are its own.
+  const std::size_t own = context.typed.size() - std::min(context.typed.size(), args.rest.size());
+  for (std::size_t i = 0; i < own && context.typed[i] != "--"; ++i) {
+    const std::string_view word = context.typed[i];
+    if (word != kTyped && !(word.starts_with(kTyped) && word.substr(kTyped.size()).starts_with("="))) continue;
+    const std::string count = printable(*args.text("num-gpus"));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--num_gpus {} is a rank for each GPU in DeepSpeed, and one process with all of them here", count),
+        fmt::format("write --nproc-per-node {0} for the ranks, -n {0} for one process", count));
+  }
+  return {};
+}
+
 Result<std::optional<std::vector<std::uint32_t>>> shown_ranks_option(const Args& args) {
   const auto text = args.text("local-ranks-filter");
   if (!text) return std::nullopt;
@@ -121,6 +172,30 @@ Result<std::optional<std::vector<std::uint32_t>>> shown_ranks_option(const Args&
   return ranks;
 }
 
+namespace {
+
+/// What torchrun's c10d and static backends read beside the two times (torch/distributed/elastic/rendezvous:
+/// dynamic_rendezvous.py, c10d_rendezvous_backend.py, static_tcp_rendezvous.py of PyTorch 2.13).
+constexpr auto kNeedlessInConf = std::to_array<std::string_view>(
+    {"close_timeout", "heartbeat_timeout", "keep_alive_interval", "keep_alive_max_attempt", "read_timeout", "timeout",
+     "is_host", "store_type", "use_libuv", "rank"});
+
+/// Of a key that is none of the times. Fails with invalid_argument where one of them, or of torchrun's, was meant.
+Result<std::string> needless_key(const std::string& key) {
+  if (std::ranges::find(kNeedlessInConf, key) != kNeedlessInConf.end())
+    return fmt::format("--rdzv-conf: {} is not needed: nodes agree without torchrun's store", key);
+  std::vector<std::string> known(kNeedlessInConf.begin(), kNeedlessInConf.end());
+  known.insert(known.begin(), {"join_timeout", "last_call_timeout"});
+  const std::string close = closest_match(key, known);
+  if (close.empty())
+    return fmt::format("--rdzv-conf: {} is not known and means nothing here; join_timeout and last_call_timeout do",
+                       printable(key));
+  return fail(ErrorCode::invalid_argument, fmt::format("--rdzv-conf: unknown key '{}'", printable(key)),
+              fmt::format("did you mean {}?", close));
+}
+
+}  // namespace
+
 Result<RendezvousTimes> rendezvous_times(const Args& args) {
   RendezvousTimes times;
   const auto text = args.text("rdzv-conf");
@@ -133,8 +208,8 @@ Result<RendezvousTimes> rendezvous_times(const Args& args) {
                   fmt::format("--rdzv-conf: '{}' is not KEY=VALUE", printable(std::string(part))),
                   "for example join_timeout=600,last_call_timeout=10");
     if (key != "join_timeout" && key != "last_call_timeout") {
-      times.needless.push_back(
-          fmt::format("--rdzv-conf: {} is not needed: nodes agree without torchrun's store", printable(key)));
+      GPUWARDEN_TRY(std::string sentence, needless_key(key));
+      times.needless.push_back(std::move(sentence));
       continue;
     }
     const auto seconds = parse_number(trim(part.substr(equals + 1)));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "command.hpp"
+#include "options.hpp"
 
 namespace gpuwarden::cli {
 
@@ -34,8 +35,8 @@ inline constexpr auto kOtherLaunchers = std::to_array<Elsewhere>({
 
     {"--use-env", "ranks always find LOCAL_RANK in their environment", Elsewhere::Kind::needless},
 
-    {"-np", "write --nproc-per-node N, and -n N for the GPUs"},
-    {"--np", "write --nproc-per-node N, and -n N for the GPUs"},
+    {"-np", "write --nproc-per-node N: N ranks, each with a GPU"},
+    {"--np", "write --nproc-per-node N: N ranks, each with a GPU"},
     {"-N", "write --nproc-per-node N for ranks; --nnodes N, or with --slurm --nodes N, for nodes"},
     {"-ppn", "write --nproc-per-node N"},
     {"--ppn", "write --nproc-per-node N"},
@@ -56,14 +57,15 @@ inline constexpr auto kOtherLaunchers = std::to_array<Elsewhere>({
     {"--output-filename", "write --log-dir DIR"},
     {"--mca", "MPI has no part in this: a program of MPI's is started by mpirun"},
     {"--allow-run-as-root", "anybody may run a job", Elsewhere::Kind::needless},
-    {"--oversubscribe", "--nproc-per-node may be greater than the number of GPUs", Elsewhere::Kind::needless},
+    {"--oversubscribe", "--nproc-per-node may be greater than the number of GPUs that -n says",
+     Elsewhere::Kind::needless},
     {"--tag-output", "the lines of several ranks begin with their rank", Elsewhere::Kind::needless},
 
     {"--ntasks", "write --nproc-per-node N: ranks of each node"},
     {"--ntasks-per-node", "write --nproc-per-node N"},
     {"--gres", "write -n N; with --slurm --gpus-per-node N, and --gpu-type"},
-    {"--gpus-per-task", "write --nproc-per-node gpu --one-gpu-per-rank"},
-    {"--ntasks-per-gpu", "write --nproc-per-node gpu"},
+    {"--gpus-per-task", "write --nproc-per-node N --one-gpu-per-rank"},
+    {"--ntasks-per-gpu", "write -n N --nproc-per-node gpu for one on each GPU, -n 1 --nproc-per-node N for N on one"},
     {"--gpus-per-socket", kWholeJobHint},
     {"--gpu-bind", "write --one-gpu-per-rank"},
     {"--cpu-bind", "write --numa-binding node, socket, exclusive or core-complex"},
@@ -87,12 +89,12 @@ inline constexpr auto kOtherLaunchers = std::to_array<Elsewhere>({
     {"--num-nodes", "write --nnodes N, or --hosts a:4,b:4"},
     {"--include", "write --gpu-ids 0,2, or with --hosts a:2,b:2"},
     {"--launcher", "write --hosts a:4,b:4 for ssh, --slurm for Slurm"},
-    {"--num-processes", "write --nproc-per-node N (of each node), or gpu"},
+    {"--num-processes", "write --nproc-per-node N: ranks of each node, each with a GPU"},
     {"--num-machines", "write --nnodes N"},
     {"--machine-rank", "write --node-rank R"},
     {"--main-process-ip", "write --master-addr HOST"},
     {"--main-process-port", "write --master-port PORT"},
-    {"--multi-gpu", "write --nproc-per-node gpu"},
+    {"--multi-gpu", "write --nproc-per-node N: N ranks, each with a GPU; or --all --nproc-per-node gpu"},
     {"--cpu", "write --device cpu"},
     {"--config-file", "write --config FILE: gpuwarden's own (docs/cli.md), which has what accelerate's has"},
     {"--num-cpu-threads-per-process", "set OMP_NUM_THREADS, or write --numa-binding node"},
@@ -102,6 +104,21 @@ inline constexpr auto kOtherLaunchers = std::to_array<Elsewhere>({
 /// Slurm are named, which are no jobs of torchrun's; of the nodes' meeting place not where another one was given. Fails
 /// as the parser does, naming the variable.
 Result<void> fall_back_to_torchrun_environment(Context& context);
+
+/// N of --nproc-per-node N, above 1; empty where it is not given, or is no number of torchrun's ("gpu", "cpu", "2:4").
+/// Fails with invalid_argument.
+Result<std::optional<std::uint32_t>> several_ranks(const Args& args);
+
+/// What is said where the GPUs of `selection` cannot be had: where --nproc-per-node alone counts them, that ranks can
+/// share one as well.
+Error refusal_of(const Args& args, const Selection& selection, Error error);
+
+/// The same error, naming torchrun's variable where its value came from there and not from the command line.
+Error naming_torchruns_variable(const Context& context, Error error);
+
+/// DeepSpeed's --num_gpus N is a rank for each GPU, while --num-gpus is for a command of one process. Fails with
+/// invalid_argument where it is typed with DeepSpeed's underscore and nothing says how many ranks.
+Result<void> refuse_deepspeeds_count(const Context& context);
 
 /// "0,2" of --local-ranks-filter: whose lines are shown. Fails with invalid_argument.
 Result<std::optional<std::vector<std::uint32_t>>> shown_ranks_option(const Args& args);

@@ -8,7 +8,7 @@ namespace gpuwarden::cli {
 
 inline constexpr auto kSlurmJobOptions = std::to_array<Option>({
     {"--nodes", OptionKind::text, "N", "how many nodes (1)"},
-    {"--gpus-per-node", OptionKind::text, "N", "GPUs of each node (1)"},
+    {"--gpus-per-node", OptionKind::text, "N", "GPUs of each node (1, or one for each of --nproc-per-node N)"},
     {"--gpu-type", OptionKind::text, "TYPE", "of this type, as the cluster names it: h100"},
     {"--cpus-per-task", OptionKind::text, "N", "CPUs of each node (its GPUs' share)"},
     {"--mem", OptionKind::text, "SIZE", "host memory of each node (the cluster's default)"},

@@ -14,6 +14,7 @@
 #include "gpuwarden/launch/job.hpp"
 #include "options.hpp"
 #include "run/lasting.hpp"
+#include "run/other_launchers.hpp"
 #include "slurm/job_options.hpp"
 
 namespace gpuwarden::cli {
@@ -110,7 +111,7 @@ Result<std::string> signal_option(const Args& args) {
   return fmt::format("{}@{}", name == nullptr ? fmt::to_string(early->signal) : name, seconds);
 }
 
-/// --gpus-per-node, or its kin of `run`: -n, --device cpu.
+/// --gpus-per-node, or its kin of `run`: -n, --device cpu; where none of them is given, a GPU for each rank.
 Result<std::uint32_t> gpus_option(const Args& args) {
   if (args.text("gpus-per-node") == "0") return 0U;
   GPUWARDEN_TRY(const auto gpus, count_option(args, "gpus-per-node", 1024));
@@ -122,7 +123,9 @@ Result<std::uint32_t> gpus_option(const Args& args) {
   if (device && device != "cpu" && device != "cuda")
     return wrong_job("--slurm and --device cuda:N mean nothing together", kSlurmChooses);
   if (device == "cpu" && (gpus || same)) return wrong_job("--device cpu takes no GPUs", "leave out --gpus-per-node");
-  return device == "cpu" ? 0U : gpus.value_or(same.value_or(1));
+  if (device == "cpu") return 0U;
+  GPUWARDEN_TRY(const auto ranks, several_ranks(args));
+  return gpus.value_or(same.value_or(ranks.value_or(1)));
 }
 
 /// "2" of --nproc-per-node with --one-gpu-per-rank and four GPUs is no mistake; no rank at all is.
