@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command lines of other programs behind gpuwarden plan, and lengths as they write them.
+#include "cli/program.hpp"
+
+namespace gpuwarden {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Program;
+
+constexpr std::string_view kLinesConfig = R"({"model_type":"llama","hidden_size":4096,"intermediate_size":14336,
+  "num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,
+  "max_position_embeddings":131072,"tie_word_embeddings":false,"torch_dtype":"bfloat16"})";
+
+class PlanLines : public Program {
+ protected:
+  nlohmann::json plan(std::vector<std::string> words) const {
+    words.insert(words.begin(), "plan");
+    return json(std::move(words));
+  }
+};
+
+TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
+  const std::vector<std::string> tail = {"--gpus", "2xa100", "--max-model-len", "8192", "-tp", "2"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), tail.begin(), tail.end());
+    return plan(std::move(words));
+  };
+  const auto own = with({"qwen3-8b", "--task", "serve"});
+  EXPECT_EQ(with({"vllm", "serve", "Qwen/Qwen3-8B"}), own);
+  EXPECT_EQ(with({"serve", "Qwen/Qwen3-8B"}), own);
+  EXPECT_EQ(with({"CUDA_VISIBLE_DEVICES=0,1", "python", "-m", "vllm.entrypoints.openai.api_server", "--model",
+                  "Qwen/Qwen3-8B"}),
+            own);
+  EXPECT_EQ(with({"python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"}), own);
+  EXPECT_EQ(with({"./build/bin/llama-server", "-m", "qwen3-8b", "-ngl", "99", "-fa", "on"}), own);
+  EXPECT_EQ(with({"llama-server", "-hf", "Qwen/Qwen3-8B", "-fa"}), own);
+  // A task that is named stays.
+  EXPECT_EQ(plan({"vllm", "serve", "gpt2", "--gpus", "l4", "--task", "train"}), plan({"gpt2", "--gpus", "l4"}));
+  expect_error({"plan", "./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}, 2,
+               "does not say how many bits");
+  expect_error({"plan", "vllm", "serve", "--gpus", "l4"}, 2, "no model is given");
+}
+
+TEST_F(PlanLines, ATrainersWholeCommandLineMayBePasted) {
+  const auto own = plan({"gpt2", "--gpus", "l4", "--micro-batch", "4", "--recompute", "full"});
+  EXPECT_EQ(plan({"torchrun",
+                  "train.py",
+                  "--model_name_or_path",
+                  "gpt2",
+                  "--gpus",
+                  "l4",
+                  "--per_device_train_batch_size",
+                  "4",
+                  "--bf16",
+                  "True",
+                  "--tf32",
+                  "True",
+                  "--learning_rate",
+                  "1e-5",
+                  "--gradient_checkpointing",
+                  "True",
+                  "--num_train_epochs",
+                  "3",
+                  "--gradient_accumulation_steps",
+                  "8",
+                  "--lora_alpha",
+                  "16",
+                  "--save_total_limit",
+                  "2",
+                  "--report_to",
+                  "none"}),
+            own);
+}
+
+TEST_F(PlanLines, LengthsAreReadAsEnginesReadThem) {
+  const auto sequence = [&](const char* length) {
+    return plan({"llama-3.1-8b", "--gpus", "h200", "--task", "serve", "--max-model-len",
+                 length})["recommended"]["settings"]["sequence"]
+        .get<int>();
+  };
+  EXPECT_EQ(sequence("128k"), 128'000);
+  EXPECT_EQ(sequence("32K"), 32'768);
+  EXPECT_EQ(sequence("25.6k"), 25'600);
+  EXPECT_EQ(sequence("auto"), 2048);
+  EXPECT_EQ(sequence("-1"), 2048);
+  EXPECT_THAT(run({"plan", "gpt2", "--gpus", "l4", "--task", "serve", "--sequence", "auto"}).standard_output,
+              HasSubstr("is left to the engine"));
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--sequence", "auto"}, 2, "only a serving engine chooses its length");
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--sequence", "xk"}, 2, "not a whole number");
+}
+
+TEST_F(PlanLines, LengthsBeyondTheModelsContextAreTold) {
+  const auto text = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "plan");
+    return run(words).standard_output;
+  };
+  EXPECT_THAT(text({"Llama-2-13b-chat-hf", "--gpus", "8xh100", "--task", "serve", "--sequence", "16384"}),
+              HasSubstr("16384 tokens are beyond the 4096 positions of meta-llama/Llama-2-13b-hf's config: vLLM and "
+                        "SGLang refuse"));
+  EXPECT_THAT(text({"qwen3-8b", "--gpus", "8xh100", "--sequence", "100000"}),
+              HasSubstr("100000 tokens are beyond the 40960 positions"));
+  EXPECT_THAT(text({"qwen3-8b", "--gpus", "8xh100", "--sequence", "40960"}), Not(HasSubstr("beyond")));
+  std::string yarn(kLinesConfig);
+  yarn.replace(yarn.find("131072"), 6, "32768");
+  yarn.replace(yarn.find('{'), 1,
+               R"({"rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768},)");
+  const std::string scaled = file("yarn.json", yarn);
+  EXPECT_THAT(text({scaled, "--gpus", "8xh100", "--task", "serve", "--sequence", "131072"}), Not(HasSubstr("beyond")));
+  EXPECT_THAT(text({scaled, "--gpus", "8xh100", "--task", "serve", "--sequence", "131073"}),
+              HasSubstr("beyond the 131072 positions"));
+}
+
+TEST_F(PlanLines, AMistralWithoutAWindowKeepsItsWholeCache) {
+  const auto cache = [&](const char* name) {
+    return plan({name, "--gpus", "h100", "--task", "serve", "--sequence", "32768"})["serving"];
+  };
+  EXPECT_GT(cache("mistralai/Mistral-7B-Instruct-v0.1")["requests"].get<double>(),
+            7 * cache("mistralai/Mistral-7B-Instruct-v0.2")["requests"].get<double>());
+}
+
+}  // namespace
+}  // namespace gpuwarden
