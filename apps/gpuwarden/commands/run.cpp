@@ -307,8 +307,9 @@ Result<int> run_as_asked(Context& context) {
 }
 
 Result<int> run_run(Context& context) {
-  return run_as_asked(context).transform_error(
-      [&context](Error error) { return naming_torchruns_variable(context, std::move(error)); });
+  auto code = run_as_asked(context);
+  if (!code) return std::unexpected(naming_torchruns_variable(context, code.error()));
+  return code;
 }
 
 }  // namespace
