@@ -54,12 +54,14 @@ std::optional<TableGpu> identity_row(const Cells& cells) {
   if (cells.size() != 3) return std::nullopt;
   const auto left = split_words(cells[0]);
   const auto middle = split_words(cells[1]);
-  if (left.size() < 2 || middle.empty() || !looks_like_bus(middle[0])) return std::nullopt;
+  // A Jetson's GPU is part of the chip and on no bus: "| N/A              N/A |".
+  const bool on_chip = middle.size() == 2 && middle[0] == "N/A" && middle[1] == "N/A";
+  if (left.size() < 2 || middle.empty() || (!on_chip && !looks_like_bus(middle[0]))) return std::nullopt;
   const auto index = small_number(left[0]);
   if (!index) return std::nullopt;
   TableGpu gpu;
   gpu.index = *index;
-  gpu.bus = middle[0];
+  if (!on_chip) gpu.bus = middle[0];
   if (middle.size() > 1) gpu.display = middle[1];
   gpu.ecc = trim(cells[2]);
   // The name may hold words that look like anything; the last word is the persistence or driver model cell.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain table's cells become facts.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "capture/cells.hpp"
 #include "capture/identity.hpp"
 #include "capture/smi_table.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/failed_readings.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 
 namespace gpuwarden::capture {
@@ -43,6 +46,18 @@ void read_sample(const TableGpu& row, GpuRecord& record) {
   facts::drop_impossible(sample);
 }
 
+/// "fan and power": whose cells say ERR!; empty: none does.
+std::string failed_readings(const TableGpu& row) {
+  std::vector<std::string> names;
+  const auto look = [&](const std::optional<std::string>& cell, const char* name) {
+    if (cell && cell->contains("ERR!")) names.emplace_back(name);
+  };
+  look(row.fan, "fan");
+  look(row.temperature, "temperature");
+  look(row.power, "power");
+  return join(names, " and ");
+}
+
 GpuRecord record_of(const TableGpu& row) {
   GpuRecord record;
   facts::Gpu& gpu = record.gpu;
@@ -58,6 +73,11 @@ GpuRecord record_of(const TableGpu& row) {
   read_sample(row, record);
   if (row.failed) {
     set_not_answering(record, "nvidia-smi shows ERR! for its readings");
+  } else if (const std::string failed = failed_readings(row); !failed.empty()) {
+    record.cause = fmt::format("{}{}: a sensor, the fan or the power reading failed", facts::kFailedReading, failed);
+    record.next_step =
+        "look for faults in the kernel log (dmesg | grep -i -E 'xid|nvrm'); a reset or a cold start may help, else the "
+        "card or its power supply is bad";
   }
   return record;
 }

@@ -12,6 +12,7 @@
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/failed_readings.hpp"
 #include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::doctor {
@@ -77,6 +78,13 @@ void not_answering(const Subject& subject, Report& report) {
     report.say(cause.empty() ? who + " no usable answer" : fmt::format("{} no usable answer: {}", who, cause),
                {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20", "sudo reboot"});
   }
+}
+
+void reading_failed(const Subject& subject, Report& report) {
+  for (const GpuRecord* gpu : gpus_that(subject, facts::has_failed_reading))
+    report.say(fmt::format("GPU {}: {}", gpu->gpu.index.value, gpu->cause),
+               {"sudo dmesg | grep -i -E 'xid|nvrm' | tail -20",
+                "shut the machine down, look at the fan and the power cables, and start it cold"});
 }
 
 void faulty(const Subject& subject, Report& report) {
@@ -253,6 +261,9 @@ constexpr auto kDeviceChecks = std::to_array<Check>({
     {"gpu-not-answering", Area::device, Severity::critical, "GPUs that do not answer in time, or with errors alone",
      "Programs that use such a GPU hang or fail.", "gpuwarden's own deadline (--timeout); nvml.h NVML_ERROR_UNKNOWN",
      kXids, not_answering},
+    {"gpu-reading-failed", Area::device, Severity::error, "GPUs of which a sensor, fan or power reading failed",
+     "Without its fan or its sensors a GPU slows down, or is damaged.", "nvidia-smi manual, ERR! beside N/A", "",
+     reading_failed},
     {"gpu-faulty", Area::device, Severity::critical, "GPUs that report what cannot be true",
      "What else such a GPU says, or computes, is not to be trusted.", "range of each metric; UUIDs are unique", kXids,
      faulty},

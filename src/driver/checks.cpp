@@ -68,6 +68,8 @@ Answer processes(const Question& question) {
 }
 
 Answer sessions(const Question& question) {
+  if (question.facts.sessions.empty() && question.facts.on_paper)
+    return {State::unknown, "the sessions of that machine were not looked at", "loginctl list-sessions"};
   if (question.facts.sessions.empty()) return {State::ok, "no graphical session is open", ""};
   return {State::failed, "graphical sessions would end: " + join(question.facts.sessions, ", "),
           "have them log out, or --force sessions"};
@@ -125,11 +127,24 @@ Answer secure_boot(const Question& question) {
 /// The fabric manager must be of the driver's own version (source: NVIDIA fabric manager user guide).
 Answer fabric_manager(const Question& question) {
   const bool installed = facts::find_service(question.environment, "nvidia-fabricmanager") != nullptr;
-  if (!installed && question.facts.nvswitch != true) return {State::ok, "not needed: no NVSwitch", ""};
+  const bool on_switches = question.facts.nvswitch == true;
+  if (!installed && !on_switches && question.facts.on_paper)
+    return {State::unknown, "not known whether the machine has NVSwitches", "lspci -d 10de::0680"};
+  if (!installed && !on_switches) return {State::ok, "not needed: no NVSwitch", ""};
   if (question.target.packaging == Packaging::runfile)
     return {State::failed, "the .run installer brings no fabric manager, and it must be of the driver's own version",
             "use packages: --packaging cuda-repository"};
-  return {State::ok, "the plan installs the one of the driver's version", ""};
+  return {State::ok,
+          on_switches ? "the GPUs sit on NVSwitches, and the fabric manager must change with the driver: the plan "
+                        "installs the one of the driver's version"
+                      : "the plan installs the one of the driver's version",
+          ""};
+}
+
+/// Of a machine that was not looked at nobody can say that its packages are in order.
+Answer packages_not_seen(const DriverFacts& facts, std::string_view apt) {
+  return {State::unknown, "the packages of that machine were not looked at",
+          facts.manager == PackageManager::apt ? std::string(apt) : ""};
 }
 
 Answer package_state(const Question& question) {
@@ -137,6 +152,7 @@ Answer package_state(const Question& question) {
   for (const auto& package : question.facts.packages) {
     if (package.broken) broken.push_back(package.name);
   }
+  if (broken.empty() && question.facts.on_paper) return packages_not_seen(question.facts, "dpkg --audit");
   if (broken.empty()) return {State::ok, "no package of the driver is half installed", ""};
   return {State::failed, "half installed: " + join(broken, ", "), "dpkg --configure -a && apt-get -f install"};
 }
@@ -146,6 +162,7 @@ Answer held(const Question& question) {
   for (const auto& package : question.facts.packages) {
     if (package.held) names.push_back(package.name);
   }
+  if (names.empty() && question.facts.on_paper) return packages_not_seen(question.facts, "apt-mark showhold");
   if (names.empty()) return {State::ok, "no package of the driver is on hold", ""};
   return {State::warning, fmt::format("on hold: {}; the plan takes the hold off and sets it again", join(names, ", ")),
           ""};

@@ -11,12 +11,14 @@
 #include <array>
 #include <charconv>
 
+#include "driver/distributions.hpp"
 #include "driver/repositories.hpp"
 #include "driver/shell.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/driver/driver.hpp"
+#include "gpuwarden/knowledge/gpu_boards.hpp"
 #include "gpuwarden/knowledge/gpu_models.hpp"
 
 namespace gpuwarden::driver {
@@ -233,29 +235,42 @@ void read_machine_owner_key(const fs::path& root, DriverFacts& facts) {
   }
 }
 
+/// GPUs of this kind are sold on boards of eight (sixteen) with NVSwitches (source: NVIDIA HGX platform; NVIDIA fabric
+/// manager user guide, supported systems). Boards of four without them bear some of the same names.
+bool is_for_switches(std::string_view name) {
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"V100-SXM3", "A100-SXM4", "A800-SXM4", "H100 80GB HBM3", "H800", "H200", "H20", "B200", "B300 SXM6"});
+  if (name.contains("PCIe") || name.contains("NVL") || knowledge::find_gpu_board(name) != nullptr) return false;
+  return std::ranges::any_of(kNames, [&](std::string_view one) {
+    const std::size_t at = name.find(one);
+    const std::size_t end = at + one.size();
+    return at != std::string_view::npos && (end == name.size() || name[end] == ' ' || name[end] == '-');
+  });
+}
+
+/// By the state of the fabric, which only GPUs on switches have, or by their names. With Grace the switches stand in
+/// trays of their own, and the fabric manager runs there.
+bool sit_on_switches(const facts::Snapshot& snapshot) {
+  constexpr std::ptrdiff_t kBoard = 8;
+  const auto has_fabric = [](const facts::GpuRecord& one) {
+    return one.gpu.fabric && one.gpu.fabric->state != "not_supported" &&
+           knowledge::find_gpu_board(one.gpu.name) == nullptr;
+  };
+  return std::ranges::any_of(snapshot.gpus, has_fabric) ||
+         std::ranges::count_if(snapshot.gpus, [](const auto& one) { return is_for_switches(one.gpu.name); }) >= kBoard;
+}
+
 }  // namespace
 
 bool is_driver_package(std::string_view name) {
   return !matches_one(name, kNotDriverPackages) && matches_one(name, kDriverPackages);
 }
 
-void assume_manager(DriverFacts& facts) {
-  static constexpr auto kManagers =
-      std::to_array<std::pair<std::string_view, PackageManager>>({{"debian", PackageManager::apt},
-                                                                  {"ubuntu", PackageManager::apt},
-                                                                  {"rhel", PackageManager::dnf},
-                                                                  {"fedora", PackageManager::dnf},
-                                                                  {"rocky", PackageManager::dnf},
-                                                                  {"almalinux", PackageManager::dnf},
-                                                                  {"ol", PackageManager::dnf},
-                                                                  {"centos", PackageManager::dnf},
-                                                                  {"amzn", PackageManager::dnf},
-                                                                  {"sles", PackageManager::zypper},
-                                                                  {"opensuse-leap", PackageManager::zypper}});
-  if (!facts.snapshot.environment || !facts.snapshot.environment->host.distribution) return;
-  const auto* const found = std::ranges::find(kManagers, *facts.snapshot.environment->host.distribution,
-                                              &std::pair<std::string_view, PackageManager>::first);
-  if (found != kManagers.end()) facts.manager = found->second;
+void assume_facts(DriverFacts& facts) {
+  facts.on_paper = true;
+  if (sit_on_switches(facts.snapshot)) facts.nvswitch = true;
+  if (facts.snapshot.environment)
+    facts.manager = manager_of(facts.snapshot.environment->host.distribution.value_or(""));
 }
 
 void read_driver_facts(const fs::path& root, DriverFacts& facts) {
@@ -272,9 +287,7 @@ void read_driver_facts(const fs::path& root, DriverFacts& facts) {
         environment.compilers.push_back({name, "", fmt::format("/usr/bin/{}", name)});
     }
   }
-  if (!facts.nvswitch &&
-      std::ranges::any_of(facts.snapshot.gpus, [](const auto& one) { return one.gpu.fabric.has_value(); }))
-    facts.nvswitch = true;
+  if (sit_on_switches(facts.snapshot)) facts.nvswitch = true;
   read_machine_owner_key(root, facts);
 }
 

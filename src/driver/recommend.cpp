@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
+#include "driver/distributions.hpp"
 #include "driver/needs.hpp"
 #include "driver/words.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/driver/driver.hpp"
+#include "gpuwarden/knowledge/gpu_boards.hpp"
 
 namespace gpuwarden::driver {
 
@@ -39,6 +43,27 @@ Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
     answer.warnings.push_back(fmt::format("nothing is known about {}: it is ignored", name));
   if (!needs.seen) answer.warnings.emplace_back("no NVIDIA GPU was seen: the branch is chosen without any");
   return {};
+}
+
+int nearest_branch(const Knowledge& knowledge, int branch) {
+  const auto far = [&](const knowledge::DriverBranch& one) { return std::abs(one.branch - branch); };
+  return knowledge.branches().empty() ? 0 : std::ranges::min(knowledge.branches(), {}, far).branch;
+}
+
+/// 550.54 is not the whole of a version: since R450 releases have three numbers, but for a beta (525.53). Source:
+/// NVIDIA Unix driver archive.
+void tell_version(const Knowledge& knowledge, const std::string& text, Recommendation& answer) {
+  constexpr int kFirstOfThree = 450;
+  const auto version = Version::parse(text);
+  if (!version || version->major < kFirstOfThree || std::ranges::count(text, '.') != 1 || text == "525.53") return;
+  Version nearest;
+  for (const auto& toolkit : knowledge.toolkits()) {
+    const Version& one = toolkit.min_driver;
+    if (one.major == version->major && (one.minor == version->minor || !nearest)) nearest = one;
+  }
+  answer.warnings.push_back(
+      fmt::format("{} is not a whole version: drivers of R{} have three numbers{}", text, version->major,
+                  nearest ? fmt::format("; the nearest that is known is {}", knowledge::to_string(nearest)) : ""));
 }
 
 /// The branch that was asked for, 0: none. Debian's archive has one a release, so that asking for it asks for that one.
@@ -96,8 +121,10 @@ Result<void> choose_branch(const DriverFacts& facts, const DriverRequest& reques
 void tell_branch(const Knowledge& knowledge, std::chrono::system_clock::time_point now, Recommendation& answer) {
   const auto* const row = knowledge.branch(answer.branch);
   if (row == nullptr) {
-    answer.warnings.push_back(
-        fmt::format("R{} is not in the tables: newer than they are, or never released", answer.branch));
+    answer.warnings.push_back(fmt::format(
+        "R{} is not in the tables: {}; the nearest that is known is R{}", answer.branch,
+        answer.branch > knowledge.newest_branch() ? "newer than they are, or never released" : "never released",
+        nearest_branch(knowledge, answer.branch)));
     return;
   }
   static constexpr auto kTypes = std::to_array<std::pair<std::string_view, std::string_view>>(
@@ -149,6 +176,20 @@ Packaging choose_packaging(const DriverFacts& facts, const DriverRequest& reques
   return distribution_branch(host) == branch ? Packaging::distribution : Packaging::cuda_repository;
 }
 
+Result<void> check_no_jetson(const DriverFacts& facts) {
+  for (const auto& record : facts.snapshot.gpus) {
+    const auto* const board = knowledge::find_gpu_board(record.gpu.name);
+    if (board == nullptr || !board->is_jetson) continue;
+    return fail(
+        ErrorCode::unsatisfied,
+        fmt::format("{} is the GPU of a Jetson: its driver comes with JetPack (Jetson Linux, L4T), and no other "
+                    "serves it",
+                    printable(record.gpu.name)),
+        "upgrade JetPack: sudo apt-get update && sudo apt-get install nvidia-jetpack, or NVIDIA SDK Manager");
+  }
+  return {};
+}
+
 }  // namespace
 
 const facts::Environment& environment_of(const DriverFacts& facts) {
@@ -175,6 +216,7 @@ int distribution_branch(const facts::Host& host) {
 
 Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRequest& request,
                                         const Knowledge& knowledge, std::chrono::system_clock::time_point now) {
+  GPUWARDEN_CHECK(check_no_jetson(facts));
   Recommendation answer;
   const Needs needs = needs_of(facts, knowledge);
   GPUWARDEN_CHECK(heed_gpus(needs, answer));
@@ -182,6 +224,8 @@ Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRe
   heed_site(facts, request, knowledge, answer);
   GPUWARDEN_CHECK(choose_branch(facts, request, knowledge, now, answer));
   tell_branch(knowledge, now, answer);
+  tell_version(knowledge, request.version, answer);
+  if (const std::string why = unknown_release(environment_of(facts).host); !why.empty()) answer.warnings.push_back(why);
   GPUWARDEN_CHECK(choose_flavour(facts, request, needs, answer));
   answer.packaging = choose_packaging(facts, request, answer.branch);
   if (answer.packaging == Packaging::cuda_repository && !request.packaging &&

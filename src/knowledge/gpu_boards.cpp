@@ -27,10 +27,10 @@ constexpr auto kBoards = std::to_array<GpuBoard>({
     {"GB300", "Grace (Arm)", "", "NVIDIA GB300 NVL72 data sheet"},
     {"GB10", "Arm cores of its own chip", "", "NVIDIA DGX Spark user guide; vllm-project/vllm#29472"},
     {"Vera", "Vera (Arm)", "", "NVIDIA Vera Rubin NVL144 announcement"},
-    {"Thor", "Arm cores of its own chip", "", "pytorch/TensorRT#3720; OpenRAL/openral#167"},
-    {"Orin", "Arm cores of its own chip", kJetPack6,
-     "pytorch/TensorRT#3720; bitsandbytes-foundation/bitsandbytes#1930"},
-    {"Xavier", "Arm cores of its own chip", kJetPack5, "pytorch/pytorch#82404; NVIDIA JetPack archive"},
+    {"Thor", "Arm cores of its own chip", "", "pytorch/TensorRT#3720; OpenRAL/openral#167", true},
+    {"Orin", "Arm cores of its own chip", kJetPack6, "pytorch/TensorRT#3720; bitsandbytes-foundation/bitsandbytes#1930",
+     true},
+    {"Xavier", "Arm cores of its own chip", kJetPack5, "pytorch/pytorch#82404; NVIDIA JetPack archive", true},
 });
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace {
 constexpr int kMostDigits = 9;
 /// No toolkit or package has had such a major number, every driver since 2007 has.
 constexpr int kFirstDriver = 100;
+/// Jetson Linux 36 (source: its release notes); no other driver is of this branch.
+constexpr int kJetsonBranch = 540;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -36,6 +38,8 @@ std::optional<Version> Version::parse(std::string_view text) {
 }
 
 std::string to_string(const Version& version) {
+  // Jetson's, of JetPack 6: "540.4.0".
+  if (version.major == kJetsonBranch) return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
   // Drivers, whose third number is written with two digits.
   if (version.major >= kFirstDriver) {
     if (version.patch != 0) return fmt::format("{}.{:02}.{:02}", version.major, version.minor, version.patch);

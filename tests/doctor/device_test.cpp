@@ -6,6 +6,7 @@
 #include <array>
 
 #include "doctor/machines.hpp"
+#include "gpuwarden/facts/failed_readings.hpp"
 
 namespace gpuwarden::testing {
 namespace {
@@ -52,6 +53,9 @@ constexpr auto kDeviceCases = std::to_array<Case>({
      [](Snapshot& m) { m.gpus[0].state = GpuState::suspended; }, "GPUs 0-1,3 must be reset"},
     {"gpu-not-answering", [](Snapshot& m) { m.gpus[1].state = GpuState::not_answering; },
      [](Snapshot& m) { m.gpus[1].state = GpuState::busy; }, "GPU 1 gives no usable answer"},
+    {"gpu-reading-failed",
+     [](Snapshot& m) { m.gpus[1].cause = std::string(facts::kFailedReading) + "fan: a sensor failed"; },
+     [](Snapshot& m) { m.gpus[1].cause = "it computes for others"; }, "GPU 1: nvidia-smi shows ERR! for its fan"},
     {"gpu-faulty",
      [](Snapshot& m) {
        m.gpus[1].state = GpuState::faulty;

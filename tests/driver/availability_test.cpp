@@ -27,7 +27,7 @@ DriverFacts machine(const std::string& distribution, const std::string& version)
   facts.snapshot.environment->host.distribution = distribution;
   facts.snapshot.environment->host.distribution_version = version;
   facts.snapshot.environment->host.machine = "x86_64";
-  assume_manager(facts);
+  assume_facts(facts);
   return facts;
 }
 

@@ -84,6 +84,39 @@ TEST(DriverPreChecks, SpeakForTheirReasonAlone) {
   }
 }
 
+DriverFacts captured(std::string_view gpu, std::size_t count) {
+  auto machine = testing::bare_machine("ubuntu", "22.04", driver::PackageManager::apt, gpu);
+  machine.packages.clear();
+  while (machine.snapshot.gpus.size() < count)
+    machine.snapshot.gpus.push_back(testing::gpu(gpu, static_cast<std::uint32_t>(machine.snapshot.gpus.size())));
+  driver::assume_facts(machine);
+  return machine;
+}
+
+TEST(DriverPreChecks, DoNotVouchForAMachineOfWhichThereIsACaptureAlone) {
+  const auto machine = captured("Tesla T4", 2);
+  for (const char* id : {"sessions", "package-state", "holds", "fabric-manager"}) {
+    const auto check = check_of(machine, id);
+    EXPECT_EQ(check.state, PreCheck::State::unknown) << id << ": " << check.found;
+    EXPECT_THAT(check.found, ::testing::Not(::testing::IsEmpty())) << id;
+  }
+}
+
+TEST(DriverPreChecks, ChangeTheFabricManagerOfGpusOnSwitchesWithTheDriver) {
+  EXPECT_THAT(check_of(captured("NVIDIA H100 80GB HBM3", 8), "fabric-manager").found, HasSubstr("sit on NVSwitches"));
+  EXPECT_EQ(check_of(captured("NVIDIA H100 80GB HBM3", 4), "fabric-manager").state, PreCheck::State::unknown)
+      << "boards of four have none";
+  EXPECT_EQ(check_of(captured("NVIDIA H100 PCIe", 8), "fabric-manager").state, PreCheck::State::unknown);
+  auto told = captured("NVIDIA H100 80GB HBM3", 1);
+  told.snapshot.gpus[0].gpu.fabric = facts::Fabric{.state = "completed"};
+  driver::assume_facts(told);
+  EXPECT_EQ(told.nvswitch, true);
+  auto trays = captured("NVIDIA GB200", 1);
+  trays.snapshot.gpus[0].gpu.fabric = facts::Fabric{.state = "completed"};
+  driver::assume_facts(trays);
+  EXPECT_NE(trays.nvswitch, true) << "the fabric manager runs in the switch trays";
+}
+
 TEST(DriverPreChecks, LeaveOutWhatThePlanStopsItself) {
   auto machine = testing::debian_machine();
   for (const char* command : {"/usr/lib/xorg/Xorg :0", "/usr/bin/nvidia-persistenced", "nv-hostengine -n"})

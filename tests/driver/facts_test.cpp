@@ -156,7 +156,7 @@ TEST(DriverFactsOfACapture, AssumeTheDistributionsPackageManager) {
         std::pair("sles", PackageManager::zypper), std::pair("nixos", PackageManager::none)}) {
     DriverFacts facts;
     software(facts).host.distribution = distribution;
-    driver::assume_manager(facts);
+    driver::assume_facts(facts);
     EXPECT_EQ(facts.manager, manager) << distribution;
   }
 }

@@ -230,5 +230,38 @@ TEST(DriverRecommendation, LeavesGpusOfOtherMakersAndUnknownOnesOut) {
   EXPECT_THAT(answer->warnings, ::testing::Not(Contains(HasSubstr("AMD"))));
 }
 
+TEST(DriverRecommendation, LeavesAJetsonItsJetPack) {
+  for (const char* name : {"Orin (nvgpu)", "NVIDIA Thor", "Xavier"}) {
+    const auto answer = recommendation_for(machine_with(name));
+    ASSERT_FALSE(answer) << name;
+    EXPECT_THAT(answer.error().message, HasSubstr("comes with JetPack")) << name;
+  }
+}
+
+TEST(DriverRecommendation, WarnsOfNumbersThatWereNeverGivenOutAndNamesTheNearest) {
+  const auto warnings = [](const driver::DriverRequest& request) {
+    return recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request).value().warnings;
+  };
+  EXPECT_THAT(warnings({.branch = 556}), Contains(HasSubstr("never released; the nearest that is known is R555")));
+  EXPECT_THAT(warnings({.version = "550.54"}), Contains(HasSubstr("the nearest that is known is 550.54.1")));
+  EXPECT_THAT(warnings({.version = "550.54.15"}), ::testing::Not(Contains(HasSubstr("not a whole version"))));
+  auto machine = machine_with("NVIDIA H100 80GB HBM3");
+  software(machine).host.distribution = "ubuntu";
+  software(machine).host.distribution_version = "99.04";
+  EXPECT_THAT(recommendation_for(machine).value().warnings, Contains(HasSubstr("the newest that is known is 26.10")));
+}
+
+TEST(DriverRecommendation, TakesADistributionAsPeopleWriteIt) {
+  facts::Host host;
+  for (const char* text : {"ubuntu:24.04", "Ubuntu 24.04", "UBUNTU: 24.04"}) {
+    ASSERT_TRUE(driver::name_distribution(text, host)) << text;
+    EXPECT_EQ(host.distribution, "ubuntu");
+    EXPECT_EQ(host.distribution_version, "24.04");
+  }
+  EXPECT_EQ(driver::name_distribution("debian", host).error().hint, "write debian:12");
+  EXPECT_THAT(driver::name_distribution("beos:5", host).error().hint, HasSubstr("kylin"));
+  EXPECT_THAT(driver::name_distribution("azurelinux:3", host).error().message, HasSubstr("tdnf"));
+}
+
 }  // namespace
 }  // namespace gpuwarden

@@ -80,10 +80,8 @@ Result<void> assume_distribution(const Args& args, Look& look) {
                 "the GPUs of the other machine: gpuwarden driver plan --from smi.txt --distribution ubuntu:22.04");
   auto& environment = look.facts.snapshot.environment;
   if (!environment) environment.emplace();
-  const std::size_t colon = text->find(':');
-  environment->host.distribution = to_lower(text->substr(0, colon));
-  if (colon != std::string::npos) environment->host.distribution_version = text->substr(colon + 1);
-  environment->host.distribution_name = printable(*text);
+  if (const auto named = driver::name_distribution(*text, environment->host); !named)
+    return std::unexpected(about("distribution", named.error()));
   return {};
 }
 
@@ -99,14 +97,9 @@ Result<Look> look(Context& context) {
   // What is on the bus of another root is read with its packages.
   if (root != "/") result.facts.snapshot.gpus.clear();
   if (result.on_paper)
-    driver::assume_manager(result.facts);
+    driver::assume_facts(result.facts);
   else
     driver::read_driver_facts(root, result.facts);
-  if (context.args.has("distribution") && result.facts.manager == driver::PackageManager::none)
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("--distribution: '{}' is not a known distribution", printable(*context.args.text("distribution"))),
-        "debian, ubuntu, rhel, fedora, rocky, almalinux, ol, centos, amzn, sles or opensuse-leap");
   return result;
 }
 

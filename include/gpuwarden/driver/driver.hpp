@@ -50,6 +50,8 @@ struct DriverFacts {
   std::optional<bool> dkms;                    ///< the program is installed
   std::optional<bool> machine_owner_key;       ///< DKMS's signing key is enrolled (matters under Secure Boot only)
   std::optional<bool> nvswitch;                ///< the machine has NVSwitches, so that it needs the fabric manager
+  /// Of a capture or a simulated fleet alone: packages, sessions and the bus were not looked at.
+  bool on_paper = false;
 };
 
 /// Whether a package belongs to NVIDIA's driver (and not to a toolkit or to the container toolkit).
@@ -175,7 +177,12 @@ inline constexpr std::string_view kDriverFolder = "/var/lib/gpuwarden/driver";
 /// this machine.
 void read_driver_facts(const std::filesystem::path& root, DriverFacts& facts);
 
-/// For a machine of which only a capture is there: the package manager that its distribution uses.
-void assume_manager(DriverFacts& facts);
+/// For a machine of which only a capture is there: the package manager that its distribution uses, and whether its GPUs
+/// sit on NVSwitches. Everything else stays unknown.
+void assume_facts(DriverFacts& facts);
+
+/// Takes "ubuntu:22.04", "Ubuntu 22.04", "rhel:9" as the machine's distribution. Fails with invalid_argument where it
+/// is not known, or names no release.
+Result<void> name_distribution(std::string_view text, facts::Host& host);
 
 }  // namespace gpuwarden::driver

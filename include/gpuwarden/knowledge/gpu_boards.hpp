@@ -15,6 +15,7 @@ struct GpuBoard {
   /// they are.
   std::string_view builds;
   std::string_view source;
+  bool is_jetson = false;  ///< its driver comes with JetPack (Jetson Linux, L4T), not by a package of NVIDIA's
 };
 
 /// The board of a GPU, by its name; nullptr: a card or module that any machine may have.
