@@ -190,6 +190,28 @@ struct Job {
   healing::Options options;
 };
 
+/// What others read of the run while it lasts (--status).
+class ToldStatus {
+ public:
+  explicit ToldStatus(std::string path) : file_(std::move(path)) {}
+  void hold(const machine::Reservation& held) {
+    const std::scoped_lock lock(mutex_);
+    held_.clear();
+    for (const auto& device : held.decision().selected) held_.push_back({device.uuid, device.index});
+  }
+  /// On the sampler's thread.
+  void hear(const telemetry::Reading& reading) {
+    const std::scoped_lock lock(mutex_);
+    file_.hear(reading, held_);
+  }
+  auto problem() const { return file_.problem(); }
+
+ private:
+  std::mutex mutex_;
+  StatusFile file_;
+  std::vector<launch::StatusGpu> held_;
+};
+
 /// The job, as often as it takes, on GPUs that are held.
 int run_acquired(const Context& context, const Machine& machine, machine::Reservation gpus, Job job_asked) {
   auto& [selection, plan, options] = job_asked;
@@ -198,21 +220,10 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   if (*recorder) options.run.hear = recording_into(**recorder);
   const auto style = style_of(context);
   if (!style) return complain(style.error());
-  StatusFile status(context.args.text("status").value_or(""));
-  std::vector<launch::StatusGpu> held_now;
-  std::mutex held_mutex;  // readings come from the sampler's thread
-  if (context.args.has("status")) {
-    options.run.glance = [&](const telemetry::Reading& reading) {
-      const std::scoped_lock lock(held_mutex);
-      status.hear(reading, held_now);
-    };
-  }
+  ToldStatus status(context.args.text("status").value_or(""));
+  if (context.args.has("status")) options.run.glance = [&](const telemetry::Reading& reading) { status.hear(reading); };
   options.starting = [&](JobSpec& job, const machine::Reservation& held) {
-    {
-      const std::scoped_lock lock(held_mutex);
-      held_now.clear();
-      for (const auto& device : held.decision().selected) held_now.push_back({device.uuid, device.index});
-    }
+    status.hold(held);
     job.takes_signals = true;
     job.record_directory = lease_directory(context);
     announce(context, held, job);
