@@ -73,7 +73,7 @@ TEST_F(AlertBookTest, TellsTheStateOfALostGpuInWords) {
   AlertBook book(built_in_rules());
   read(book);
   const auto message_in = [&](facts::GpuState state) {
-    reading_.snapshot.gpus[0].gpu.state = state;
+    reading_.snapshot.gpus[0].state = state;
     read(book);
     for (const Alert& alert : book.active()) {
       if (alert.rule == "gpu_lost") return alert.message;
