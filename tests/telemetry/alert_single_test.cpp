@@ -11,6 +11,7 @@ namespace gpuwarden::telemetry {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
@@ -37,6 +38,22 @@ TEST(AlertJson, IsReadBackWithoutLoss) {
   alert.value.reset();
   alert.ended.reset();
   EXPECT_EQ(*alert_from_json(nlohmann::json::parse(to_json(alert).dump())), alert);
+}
+
+TEST(BuiltInAlerts, TellTheStateOfALostGpuInWords) {
+  const auto message_in = [](facts::GpuState state) {
+    AlertBook book(built_in_rules());
+    Reading reading;
+    reading.snapshot = testing::fleet(1);
+    reading.snapshot.taken_at = WallTime(1'700'000'000s);
+    reading.snapshot.gpus[0].state = state;
+    for (const AlertChange& change : book.judge(reading, {})) {
+      if (change.alert.rule == "gpu_lost") return change.alert.message;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message_in(facts::GpuState::needs_reset), EndsWith(") needs a reset"));
+  EXPECT_THAT(message_in(facts::GpuState::lost), EndsWith(") is lost"));
 }
 
 TEST(BuiltInAlerts, AnUncorrectableMemoryErrorIsOneAlert) {

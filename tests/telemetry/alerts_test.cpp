@@ -69,21 +69,6 @@ class AlertBookTest : public ::testing::Test {
   }
 };
 
-TEST_F(AlertBookTest, TellsTheStateOfALostGpuInWords) {
-  AlertBook book(built_in_rules());
-  read(book);
-  const auto message_in = [&](facts::GpuState state) {
-    reading_.snapshot.gpus[0].state = state;
-    read(book);
-    for (const Alert& alert : book.active()) {
-      if (alert.rule == "gpu_lost") return alert.message;
-    }
-    return std::string();
-  };
-  EXPECT_THAT(message_in(facts::GpuState::needs_reset), ::testing::EndsWith(") needs a reset"));
-  EXPECT_THAT(message_in(facts::GpuState::lost), ::testing::EndsWith(") is lost"));
-}
-
 TEST_F(AlertBookTest, BeginsWhenItsConditionHasHeldWithoutABreak) {
   AlertBook book(rules_of("- {id: hot, when: temperature > 80 for 3s}"));
   EXPECT_THAT(read_for(book, 3, 85), IsEmpty()) << "it has held for 2 s";
