@@ -14,14 +14,19 @@ namespace {
 using knowledge::GpuModel;
 using knowledge::TorchBuild;
 
+/// Of drivers, those that serve a GPU; 0: no bound.
+struct Branches {
+  int first = 0;
+  int last = 0;
+};
+
 /// The first and the newest PyTorch with code for an architecture, on the place's driver where that is of a branch that
-/// serves such a GPU (0: no bound).
-Frameworks frameworks_for(const Asked& asked, int architecture, Frameworks found, int first_branch, int last_branch,
-                          Verdict& verdict) {
+/// serves such a GPU.
+Frameworks frameworks_for(const Asked& asked, int architecture, Frameworks found, Branches branches, Verdict& verdict) {
   found.driver = asked.place.driver;
   if (found.driver) {
-    found.too_old = first_branch != 0 && found.driver->major < first_branch;
-    if (found.too_old || (last_branch != 0 && found.driver->major > last_branch)) {
+    found.too_old = branches.first != 0 && found.driver->major < branches.first;
+    if (found.too_old || (branches.last != 0 && found.driver->major > branches.last)) {
       found.not_served_by = std::exchange(found.driver, std::nullopt);
       verdict.positive = false;
     }
@@ -80,8 +85,8 @@ Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& aske
   answer.sources.push_back(fmt::format("{}: {}", model.name, model.source));
   if (answer.use != nullptr) answer.sources.push_back(fmt::format("good for: {}", answer.use->source));
   answer.sources.insert(answer.sources.end(), answer.needs.sources.begin(), answer.needs.sources.end());
-  answer.frameworks = frameworks_for(asked, architecture, on_board(model.name), model.first_driver_branch,
-                                     model.last_driver_branch, answer);
+  answer.frameworks = frameworks_for(asked, architecture, on_board(model.name),
+                                     {model.first_driver_branch, model.last_driver_branch}, answer);
   for (std::size_t i = 1; i < models.size(); ++i) answer.also.emplace_back(models[i]->name);
   return answer;
 }
@@ -106,7 +111,7 @@ ArchitectureAnswer answer_architecture(const Asked& asked, int architecture, con
       answer.gpus, [](const std::string& gpu) { return knowledge::find_gpu_board(gpu) != nullptr; });
   if (name.empty() && one_kind && !answer.gpus.empty()) name = answer.gpus[0];
   answer.frameworks =
-      frameworks_for(asked, architecture, on_board(name), answer.first_branch, answer.last_branch, answer);
+      frameworks_for(asked, architecture, on_board(name), {answer.first_branch, answer.last_branch}, answer);
   answer.sources.push_back(fmt::format("sm_{}: {}", architecture, answer.row->source));
   return answer;
 }

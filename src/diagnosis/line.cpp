@@ -252,7 +252,7 @@ std::string_view without_guesses(std::string_view text) {
       "(?i)(?:some (?:common|possible|potential) (?:causes|reasons) include|there are some (?:potential|possible) root "
       "causes|(?:possible|common|potential|likely) (?:root )?(?:causes|reasons)(?: are| include| for this)?:)");
   if (!text.contains("auses") && !text.contains("easons")) return text;
-  re2::StringPiece rest(text.data(), text.size());
+  const re2::StringPiece rest(text.data(), text.size());
   re2::StringPiece found;
   if (!guesses.Match(rest, 0, rest.size(), RE2::UNANCHORED, &found, 1)) return text;
   return text.substr(0, static_cast<std::size_t>(found.data() - text.data()));

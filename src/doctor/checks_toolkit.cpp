@@ -158,17 +158,17 @@ bool is_named_by(const Toolkit& toolkit, std::string_view name) {
 
 /// Of a toolkit that CUDA_HOME names and one that PATH finds, the one that the rest goes with: PyTorch's build, else
 /// what /usr/local/cuda leads to; else the named one.
-const Toolkit& better_of(const Toolkit& named, const Toolkit& found, const Subject& subject) {
+const Toolkit* better_of(const Toolkit* named, const Toolkit* found, const Subject& subject) {
   const auto is_for = [](const Toolkit& toolkit, const Version& cuda) {
     const auto own = Version::parse(toolkit.version);
     return own && release_text(*own) == release_text(cuda);
   };
   for (const Torch& torch : torches(subject)) {
     if (!torch.cuda) continue;
-    if (is_for(named, *torch.cuda)) return named;
-    if (is_for(found, *torch.cuda)) return found;
+    if (is_for(*named, *torch.cuda)) return named;
+    if (is_for(*found, *torch.cuda)) return found;
   }
-  return is_named_by(found, "/usr/local/cuda") ? found : named;
+  return is_named_by(*found, "/usr/local/cuda") ? found : named;
 }
 
 void home_differs(const Subject& subject, Report& report) {
@@ -182,7 +182,7 @@ void home_differs(const Subject& subject, Report& report) {
   if (named == all.end() || named->version == active->version) return;
   report.say(fmt::format("CUDA_HOME is {} (CUDA {}), but the nvcc on PATH is {}'s (CUDA {})", *home, named->version,
                          active->path, active->version),
-             {use_step(subject, better_of(*named, *active, subject).version)});
+             {use_step(subject, better_of(&*named, &*active, subject)->version)});
 }
 
 void home_missing(const Subject& subject, Report& report) {

@@ -59,15 +59,23 @@ std::string newest_of(const std::vector<OfferedPackage>& offered, std::string_vi
   return text;
 }
 
-PreCheck judge(const std::vector<OfferedPackage>& offered, const std::vector<std::string>& packages,
-               const DriverRequest& request, const Recommendation& target, const std::string& where) {
+/// What a repository is asked for.
+struct Wanted {
+  const std::vector<std::string>& packages;
+  const DriverRequest& request;
+  const Recommendation& target;
+};
+
+PreCheck judge(const std::vector<OfferedPackage>& offered, const Wanted& wanted, const std::string& where) {
+  const auto& [packages, request, target] = wanted;
   PreCheck check{.id = "repository", .title = "the repository has it", .state = PreCheck::State::ok};
   std::vector<std::string> missing;
   std::vector<std::string> found;
   for (const std::string& name : packages) {
     if (!has_drivers_version(name)) continue;
-    const bool there = std::ranges::any_of(
-        offered, [&](const OfferedPackage& one) { return one.name == name && is_wanted(one, request, target); });
+    const bool there = std::ranges::any_of(offered, [&](const OfferedPackage& one) {
+      return one.name == name && is_wanted(one, wanted.request, wanted.target);
+    });
     const std::string newest = newest_of(offered, name, target.branch);
     if (there)
       found.push_back(fmt::format("{} {}", name, request.version.empty() ? newest : request.version));
@@ -87,10 +95,9 @@ PreCheck judge(const std::vector<OfferedPackage>& offered, const std::vector<std
 }
 
 /// The machine's own apt, where it has the repository among its sources.
-PreCheck ask_apt(const std::vector<std::string>& packages, const DriverRequest& request, const Recommendation& target,
-                 const AskRepository& how) {
+PreCheck ask_apt(const Wanted& wanted, const AskRepository& how) {
   Command command{.argv = {"apt-cache", "madison"}, .deadline = how.timeout};
-  command.argv.insert(command.argv.end(), packages.begin(), packages.end());
+  command.argv.insert(command.argv.end(), wanted.packages.begin(), wanted.packages.end());
   const auto done = run_command(command);
   if (!done) return unchecked(done.error().message);
   if (done->timed_out || done->exit_code != 0)
@@ -98,11 +105,11 @@ PreCheck ask_apt(const std::vector<std::string>& packages, const DriverRequest& 
   const auto offered = read_madison(done->standard_output);
   // Before the first `apt update` it knows nothing, which is no proof of anything.
   if (offered.empty()) return unchecked("apt knows none of these packages; apt update may not have been run");
-  return judge(offered, packages, request, target, "apt");
+  return judge(offered, wanted, "apt");
 }
 
-PreCheck ask_nvidias(const DriverFacts& facts, const std::vector<std::string>& packages, const DriverRequest& request,
-                     const Recommendation& target, const AskRepository& how, const std::stop_token& stop) {
+PreCheck ask_nvidias(const DriverFacts& facts, const Wanted& wanted, const AskRepository& how,
+                     const std::stop_token& stop) {
   const facts::Host none;
   const auto repository = repository_for(facts.snapshot.environment ? facts.snapshot.environment->host : none);
   if (!repository) return unchecked(repository.error().message);
@@ -127,7 +134,7 @@ PreCheck ask_nvidias(const DriverFacts& facts, const std::vector<std::string>& p
   if (answer->status / 100 != 2) return unchecked(fmt::format("the repository {} answered {}", where, answer->status));
   const auto offered = apt ? read_apt_index(answer->body) : read_rpm_listing(answer->body);
   if (offered.empty()) return unchecked(fmt::format("the answer of the repository {} lists no packages", where));
-  return judge(offered, packages, request, target, where);
+  return judge(offered, wanted, where);
 }
 
 }  // namespace
@@ -183,11 +190,12 @@ PreCheck check_repository(const DriverFacts& facts, const DriverRequest& request
   if (!words) return unchecked(words.error().message);
   const bool own = !how.on_paper && how.base.empty() && facts.manager == PackageManager::apt &&
                    (target.packaging == Packaging::distribution || facts.cuda_repository == true);
-  if (own) return ask_apt(words->packages, request, target, how);
+  const Wanted wanted{words->packages, request, target};
+  if (own) return ask_apt(wanted, how);
   if (target.packaging == Packaging::distribution)
     return unchecked("the distribution's own archive is asked on the machine itself: apt-cache madison " +
                      join(words->packages, " "));
-  return ask_nvidias(facts, words->packages, request, target, how, stop);
+  return ask_nvidias(facts, wanted, how, stop);
 }
 
 }  // namespace gpuwarden::driver
