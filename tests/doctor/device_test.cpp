@@ -54,7 +54,10 @@ constexpr auto kDeviceCases = std::to_array<Case>({
     {"gpu-not-answering", [](Snapshot& m) { m.gpus[1].state = GpuState::not_answering; },
      [](Snapshot& m) { m.gpus[1].state = GpuState::busy; }, "GPU 1 gives no usable answer"},
     {"gpu-reading-failed",
-     [](Snapshot& m) { m.gpus[1].cause = std::string(facts::kFailedReading) + "fan: a sensor failed"; },
+     [](Snapshot& m) {
+       m.gpus[1].cause = std::string(facts::kFailedReading) + "fan: a sensor failed";
+       m.gpus[1].next_step = "look at the fan";
+     },
      [](Snapshot& m) { m.gpus[1].cause = "it computes for others"; }, "GPU 1: nvidia-smi shows ERR! for its fan"},
     {"gpu-faulty",
      [](Snapshot& m) {

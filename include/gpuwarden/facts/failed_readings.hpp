@@ -12,9 +12,9 @@ namespace gpuwarden::facts {
 /// (source: nvidia-smi manual, ERR! beside N/A).
 inline constexpr std::string_view kFailedReading = "nvidia-smi shows ERR! for its ";
 
-/// Usable, with a sensor, fan or power reading that failed.
+/// Usable, with a sensor, fan or power reading that failed: of no other usable GPU is there something to do.
 inline bool has_failed_reading(const GpuRecord& record) {
-  return is_usable(record) && record.cause.starts_with(kFailedReading);
+  return is_usable(record) && !record.cause.empty() && !record.next_step.empty();
 }
 
 }  // namespace gpuwarden::facts
