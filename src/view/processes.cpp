@@ -65,9 +65,9 @@ std::string pool_text(const Frame& frame, const ProcessRow& row) {
   const auto sum = pool_sum(frame, row, figure);
   return sum ? size_words(*sum) : "-";
 }
-constexpr auto allocated_text = &pool_text<&pools::PublishedPool::live>;
-constexpr auto reserved_text = &pool_text<&pools::PublishedPool::reserved>;
-constexpr auto peak_text = &pool_text<&pools::PublishedPool::peak_reserved>;
+constexpr auto kAllocatedText = &pool_text<&pools::PublishedPool::live>;
+constexpr auto kReservedText = &pool_text<&pools::PublishedPool::reserved>;
+constexpr auto kPeakText = &pool_text<&pools::PublishedPool::peak_reserved>;
 
 /// What it belongs to: a job, a pod, a container.
 std::string place_text(const Frame& frame, const ProcessRow& row) {
@@ -88,9 +88,9 @@ constexpr auto kProcessColumns = std::to_array<ProcessColumn>({
     {"TYPE", SortBy::type, 4, false, 8, type_text},
     {"SM%", SortBy::sm, 3, true, 4, sm_text},
     {"GPU-MEM", SortBy::memory, 7, true, 3, memory_text},
-    {"ALLOC", SortBy::memory, 6, true, 10, allocated_text},
-    {"RESERVED", SortBy::memory, 8, true, 11, reserved_text},
-    {"PEAK", SortBy::memory, 6, true, 12, peak_text},
+    {"ALLOC", SortBy::memory, 6, true, 10, kAllocatedText},
+    {"RESERVED", SortBy::memory, 8, true, 11, kReservedText},
+    {"PEAK", SortBy::memory, 6, true, 12, kPeakText},
     {"CPU%", SortBy::cpu, 4, true, 5, cpu_text},
     {"HOST", SortBy::host_memory, 5, true, 7, host_memory_text},
     {"TIME", SortBy::time, 8, true, 6, time_text},
@@ -100,7 +100,7 @@ using ProcessWidths = std::array<int, kProcessColumns.size()>;
 constexpr int kLeastCommand = 16;
 
 bool is_of_pools(const ProcessColumn& column) {
-  return column.cell == allocated_text || column.cell == reserved_text || column.cell == peak_text;
+  return column.cell == kAllocatedText || column.cell == kReservedText || column.cell == kPeakText;
 }
 
 /// Its own width at least; what is not told of any process takes none.
