@@ -225,7 +225,7 @@ std::string forward_text(const Wording& to, const compat::Forward& forward) {
 }
 
 std::string forward_verdict(const Wording& to, const TorchAnswer& answer, const Wheel& wheel) {
-  std::string text =
+  const std::string text =
       to.line("here", fmt::format("{}: the driver is too old for it as it is; it runs with {}", wheel_name(wheel.build),
                                   knowledge::compat_package(wheel.forward->cuda))) +
       forward_text(to, *wheel.forward) + command_line("install", knowledge::pip_command(wheel.build));
