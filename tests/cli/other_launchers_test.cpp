@@ -10,6 +10,7 @@
 
 #include "cli/program.hpp"
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::testing {
 namespace {

@@ -246,8 +246,8 @@ TEST(DriverRecommendation, WarnsOfNumbersThatWereNeverGivenOutAndNamesTheNearest
   EXPECT_THAT(warnings({.version = "550.54"}), Contains(HasSubstr("the nearest that is known is 550.54.1")));
   EXPECT_THAT(warnings({.version = "550.54.15"}), ::testing::Not(Contains(HasSubstr("not a whole version"))));
   auto machine = machine_with("NVIDIA H100 80GB HBM3");
-  software(machine).host.distribution = "ubuntu";
-  software(machine).host.distribution_version = "99.04";
+  testing::software(machine).host.distribution = "ubuntu";
+  testing::software(machine).host.distribution_version = "99.04";
   EXPECT_THAT(recommendation_for(machine).value().warnings, Contains(HasSubstr("the newest that is known is 26.10")));
 }
 
