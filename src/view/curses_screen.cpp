@@ -72,11 +72,16 @@ struct Suspension {
 };
 Suspension g_suspension;
 
+/// Ends a read() that waits; safe in a signal handler.
+void ring(int event) {
+  constexpr std::uint64_t kOne = 1;
+  [[maybe_unused]] const ssize_t written = ::write(event, &kOne, sizeof kOne);
+}
+
 extern "C" void note_suspension(int /*signal*/) {
   const int error = errno;
   g_suspension.wanted = true;
-  constexpr std::uint64_t kOne = 1;
-  [[maybe_unused]] const ssize_t written = ::write(g_suspension.wake, &kOne, sizeof kOne);
+  ring(g_suspension.wake);
   errno = error;
 }
 
@@ -209,10 +214,7 @@ class CursesScreen final : public Screen {
     ::mousemask(on ? BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, nullptr);
   }
   void forget() override { ::clearok(stdscr, TRUE); }
-  void wake() override {
-    constexpr std::uint64_t kOne = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &kOne, sizeof kOne);
-  }
+  void wake() override { ring(wake_.get()); }
 
  private:
   void choose_colours() {
