@@ -23,8 +23,9 @@ struct Known {
   Version newest;            ///< release that is known
 };
 
-/// source of the releases: the folders of developer.download.nvidia.com/compute/cuda/repos; the distributions' life
-/// cycles. Azure Linux has a package manager of its own, tdnf, which no plan is written for.
+/// The releases are from memory (2026-11), to be held against the folders of
+/// developer.download.nvidia.com/compute/cuda/ repos and the distributions' life cycles; they only warn. Azure Linux
+/// has a package manager of its own, tdnf, which no plan is written for.
 constexpr auto kKnown = std::to_array<Known>({{"debian", PackageManager::apt, "12", {13}},
                                               {"ubuntu", PackageManager::apt, "24.04", {26, 10}},
                                               {"rhel", PackageManager::dnf, "9", {10}},
